@@ -1,4 +1,4 @@
-/** Edits of an account that reach further than its row: another address, and its end. */
+/** Changes of an account that reach further than its row: another address, and its deletion. */
 import { Refusal, refuseViolations } from '../base/refusal.ts';
 import type { Alongside, Database } from '../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, isAccountId } from './account.ts';
@@ -23,8 +23,8 @@ export function createAccountEdits({
 }) {
   return {
     /**
-     * From the next sign-in on the person has this address, and links that were sent to the former one
-     * are over. Another account that had the former one as well can sign in with it.
+     * Changes the address from the next sign-in on, and ends links that were sent to the former one.
+     * Another account that had the former address as well can then sign in with it.
      *
      * @throws Refusal `account_unknown`, `email_invalid`, `email_ambiguous` or `email_taken`
      */
@@ -38,7 +38,7 @@ export function createAccountEdits({
       const changed = await refuseViolations(
         { accounts_email_key: taken, accounts_email_key_key: taken },
         change(id, 'email = $2', [email], async (tx) => {
-          // In a statement of its own: the one that changes an address forgets the key (migration 0027).
+          // Not in the same statement: changing the address clears the key (migration 0027).
           const [row] = await tx.query<AccountRow>(
             'UPDATE accounts SET email_key = $2 WHERE id = $1 RETURNING *',
             [id, emailKey(email)],
@@ -47,14 +47,15 @@ export function createAccountEdits({
           if (row) await alongside?.(tx, accountFrom(row));
         }),
       );
-      // The former address may be that of somebody who could not sign in by it.
+      // Another account may have the former address, and could not sign in by it until now.
       await keyEmails(database);
       return { ...changed, isEmailTaken: false };
     },
 
     /**
-     * Erases the person: account, memberships, connections, API keys and links go, and nothing issued
-     * for them counts from the next request on. Their log stays under the id, without where they were.
+     * Deletes the account with its memberships, connections, API keys and links: nothing issued for
+     * the user is accepted from the next request on. The log stays under the id, without addresses
+     * and browsers.
      *
      * @throws Refusal `account_unknown` or `account_owns_clients`
      */
@@ -63,7 +64,7 @@ export function createAccountEdits({
       const removed = await refuseViolations(
         { clients_owner_account_id_fkey: () => ownerOfClients(id) },
         database.transaction(async (tx) => {
-          // Everything that stands on the account goes with it, and each node is told of each row.
+          // All rows that refer to the account are deleted with it, and nodes are notified of each.
           const [row] = await tx.query<AccountRow>(
             'DELETE FROM accounts WHERE id = $1 RETURNING *',
             [id],
@@ -86,7 +87,7 @@ export function createAccountEdits({
   };
 }
 
-/** In the logs of those with whom the person ended something, or they with the person. */
+/** Removes the user's name from other users' logs, as the actor or as the person concerned. */
 const FORGET_NAME_ELSEWHERE = `
   UPDATE activity SET details = details
       - CASE WHEN details ->> 'by_account_id' = $1 THEN 'by_name' ELSE 'person_name' END

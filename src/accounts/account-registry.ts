@@ -1,4 +1,4 @@
-/** Every person there is: found on each request, added and suspended by operators. */
+/** All accounts: found on each request, added and suspended by operators. */
 import type { Clock } from '../base/clock.ts';
 import { randomId } from '../base/random-id.ts';
 import { refuseViolations } from '../base/refusal.ts';
@@ -30,44 +30,51 @@ import { emailKey } from './email.ts';
 import { hashPassword, refusePassword } from './passwords/password.ts';
 
 export interface AccountRegistry extends AccountEdits {
-  /** The account, suspended or not; undefined when there is none. */
+  /** Returns the account, suspended or not; undefined if there is none. */
   find(id: string): Promise<Account | undefined>;
-  /** In any spelling (see email.ts). */
+  /** @param email in any spelling (see email.ts). */
   findByEmail(email: string): Promise<Account | undefined>;
-  /** The accounts as they are now, oldest first; those in this state or of these ids, where named. */
+  /** Lists accounts as they are now, oldest first; only those in this state or of these ids, if set. */
   list(
     page?: PageRequest & {
       readonly state?: AccountState | undefined;
       readonly ids?: readonly string[] | undefined;
     },
   ): Promise<Page<ListedAccount>>;
-  /** @throws Refusal `email_invalid`, `email_ambiguous`, `email_taken`, `name_invalid` or `password_refused` */
+  /**
+   * @throws Refusal `email_invalid`, `email_ambiguous`, `email_taken`, `name_invalid` or
+   *   `password_refused`
+   */
   add(account: NewAccount, alongside?: Alongside<Account>): Promise<Account>;
-  /** From the next request on the person and all their clients are refused. @throws Refusal `account_unknown` */
+  /**
+   * Refuses the user and all their clients from the next request on.
+   *
+   * @throws Refusal `account_unknown`
+   */
   suspend(id: string, alongside?: Alongside<Account>): Promise<Account>;
   /** @throws Refusal `account_unknown` */
   resume(id: string, alongside?: Alongside<Account>): Promise<Account>;
   /** Ends every browser session of the account, everywhere. @throws Refusal `account_unknown` */
   endSessions(id: string, alongside?: Alongside<Account>): Promise<Account>;
   /**
-   * Ends every browser session of everybody: after a store was restored, for which nobody knows who
-   * had signed out since.
+   * Ends every browser session of all users: after a store was restored, nothing says who has
+   * signed out since.
    *
-   * @returns of how many accounts.
+   * @returns the number of accounts.
    */
   endEverySession(alongside: Alongside): Promise<number>;
   /** @throws Refusal `account_unknown` or `name_invalid` */
   rename(id: string, name: string, alongside?: Alongside<Account>): Promise<Account>;
-  /** What the person does not want to be mailed from now on. @throws Refusal `account_unknown` */
+  /** Sets the kinds of mail that the user does not want. @throws Refusal `account_unknown` */
   setUnwantedMail(id: string, unwanted: readonly string[]): Promise<Account>;
-  /** For whoever wrote to the account elsewhere: the notification takes a moment longer. */
+  /** Call it after other writes to the account: the database notifies nodes a moment later. */
   forget(id: string): void;
 }
 
 interface NewAccount {
   readonly email: string;
   readonly name: string;
-  /** Absent where the person sets it through a one-time link. */
+  /** Absent if the user sets it through a one-time link. */
   readonly password?: string | undefined;
 }
 
@@ -80,7 +87,7 @@ export function createAccountRegistry(parts: {
   const { database, clock, people = createPeople(parts) } = parts;
   const forget = (id: string): void => people.forget('accounts', id);
 
-  /** @param assignments of `SET`, with the values from `$2` on. */
+  /** @param assignments for `SET`; `values` begin at `$2`. */
   async function change(
     id: string,
     assignments: string,
@@ -98,7 +105,6 @@ export function createAccountRegistry(parts: {
       await alongside?.(tx, account);
       return account;
     });
-    // For whoever wrote it: the notification takes a moment longer.
     forget(id);
     return changed;
   }
@@ -149,8 +155,7 @@ export function createAccountRegistry(parts: {
       );
     },
 
-    // Suspended twice, an account stays suspended since the first time.
-    // By hand, so that no import ends it.
+    // Keep the time of the first suspension. Suspended by hand, so that no import ends it.
     suspend: (id, alongside) =>
       change(
         id,

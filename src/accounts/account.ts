@@ -1,32 +1,32 @@
-/** The stored record of a person. */
+/** The stored record of a user. */
 import { ACCOUNT_ID } from '../base/random-id.ts';
 
 export interface Account {
   readonly id: string;
-  /** As it was entered; `emailKey` (email.ts) says which others are the same. */
+  /** As it was entered; equal addresses have the same `emailKey` (email.ts). */
   readonly email: string;
   readonly name: string;
   readonly isSuspended: boolean;
   readonly suspendedAt?: Date;
-  /** Another account has the same address (see email.ts), so this one is not found by it. */
+  /** Another account has the same address (see email.ts), so this account is not found by it. */
   readonly isEmailTaken: boolean;
-  /** False until the person has set one through a one-time link. */
+  /** False until the user has set one through a one-time link. */
   readonly hasPassword: boolean;
   readonly createdAt: Date;
-  /** A session begun under an earlier generation is over. */
+  /** Sessions that began under an earlier generation have ended. */
   readonly sessionGeneration: number;
-  /** Uids of sessions of this generation that are over as well (session-list.ts). */
+  /** Uids of sessions of this generation that have ended as well (session-list.ts). */
   readonly endedSessions: readonly string[];
-  /** What the person does not want to be mailed (mail/account-mail.ts). */
+  /** The kinds of mail that the user has switched off (mail/account-mail.ts). */
   readonly unwantedMail: readonly string[];
-  /** The person's id in the system that accounts are imported from; absent for one made by hand. */
+  /** The user's id in the system that accounts are imported from; absent if made by hand. */
   readonly externalId?: string;
 }
 
 export const ACCOUNT_STATES = ['active', 'suspended', 'address taken', 'no password yet'] as const;
 export type AccountState = (typeof ACCOUNT_STATES)[number];
 
-/** With what a person can come in, if nobody switched it off. */
+/** A kind of sign-in method that the account has, even if the settings disable it. */
 export type WayIn = 'password' | 'passkey' | 'provider';
 
 export interface ListedAccount extends Account {
@@ -39,7 +39,7 @@ export function stateOf({ isSuspended, isEmailTaken, waysIn }: ListedAccount): A
   return waysIn.length > 0 ? 'active' : 'no password yet';
 }
 
-/** All accounts with their `ways_in` and, the same as above, their `state`. */
+/** All accounts with their `ways_in` and their `state`, by the rules of `stateOf`. */
 export const LISTED_ACCOUNTS = `SELECT *, CASE WHEN suspended_at IS NOT NULL THEN 'suspended'
     WHEN email_key IS NULL THEN 'address taken'
     WHEN ways_in = '{}' THEN 'no password yet' ELSE 'active' END AS state
@@ -49,7 +49,7 @@ export const LISTED_ACCOUNTS = `SELECT *, CASE WHEN suspended_at IS NOT NULL THE
       CASE WHEN EXISTS (SELECT FROM account_identities i WHERE i.account_id = a.id)
         THEN 'provider' END], NULL) AS ways_in FROM accounts a) AS person`;
 
-/** Other ids exist nowhere, and some (with a NUL byte) PostgreSQL would answer with an error. */
+/** No account has an id of another form; PostgreSQL throws on some (with a NUL byte). */
 export const isAccountId = (id: string): boolean => ACCOUNT_ID.test(id);
 
 export const ACCOUNT_COLUMNS =

@@ -1,6 +1,6 @@
-/** A User-Agent header in words a person recognizes: `Firefox on Windows`. */
+/** Describes a User-Agent header in words that users recognize: `Firefox on Windows`. */
 
-/** The first that fits: browsers name those they descend from as well. */
+/** The first match is used, because browsers also name those that they descend from. */
 const BROWSERS: readonly (readonly [RegExp, string])[] = [
   [/\bEdg(?:e|A|iOS)?\//, 'Edge'],
   [/\b(?:OPR|Opera)\//, 'Opera'],
@@ -22,7 +22,7 @@ const SYSTEMS: readonly (readonly [RegExp, string])[] = [
   [/\bLinux\b/, 'Linux'],
 ];
 
-/** Anybody may send anything as this header: it says what was claimed, no more. */
+/** Only repeats what the header claims: any client can send anything in it. */
 export function browserInWords(userAgent: string): string {
   const browser = wordFor(userAgent, BROWSERS);
   const system = wordFor(userAgent, SYSTEMS);

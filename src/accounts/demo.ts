@@ -1,4 +1,4 @@
-/** What a newcomer finds after the first start: one person, one organization, two warehouses. */
+/** The demo data of the first start: one user, one organization, two warehouses. */
 import type { Clock } from '../base/clock.ts';
 import { randomId } from '../base/random-id.ts';
 import type { Database } from '../storage/queries.ts';
@@ -6,7 +6,7 @@ import { emailKey } from './email.ts';
 import { DEMO_PASSWORD } from './passwords/common-passwords.ts';
 import { hashPassword } from './passwords/password.ts';
 
-/** Printed at the start: never to be seeded where strangers can reach it. */
+/** Printed at the start: never seed it if strangers can reach the service. */
 export const DEMO = {
   email: 'ada@demo.test',
   password: DEMO_PASSWORD,
@@ -16,9 +16,9 @@ export const DEMO = {
 } as const;
 
 /**
- * Adds the demo where there are no accounts yet.
+ * Adds the demo if there are no accounts yet.
  *
- * @returns whether it was added now.
+ * @returns true if it was added now.
  */
 export async function seedDemo(parts: {
   readonly database: Database;
@@ -28,7 +28,7 @@ export async function seedDemo(parts: {
   if (await hasAccounts(database)) return false;
   const passwordHash = await hashPassword(DEMO.password, { rank: 'known', email: DEMO.email });
   return database.transaction(async (tx) => {
-    // Of two processes that start at once the second waits here and then finds the first one's.
+    // If two processes start at once, the second waits here and then finds the first one's account.
     await tx.query('LOCK TABLE accounts IN SHARE ROW EXCLUSIVE MODE');
     if (await hasAccounts(tx)) return false;
     const now = new Date(clock());

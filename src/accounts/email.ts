@@ -1,17 +1,17 @@
-/** Which email addresses accounts have, and when two are the same. */
+/** Which email addresses accounts can have, and when two are the same. */
 import { inOwnScript, isMailbox, MAX_ADDRESS_BYTES } from '../base/mailbox.ts';
 import { sha256 } from '../base/random-id.ts';
 import type { Database } from '../storage/queries.ts';
 
 /**
  * The former rule: one @, a dot in the domain, nothing invisible. Accounts of that time may have an
- * address that `newEmailProblem` refuses, so sign-ins and look-ups still go by this one.
+ * address that `newEmailProblem` refuses, so sign-ins and look-ups still use this rule.
  */
 const EMAIL = /^[^\s@\p{C}]+@[^\s@\p{C}.]+(?:\.[^\s@\p{C}.]+)+$/u;
 
 /**
- * Returns the spelling that is kept, shown and mailed to, or undefined if no account can have this
- * address. New addresses must pass `newEmailProblem` as well.
+ * Returns the spelling that is stored, shown and mailed to, or undefined if no account can have
+ * this address. New addresses must pass `newEmailProblem` as well.
  */
 export function normalizeEmail(entered: string): string | undefined {
   const email = entered.normalize('NFC').trim();
@@ -19,10 +19,10 @@ export function normalizeEmail(entered: string): string | undefined {
 }
 
 /**
- * One text for all spellings of an address: what `accounts.email_key` keeps, and what look-ups,
- * limits and turns go by. Whatever finds an account therefore counts as that account.
+ * Returns one text for all spellings of an address. `accounts.email_key` stores it, and look-ups,
+ * limits and turns use it, so every spelling that finds an account is limited as that account.
  *
- * What is no address has a key as well, which no account has and PostgreSQL can be asked for.
+ * Text that is no address has a key as well, which no account has and PostgreSQL accepts.
  */
 export function emailKey(entered: string): string {
   const email = normalizeEmail(entered);
@@ -30,8 +30,8 @@ export function emailKey(entered: string): string {
 }
 
 /**
- * Returns why an address must not be given to an account, or undefined for a good one. An account that
- * has it already keeps it.
+ * Returns why an address must not be given to an account, or undefined if it may. An account that
+ * already has it keeps it.
  *
  * @param email as `normalizeEmail` returned it.
  * @returns `other`: the address to use instead, if there is one.
@@ -44,7 +44,7 @@ export function newEmailProblem(email: string): { readonly other?: string } | un
 
 /**
  * True if an address of a provider is that of an account. Only ASCII letter case may differ. Do not
- * normalize before: NFC makes a K of the Kelvin sign, but the two may be mailboxes of two people.
+ * normalize before: NFC turns the Kelvin sign into a K, but the two may be mailboxes of two people.
  */
 export function isSameMailbox(kept: string, claimed: string): boolean {
   return inAsciiLowerCase(kept) === inAsciiLowerCase(claimed);
@@ -54,8 +54,8 @@ const inAsciiLowerCase = (text: string): string =>
   text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 
 /**
- * The address that this one is taken for, where more than letter case tells them apart: mail to the
- * two may reach two people, so no account is made under such a spelling.
+ * Returns the address that this one is mistaken for if they differ in more than letter case: mail
+ * to the two may reach two people, so no account is made under such a spelling.
  */
 export function otherEmailMeant(email: string): string | undefined {
   const key = folded(email);
@@ -63,22 +63,22 @@ export function otherEmailMeant(email: string): string | undefined {
 }
 
 /**
- * Compatibility forms (UAX #15, NFKC) without letter case and ignorable characters, a little coarser
- * than NFKC_Casefold (UAX #44), which UTS #46 has for domains: the dotted capital I and the dotless i
- * are an i here, for databases, languages and keyboards do not agree on their other case. Stable for
- * all assigned characters, and there are no others in an address: keys outlive newer Unicodes.
+ * Compatibility forms (UAX #15, NFKC) without letter case and ignorable characters, a bit coarser
+ * than NFKC_Casefold (UAX #44), which UTS #46 uses for domains: dotted capital I and dotless i are
+ * an i here, because databases, languages and keyboards disagree on their other case. Stable for
+ * all assigned characters, and addresses have no others: keys outlive newer Unicode versions.
  */
 function folded(email: string): string {
   const compatible = email.normalize('NFKD').replace(/\p{Default_Ignorable_Code_Point}/gu, '');
-  // Lower first: the capital sharp s is its own upper case.
+  // Lower case first: the capital sharp s is its own upper case.
   const caseless = compatible.toLowerCase().toUpperCase().normalize('NFKD');
   return lowered(caseless).replaceAll('i\u0307', 'i').normalize('NFKC');
 }
 
-/** The sigma at the end of a word is the same letter. */
+/** Treats the sigma at the end of a word as the same letter. */
 const lowered = (text: string): string => text.toLowerCase().replaceAll('ς', 'σ');
 
-/** Somebody who cannot sign in by an address, for the account `holder` has the same one. */
+/** An account that cannot sign in by its address, because the account `holder` has the same one. */
 interface EmailConflict {
   readonly accountId: string;
   readonly holder: string;
@@ -94,11 +94,11 @@ interface Row {
 const BATCH = 1_000;
 
 /**
- * To be called once the schema is there, before anybody is looked for. Of accounts whose addresses
- * are one by their keys the oldest has it. The others keep everything they have, but are not found
- * by it: which person was meant nobody can tell, and guessing would let one of them in as the other.
+ * Must be called once the schema exists, before any account is looked up. Of accounts with equal
+ * keys the oldest gets the key. The others keep everything, but are not found by their address:
+ * nothing says which user is meant, and a wrong guess would let one of them in as the other.
  *
- * @returns those others, each time anew.
+ * @returns those others, at every call.
  */
 export async function keyEmails(database: Database): Promise<EmailConflict[]> {
   const conflicts: EmailConflict[] = [];
@@ -122,10 +122,10 @@ export async function keyEmails(database: Database): Promise<EmailConflict[]> {
 }
 
 async function keyRows(database: Database, rows: readonly Row[]): Promise<void> {
-  // From the last to the first, so that the oldest one of each key stays.
+  // Go from the last to the first, so that the oldest account of each key remains.
   const oldest = new Map(rows.toReversed().map((row) => [emailKey(row.email), row]));
   await database.transaction(async (tx) => {
-    // Of nodes that start at once, and of a command beside them, one after the other.
+    // Nodes that start at once, and a command that runs meanwhile, wait here for each other.
     await tx.query('LOCK TABLE accounts IN SHARE ROW EXCLUSIVE MODE');
     await tx.query(
       `UPDATE accounts a SET email_key = line.email_key
@@ -141,7 +141,7 @@ async function keyRows(database: Database, rows: readonly Row[]): Promise<void> 
   });
 }
 
-/** A regular expression of PostgreSQL that leaves few addresses to check here. */
+/** A regular expression for PostgreSQL that leaves only few addresses to be checked here. */
 const PLAIN_ADDRESS =
   '^[A-Za-z0-9_+-]+(\\.[A-Za-z0-9_+-]+)*@([A-Za-z0-9]+(-[A-Za-z0-9]+)*\\.)+[A-Za-z]+$';
 
@@ -154,7 +154,7 @@ export async function accountsWithOddEmails(database: Database): Promise<string[
   return rows.filter(({ email }) => !isMailbox(email)).map(({ id }) => id);
 }
 
-/** Those of them that have no key, for another account has it. */
+/** Returns those of the accounts that have no key because another account has it. */
 function conflictsOf(database: Database, rows: readonly Row[]): Promise<EmailConflict[]> {
   return database.query<EmailConflict>(
     `SELECT a.id AS "accountId", h.id AS holder

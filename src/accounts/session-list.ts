@@ -1,4 +1,4 @@
-/** Where each person is signed in: their sessions by their beginning, and those that they signed out. */
+/** Where each user is signed in: all sessions that began, and those that the user ended. */
 import { sha256 } from '../base/random-id.ts';
 import { transactionOf } from '../storage/account-turns.ts';
 import { deleteExpired } from '../storage/cleaning.ts';
@@ -8,7 +8,7 @@ import { keptBrowser, type Origin } from './activity/activity.ts';
 import { browserInWords } from './browser-names.ts';
 
 export interface BegunSession {
-  /** As the session has it; its cookie is another value. */
+  /** The uid of the session; its cookie has another value. */
   readonly uid: string;
   readonly begunAt: Date;
   readonly origin: Origin;
@@ -16,19 +16,19 @@ export interface BegunSession {
 
 export interface RecordedSession extends BegunSession {
   readonly accountId: string;
-  /** The generation of the account's sessions in which it was begun. */
+  /** The account's session generation when the session began. */
   readonly generation: number;
 }
 
 export type SessionList = ReturnType<typeof createSessionList>;
 
-/** Of one person; those before are over, or nobody looks that far. */
-const MOST_LISTED = 20;
-/** Ended one by one by a person, long after which none of the first can be alive. */
-const MOST_ENDED = 1_000;
+/** Per user; earlier sessions have ended, or are too old to be of interest. */
+const MAX_LISTED = 20;
+/** Ended one by one by a user; when the list is full, its first sessions have long expired. */
+const MAX_ENDED = 1_000;
 const PUBLIC_ID = /^ses_[A-Za-z0-9_-]{16}$/;
 
-/** How operators name a session: computed from its uid, which it does not reveal. */
+/** Returns the id that operators use for a session: computed from its uid without revealing it. */
 export const sessionId = ({ uid }: Pick<BegunSession, 'uid'>): string =>
   `ses_${sha256(uid).slice(0, 16)}`;
 
@@ -38,7 +38,7 @@ export const isSessionId = (id: string): boolean => PUBLIC_ID.test(id);
 const PUBLIC_ID_COLUMN = `'ses_' ||
   translate(left(encode(sha256(convert_to(uid, 'UTF8')), 'base64'), 16), '+/', '-_')`;
 
-/** For the log: which session was ended. */
+/** Returns the details of log entries about a session that was ended. */
 export const sessionDetails = (session: Pick<BegunSession, 'uid' | 'origin'>) => ({
   session_id: sessionId(session),
   browser: browserInWords(session.origin.browser),
@@ -46,12 +46,12 @@ export const sessionDetails = (session: Pick<BegunSession, 'uid' | 'origin'>) =>
 
 export function createSessionList(parts: {
   readonly database: Database;
-  /** For who changed the account, and answers sooner than the database tells. */
+  /** Used after a change of the account: the database's notification comes a moment later. */
   readonly accounts: { forget(id: string): void };
 }) {
   const { database, accounts } = parts;
   return {
-    /** Somebody has signed in, or their session was replaced by this one. */
+    /** Records a session that began or replaced another one. */
     async note(
       accountId: string,
       generation: number,
@@ -68,13 +68,13 @@ export function createSessionList(parts: {
     },
 
     /**
-     * Those that may still count, the latest first. Whether one is alive, the token store knows.
+     * Returns sessions that may be active, latest first; only the token store knows if they are.
      *
-     * @param limit 20 if none is given.
+     * @param limit 20 by default.
      */
     async of(
       { id, sessionGeneration, endedSessions }: Account,
-      limit: number = MOST_LISTED,
+      limit: number = MAX_LISTED,
     ): Promise<BegunSession[]> {
       const rows = await database.query<Omit<BegunSession, 'origin'> & Origin>(
         `SELECT uid, begun_at AS "begunAt", address, browser FROM browser_sessions
@@ -85,7 +85,7 @@ export function createSessionList(parts: {
       return rows.map(({ uid, begunAt, ...origin }) => ({ uid, begunAt, origin }));
     },
 
-    /** Finds a session by its public id or its uid, whether it is over or not. */
+    /** Finds a session by its public id or its uid, even if it has ended. */
     async find(id: string): Promise<RecordedSession | undefined> {
       const [row] = await database.query<Omit<RecordedSession, 'origin'> & Origin>(
         `SELECT uid, account_id AS "accountId", generation, begun_at AS "begunAt", address, browser
@@ -98,16 +98,16 @@ export function createSessionList(parts: {
     },
 
     /**
-     * From the next request on the session does not count, at every node and whatever is restored.
+     * Ends the session from the next request on, on every node and even if a store is restored.
      *
-     * @returns false where this account has no such session.
+     * @returns false if this account has no such session, or it was ended before.
      */
     async end(accountId: string, uid: string, alongside: Alongside): Promise<boolean> {
       const isEnded = await transactionOf(database, accountId, async (tx) => {
         const ended = await tx.query(
           `UPDATE accounts
             SET ended_sessions = (ended_sessions || $2::text)[
-              greatest(1, cardinality(ended_sessions) + 2 - ${MOST_ENDED}):]
+              greatest(1, cardinality(ended_sessions) + 2 - ${MAX_ENDED}):]
             WHERE id = $1 AND $2 <> ALL(ended_sessions) AND EXISTS (
               SELECT FROM browser_sessions WHERE uid = $2 AND account_id = $1)
             RETURNING 1`,

@@ -1,4 +1,4 @@
-/** What is shown once: a new secret, kept between the form and the page that shows it. */
+/** Values that are shown once: a new secret, stored between its form and the page that shows it. */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 import { type Clock, epochSeconds } from '../base/clock.ts';
 import { randomId } from '../base/random-id.ts';
@@ -12,8 +12,8 @@ const TAG_BYTES = 16;
 export type ShownOnce = ReturnType<typeof createShownOnce>;
 
 /**
- * The store holds it encrypted under a key made of the name, and the name as a hash only: who
- * reads the store, or a dump of it, reads no secret.
+ * The store holds the value encrypted under a key derived from its name, and of the name only a
+ * hash: an attacker who reads the store, or a dump of it, reads no secret.
  */
 export function createShownOnce({
   store,
@@ -26,8 +26,8 @@ export function createShownOnce({
 }) {
   return {
     /**
-     * @param name one that nobody can guess or compute; without it a random one.
-     * @returns the name under which `take` finds it, for five minutes where nothing else was said.
+     * @param name one that attackers can neither guess nor compute; random by default.
+     * @returns the name under which `take` finds the value, for five minutes by default.
      */
     async keep(
       accountId: string,
@@ -42,9 +42,9 @@ export function createShownOnce({
       return name;
     },
 
-    /** Answers once, to the person it was kept for; undefined ever after. */
+    /** Returns the value once, to the account that it was stored for; undefined ever after. */
     async take<Value>(accountId: string, name: string): Promise<Value | undefined> {
-      // Opened before it is consumed: another person's request must not use it up.
+      // Decrypt it before consuming it: another user's request must not use it up.
       const key = keyOf(name, accountId);
       const found = await store.read<string>('shown_once', name);
       if (!found || open<Value>(found.data, key) === undefined) return undefined;
@@ -52,7 +52,7 @@ export function createShownOnce({
       return record && open<Value>(record.data, key);
     },
 
-    /** As `take`, and leaves it where it is: for what is no secret, or not shown yet. */
+    /** Like `take`, but leaves the value stored: for one that is not secret, or not shown yet. */
     async look<Value>(accountId: string, name: string): Promise<Value | undefined> {
       const record = await store.read<string>('shown_once', name);
       return record && open<Value>(record.data, keyOf(name, accountId));
@@ -68,7 +68,7 @@ function open<Value>(data: string, key: Buffer): Value | undefined {
     const text = decipher.update(sealed.subarray(NONCE_BYTES + TAG_BYTES));
     return JSON.parse(Buffer.concat([text, decipher.final()]).toString()) as Value;
   } catch {
-    // Kept for somebody else: their name opens nothing here.
+    // Stored for another account: the key of this one does not decrypt it.
     return undefined;
   }
 }

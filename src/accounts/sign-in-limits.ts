@@ -1,4 +1,4 @@
-/** How many wrong passwords there may be, for whom and from where (rule: attempt-limits.ts). */
+/** Limits wrong passwords per account, address and browser (rule: attempt-limits.ts). */
 import type {
   AttemptLimit,
   AttemptLimitOptions,
@@ -19,10 +19,10 @@ interface SignInLimitSettings {
   readonly signInAccountWindowSeconds: number;
 }
 
-/** A password that may be compared, counted as wrong already. Whoever began it says how it ended. */
+/** A password that may be compared, counted as wrong already. The caller reports how it ended. */
 interface SignInAttempt {
   succeed(): Promise<void>;
-  /** It was no guess: nothing was compared. */
+  /** For an attempt that was no guess, because nothing was compared. */
   cancel(): Promise<void>;
 }
 
@@ -32,7 +32,7 @@ export interface TooManySignIns extends Over {
 
 export type SignInLimits = ReturnType<typeof createSignInLimits>;
 
-/** Counted for one attempt, with what becomes of it when the password is right. */
+/** A limit that counted the attempt, and what happens to the count if the password is right. */
 interface Counted {
   readonly limit: AttemptLimit;
   readonly key: string;
@@ -49,7 +49,7 @@ export function createSignInLimits({
   readonly log: AttemptLimitOptions['log'];
 }) {
   const create = (name: string, attempts: number, windowSeconds: number): AttemptLimit =>
-    // Without the stores nobody signs in, so nobody need wait for each of the limits in turn.
+    // Without the stores no user can sign in, so no request should wait for each limit in turn.
     createAttemptLimit({ name, attempts, windowSeconds, whenAway: 'throw', log });
   const window = settings.signInFailureWindowSeconds;
   const perDevice = create('sign_in_device', settings.signInFailures, window);
@@ -66,8 +66,8 @@ export function createSignInLimits({
       async succeed() {
         await Promise.all(
           counted.map(({ limit, key, onSuccess }) =>
-            // What this person mistyped here is settled; the failures of others elsewhere are not,
-            // or somebody with an account of their own could clear the count of an address.
+            // Forget only what this user mistyped here, not other users' failures: otherwise an
+            // attacker with an account of their own could clear the count of an address.
             onSuccess === 'forget' ? limit.forget(key) : limit.giveBack(key),
           ),
         );
@@ -80,8 +80,8 @@ export function createSignInLimits({
 
   return {
     /**
-     * @throws StorageUnavailable when it cannot be counted.
-     * @param device the browser that knows this account, if it is one (see known-devices.ts).
+     * @throws StorageUnavailable if the attempt cannot be counted.
+     * @param device the browser, if it is one that knows this account (see known-devices.ts).
      */
     async begin({
       email,
@@ -95,20 +95,20 @@ export function createSignInLimits({
       if (device !== undefined && !(await perDevice.count(device))) {
         return begun([{ limit: perDevice, key: device, onSuccess: 'forget' }]);
       }
-      // Unknown accounts are counted like any other.
+      // Count unknown accounts like any other.
       const account = emailKey(email);
       const network = networkOf(address);
       const limits = [
         ['account and address', perBoth, `${account} ${network}`, 'forget'],
         ['address', perAddress, network, 'give back'],
-        // Last: only what gets past the others counts against the account everywhere.
+        // Last: only attempts that pass the other limits are counted against the whole account.
         ['account', perAccount, account, 'give back'],
       ] as const;
       const counted: Counted[] = [];
       for (const [name, limit, key, onSuccess] of limits) {
         const over = await limit.count(key);
         if (over) {
-          // It will not be looked at, so it is no guess for those before.
+          // The password will not be compared, so the limits before must not count it as a guess.
           await begun(counted).cancel();
           return { ...over, limit: name };
         }

@@ -1,4 +1,4 @@
-/** Whether a session began with a sign-in that is as strong as `sign_in.require` asks for. */
+/** Decides if a session began with a sign-in that is as strong as `sign_in.require` demands. */
 
 /** What a provider signs about a sign-in (OpenID Connect Core §2). */
 export interface UpstreamProof {
@@ -19,9 +19,9 @@ export interface UpstreamStrength {
 
 export interface SignedInBy {
   readonly method: 'password' | 'passkey' | 'link' | 'upstream';
-  /** What the provider signed; undefined for other methods and for a session of an older version. */
+  /** What the provider signed; undefined for other methods and for sessions of an older version. */
   readonly proof?: UpstreamProof | undefined;
-  /** The session began at a provider, and its person has used a passkey here since. */
+  /** The session began at a provider, and its user has used a passkey here since. */
   readonly hasUsedPasskey?: boolean;
 }
 
@@ -37,7 +37,7 @@ export const isStrongSession = (
 const asksForProof = ({ strongAcr, strongAmr }: UpstreamStrength): boolean =>
   strongAcr.length > 0 || strongAmr.length > 0;
 
-/** Whether any sign-in at this provider can satisfy `sign_in.require`. */
+/** True if any sign-in at this provider can satisfy `sign_in.require`. */
 export const canBeStrong = (provider: UpstreamStrength): boolean =>
   provider.isStrong || asksForProof(provider);
 

@@ -1,4 +1,4 @@
-/** The check behind the sign-in page: one answer, and the same work, for everything that is wrong. */
+/** The check behind the sign-in page: every failure has the same answer and takes the same work. */
 import type { Queries } from '../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from './account.ts';
 import { emailKey } from './email.ts';
@@ -6,20 +6,20 @@ import { verifyPassword } from './passwords/password.ts';
 import type { PasswordTurn } from './passwords/work.ts';
 
 /**
- * The account, or `refused`: which of email, password or suspension was wrong is not said, and the
- * time does not tell it either.
+ * Returns the account, or `refused`: neither the answer nor the time reveals whether the email, the
+ * password or a suspension was the reason.
  *
  * @param attempt `rank` says whether the browser is one that knows the account.
- * @throws TooManyPasswords when too many sign in at once.
+ * @throws TooManyPasswords if too many users sign in at once.
  */
 export type SignIn = (
   attempt: PasswordTurn & { readonly password: string },
 ) => Promise<Account | 'refused'>;
 
-/** Counting failures is for the caller. */
+/** The caller must count failures. */
 export function createSignIn(parts: { readonly database: Queries }): SignIn {
   return async ({ password, ...turn }) => {
-    // The database is asked for what is no address too.
+    // Query the database even if the text is not an address: the work must be the same.
     const [row] = await parts.database.query<AccountRow>(
       `${SELECT_ACCOUNTS} WHERE email_key = $1`,
       [emailKey(turn.email)],

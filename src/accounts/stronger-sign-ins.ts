@@ -1,13 +1,13 @@
-/** Who must sign in with more than a password, for what they could do to others, and since when. */
+/** Who must sign in with more than a password, because of power over others, and since when. */
 import type { Clock } from '../base/clock.ts';
 import type { Queries } from '../storage/queries.ts';
 import { canBeStrong, type UpstreamStrength } from './sign-in-strength.ts';
 import { THROW_AWAY } from './throw-away-accounts.ts';
 
-/** What counts, as the settings are. */
+/** The sign-in methods that are strong under the present settings. */
 interface StrongWays {
   readonly passkeys: boolean;
-  /** Of the providers with strong sign-ins. */
+  /** The issuers of providers with strong sign-ins. */
   readonly issuers: readonly string[];
 }
 
@@ -25,10 +25,10 @@ type RequiredSignIn = Parameters<typeof strongWaysOf>[0] & {
 };
 
 export interface Demand {
-  /** From then on a password alone lets them do nothing. */
+  /** From then on the user can do nothing with a password alone. */
   readonly until: Date;
   readonly isOver: boolean;
-  /** They have a passkey or a link with a provider. */
+  /** The user has a passkey or a link with a provider, one of the strong methods. */
   readonly hasWay: boolean;
 }
 
@@ -46,12 +46,12 @@ export function createStrongerSignIns({
   const ways = strongWaysOf(signIn);
   return {
     /**
-     * What is demanded of somebody who signed in with a password; undefined where nothing is. The
-     * grace begins when this is first asked about them, and is kept.
+     * Returns what is demanded of a user who signed in with a password; undefined if nothing is.
+     * The grace period begins at the first call for the user, and its beginning is stored.
      */
     demandOn: (accountId: string): Promise<Demand | undefined> =>
       demand(accountId, database, begin),
-    /** As `demandOn`, for a request that does not show it to the person: no grace begins. */
+    /** Like `demandOn`, for a request that does not show it to the user: no grace period begins. */
     wouldBeDemanded: (
       accountId: string,
       queries: Queries = database,
@@ -78,7 +78,7 @@ export function createStrongerSignIns({
 
   async function begin(accountId: string): Promise<Date> {
     const now = new Date(clock());
-    // Of several at once each is answered what the first one wrote.
+    // Parallel calls all return what the first one wrote.
     const [row] = await database.query<{ began_at: Date }>(
       `INSERT INTO sign_in_grace (account_id, began_at) VALUES ($1, $2)
         ON CONFLICT (account_id) DO UPDATE SET began_at = sign_in_grace.began_at
@@ -89,7 +89,7 @@ export function createStrongerSignIns({
   }
 }
 
-/** Of an account `a`: owners and admins of organizations, and who owns clients. The doctor is nobody. */
+/** For an account `a`: owners and admins of organizations, owners of clients; not the doctor. */
 const HAS_POWER = `a.email NOT LIKE '${THROW_AWAY}' AND (
   EXISTS (SELECT FROM organization_memberships m
     WHERE m.account_id = a.id AND m.role IN ('owner', 'admin'))
@@ -100,7 +100,7 @@ const hasWay = (passkeys: string, issuers: string): string => `(
   OR EXISTS (SELECT FROM account_identities i
     WHERE i.account_id = a.id AND i.issuer = ANY(${issuers}::text[])))`;
 
-/** The ids of those on whom it is demanded and who have no such way yet; nobody suspended. */
+/** Returns the ids of active users who must have a strong sign-in method and have none yet. */
 export async function whoOwesAWay(database: Queries, ways: StrongWays): Promise<string[]> {
   const rows = await database.query<{ id: string }>(
     `SELECT a.id FROM accounts a

@@ -5,7 +5,7 @@ import type { Alongside, Database } from '../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from './account.ts';
 import type { AccountRegistry } from './account-registry.ts';
 
-/** RFC 2606 §2: no mail ever arrives at `.invalid`, so no person has such an address. */
+/** RFC 2606 §2: no mail ever arrives at `.invalid`, so no user has such an address. */
 export const THROW_AWAY = 'doctor-%@gatehouse.invalid';
 const IN_USE_MS = 3_600_000;
 
@@ -16,18 +16,18 @@ export function createThrowAwayAccounts(parts: {
 }) {
   const { database, accounts, clock } = parts;
   return {
-    /** An account that may sign in and reaches nothing. */
+    /** Adds an account that can sign in and has access to nothing. */
     async add(): Promise<{ account: Account; password: string }> {
       const password = randomId('', 43);
       const email = THROW_AWAY.replace('%', randomId('', 16));
-      // Not in the audit log: nobody is given anything, and what remains is the doctor's own record.
+      // Not in the audit log: no access is given, and the doctor's own record remains.
       return {
         account: await accounts.add({ email, name: 'Gatehouse doctor', password }),
         password,
       };
     },
 
-    /** Those that were left behind more than an hour ago: a younger one may be in use. */
+    /** Returns accounts that were left behind more than an hour ago: younger ones may be in use. */
     async leftOver(): Promise<Account[]> {
       const rows = await database.query<AccountRow>(
         `${SELECT_ACCOUNTS} WHERE email LIKE $1 AND created_at < $2 ORDER BY created_at`,
@@ -37,10 +37,10 @@ export function createThrowAwayAccounts(parts: {
     },
 
     /**
-     * Deletes the account with its log. Left alone are every other account, and one that was given
-     * access to something: only by that could the log matter to anybody. Its clients must be gone.
+     * Deletes the account with its log. Does not touch accounts of users, nor one that was given
+     * access to something, because then its log could matter. Its clients must be deleted before.
      *
-     * @returns whether it was deleted.
+     * @returns true if it was deleted.
      */
     remove: (id: string, alongside?: Alongside): Promise<boolean> =>
       database.transaction(async (tx) => {

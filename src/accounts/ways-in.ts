@@ -1,4 +1,4 @@
-/** Every way in to an account beside its password: shown to its person, who may remove them. */
+/** The sign-in methods of an account besides its password, which its user sees and may remove. */
 import { lockedTransactionOf } from '../storage/account-turns.ts';
 import type { Alongside, Database, Queries } from '../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from './account.ts';
@@ -6,29 +6,29 @@ import type { AccountRegistry } from './account-registry.ts';
 import { type NewActivity, type Origin, SessionEnded } from './activity/activity.ts';
 
 export interface WayHeld {
-  /** In a form: the kind, and which one. */
+  /** Its value in forms: the kind, and which one of that kind. */
   readonly id: string;
   /** `Warehouse platform`, or the name of a passkey. */
   readonly label: string;
   readonly kind: WayKind;
   readonly addedAt: Date;
   readonly lastUsedAt: Date | undefined;
-  /** Nobody comes in by it as the settings are. */
+  /** The present settings allow no sign-in with it. */
   readonly isUnused: boolean;
-  /** A sign-in with it can satisfy `sign_in.require`, as the settings are. */
+  /** A sign-in with it can satisfy `sign_in.require` under the present settings. */
   readonly isStrong: boolean;
 }
 
 type WayKind = 'provider' | 'passkey';
 
-/** What to sign in with, as a sentence names it. */
+/** Names the method within a sentence. */
 export const wayInWords = ({ kind, label }: Pick<WayHeld, 'kind' | 'label'>): string =>
   kind === 'passkey' ? `the passkey ${label}` : label;
 
 export interface WaysOfKind {
-  /** The oldest first. */
+  /** Returns the methods of an account, oldest first. */
   of(accountId: string, tx?: Queries): Promise<readonly WayHeld[]>;
-  /** @param id of one that `of` has. @returns what the log says of it. */
+  /** @param id of a method that `of` returns. @returns the log entry. */
   remove(
     accountId: string,
     id: string,
@@ -38,7 +38,7 @@ export interface WaysOfKind {
 
 export type WaysIn = ReturnType<typeof createWaysIn>;
 
-/** Thrown inside of a transaction, so that nothing of it is kept. */
+/** Thrown in a transaction to roll it back. */
 class NothingLeft extends Error {}
 
 export function createWaysIn({
@@ -73,16 +73,16 @@ export function createWaysIn({
   return {
     of: async (accountId: string): Promise<readonly WayHeld[]> =>
       (await listed(accountId)).map(({ way }) => way),
-    /** Those of these that there are, in the transaction of something greater. @returns these. */
+    /** Removes those of `ids` that exist, in the caller's transaction. @returns these methods. */
     removeWith,
 
     /**
-     * Removes one for who is signed in, and ends every session, those that came by it among them.
+     * Removes a method of a signed-in user and ends every session, also those that began with it.
      *
-     * @param hasPassword whether they could come in with one then.
-     * @param by `origin` with their session.
-     * @returns the account from now on; `last` where nothing else would let them in; undefined where
-     *   there is none of that id.
+     * @param by `origin` with the user's session; `hasPassword`: true if they could still sign in
+     *   with a password.
+     * @returns the account from now on; `last` if no other method would remain; undefined if there
+     *   is no method of that id.
      * @throws SessionEnded
      */
     async remove(
@@ -90,7 +90,7 @@ export function createWaysIn({
       id: string,
       { origin, hasPassword }: { readonly origin: Origin; readonly hasPassword: boolean },
     ): Promise<Account | 'last' | undefined> {
-      // Of several at once each waits here, and counts what the one before it left.
+      // Parallel removals wait here, and then see what the one before has left.
       const outcome = await lockedTransactionOf(database, accountId, async (tx) => {
         const ways = await listed(accountId, tx);
         const going = ways.find(({ way }) => way.id === id)?.way;
@@ -110,12 +110,12 @@ export function createWaysIn({
     },
 
     /**
-     * Ends what its person does not recognize, in one transaction. If the password, a way or the sessions
-     * are to end, every session ends.
+     * Ends what the user does not recognize, in one transaction. If the password, a method or the
+     * sessions are to end, every session ends.
      *
-     * @param what `origin` with their session; `passwords`: true if people sign in with passwords here;
-     *   `rest` ends all else: ways by `removeWith`, connections, API keys.
-     * @returns the account from now on; `last` if nothing would let them in, and then nothing ends.
+     * @param what `origin` with the user's session; `passwords`: true if the service has passwords;
+     *   `rest` ends all else: methods with `removeWith`, connections, API keys.
+     * @returns the account from now on; `last` if no method would remain, and then nothing ends.
      * @throws SessionEnded
      */
     async endUnrecognized(

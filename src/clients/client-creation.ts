@@ -22,7 +22,6 @@ interface NewClient extends ClientDraft {
   readonly ownerAccountId?: string | undefined;
   /** Maximum number of the owner's clients, including this one; absent if there is no limit. */
   readonly mostOfOwner?: number;
-  /** `by its owner` by default. */
   readonly naming?: Naming;
 }
 
@@ -145,8 +144,6 @@ export function createClientCreation(parts: {
     /**
      * Like `add`, for a form that may be sent again because of a second click or a lost answer:
      * returns the client that this owner already made with this key, even if it has changed since.
-     *
-     * @throws Refusal, like `add`
      */
     addOnce: async (
       client: NewClient & { readonly ownerAccountId: string },

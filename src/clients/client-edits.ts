@@ -123,8 +123,8 @@ export function createClientEdits(parts: {
     addRedirectUri,
 
     /**
-     * Changes the name, the redirect URIs and the links of a client, and nothing else. A real change
-     * ends the verification of the client: the operator checked the former values.
+     * Changes the name, the redirect URIs and the links of a client, and nothing else. A real
+     * change ends the verification of the client: the operator checked the former values.
      *
      * @param changes what is left out stays as it is.
      * @param options `naming`: who vouches for a new name, by default the owner. `from`: the values

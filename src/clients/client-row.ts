@@ -1,5 +1,4 @@
 /** Reads clients with their owner's name and secrets, and writes when they were last used. */
-
 import { isClientId } from '../base/random-id.ts';
 import type { WriteUses } from '../storage/last-used.ts';
 import type { Queries } from '../storage/queries.ts';

@@ -1,5 +1,4 @@
 /** Makes, compares and replaces a client's secrets, without a moment in which none is valid. */
-
 import { timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
 import { formTest, newValue, randomId, sha256 } from '../base/random-id.ts';

@@ -30,7 +30,6 @@ const MAX_STREAMS = 200;
 /** Buffered for a slow reader in addition to its socket's buffer; beyond it the stream ends. */
 const MAX_BUFFERED_BYTES = 16 * 1024;
 
-/** Manages the streams of this node. */
 export function createRequestStreams(parts: {
   readonly requests: Pick<ClientRequests, 'subscribe' | 'watch' | 'latest'>;
   readonly changes: Pick<ChangeFeed, 'isLive'>;

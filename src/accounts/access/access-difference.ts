@@ -1,7 +1,7 @@
-/** What changed between two answers of `accessOf`, thing by thing. */
+/** Compares two results of `accessOf` and marks what changed. */
 import { byName, type Organization, type Right, type Role, type Warehouse } from './reach.ts';
 
-/** `added` and `removed` since the earlier answer; `changed` where the role or the rights did. */
+/** Since the earlier result; `changed` if the role or the rights did. */
 export type Change = 'added' | 'removed' | 'changed';
 
 export interface ComparedOrganization extends Organization {
@@ -16,8 +16,8 @@ interface ComparedWarehouse extends Warehouse {
 }
 
 /**
- * Everything of either answer by name, as it is in `now`, or as it was where it is no more. Without
- * an earlier answer nothing is said to have changed. A new name is no change of access.
+ * Returns everything of either result, sorted by name: as it is in `now`, or as it was if it is
+ * gone. Without an earlier result nothing is marked as changed. A new name is no change of access.
  */
 export function compareAccess(
   before: readonly Organization[] | undefined,
@@ -35,7 +35,7 @@ export function compareAccess(
   ].sort(byName);
 }
 
-/** How many organizations and warehouses changed, each counted once. */
+/** Returns how many organizations and warehouses changed, each counted once. */
 export function countChanges(
   organizations: readonly ComparedOrganization[],
 ): Record<Change, number> {
@@ -51,7 +51,7 @@ function compareOrganization(
   before: Organization | undefined,
   now: Organization,
 ): ComparedOrganization {
-  // Its warehouses came with it.
+  // Do not mark its warehouses: all of them are new with it.
   if (!before) return { ...now, change: 'added' };
   const earlier = new Map(before.warehouses.map((warehouse) => [warehouse.id, warehouse]));
   const current = new Set(now.warehouses.map(({ id }) => id));

@@ -1,4 +1,4 @@
-/** What a person or a machine client may reach right now: computed at each call, kept in no token. */
+/** The present access of a user or machine client: determined at each call, stored in no token. */
 import type { Clock } from '../../base/clock.ts';
 import { isClientId } from '../../base/random-id.ts';
 import type { ChangeFeed } from '../../storage/change-feed.ts';
@@ -24,10 +24,10 @@ export interface Member {
   readonly id: string;
   readonly kind: 'person' | 'machine';
   readonly name: string;
-  /** Of a person. */
+  /** Null for a machine client. */
   readonly email: string | null;
   readonly role: Role;
-  /** In the warehouse that was asked for. */
+  /** In the requested warehouse. */
   readonly rights: readonly Right[];
   readonly isSuspended: boolean;
 }
@@ -67,25 +67,25 @@ export function createAccess(parts: {
 
   return {
     /**
-     * The organizations and warehouses by name. Whether the subject exists or is suspended is for
-     * the caller to ask: an unknown one reaches nothing.
+     * Returns organizations and warehouses by name. The caller must check whether the subject
+     * exists or is suspended: an unknown one has access to nothing.
      */
     accessOf,
     bars,
-    /** For who changed the access of this account, and answers sooner than the database tells. */
+    /** Call it after a change of this access: the database's notification comes a moment later. */
     forget: (accountId: string): void => people.forget('access', accountId),
 
-    /** What a person reaches through a client: nothing of the organizations that bar it. */
+    /** Returns a user's access through a client: nothing of the organizations that block it. */
     async accessThrough(clientId: string, accountId: string): Promise<readonly Organization[]> {
       return through(clientId, await accessOf({ accountId }));
     },
-    /** The same, of what the person reaches. */
+    /** Like `accessThrough`, for access that is already known. */
     through,
 
     /**
-     * The other way round: who is in the organization, or reaches the warehouse, people first, by name.
+     * Lists members of an organization, or those with access to a warehouse: users first, by name.
      *
-     * @param page `role`: only those who have it there.
+     * @param page `role`: only members with this role.
      * @throws Refusal `organization_unknown` or `warehouse_unknown`
      */
     async reachedBy(
@@ -111,7 +111,7 @@ export function createAccess(parts: {
           WHERE m.organization_id = $1 AND ($3::text IS NULL OR m.role = $3)
         ) AS member WHERE ${kind === 'organization'} OR rights <> '{}'`,
         order: `kind DESC, ${byName('name')}, id`,
-        // As the operator is shown them.
+        // The columns that operators see.
         cells: [
           'id',
           "coalesce(email, name || ' (machine)')",

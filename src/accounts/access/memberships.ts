@@ -1,4 +1,4 @@
-/** Who belongs to an organization, in which role, and with which rights in its warehouses. */
+/** The members of organizations, their roles, and their rights in warehouses. */
 import type { Clock } from '../../base/clock.ts';
 import { Refusal, refuseViolations } from '../../base/refusal.ts';
 import type { Alongside, Database } from '../../storage/queries.ts';
@@ -21,13 +21,12 @@ import {
 export type Memberships = ReturnType<typeof createMemberships>;
 
 /**
- * Each change takes effect on the next call; repeated, it changes nothing, and `alongside` is not
- * called then.
+ * Each change takes effect on the next call. Repeated, it does nothing and calls no `alongside`.
  */
 export function createMemberships(parts: { readonly database: Database; readonly clock: Clock }) {
   const { database, clock } = parts;
 
-  /** One statement that answers the rows it changed, and what goes with it if there are any. */
+  /** Runs a statement that returns the rows it changed, and `alongside` if there are any. */
   async function change(
     statement: string,
     values: readonly unknown[],
@@ -88,10 +87,11 @@ export function createMemberships(parts: { readonly database: Database; readonly
     },
 
     /**
-     * Replaces the rights in a warehouse. An owner or admin has all rights without them, and a viewer
-     * at most `read` of them.
+     * Replaces the rights in a warehouse. An owner or admin has all rights without them, and a
+     * viewer at most `read` of them.
      *
-     * @throws Refusal `rights_unknown`, `subject_unknown`, `warehouse_unknown` or `membership_missing`
+     * @throws Refusal `rights_unknown`, `subject_unknown`, `warehouse_unknown` or
+     *   `membership_missing`
      */
     async setRights(
       subject: Subject,
@@ -106,7 +106,7 @@ export function createMemberships(parts: { readonly database: Database; readonly
       if (!isWarehouseId(warehouseId)) throw unknownWarehouse(warehouseId);
       const isChanged = await refuseViolations(
         {
-          // The database decides: a membership that is removed at this moment wins.
+          // The database decides: if the membership is removed at this moment, the removal wins.
           warehouse_rights_account_membership_fkey: () => missingMembership(warehouseId),
           warehouse_rights_client_membership_fkey: () => missingMembership(warehouseId),
         },
@@ -143,7 +143,7 @@ export function createMemberships(parts: { readonly database: Database; readonly
     if (known.length === 0) throw unknownWarehouse(id);
   }
 
-  /** The kind of a client never changes, so looking first is safe. */
+  /** The kind of a client never changes, so it is safe to check it first. */
   async function requireMachineClient(id: string): Promise<void> {
     const [client] = await database.query<{ kind: string }>(
       'SELECT kind FROM clients WHERE id = $1',

@@ -1,4 +1,4 @@
-/** What owners and admins of an organization may end in it, and whom they may not. */
+/** Lets owners and admins of an organization block clients and end memberships, with exceptions. */
 import type { Clock } from '../../base/clock.ts';
 import { isClientId } from '../../base/random-id.ts';
 import { Refusal } from '../../base/refusal.ts';
@@ -15,7 +15,7 @@ interface Change {
   readonly organizationId: string;
   /** The account of the owner or admin. */
   readonly by: string;
-  /** Runs in the same transaction, where something changed. */
+  /** Runs in the same transaction, if something changed. */
   readonly alongside?: Alongside;
 }
 
@@ -48,7 +48,7 @@ export function createOrganizationEnds(parts: {
     /**
      * Ends a membership with the rights in every warehouse.
      *
-     * @returns false where `by` is in charge no more, or nobody of this id is a member.
+     * @returns false if `by` is no longer an owner or admin, or there is no member of this id.
      * @throws Refusal `owner_protected` or `last_owner`
      */
     async endMembership({
@@ -77,9 +77,9 @@ export function createOrganizationEnds(parts: {
     },
 
     /**
-     * Bars a client from the organization, whoever approved it.
+     * Blocks a client in the organization, no matter which user approved it.
      *
-     * @returns false where `by` is in charge no more, there is no such client, or it is barred.
+     * @returns false if `by` is no longer an owner or admin, or the client is unknown or blocked.
      */
     async bar({ clientId, ...whose }: Change & { readonly clientId: string }): Promise<boolean> {
       if (!isClientId(clientId)) return false;
@@ -107,12 +107,12 @@ export function createOrganizationEnds(parts: {
       return isBarred;
     },
 
-    /** Lets it in again. @returns false where `by` is in charge no more, or it is not barred. */
+    /** Unblocks it. @returns false if `by` is no longer an owner or admin, or it is not blocked. */
     async admit({ clientId, ...whose }: Change & { readonly clientId: string }): Promise<boolean> {
       if (!isClientId(clientId)) return false;
       const isAdmitted = await change(whose, (tx) =>
         tx.query(
-          // With what is remembered of deleted clients of the same owner: no page lists those.
+          // Also delete the blocks of deleted clients of the same owner: no page lists those.
           `WITH admitted AS (
               DELETE FROM barred_clients WHERE organization_id = $1 AND client_id = $2
                 RETURNING client_id
@@ -135,21 +135,20 @@ export function createOrganizationEnds(parts: {
 
 interface Present {
   roleOf(accountId: string): Role | undefined;
-  /** Who can sign in. */
+  /** Those who can sign in. */
   readonly owners: readonly string[];
 }
 
 /**
- * These members and all owners, as they are until the transaction ends. Of several who end something
- * in one organization each waits here for the one before it, and for whoever ends them meanwhile by
- * other means.
+ * Returns these members and all owners, locked until the transaction ends. Parallel changes in one
+ * organization wait here for each other, and for changes of these memberships by other means.
  */
 async function lockedMembers(
   tx: Queries,
   organizationId: string,
   accountIds: readonly string[],
 ): Promise<Present> {
-  // Accounts first: whoever erases one goes from it to its memberships.
+  // Lock accounts first, in the order of a deletion: from an account to its memberships.
   await tx.query('SELECT FROM accounts WHERE id = ANY($1) ORDER BY id FOR KEY SHARE', [accountIds]);
   const members = await tx.query<{ id: string; role: Role }>(
     `SELECT account_id AS id, role FROM organization_memberships

@@ -1,4 +1,4 @@
-/** Each person as requests need them, read by one statement: the account, and what they may reach now. */
+/** Users as requests need them, read by one statement: the account and its present access. */
 import type { Clock } from '../../base/clock.ts';
 import type { ChangeFeed } from '../../storage/change-feed.ts';
 import { createMemory } from '../../storage/memory.ts';
@@ -14,9 +14,9 @@ import { type Organization, organizationsFrom, type ReachRow, selectReach } from
 
 export interface Person {
   readonly account: Account;
-  /** By name. */
+  /** Sorted by name. */
   readonly organizations: readonly Organization[];
-  /** What the generation of a connection is, authorizations/connections.ts says. */
+  /** The generation is explained in authorizations/connections.ts. */
   readonly connections: readonly (readonly [clientId: string, generation: number])[];
 }
 
@@ -26,11 +26,11 @@ interface PeopleParts {
   readonly database: Queries;
   readonly changes: ChangeFeed;
   readonly clock: Clock;
-  /** Who reaches more than ten places counts as several. */
+  /** Maximum number of cached users; one with access to more than ten places takes more room. */
   readonly mostRemembered?: number | undefined;
 }
 
-/** They take 3 kB, with all else that is kept of a person. */
+/** A user with this many places takes 3 kB in the cache. */
 const PLACES = 10;
 
 const SELECT_PERSON = `SELECT ${ACCOUNT_COLUMNS},
@@ -57,21 +57,21 @@ export function createPeople(parts: PeopleParts) {
 
   return {
     /**
-     * The person, suspended or not; undefined when there is none.
+     * Returns the user, suspended or not; undefined if there is none.
      *
-     * @param isGood of who is remembered, or they are read again.
+     * @param isUsable if it returns false for the cached user, the user is read again.
      */
     async find(
       id: string,
-      isGood: (person: Person) => boolean = () => true,
+      isUsable: (person: Person) => boolean = () => true,
     ): Promise<Person | undefined> {
       if (!isAccountId(id)) return undefined;
-      const person = await memory.find(id, () => read(id), isGood);
-      if (person === undefined || isGood(person)) return person;
-      // It was under way already.
-      return memory.find(id, () => read(id), isGood);
+      const person = await memory.find(id, () => read(id), isUsable);
+      if (person === undefined || isUsable(person)) return person;
+      // The load was shared and had begun before: load the user again.
+      return memory.find(id, () => read(id), isUsable);
     },
-    /** For whoever changed something of them, which the notification tells a moment later. */
+    /** Call it after a change of the user: the database's notification comes a moment later. */
     forget: memory.forget,
   };
 }

@@ -1,14 +1,14 @@
-/** What somebody may reach, read from memberships and rights. */
+/** The access of a user or machine client, read from memberships and rights. */
 import { isClientId } from '../../base/random-id.ts';
 import { isAccountId } from '../account.ts';
 
 export type Role = 'owner' | 'admin' | 'member' | 'viewer';
 export type Right = 'read' | 'write' | 'manage';
 
-/** As introspection shows it. */
+/** In the form of introspection responses. */
 export interface Organization {
   readonly id: string;
-  /** In the system it was imported from; absent for one made by hand. */
+  /** The id in the system that it was imported from; absent if made by hand. */
   readonly external_id?: string;
   readonly name: string;
   readonly role: Role;
@@ -27,7 +27,7 @@ export interface Warehouse {
 export const ROLES: readonly Role[] = ['owner', 'admin', 'member', 'viewer'];
 export const RIGHTS: readonly Right[] = ['read', 'write', 'manage'];
 
-/** @param id an expression: whose. Answers `ReachRow`s. */
+/** Returns a query for `ReachRow`s. @param id SQL expression for the id of the subject. */
 export const selectReach = (column: SubjectColumn[0], id: string): string =>
   `SELECT m.role, o.id AS organization_id, o.name AS organization_name,
       o.external_id AS organization_external_id, w.id AS warehouse_id,
@@ -45,7 +45,7 @@ export interface ReachRow {
   readonly organization_id: string;
   readonly organization_name: string;
   readonly organization_external_id: string | null;
-  /** Null in the one row of an organization in which nothing can be reached. */
+  /** Null in the only row of an organization without accessible warehouses. */
   readonly warehouse_id: string | null;
   readonly warehouse_name: string | null;
   readonly warehouse_external_id: string | null;
@@ -79,31 +79,30 @@ const named = (id: string, external_id: string | null, name: string) =>
 const rightsOf = (role: Role, row: ReachRow): readonly Right[] =>
   row.warehouse_id === null ? [] : rightsBy(role, row.rights);
 
-/** @param rights given in the warehouse. */
 function rightsBy(role: Role, rights: readonly Right[] | null): readonly Right[] {
   if (role === 'owner' || role === 'admin') return RIGHTS;
   const most = role === 'viewer' ? (['read'] as const) : RIGHTS;
-  return shared(most.filter((right) => rights?.includes(right)));
+  return intern(most.filter((right) => rights?.includes(right)));
 }
 
-/** There are few sets of rights, and many who have one of them. */
-const SETS = new Map<string, readonly Right[]>();
+/** Cached users share these lists: many users have one of only a few sets of rights. */
+const INTERNED_RIGHTS = new Map<string, readonly Right[]>();
 
-function shared(rights: readonly Right[]): readonly Right[] {
+function intern(rights: readonly Right[]): readonly Right[] {
   const key = rights.join();
-  const known = SETS.get(key);
+  const known = INTERNED_RIGHTS.get(key);
   if (known) return known;
-  SETS.set(key, Object.freeze(rights));
+  INTERNED_RIGHTS.set(key, Object.freeze(rights));
   return rights;
 }
 
-/** Who has memberships: a person, or a machine client, which acts for itself. */
+/** The holder of memberships: a user, or a machine client, which acts for itself. */
 export type Subject = { readonly accountId: string } | { readonly clientId: string };
 
 /** The column that refers to the subject, and its id. */
 export type SubjectColumn = readonly ['account_id' | 'client_id', string];
 
-/** Undefined for an id that nobody can have. */
+/** Returns undefined for an id that no subject can have. */
 export function subjectColumn(subject: Subject): SubjectColumn | undefined {
   if ('accountId' in subject) {
     return isAccountId(subject.accountId) ? ['account_id', subject.accountId] : undefined;
@@ -111,7 +110,7 @@ export function subjectColumn(subject: Subject): SubjectColumn | undefined {
   return isClientId(subject.clientId) ? ['client_id', subject.clientId] : undefined;
 }
 
-/** The order in which people see organizations and warehouses: the same on every node and database. */
+/** Sorts organizations and warehouses on pages: the same on every node and database. */
 const collator = new Intl.Collator('en', { numeric: true });
 
 export function byName(

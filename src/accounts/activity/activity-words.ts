@@ -1,9 +1,9 @@
-/** What each kind of activity is called: on a person's page, and where an operator asks. */
+/** The names of all kinds of activity, on the user's page and in operator commands. */
 
-/** Ids and names of what an activity was about. Never a secret. */
+/** Ids and names of the things that an activity was about. Never a secret. */
 export type Details = Readonly<Record<string, string | number | readonly string[]>>;
 
-/** Why an authorization or a connection ended, to follow the client's name. */
+/** Why an authorization or a connection ended: text that follows the client's name. */
 export const CAUSES = {
   client_revoked: 'by the client itself',
   code_replayed: 'an authorization code was presented a second time',
@@ -35,7 +35,7 @@ const changed = ({ changed: fields = [] }: Details): string =>
     .replace('email', 'email address')
     .replace('external_id', 'external id');
 
-/** `by Ada`, where an owner or admin of the organization did it */
+/** `by Ada`, if an owner or admin of the organization did it. */
 const byWhom = ({ by_name: name }: Details): string | undefined =>
   name === undefined ? undefined : `by ${name}`;
 
@@ -52,7 +52,7 @@ function access(details: Details): string | undefined {
   return rights === undefined ? `${warehouse}` : `${warehouse}: ${[rights].flat().join(', ')}`;
 }
 
-/** Why somebody stays out who comes from a provider or with a passkey. */
+/** Why a sign-in with a provider or a passkey was refused. */
 const REFUSALS: Readonly<Record<string, string>> = {
   suspended: 'the account is suspended',
   taken: 'the account is linked with somebody else there',
@@ -158,9 +158,9 @@ interface ActivityInWords {
   readonly what: string;
   /** The name of the client, key, organization or warehouse it was about. */
   readonly about: string | undefined;
-  /** More about it, such as `ending in x7Qa`. */
+  /** An addition, such as `ending in x7Qa`. */
   readonly note: string | undefined;
-  /** Something that the person may not have done themselves. */
+  /** The user may not have done it themselves. */
   readonly isWarning: boolean;
 }
 

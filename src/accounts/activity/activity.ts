@@ -1,32 +1,32 @@
-/** The security log: what happened to an account, for the person and for the operator's audit. */
+/** The security log: what happened to an account, for its user and for the operator's audit. */
 import type { Clock } from '../../base/clock.ts';
 import { currentRequest } from '../../base/current-request.ts';
 import { deleteExpired } from '../../storage/cleaning.ts';
 import type { Queries } from '../../storage/queries.ts';
 import type { Action, Details } from './activity-words.ts';
 
-/** From where: as the browser says, shortened. Absent for the operator command. */
+/** Address of a request and what its browser claims, shortened. Absent for operator commands. */
 export interface Origin {
   readonly address: string;
   readonly browser: string;
-  /** In whose name: when it has ended nothing is recorded, and nothing kept of the transaction. */
+  /** If this acting session has ended, nothing is recorded and the transaction is rolled back. */
   readonly session?: { readonly uid: string; readonly generation: number };
 }
 
-/** Who did it is not signed in any more: somebody, or something, ended the session meanwhile. */
+/** The acting user is no longer signed in: the session was ended meanwhile. */
 export class SessionEnded extends Error {}
 
 export interface NewActivity {
   readonly action: Action;
-  /** `organization`: an owner or admin of one, in the log of somebody else. */
+  /** `organization`: an owner or admin of one, in the log of another user. */
   readonly actor: 'person' | 'operator' | 'client' | 'service' | 'organization';
-  /** In whose log it appears; absent for what concerns no person. */
+  /** The account whose log contains it; absent if it concerns no user. */
   readonly accountId?: string | undefined;
   readonly details?: Details;
   readonly origin?: Origin | undefined;
 }
 
-/** Who ran the operator command, and what they said it was for. */
+/** Who ran the operator command, and the reason that they gave. */
 export interface OperatedBy {
   /** The account of the operating system. */
   readonly operator: string;
@@ -34,12 +34,12 @@ export interface OperatedBy {
 }
 
 export interface ActivityRecord extends NewActivity {
-  /** Grows with time: the next page begins before the last one's smallest. */
+  /** Grows with time: the next page begins before the smallest id of the last one. */
   readonly id: number;
   readonly at: Date;
   readonly details: Details;
   readonly by?: OperatedBy;
-  /** The request that made it, as in its log lines; absent for the operator command. */
+  /** The request that caused it, as in its log lines; absent for operator commands. */
   readonly requestId?: string;
 }
 
@@ -47,14 +47,14 @@ export type Activity = ReturnType<typeof createActivity>;
 
 interface ActivityPage {
   readonly limit: number;
-  /** Older than this record. */
+  /** Only records that are older than the one with this id. */
   readonly before?: number;
   readonly actions?: readonly Action[] | undefined;
-  /** With this text in a name or id of what it was about, or from this address; in any case. */
+  /** Only records with this text, in any letter case, in their details, or from this address. */
   readonly text?: string | undefined;
 }
 
-const LONGEST_BROWSER = 200;
+const MAX_BROWSER_LENGTH = 200;
 export const ACTIVITY_COLUMNS =
   'id, at, account_id, actor, action, details, address, browser, operator, reason, request_id';
 
@@ -75,7 +75,7 @@ export interface ActivityRow {
 export function createActivity(parts: {
   readonly database: Queries;
   readonly clock: Clock;
-  /** Of the operator command: noted with everything that an operator does. */
+  /** From the operator command: recorded with every action of an operator. */
   readonly by?: OperatedBy;
 }) {
   const { database, clock, by } = parts;
@@ -83,7 +83,7 @@ export function createActivity(parts: {
     actor === 'operator' ? [by?.operator ?? null, by?.reason ?? null] : [null, null];
   return {
     /**
-     * Pass the transaction of the change itself, so that neither is kept without the other.
+     * Pass the transaction of the change itself, so that neither is stored without the other.
      *
      * @throws SessionEnded
      */
@@ -115,7 +115,7 @@ export function createActivity(parts: {
       if (recorded.length === 0) throw new SessionEnded();
     },
 
-    /** Many at once, in the order given. @param origin of all of them. */
+    /** Records many actions in the given order. @param origin that of all of them. */
     async recordAll(
       entries: readonly Omit<NewActivity, 'origin'>[],
       tx: Queries,
@@ -144,10 +144,10 @@ export function createActivity(parts: {
     },
 
     /**
-     * Returns an INSERT for use inside a larger statement. It adds one entry for each row of `rows`, a
+     * Returns an INSERT for use inside a larger statement. Adds an entry for each row of `rows`, a
      * table or CTE of that statement, and merges the row's column `details` into the entry's own.
      *
-     * @param use adds a parameter to the statement and answers its name.
+     * @param use adds a parameter to the statement and returns its name.
      */
     partOf(
       { action, actor, accountId, details = {}, origin }: NewActivity,
@@ -166,7 +166,7 @@ export function createActivity(parts: {
         FROM ${rows}`;
     },
 
-    /** The newest first. */
+    /** Returns the newest records first. */
     async of(
       accountId: string,
       { limit, before = Number.MAX_SAFE_INTEGER, actions, text }: ActivityPage,
@@ -187,9 +187,9 @@ export function createActivity(parts: {
   };
 }
 
-/** The header may hold anything, a NUL byte among it, which PostgreSQL refuses. */
+/** Replaces what PostgreSQL may refuse: the header can contain anything, even a NUL byte. */
 export const keptBrowser = (browser: string): string =>
-  browser.replace(/[^\x20-\x7e]/g, '?').slice(0, LONGEST_BROWSER);
+  browser.replace(/[^\x20-\x7e]/g, '?').slice(0, MAX_BROWSER_LENGTH);
 
 /** The columns `address` and `browser`. */
 const valuesOf = (origin: Origin | undefined): [string | null, string | null] => [

@@ -1,4 +1,4 @@
-/** The activity of everybody, for whoever runs the service: asked by whom, about what and when. */
+/** The activity of all users, for operators: searched by user, subject and time. */
 import type { Queries } from '../../storage/queries.ts';
 import {
   ACTIVITY_COLUMNS,
@@ -9,28 +9,28 @@ import {
 import type { Action } from './activity-words.ts';
 
 export interface AuditQuestion {
-  /** In whose log it is. */
+  /** The account whose log contains the record. */
   readonly accountId?: string | undefined;
   readonly clientId?: string | undefined;
   readonly action?: ActivityRecord['action'] | undefined;
   readonly actor?: ActivityRecord['actor'] | undefined;
-  /** The end of the secret or API key it was about. */
+  /** The last four characters of the secret or API key that the record is about. */
   readonly lastFour?: string | undefined;
-  /** The request that made it, `req_…`. */
+  /** The request that caused the record, `req_…`. */
   readonly requestId?: string | undefined;
-  /** The import that made it, `imp_…`. */
+  /** The import that caused the record, `imp_…`. */
   readonly importId?: string | undefined;
-  /** From then on. */
+  /** Inclusive. */
   readonly since?: Date | undefined;
-  /** Before then. */
+  /** Exclusive. */
   readonly until?: Date | undefined;
-  /** Older than the record of this id. */
+  /** Only records that are older than the one with this id. */
   readonly before?: number | undefined;
   readonly limit: number;
 }
 
 export interface AuditRecord extends ActivityRecord {
-  /** Of the person in whose log it is; absent once the account is gone. */
+  /** The address of the account whose log contains it; absent once the account is deleted. */
   readonly email?: string;
 }
 
@@ -52,7 +52,7 @@ const REFUSED_SIGN_INS: readonly Action[] = [
 ];
 
 export const createAudit = ({ database }: { readonly database: Queries }) => ({
-  /** The newest first. */
+  /** Returns the newest records first. */
   async find(question: AuditQuestion): Promise<AuditRecord[]> {
     const { accountId, clientId, action, actor, lastFour, requestId, importId } = question;
     const { since, until, before, limit } = question;
@@ -85,7 +85,7 @@ export const createAudit = ({ database }: { readonly database: Queries }) => ({
     }));
   },
 
-  /** Sign-ins that were refused after `since`, grouped by account and cause, latest first. */
+  /** Returns sign-ins refused after `since`, grouped by account and cause, latest first. */
   refusedSignIns: (since: Date, accountId?: string): Promise<RefusedSignIns[]> =>
     database.query<RefusedSignIns>(
       `SELECT v.account_id AS "accountId", a.email, v.action, v.details, max(v.id) AS id,
@@ -97,7 +97,7 @@ export const createAudit = ({ database }: { readonly database: Queries }) => ({
     ),
 });
 
-/** By the id as well, which grows with time: the records after it are then not looked at. */
+/** Also compares the id, which grows with time, so that later records are not read. */
 const BEFORE = `at < $ AND
   id <= coalesce((SELECT id FROM activity WHERE at < $ ORDER BY at DESC LIMIT 1), 0)`;
 const DETAIL = {

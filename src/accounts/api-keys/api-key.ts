@@ -1,4 +1,4 @@
-/** An API key as it is kept, and how it comes to be: once, also where the form for it is sent twice. */
+/** The stored API key, and its creation: only once, even if the form for it is sent twice. */
 import type { Clock } from '../../base/clock.ts';
 import { formTest, newValue, randomId, sha256 } from '../../base/random-id.ts';
 import { type Problem, Refusal } from '../../base/refusal.ts';
@@ -11,25 +11,25 @@ export interface ApiKey {
   readonly id: string;
   readonly accountId: string;
   readonly name: string;
-  /** The end of its value, to tell it from the others. */
+  /** The last four characters of its value, to tell it from the others. */
   readonly lastFour: string;
   readonly createdAt: Date;
-  /** Null for a key that does not end by itself. */
+  /** Null for a key that does not expire. */
   readonly expiresAt: Date | null;
-  /** As of when the key was read, to within five minutes. */
+  /** Accurate to five minutes when the key was read from the database. */
   readonly lastUsedAt: Date | null;
 }
 
 export const API_KEY_COLUMNS = `id, account_id AS "accountId", name, last_four AS "lastFour",
   created_at AS "createdAt", expires_at AS "expiresAt", last_used_at AS "lastUsedAt"`;
 
-/** Whether a value looks like an API key: 43 characters of 6 bits are 258 random bits. */
+/** True if a value looks like an API key: 43 characters of 6 bits are 258 random bits. */
 export const isApiKey = formTest('api_key');
 
-/** Other ids exist nowhere, and some (with a NUL byte) PostgreSQL would answer with an error. */
+/** No key has an id of another form; PostgreSQL throws on some (with a NUL byte). */
 export const isApiKeyId = (id: string): boolean => /^key_[A-Za-z0-9_-]{16}$/.test(id);
 
-/** @param origin of the person; without it, it was the operator. */
+/** @param origin that of the user; without it, it was the operator. */
 export function keyActivity(
   action: 'api_key_added' | 'api_key_revoked',
   { id, accountId, name, lastFour }: ApiKey,
@@ -45,29 +45,29 @@ export type ApiKeyCreation = ReturnType<typeof createApiKeyCreation>;
 interface NewApiKey {
   readonly accountId: string;
   readonly name: string;
-  /** One of `EXPIRY_DAYS`, or undefined for a key that does not expire by itself. */
+  /** One of `EXPIRY_DAYS`, or undefined for a key that does not expire. */
   readonly expiresInDays: number | undefined;
-  /** Keys that the person may have at the same time, expired ones not counted. Absent: any number. */
+  /** Maximum number of the user's active keys, with this one; absent if there is no limit. */
   readonly mostOfPerson?: number;
 }
 
 export interface CreationForm {
   readonly key: string;
   /**
-   * Told the value before there is such a key: kept then, it can be shown also when nobody hears
-   * that the key was made.
+   * Called with the value before the key exists, so that the value can be shown even if the answer
+   * to the creation is lost.
    */
   keep(id: string, value: string): Promise<unknown>;
-  /** Told of the key once there is one, and not when the form is sent again. */
+  /** Called with the new key, but not if the form is sent again. */
   made?(key: ApiKey): void;
 }
 
-/** What a person may choose; a key may also have no expiry. */
+/** What users may choose; a key may also have no expiry. */
 export const EXPIRY_DAYS: readonly number[] = [30, 90, 365];
 
-const DAY = 86_400_000;
-/** In characters; shorter than other names, for it stands in a row of the list. */
-const LONGEST_NAME = 100;
+const DAY_MS = 86_400_000;
+/** In code points; shorter than other names, because it stands in a row of the list. */
+const MAX_NAME_LENGTH = 100;
 
 export function createApiKeyCreation(parts: {
   readonly database: Database;
@@ -93,9 +93,9 @@ export function createApiKeyCreation(parts: {
     const id = randomId('key_', 16);
     const value = newValue('api_key');
     const now = clock();
-    const expiresAt = expiresInDays && new Date(now + expiresInDays * DAY);
+    const expiresAt = expiresInDays && new Date(now + expiresInDays * DAY_MS);
     const insert = async (tx: Queries): Promise<ApiKey> => {
-      // Of requests at the same moment each waits here for the one before it, and finds its key.
+      // Parallel requests wait here for the one before, and then find its key.
       await lockAccount(tx, accountId);
       const [before] = form
         ? await tx.query<ApiKey>(
@@ -135,7 +135,7 @@ export function createApiKeyCreation(parts: {
 
   return {
     /**
-     * Makes a key. `value` is what was made, for the only time.
+     * Makes a key. `value` is never returned again.
      *
      * @throws Refusal `api_key_invalid` with the problems `name_invalid` and `expiry_invalid`, or
      *   `too_many_api_keys`.
@@ -144,10 +144,8 @@ export function createApiKeyCreation(parts: {
     add: (key: NewApiKey, origin: Origin): Promise<{ key: ApiKey; value: string }> =>
       create(key, undefined, origin),
     /**
-     * As `add`, for a form that may be sent again, because of a second click or a lost answer: the
-     * key that was made with this form's key is answered again.
-     *
-     * @throws Refusal as `add`
+     * Like `add`, for a form that may be sent again because of a second click or a lost answer:
+     * returns the API key that was already made with this form's key.
      */
     addOnce: async (key: NewApiKey, form: CreationForm, origin: Origin): Promise<ApiKey> =>
       (await create(key, form, origin)).key,
@@ -163,8 +161,8 @@ function acceptableName(entered: string, expiresInDays: number | undefined): str
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
   }
-  if (name === '' || [...name].length > LONGEST_NAME) {
-    const message = `Give the key a name of 1 to ${LONGEST_NAME} visible characters.`;
+  if (name === '' || [...name].length > MAX_NAME_LENGTH) {
+    const message = `Give the key a name of 1 to ${MAX_NAME_LENGTH} visible characters.`;
     problems.push({ code: 'name_invalid', message });
   }
   if (expiresInDays !== undefined && !EXPIRY_DAYS.includes(expiresInDays)) {

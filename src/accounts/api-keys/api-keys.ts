@@ -1,4 +1,4 @@
-/** Personal API keys: each is a private integration that acts as the person who made it. */
+/** Personal API keys: each is a private integration that acts as the user who made it. */
 import type { Clock } from '../../base/clock.ts';
 import { sha256 } from '../../base/random-id.ts';
 import { transactionOf } from '../../storage/account-turns.ts';
@@ -21,29 +21,29 @@ import {
 } from './api-key.ts';
 
 export interface ApiKeys extends ApiKeyCreation {
-  /** The key of this value while it is good. Whether its person still is, is for the caller to ask. */
+  /** Returns the active key with this value. The caller must check that its user is active. */
   findByValue(value: string): Promise<ApiKey | undefined>;
-  /** A key of this person; undefined for anybody else's. */
+  /** Returns a key of this user; undefined if it belongs to another one. */
   find(accountId: string, id: string): Promise<ApiKey | undefined>;
-  /** All of a person's keys, newest first, the recently expired among them. */
+  /** Returns all keys of a user, newest first, including those that expired recently. */
   listOf(accountId: string): Promise<ApiKey[]>;
-  /** The keys of one person or of everyone, newest first. */
+  /** Lists the keys of one user or of all users, newest first. */
   list(page: PageRequest, accountId?: string): Promise<Page<ListedApiKey>>;
-  /** The key of this id, whoever's it is, active or expired. */
+  /** Returns the key with this id, of any user, active or expired. */
   findById(id: string): Promise<ApiKey | undefined>;
   /**
-   * From the next request on the key is refused.
+   * Revokes a key: it is refused from the next request on.
    *
-   * @param origin of the person; without it, it is the operator who revokes the key.
-   * @returns false when this person has no such key.
+   * @param origin that of the user; without it, it is the operator who revokes the key.
+   * @returns false if this user has no such key.
    */
   revoke(accountId: string, id: string, origin?: Origin): Promise<boolean>;
-  /** All of a person's, in the transaction of something greater. @returns how many it were. */
+  /** Revokes all keys of a user in the caller's transaction. @returns the number of keys. */
   revokeAll(
     accountId: string,
     by: { readonly origin: Origin; readonly tx: Queries },
   ): Promise<number>;
-  /** The key of this value, good or expired, while it is kept. */
+  /** Returns the key with this value, active or expired, as long as it is stored. */
   findKept(value: string): Promise<ApiKey | undefined>;
   readonly writeUses: WriteUses;
   readonly removeExpired: CleaningJob;
@@ -54,7 +54,7 @@ export interface ListedApiKey extends ApiKey {
 }
 
 /** How long an expired key stays in the list, to explain why an integration stopped. */
-const REMEMBER_EXPIRED = 30 * 86_400_000;
+const EXPIRED_KEPT_MS = 30 * 86_400_000;
 
 export function createApiKeys(parts: {
   readonly database: Database;
@@ -70,7 +70,7 @@ export function createApiKeys(parts: {
     topics: ['api-keys'],
     ...(most && { most }),
   });
-  const isGood = ({ expiresAt }: ApiKey): boolean =>
+  const isActive = ({ expiresAt }: ApiKey): boolean =>
     expiresAt === null || expiresAt.getTime() > clock();
 
   async function select(where: string, values: readonly unknown[]): Promise<ApiKey[]> {
@@ -95,7 +95,7 @@ export function createApiKeys(parts: {
     return rows;
   }
 
-  /** For whoever revoked them: the notification takes a moment longer. */
+  /** Clears revoked keys from the caches: the database's notification comes a moment later. */
   function forget(rows: readonly KeptKey[]): void {
     for (const { id, hash } of rows) {
       memory.forget('api-keys', hash);
@@ -113,7 +113,7 @@ export function createApiKeys(parts: {
         const [found] = await select('key_hash = $1', [hash]);
         return found;
       });
-      return key && isGood(key) ? key : undefined;
+      return key && isActive(key) ? key : undefined;
     },
 
     async find(accountId, id) {
@@ -171,10 +171,6 @@ export function createApiKeys(parts: {
       );
     },
 
-    removeExpired: expiryJob(
-      parts,
-      [{ table: 'api_keys', column: 'expires_at' }],
-      REMEMBER_EXPIRED,
-    ),
+    removeExpired: expiryJob(parts, [{ table: 'api_keys', column: 'expires_at' }], EXPIRED_KEPT_MS),
   };
 }

@@ -1,4 +1,4 @@
-/** Whose account it is that somebody comes in with from elsewhere: found, linked or opened. */
+/** Finds, links or opens the account of a user who signs in with a provider. */
 import { Refusal } from '../../base/refusal.ts';
 import { transactionOf } from '../../storage/account-turns.ts';
 import type { Database, Queries } from '../../storage/queries.ts';
@@ -10,7 +10,7 @@ import { emailKey, isSameMailbox, normalizeEmail } from '../email.ts';
 import type { TakenNames } from '../organizations/taken-names.ts';
 import type { Identities, Identity, LinkOutcome } from './identities.ts';
 
-/** Where they come from, by its settings. */
+/** The provider, by its settings. */
 export interface WayIn {
   readonly id: string;
   readonly label: string;
@@ -19,7 +19,7 @@ export interface WayIn {
 }
 
 export interface Newcomer extends Identity {
-  /** Asked where no link is known. */
+  /** Called only if the identity is not linked with an account. */
   claims(): Promise<{
     readonly externalId: string | undefined;
     readonly verifiedEmail: string | undefined;
@@ -29,25 +29,25 @@ export interface Newcomer extends Identity {
 }
 
 /**
- * Why a person is not let in. `unknown`: there is no account for them. `unverified`: the provider has
- * not verified their address, so no account was looked for by it. `suspended`. `taken`: the account
- * that was found is linked with another person of that provider.
+ * Why a user is refused. `unknown`: the user has no account. `unverified`: the provider has not
+ * verified the address, so no account was looked up by it. `suspended`. `taken`: the account that
+ * was found is linked with another user of that provider.
  */
 type StaysOut = 'unknown' | 'unverified' | 'suspended' | 'taken';
 
 interface CameIn {
   readonly account: Account;
-  /** The account was there before, and this is the first sign-in to it with this identity. */
+  /** The account existed before, and this is the first sign-in to it with this identity. */
   readonly isNewLink: boolean;
 }
 
-/** @returns their account, or why they stay out, which is then recorded where it has one. */
+/** @returns the account, or why the user is refused; that is recorded if an account was found. */
 export type ComeIn = (from: WayIn, person: Newcomer, origin: Origin) => Promise<CameIn | StaysOut>;
 
 /**
- * Links the account of somebody who is signed in, and was let in there as well.
+ * Links the account of a signed-in user who has also signed in with the provider.
  *
- * @param origin with their session here.
+ * @param origin with the user's session here.
  * @throws SessionEnded
  */
 export type LinkTo = (
@@ -107,14 +107,14 @@ export function createComeIn(parts: ComeInParts): {
     const { externalId, verifiedEmail } = await person.claims();
     const isById = from.match === 'external_id';
     const value = isById ? externalId : verifiedEmail;
-    // PostgreSQL answers a NUL byte with an error, and nobody has one in such a place.
+    // PostgreSQL rejects a NUL byte with an error, and no account has control characters here.
     if (value === undefined || value === '' || /\p{C}/u.test(value)) return undefined;
     const [row] = await database.query<AccountRow>(
       `${SELECT_ACCOUNTS} WHERE ${isById ? 'external_id' : 'email_key'} = $1`,
       [isById ? value : emailKey(value)],
     );
     if (!row) return undefined;
-    // The key takes look-alikes for one address, but they may be two mailboxes.
+    // Look-alike addresses have the same key, but may be two mailboxes.
     return isById || isSameMailbox(row.email, value) ? accountFrom(row) : undefined;
   }
 
@@ -129,7 +129,7 @@ export function createComeIn(parts: ComeInParts): {
       return undefined;
     }
     const named = nameFor(claimed, verifiedEmail);
-    // People choose their names at many providers, and pages name them as owners of clients.
+    // Users choose their names at many providers, and pages show them as owners of clients.
     const isTaken = await takenNames.isTaken(database, named, undefined);
     const name = isTaken ? verifiedEmail : named;
     try {
@@ -146,7 +146,7 @@ export function createComeIn(parts: ComeInParts): {
     } catch (error) {
       if (error instanceof IdentityTaken) return 'overtaken';
       if (!(error instanceof Refusal)) throw error;
-      // Somebody has the address: there is never a second account for it.
+      // Another account has the address: there is never a second one for it.
       return error.code === 'email_taken' ? 'overtaken' : undefined;
     }
   }
@@ -175,7 +175,7 @@ export function createComeIn(parts: ComeInParts): {
     if (!from.create || isUnverified) return isUnverified ? 'unverified' : 'unknown';
     const account = await opened(from, person, origin);
     if (account !== 'overtaken') return account ? { account, isNewLink: false } : 'unknown';
-    // By their own second click, it may be: then the link is there now.
+    // Another request was faster, perhaps the user's second click: then the link exists now.
     const now = await identities.use(person);
     return now && !now.account.isSuspended ? { account: now.account, isNewLink: false } : 'unknown';
   };
@@ -198,10 +198,10 @@ interface Linking {
   readonly origin: Origin;
 }
 
-/** Thrown inside of a transaction, so that nothing of it is kept. */
+/** Thrown in a transaction to roll it back. */
 class IdentityTaken extends Error {}
 
-/** Names that pages cannot show give way to the address. */
+/** Returns the address instead of a name that pages cannot show. */
 function nameFor(name: string | undefined, email: string): string {
   try {
     return displayName(name ?? email);

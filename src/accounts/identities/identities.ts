@@ -1,4 +1,4 @@
-/** Accounts that people have elsewhere: which account here each of them is linked with. */
+/** Users' identities at providers, and the accounts here that they are linked with. */
 import type { Clock } from '../../base/clock.ts';
 import { lockedTransactionOf } from '../../storage/account-turns.ts';
 import type { Alongside, Database, Queries } from '../../storage/queries.ts';
@@ -6,7 +6,7 @@ import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from '../
 import { canBeStrong, type UpstreamStrength } from '../sign-in-strength.ts';
 import type { WaysOfKind } from '../ways-in.ts';
 
-/** Who somebody is elsewhere: an issuer, and what it calls them for good. */
+/** A user at a provider: the issuer, and the permanent id that it gave the user. */
 export interface Identity {
   readonly issuer: string;
   readonly subject: string;
@@ -23,9 +23,9 @@ interface LinkedIdentity extends Identity {
 }
 
 /**
- * What came of a link: made now, there already, or impossible, because the identity is another
+ * The result of linking: linked now, linked before, or impossible, because the identity is another
  * account's or the account has another identity of that issuer. The database decides, in one
- * statement, so two at the same moment cannot both be made.
+ * statement, so two parallel links cannot both be made.
  */
 export type LinkOutcome = 'linked' | 'known' | 'taken';
 
@@ -45,10 +45,10 @@ interface IdentityRow {
   readonly last_used_at: Date | null;
 }
 
-/** Of what a form names. */
+/** Prefix of form values that name a linked provider. */
 const PREFIX = 'provider ';
 
-/** The id of a linked provider among the ways in. */
+/** Returns the id of a linked provider among the sign-in methods. */
 export const wayIdOf = (issuer: string): string => `${PREFIX}${issuer}`;
 
 export function createIdentities({
@@ -71,7 +71,7 @@ export function createIdentities({
     }));
   }
 
-  /** For a link that an import made: ends the invitations that were made between it and its first use. */
+  /** For a link of an import: its first use ends the invitations that were made since then. */
   async function useFirst(
     identity: Identity,
     accountId: string,
@@ -115,10 +115,10 @@ export function createIdentities({
   }
 
   return {
-    /** Records that it was used. The first use ends the one-time links of the account. */
+    /** Records a sign-in. The first one ends the one-time links of the account. */
     async use({ issuer, subject }: Identity): Promise<UsedIdentity | undefined> {
-      // One statement, so that the account is as it was while the link was there: who takes the link
-      // away ends the sessions of that account.
+      // One statement, so that the account is read as it was while the link existed: removing a
+      // link ends the account's sessions.
       const [row] = await database.query<AccountRow>(
         `WITH used AS (
             UPDATE account_identities SET last_used_at = $3
@@ -136,15 +136,15 @@ export function createIdentities({
     },
 
     /**
-     * Never moves a link. An account that is suspended at this moment gets none: `taken`. A new link
-     * ends the one-time links of the account (migration 0043).
+     * Never moves a link. For an account that is suspended at this moment it returns `taken`. A new
+     * link ends the one-time links of the account (migration 0043).
      */
     async link(
       accountId: string,
       { issuer, subject }: Identity,
       tx: Queries,
     ): Promise<LinkOutcome> {
-      // One atomic step: either of the two constraints turns the second one away.
+      // One atomic step: one of the two constraints rejects a second link.
       const made = await tx.query(
         `INSERT INTO account_identities (issuer, subject, account_id, created_at, last_used_at)
           SELECT $1, $2, id, $4, $4 FROM accounts
@@ -161,10 +161,10 @@ export function createIdentities({
       return known.length > 0 ? 'known' : 'taken';
     },
 
-    /** The oldest first. */
+    /** Returns the identities of an account, oldest first. */
     listOf: (accountId: string): Promise<LinkedIdentity[]> => listOf(accountId, database),
 
-    /** @returns whether there was one. */
+    /** @returns true if there was a link. */
     unlink: (accountId: string, issuer: string, alongside: Alongside<Identity>): Promise<boolean> =>
       database.transaction(async (tx) => {
         const gone = await remove(accountId, issuer, tx);
@@ -172,7 +172,7 @@ export function createIdentities({
         return gone !== undefined;
       }),
 
-    /** For who shows an account's ways in (ways-in.ts). @param providers as the settings have them. */
+    /** The linked providers as sign-in methods (ways-in.ts). @param providers of the settings. */
     waysOf: (providers: readonly KnownProvider[]): WaysOfKind => ({
       of: async (accountId, tx = database) =>
         (await listOf(accountId, tx)).map(({ issuer, createdAt, lastUsedAt }) => {

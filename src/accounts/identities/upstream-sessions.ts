@@ -1,11 +1,11 @@
-/** Which of our sessions came of which sign-in elsewhere, so that a sign-out there can end them here. */
+/** Which sign-in at a provider began which session, so that a sign-out there can end it here. */
 import type { Clock } from '../../base/clock.ts';
 import { sha256 } from '../../base/random-id.ts';
 import { expiryJob } from '../../storage/cleaning.ts';
 import type { Alongside, Database } from '../../storage/queries.ts';
 import type { Identity } from './identities.ts';
 
-/** What a sign-out elsewhere came to here. */
+/** What a sign-out at a provider ended here. */
 interface EndedElsewhere {
   readonly accountIds: readonly string[];
   readonly sessions: number;
@@ -28,7 +28,7 @@ export function createUpstreamSessions(parts: {
   const after = (seconds: number): Date => new Date(clock() + seconds * 1000);
 
   return {
-    /** To be noted before the session is kept: see `isNoted`. */
+    /** Must be called before the session is stored: see `isNoted`. */
     async note(
       uid: string,
       { issuer, subject, sid }: Identity & { readonly sid: string | undefined },
@@ -41,7 +41,7 @@ export function createUpstreamSessions(parts: {
       );
     },
 
-    /** For a session that takes the place of another. @returns false where that one was ended. */
+    /** For a session that replaces another one. @returns false if that one was ended. */
     async move(uid: string, to: string, seconds: number): Promise<boolean> {
       const moved = await database.query(
         `UPDATE upstream_sessions SET uid = $2, expires_at = $3
@@ -51,7 +51,7 @@ export function createUpstreamSessions(parts: {
       return moved.length > 0;
     },
 
-    /** After the session was kept: false where a sign-out came in between, which then ends it. */
+    /** Call it when the session is stored. False if a sign-out came in between: end the session. */
     async isNoted(uid: string): Promise<boolean> {
       const rows = await database.query(
         'SELECT FROM upstream_sessions WHERE uid = $1 AND ended_at IS NULL',
@@ -61,19 +61,19 @@ export function createUpstreamSessions(parts: {
     },
 
     /**
-     * Ends what came of one session there, or of all of the person's where no `sid` is named. From
-     * then on `finishEnded` has them to take out of the token store.
+     * Ends our sessions that came from one session at the provider, or from all of the user's if
+     * `sid` is undefined. `finishEnded` then removes them from the token store.
      *
-     * @param token counts once.
-     * @param alongside what else happens with it, or it does not.
-     * @returns undefined for a token that was used.
+     * @param token accepted only once.
+     * @param alongside runs in the same transaction.
+     * @returns undefined for a token that was used before.
      */
     end: (
       { issuer, subject, sid, token }: LogoutElsewhere,
       alongside: Alongside<EndedElsewhere>,
     ): Promise<EndedElsewhere | undefined> =>
       database.transaction(async (tx) => {
-        // Of several that bring the same token one gets its row in.
+        // Of several requests with the same token only one inserts the row.
         const isNew = await tx.query(
           `INSERT INTO logout_tokens (token_hash, expires_at) VALUES ($1, $2)
             ON CONFLICT DO NOTHING RETURNING 1`,
@@ -99,13 +99,13 @@ export function createUpstreamSessions(parts: {
         return outcome;
       }),
 
-    /** @param endSession by its uid. @returns how many it were, of at most `limit`. */
+    /** @param endSession receives the uid. @returns how many sessions it ended, at most `limit`. */
     async finishEnded(endSession: (uid: string) => Promise<void>, limit: number): Promise<number> {
       const ended = await database.query<{ uid: string }>(
         `SELECT uid FROM upstream_sessions WHERE ended_at IS NOT NULL ORDER BY ended_at LIMIT $1`,
         [limit],
       );
-      // Not in a transaction: the embedded database would keep the token store in it waiting.
+      // Not in a transaction: in the embedded database the token store would wait for its end.
       for (const { uid } of ended) await endSession(uid);
       if (ended.length > 0) {
         await database.query('DELETE FROM upstream_sessions WHERE uid = ANY($1)', [

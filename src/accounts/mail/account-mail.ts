@@ -1,10 +1,10 @@
-/** What people are mailed about their account, so that they notice what they did not do. */
+/** Mails users about their account, so that they notice what they did not do. */
 import type { Account } from '../account.ts';
 import type { AccountRegistry } from '../account-registry.ts';
 import type { Origin } from '../activity/activity.ts';
 import { hasMailbox, type MailBeside, type Message, type SendMail } from './mail.ts';
 
-/** What each may switch off. Another way in, or a changed one, is always told. */
+/** Mail that users may switch off. New and changed sign-in methods are always announced. */
 export const UNWANTED_MAIL = ['new_device', 'new_connection', 'new_api_key'] as const;
 
 export type UnwantedMail = (typeof UNWANTED_MAIL)[number];
@@ -30,13 +30,13 @@ export function createAccountMail(parts: {
   const { issuer, accounts, sendMail, beside, clock } = parts;
   return {
     /**
-     * Returns at once. Whether the person wants it is looked up then.
+     * Returns at once. Whether the user wants the mail is looked up in the background.
      *
-     * @param about the client, the key or the way in by name, where it is about one.
+     * @param about the name of the client, key or sign-in method, if the mail is about one.
      * @param browser in words.
-     * @param more lines of their own, each a sentence.
-     * @param path in the place of the page that the mail leads to.
-     * @returns whether it was sent, for the few who depend on it. Never rejects.
+     * @param more additional lines, each a sentence.
+     * @param path replaces the page that the mail links to.
+     * @returns true if it was sent, for the few callers that depend on it. Never rejects.
      */
     tell(accountId: string, what: Told, from: From): Promise<boolean> {
       const at = new Date(clock());
@@ -51,7 +51,7 @@ export function createAccountMail(parts: {
   };
 }
 
-/** One such mail. @param from without an origin it was the operator. */
+/** Returns one such mail. @param from without an origin it was the operator. */
 export function noticeMail(
   { name, email }: Pick<Account, 'name' | 'email'>,
   what: Told,

@@ -1,4 +1,4 @@
-/** Mail, handed to the operator's server, beside the request it follows from. */
+/** Sends mail through the operator's server, in the background. */
 import { domainToASCII } from 'node:url';
 import type { PluginFunction, Transporter } from 'nodemailer';
 import type { Logger } from 'pino';
@@ -10,15 +10,15 @@ export interface Message {
   readonly text: string;
 }
 
-/** Resolves when the server took the message; rejects when it did not. */
+/** Resolves when the server has accepted the message; rejects if it has not. */
 export type SendMail = (message: Message) => Promise<void>;
 
-/** False for an address under `.invalid`, where no host ever is (RFC 2606 §2), as the doctor's accounts have. */
+/** False for addresses under `.invalid` (RFC 2606 §2: no host exists), such as the doctor's. */
 export const hasMailbox = ({ email }: { readonly email: string }): boolean =>
   !/\.invalid$/i.test(email);
 
-/** Milliseconds: for a server to accept the connection, to greet, and to answer each command. */
-const TIMEOUTS = { connectionTimeout: 10_000, greetingTimeout: 10_000, socketTimeout: 20_000 };
+/** For a server to accept the connection, to greet, and to answer each command. */
+const TIMEOUTS_MS = { connectionTimeout: 10_000, greetingTimeout: 10_000, socketTimeout: 20_000 };
 
 interface MailSettings {
   readonly smtpUrl: string;
@@ -26,12 +26,12 @@ interface MailSettings {
 }
 
 /**
- * @param smtpUrl `smtp://` (encrypted where the server offers it, and always when a password is
- *   sent to another machine) or `smtps://`.
+ * @param smtpUrl `smtp://` (encrypted if the server offers it, and always if a password is sent to
+ *   another machine) or `smtps://`.
  * @param from an address, or `Name <address>`.
  */
 export function createSendMail({ smtpUrl, from }: MailSettings): SendMail {
-  // Read here, so that settings with a URL that is none are refused as a whole.
+  // Parse it here, so that an invalid URL is refused with the settings.
   const url = new URL(smtpUrl);
   let transport: Transporter | undefined;
   return async (message) => {
@@ -41,8 +41,8 @@ export function createSendMail({ smtpUrl, from }: MailSettings): SendMail {
 }
 
 /**
- * Refuses a mail that would go to another mailbox than the kept one: an address of the former rule
- * (email.ts) may have characters that nodemailer replaces or puts in quotes.
+ * Refuses a mail that would go to another mailbox than the stored one: an address of the former
+ * rule (email.ts) may have characters that nodemailer replaces or puts in quotes.
  */
 const refuseOtherRecipient: PluginFunction = ({ data, message }, done) => {
   const { address } = data.to as Message['to'];
@@ -54,7 +54,7 @@ const refuseOtherRecipient: PluginFunction = ({ data, message }, done) => {
   done(isRefused ? new Error('the address has characters that mail cannot carry') : null);
 };
 
-/** As nodemailer writes the address of a recipient. */
+/** Returns the address as nodemailer writes that of a recipient. */
 function withAsciiDomain(address: string): string {
   const at = address.lastIndexOf('@') + 1;
   const domain = address.slice(at);
@@ -62,7 +62,7 @@ function withAsciiDomain(address: string): string {
 }
 
 /**
- * Connects, encrypts and logs in as for a mail, and sends none.
+ * Connects, encrypts and logs in as for a mail, but sends none.
  *
  * @throws Error of nodemailer, whose `code` says which step failed.
  */
@@ -77,7 +77,7 @@ async function createTransporter({ href, hostname, password }: URL): Promise<Tra
   const isLoopback = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
   return createTransport({
     url: href,
-    ...TIMEOUTS,
+    ...TIMEOUTS_MS,
     requireTLS: password !== '' && !isLoopback,
     disableFileAccess: true,
     disableUrlAccess: true,
@@ -90,10 +90,10 @@ interface MailOutcomes {
   mailed(outcome: 'sent' | 'failed' | 'dropped'): void;
 }
 
-/** More at the same time are dropped: each holds memory and a connection to the mail server. */
-const MOST_AT_ONCE = 100;
+/** Mails beyond it are dropped: each takes memory and a connection to the mail server. */
+const MAX_AT_ONCE = 100;
 
-/** Sends mail beside the request it follows from: nobody waits for it, and nothing fails with it. */
+/** Sends mail in the background: no request waits for it or fails with it. */
 export function createMailBeside({
   log,
   outcomes,
@@ -107,11 +107,11 @@ export function createMailBeside({
      * Returns at once.
      *
      * @param what for the log.
-     * @param work resolves with whether a mail was sent.
-     * @returns whether it was, for the few requests that depend on it. Never rejects.
+     * @param work resolves with true if a mail was sent.
+     * @returns the same, for the few requests that depend on it. Never rejects.
      */
     begin(what: string, work: () => Promise<boolean>): Promise<boolean> {
-      if (begun.size >= MOST_AT_ONCE) {
+      if (begun.size >= MAX_AT_ONCE) {
         outcomes.mailed('dropped');
         log.warn({ what }, 'too many mails at once: one was dropped');
         return Promise.resolve(false);
@@ -131,7 +131,7 @@ export function createMailBeside({
       return sending;
     },
 
-    /** Resolves when what was begun is done. */
+    /** Resolves when all mails that were begun are done. */
     async close(): Promise<void> {
       await Promise.all(begun);
     },

@@ -1,4 +1,4 @@
-/** Which organizations do not let a client in, whoever approved it. */
+/** Which organizations block a client, no matter which user approved it. */
 import type { Clock } from '../../base/clock.ts';
 import type { ChangeFeed } from '../../storage/change-feed.ts';
 import { createMemory } from '../../storage/memory.ts';
@@ -18,7 +18,7 @@ export interface Bar {
   readonly clientId: string;
   readonly organizationId: string;
   readonly at: Date;
-  /** Because another client of the same owner is barred. */
+  /** Because another client of the same owner is blocked. */
   readonly follows: boolean;
 }
 
@@ -28,7 +28,7 @@ export interface ListedBar {
   readonly organizationId: string;
   readonly organizationName: string;
   readonly clientId: string;
-  /** Null if the client was deleted. The block stays, for clients that its owner registers later. */
+  /** Null if the client was deleted. The block stays for clients that its owner registers later. */
   readonly clientName: string | null;
   readonly follows: boolean;
   /** Null if the client was deleted. */
@@ -45,7 +45,7 @@ export function createBars(parts: {
   const { database, changes, clock } = parts;
   const memory = createMemory<ReadonlySet<string>>({ changes, clock, topics: ['bars'] });
   return {
-    /** The ids of the organizations that do not let this client in. */
+    /** Returns the ids of the organizations that block this client. */
     of: (clientId: string): Promise<ReadonlySet<string>> =>
       memory.find(clientId, async () => {
         const rows = await database.query<{ id: string }>(
@@ -55,7 +55,7 @@ export function createBars(parts: {
         return new Set(rows.map(({ id }) => id));
       }),
 
-    /** Those of these organizations, by client; a client that none of them bars is left out. */
+    /** Returns the blocks of these organizations, by client; clients without any are left out. */
     async within(organizationIds: readonly string[]): Promise<ReadonlyMap<string, readonly Bar[]>> {
       const rows = await database.query<Bar>(
         `SELECT client_id AS "clientId", organization_id AS "organizationId", barred_at AS at, follows
@@ -65,7 +65,7 @@ export function createBars(parts: {
       return Map.groupBy(rows, ({ clientId }) => clientId);
     },
 
-    /** What one organization or all of them block, by organization, the latest first. */
+    /** Lists what one organization or all of them block, by organization, latest first. */
     list: (
       page: PageRequest,
       {
@@ -102,12 +102,12 @@ export function createBars(parts: {
       ),
 
     /**
-     * Bars a client wherever another client of its owner is barred that has, or had when it was barred,
-     * one of the same redirect hosts.
+     * Blocks a client wherever another client of its owner is blocked that has, or had when it was
+     * blocked, one of the same redirect hosts.
      *
-     * @param client `formerRedirectUris`: those that it had before, none for a new one. An organization
-     *   that lets the client in with a host has decided about that host.
-     * @param tx of the change of the client. Call `forget` after it.
+     * @param client `formerRedirectUris`: those before the change, none for a new client. An
+     *   organization that allows the client with one of their hosts has decided about that host.
+     * @param tx the transaction of the client's change. Call `forget` after it.
      */
     async follow(
       tx: Queries,
@@ -151,7 +151,7 @@ export function createBars(parts: {
       );
     },
 
-    /** For who changed them, and answers sooner than the database tells. */
+    /** Call it after a change: the database's notification comes a moment later. */
     forget: (clientId: string): void => memory.forget('bars', clientId),
   };
 }
@@ -163,8 +163,8 @@ interface BarredRedirects {
 }
 
 /**
- * Where the browser ends, whatever the port; for a private-use scheme the scheme. Every developer has
- * the hosts of their own computer, so these are left out unless there are no others.
+ * Returns where the browser ends, whatever the port; for a private-use scheme, the scheme. Every
+ * developer uses the hosts of their own computer, so these are left out if there are others.
  */
 function hostsOf(uris: readonly string[]): readonly string[] {
   const hosts = uris.map((uri) => {

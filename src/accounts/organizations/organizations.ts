@@ -1,4 +1,4 @@
-/** Organizations and their warehouses: what access is about. */
+/** Organizations and their warehouses, to which users have access. */
 import type { Clock } from '../../base/clock.ts';
 import { randomId } from '../../base/random-id.ts';
 import { refuseViolations } from '../../base/refusal.ts';
@@ -37,7 +37,7 @@ export function createOrganizations(parts: { readonly database: Database; readon
   return {
     ...places,
 
-    /** By name. */
+    /** Lists organizations by name. */
     async list(page: PageRequest = {}): Promise<Page<OrganizationRecord>> {
       const query = {
         select: `SELECT o.id, o.name, o.created_at AS "createdAt", o.external_id AS "externalId",
@@ -50,9 +50,9 @@ export function createOrganizations(parts: { readonly database: Database; readon
     },
 
     /**
-     * By the name of the organization, and by its own.
+     * Lists warehouses by the name of their organization, then by their own.
      *
-     * @param organizationId only those of this one.
+     * @param organizationId only warehouses of this organization.
      * @throws Refusal `organization_unknown`
      */
     async listWarehouses(

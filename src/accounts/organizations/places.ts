@@ -1,4 +1,4 @@
-/** What organizations and warehouses have in common: an id, a name, an external id, and their end. */
+/** What organizations and warehouses have in common: ids, names, changes and deletion. */
 import { Refusal, refuseViolations } from '../../base/refusal.ts';
 import type { Alongside, Database, Queries } from '../../storage/queries.ts';
 import { displayName } from '../display-name.ts';
@@ -8,12 +8,12 @@ export type PlaceKind = 'organization' | 'warehouse';
 export interface Place {
   readonly id: string;
   readonly name: string;
-  /** In the system it was imported from; null for one made by hand. */
+  /** The id in the system that it was imported from; null if made by hand. */
   readonly externalId: string | null;
 }
 
 export interface FoundPlace extends Place {
-  /** That a warehouse belongs to; of an organization itself. */
+  /** The organization of a warehouse; for an organization, itself. */
   readonly organization: { readonly id: string; readonly name: string };
 }
 
@@ -24,7 +24,7 @@ export interface PlaceChanges {
 
 export interface Dependents {
   readonly warehouses: number;
-  /** With a membership in the organization, or rights in the warehouse. */
+  /** Users with a membership in the organization, or rights in the warehouse. */
   readonly people: number;
   readonly machines: number;
 }
@@ -35,10 +35,11 @@ export function createPlaces(database: Database) {
     find: (kind: PlaceKind, id: string): Promise<FoundPlace> => findPlace(database, kind, id),
 
     /**
-     * Changes what it is called, here or in the system that imports it: with an external id the next
-     * import takes it for its own.
+     * Changes the name or the external id. The next import treats a place with an external id as
+     * one of its own.
      *
-     * @throws Refusal `organization_unknown`, `warehouse_unknown`, `name_invalid` or `external_id_taken`
+     * @throws Refusal `organization_unknown`, `warehouse_unknown`, `name_invalid` or
+     *   `external_id_taken`
      */
     edit: (
       kind: PlaceKind,
@@ -59,11 +60,11 @@ export function createPlaces(database: Database) {
       ),
 
     /**
-     * Removes it with all access to it: from the next call on nobody reaches it.
+     * Deletes it with all access to it: from the next call on no user reaches it.
      *
      * @throws Refusal `organization_unknown` or `warehouse_unknown`
      */
-    // What depends on it goes with it, and nodes are told of each row.
+    // Dependent rows are deleted with it, and nodes are notified of each row.
     remove: (kind: PlaceKind, id: string, alongside?: Alongside<Place>): Promise<Place> =>
       change(
         kind,
@@ -72,7 +73,7 @@ export function createPlaces(database: Database) {
         alongside,
       ),
 
-    /** What goes with it. */
+    /** Returns the numbers of what is deleted or loses access with it. */
     async dependents(kind: PlaceKind, id: string): Promise<Dependents> {
       const [row] = await database.query<Dependents>(
         `SELECT count(account_id)::integer AS people, count(client_id)::integer AS machines,
@@ -121,7 +122,7 @@ export async function findPlace(
   return place;
 }
 
-/** As an import takes one: visible text (import/line.ts). @throws Refusal `name_invalid` */
+/** Accepts visible text, like an import (import/line.ts). @throws Refusal `name_invalid` */
 export const acceptedExternalId = (entered: string | undefined): string | null =>
   entered === undefined ? null : displayName(entered);
 
@@ -135,7 +136,7 @@ export const takenBy = (externalId = '') => {
   return { organizations_external_id_key: taken, warehouses_external_id_key: taken };
 };
 
-/** Other ids exist nowhere, and some (with a NUL byte) PostgreSQL would answer with an error. */
+/** No organization has an id of another form; PostgreSQL throws on some (with a NUL byte). */
 export const isOrganizationId = (id: string): boolean => /^org_[A-Za-z0-9_-]{16}$/.test(id);
 export const isWarehouseId = (id: string): boolean => /^wh_[A-Za-z0-9_-]{16}$/.test(id);
 

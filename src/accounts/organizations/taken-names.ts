@@ -1,4 +1,4 @@
-/** Names of clients that people could take for those of somebody else. */
+/** Finds names of clients that users could mistake for someone else's. */
 import { holdsReserved, lookOf, reservedWords } from '../../base/name-rules.ts';
 import type { Queries } from '../../storage/queries.ts';
 
@@ -8,23 +8,23 @@ interface Candidate {
   /** Null for a client. */
   readonly organizationId: string | null;
   readonly name: string;
-  /** Null where it was not computed yet. */
+  /** Null if it was not computed yet. */
   readonly key: string | null;
 }
 
-/** How many names of organizations are compared at once where their keys are missing. */
+/** Maximum number of organizations without a key whose names are compared at once. */
 const BATCH = 1_000;
 
 export function createTakenNames(issuer: string) {
   const reserved = reservedWords(issuer);
   return {
     /**
-     * Says whether the name looks like that of the service, of an organization or of a client that the
+     * True if the name looks like that of the service, of an organization or of a client that the
      * operator verified. Owners and admins may use the name of their organization, and owners of a
-     * verified client its name. One query, whatever the answer is.
+     * verified client its name. Runs the same query whatever the result is.
      *
-     * @param tx of the change that needs the name.
-     * @param ownerAccountId absent where the operator provides the client.
+     * @param tx the transaction of the change that needs the name.
+     * @param ownerAccountId absent if the operator provides the client.
      */
     async isTaken(tx: Queries, name: string, ownerAccountId: string | undefined): Promise<boolean> {
       const look = lookOf(name);
@@ -65,7 +65,7 @@ function candidates(
   );
 }
 
-/** Leaves out organizations that were renamed meanwhile, or whose keys another check is writing. */
+/** Stores the keys, except for organizations renamed meanwhile or locked by another check. */
 async function keepKeys(tx: Queries, missing: readonly Candidate[]): Promise<void> {
   await tx.query(
     `WITH free AS (

@@ -1,4 +1,4 @@
-/** What browsers are asked for, and what they bring back, checked (Web Authentication Level 3). */
+/** Asks browsers for passkeys and checks their responses (Web Authentication Level 3). */
 import type {
   AuthenticationResponseJSON,
   PublicKeyCredentialCreationOptionsJSON,
@@ -8,19 +8,19 @@ import type {
 import type { Account } from '../account.ts';
 import type { MadePasskey, Passkey, PasskeyKey } from './passkey.ts';
 
-/** Why an answer does not count, for the log. */
+/** A response was refused; the message is for the log. */
 export class AnswerRefused extends Error {}
 
-/** What a browser brought back: JSON, and nothing of it is believed yet. */
+/** A browser's response: JSON, of which nothing is verified yet. */
 export interface Answer {
   readonly credentialId: string;
-  /** As the browser says that it was asked. */
+  /** The challenge that the browser claims to answer. */
   readonly challenge: string;
   readonly json: object;
 }
 
 interface Ceremonies {
-  /** To make a passkey. @param known of the account: an authenticator that has one makes no other. */
+  /** To make a passkey. An authenticator that has one of `known`, the account's, makes no other. */
   creationOptions(
     account: Pick<Account, 'email' | 'name'>,
     asked: {
@@ -29,12 +29,12 @@ interface Ceremonies {
       readonly known: readonly Passkey[];
     },
   ): PublicKeyCredentialCreationOptionsJSON;
-  /** To use one. @param known those of one account; none for any that the person has here. */
+  /** To use one. @param known those of one account; none for any that the user has here. */
   requestOptions(
     challenge: string,
     known?: readonly Passkey[],
   ): PublicKeyCredentialRequestOptionsJSON;
-  /** Whether the challenge is one of ours is for the caller to say. @throws AnswerRefused */
+  /** The caller must check that the challenge is one of ours. @throws AnswerRefused */
   checkMade(answer: Answer): Promise<MadePasskey>;
   /** @throws AnswerRefused */
   checkUsed(
@@ -43,16 +43,16 @@ interface Ceremonies {
   ): Promise<{ readonly counter: number; readonly isSynced: boolean }>;
 }
 
-/** Milliseconds for which a browser waits for the person. */
-const TIMEOUT = 300_000;
-/** ES256, EdDSA and RS256 (RFC 9053, RFC 8812): what the authenticators there are can do. */
+/** How long a browser waits for the user. */
+const TIMEOUT_MS = 300_000;
+/** ES256, EdDSA and RS256 (RFC 9053, RFC 8812): what existing authenticators support. */
 const ALGORITHMS = [-7, -8, -257];
 /** §5.1, at most 1,023 bytes. */
 const CREDENTIAL_ID = /^[A-Za-z0-9_-]{1,1364}$/;
 const TRANSPORT = /^[a-z-]{1,32}$/;
-const MOST_TRANSPORTS = 8;
+const MAX_TRANSPORTS = 8;
 
-/** @param issuer its host is what passkeys belong to, its origin where they are used. */
+/** @param issuer passkeys belong to its host, and are used at its origin. */
 export function createCeremonies({ issuer }: { readonly issuer: string }): Ceremonies {
   const rpId = new URL(issuer).hostname;
   const expected = {
@@ -73,7 +73,7 @@ export function createCeremonies({ issuer }: { readonly issuer: string }): Cerem
       user: { id: handle, name: email, displayName: name },
       challenge,
       pubKeyCredParams: ALGORITHMS.map((alg) => ({ alg, type: 'public-key' })),
-      timeout: TIMEOUT,
+      timeout: TIMEOUT_MS,
       excludeCredentials: descriptors(known),
       authenticatorSelection: {
         residentKey: 'required',
@@ -86,7 +86,7 @@ export function createCeremonies({ issuer }: { readonly issuer: string }): Cerem
 
     requestOptions: (challenge, known = []) => ({
       challenge,
-      timeout: TIMEOUT,
+      timeout: TIMEOUT_MS,
       rpId,
       allowCredentials: descriptors(known),
       userVerification: 'required',
@@ -130,12 +130,12 @@ export function createCeremonies({ issuer }: { readonly issuer: string }): Cerem
           ...expected,
           expectedChallenge,
           response,
-          // The counter is compared where it is written.
+          // The counter is compared when it is written (passkeys.ts).
           credential: { id, publicKey: Buffer.from(publicKey, 'base64url'), counter: 0 },
         });
         if (!verified) throw new AnswerRefused('its signature is not right');
         const { newCounter, credentialDeviceType, credentialBackedUp } = authenticationInfo;
-        // §7.2, steps 17 and 18: it cannot change.
+        // §7.2, steps 17 and 18: a passkey cannot change this.
         if ((credentialDeviceType === 'multiDevice') !== maySync) {
           throw new AnswerRefused('whether it may be synced has changed');
         }
@@ -144,7 +144,7 @@ export function createCeremonies({ issuer }: { readonly issuer: string }): Cerem
   };
 }
 
-/** @throws AnswerRefused for what no browser sends. */
+/** @throws AnswerRefused for text that no browser sends. */
 export function answerFrom(text: string): Answer {
   try {
     const json = JSON.parse(text) as AuthenticationResponseJSON;
@@ -154,7 +154,7 @@ export function answerFrom(text: string): Answer {
     if (!CREDENTIAL_ID.test(credentialId) || typeof challenge !== 'string') {
       throw new AnswerRefused('it is no answer');
     }
-    // §7.1, step 10 and §7.2, step 14: our pages stand in no frame.
+    // §7.1, step 10 and §7.2, step 14: our pages are never in a frame.
     if (crossOrigin === true) throw new AnswerRefused('made in a frame of another site');
     return { credentialId, challenge, json };
   } catch (error) {
@@ -162,7 +162,7 @@ export function answerFrom(text: string): Answer {
   }
 }
 
-/** Whatever stops over what somebody sent is a refusal of it. */
+/** Turns any error about a response into `AnswerRefused`. */
 async function refusing<Result>(work: () => Promise<Result>): Promise<Result> {
   try {
     return await work();
@@ -175,8 +175,8 @@ const asRefusal = (error: unknown): AnswerRefused =>
   error instanceof AnswerRefused ? error : new AnswerRefused((error as Error).message);
 
 /**
- * Nobody asked for an attestation, and what the certificates of one name must not be read or
- * fetched for a stranger (§6.5.4: `none`, or `packed` signed by the passkey itself).
+ * We ask for no attestation, and a stranger must not make us read or fetch what its certificates
+ * name, so this allows only `none`, or `packed` signed by the passkey itself (§6.5.4).
  */
 async function refuseCertificates(attestationObject: string): Promise<void> {
   const { decodeAttestationObject } = await import('@simplewebauthn/server/helpers');
@@ -186,9 +186,9 @@ async function refuseCertificates(attestationObject: string): Promise<void> {
   if (format !== 'none' && !isOwn) throw new AnswerRefused(`an attestation (${format})`);
 }
 
-/** Said by the browser, and handed back to it as it was. */
+/** Returns what the browser reported; it is sent back to browsers unchanged. */
 const transportsIn = (said: unknown): string[] =>
   [said]
     .flat()
     .filter((one): one is string => typeof one === 'string' && TRANSPORT.test(one))
-    .slice(0, MOST_TRANSPORTS);
+    .slice(0, MAX_TRANSPORTS);

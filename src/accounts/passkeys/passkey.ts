@@ -2,24 +2,24 @@
 
 export interface Passkey {
   readonly id: string;
-  /** As its authenticator calls it, in base64url. */
+  /** The authenticator's id for it, in base64url. */
   readonly credentialId: string;
   readonly accountId: string;
   readonly name: string;
   /** How browsers reach the authenticator: `internal`, `usb`, … */
   readonly transports: readonly string[];
-  /** A copy is kept outside of the device: who loses that has the passkey all the same. */
+  /** A copy exists outside of the device: a user who loses the device still has the passkey. */
   readonly isSynced: boolean;
   readonly createdAt: Date;
   readonly lastUsedAt: Date | undefined;
 }
 
-/** With what an answer is checked against. */
+/** With the values that a browser's response is checked against. */
 export interface PasskeyKey extends Passkey {
   /** COSE_Key, in base64url. */
   readonly publicKey: string;
   readonly maySync: boolean;
-  /** Of its account (see `handleOf`). */
+  /** The user handle of its account (see `handleOf`). */
   readonly handle: string;
 }
 
@@ -30,13 +30,12 @@ export interface MadePasskey
 }
 
 const ID = /^pk_[A-Za-z0-9_-]{16}$/;
-/** Other ids exist nowhere. */
 export const isPasskeyId = (id: string): boolean => ID.test(id);
 
 export const PASSKEY_COLUMNS =
   'id, credential_id, account_id, name, transports, is_synced, created_at, last_used_at';
 
-/** As the log names one. */
+/** Returns the details of log entries about a passkey. */
 export const detailsOf = ({ id, name }: Pick<Passkey, 'id' | 'name'>) => ({
   passkey_id: id,
   passkey_name: name,

@@ -1,4 +1,4 @@
-/** Passkeys: the public keys with which people sign in, and what was last seen of each. */
+/** Passkeys: the public keys of users' authenticators, and the last known state of each. */
 import type { Clock } from '../../base/clock.ts';
 import { randomId, sha256 } from '../../base/random-id.ts';
 import { lockedTransactionOf, transactionOf } from '../../storage/account-turns.ts';
@@ -20,45 +20,46 @@ import {
   passkeyFrom,
 } from './passkey.ts';
 
-/** What was asked, and answered now: it counts once. */
+/** A challenge that was answered now; it is accepted only once. */
 interface Challenge {
   readonly text: string;
-  /** For which it could be answered again, if nobody remembered it. */
+  /** How long it is remembered as used, because it could still be answered again. */
   readonly seconds: number;
 }
 
 export interface Passkeys {
-  /** The oldest first. */
+  /** Returns the passkeys of an account, oldest first. */
   of(accountId: string): Promise<Passkey[]>;
   has(accountId: string): Promise<boolean>;
-  /** The passkey of this id, whoever's it is. */
+  /** Returns the passkey with this id, of any account. */
   find(id: string): Promise<Passkey | undefined>;
   /**
-   * Under which authenticators keep the passkeys of the account: random, so that it tells nobody
-   * whose they are, and the same for good, so that one replaces another. 64 of `[A-Za-z0-9_-]`.
+   * Returns the user handle under which authenticators store the account's passkeys: random, so
+   * that it does not reveal whose they are, and permanent, so that a new passkey replaces the old
+   * one on an authenticator. 64 of `[A-Za-z0-9_-]`.
    */
   handleOf(accountId: string): Promise<string>;
   findKey(credentialId: string): Promise<PasskeyKey | undefined>;
   /**
-   * Keeps a new one, and records it.
+   * Stores a new passkey and records that.
    *
-   * @returns why not: `over` for a challenge that was answered before, `full` for an account that
-   *   has as many as it may, `known` for a passkey that is kept already, whoever's it is.
+   * @returns why it was not stored: `over` for a challenge that was answered before, `full` for an
+   *   account that has as many as it may, `known` for a passkey that is stored for any account.
    */
   add(passkey: NewPasskey): Promise<Passkey | 'over' | 'full' | 'known'>;
   /**
-   * Somebody signed with it, which was checked: one atomic step for the challenge and the counter.
+   * Records a verified signature: one atomic step for the challenge and the counter.
    *
-   * @returns its account as it is now, or why it does not count: `over` for a challenge that was
-   *   answered before, `gone` for a passkey that was removed meanwhile, `copied` where the counter
-   *   did not grow, so that another authenticator seems to have the same key. That is recorded.
+   * @returns its account as it is now, or why it is refused: `over` for a challenge that was
+   *   answered before, `gone` for a passkey that was removed meanwhile, `copied` if the counter did
+   *   not grow, so that another authenticator seems to have the same key. That is recorded.
    */
   use(passkey: Passkey, seen: SeenPasskey): Promise<Account | 'over' | 'gone' | 'copied'>;
-  /** @returns whether the account has such a passkey. */
+  /** @returns true if the account has such a passkey. */
   rename(accountId: string, id: string, name: string): Promise<boolean>;
-  /** The last one as well, which its person keeps (ways-in.ts). @returns whether there was one. */
+  /** Also removes the last one, which users cannot (ways-in.ts). @returns true if there was one. */
   remove(accountId: string, id: string, alongside: Alongside): Promise<boolean>;
-  /** For who shows an account's ways in (ways-in.ts). @param isOn people sign in with them. */
+  /** The passkeys as sign-in methods (ways-in.ts). @param isOn true if sign-ins with them work. */
   waysOf(isOn: boolean): WaysOfKind;
   readonly removeExpired: CleaningJob;
 }
@@ -95,7 +96,7 @@ export function createPasskeys(parts: {
     return rows.map(passkeyFrom);
   }
 
-  /** @returns false where it was answered before. Of several at once the others wait here. */
+  /** @returns false if it was answered before. Parallel answers wait here for the first. */
   async function usedUp(tx: Queries, { text, seconds }: Challenge): Promise<boolean> {
     const isFirst = await tx.query(
       `INSERT INTO used_challenges (challenge_hash, expires_at) VALUES ($1, $2)
@@ -105,7 +106,7 @@ export function createPasskeys(parts: {
     return isFirst.length > 0;
   }
 
-  /** @returns its name. */
+  /** @returns the name of the passkey. */
   async function removeIn(tx: Queries, accountId: string, id: string): Promise<string | undefined> {
     const [gone] = await tx.query<{ name: string }>(
       'DELETE FROM passkeys WHERE account_id = $1 AND id = $2 RETURNING name',
@@ -120,7 +121,7 @@ export function createPasskeys(parts: {
     has: async (accountId) => (await of(accountId)).length > 0,
 
     async handleOf(accountId) {
-      // Assigned to itself, so that the one that is there is answered.
+      // Assign the handle to itself, so that RETURNING also returns an existing one.
       const [row] = await database.query<{ handle: string }>(
         `INSERT INTO passkey_users (account_id, handle) VALUES ($1, $2)
           ON CONFLICT (account_id) DO UPDATE SET handle = passkey_users.handle RETURNING handle`,
@@ -150,7 +151,7 @@ export function createPasskeys(parts: {
     },
 
     add: ({ accountId, name, challenge, origin, ...made }) =>
-      // Of several at once each waits here, and counts what the one before it added.
+      // Parallel additions wait here, and then see what the one before has added.
       lockedTransactionOf(database, accountId, async (tx) => {
         if ((await of(accountId, tx)).length >= MOST_PASSKEYS) return 'full';
         if (!(await usedUp(tx, challenge))) return 'over';
@@ -186,7 +187,7 @@ export function createPasskeys(parts: {
     use: (passkey, { counter, isSynced, challenge, origin }) =>
       transactionOf(database, passkey.accountId, async (tx) => {
         if (!(await usedUp(tx, challenge))) return 'over';
-        // Web Authentication §6.1.1: a counter that is there grows with each signature.
+        // Web Authentication §6.1.1: a counter, if there is one, grows with each signature.
         const grown = await tx.query(
           `UPDATE passkeys SET counter = $2, is_synced = $3, last_used_at = $4
             WHERE id = $1 AND (counter < $2 OR (counter = 0 AND $2 = 0)) RETURNING 1`,

@@ -1,5 +1,4 @@
-/** How a person gets another password: one that they choose signed in, or through a one-time link. */
-
+/** Changes passwords: that of a signed-in user, or through a one-time link. */
 import { lockedTransactionOf } from '../../storage/account-turns.ts';
 import type { Alongside, Database, Queries } from '../../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom } from '../account.ts';
@@ -18,11 +17,11 @@ export interface Recovered {
 
 interface Change {
   readonly origin: Origin;
-  /** Absent where it stays as it is. */
+  /** Absent if it stays as it is. */
   readonly password?: string;
-  /** How it is known that it is them. */
+  /** The purpose of the link that authenticated the user; absent if they are signed in. */
   readonly purpose?: LinkPurpose;
-  /** Asked in the transaction. */
+  /** Called in the transaction. */
   readonly isAllowed: (tx: Queries) => Promise<boolean>;
   readonly alongside: Alongside<Account> | undefined;
 }
@@ -36,7 +35,7 @@ export function createPasswordChanges(parts: {
   readonly recoveryWaits: Pick<RecoveryWaits, 'mustWait'>;
 }) {
   const { database, accounts, links, activity, recoveryWaits } = parts;
-  /** Of each link that is being used, when the last one of its uses so far is over. */
+  /** Per token: resolves when the last use of that link so far is over. */
   const inUse = new Map<string, Promise<unknown>>();
 
   async function change(
@@ -49,13 +48,13 @@ export function createPasswordChanges(parts: {
       password === undefined
         ? null
         : await hashPassword(password, { rank: 'known', email, address });
-    // Locked first, so that two links of one account are used one after the other.
+    // Lock the account first, so that two of its links are used one after the other.
     const changed = await lockedTransactionOf(database, id, async (tx) => {
       if (!(await isAllowed(tx))) return undefined;
       if (passwordHash !== null) {
         const details = purpose === undefined ? {} : { purpose };
         const who = { actor: 'person', accountId: id, origin } as const;
-        // Before the change ends the session that it is asked for in.
+        // Record it first: the change ends the session that requested it.
         await activity.record({ action: 'password_changed', ...who, details }, tx);
       }
       const [row] = await tx.query<AccountRow>(
@@ -75,7 +74,7 @@ export function createPasswordChanges(parts: {
     return changed;
   }
 
-  /** One use after another, so that those behind the one that counts find no link to hash for. */
+  /** Runs uses of a link one by one: those after the successful one find no link to hash for. */
   function useInTurn(
     token: string,
     how: Omit<Change, 'isAllowed' | 'purpose'>,
@@ -86,7 +85,7 @@ export function createPasswordChanges(parts: {
       const link = await links.find(token);
       if (!link) return undefined;
       if (await recoveryWaits.mustWait(link)) throw new RecoveryMustWait();
-      // Again, for they may have been asked for more while the password waited for its turn.
+      // Check again: more may be demanded of the user since the password waited for its turn.
       const isAllowed = async (tx: Queries): Promise<boolean> =>
         !(await recoveryWaits.mustWait(link, tx)) && (await links.use(token, tx));
       const { purpose } = link;
@@ -101,11 +100,11 @@ export function createPasswordChanges(parts: {
 
   return {
     /**
-     * Whether it is the person who asks is for the caller to know.
+     * Changes the password. The caller must have authenticated the user.
      *
-     * @param origin with their session: a password may wait for its turn, and what was asked for before
-     *   a recovery sets nothing after it.
-     * @param alongside what else happens with the change, or the change does not.
+     * @param origin with the user's session: a password may wait for its turn, and one that was
+     *   sent before a recovery must not be set after it.
+     * @param alongside runs in the same transaction.
      * @throws Refusal `password_refused`
      * @throws SessionEnded, TooManyPasswords
      */
@@ -122,10 +121,8 @@ export function createPasswordChanges(parts: {
     },
 
     /**
-     * @returns undefined when the link is not good (any more), which is so for all but one of those
-     *   who use it at the same moment.
-     * @throws Refusal `password_refused`, TooManyPasswords or RecoveryMustWait: the link is then as good
-     *   as before.
+     * @returns undefined if the link is not valid, as for all but one of several parallel uses.
+     * @throws Refusal `password_refused`, TooManyPasswords or RecoveryMustWait: then it stays valid
      */
     changeByLink: (
       token: string,
@@ -134,7 +131,7 @@ export function createPasswordChanges(parts: {
       alongside?: Alongside<Account>,
     ): Promise<Recovered | undefined> => useInTurn(token, { origin, password, alongside }),
 
-    /** As `changeByLink` where nobody has a password: the link itself is then who they are. */
+    /** Like `changeByLink`, for services without passwords: the link itself authenticates. */
     useLink: (
       token: string,
       origin: Origin,

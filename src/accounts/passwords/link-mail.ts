@@ -1,4 +1,4 @@
-/** Links to set a password, by mail: what it says, and what follows “Forgot password?” beside the request. */
+/** Mails links to set a password: their texts, and the background work of “Forgot password?”. */
 import type { AttemptLimit } from '../../base/attempt-limits.ts';
 import type { Account } from '../account.ts';
 import type { AccountRegistry } from '../account-registry.ts';
@@ -13,7 +13,7 @@ export function createPasswordLinkRequests(parts: {
   readonly accounts: AccountRegistry;
   readonly links: PasswordLinks;
   readonly sendMail: SendMail;
-  /** Links per account: nobody can fill somebody's mailbox. */
+  /** Limits the links per account, so that attackers cannot fill a user's mailbox. */
   readonly perAccount: AttemptLimit;
   readonly beside: MailBeside;
 }) {
@@ -22,7 +22,7 @@ export function createPasswordLinkRequests(parts: {
   async function sendLink(email: string, origin: Origin): Promise<boolean> {
     const account = await accounts.findByEmail(email);
     if (!account || account.isSuspended || !hasMailbox(account)) return false;
-    // Of known addresses only: for any other nothing is sent, so there is nothing to count.
+    // Count known addresses only: nothing is sent to any other.
     if (await perAccount.count(account.id)) return false;
     const purpose = 'forgotten';
     const { token, expiresAt } = await links.make(account, purpose, origin);
@@ -33,21 +33,21 @@ export function createPasswordLinkRequests(parts: {
   }
 
   return {
-    /** Returns at once. What becomes of it is seen by nobody but the person the mail reaches. */
+    /** Returns at once. Only a user whom the mail reaches sees the outcome. */
     begin(email: string, origin: Origin): void {
       beside.begin('a link to set a password', () => sendLink(email, origin));
     },
   };
 }
 
-/** Of who has just confirmed that it is them nothing is mailed: the browser is led on. */
+/** A `confirmed` link is not mailed: the browser that has just confirmed is redirected to it. */
 type MailedPurpose = Exclude<LinkPurpose, 'confirmed'>;
 
 export interface PasswordLink {
   readonly url: string;
   readonly purpose: MailedPurpose;
   readonly expiresAt: Date;
-  /** False where there are no passwords: the link signs in. */
+  /** False if the service has no passwords: the link signs in. */
   readonly setsPassword: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** One-time links with which a person sets a password: for a new account, or a forgotten one. */
+/** One-time links with which a user sets a password: for a new account, or a forgotten password. */
 import type { Clock } from '../../base/clock.ts';
 import { randomId, sha256 } from '../../base/random-id.ts';
 import { transactionOf } from '../../storage/account-turns.ts';
@@ -8,7 +8,7 @@ import type { Account } from '../account.ts';
 import type { AccountRegistry } from '../account-registry.ts';
 import type { Activity, Origin } from '../activity/activity.ts';
 
-/** `confirmed`: made for who has just confirmed elsewhere that it is them, and used at once. */
+/** `confirmed`: for a user who has just confirmed with a provider, and used at once. */
 export type LinkPurpose = 'invitation' | 'forgotten' | 'confirmed';
 
 export interface PasswordLink {
@@ -25,9 +25,8 @@ export interface KeptLink {
 
 export type PasswordLinks = ReturnType<typeof createPasswordLinks>;
 
-/** Milliseconds. */
-const DAY = 24 * 3_600_000;
-const LIFETIME = { invitation: DAY, forgotten: DAY, confirmed: 600_000 };
+const DAY_MS = 24 * 3_600_000;
+const LIFETIMES_MS = { invitation: DAY_MS, forgotten: DAY_MS, confirmed: 600_000 };
 const TOKEN = /^[A-Za-z0-9_-]{43}$/;
 
 export function createPasswordLinks(parts: {
@@ -40,10 +39,10 @@ export function createPasswordLinks(parts: {
 
   return {
     /**
-     * Makes a link for a day (`confirmed`: ten minutes), beside those that are good already. `token` is
-     * kept as a hash only.
+     * Makes a link that is valid for a day (`confirmed`: ten minutes). Earlier links stay valid.
+     * Only a hash of `token` is stored.
      *
-     * @param by the operator, or the person, who then made it from somewhere.
+     * @param by the operator, or the origin of the user's request.
      */
     async make(
       { id: accountId, email }: Account,
@@ -52,10 +51,10 @@ export function createPasswordLinks(parts: {
     ): Promise<{ token: string; expiresAt: Date }> {
       const token = randomId('', 43);
       const now = clock();
-      const expiresAt = new Date(now + LIFETIME[purpose]);
+      const expiresAt = new Date(now + LIFETIMES_MS[purpose]);
       await transactionOf(database, accountId, async (tx) => {
-        // One that is suspended at this moment gets a link that is dead, as a suspension leaves all.
-        // So does one whose address was changed since it was looked up: it goes to the former one.
+        // No valid link if the account is suspended at this moment: a suspension ends all of them.
+        // Nor if its address was changed since the look-up: the mail goes to the former address.
         await tx.query(
           `INSERT INTO password_links (token_hash, account_id, purpose, created_at, expires_at)
             SELECT $1, id, $3, $4, $5 FROM accounts
@@ -72,7 +71,7 @@ export function createPasswordLinks(parts: {
       return { token, expiresAt };
     },
 
-    /** Whose password a link sets, as long as it is good. Looking at it does not use it up. */
+    /** Returns a valid link with the account whose password it sets. Does not use it up. */
     async find(token: string): Promise<PasswordLink | undefined> {
       if (!TOKEN.test(token)) return undefined;
       const [link] = await database.query<{ account_id: string; purpose: LinkPurpose }>(
@@ -80,12 +79,12 @@ export function createPasswordLinks(parts: {
         [sha256(token), new Date(clock())],
       );
       const account = link && (await accounts.find(link.account_id));
-      // Somebody who may not sign in has no use for a password.
+      // A suspended user has no use for a password.
       if (!account || account.isSuspended) return undefined;
       return { account, purpose: link.purpose };
     },
 
-    /** A link that is kept, whether it works or not: for the operator. */
+    /** Returns a stored link, even if it no longer works: for operators. */
     async look(token: string): Promise<KeptLink | undefined> {
       if (!TOKEN.test(token)) return undefined;
       const [link] = await database.query<KeptLink>(
@@ -96,9 +95,9 @@ export function createPasswordLinks(parts: {
       return link;
     },
 
-    /** @returns false for all but one of those who use it at the same moment, and when it is over. */
+    /** @returns true for only one of several parallel uses; false if it is used or expired. */
     async use(token: string, tx: Queries): Promise<boolean> {
-      // One atomic step: of several that delete the row one gets it back.
+      // One atomic step: of several parallel calls only one deletes the row.
       const used = await tx.query(
         'DELETE FROM password_links WHERE token_hash = $1 AND expires_at > $2 RETURNING 1',
         [sha256(token), new Date(clock())],
@@ -106,7 +105,7 @@ export function createPasswordLinks(parts: {
       return used.length > 0;
     },
 
-    /** Uses up every link of an account. */
+    /** Deletes every link of an account. */
     async forget(accountId: string, tx: Queries): Promise<void> {
       await tx.query('DELETE FROM password_links WHERE account_id = $1', [accountId]);
     },

@@ -1,20 +1,20 @@
-/** Passwords: which ones are accepted, how they are kept and how one is checked. */
+/** Passwords: which ones are accepted, how they are hashed and how one is checked. */
 import { hash, type Options, verify } from '@node-rs/argon2';
 import { type Problem, Refusal } from '../../base/refusal.ts';
 import { isCommonPassword } from './common-passwords.ts';
 import { inTurn, type PasswordTurn } from './work.ts';
 
-/** In characters as a person counts them (code points). */
-const SHORTEST_PASSWORD = 12;
-const LONGEST_PASSWORD = 256;
+/** In code points, as people count characters. */
+const MIN_PASSWORD_LENGTH = 12;
+const MAX_PASSWORD_LENGTH = 256;
 
-/** What an attacker who knows the person tries first. */
+/** What an attacker who knows the user tries first. */
 interface PasswordOwner {
   readonly email: string;
   readonly name: string;
 }
 
-/** The problems of a password that somebody wants to set; none when it may be set. */
+/** Returns the problems of a new password; none if it may be set. */
 export async function checkPassword(password: string, owner: PasswordOwner): Promise<Problem[]> {
   if (!password.isWellFormed()) {
     return [
@@ -22,12 +22,12 @@ export async function checkPassword(password: string, owner: PasswordOwner): Pro
     ];
   }
   const { length } = [...normalized(password)];
-  if (length < SHORTEST_PASSWORD) {
-    const message = `Use at least ${SHORTEST_PASSWORD} characters. Several words are fine.`;
+  if (length < MIN_PASSWORD_LENGTH) {
+    const message = `Use at least ${MIN_PASSWORD_LENGTH} characters. Several words are fine.`;
     return [{ code: 'password_too_short', message }];
   }
-  if (length > LONGEST_PASSWORD) {
-    const message = `Use at most ${LONGEST_PASSWORD} characters.`;
+  if (length > MAX_PASSWORD_LENGTH) {
+    const message = `Use at most ${MAX_PASSWORD_LENGTH} characters.`;
     return [{ code: 'password_too_long', message }];
   }
   if (await isCommonPassword(normalized(password), [owner.email, owner.name])) {
@@ -46,7 +46,7 @@ export async function refusePassword(password: string, owner: PasswordOwner): Pr
 }
 
 /**
- * The text to keep. It says itself how it was made, so that the cost can be raised later.
+ * Returns the text to store. It contains its own parameters, so that the cost can be raised later.
  *
  * @throws TooManyPasswords
  */
@@ -55,8 +55,8 @@ export function hashPassword(password: string, turn: PasswordTurn): Promise<stri
 }
 
 /**
- * Whether this is the password. Without a hash (no such account, or no password set yet) the answer
- * is no after the same work, so that the time does not tell who has an account.
+ * True if this is the password. Without a hash (no such account, or no password set yet) the result
+ * is false after the same work, so that the time does not reveal which accounts exist.
  *
  * @throws TooManyPasswords
  */
@@ -65,9 +65,9 @@ export async function verifyPassword(
   presented: string,
   turn: PasswordTurn,
 ): Promise<boolean> {
-  const compare = () => verify(passwordHash ?? NOBODYS_HASH, normalized(presented));
+  const compare = () => verify(passwordHash ?? DUMMY_HASH, normalized(presented));
   const isRight = await inTurn(turn, compare);
-  // A lone surrogate becomes U+FFFD on its way to the hash: no password that was set has one.
+  // Hashing replaces a lone surrogate with U+FFFD, but no password that was set has one.
   return isRight && passwordHash !== undefined && presented.isWellFormed();
 }
 
@@ -78,8 +78,8 @@ export async function verifyPassword(
  */
 const COST = { memoryCost: 46 * 1024, timeCost: 6, parallelism: 1 } as const satisfies Options;
 
-/** As costly to check as any other, and no password matches it: its salt and result are zeros. */
-const NOBODYS_HASH = [
+/** As costly to check as any hash, but matched by no password: its salt and result are zeros. */
+const DUMMY_HASH = [
   '',
   'argon2id',
   'v=19',
@@ -88,5 +88,5 @@ const NOBODYS_HASH = [
   Buffer.alloc(32).toString('base64').replaceAll('=', ''),
 ].join('$');
 
-/** NIST SP 800-63B-4 §3.1.1.2: a character counts the same however the keyboard composed it. */
+/** NIST SP 800-63B-4 §3.1.1.2: a character is the same however the keyboard composed it. */
 const normalized = (password: string): string => password.normalize('NFC');

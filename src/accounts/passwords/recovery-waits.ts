@@ -1,6 +1,6 @@
 /**
- * The wait before a mailed link recovers an account of which more than a password is asked. The
- * mailbox alone proves less than what was lost (OWASP ASVS 5.0, 6.4.3 and 6.4.4).
+ * The wait before a mailed link recovers an account that requires more than a password. The mailbox
+ * alone proves less than what was lost (OWASP ASVS 5.0, 6.4.3 and 6.4.4).
  */
 import type { Clock } from '../../base/clock.ts';
 import { lockedTransactionOf } from '../../storage/account-turns.ts';
@@ -15,9 +15,9 @@ export class RecoveryMustWait extends Error {}
 
 export interface RecoveryWait {
   readonly startedAt: Date;
-  /** From then on a mailed link opens the account as it does any other. */
+  /** From then on a mailed link opens the account like any other account. */
   readonly readyAt: Date;
-  /** From then on the recovery has to be started anew. */
+  /** From then on the recovery has to be started again. */
   readonly endsAt: Date;
   readonly isReady: boolean;
 }
@@ -57,35 +57,35 @@ export function createRecoveryWaits(parts: {
 
   const record = (what: string, accountId: string, origin: Origin, tx: Queries): Promise<void> =>
     activity.record(
-      // An action of its own would be unknown to nodes of the version before.
+      // Nodes of the previous version would not know an action of its own.
       { action: 'account_changed', actor: 'person', accountId, origin, details: { changed: what } },
       tx,
     );
 
   return {
     waitSeconds,
-    /** The recovery that was started for an account, if it is neither done nor cancelled nor too old. */
+    /** Returns the recovery started for an account, unless it is done, cancelled or too old. */
     find,
 
-    /** Whether this link opens the account only after a wait that is not over, or not started. */
+    /** True if this link opens the account only after a wait that has not ended or not started. */
     async mustWait(
       { account, purpose }: PasswordLink,
       queries: Queries = database,
     ): Promise<boolean> {
-      // The operator has checked who it is, or a provider has just proved it.
+      // The operator has checked who the user is, or a provider has just proved it.
       if (purpose !== 'forgotten') return false;
       const demand = await strongerSignIns.wouldBeDemanded(account.id, queries);
-      // Within the grace a password is enough for a person who has nothing else.
+      // Within the grace period a password is enough for a user who has no other method.
       if (!demand?.isOver && !demand?.hasWay) return false;
       return !(await find(account.id, queries))?.isReady;
     },
 
     /**
-     * Uses a link up to start the wait, once the person is informed.
+     * Uses a link up to start the wait, once the user is informed.
      *
-     * @param inform mails the person. @returns whether the mail was sent.
-     * @returns the wait, which may have been started before; `not informed`, with nothing started, if
-     *   the mail was not sent; undefined for a link that is used or expired.
+     * @param inform mails the user and resolves with true if the mail was sent.
+     * @returns the wait, which may have been started before; `not informed`, with nothing started,
+     *   if the mail was not sent; undefined for a link that is used or expired.
      */
     async start(
       token: string,
@@ -95,13 +95,13 @@ export function createRecoveryWaits(parts: {
       const link = await links.find(token);
       if (!link) return undefined;
       const { account } = link;
-      // Of several at once the others wait, and find the link used.
+      // Parallel requests wait here, and then find the link used.
       const before = await lockedTransactionOf(database, account.id, async (tx) => {
         return (await find(account.id, tx)) ?? ((await links.use(token, tx)) ? 'none' : undefined);
       });
       if (before !== 'none') return before;
       const wait = waitFrom(new Date(clock()));
-      // Mail first: a wait that its person does not know of must not run.
+      // Send the mail first: a wait that its user does not know of must not run.
       if (!(await inform(account, wait))) return 'not informed';
       const started = await database.transaction(async (tx) => {
         const [row] = await tx.query<{ started_at: Date }>(
@@ -123,7 +123,7 @@ export function createRecoveryWaits(parts: {
       return started ? wait : find(account.id);
     },
 
-    /** Cancels the recovery and every open link. @returns whether there was one. */
+    /** Cancels the recovery and every open link. @returns true if there was a recovery. */
     stop: (accountId: string, origin: Origin): Promise<boolean> =>
       database.transaction(async (tx) => {
         const stopped = await tx.query(

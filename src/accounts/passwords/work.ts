@@ -1,29 +1,29 @@
-/** Bounds what hashing passwords may cost this process, and shares it out fairly. */
+/** Limits what hashing passwords may cost this process, and shares it fairly. */
 import { availableParallelism } from 'node:os';
 import { networkOf } from '../../base/network-address.ts';
 import { emailKey } from '../email.ts';
 
 /**
- * One hash keeps a core busy for about 65 ms (password.ts). One core stays free for everybody else,
- * and one of libuv's four threads for files and names.
+ * One hash keeps a core busy for about 65 ms (password.ts). One core stays free for all other work,
+ * and one of libuv's four threads for files and host names.
  */
 const AT_ONCE = Math.min(3, Math.max(1, availableParallelism() - 1));
 /**
- * In each line. Both lines together are done within about three seconds, and on a machine that is
- * four times slower still before the listener gives a connection up (host/listeners.ts).
+ * Per line. Both lines together are done within about three seconds, and even on a machine that is
+ * four times slower before the listener closes a waiting connection (host/listeners.ts).
  */
-const MOST_WAITING = 24 * AT_ONCE;
+const MAX_WAITING = 24 * AT_ONCE;
 
-/** Of each line. A round has no end while everybody who comes is new, and all are looked through. */
-const MOST_SERVED = 1_000;
+/** Per line. A round does not end while all callers are new, and each start searches them all. */
+const MAX_SERVED = 1_000;
 
 /**
- * Too many wait already, or came before whoever has fewer waiting: nothing was hashed.
- * `isOwn` says that it was for what waits for this account or from this address already.
+ * Too many passwords wait already, or this one had to make room for a caller with fewer waiting:
+ * nothing was hashed. `isOwn`: others of the same account or address wait or are being hashed.
  */
 export class TooManyPasswords extends Error {
   readonly code = 'too_many_passwords';
-  /** After which a full line is over, about. */
+  /** The time in which a full line is done, about. */
   readonly seconds = 5;
   readonly isOwn: boolean;
 
@@ -34,51 +34,51 @@ export class TooManyPasswords extends Error {
   }
 }
 
-/** `known`: somebody who has shown before who they are. */
+/** `known`: a user who has been authenticated before. */
 type Rank = 'known' | 'stranger';
 
-/** For whom a hash is made, which decides when it is made. */
+/** The account and the address that a hash is made for, which decide when it is made. */
 export interface PasswordTurn {
-  /** A stranger unless it says otherwise. */
+  /** `stranger` by default. */
   readonly rank?: Rank;
-  /** Of the account, in any spelling; there need be no such account. */
+  /** That of the account, in any spelling; the account need not exist. */
   readonly email: string;
-  /** Where the request came from; absent where no network is in between. */
+  /** Where the request came from; absent if no network is in between. */
   readonly address?: string;
 }
 
 export type TakeTurn = <Result>(turn: PasswordTurn, work: () => Promise<Result>) => Promise<Result>;
 
 interface Waiting {
-  /** Of the turns of its line; smaller ones come first. */
+  /** Smaller rounds of a line come first. */
   readonly round: number;
   readonly account: string;
-  /** The account, and the address: whose turns are counted. */
+  /** The account and the address, each of which has one turn in each round. */
   readonly parties: readonly string[];
   start(): void;
   refuse(error: TooManyPasswords): void;
 }
 
 interface Line {
-  /** The next ones first. */
+  /** The next one first. */
   readonly waiting: Waiting[];
-  /** Of the one that was started last. */
+  /** The round of the hash that was started last. */
   round: number;
-  /** In which each party had its last turn, the latest last; none that is over. */
+  /** The round in which each party had its last turn, latest last; without rounds that are over. */
   readonly served: Map<string, number>;
 }
 
 /**
- * Hands out turns. In each round an account has one, and so has an address: whoever asks for more
- * waits a round for each, behind everybody who asks for the first. Known people and strangers stand
- * in lines of their own that take turns with each other, so neither waits for more than one of the
- * other. Of one account there is never more than one hash under way.
+ * Hands out turns. An account has one turn in each round, and so has an address: each further
+ * request waits one more round, behind all first requests. Known users and strangers have separate
+ * lines that take turns, so neither waits for more than one of the other. There is never more than
+ * one hash of an account under way.
  *
- * A line that is full sends away who would be last: the newcomer, or the last one of who has most.
+ * A full line refuses the last one: the newcomer, or the last one of the caller that has most.
  */
 export function createTurns(limits: {
   readonly atOnce: number;
-  /** In each of the two lines. */
+  /** Per line. */
   readonly mostWaiting: number;
 }): TakeTurn {
   const emptyLine = (): Line => ({ waiting: [], round: 0, served: new Map() });
@@ -86,7 +86,7 @@ export function createTurns(limits: {
   const underWay = new Set<Waiting>();
   let lastRank: Rank = 'known';
 
-  /** Refuses whoever is too much, which may be the one that came. */
+  /** Refuses the last one if the line is too long, which may be the new one. */
   function enter(line: Line, one: Waiting): void {
     const behind = line.waiting.findIndex(({ round }) => round > one.round);
     line.waiting.splice(behind < 0 ? line.waiting.length : behind, 0, one);
@@ -113,7 +113,7 @@ export function createTurns(limits: {
     }
   }
 
-  /** @returns false where nobody of this rank can begin now. */
+  /** @returns false if no hash of this rank can begin now. */
   function startFirst(rank: Rank): boolean {
     const line = lines[rank];
     const busy = [...underWay].map(({ account }) => account);
@@ -127,7 +127,7 @@ export function createTurns(limits: {
       line.served.delete(party);
       line.served.set(party, next.round);
     }
-    let tooMany = line.served.size - MOST_SERVED;
+    let tooMany = line.served.size - MAX_SERVED;
     for (const [party, round] of line.served) {
       if (round < line.round || tooMany > 0) line.served.delete(party);
       tooMany -= 1;
@@ -158,5 +158,5 @@ export function createTurns(limits: {
 const sharesParty = (one: Waiting, parties: readonly string[]): boolean =>
   one.parties.some((party) => parties.includes(party));
 
-/** For all of this process: its cores are the same whoever asks. */
-export const inTurn: TakeTurn = createTurns({ atOnce: AT_ONCE, mostWaiting: MOST_WAITING });
+/** One for the whole process, because all callers share its cores. */
+export const inTurn: TakeTurn = createTurns({ atOnce: AT_ONCE, mostWaiting: MAX_WAITING });
