@@ -21,7 +21,7 @@ export function displayName(entered: string): string {
   );
 }
 
-/** Like `displayName`, for imports: names of another system need to be visible only. */
+/** Like `displayName`, for imports: names of another system are not checked for odd letters. */
 export function visibleText(entered: string): string | undefined {
   const text = entered.normalize('NFC').trim();
   const isVisible = text !== '' && [...text].length <= MAX_NAME_LENGTH && !INVISIBLE.test(text);

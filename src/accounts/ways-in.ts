@@ -81,8 +81,8 @@ export function createWaysIn({
      *
      * @param by `origin` with the user's session; `hasPassword`: true if they could still sign in
      *   with a password.
-     * @returns the account from now on; `last` if no other method would remain; undefined if there
-     *   is no method of that id.
+     * @returns the account from now on; `last` if the user could no longer sign in; undefined if
+     *   there is no method of that id.
      * @throws SessionEnded
      */
     async remove(
@@ -115,7 +115,7 @@ export function createWaysIn({
      *
      * @param what `origin` with the user's session; `passwords`: true if the service has passwords;
      *   `rest` ends all else: methods with `removeWith`, connections, API keys.
-     * @returns the account from now on; `last` if no method would remain, and then nothing ends.
+     * @returns the account from now on; `last` if the user could no longer sign in: nothing ends.
      * @throws SessionEnded
      */
     async endUnrecognized(

@@ -136,8 +136,8 @@ export function createIdentities({
     },
 
     /**
-     * Never moves a link. For an account that is suspended at this moment it returns `taken`. A new
-     * link ends the one-time links of the account (migration 0043).
+     * Never moves a link. An account that is suspended at this moment gets no new one: `taken`. A
+     * new link ends the one-time links of the account (migration 0043).
      */
     async link(
       accountId: string,

@@ -51,7 +51,7 @@ export function createUpstreamSessions(parts: {
       return moved.length > 0;
     },
 
-    /** Call it when the session is stored. False if a sign-out came in between: end the session. */
+    /** For use after the session was stored. False if a sign-out came in between: end it then. */
     async isNoted(uid: string): Promise<boolean> {
       const rows = await database.query(
         'SELECT FROM upstream_sessions WHERE uid = $1 AND ended_at IS NULL',

@@ -21,7 +21,7 @@ export function createTakenNames(issuer: string) {
     /**
      * True if the name looks like that of the service, of an organization or of a client that the
      * operator verified. Owners and admins may use the name of their organization, and owners of a
-     * verified client its name. Runs the same query whatever the result is.
+     * verified client its name. One query, whatever the result is.
      *
      * @param tx the transaction of the change that needs the name.
      * @param ownerAccountId absent if the operator provides the client.

@@ -122,7 +122,7 @@ export function createPasswordChanges(parts: {
 
     /**
      * @returns undefined if the link is not valid, as for all but one of several parallel uses.
-     * @throws Refusal `password_refused`, TooManyPasswords or RecoveryMustWait: then it stays valid
+     * @throws Refusal `password_refused`, TooManyPasswords, RecoveryMustWait: the link stays valid.
      */
     changeByLink: (
       token: string,
