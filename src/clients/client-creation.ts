@@ -21,7 +21,7 @@ interface NewClient extends ClientDraft {
   /** Absent if the operator provides the client. */
   readonly ownerAccountId?: string | undefined;
   /** Maximum number of the owner's clients, including this one; absent if there is no limit. */
-  readonly mostOfOwner?: number;
+  readonly maxOfOwner?: number;
   readonly naming?: Naming;
 }
 
@@ -75,7 +75,7 @@ export function createClientCreation(parts: {
   const { database, clock, checks, readChanged } = parts;
 
   async function create(
-    { ownerAccountId: owner, mostOfOwner, naming = 'by its owner', ...draft }: NewClient,
+    { ownerAccountId: owner, maxOfOwner, naming = 'by its owner', ...draft }: NewClient,
     form: CreationForm | undefined,
     alongside: Alongside<string> | undefined,
   ): Promise<{ client: Client; secret?: string }> {
@@ -90,8 +90,8 @@ export function createClientCreation(parts: {
         if (owner !== undefined) await lockAccount(tx, owner);
         const before = owner && form && (await madeBefore(tx, owner, form.key));
         if (before) return before;
-        if (owner !== undefined && mostOfOwner !== undefined) {
-          await refuseMoreThan(mostOfOwner, owner, tx);
+        if (owner !== undefined && maxOfOwner !== undefined) {
+          await refuseMoreThan(maxOfOwner, owner, tx);
         }
         await refuseTakenName(tx, checks, { ...draft, ownerAccountId: owner, naming });
         await tx.query(

@@ -7,7 +7,7 @@ import type { Client } from './client.ts';
 import { type ClientChecks, refuseTakenName } from './client-creation.ts';
 import {
   type ClientDraft,
-  MOST_REDIRECT_URIS,
+  MAX_REDIRECT_URIS,
   type Naming,
   normalizeClientName,
   refuseInvalidClient,
@@ -47,7 +47,7 @@ const EDIT = `
 const IS_AS_READ = '($9::text IS NULL OR (name = $9 AND redirect_uris = $10::text[]))';
 const ADD_REDIRECT_URI = 'redirect_uris = redirect_uris || $3::text, verified_at = NULL';
 /** `$4` holds all spellings of the URI. */
-const HAS_ROOM_FOR_IT = `cardinality(redirect_uris) < ${MOST_REDIRECT_URIS}
+const HAS_ROOM_FOR_IT = `cardinality(redirect_uris) < ${MAX_REDIRECT_URIS}
   AND NOT redirect_uris && $4::text[]`;
 
 export function createClientEdits(parts: {

@@ -15,7 +15,7 @@ import {
   redirectUriWarnings,
 } from './redirect-uri-rules.ts';
 
-export const MOST_REDIRECT_URIS = 20;
+export const MAX_REDIRECT_URIS = 20;
 /** In code points, as people count characters. */
 const MAX_CLIENT_NAME_LENGTH = 100;
 
@@ -43,8 +43,8 @@ export function checkRedirectUris(
     const message = 'Enter at least one redirect URI.';
     return { problems: [{ code: 'none', message }], warnings: [] };
   }
-  if (uris.length > MOST_REDIRECT_URIS) {
-    const message = `Keep at most ${MOST_REDIRECT_URIS} redirect URIs.`;
+  if (uris.length > MAX_REDIRECT_URIS) {
+    const message = `Keep at most ${MAX_REDIRECT_URIS} redirect URIs.`;
     return { problems: [{ code: 'too_many', message }], warnings: [] };
   }
   const problems = uris.flatMap((uri, index): Problem<RedirectUriCode | 'duplicate'>[] => {

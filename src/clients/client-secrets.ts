@@ -67,7 +67,7 @@ export function createClientSecrets(parts: {
       const secret = newClientSecret();
       await changeSecrets(id, async (tx, kind, secretIds) => {
         if (!hasSecret(kind)) throw unusedSecret();
-        if (secretIds.length >= LIVE_SECRETS) throw fullSecrets();
+        if (secretIds.length >= MAX_SECRETS) throw fullSecrets();
         await insertSecret(tx, id, secret, new Date(clock()));
         await alongside?.(tx, secret);
       });
@@ -125,7 +125,7 @@ const unusedSecret = (): Refusal =>
 const fullSecrets = (): Refusal =>
   new Refusal(
     'secrets_full',
-    `The client has ${LIVE_SECRETS} secrets already.`,
+    `The client has ${MAX_SECRETS} secrets already.`,
     'Remove the one that is not in use any more, then add another.',
   );
 
@@ -144,7 +144,7 @@ const lastSecret = (): Refusal =>
   );
 
 /** An old and a new secret, so that one is valid at every moment of a rotation. */
-export const LIVE_SECRETS = 2;
+export const MAX_SECRETS = 2;
 
 const isSecret = formTest('client_secret');
 /** No secret has this hash: it is compared in place of secrets that do not exist. */
@@ -182,7 +182,7 @@ export function findSecret(
   const isWellFormed = isSecret(presented);
   const hash = Buffer.from(sha256(isWellFormed ? presented : ''));
   let found: ClientSecret | undefined;
-  for (let place = 0; place < LIVE_SECRETS; place += 1) {
+  for (let place = 0; place < MAX_SECRETS; place += 1) {
     const live = client?.secrets[place];
     const isEqual = timingSafeEqual(hash, live === undefined ? NO_HASH : Buffer.from(live.hash));
     found = isEqual ? live : found;

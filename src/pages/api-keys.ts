@@ -170,7 +170,7 @@ export function apiKeysPage(parts: {
       const origin = originInSession(ctx);
       const days = daysFrom(expiresInDays);
       const { id } = await apiKeys.addOnce(
-        { accountId, name, expiresInDays: days, mostOfPerson: limit },
+        { accountId, name, expiresInDays: days, maxOfUser: limit },
         {
           key: sent.key,
           keep: (keyId, value) =>

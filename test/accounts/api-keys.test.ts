@@ -28,7 +28,7 @@ describe('API keys', () => {
 
   const add = (name = 'Export', days: number | 'never' = 30) => {
     const expiresInDays = days === 'never' ? undefined : days;
-    return apiKeys.add({ accountId, name, expiresInDays, mostOfPerson: LIMIT }, origin);
+    return apiKeys.add({ accountId, name, expiresInDays, maxOfUser: LIMIT }, origin);
   };
 
   const refusalOf = async (work: Promise<unknown>) => (await failureOf(work)) as Refusal;
@@ -82,7 +82,7 @@ describe('API keys', () => {
   it('the limit of keys is one of each person, of those that they have now', async () => {
     for (let count = 0; count < LIMIT; count += 1) await add();
     expect(await refusalOf(add())).to.include({ code: 'too_many_api_keys' });
-    const other = { accountId: otherId, name: 'x', expiresInDays: 30, mostOfPerson: LIMIT };
+    const other = { accountId: otherId, name: 'x', expiresInDays: 30, maxOfUser: LIMIT };
     expect(await apiKeys.add(other, origin)).to.be.an('object');
     const [oldest] = await apiKeys.listOf(accountId);
     await apiKeys.revoke(accountId, oldest?.id ?? '', origin);

@@ -96,7 +96,7 @@ forEachDatabase('at once', (open) => {
     const { id: accountId } = await addAda();
     const activity = createActivity(parts);
     const apiKeys = createApiKeys({ ...parts, activity });
-    const key = { accountId, name: 'Export', expiresInDays: 30, mostOfPerson: 3 };
+    const key = { accountId, name: 'Export', expiresInDays: 30, maxOfUser: 3 };
     const outcomes = await meeting(database, 'api_keys', () =>
       times(6, () => refusalOf(createApiKeys({ ...otherNode(), activity }).add(key, origin))),
     );
@@ -112,7 +112,7 @@ forEachDatabase('at once', (open) => {
       await addAda(),
       await accounts.add({ email: 'eve@demo.test', name: 'Eve' }),
     ];
-    const draft = { ...partner, ownerAccountId, mostOfOwner: 3 };
+    const draft = { ...partner, ownerAccountId, maxOfOwner: 3 };
     await clients.add(draft);
     const outcomes = await meeting(database, 'clients', () =>
       times(5, () => refusalOf(createClientRegistry(otherNode()).add(draft))),

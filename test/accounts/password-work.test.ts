@@ -33,8 +33,8 @@ const by = (account: string, address: string, rank: PasswordTurn['rank'] = 'stra
 
 describe('the turns of hashing passwords', () => {
   /** Asks for all turns while the first one is under way. @returns who began, in order. */
-  async function orderOf(turns: readonly PasswordTurn[], atOnce = 1, mostWaiting = 100) {
-    const takeTurn = createTurns({ atOnce, mostWaiting });
+  async function orderOf(turns: readonly PasswordTurn[], atOnce = 1, maxWaiting = 100) {
+    const takeTurn = createTurns({ atOnce, maxWaiting });
     const begun: string[] = [];
     const works = turns.map((turn) =>
       held(takeTurn, turn, () => begun.push(`${turn.email.split('@')[0]} ${turn.address}`)),
@@ -73,7 +73,7 @@ describe('the turns of hashing passwords', () => {
   }
 
   it('whoever asks again when the last turn is over is no earlier than a newcomer', async () => {
-    const takeTurn = createTurns({ atOnce: 1, mostWaiting: 10 });
+    const takeTurn = createTurns({ atOnce: 1, maxWaiting: 10 });
     const begun: string[] = [];
     const ask = (account: string) =>
       held(takeTurn, by(account, account), () => begun.push(account));
@@ -85,7 +85,7 @@ describe('the turns of hashing passwords', () => {
   });
 
   it('and once a thousand others had one, that is forgotten: nobody fills the memory with turns', async () => {
-    const takeTurn = createTurns({ atOnce: 1, mostWaiting: 10 });
+    const takeTurn = createTurns({ atOnce: 1, maxWaiting: 10 });
     const begun: string[] = [];
     const ask = (account: string) =>
       held(takeTurn, by(account, account), () => begun.push(account));
@@ -109,7 +109,7 @@ describe('the turns of hashing passwords', () => {
   });
 
   it('of one account one hash is under way, of several as many as there may be', async () => {
-    const takeTurn = createTurns({ atOnce: 3, mostWaiting: 100 });
+    const takeTurn = createTurns({ atOnce: 3, maxWaiting: 100 });
     const begun: string[] = [];
     const ask = (turn: PasswordTurn) =>
       held(takeTurn, turn, () => begun.push(turn.email.split('@')[0] ?? ''));
@@ -136,7 +136,7 @@ describe('the turns of hashing passwords', () => {
   });
 
   it('who has nothing else in a full line is not told that it is theirs', async () => {
-    const takeTurn = createTurns({ atOnce: 1, mostWaiting: 2 });
+    const takeTurn = createTurns({ atOnce: 1, maxWaiting: 2 });
     const first = held(takeTurn, by('ada', '192.0.2.1'));
     first.release();
     await first.outcome;
@@ -148,7 +148,7 @@ describe('the turns of hashing passwords', () => {
   });
 
   it('what was sent away does not push its account further back', async () => {
-    const takeTurn = createTurns({ atOnce: 1, mostWaiting: 2 });
+    const takeTurn = createTurns({ atOnce: 1, maxWaiting: 2 });
     const works = times(50, () => by('eve', '192.0.2.1')).map((turn) => held(takeTurn, turn));
     const begun: string[] = [];
     const ada = held(takeTurn, by('ada', '192.0.2.1'), () => begun.push('ada'));
@@ -165,7 +165,7 @@ describe('the turns of hashing passwords', () => {
   });
 
   it('a turn is given on where the work fails', async () => {
-    const takeTurn = createTurns({ atOnce: 1, mostWaiting: 10 });
+    const takeTurn = createTurns({ atOnce: 1, maxWaiting: 10 });
     const failing = times(5, () => by('eve', '192.0.2.1')).map((turn) =>
       takeTurn(turn, () => Promise.reject(new Error('no'))).catch(() => 'failed'),
     );

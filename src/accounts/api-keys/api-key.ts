@@ -48,7 +48,7 @@ interface NewApiKey {
   /** One of `EXPIRY_DAYS`, or undefined for a key that does not expire. */
   readonly expiresInDays: number | undefined;
   /** Maximum number of the user's active keys, with this one; absent if there is no limit. */
-  readonly mostOfPerson?: number;
+  readonly maxOfUser?: number;
 }
 
 export interface CreationForm {
@@ -85,7 +85,7 @@ export function createApiKeyCreation(parts: {
   }
 
   async function create(
-    { accountId, name: entered, expiresInDays, mostOfPerson }: NewApiKey,
+    { accountId, name: entered, expiresInDays, maxOfUser }: NewApiKey,
     form: CreationForm | undefined,
     origin: Origin,
   ): Promise<{ key: ApiKey; value: string }> {
@@ -104,7 +104,7 @@ export function createApiKeyCreation(parts: {
           )
         : [];
       if (before) return before;
-      if (mostOfPerson !== undefined) await requireRoom(tx, accountId, mostOfPerson);
+      if (maxOfUser !== undefined) await requireRoom(tx, accountId, maxOfUser);
       const [added] = await tx.query<ApiKey>(
         `INSERT INTO api_keys
             (id, account_id, name, key_hash, last_four, created_at, expires_at, creation_key)

@@ -78,8 +78,8 @@ interface SeenPasskey {
   readonly origin: Origin;
 }
 
-/** Of one account. */
-export const MOST_PASSKEYS = 20;
+/** Per account. */
+export const MAX_PASSKEYS = 20;
 
 export function createPasskeys(parts: {
   readonly database: Database;
@@ -153,7 +153,7 @@ export function createPasskeys(parts: {
     add: ({ accountId, name, challenge, origin, ...made }) =>
       // Parallel additions wait here, and then see what the one before has added.
       lockedTransactionOf(database, accountId, async (tx) => {
-        if ((await of(accountId, tx)).length >= MOST_PASSKEYS) return 'full';
+        if ((await of(accountId, tx)).length >= MAX_PASSKEYS) return 'full';
         if (!(await usedUp(tx, challenge))) return 'over';
         const [row] = await tx.query<PasskeyRow>(
           `INSERT INTO passkeys (id, credential_id, account_id, public_key, counter, transports,

@@ -79,7 +79,7 @@ interface Line {
 export function createTurns(limits: {
   readonly atOnce: number;
   /** Per line. */
-  readonly mostWaiting: number;
+  readonly maxWaiting: number;
 }): TakeTurn {
   const emptyLine = (): Line => ({ waiting: [], round: 0, served: new Map() });
   const lines: Readonly<Record<Rank, Line>> = { known: emptyLine(), stranger: emptyLine() };
@@ -90,7 +90,7 @@ export function createTurns(limits: {
   function enter(line: Line, one: Waiting): void {
     const behind = line.waiting.findIndex(({ round }) => round > one.round);
     line.waiting.splice(behind < 0 ? line.waiting.length : behind, 0, one);
-    if (line.waiting.length <= limits.mostWaiting) return;
+    if (line.waiting.length <= limits.maxWaiting) return;
     const last = line.waiting.pop();
     if (!last) return;
     const others = [...line.waiting, ...underWay];
@@ -159,4 +159,4 @@ const sharesParty = (one: Waiting, parties: readonly string[]): boolean =>
   one.parties.some((party) => parties.includes(party));
 
 /** One for the whole process, because all callers share its cores. */
-export const inTurn: TakeTurn = createTurns({ atOnce: AT_ONCE, mostWaiting: MAX_WAITING });
+export const inTurn: TakeTurn = createTurns({ atOnce: AT_ONCE, maxWaiting: MAX_WAITING });

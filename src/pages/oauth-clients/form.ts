@@ -6,7 +6,7 @@ import type { ClientChanges } from '../../clients/client-edits.ts';
 import {
   checkClientName,
   checkRedirectUris,
-  MOST_REDIRECT_URIS,
+  MAX_REDIRECT_URIS,
   normalizeClientName,
 } from '../../clients/client-rules.ts';
 import type { ClientFormView, RedirectUriRow } from './view.ts';
@@ -149,7 +149,7 @@ export function clientFormView(
     name: typed.name,
     nameProblem: nameProblem?.message,
     rows,
-    canAddRow: rows !== undefined && rows.length < MOST_REDIRECT_URIS,
+    canAddRow: rows !== undefined && rows.length < MAX_REDIRECT_URIS,
   };
 }
 
@@ -167,6 +167,6 @@ function rowsOf(
   }));
   const problem = problems.find(({ code }) => code === 'none')?.message;
   const empty = { uri: '', problem, warnings: [], isNew: rows === 'one more' };
-  const needsEmpty = rows === 'one more' && redirectUris.length < MOST_REDIRECT_URIS;
+  const needsEmpty = rows === 'one more' && redirectUris.length < MAX_REDIRECT_URIS;
   return needsEmpty || typed.length === 0 ? [...typed, empty] : typed;
 }

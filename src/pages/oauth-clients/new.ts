@@ -79,7 +79,7 @@ export function newClientPage(parts: {
     const draft = { ...SELF_SERVICE, name, redirectUris, ownerAccountId: accountId };
     try {
       const client = await clients.addOnce(
-        { ...draft, mostOfOwner: limit },
+        { ...draft, maxOfOwner: limit },
         {
           key: sent.key,
           keep(clientId, value) {

@@ -6,7 +6,7 @@ import { Refusal } from '../../base/refusal.ts';
 import { type ClientSecret, hasSecret } from '../../clients/client.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
 import type { OwnedClient } from '../../clients/client-row.ts';
-import { LIVE_SECRETS } from '../../clients/client-secrets.ts';
+import { MAX_SECRETS } from '../../clients/client-secrets.ts';
 import { formOf } from '../../provider/form.ts';
 import { seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
@@ -44,7 +44,7 @@ export function clientSecretsPage(parts: {
       problem,
       live: secretRowsOf(client.secrets, clock()),
       rotateUrl:
-        hasSecret(client.kind) && count < LIVE_SECRETS
+        hasSecret(client.kind) && count < MAX_SECRETS
           ? `${urlOf(client)}/rotate-secret`
           : undefined,
       removeUrl: count > 1 ? `${urlOf(client)}/remove-secret` : undefined,

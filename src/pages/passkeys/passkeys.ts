@@ -3,7 +3,7 @@ import type { Context } from 'koa';
 import { browserInWords } from '../../accounts/browser-names.ts';
 import { displayName } from '../../accounts/display-name.ts';
 import type { Passkey } from '../../accounts/passkeys/passkey.ts';
-import { MOST_PASSKEYS, type Passkeys } from '../../accounts/passkeys/passkeys.ts';
+import { MAX_PASSKEYS, type Passkeys } from '../../accounts/passkeys/passkeys.ts';
 import type { WaysIn } from '../../accounts/ways-in.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { formOf } from '../../provider/form.ts';
@@ -79,7 +79,7 @@ export function passkeyRows(
       renameUrl: `${PATH}/${id}`,
       removeUrl: isOnlyWayIn ? undefined : `${PATH}/${id}/remove`,
     })),
-    addUrl: passkeys.length < MOST_PASSKEYS ? NEW : undefined,
+    addUrl: passkeys.length < MAX_PASSKEYS ? NEW : undefined,
   };
 }
 
