@@ -61,7 +61,7 @@ export function createSignInLimits({
     settings.signInAccountWindowSeconds,
   );
 
-  function begun(counted: readonly Counted[]): SignInAttempt {
+  function attemptOn(counted: readonly Counted[]): SignInAttempt {
     return {
       async succeed() {
         await Promise.all(
@@ -93,7 +93,7 @@ export function createSignInLimits({
       readonly device: string | undefined;
     }): Promise<SignInAttempt | TooManySignIns> {
       if (device !== undefined && !(await perDevice.count(device))) {
-        return begun([{ limit: perDevice, key: device, onSuccess: 'forget' }]);
+        return attemptOn([{ limit: perDevice, key: device, onSuccess: 'forget' }]);
       }
       // Count unknown accounts like any other.
       const account = emailKey(email);
@@ -109,12 +109,12 @@ export function createSignInLimits({
         const over = await limit.count(key);
         if (over) {
           // The password will not be compared, so the limits before must not count it as a guess.
-          await begun(counted).cancel();
+          await attemptOn(counted).cancel();
           return { ...over, limit: name };
         }
         counted.push({ limit, key, onSuccess });
       }
-      return begun(counted);
+      return attemptOn(counted);
     },
   };
 }

@@ -50,7 +50,7 @@ export function createStrongerSignIns({
      * The grace period begins at the first call for the user, and its beginning is stored.
      */
     demandOn: (accountId: string): Promise<Demand | undefined> =>
-      demand(accountId, database, begin),
+      demand(accountId, database, startGrace),
     /** Like `demandOn`, for a request that does not show it to the user: no grace period begins. */
     wouldBeDemanded: (
       accountId: string,
@@ -61,7 +61,7 @@ export function createStrongerSignIns({
   async function demand(
     accountId: string,
     queries: Queries,
-    beginning: (accountId: string) => Promise<Date>,
+    startOfGrace: (accountId: string) => Promise<Date>,
   ): Promise<Demand | undefined> {
     if (signIn.require === 'off') return undefined;
     const [row] = await queries.query<{ has_way: boolean; began_at: Date | null }>(
@@ -71,12 +71,12 @@ export function createStrongerSignIns({
       [accountId, ways.passkeys, ways.issuers],
     );
     if (!row) return undefined;
-    const beganAt = row.began_at ?? (await beginning(accountId));
+    const beganAt = row.began_at ?? (await startOfGrace(accountId));
     const until = new Date(beganAt.getTime() + signIn.requireGraceSeconds * 1000);
     return { until, isOver: until.getTime() <= clock(), hasWay: row.has_way };
   }
 
-  async function begin(accountId: string): Promise<Date> {
+  async function startGrace(accountId: string): Promise<Date> {
     const now = new Date(clock());
     // Parallel calls all return what the first one wrote.
     const [row] = await database.query<{ began_at: Date }>(

@@ -88,7 +88,7 @@ export function createClientCreation(parts: {
       database.transaction(async (tx) => {
         // Of two parallel registrations the second waits here, and then finds the first.
         if (owner !== undefined) await lockAccount(tx, owner);
-        const before = owner && form && (await madeBefore(tx, owner, form.key));
+        const before = owner && form && (await findCreated(tx, owner, form.key));
         if (before) return before;
         if (owner !== undefined && maxOfOwner !== undefined) {
           await refuseMoreThan(maxOfOwner, owner, tx);
@@ -153,7 +153,7 @@ export function createClientCreation(parts: {
   };
 }
 
-async function madeBefore(tx: Queries, owner: string, key: string): Promise<string | undefined> {
+async function findCreated(tx: Queries, owner: string, key: string): Promise<string | undefined> {
   const [client] = await tx.query<{ id: string }>(
     'SELECT id FROM clients WHERE owner_account_id = $1 AND creation_key = $2',
     [owner, key],
@@ -161,12 +161,12 @@ async function madeBefore(tx: Queries, owner: string, key: string): Promise<stri
   return client?.id;
 }
 
-async function refuseMoreThan(most: number, owner: string, tx: Queries): Promise<void> {
+async function refuseMoreThan(max: number, owner: string, tx: Queries): Promise<void> {
   const owned = await tx.query('SELECT FROM clients WHERE owner_account_id = $1', [owner]);
-  if (owned.length < most) return;
+  if (owned.length < max) return;
   throw new Refusal(
     'clients_limit',
-    `You have ${owned.length} OAuth clients, and ${most} is the most one person can have.`,
+    `You have ${owned.length} OAuth clients, and ${max} is the most one person can have.`,
     'Delete one that is not needed any more.',
   );
 }

@@ -70,7 +70,7 @@ export function createComeIn(parts: ComeInParts): {
   readonly linkTo: LinkTo;
 } {
   const { database, accounts, identities, activity, takenNames } = parts;
-  const refused = async <Reason extends StaysOut>(
+  const refuse = async <Reason extends StaysOut>(
     from: Pick<WayIn, 'id' | 'label'>,
     { issuer, subject }: Identity,
     { id: accountId }: Account,
@@ -87,7 +87,7 @@ export function createComeIn(parts: ComeInParts): {
     return reason;
   };
 
-  const linked = async (
+  const link = async (
     tx: Queries,
     accountId: string,
     { from, person: { issuer, subject }, origin }: Linking,
@@ -102,7 +102,7 @@ export function createComeIn(parts: ComeInParts): {
     return outcome;
   };
 
-  async function matched(from: WayIn, person: Newcomer): Promise<Account | undefined> {
+  async function findMatch(from: WayIn, person: Newcomer): Promise<Account | undefined> {
     if (from.match === 'none') return undefined;
     const { externalId, verifiedEmail } = await person.claims();
     const isById = from.match === 'external_id';
@@ -118,7 +118,7 @@ export function createComeIn(parts: ComeInParts): {
     return isById || isSameMailbox(row.email, value) ? accountFrom(row) : undefined;
   }
 
-  async function opened(
+  async function openAccount(
     from: WayIn,
     person: Newcomer,
     origin: Origin,
@@ -140,7 +140,7 @@ export function createComeIn(parts: ComeInParts): {
           { action: 'account_added', actor: 'service', accountId, details },
           tx,
         );
-        const outcome = await linked(tx, accountId, { from, person, origin });
+        const outcome = await link(tx, accountId, { from, person, origin });
         if (outcome === 'taken') throw new IdentityTaken();
       });
     } catch (error) {
@@ -156,24 +156,24 @@ export function createComeIn(parts: ComeInParts): {
     if (known) {
       const { account, isFirstUse } = known;
       return account.isSuspended
-        ? refused(from, person, account, { reason: 'suspended', origin })
+        ? refuse(from, person, account, { reason: 'suspended', origin })
         : { account, isNewLink: isFirstUse };
     }
-    const found = await matched(from, person);
-    if (found?.isSuspended) return refused(from, person, found, { reason: 'suspended', origin });
+    const found = await findMatch(from, person);
+    if (found?.isSuspended) return refuse(from, person, found, { reason: 'suspended', origin });
     if (found) {
       const outcome = await transactionOf(database, found.id, (tx) =>
-        linked(tx, found.id, { from, person, origin }),
+        link(tx, found.id, { from, person, origin }),
       );
       return outcome === 'taken'
-        ? refused(from, person, found, { reason: 'taken', origin })
+        ? refuse(from, person, found, { reason: 'taken', origin })
         : { account: found, isNewLink: outcome === 'linked' };
     }
     // The answer must not depend on whether an account has this address.
     const usesEmail = from.create || from.match === 'verified_email';
     const isUnverified = usesEmail && (await person.claims()).hasUnverifiedEmail;
     if (!from.create || isUnverified) return isUnverified ? 'unverified' : 'unknown';
-    const account = await opened(from, person, origin);
+    const account = await openAccount(from, person, origin);
     if (account !== 'overtaken') return account ? { account, isNewLink: false } : 'unknown';
     // Another request was faster, perhaps the user's second click: then the link exists now.
     const now = await identities.use(person);
@@ -182,10 +182,10 @@ export function createComeIn(parts: ComeInParts): {
 
   const linkTo: LinkTo = async (account, from, person, origin) => {
     const outcome = await transactionOf(database, account.id, (tx) =>
-      linked(tx, account.id, { from, person, origin }),
+      link(tx, account.id, { from, person, origin }),
     );
     return outcome === 'taken'
-      ? refused(from, person, account, { reason: 'taken', origin })
+      ? refuse(from, person, account, { reason: 'taken', origin })
       : outcome;
   };
 

@@ -97,7 +97,7 @@ export function createPasskeys(parts: {
   }
 
   /** @returns false if it was answered before. Parallel answers wait here for the first. */
-  async function usedUp(tx: Queries, { text, seconds }: Challenge): Promise<boolean> {
+  async function useUp(tx: Queries, { text, seconds }: Challenge): Promise<boolean> {
     const isFirst = await tx.query(
       `INSERT INTO used_challenges (challenge_hash, expires_at) VALUES ($1, $2)
         ON CONFLICT DO NOTHING RETURNING 1`,
@@ -154,7 +154,7 @@ export function createPasskeys(parts: {
       // Parallel additions wait here, and then see what the one before has added.
       lockedTransactionOf(database, accountId, async (tx) => {
         if ((await of(accountId, tx)).length >= MAX_PASSKEYS) return 'full';
-        if (!(await usedUp(tx, challenge))) return 'over';
+        if (!(await useUp(tx, challenge))) return 'over';
         const [row] = await tx.query<PasskeyRow>(
           `INSERT INTO passkeys (id, credential_id, account_id, public_key, counter, transports,
               may_sync, is_synced, aaguid, name, created_at)
@@ -186,7 +186,7 @@ export function createPasskeys(parts: {
 
     use: (passkey, { counter, isSynced, challenge, origin }) =>
       transactionOf(database, passkey.accountId, async (tx) => {
-        if (!(await usedUp(tx, challenge))) return 'over';
+        if (!(await useUp(tx, challenge))) return 'over';
         // Web Authentication §6.1.1: a counter, if there is one, grows with each signature.
         const grown = await tx.query(
           `UPDATE passkeys SET counter = $2, is_synced = $3, last_used_at = $4
