@@ -87,7 +87,12 @@ export async function startRedisServer(
     pause: () => program.pause(),
     resume: () => program.resume(),
     kill: () => end('SIGKILL'),
-    stop: () => end('SIGTERM'),
+    async stop() {
+      // Redis ignores SIGTERM while it writes its first append-only file after it became a replica.
+      const again = setInterval(() => void program.end('SIGTERM'), 1_000);
+      await end('SIGTERM');
+      clearInterval(again);
+    },
     async restart() {
       program = await start();
       isRunning = true;
