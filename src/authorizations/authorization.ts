@@ -1,4 +1,4 @@
-/** An authorization: what one person allowed one client, once, from approval to its end. */
+/** Authorizations: one approval of one client by one user, until it ends. */
 import type { People, Person } from '../accounts/access/people.ts';
 import { type Clock, epochSeconds } from '../base/clock.ts';
 import { randomId, sha256 } from '../base/random-id.ts';
@@ -15,15 +15,15 @@ import {
 } from './token-formats.ts';
 
 export interface Authorization extends AuthorizationRecord {
-  /** Public: it opens nothing, and resource servers are told it. */
+  /** Not secret: it grants nothing, and resource servers receive it. */
   readonly id: string;
 }
 
-/** What the person approved, and what the exchange of the code must bring again. */
+/** What the user approved, and what the exchange of the code must repeat. */
 interface Approval {
   readonly accountId: string;
   readonly clientId: string;
-  /** Of the connection; absent for a test, which belongs to none. */
+  /** The connection's generation; absent for a client test, which has no connection. */
   readonly generation?: number;
   readonly redirectUri: string;
   /** RFC 7636 §4.2, method S256. */
@@ -36,25 +36,25 @@ export interface Found<Value extends PresentedValue = PresentedValue> {
   readonly authorization: Authorization;
 }
 
-/** Those for whom an authorization counts. */
+/** The two sides of an active authorization. */
 interface Holders extends Pick<Person, 'account' | 'organizations'> {
   readonly client: Client;
 }
 
-/** Its connection was ended, or one of its two sides is suspended or gone. */
+/** Its connection was ended, or its client or account is suspended or deleted. */
 export type NotCounted = 'ended' | 'client_unavailable' | 'account_unavailable';
 
-/** Of a token response, RFC 6749 §5.1. */
+/** For a token response (RFC 6749 §5.1). */
 export interface IssuedTokens {
   readonly accessToken: string;
   /** Seconds. */
   readonly expiresIn: number;
   readonly refreshToken: string;
-  /** The refresh token had been replaced already, and this is the same successor again. */
+  /** True if the refresh token was already replaced: its same successor is issued again. */
   readonly isRetry: boolean;
 }
 
-/** Nothing was issued. With `replayed` the authorization ended in the same step. */
+/** Why no token was issued. With `replayed`, the same step ended the authorization. */
 export type NothingIssued = Exclude<Issue, { now: number }>['outcome'];
 
 interface TokenLifetimes {
@@ -66,43 +66,43 @@ interface TokenLifetimes {
 }
 
 export interface Authorizations {
-  /** The id and secret of one that is being approved. */
+  /** Creates the id and secret of an authorization that is being approved. */
   draft(): ValueSource;
   codeOf(draft: ValueSource): string;
-  /** Keeps the authorization: from here on its code may be exchanged. */
+  /** Stores the authorization: from now on its code can be exchanged. */
   begin(draft: ValueSource, approval: Approval): Promise<void>;
 
   /**
-   * The authorization behind a code, access token or refresh token. Undefined for what was never
-   * issued, for an access token that has expired, and where the authorization ended by itself.
-   * Whether it still counts, `holdersOf` says.
+   * Returns the authorization of a code, access token or refresh token. Undefined if the value was
+   * never issued, is an expired access token, or if the authorization itself has ended: whether its
+   * connection, client and account are still active, `holdersOf` checks.
    */
   find(value: string): Promise<Found | undefined>;
 
-  /** Who it is for, or why it does not count. */
+  /** Returns its account and client, or why it is inactive. */
   holdersOf(authorization: Authorization): Promise<Holders | NotCounted>;
 
-  /** Uses the code up. */
+  /** Consumes the code. */
   exchange(authorization: Authorization): Promise<IssuedTokens | NothingIssued>;
   /** Replaces the refresh token of this rotation. */
   refresh(authorization: Authorization, rotation: number): Promise<IssuedTokens | NothingIssued>;
 
-  /** Whoever has this access token has received the answer it came in. Not waited for. */
+  /** Confirms in the background that the client received this token, because it was used. */
   noteUse(found: Found<PresentedAccessToken>): void;
 
-  /** Waits for what was noted. */
+  /** Waits for the confirmations in progress. */
   close(): Promise<void>;
 }
 
-/** What the exchange brings again, as it is kept. 132 bits of the hash. */
-export const hashOfRequest = (text: string): string => sha256(text).slice(0, 22);
+/** The stored form of a value that the code exchange must repeat: 132 bits of its SHA-256. */
+export const hashRequestValue = (text: string): string => sha256(text).slice(0, 22);
 
 export function createAuthorizations(parts: {
   readonly store: TokenStore;
   readonly clients: Pick<ClientRegistry, 'find'>;
   readonly people: Pick<People, 'find'>;
   readonly clock: Clock;
-  /** The first signs, all are accepted: so that a key can be replaced. */
+  /** The first signs, all verify, so that a key can be replaced. */
   readonly keys: readonly [string, ...string[]];
   readonly lifetimes: TokenLifetimes;
 }): Authorizations {
@@ -111,7 +111,7 @@ export function createAuthorizations(parts: {
   const { refreshTokenSeconds: refreshSeconds, retryWindowSeconds } = lifetimes;
   const confirming = new Map<string, Promise<void>>();
 
-  /** By the store's clock, so that nodes whose clocks differ agree about a token. */
+  /** Uses the store's time, so that nodes whose clocks differ agree about a token. */
   function tokensFrom(
     authorization: Authorization,
     rotation: number,
@@ -119,7 +119,7 @@ export function createAuthorizations(parts: {
   ): IssuedTokens | NothingIssued {
     if (!('now' in issue)) return issue.outcome;
     const { now: issuedAt } = issue;
-    // A token must not promise to live longer than its authorization.
+    // An access token must not outlive its authorization.
     const end = authorization.endsAt ?? Number.POSITIVE_INFINITY;
     const expiresAt = Math.min(issuedAt + lifetimes.accessTokenSeconds, end);
     return {
@@ -144,10 +144,10 @@ export function createAuthorizations(parts: {
     async begin({ id, secret }, { redirectUri, codeChallenge, ...approval }) {
       const { authorizationCodeSeconds: codeSeconds, accessTokenSeconds } = lifetimes;
       const hashes = {
-        redirectUriHash: hashOfRequest(redirectUri),
-        ...(codeChallenge !== undefined && { codeChallengeHash: hashOfRequest(codeChallenge) }),
+        redirectUriHash: hashRequestValue(redirectUri),
+        ...(codeChallenge !== undefined && { codeChallengeHash: hashRequestValue(codeChallenge) }),
       };
-      // A test ends its own. Should that fail, it is over with its first access token.
+      // A client test ends its authorization; if that fails, it expires with its access token.
       const isTest = approval.generation === undefined;
       await store.beginAuthorization(
         id,
@@ -162,7 +162,7 @@ export function createAuthorizations(parts: {
     async find(text) {
       const value = readValue(text);
       if (!value) return undefined;
-      // Asked before the store is: what has expired needs no record.
+      // Check this first: an expired token needs no read of the store.
       if (value.kind === 'access_token' && value.expiresAt <= epochSeconds(clock)) return undefined;
       return findGenuine(value);
     },
@@ -191,12 +191,12 @@ export function createAuthorizations(parts: {
     },
 
     noteUse({ value: { rotation }, authorization: { id, ...record } }) {
-      // The first one has no predecessor that could be presented again.
+      // Rotation 0 needs no confirmation: it has no predecessor that could be presented again.
       if (rotation === 0 || rotation !== record.rotation || record.isConfirmed) return;
       if (confirming.has(id)) return;
       const confirmed = store
         .confirmRotation(id, rotation)
-        // The next use of the token says it again.
+        // The next use of the token tries again.
         .catch(() => {})
         .finally(() => confirming.delete(id));
       confirming.set(id, confirmed);

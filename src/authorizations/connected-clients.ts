@@ -1,4 +1,4 @@
-/** What is connected to a person now, as they see it. */
+/** Lists current connections of users with clients, for the user and for the operator. */
 import type { Organization } from '../accounts/access/reach.ts';
 import { type Page, type PageRequest, pageOf } from '../storage/pages.ts';
 import type { Queries } from '../storage/queries.ts';
@@ -6,15 +6,15 @@ import type { Queries } from '../storage/queries.ts';
 export interface ConnectedClient {
   readonly clientId: string;
   readonly name: string;
-  /** Null where the operator provides the client. */
+  /** Null if the operator provides the client. */
   readonly ownerName: string | null;
   readonly isSuspended: boolean;
   readonly connectedAt: Date;
-  /** The last time the person approved it; the first one is `connectedAt`. */
+  /** The latest approval; the first one is `connectedAt`. */
   readonly approvedAt: Date;
-  /** What the person reached then; null for an approval older than this record. */
+  /** What the user could access then; null if approved before this was recorded. */
   readonly approvedAccess: readonly Organization[] | null;
-  /** To within five minutes; null while nothing was asked for. */
+  /** Accurate to five minutes; null until the client is used. */
   readonly lastUsedAt: Date | null;
 }
 
@@ -35,9 +35,9 @@ export const listConnectedClients = (
     [accountId],
   );
 
-/** A connection with both its sides, for whoever runs the service. */
+/** A connection with its user and client, for the operator. */
 export interface ListedConnection {
-  /** Both ids, with a stroke between. */
+  /** `accountId/clientId`. */
   readonly id: string;
   readonly accountId: string;
   readonly email: string;
@@ -48,7 +48,7 @@ export interface ListedConnection {
   readonly lastUsedAt: Date | null;
 }
 
-/** What is connected now of a person, of a client, or of both; the latest first. */
+/** Lists the connections of a user, of a client, between both, or all; the latest first. */
 export const listConnections = (
   database: Queries,
   { accountId, clientId }: { accountId?: string | undefined; clientId?: string | undefined },
@@ -71,6 +71,6 @@ export const listConnections = (
     page,
   );
 
-/** As the operator is shown it. */
+/** The text that the operator sees, so that a search finds it. */
 const dayOf = (column: string): string =>
   `coalesce(to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD'), 'never')`;

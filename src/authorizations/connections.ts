@@ -1,4 +1,4 @@
-/** Which person connected which client: what they approved, and until when its authorizations count. */
+/** Connections of users with clients: what was approved, and which authorizations are valid. */
 import { createPeople, type People, type Person } from '../accounts/access/people.ts';
 import type { Organization } from '../accounts/access/reach.ts';
 import type { EndingCause } from '../accounts/activity/activity-words.ts';
@@ -18,40 +18,39 @@ import {
 import { type NewConsent, type RememberedConsent, rememberConsent } from './consents.ts';
 
 export interface Connections {
-  /** What the person last approved for this client; undefined when they are not connected. */
+  /** Returns what the user last approved for this client; undefined if they are not connected. */
   find(accountId: string, clientId: string): Promise<ConnectedConsent | undefined>;
   /**
-   * Connects the person and the client, or renews what was approved.
+   * Connects the user and the client, or renews the approval.
    *
-   * @returns the generation of the connection; undefined, with nothing remembered, where `page` no
-   *   longer counts: the account is suspended, or its sessions or the connection were ended since.
+   * @returns the generation of the connection; undefined, with nothing stored, if `page` is outdated
+   *   (the account is suspended, or its sessions or the connection were ended since)
    */
   rememberConsent(consent: NewConsent): Promise<number | undefined>;
-  /** Every client a person has connected now, the latest first. */
+  /** Lists the clients that the user has connected now, the latest first. */
   listOf(accountId: string): Promise<ConnectedClient[]>;
-  /** What is connected now of a person, of a client, or of both; the latest first. */
   listBoth(
     whose: Parameters<typeof listConnections>[1],
     page?: PageRequest,
   ): Promise<Page<ListedConnection>>;
-  /** To be noted with `connectionId` as the id. */
+  /** Expects `connectionId` as the id. */
   readonly writeUses: WriteUses;
   /**
-   * The generation that an authorization must have to count; undefined for strangers.
+   * Returns the generation that a valid authorization has; undefined if they were never connected.
    *
-   * @param seen one that the asker has: what is remembered and behind it is asked for again, for
-   *   another node may have connected them a moment ago.
+   * @param seen the caller's generation: an older cached one is loaded again, because another node
+   *   may have connected them a moment ago
    */
   generationOf(accountId: string, clientId: string, seen?: number): Promise<number | undefined>;
   countOf(clientId: string): Promise<number>;
   /**
-   * Ends connections, and with them every authorization of theirs, wherever it is kept: one
-   * statement raises their generations. It needs no list of authorizations and no token store.
+   * Ends connections and all their authorizations, wherever those are stored: one statement raises
+   * the generations. It needs no list of authorizations and no token store.
    *
-   * @param whose all of a person, all of a client, or the one of both.
-   * @param alongside runs in the same transaction, also where there was nothing to end.
-   * @param within a transaction of the caller's, instead of one of its own.
-   * @returns what was connected.
+   * @param whose all connections of a user, all of a client, or the one between both
+   * @param alongside runs in the same transaction, even if there was nothing to end
+   * @param within the caller's transaction, used instead of a new one
+   * @returns the ended connections
    */
   end(
     whose: Whose,
@@ -60,10 +59,10 @@ export interface Connections {
     within?: Queries,
   ): Promise<readonly EndedConnection[]>;
   /**
-   * Ends some connections of a client, as `end` does: as many as one statement has time for.
+   * Ends at most `BATCH` connections of a client, as `end` does.
    *
-   * @param after the account whose connection was ended last; absent for the first of them.
-   * @returns what was connected, by account; less than `BATCH` when none is left.
+   * @param after the account whose connection was ended last; undefined for the first batch
+   * @returns the ended connections, ordered by account; fewer than `BATCH` when none is left
    */
   endSome(
     clientId: string,
@@ -72,26 +71,24 @@ export interface Connections {
     alongside: Alongside<readonly EndedConnection[]>,
   ): Promise<readonly EndedConnection[]>;
   /**
-   * Removes connections of a client that was suspended, so that there will be no further ones: as
-   * many as one statement has time for.
+   * Removes at most `BATCH` connections of a client, which is suspended, so that no more are added.
    *
-   * @param alongside runs in the same transaction, with whom they connected.
-   * @returns the same; nobody when all are removed.
+   * @param alongside runs in the same transaction, with the ids of the disconnected accounts
+   * @returns the same ids; empty when all connections are removed
    */
   removeSome(
     client: Pick<Client, 'id' | 'ownerAccountId'>,
     alongside: Alongside<readonly string[]>,
   ): Promise<readonly string[]>;
   /**
-   * Ends every authorization there is, some connections at a time, and leaves what people approved:
-   * for a database that was restored from before some of them were ended. Broken off, it can be
-   * begun again.
+   * Ends all authorizations, in batches, and keeps the approvals: for a database restored from a
+   * backup that is older than some ends. If interrupted, it can be run again.
    *
-   * @param tell is told after each step of how many connections.
-   * @returns of how many connections.
+   * @param tell called after each batch with the number of connections so far
+   * @returns the number of connections
    */
   endEveryAuthorization(tell?: (done: number) => void): Promise<number>;
-  /** How the connection ended; undefined while it stands, and where there never was one. */
+  /** Returns how the connection ended; undefined if it is active or never existed. */
   endOf(accountId: string, clientId: string): Promise<ConnectionEnd | undefined>;
 }
 
@@ -105,9 +102,9 @@ export type Whose =
   | { readonly accountId: string; readonly clientId?: undefined }
   | { readonly accountId?: undefined; readonly clientId: string };
 
-/** What the person approved, and the generation of what is issued by that. */
+/** What the user approved, and the generation of the authorizations issued for it. */
 export interface ConnectedConsent extends RememberedConsent {
-  /** What they reached then; null for an approval older than this record. */
+  /** What the user could access then; null if approved before this was recorded. */
   readonly access: readonly Organization[] | null;
   readonly generation: number;
 }
@@ -121,18 +118,18 @@ interface ConnectionEnd {
   readonly cause: EndingCause;
 }
 
-/** Connections of one step: a request elsewhere waits for a step, never for all. */
+/** Connections per statement: a concurrent request waits for one statement, never for all. */
 export const BATCH = 1_000;
 
-/** The connection in one text. Neither id has a space. */
+/** Returns both ids as one string. Neither of them contains a space. */
 export const connectionId = ({ accountId, clientId }: Connection): string =>
   `${accountId} ${clientId}`;
 
-/** The generation that an authorization of this person and client must have to count. */
+/** Returns the generation that a valid authorization of this user and client has. */
 export const generationIn = ({ connections }: Person, clientId: string): number | undefined =>
   connections.find(([id]) => id === clientId)?.[1];
 
-/** For `find` of people: another node may have connected them a moment ago. */
+/** For `People.find`: a cached user may be outdated, if another node has just connected them. */
 export const hasGeneration =
   (clientId: string, seen: number) =>
   (person: Person): boolean =>
@@ -208,7 +205,7 @@ export function createConnections(parts: {
       const ended = within
         ? await end(within)
         : await transactionOf(database, whose.accountId, end);
-      // For whoever ended them: the notification takes a moment longer.
+      // The caller must see the end at once: the notification takes a moment longer.
       for (const connection of ended) people.forget('connections', connectionId(connection));
       return ended;
     },

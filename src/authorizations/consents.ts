@@ -1,35 +1,35 @@
-/** What a person approved, as a connection remembers it. */
+/** Stores in a connection what the user approved. */
 import type { Organization } from '../accounts/access/reach.ts';
 import type { Queries } from '../storage/queries.ts';
 
-/** What the person saw when they approved. They are asked again when it is no longer so. */
+/** What the consent page showed at the approval. If it has changed, the user is asked again. */
 export interface RememberedConsent {
   readonly name: string;
-  /** As `redirectHosts` of the client answered. */
+  /** The result of `redirectHosts` for the client. */
   readonly hosts: readonly string[];
 }
 
-/** What a page was drawn with: an approval on it counts only while that is so. */
+/** What the page was rendered for: an approval on it is valid only while this is current. */
 interface ApprovedPage {
-  /** Of the account, in the session that saw the page. */
+  /** The account's generation, as recorded in the session that saw the page. */
   readonly sessionGeneration: number;
   readonly sessionUid: string;
-  /** As `generationOf` answered. */
+  /** The result of `Connections.generationOf`. */
   readonly generation: number | undefined;
 }
 
 export interface NewConsent extends RememberedConsent {
   readonly accountId: string;
   readonly clientId: string;
-  /** What the person reached then. */
+  /** The organizations that the user could access then. */
   readonly access?: readonly Organization[];
-  /** Absent for what was approved on no page. */
+  /** Absent if the approval was not made on a page. */
   readonly page?: ApprovedPage;
 }
 
 const FIRST_GENERATION = 1;
 
-/** As `rememberConsent` of the connections. */
+/** See `Connections.rememberConsent`. */
 export async function rememberConsent(
   database: Queries,
   now: Date,
@@ -40,8 +40,8 @@ export async function rememberConsent(
     page &&
     ([page.sessionGeneration, page.generation ?? FIRST_GENERATION, page.sessionUid] as const);
   const [sessionGeneration, generation, uid] = seen ?? [null, null, null];
-  // One that was ended begins anew, with the generation that its end left. The account is held
-  // until this is written: an end of its sessions comes before it, and is seen, or after it.
+  // An ended connection starts again with the generation that its end left. The account's row is
+  // locked until this is written: an end of its sessions comes before, and is seen, or after.
   const [row] = await database.query<{ generation: number }>(
     `INSERT INTO connections AS n (account_id, client_id, connected_at, approved_at,
           consented_name, consented_hosts, approved_access)

@@ -1,4 +1,4 @@
-/** The only place that ends: all of a connection, a person or a client, or one authorization. */
+/** The only place that ends access: of a connection, a user, a client or one authorization. */
 import type { Logger } from 'pino';
 import type { Account } from '../accounts/account.ts';
 import type { Activity, Origin } from '../accounts/activity/activity.ts';
@@ -16,12 +16,12 @@ import type { End, MachineTokenEnd, RecordedEnd, Revocation, Revocations } from 
 import { isMachineToken, readValue } from './token-formats.ts';
 
 /**
- * Ends connections with all their authorizations, and forgets what was approved. It asks no token
- * store: it holds with that one away, and over whatever is restored there later.
+ * Ends connections with all their authorizations and approvals. It needs no token store: it works
+ * while that is unavailable, and stays in force if a backup is restored there later.
  *
- * @param by the person from there; without it, it is the operator.
- * @param alongside and `within` as of `Connections.end`.
- * @returns what was connected.
+ * @param by where the user's request came from; undefined if the operator ends them
+ * @param alongside and `within`: see `Connections.end`
+ * @returns the ended connections
  */
 export type Disconnect = (
   whose: Whose,
@@ -37,11 +37,7 @@ export const createDisconnect =
     return connections.end(whose, cause, recordEnds(activity, by, alongside), within);
   };
 
-/**
- * The same for some connections of a client at a time, by the operator.
- *
- * @param after and what is returned as of `Connections.endSome`.
- */
+/** Ends some of a client's connections for the operator: see `Connections.endSome`. */
 export type DisconnectSome = (
   clientId: string,
   after: string | undefined,
@@ -79,31 +75,31 @@ export const endConnections =
     void (await disconnect({ accountId: id }, by, undefined, tx));
 
 /**
- * Ends single authorizations and machine access tokens: written down and told to every node in one
- * step, then ended in the token store, then answered. Whatever dies on the way, an end that was
- * answered is recorded, told and done.
+ * Ends single authorizations and machine access tokens: records the end and notifies every node in
+ * one step, then ends it in the token store, then responds. Whatever crashes meanwhile, an end that
+ * was answered is recorded, announced and done.
  */
 export interface Endings {
   /**
    * Ends one authorization at once, on every node.
    *
-   * @throws StorageUnavailable if it is not known to be ended on every node. The service finishes later
-   *   what it began, and the client can send the request again.
+   * @throws StorageUnavailable if it is not known to be ended on every node. The service finishes
+   *   later what it began, and the client can send the request again.
    */
   end(
     authorization: Authorization,
     why: Pick<Revocation, 'cause' | 'actor' | 'origin'>,
   ): Promise<void>;
-  /** The same of one machine access token. */
+  /** Does the same for one machine access token. */
   endMachineToken(end: MachineTokenEnd): Promise<void>;
   /**
-   * Ends either of them for an operator command. It writes the record first: if that fails, nothing is
-   * ended and the command can be repeated.
+   * Ends either of them for an operator command. It writes the record first: if that fails, nothing
+   * is ended and the command can be repeated.
    */
   endRecorded(end: End): Promise<void>;
   /**
-   * Tells every node that the authorization or machine token of this value does not exist any more. An
-   * earlier request may have ended it and then failed before the nodes were told.
+   * Notifies every node that the authorization or machine token of this value no longer exists. An
+   * earlier request may have ended it and then failed before the nodes were notified.
    *
    * @param clientId the client that presents the value.
    */
@@ -111,40 +107,40 @@ export interface Endings {
   /**
    * Ends again what is recorded as ended: for a token store that was restored from a backup.
    *
-   * @param tell is told after each batch how many were looked at.
+   * @param tell called after each batch with the number of records processed so far
    */
   repeatRecorded(
     since?: Date,
     tell?: (looked: number) => unknown,
   ): Promise<{ readonly looked: number; readonly ended: number }>;
   /**
-   * Ends authorizations and machine tokens whose end is recorded but not carried out, because the node
-   * that began it died or the token store did not answer. Only one node at a time does this.
+   * Ends authorizations and machine tokens whose end is recorded but not carried out, because the
+   * node that began it died or the token store did not answer. Only one node at a time does this.
    *
-   * @returns how many were still alive.
+   * @returns how many of them still existed
    */
   carryOut(): Promise<number>;
-  /** Of the latest recorded ends those that are alive: then an older token store was restored. */
+  /** Returns recorded ends whose authorizations exist: then an older token store was restored. */
   findRevived(): Promise<readonly RecordedEnd[]>;
 }
 
-/** Recorded ends that are checked to find out whether an older token store was restored. */
-const LATEST = 100;
-/** Milliseconds by which clocks may differ, and by which a record may be seen later than a later one. */
-const OVERLAP = 120_000;
+/** `findRevived` checks this many of the latest recorded ends. */
+const MAX_CHECKED = 100;
+/** Clocks may differ by this, and a record may become visible this much later than a newer one. */
+const OVERLAP_MS = 120_000;
 
 export function createEndings(parts: {
   store: TokenStore;
   revocations: Revocations;
   clock: Clock;
-  /** Tells this node before the request is answered; a command has none. */
+  /** Notifies this node before the request is answered; an operator command has none. */
   changes?: Pick<ChangeFeed, 'tell'>;
 }): Endings {
   const { store, revocations, clock, changes = silentChangeFeed } = parts;
   const isKeptHere = store.isInDatabase;
   const node = randomId('', 16);
 
-  /** What is to be done for either kind of end. */
+  /** Returns the steps that end an authorization or a machine token. */
   function stepsOf(end: End) {
     if ('machineToken' in end) {
       const { machineToken, clientId } = end;
@@ -173,13 +169,13 @@ export function createEndings(parts: {
     });
     tellHere();
     const isRecorded = masters !== undefined;
-    // Also where there is none: the answer to who ended it may have been lost. Where this fails, what is
-    // recorded is carried out in the next round.
+    // Succeeds even if nothing was left to end: the answer to an earlier try may have been lost. If
+    // it throws, a recorded end is carried out in the next round.
     if (!isRecorded || !isKeptHere) await endIt();
-    // Recorded while the ends were repeated on a new master, it may not be among those.
+    // If ends were being repeated on a new Redis master, this one may not have been among them.
     if (isRecorded && !store.usesOnlyMasters(masters)) throw replacedMeanwhile();
     if (untold) throw untold;
-    // Without a record the token store alone knows of it, and a failover may lose what it knows.
+    // Without a record only the token store has the end, and a failover may lose it.
     if (!isRecorded && !(await isReplicated())) throw notReplicated();
   }
 
@@ -189,10 +185,10 @@ export function createEndings(parts: {
 
     async endRecorded(end) {
       const { tell, endIt } = stepsOf(end);
-      // First: who repeats what failed half-way finds nothing alive that could be recorded.
+      // Record first: if this fails half-way, a repeated command finds nothing left to record.
       await revocations.record(end, isKeptHere);
       await endIt();
-      // Whoever asked in between was told that it is good, and a command has much patience.
+      // Notify again: a command has long timeouts, and a node that asked in between got `valid`.
       await tell();
     },
 
@@ -210,7 +206,7 @@ export function createEndings(parts: {
       const begun = clock();
       let isDone = false;
       try {
-        const since = new Date(Math.min(until.getTime(), begun) - OVERLAP);
+        const since = new Date(Math.min(until.getTime(), begun) - OVERLAP_MS);
         const { ended } = await repeatRecorded({ store, revocations }, since, () =>
           revocations.takeTurn(node),
         );
@@ -222,9 +218,9 @@ export function createEndings(parts: {
     },
 
     async findRevived() {
-      // The latest are being ended at this moment, or will be in the next round.
-      const before = { at: new Date(clock() - OVERLAP), id: '' };
-      const batch = await revocations.latest({ limit: LATEST, before });
+      // Skip the latest: they are being ended at this moment, or will be in the next round.
+      const before = { at: new Date(clock() - OVERLAP_MS), id: '' };
+      const batch = await revocations.latest({ limit: MAX_CHECKED, before });
       const records = await Promise.all(batch.map(({ id }) => store.readAuthorization(id)));
       return batch.filter((_, index) => records[index] !== undefined);
     },
@@ -240,7 +236,7 @@ const replacedMeanwhile = (): StorageUnavailable =>
     new Error('another Redis replaces the one on which it was ended'),
   );
 
-/** Tells the operator of a token store that was restored from a backup. Never throws. */
+/** Logs an error if the token store was restored from an old backup. Never throws. */
 export async function reportRevived(
   endings: Pick<Endings, 'findRevived'>,
   log: Pick<Logger, 'error' | 'warn'>,
@@ -257,12 +253,11 @@ export async function reportRevived(
 }
 
 /**
- * Ends the client and everything issued to it at once, then removes what it leaves behind. It may
- * have more connections than one statement may take time for; broken off in between, the removal
- * can be begun again.
+ * Ends the client and everything issued to it at once, then removes its data in batches: it may
+ * have more connections than one statement has time for. If interrupted, it can be run again.
  *
- * @param alongside told how many people had it connected.
- * @returns how many people had it connected.
+ * @param alongside runs in the last transaction, with the number of users who had it connected
+ * @returns the same number
  * @throws Refusal `client_unknown`
  */
 export type RemoveClient = (id: string, alongside?: Alongside<number>) => Promise<number>;
@@ -278,7 +273,7 @@ export const createClientRemoval =
     readonly activity: Activity;
   }): RemoveClient =>
   async (id, alongside) => {
-    // From here on it is refused everywhere; what follows only tidies up.
+    // From here on the client is refused everywhere; the rest only cleans up.
     const client = await clients.suspend(id);
     const details = { client_id: id, client_name: client.name, cause: 'client_deleted' };
     let people = 0;

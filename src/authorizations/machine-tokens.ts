@@ -1,11 +1,11 @@
-/** Machine access tokens, which `Endings` ends: a client acts for itself, so there is no authorization behind them. */
+/** Tokens of clients that act for themselves, so without an authorization. `Endings` ends them. */
 import type { Client } from '../clients/client.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import { isMachineToken } from './token-formats.ts';
 
 export interface MachineToken {
   readonly clientId: string;
-  /** Of its client when it was issued: dead where the client has a later one. */
+  /** The client's generation at issue: the token is invalid once the client has a later one. */
   readonly generation: number;
   /** Seconds since the epoch. */
   readonly issuedAt: number;
@@ -13,23 +13,23 @@ export interface MachineToken {
 }
 
 export interface MachineTokens {
-  /** As far as the token store knows. */
+  /** Reads the token store only: whether the client still has this generation is not checked. */
   find(value: string): Promise<MachineToken | undefined>;
-  /** @param token of the client as it was when it authenticated: what is ended meanwhile stays so. */
+  /** @param token with the client as it authenticated, so that an end since then still applies. */
   keep(
     value: string,
     token: Pick<MachineToken, 'issuedAt' | 'expiresAt'> & { readonly client: Client },
   ): Promise<void>;
 }
 
-/** The generation is left out while it is 0: there are many of these. */
-type Kept = readonly [clientId: string, lifetime: number, generation?: number];
+/** Omits a generation of 0, because there are many of these records. */
+type StoredToken = readonly [clientId: string, lifetime: number, generation?: number];
 
 export function createMachineTokens(store: TokenStore): MachineTokens {
   return {
     async find(value) {
       if (!isMachineToken(value)) return undefined;
-      const record = await store.read<Kept>('machine_token', value);
+      const record = await store.read<StoredToken>('machine_token', value);
       if (!record) return undefined;
       const [clientId, lifetime, generation = 0] = record.data;
       const { expiresAt } = record;
@@ -39,8 +39,9 @@ export function createMachineTokens(store: TokenStore): MachineTokens {
     async keep(value, { client, issuedAt, expiresAt }) {
       const lifetime = expiresAt - issuedAt;
       const { id, tokenGeneration } = client;
-      const kept: Kept = tokenGeneration === 0 ? [id, lifetime] : [id, lifetime, tokenGeneration];
-      await store.write('machine_token', value, kept, expiresAt);
+      const data: StoredToken =
+        tokenGeneration === 0 ? [id, lifetime] : [id, lifetime, tokenGeneration];
+      await store.write('machine_token', value, data, expiresAt);
     },
   };
 }

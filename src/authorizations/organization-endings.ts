@@ -1,4 +1,4 @@
-/** What those in charge of an organization see of its access and end in it, with the lines of all logs. */
+/** Lets owners and admins see and end access to their organization, recorded in all logs. */
 import type { OrganizationEnds } from '../accounts/access/organization-ends.ts';
 import type { Account } from '../accounts/account.ts';
 import type { Activity, NewActivity, Origin } from '../accounts/activity/activity.ts';
@@ -11,7 +11,7 @@ import {
   reachOfOrganization,
 } from './organization-reach.ts';
 
-/** Who does it, from where and in which organization. */
+/** The acting owner or admin. */
 export interface InCharge {
   readonly account: Pick<Account, 'id' | 'name'>;
   readonly origin: Origin;
@@ -25,7 +25,7 @@ interface Named {
 
 export type OrganizationEndings = ReturnType<typeof createOrganizationEndings>;
 
-/** As `OrganizationEnds`. */
+/** See `OrganizationEnds`. */
 export function createOrganizationEndings(parts: {
   readonly database: Queries;
   readonly clock: Clock;
@@ -39,7 +39,7 @@ export function createOrganizationEndings(parts: {
     by: account.id,
   });
 
-  /** In the log of who does it, and of those whom it concerns: there without from where. */
+  /** Records it in the log of the owner or admin, and without their origin in those concerned. */
   async function record(
     tx: Queries,
     { account, origin, organization }: InCharge,
@@ -56,10 +56,10 @@ export function createOrganizationEndings(parts: {
       { action: own, actor: 'person', accountId: account.id, details: all, origin },
       tx,
     );
-    const told = { ...all, by_account_id: account.id, by_name: account.name };
+    const theirs = { ...all, by_account_id: account.id, by_name: account.name };
     const entries = concerned
       .filter((id) => id !== account.id)
-      .map((accountId) => ({ action: others, actor: 'organization', accountId, details: told }));
+      .map((accountId) => ({ action: others, actor: 'organization', accountId, details: theirs }));
     await activity.recordAll(entries as NewActivity[], tx);
   }
 

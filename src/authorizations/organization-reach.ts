@@ -1,14 +1,14 @@
-/** Everybody and everything that reaches an organization, for those in charge of it. */
+/** Lists who and what has access to an organization, for its owners and admins. */
 import type { Role } from '../accounts/access/reach.ts';
 import type { Queries } from '../storage/queries.ts';
 
 export interface OrganizationReach {
   readonly warehouses: number;
   readonly people: readonly ReachingPerson[];
-  /** Those that members have connected, and those that are barred. */
+  /** Clients that members have connected, and blocked ones. */
   readonly clients: readonly ReachingClient[];
   readonly machines: readonly ReachingMachine[];
-  /** Those that have not expired. */
+  /** Unexpired keys of members. */
   readonly apiKeys: readonly ReachingKey[];
 }
 
@@ -22,24 +22,24 @@ export interface ReachingPerson extends Reaching {
   readonly role: Role;
   readonly isSuspended: boolean;
   readonly since: Date;
-  /** How many of the organization they reach. */
+  /** Number of the organization's warehouses that they can access. */
   readonly warehouses: number;
-  /** As long as the log goes back. */
+  /** Null if the activity log does not go back to a sign-in. */
   readonly lastSignedInAt: Date | null;
 }
 
 export interface ReachingClient extends Reaching {
-  /** Null where the operator provides it. */
+  /** Null if the operator provides it. */
   readonly ownerName: string | null;
   readonly isSuspended: boolean;
-  /** The members who have it connected, who used it last first. */
+  /** Names of the members who have connected it, by their last use, the latest first. */
   readonly people: readonly string[];
-  /** By any of them. */
+  /** The latest use by any of them. */
   readonly lastUsedAt: Date | null;
-  /** Null where it is let in. */
+  /** Null unless it is blocked. */
   readonly barredAt: Date | null;
   readonly barredBy: string | null;
-  /** Because another client of its owner is barred. */
+  /** True if it is blocked because another client of its owner is. */
   readonly followsBar: boolean;
 }
 
@@ -58,14 +58,14 @@ export interface ReachingKey extends Reaching {
   readonly lastUsedAt: Date | null;
 }
 
-/** In the words of `access.ts`: who is in charge reaches all, a viewer what may be read. */
+/** The rule of `access.ts`: owners and admins reach all, viewers only what they may read. */
 const WAREHOUSES = `(SELECT count(*)::integer FROM warehouses w
     LEFT JOIN warehouse_rights r ON r.warehouse_id = w.id
       AND (r.account_id = m.account_id OR r.client_id = m.client_id)
     WHERE w.organization_id = m.organization_id AND (m.role IN ('owner', 'admin')
       OR (m.role = 'member' AND r.rights IS NOT NULL) OR 'read' = ANY(r.rights))) AS warehouses`;
 
-/** Five queries, whatever there is. @param now of which an expired API key is none. */
+/** Always runs five queries. @param now API keys expired by then are left out */
 export async function reachOfOrganization(
   database: Queries,
   organizationId: string,

@@ -1,4 +1,4 @@
-/** Recorded ends, done once more on a token store that may have lost them. */
+/** Repeats recorded ends on a token store that may have lost them. */
 import type { Clock } from '../base/clock.ts';
 import { randomId } from '../base/random-id.ts';
 import type { EndsRepeater } from '../storage/redis/master-guard.ts';
@@ -10,17 +10,17 @@ type Recorded = Pick<
   'latest' | 'machineTokensSince' | 'tellAll' | 'tellMachineTokens'
 >;
 
-/** Records that are read and ended together: Redis takes them as one pipeline, the database one by one. */
+/** Records that are read and ended together: one pipeline in Redis, one by one in the database. */
 const BATCH_IN_REDIS = 1_000;
 const BATCH_IN_DATABASE = 100;
-/** Milliseconds: ends that are older may come back with an older backup, which an operator repeats. */
-const DAY = 86_400_000;
+/** Older ends may be lost with an older backup; for that the operator repeats them. */
+const DAY_MS = 86_400_000;
 
 /**
- * Ends again what is recorded as ended since then, and tells every node of what was still there.
+ * Ends again what is recorded as ended since then, and notifies every node of what still existed.
  *
- * @param progress is told after each batch how many were looked at.
- * @returns how many records there were, and how many of them were still there.
+ * @param progress called after each batch with the number of records processed so far
+ * @returns the number of records, and of those whose token or authorization still existed
  */
 export async function repeatRecorded(
   {
@@ -46,8 +46,8 @@ export async function repeatRecorded(
     let last: Record | undefined;
     do {
       page = await pageAfter(last);
-      const wasThere = await Promise.all(page.map(endIt));
-      const revived = page.filter((_, index) => wasThere[index]);
+      const existed = await Promise.all(page.map(endIt));
+      const revived = page.filter((_, index) => existed[index]);
       if (revived.length > 0) await tell(revived);
       ended += revived.length;
       looked += page.length;
@@ -69,7 +69,7 @@ export async function repeatRecorded(
   return { looked, ended };
 }
 
-/** Repeats the ends of the last day on a Redis that may have lost some, one node at a time. */
+/** Repeats the ends of the last day on a Redis that may have lost some; one node at a time. */
 export function createEndsRepeater({
   revocations,
   clock,
@@ -84,9 +84,9 @@ export function createEndsRepeater({
     repeat: (target) =>
       repeatRecorded(
         { store: { ...target, isInDatabase: false }, revocations },
-        new Date(clock() - DAY),
+        new Date(clock() - DAY_MS),
         async () => {
-          // Each batch extends the turn. One that came too late would not be alone any more.
+          // Each batch extends the turn. After it has expired, another node may have taken it.
           if (!(await takeTurn())) throw new Error('another node repeats the ends by now');
         },
       ),

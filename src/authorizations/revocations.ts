@@ -1,4 +1,4 @@
-/** Records which authorizations and machine tokens were ended and why, and tells every node of it. */
+/** Records which authorizations and machine tokens were ended and why, and notifies every node. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Activity, NewActivity, Origin } from '../accounts/activity/activity.ts';
@@ -22,11 +22,11 @@ export interface Revocation {
   readonly origin?: Origin;
 }
 
-/** The end of one machine access token. Why is not kept: its client may get another one at once. */
+/** The end of a machine access token. No cause is stored: its client can get another at once. */
 export interface MachineTokenEnd {
   readonly machineToken: string;
   readonly clientId: string;
-  /** Seconds since the epoch; nothing is kept of it afterwards. */
+  /** Seconds since the epoch; the record is removed afterwards. */
   readonly expiresAt: number;
 }
 
@@ -40,80 +40,78 @@ export interface RecordedEnd {
   readonly cause: EndingCause;
 }
 
-/** The end of a machine access token as it is remembered. */
+/** The stored end of a machine access token. */
 export interface RecordedTokenEnd {
-  /** Under which the token store keeps it. */
+  /** The token's key in the token store. */
   readonly key: string;
   readonly clientId: string;
 }
 
 export interface Revocations {
   /**
-   * Keeps the end and tells every node of it, in one statement. The first cause stays.
+   * Stores the end and notifies every node, in one statement. The first recorded cause stays.
    *
-   * @param isKeptHere what ends is a row of this database: the statement deletes it, too.
-   * @returns the Redis masters that were ready then, by their replication ids.
+   * @param isKeptHere true if this database is the token store: the statement deletes the row, too
+   * @returns the replication ids of the Redis masters that were ready then
    */
   record(end: End, isKeptHere: boolean): Promise<readonly string[]>;
   /**
-   * The same for a request, which waits a third of a second for it at most. After that every node is
-   * told, and the record follows later, for as long as this process lives.
+   * Does the same for a request, which waits at most `RECORD_TIMEOUT_MS` for the record. After that
+   * it notifies every node and writes the record later, while this process runs.
    *
-   * @returns as `record`; undefined if it is not recorded yet.
-   * @throws StorageUnavailable if the nodes could not be told.
+   * @returns as `record`; undefined if it is not recorded yet
+   * @throws StorageUnavailable if the nodes could not be notified
    */
   announce(end: End, isKeptHere: boolean): Promise<readonly string[] | undefined>;
-  /** Tells every node that this authorization is ended, recorded or not. */
+  /** Notifies every node that this authorization has ended, recorded or not. */
   tell(id: string): Promise<void>;
-  /** The same of several authorizations. */
   tellAll(ids: readonly string[]): Promise<void>;
-  /** The same of machine access tokens of these clients. */
+  /** Notifies every node that machine access tokens of these clients have ended. */
   tellMachineTokens(clientIds: readonly string[]): Promise<void>;
-  /** Undefined for one that was not ended by itself. */
+  /** Returns undefined unless this authorization was ended itself (not its whole connection). */
   find(id: string): Promise<RecordedEnd | undefined>;
-  /** How many there are to look through. */
+  /** Counts the recorded ends of authorizations since then, or all of them. */
   countSince(since: Date | undefined): Promise<number>;
-  /** The latest first, at most `limit`, older than the one `before`. */
+  /** Returns at most `limit` ends of authorizations, the latest first, all older than `before`. */
   latest(page: {
     readonly limit: number;
     readonly since?: Date | undefined;
     readonly before?: Pick<RecordedEnd, 'at' | 'id'> | undefined;
   }): Promise<readonly RecordedEnd[]>;
-  /** The machine access tokens that were ended since and have not expired, at most `limit`, after the key `after`. */
+  /** Returns at most `limit` unexpired machine tokens ended since then, by key after `after`. */
   machineTokensSince(
     since: Date | undefined,
     page: { readonly limit: number; readonly after?: string | undefined },
   ): Promise<readonly RecordedTokenEnd[]>;
   /**
-   * Lets this node carry out recorded ends for the next `TURN_SECONDS`, unless another node does so now.
-   * The node that has the turn prolongs it by calling this again.
+   * Lets this node carry out recorded ends for the next `TURN_SECONDS`, unless another node does so
+   * now. The node that has the turn extends it by calling this again.
    *
-   * @returns until when everything recorded is known to be carried out; undefined when another node has the turn.
+   * @returns the time up to which all recorded ends are carried out; undefined during another's turn
    */
   takeTurn(node: string): Promise<Date | undefined>;
-  /** Gives the turn back. @param until as `takeTurn` returns it; without it, it stays as it was. */
+  /** Ends the turn. @param until what `takeTurn` returns from now on; unchanged if undefined */
   endTurn(node: string, until?: Date): Promise<void>;
-  /** Forgets those of an account that is being deleted. */
+  /** Removes the ends of an account that is being deleted. */
   forgetAccount(accountId: string, tx: Queries): Promise<void>;
   removeOlderThan(olderThan: Date, limit: number): Promise<number>;
-  /** For the ends of machine access tokens that have expired. */
+  /** Removes the ends of machine access tokens that have expired. */
   readonly removeExpired: CleaningJob;
-  /** Writes what is left to be written, as far as the database takes it. */
+  /** Writes the records that are still unwritten, as far as the database accepts them. */
   close(): Promise<void>;
 }
 
 type LogDetails = Readonly<Record<string, unknown>>;
 
-/** Milliseconds until what could not be written is tried again. */
-const RETRY_PAUSE = 5_000;
-/** More than that is not kept in memory while the database is away. */
-const MOST_UNWRITTEN = 10_000;
-/** Milliseconds that a request waits for its record, and then for the nodes to be told. */
-const RECORD_LIMIT = 300;
-const TELL_LIMIT = 500;
-/** So many are written at once: where they hang, each keeps a connection of the pool that others need. */
-const MOST_AT_ONCE = 3;
-/** A node that died with the turn keeps the others from it no longer than that. */
+const RETRY_PAUSE_MS = 5_000;
+/** Limits the memory used while the database is unavailable. */
+const MAX_UNWRITTEN = 10_000;
+/** A request waits this long for its record, and then for the notification of the nodes. */
+const RECORD_TIMEOUT_MS = 300;
+const NOTIFY_TIMEOUT_MS = 500;
+/** Limits concurrent writes: if they hang, each uses a connection of the pool that others need. */
+const MAX_CONCURRENT = 3;
+/** A node that crashed during its turn blocks the others for this long at most. */
 const TURN_SECONDS = 10;
 
 interface Writing {
@@ -132,15 +130,14 @@ export function createRevocations(parts: {
   readonly database: Database;
   readonly clock: Clock;
   readonly activity: Pick<Activity, 'partOf'>;
-  /** Told of what could not be written. */
   readonly log: Pick<Logger, 'warn'>;
 }): Revocations {
   const { database, clock, activity, log } = parts;
   const underWay = new Set<Promise<unknown>>();
-  const inTurn = createTurns(MOST_AT_ONCE);
+  const inTurn = createTurns(MAX_CONCURRENT);
   const unwritten = createBackgroundWriter({
-    pauseMs: RETRY_PAUSE,
-    maxWaiting: MOST_UNWRITTEN,
+    pauseMs: RETRY_PAUSE_MS,
+    maxWaiting: MAX_UNWRITTEN,
     write: tryAgain,
   });
 
@@ -152,7 +149,7 @@ export function createRevocations(parts: {
     const { values, use } = createParameters();
     const details = { client_id: clientId, cause };
     const entry: NewActivity = { action: 'tokens_revoked', actor, accountId, details, origin };
-    // A test belongs to no connection: the person's log does not tell of it.
+    // A client test has no connection, so the user's activity log omits it.
     const isTest = generation === undefined;
     const [recorded] = await database.query<RecordedOn>(
       // Nothing is recorded if the account was deleted: its authorizations ended with it.
@@ -200,7 +197,7 @@ export function createRevocations(parts: {
 
   async function tryAgain(writings: readonly Writing[]): Promise<readonly Writing[]> {
     const failed: Writing[] = [];
-    // One after the other: what they wait for may be locked, and others need the connections.
+    // One after the other: they may wait for locks, and other work needs the database connections.
     for (const writing of writings) {
       await writing.write().catch((err: unknown) => {
         warn(err, writing);
@@ -213,12 +210,12 @@ export function createRevocations(parts: {
   const warn = (err: unknown, { about }: Writing): void =>
     log.warn({ err, ...about }, 'an end is not recorded yet: it is tried again');
 
-  /** @returns undefined where it failed or takes too long; it is then done later. */
+  /** @returns undefined if it failed or takes too long: it is then written later */
   async function recordInTime(
     end: End,
     isKeptHere: boolean,
   ): Promise<readonly string[] | undefined> {
-    // A later try starts from a timer, and the record still names the request.
+    // Bind it: a later try starts from a timer, and its record must still name the request.
     const write = boundToRequest(() => record(end, isKeptHere));
     const recording = inTurn(write).catch((err: unknown) => {
       const writing = { write, about: detailsOf(end) };
@@ -228,9 +225,9 @@ export function createRevocations(parts: {
     });
     underWay.add(recording);
     recording.finally(() => underWay.delete(recording));
-    // The embedded database has one session: who waits there waits for work, and not for a lock.
+    // The embedded database has one session: writes wait there for other work, never for a lock.
     if (database.embedded) return recording;
-    return await within(RECORD_LIMIT, recording);
+    return await within(RECORD_TIMEOUT_MS, recording);
   }
 
   return {
@@ -247,7 +244,7 @@ export function createRevocations(parts: {
           ? tell('clients', end.clientId)
           : tell('authorizations', end.authorization.id);
       const isTold = await within(
-        TELL_LIMIT,
+        NOTIFY_TIMEOUT_MS,
         told.then(() => true),
       );
       if (isTold) return undefined;
@@ -322,22 +319,22 @@ export function createRevocations(parts: {
   };
 }
 
-/** Collects the parameters of a statement; `use` answers the name of one, `$1` and so on. */
+/** Collects a statement's parameters: `use` adds one and returns its placeholder, such as `$1`. */
 function createParameters() {
   const values: unknown[] = [];
   return { values, use: (value: unknown): string => `$${values.push(value)}` };
 }
 
-/** What a log line tells of it: nothing of whose it was. */
+/** What log lines contain of an end: nothing that identifies the user. */
 function detailsOf(end: End): LogDetails {
   if ('machineToken' in end) return { clientId: end.clientId };
   return { clientId: end.authorization.clientId, cause: end.cause, actor: end.actor };
 }
 
-/** Has at most `most` work at once. The others wait, and the first to come is the first to begin. */
-function createTurns(most: number) {
+/** Runs at most `max` works at once. Further ones wait and start in the order of their calls. */
+function createTurns(max: number) {
   const waiting: (() => void)[] = [];
-  let free = most;
+  let free = max;
   return async <Result>(work: () => Promise<Result>): Promise<Result> => {
     if (free > 0) free -= 1;
     else await new Promise<void>((resolve) => waiting.push(resolve));
@@ -351,10 +348,10 @@ function createTurns(most: number) {
   };
 }
 
-/** Undefined where it takes longer than so many milliseconds. */
-async function within<Value>(limit: number, pending: Promise<Value>): Promise<Value | undefined> {
+/** Resolves to undefined if `pending` takes longer. */
+async function within<Value>(limitMs: number, pending: Promise<Value>): Promise<Value | undefined> {
   const waiting = new AbortController();
-  const late = delay(limit, undefined, { signal: waiting.signal }).catch(() => undefined);
+  const late = delay(limitMs, undefined, { signal: waiting.signal }).catch(() => undefined);
   try {
     return await Promise.race([pending, late]);
   } finally {

@@ -1,24 +1,24 @@
-/** What each kind of value looks like, how one is made, and what it says by itself. */
+/** The formats of codes and tokens: makes, parses and verifies them. */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { FORMS, formTest, randomId } from '../base/random-id.ts';
 
 /**
- * The values of an authorization are computed, not stored: its id (22 characters), the MAC (43),
- * then what the value says. So the store keeps one record however many tokens there are, and every
- * refresh of one token arrives at the same successor. The MAC needs a key of the service and the
- * secret of the record: whoever reads only the settings or only the store can make none.
+ * Codes and tokens of an authorization are computed, not stored: its id (22 characters), the MAC
+ * (43), then the claims. So the store keeps one record for any number of tokens, and every refresh
+ * of one token computes the same successor. The MAC needs a key of the service and the secret of
+ * the record: an attacker who reads only the settings or only the store can forge none.
  *
- * The id is no secret: it opens nothing, and resource servers are told it.
+ * The id is not secret: it grants nothing, and resource servers receive it.
  */
 const VALUE = /^gate_(at|rt|ac)_([A-Za-z0-9_-]{22})([A-Za-z0-9_-]{43})([A-Za-z0-9_-]*)$/;
 
-/** An access token says: issued at and expires at (seconds since the epoch), rotation, 6 random bytes. */
+/** Of access tokens: issued at, expires at (seconds since the epoch), rotation, 6 random bytes. */
 const ACCESS_CLAIMS_BYTES = 18;
 
 interface Value {
   readonly authorizationId: string;
   readonly mac: string;
-  /** As it stands in the value. */
+  /** Not decoded. */
   readonly claims: string;
 }
 
@@ -37,23 +37,23 @@ export interface PresentedAccessToken extends Value {
   /** Seconds since the epoch. */
   readonly issuedAt: number;
   readonly expiresAt: number;
-  /** Of the refresh token that was issued with it. */
+  /** The rotation of the refresh token that was issued with it. */
   readonly rotation: number;
 }
 
-/** What somebody sent, which may still be forged. */
+/** A parsed code or token; it may be forged until `isGenuine` has checked it. */
 export type PresentedValue = PresentedCode | PresentedRefreshToken | PresentedAccessToken;
 
 export const isMachineToken = formTest('machine_token');
 
-/** What a value says of itself. Undefined for what this service cannot have made; asks nobody. */
+/** Parses a value without any lookup. Undefined if this service cannot have made it. */
 export function readValue(value: string): PresentedValue | undefined {
   const [, kind, authorizationId = '', mac = '', claims = ''] = VALUE.exec(value) ?? [];
   const named = { authorizationId, mac, claims };
   if (kind === 'ac') return claims === '' ? { kind: 'code', ...named } : undefined;
   if (kind === 'rt') {
     const rotation = Number.parseInt(claims, 36);
-    // Only the one spelling that we write: `01` is not `1`.
+    // Accept only the spelling that we write: `01` is not `1`.
     return rotation >= 0 && rotation.toString(36) === claims && claims.length <= 8
       ? { kind: 'refresh_token', ...named, rotation }
       : undefined;
@@ -72,14 +72,14 @@ export function readValue(value: string): PresentedValue | undefined {
   };
 }
 
-/** What the values of one authorization are made from. */
+/** What the code and tokens of an authorization are computed from. */
 export interface ValueSource {
   readonly id: string;
-  /** Of its record, random. */
+  /** Random, stored in the record of the authorization. */
   readonly secret: string;
 }
 
-/** @param keys the first signs, all are accepted: so that a key can be replaced. */
+/** @param keys the first signs, all verify, so that a key can be replaced */
 export function createTokenFormats(keys: readonly [string, ...string[]]) {
   function macOf(key: string, kind: string, id: string, secret: string, claims: string): string {
     const text = `${kind}:${id}:${secret}:${claims}`;
@@ -96,7 +96,7 @@ export function createTokenFormats(keys: readonly [string, ...string[]]) {
     refreshToken: (source: ValueSource, rotation: number): string =>
       make('refresh_token', source, rotation.toString(36)),
 
-    /** @param times seconds since the epoch. No two are alike. */
+    /** Makes a different token each time. @param times seconds since the epoch */
     accessToken(
       source: ValueSource,
       rotation: number,
@@ -110,7 +110,7 @@ export function createTokenFormats(keys: readonly [string, ...string[]]) {
       return make('access_token', source, claims.toString('base64url'));
     },
 
-    /** Whether this service made the value, for the authorization with this secret. */
+    /** True if this service made the value for the authorization with this secret. */
     isGenuine({ kind, authorizationId, claims, mac }: PresentedValue, secret: string): boolean {
       const presented = Buffer.from(mac);
       return keys.some((key) =>

@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import {
   type Authorization,
   type Authorizations,
-  hashOfRequest,
+  hashRequestValue,
   type IssuedTokens,
   type NotCounted,
   type NothingIssued,
@@ -59,7 +59,7 @@ async function exchangeCode(...[parts, client, form, ctx]: Parameters<Grant>) {
   const authorization = await requireOwn(ctx, parts, client, code, 'code');
   await requireCounted(authorization, parts);
   requireVerifier(authorization, form.get('code_verifier'));
-  if (hashOfRequest(redirectUri) !== authorization.redirectUriHash) {
+  if (hashRequestValue(redirectUri) !== authorization.redirectUriHash) {
     throw invalidGrant('redirect_uri is not the one of the authorization request');
   }
   // Used up last, so that a store that is away or a crash before costs the client nothing.
@@ -162,7 +162,7 @@ function requireVerifier({ codeChallengeHash }: Authorization, verifier: string 
       'code_verifier was sent, but the authorization request had no code_challenge',
     );
   }
-  if (hashOfRequest(sha256(verifier)) !== codeChallengeHash) {
+  if (hashRequestValue(sha256(verifier)) !== codeChallengeHash) {
     throw invalidGrant('code_verifier does not match');
   }
 }
