@@ -23,8 +23,8 @@ export interface Connections {
   /**
    * Connects the user and the client, or renews the approval.
    *
-   * @returns the generation of the connection; undefined, with nothing stored, if `page` is outdated
-   *   (the account is suspended, or its sessions or the connection were ended since)
+   * @returns the connection's generation; undefined, with nothing stored, if `page` is outdated:
+   *   the account is suspended, or its sessions or the connection were ended since
    */
   rememberConsent(consent: NewConsent): Promise<number | undefined>;
   /** Lists the clients that the user has connected now, the latest first. */

@@ -87,7 +87,7 @@ export interface Revocations {
    * Lets this node carry out recorded ends for the next `TURN_SECONDS`, unless another node does so
    * now. The node that has the turn extends it by calling this again.
    *
-   * @returns the time up to which all recorded ends are carried out; undefined during another's turn
+   * @returns the time up to which recorded ends are carried out; undefined if another node has it
    */
   takeTurn(node: string): Promise<Date | undefined>;
   /** Ends the turn. @param until what `takeTurn` returns from now on; unchanged if undefined */

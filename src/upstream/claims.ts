@@ -1,20 +1,20 @@
-/** What a provider says of a person, as far as it is needed to know whose account it is. */
+/** Reads what a provider says about a user, as far as needed to find or make their account. */
 import { type Configuration, fetchUserInfo, type IDToken } from 'openid-client';
 import type { SignInProvider } from '../config/sign-in-providers.ts';
 
 export interface UpstreamClaims {
-  /** What the operator named as the external id; undefined if there is no such claim. */
+  /** The claim that the operator chose as external id; undefined if it is missing. */
   readonly externalId: string | undefined;
   /** Undefined unless the provider says that it is verified. */
   readonly verifiedEmail: string | undefined;
-  /** It names an address, and does not say that it is verified. */
+  /** True if the provider names an address without saying that it is verified. */
   readonly hasUnverifiedEmail: boolean;
   readonly name: string | undefined;
 }
 
 type Claims = Readonly<Record<string, unknown>>;
 
-/** Of the ID token, or what it leaves out of the userinfo endpoint (OpenID Connect Core §5.4). */
+/** Reads the ID token, and what it lacks from the userinfo endpoint (OpenID Connect Core §5.4). */
 export async function claimsOf(
   configuration: Configuration,
   { match, accountClaim, create }: SignInProvider,
@@ -27,13 +27,13 @@ export async function claimsOf(
     (!wantsEmail || token.email !== undefined) &&
     (!create || token.name !== undefined);
   const hasMore = configuration.serverMetadata().userinfo_endpoint !== undefined;
-  // It must be about the same person (§5.3.2), which the client library sees to.
+  // Its subject must be the same (OpenID Connect Core §5.3.2): the client library checks that.
   const more: Claims =
     isWhole || !hasMore ? {} : await fetchUserInfo(configuration, accessToken, token.sub);
-  // An address and whether it is verified belong together.
+  // Take the address and its verification from the same source.
   const mail: Claims = token.email === undefined ? more : token;
   const email = textOf(mail.email);
-  // Nothing but `true`: some say "false" as a text.
+  // Accept only `true`: some providers send "false" as a string.
   const isVerified = mail.email_verified === true;
   return {
     externalId:
@@ -47,9 +47,9 @@ export async function claimsOf(
 }
 
 /**
- * JSON.parse rounds numbers beyond 2^53, and a rounded one is another account's id.
+ * JSON.parse rounds numbers beyond 2^53, and a rounded number may be another account's id.
  *
- * @throws Error if the claim is neither a text nor a number that was read exactly.
+ * @throws Error if the claim is neither a string nor a number that was read exactly
  */
 function externalIdOf(name: string, value: unknown): string | undefined {
   if (Number.isSafeInteger(value) && !Object.is(value, -0)) return String(value);

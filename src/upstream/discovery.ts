@@ -1,4 +1,4 @@
-/** What a provider says of itself (OpenID Connect Discovery 1.0): asked when it is needed, and remembered. */
+/** Loads a provider's metadata when needed (OpenID Connect Discovery 1.0), and caches it. */
 import {
   allowInsecureRequests,
   type Configuration,
@@ -14,9 +14,8 @@ import { UpstreamAway } from './failures.ts';
 import { createProviderFetch, TIME_LIMIT_SECONDS } from './fetching.ts';
 import { isAddress, resolveEndpoint } from './internal-networks.ts';
 
-/** Milliseconds for which an answer counts, and for which nobody asks again after a failure. */
-const FRESH = 3_600_000;
-const PAUSE = 30_000;
+const CACHE_MS = 3_600_000;
+const PAUSE_AFTER_FAILURE_MS = 30_000;
 
 /** Signatures that only the provider can make. */
 export const ALGORITHMS: readonly string[] = [
@@ -33,12 +32,12 @@ export const ALGORITHMS: readonly string[] = [
   'Ed25519',
 ];
 
-/** What discovery needs of a provider's settings. */
 type DiscoveredProvider = Pick<SignInProvider, 'issuer' | 'clientId' | 'endpointHosts'>;
 
 export interface Discovery {
   /**
-   * Of several who ask at once one does so for all; after a failure the next ones are told at once.
+   * Concurrent calls share one request. For a while after a failure, calls return older metadata or
+   * throw at once.
    *
    * @throws UpstreamAway
    */
@@ -59,12 +58,12 @@ export function createDiscovery({
   async function ask(): Promise<ServerMetadata> {
     try {
       const metadata = await discover(provider);
-      known = { metadata, until: clock() + FRESH };
+      known = { metadata, until: clock() + CACHE_MS };
       failed = undefined;
       return metadata;
     } catch (error) {
-      failed = { error: new UpstreamAway(error), until: clock() + PAUSE };
-      // What it said before is better than nothing: its other addresses may well answer.
+      failed = { error: new UpstreamAway(error), until: clock() + PAUSE_AFTER_FAILURE_MS };
+      // Use the older metadata: the provider's other endpoints may well answer.
       if (known) return known.metadata;
       throw failed.error;
     } finally {
@@ -86,7 +85,7 @@ export function createDiscovery({
   };
 }
 
-/** @throws Error that says what is wrong with the answer. */
+/** @throws Error that says what is wrong with the provider's answer */
 async function discover(provider: DiscoveredProvider): Promise<ServerMetadata> {
   const { issuer, clientId } = provider;
   const configuration = await discovery(new URL(issuer), clientId, undefined, undefined, {
@@ -97,13 +96,13 @@ async function discover(provider: DiscoveredProvider): Promise<ServerMetadata> {
   return accepted(configuration.serverMetadata(), provider);
 }
 
-/** The rules that the client library leaves to us. */
+/** Makes the checks that the client library leaves to us. */
 async function accepted(
   metadata: ReturnType<Configuration['serverMetadata']>,
   provider: DiscoveredProvider,
 ): Promise<ServerMetadata> {
   const { issuer } = provider;
-  // Character by character: it is half of what a person is known by.
+  // Compare exactly: issuer and subject together identify a user.
   if (metadata.issuer !== issuer) {
     throw new Error(`its discovery document says it is ${JSON.stringify(metadata.issuer)}`);
   }
@@ -117,17 +116,17 @@ async function accepted(
     hosts.push(new URL(url).hostname);
   }
   await checkHosts(hosts, provider);
-  // RFC 8725 §3.1: which signatures count is not for the token to say, nor `none` for the provider.
+  // RFC 8725 §3.1: a token must not choose its algorithm, and a provider must not choose `none`.
   const offered = metadata.id_token_signing_alg_values_supported ?? ['RS256'];
   const algorithms = offered.filter((algorithm) => ALGORITHMS.includes(algorithm));
   if (algorithms.length === 0) throw new Error('it offers no signature that only it can make');
-  // Of the methods without `supports…` functions, which cannot be cloned.
+  // Drop the function, which cannot be cloned.
   const { supportsPKCE: _, ...plain } = metadata;
   return { ...plain, id_token_signing_alg_values_supported: algorithms };
 }
 
 async function checkHosts(hosts: readonly string[], provider: DiscoveredProvider): Promise<void> {
-  // First, for no setting can allow these. Names are resolved when they are connected to.
+  // Check addresses first: no setting allows internal ones. Names are resolved when connecting.
   for (const host of hosts) if (isAddress(host)) await resolveEndpoint(host, provider.issuer);
   const unknown = unknownHosts(hosts, provider);
   if (unknown.length === 0) return;

@@ -1,7 +1,7 @@
-/** On which hosts a provider may have its endpoints, whatever its discovery document says. */
+/** Limits the hosts of a provider's endpoints, whatever its discovery document says. */
 import type { SignInProvider } from '../config/sign-in-providers.ts';
 
-/** Other hosts that providers with many customers use, by the host of their issuer. */
+/** Additional hosts of providers with many customers, by the host of their issuer. */
 const KNOWN_HOSTS: Readonly<Record<string, readonly string[]>> = {
   'accounts.google.com': [
     'oauth2.googleapis.com',
@@ -11,7 +11,7 @@ const KNOWN_HOSTS: Readonly<Record<string, readonly string[]>> = {
   'login.microsoftonline.com': ['graph.microsoft.com'],
 };
 
-/** @param hosts of the endpoints. @returns those that neither the issuer nor the settings name. */
+/** Returns those `hosts` that are neither the issuer's, in its settings nor in `KNOWN_HOSTS`. */
 export function unknownHosts(
   hosts: readonly string[],
   { issuer, endpointHosts }: Pick<SignInProvider, 'issuer' | 'endpointHosts'>,

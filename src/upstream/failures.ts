@@ -1,6 +1,6 @@
-/** How a sign-in with a provider can fail. What is said of it is for the log, never for the page. */
+/** How a sign-in with a provider can fail. The messages are for the log, never for the page. */
 
-/** It does not answer in time, or not as an OpenID provider does. Nothing is known of the person. */
+/** The provider did not answer in time, or not as OpenID Connect says: the user remains unknown. */
 export class UpstreamAway extends Error {
   readonly code = 'upstream_away';
 
@@ -11,12 +11,12 @@ export class UpstreamAway extends Error {
 }
 
 /**
- * `cancelled`: the person went back. `refused`: it did not let them in. `invalid`: it proves nothing.
- * `misconfigured`: it does not accept our client ID or secret.
+ * `cancelled`: the user went back. `refused`: the provider did not sign them in. `invalid`: its
+ * answer proves nothing. `misconfigured`: it does not accept our client ID or secret.
  */
 export type RefusalReason = 'cancelled' | 'refused' | 'invalid' | 'misconfigured';
 
-/** It answered, and the answer lets nobody in. */
+/** The provider answered, but the answer signs no user in. */
 export class UpstreamRefusal extends Error {
   readonly code = 'upstream_refusal';
   readonly reason: RefusalReason;
@@ -28,7 +28,7 @@ export class UpstreamRefusal extends Error {
   }
 }
 
-/** Messages only: what else errors of a protocol carry are codes, tokens and claims. */
+/** Joins messages and error codes only: protocol errors also carry codes, tokens and claims. */
 export function inWords(cause: unknown): string {
   const said: string[] = [];
   for (let error = cause; error !== undefined && said.length < 4; ) {

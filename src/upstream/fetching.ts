@@ -1,14 +1,14 @@
-/** HTTP requests to a provider: limited in time and size, without redirects or ways into our networks. */
+/** Requests to a provider: limited time and size, no redirects, no access to internal networks. */
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest, type RequestOptions } from 'node:https';
 import { isAddress, lookupFor, resolveEndpoint } from './internal-networks.ts';
 
-/** A person waits for the answer. */
+/** A user waits for the answer. */
 export const TIME_LIMIT_SECONDS = 5;
 /** Discovery documents and key sets have a few thousand bytes. */
 const MAX_ANSWER_BYTES = 256 * 1024;
 
-/** What our two clients pass on to `fetch`; the types of each leave out something else. */
+/** What openid-client and jose pass to `fetch`, whose types differ. */
 interface Options {
   readonly method: string;
   readonly headers: Record<string, string> | Headers;
@@ -16,13 +16,13 @@ interface Options {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Like `fetch`, for the clients of OpenID Connect: fails with a TypeError if there is no answer. */
+/** Like `fetch`, for OpenID Connect clients: throws a TypeError if there is no answer. */
 export type ProviderFetch = (url: string, options: Options) => Promise<Response>;
 
 /**
- * Not the global `fetch`, which cannot look at the address that it connects to.
+ * Replaces the global `fetch`, which cannot check the address that it connects to.
  *
- * @param issuer of the provider, which decides about addresses in internal networks.
+ * @param issuer the provider's: internal addresses are allowed only in networks of its own
  */
 export function createProviderFetch(issuer: string): ProviderFetch {
   const lookup = lookupFor(issuer);
@@ -32,7 +32,7 @@ export function createProviderFetch(issuer: string): ProviderFetch {
     const headers = new Headers(given);
     // Without it any coding is acceptable (RFC 9110 §12.5.3), and nothing here decodes one.
     headers.set('accept-encoding', 'identity');
-    // A connection that is kept open would skip the look at its address next time.
+    // A reused connection would skip the check of its address.
     headers.set('connection', 'close');
     const sent = body === undefined || body === null ? '' : String(body);
     if (sent !== '') headers.set('content-length', String(Buffer.byteLength(sent)));
@@ -40,13 +40,13 @@ export function createProviderFetch(issuer: string): ProviderFetch {
       headers.set('content-type', 'application/x-www-form-urlencoded;charset=UTF-8');
     }
     try {
-      // Node calls `lookup` for names only.
+      // Check it here: Node calls `lookup` for names only.
       if (isAddress(target.hostname)) await resolveEndpoint(target.hostname, issuer);
       const options = { method, headers: Object.fromEntries(headers), signal, lookup };
       const answer = await send(target, options, sent);
       return await responseFrom(answer);
     } catch (error) {
-      // By its reason the clients recognize a timeout.
+      // The clients recognize a timeout by the signal's reason.
       signal.throwIfAborted();
       throw error instanceof AnswerTooLarge
         ? error
@@ -62,7 +62,7 @@ function send(target: URL, options: RequestOptions, body: string): Promise<Incom
   });
 }
 
-/** Statuses of which a Response may have no body. */
+/** Statuses with which a `Response` must not have a body. */
 const EMPTY_STATUS: readonly (number | undefined)[] = [204, 205, 304];
 
 async function responseFrom(answer: IncomingMessage): Promise<Response> {
@@ -77,7 +77,7 @@ async function responseFrom(answer: IncomingMessage): Promise<Response> {
 
 class AnswerTooLarge extends Error {}
 
-/** Leaving the loop by an error closes the connection. */
+/** Throwing inside the loop closes the connection. */
 async function bodyOf(answer: IncomingMessage): Promise<Buffer<ArrayBuffer>> {
   const chunks: Buffer[] = [];
   let size = 0;

@@ -1,9 +1,9 @@
-/** From which provider the people of an email address come, as its domain says. */
+/** Finds the sign-in provider for the domain of an email address. */
 
 import type { SignInProvider } from '../config/sign-in-providers.ts';
 import { mailDomain } from '../config/urls.ts';
 
-/** Whether there is an account of that address is not asked. */
+/** Does not check whether an account has that address. */
 export function providerOf(
   email: string,
   providers: readonly SignInProvider[],

@@ -1,11 +1,11 @@
-/** Keeps a provider from sending this machine into its own networks (server-side request forgery). */
+/** Keeps providers from directing us into internal networks (server-side request forgery). */
 import type { LookupAddress, LookupOptions } from 'node:dns';
 import { lookup } from 'node:dns/promises';
 import { BlockList, isIP, isIPv6, type LookupFunction } from 'node:net';
 
 type InternalNetwork = 'loopback' | 'link-local' | 'private';
 
-/** IANA's special-purpose address registries (RFC 6890), as far as a machine can be reached there. */
+/** Ranges of IANA's special-purpose registries (RFC 6890) in which a machine can be reached. */
 const SUBNETS: Readonly<Record<InternalNetwork, readonly string[]>> = {
   // Linux delivers 0.0.0.0 and :: to the machine itself.
   loopback: ['127.0.0.0/8', '0.0.0.0/8', '::1/128', '::/128'],
@@ -15,7 +15,7 @@ const SUBNETS: Readonly<Record<InternalNetwork, readonly string[]>> = {
     '10.0.0.0/8',
     '172.16.0.0/12',
     '192.168.0.0/16',
-    // Behind the NAT of an internet provider (RFC 6598), which clouds use inside as well.
+    // Behind the NAT of an internet provider (RFC 6598); clouds use it internally as well.
     '100.64.0.0/10',
     '192.0.0.0/24',
     '198.18.0.0/15',
@@ -36,7 +36,7 @@ const NETWORKS = Object.entries(SUBNETS).map(([network, subnets]) => {
   return { network: network as InternalNetwork, list };
 });
 
-/** @returns undefined for an address of the internet. IPv4 written as IPv6 is seen as IPv4. */
+/** @returns undefined for a public address. IPv4 in IPv6 notation is treated as IPv4 */
 function internalNetworkOf(address: string): InternalNetwork | undefined {
   const [withoutZone = ''] = address.split('%');
   const family = isIPv6(withoutZone) ? 'ipv6' : 'ipv4';
@@ -44,8 +44,8 @@ function internalNetworkOf(address: string): InternalNetwork | undefined {
 }
 
 /**
- * Resolves the host of an endpoint, and leaves out addresses in an internal network in which the
- * issuer itself is not. An issuer that is reached there is one that the operator put there.
+ * Resolves the host of an endpoint. Drops addresses in an internal network, unless the issuer
+ * itself has an address in it: then the operator chose a provider in that network.
  *
  * @param hostname as in a URL: a name, an IPv4 address, or an IPv6 address in brackets.
  * @throws InternalAddress if no other address is left.
@@ -81,7 +81,7 @@ class InternalAddress extends Error {
   }
 }
 
-/** For the connection itself, so that no second answer of a name server can differ from the checked one. */
+/** Used by the connection itself, so that no second DNS answer can differ from the checked one. */
 export const lookupFor =
   (issuer: string): LookupFunction =>
   (hostname, options, callback) => {

@@ -1,4 +1,4 @@
-/** The token with which a provider says that somebody signed out (OpenID Connect Back-Channel Logout 1.0). */
+/** Checks tokens by which providers say that a user signed out (OpenID Back-Channel Logout 1.0). */
 import { createRemoteJWKSet, customFetch, errors, type JWTPayload, jwtVerify } from 'jose';
 import type { ServerMetadata } from 'openid-client';
 import type { Clock } from '../base/clock.ts';
@@ -7,30 +7,30 @@ import { UpstreamAway, UpstreamRefusal } from './failures.ts';
 import { createProviderFetch, TIME_LIMIT_SECONDS } from './fetching.ts';
 import { CLOCK_TOLERANCE_SECONDS, requireShortLife } from './token-times.ts';
 
-/** Who signed out there: one session of theirs, or all of them where there is no `sid`. */
+/** Who signed out there: from one session, or from all of them if there is no `sid`. */
 export interface UpstreamLogout {
   readonly subject: string | undefined;
   readonly sid: string | undefined;
-  /** Names this token; it may count once. */
+  /** The `jti`: each token is accepted once. */
   readonly tokenId: string;
 }
 
-/** A token that is older, or not yet made, is not looked at. Bounds how long its id is remembered. */
+/** Older tokens, and tokens of the future, are refused. Limits how long a token's id is stored. */
 export const OLDEST_SECONDS = 600;
 /**
- * Longest accepted `exp` from now. §2.4 recommends two minutes; providers that give all their tokens
- * one lifetime use hours. What is beyond a day is a wrong clock or a wrong unit.
+ * Maximum time until `exp`. Back-Channel Logout §2.4 recommends two minutes; providers with one
+ * lifetime for all tokens use hours. More than a day means a wrong clock or a wrong unit.
  */
 const MAX_LIFETIME_SECONDS = 86_400;
-/** A key that the provider withdrew is no longer believed after this time. */
+/** After this time, a key that the provider withdrew is no longer trusted. */
 const MAX_KEY_AGE_SECONDS = 300;
 
 const EVENT = 'http://schemas.openid.net/event/backchannel-logout';
-/** §2.4 recommends the first; older providers name it like any other token, or not at all. */
+/** Back-Channel Logout §2.4 recommends the first; older providers send the general type or none. */
 const TYPES: readonly (string | undefined)[] = ['logout+jwt', 'jwt', undefined];
 const PRINTABLE = /^[\x20-\x7e]{1,255}$/;
 
-/** @returns checks a token. It throws UpstreamRefusal, or UpstreamAway where there are no keys. */
+/** @returns a function that throws UpstreamRefusal, or UpstreamAway if the keys are unavailable */
 export function createLogoutCheck({
   provider: { issuer, clientId },
   metadata,
@@ -49,7 +49,7 @@ export function createLogoutCheck({
     const { jwks_uri: url = '', id_token_signing_alg_values_supported: algorithms = [] } =
       await metadata();
     if (keys?.url !== url) {
-      // Asks again for a key that it does not know, at most every half minute whoever sends what.
+      // An unknown key id loads the keys again, at most every 30 seconds whatever callers send.
       const options = {
         timeoutDuration: TIME_LIMIT_SECONDS * 1000,
         cooldownDuration: 30_000,
@@ -80,11 +80,11 @@ export function createLogoutCheck({
   };
 }
 
-/** §2.6, what is left of it once signature, issuer, audience and times are right. */
+/** The rest of Back-Channel Logout §2.6, after signature, issuer, audience and times. */
 function logoutFrom({ sub, sid, jti = '', events, nonce }: JWTPayload): UpstreamLogout {
   const event = (events as Readonly<Record<string, unknown>> | null)?.[EVENT];
   if (typeof event !== 'object' || event === null) throw new Error('it is about no sign-out');
-  // An ID token is none.
+  // An ID token is no logout token.
   if (nonce !== undefined) throw new Error('it has a nonce');
   const subject = optional('sub', sub);
   const session = optional('sid', sid);
@@ -99,7 +99,7 @@ function optional(name: string, value: unknown): string | undefined {
   throw new Error(`its ${name} is not a printable text`);
 }
 
-/** The keys could not be had: that says nothing of the token. */
+/** True if the keys could not be loaded, which says nothing about the token. */
 const isFetch = (error: Error): boolean =>
   error instanceof TypeError ||
   (error instanceof errors.JOSEError && error.code === 'ERR_JOSE_GENERIC');

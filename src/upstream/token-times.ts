@@ -1,12 +1,11 @@
-/** Times in the tokens of a provider: how far its clock may be off, and how long a token may live. */
+/** Times in the tokens of a provider: how much its clock may differ, how long a token may live. */
 import { type Clock, epochSeconds } from '../base/clock.ts';
 
-/** How far the clocks of a provider and of this machine may be apart. */
 export const CLOCK_TOLERANCE_SECONDS = 60;
 
 /**
- * @throws Error for a token that was made in the future, or that ends later than `maxLifetimeSeconds`
- *   from now: its provider has a wrong clock, or means it to be used far longer than this once.
+ * @throws Error for a token from the future, or one that ends later than `maxLifetimeSeconds` from now:
+ *   its provider has a wrong clock, or means it to be used far longer than this once.
  */
 export function requireShortLife(
   { iat, exp }: { readonly iat?: number | undefined; readonly exp?: number | undefined },

@@ -1,4 +1,4 @@
-/** Signing in with an account elsewhere: the OpenID Connect client of one provider. */
+/** The OpenID Connect client of one sign-in provider. */
 import {
   AuthorizationResponseError,
   allowInsecureRequests,
@@ -30,32 +30,32 @@ import { createProviderFetch, type ProviderFetch, TIME_LIMIT_SECONDS } from './f
 import { createLogoutCheck, type UpstreamLogout } from './logout-token.ts';
 import { CLOCK_TOLERANCE_SECONDS, requireShortLife } from './token-times.ts';
 
-/** What the answer will be held against. Kept here, and never shown to the browser. */
+/** What the provider's answer is checked against. Stored by us, not in the browser. */
 export interface UpstreamFlow {
   readonly nonce: string;
   readonly codeVerifier: string;
   /** Seconds since the epoch. */
   readonly begunAt: number;
-  /** The person must have proved there since then who they are. */
+  /** True if the user must have authenticated at the provider since `begunAt`. */
   readonly isFresh: boolean;
-  /** The provider asks who it is, instead of letting in who is signed in there. */
+  /** True if the provider must ask for an account, even if a user is signed in there. */
   readonly asksWho?: boolean;
 }
 
-/** Somebody whom the provider has let in. */
+/** A user whom the provider has signed in. */
 export interface UpstreamPerson {
   readonly issuer: string;
-  /** With the issuer who it is, for good (OpenID Connect Core §5.7). */
+  /** With the issuer, identifies the user permanently (OpenID Connect Core §5.7). */
   readonly subject: string;
-  /** Of their session there, by which a sign-out may name it. */
+  /** The id of their session at the provider, which a logout token may name. */
   readonly sid: string | undefined;
-  /** Seconds since the epoch at which they proved who they are; undefined where it does not say. */
+  /** When they authenticated (seconds since the epoch); undefined if the provider does not say. */
   readonly provedAt: number | undefined;
-  /** How they proved it, in the words of the provider (OpenID Connect Core §2). */
+  /** How they authenticated, in the provider's terms (OpenID Connect Core §2). */
   readonly acr: string | undefined;
   readonly amr: readonly string[];
   /**
-   * What else it says of them, asked only where it is needed.
+   * Returns further claims about the user. Call it only when they are needed.
    *
    * @throws UpstreamAway, UpstreamRefusal
    */
@@ -71,10 +71,9 @@ export interface UpstreamProvider {
     readonly loginHint?: string | undefined;
   }): Promise<URL>;
   /**
-   * Exchanges the code of an answer, and believes nothing of it that is not signed and meant for
-   * this very sign-in.
+   * Exchanges the code of the callback, and accepts only what is signed and for this sign-in.
    *
-   * @param query of the callback.
+   * @param query of the callback
    * @throws UpstreamAway, UpstreamRefusal
    */
   finish(
@@ -82,14 +81,14 @@ export interface UpstreamProvider {
     expected: UpstreamFlow & { state: string },
   ): Promise<UpstreamPerson>;
   /**
-   * Asks for tokens with a code that does not exist, which it may only refuse for the code.
+   * Requests tokens with a code that does not exist: the provider may refuse only the code.
    *
    * @throws UpstreamAway, or UpstreamRefusal if it does not accept our client ID or secret
    */
   checkClient(): Promise<void>;
   /**
-   * Asks it to sign in nobody (`prompt=none`): a provider that knows our redirect URI answers there
-   * (OpenID Connect Core §3.1.2.6), one that does not must not (RFC 6749 §4.1.2.1). Some do neither.
+   * Sends a request with `prompt=none`: a provider that knows our redirect URI redirects there
+   * (OpenID Connect Core §3.1.2.6), another must not (RFC 6749 §4.1.2.1). Some do neither.
    *
    * @throws UpstreamAway
    */
@@ -104,10 +103,10 @@ const WHEN_PROVED = JSON.stringify({ id_token: { auth_time: null } });
 const isSubject = (value: unknown): value is string =>
   typeof value === 'string' && /^[\x20-\x7e]{1,255}$/.test(value);
 
-/** The longest lifetime that a well-known provider lets its customers choose for ID tokens: 30 days. */
+/** 30 days: the longest that a well-known provider lets its customers choose for ID tokens. */
 const MAX_ID_TOKEN_LIFETIME_SECONDS = 30 * 86_400;
 
-/** Where it sends people back to, to be registered there. */
+/** Returns our redirect URI, to be registered at the provider. */
 export const callbackUrl = (issuer: string, { id }: Pick<SignInProvider, 'id'>): string =>
   `${issuer}/login/${id}/callback`;
 
@@ -122,13 +121,13 @@ export const newFlow = (
   asksWho,
 });
 
-/** Asks the provider nothing yet. */
+/** Sends no request to the provider yet. */
 export function createUpstreamProvider({
   issuer,
   settings,
   clock,
 }: {
-  /** Ours. */
+  /** Our own issuer. */
   readonly issuer: string;
   readonly settings: SignInProvider;
   readonly clock: Clock;
@@ -150,10 +149,10 @@ export function createUpstreamProvider({
         nonce: flow.nonce,
         code_challenge: await calculatePKCECodeChallenge(flow.codeVerifier),
         code_challenge_method: 'S256',
-        // `max_age` makes it say when that was (OpenID Connect Core §3.1.2.1).
+        // `max_age` makes the provider return `auth_time` (OpenID Connect Core §3.1.2.1).
         ...(flow.isFresh && { prompt: 'login', max_age: '0' }),
         ...(!flow.isFresh && flow.asksWho && { prompt: promptForAnother(known) }),
-        // Else it may say so where it is asked to (§5.5.1.1), and the person is not asked again.
+        // Otherwise request `auth_time` as a claim, which forces no new login (Core §5.5.1.1).
         ...(!flow.isFresh && known.claims_parameter_supported && { claims: WHEN_PROVED }),
         ...(loginHint !== undefined && { login_hint: loginHint }),
         ...(settings.acrValues.length > 0 && { acr_values: settings.acrValues.join(' ') }),
@@ -161,7 +160,7 @@ export function createUpstreamProvider({
     },
 
     async finish(query, { state, nonce, codeVerifier, begunAt, isFresh }) {
-      // Its keys are asked for with each sign-in: new ones count at once, and withdrawn ones no more.
+      // Keys are loaded for each sign-in: new ones are accepted and withdrawn ones refused at once.
       const configuration = configurationFor(settings, await metadata(), fetchFromProvider);
       return explained(async () => {
         const checks = {
@@ -262,12 +261,12 @@ function configurationFor(
   configuration[customFetch] = fetchFromProvider;
   configuration.timeout = TIME_LIMIT_SECONDS;
   if (issuer.startsWith('http:')) allowInsecureRequests(configuration);
-  // TLS proves the token endpoint; the signature proves the token, whatever stands in between.
+  // TLS authenticates the token endpoint; the signature proves the token, whatever is in between.
   enableNonRepudiationChecks(configuration);
   return configuration;
 }
 
-/** RFC 8414 §2: without a word of it, Basic. */
+/** RFC 8414 §2: the default is Basic. */
 function authenticationFor(
   secret: string | undefined,
   { token_endpoint_auth_methods_supported: methods = ['client_secret_basic'] }: ServerMetadata,
@@ -278,23 +277,23 @@ function authenticationFor(
     : ClientSecretPost(secret);
 }
 
-/** Kept with each session, so neither may be of any length. */
+/** `acr` and `amr` are stored with each session, so their length is limited. */
 const shortTextOf = (value: unknown): string | undefined =>
   typeof value === 'string' && value.length <= 255 ? textOf(value) : undefined;
 
 const methodsIn = (amr: unknown): string[] =>
   Array.isArray(amr) ? amr.slice(0, 20).flatMap((method) => shortTextOf(method) ?? []) : [];
 
-/** What the client library leaves to us. */
+/** Makes the checks that the client library leaves to us. */
 function requireMeantForUs(token: IDToken, { clientId }: SignInProvider, clock: Clock): void {
-  // OpenID Connect Core §3.1.3.7, 5: also where we are the only audience.
+  // OpenID Connect Core §3.1.3.7, step 5: also if we are the only audience.
   if (token.azp !== undefined && token.azp !== clientId) {
     throw new Error('its azp is another client');
   }
   requireShortLife(token, clock, MAX_ID_TOKEN_LIFETIME_SECONDS);
 }
 
-/** Not of the future, or a session would seem to be of just now for long. */
+/** Never in the future: the session would look as if it had just begun, for a long time. */
 const timeOf = ({ auth_time: at }: IDToken, now: number): number | undefined =>
   typeof at === 'number' && Number.isFinite(at) ? Math.min(at, now) : undefined;
 
@@ -312,7 +311,7 @@ async function explained<Result>(work: () => Promise<Result>): Promise<Result> {
   }
 }
 
-/** At the token endpoint. A challenge (RFC 6749 §5.2) stands in place of `invalid_client`. */
+/** For errors of the token endpoint. A challenge (RFC 6749 §5.2) replaces `invalid_client`. */
 function refuseUs(error: unknown): never {
   const isOurs =
     error instanceof WWWAuthenticateChallengeError ||
@@ -320,14 +319,14 @@ function refuseUs(error: unknown): never {
   throw isOurs ? new UpstreamRefusal('misconfigured', error) : error;
 }
 
-/** The client ID, the secret or the registration at the provider is not right. */
+/** Our client ID, our secret or our registration at the provider is wrong. */
 const OURS: readonly string[] = ['invalid_client', 'unauthorized_client'];
 
 /** RFC 6749 §4.1.2.1. */
 const AWAY: readonly string[] = ['server_error', 'temporarily_unavailable'];
 
 function isAway(error: unknown): boolean {
-  // The address does not answer, or something in front of it does.
+  // The provider does not answer, or a proxy in front of it does.
   if (error instanceof ResponseBodyError) return error.status >= 500;
   if (error instanceof ClientError) {
     if (error.code === 'OAUTH_TIMEOUT' || error.code === 'OAUTH_ABORT') return true;
