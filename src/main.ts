@@ -1,4 +1,4 @@
-/** Start: settings, then the service; reload on SIGHUP, close on SIGTERM. */
+/** Starts the service with its settings, reloads these on SIGHUP and closes it on SIGTERM. */
 import { closeSync, openSync } from 'node:fs';
 import type { Logger } from 'pino';
 import { DEMO } from './accounts/demo.ts';
@@ -10,11 +10,11 @@ import { reloadInWords } from './config/reload.ts';
 import { createProcessLog } from './host/process-log.ts';
 import { notifySystemd } from './host/systemd.ts';
 import { type Service, startService } from './service/service.ts';
-import { startPatiently } from './service/start-with-retry.ts';
+import { startWithRetry } from './service/start-with-retry.ts';
 import { explained, troubleOf } from './service/startup-errors.ts';
 
-/** Milliseconds from SIGTERM, beside the shutdown delay, after which nobody is waited for. */
-const CLOSE_LIMIT = 9_500;
+/** Maximum time from SIGTERM to the end of the process, in addition to the shutdown delay. */
+const CLOSE_TIMEOUT_MS = 9_500;
 
 /** EX_CONFIG of sysexits.h: no restart helps before the settings are corrected. */
 const WRONG_SETTINGS = 78;
@@ -23,7 +23,7 @@ const say = (text: string): void => {
   process.stderr.write(`${text}\n`);
 };
 
-/** Of a start that is refused before there are settings, in the form of their defaults. */
+/** Undefined until the settings are loaded: an earlier failure is logged in the default format. */
 let log: Logger | undefined;
 
 async function main(): Promise<void> {
@@ -31,7 +31,7 @@ async function main(): Promise<void> {
   const processLog = createProcessLog(settings.log);
   log = processLog;
   const parts = { settings, loadSettings, clock: systemClock, log };
-  const service = await startPatiently(
+  const service = await startWithRetry(
     () => startService(parts),
     ({ code, message, remedy }, left) =>
       processLog.warn({ code, left, remedy }, `not started yet, for ${left} s more: ${message}`),
@@ -57,7 +57,7 @@ function listenToSignals(service: Service, log: Logger): void {
     setTimeout(() => {
       log.error('not closed in time');
       process.exit(1);
-    }, CLOSE_LIMIT + service.shutdownDelayMs());
+    }, CLOSE_TIMEOUT_MS + service.shutdownDelayMs());
     try {
       await service.leave();
       await service.close();
@@ -72,8 +72,8 @@ function listenToSignals(service: Service, log: Logger): void {
   const { isTTY: logsToTerminal } = process.stdout;
 
   async function hangUp(): Promise<void> {
-    if (readsTerminal && !isTerminalThere()) {
-      // What is written there now fails, and would end the process half-way.
+    if (readsTerminal && !isTerminalOpen()) {
+      // Writing to the closed terminal would fail and end the process half-way.
       if (logsToTerminal) log.level = 'silent';
       return close('SIGHUP');
     }
@@ -88,13 +88,13 @@ function listenToSignals(service: Service, log: Logger): void {
   process.on('SIGHUP', () => void hangUp());
 }
 
-/** While it starts. The first process of a container ends at no signal that it does not listen to. */
+/** Ends a start. The first process of a container ignores signals that it does not listen to. */
 function endAtOnce(signal: NodeJS.Signals): void {
   process.exit(signal === 'SIGINT' ? 130 : 143);
 }
 
-/** A terminal that is closed sends SIGHUP, too: then nobody asks for a reload. */
-function isTerminalThere(): boolean {
+/** False if the terminal was closed: that sends SIGHUP, too, but does not ask for a reload. */
+function isTerminalOpen(): boolean {
   try {
     closeSync(openSync('/dev/tty', 'r'));
     return true;

@@ -4,7 +4,7 @@ import { Server } from 'node:net';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import pg from 'pg';
-import { startPatiently } from '../src/service/start-with-retry.ts';
+import { startWithRetry } from '../src/service/start-with-retry.ts';
 import { explained, troubleOf } from '../src/service/startup-errors.ts';
 import { StorageUnavailable } from '../src/storage/storage-unavailable.ts';
 import { failureOf } from './storage/waiting.ts';
@@ -266,7 +266,7 @@ describeOn([postgresServer, redisServer], 'a start that fails, PostgreSQL and Re
     const databaseUrl = await server.createDatabase();
     await server.kill();
     const told: number[] = [];
-    const { issuer } = await startPatiently(
+    const { issuer } = await startWithRetry(
       () => start({ settings: { storage: { databaseUrl, redisUrl: redis.url } } }),
       (_trouble, secondsLeft) => told.push(secondsLeft),
       { now: () => 0, pause: () => server.restart() },
@@ -283,7 +283,7 @@ describe('a start whose store is away', () => {
     let tries = 0;
     const told: string[] = [];
     const refused = await failureOf(
-      startPatiently<never>(
+      startWithRetry<never>(
         async () => {
           tries += 1;
           throw error;

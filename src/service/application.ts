@@ -1,4 +1,4 @@
-/** Everything that a settings file decides once the stores are open: replaced as a whole by a reload. */
+/** Everything that depends on the settings, above the open stores: a reload replaces all of it. */
 import type { RequestListener } from 'node:http';
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
@@ -36,7 +36,7 @@ import { listPages } from './pages.ts';
 import type { Registries } from './registries.ts';
 import { wireSignIn } from './sign-in.ts';
 
-/** What outlives a change of settings: the stores, and what remembers for them. */
+/** The settings, and what survives a reload: the stores and their caches. */
 export interface ApplicationParts {
   readonly settings: Settings;
   readonly clock: Clock;
@@ -45,7 +45,7 @@ export interface ApplicationParts {
   readonly store: TokenStore;
   readonly registries: Omit<Registries, 'close'>;
   readonly createAttemptLimit: CreateAttemptLimit;
-  /** Outlive a reload, or every counter would begin anew. Made here where nobody looks. */
+  /** Must survive a reload, or every counter restarts. If absent, created but never read. */
   readonly metrics?: Metrics;
   readonly endings: Endings;
   readonly changeStreams: ChangeStreams;
@@ -54,9 +54,9 @@ export interface ApplicationParts {
 export interface Application {
   /** Answers every request of the public listener. */
   readonly handle: RequestListener;
-  /** What it answers, path by path. */
+  /** All routes of the public listener. */
   readonly routes: readonly Route[];
-  /** Finishes what it does beside the requests. Those in flight may still be answered. */
+  /** Finishes the background work. Requests in progress can still be answered. */
   close(): Promise<void>;
 }
 
@@ -70,9 +70,9 @@ export function createApplication(parts: ApplicationParts): Application {
   const keys = settings.secrets.cookieKeys;
   const { outcomes } = metrics;
 
-  // What pages are drawn with
+  // Rendering
   const formTokens = createFormTokens({ issuer, keys });
-  // The server, which is made below, shows pages itself. Without a store a page names nobody.
+  // `server` is created below, because it shows pages itself. If a store fails, pages name no user.
   const visitorOrNobody = (ctx: Context) =>
     visitorOf(ctx, { sessions: server.sessions, accounts }).catch(() => foundVisitor(ctx));
   const demandOn: Demands['of'] = (...asked) => signIn.demands.of(...asked);

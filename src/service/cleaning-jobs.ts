@@ -1,4 +1,4 @@
-/** What is removed in the background once it has expired, and what is finished there. */
+/** The background jobs: they remove what has expired, and finish what was interrupted. */
 import type { Logger } from 'pino';
 import type { Endings } from '../authorizations/endings.ts';
 import type { Clock } from '../base/clock.ts';
@@ -9,7 +9,7 @@ import type { Registries } from './registries.ts';
 
 type Jobs = Parameters<typeof startCleaning>[0]['jobs'];
 
-/** @param parts.settings returns those in force. */
+/** @param parts.settings returns the settings in force */
 export function cleaningJobs(parts: {
   readonly settings: () => Settings;
   readonly clock: Clock;
@@ -24,8 +24,8 @@ export function cleaningJobs(parts: {
   const { revocations, sessionList, upstreamSessions } = parts.registries;
 
   const before = (seconds: number): Date => new Date(clock() - seconds * 1000);
-  const unkept = (): Date => before(settings().activity.retentionSeconds);
-  const signedOut = (): Date => before(settings().sessions.absoluteSeconds);
+  const retainedSince = (): Date => before(settings().activity.retentionSeconds);
+  const oldestSignIn = (): Date => before(settings().sessions.absoluteSeconds);
 
   async function carryOut(): Promise<number> {
     const ended = await endings.carryOut();
@@ -40,12 +40,12 @@ export function cleaningJobs(parts: {
     client_problems: clientProblems.removeExpired,
     api_keys: apiKeys.removeExpired,
     password_links: passwordLinks.removeExpired,
-    browser_sessions: (limit) => sessionList.removeOlderThan(signedOut(), limit),
+    browser_sessions: (limit) => sessionList.removeOlderThan(oldestSignIn(), limit),
     upstream_sessions: upstreamSessions.removeExpired,
     passkey_challenges: passkeys.removeExpired,
     upstream_sign_outs: (limit) => upstreamSessions.finishEnded(store.removeSessionByUid, limit),
-    activity: (limit) => activity.removeOlderThan(unkept(), limit),
-    revocations: (limit) => revocations.removeOlderThan(unkept(), limit),
+    activity: (limit) => activity.removeOlderThan(retainedSince(), limit),
+    revocations: (limit) => revocations.removeOlderThan(retainedSince(), limit),
     machine_token_ends: revocations.removeExpired,
     ends: carryOut,
   };

@@ -1,4 +1,4 @@
-/** The application of the settings in force: a reload replaces it by another one. */
+/** Holds the application for the settings in force; a reload replaces it. */
 import type { Logger } from 'pino';
 import type { Settings } from '../config/settings.ts';
 import type { Application } from './application.ts';
@@ -22,12 +22,12 @@ export function createCurrentApplication(parts: {
       return current.application;
     },
 
-    /** Requests in flight finish on the application that they began on. */
+    /** Requests in progress finish on the application that they started on. */
     replace(settings: Settings): void {
       const replaced = current.application;
       current = { settings, application: build(settings) };
       log.level = settings.log.level;
-      // What it still does may take its time, such as a mail that is on its way.
+      // Do not wait: its background work, such as sending a mail, may take time.
       const closing = replaced
         .close()
         .catch((err: unknown) => log.error({ err }, 'what was replaced did not end cleanly'))

@@ -1,4 +1,4 @@
-/** Which deployment a command acts on, and that there is one: only a start of the service makes one. */
+/** Checks that a command's deployment exists and names it. Only a start of the service creates one. */
 
 import { hasDatabase } from '../base/data-directory.ts';
 import type { Settings } from '../config/settings.ts';
@@ -9,7 +9,7 @@ type Described = Pick<Settings, 'issuer'> & {
   readonly storage: Pick<Settings['storage'], 'dataDirectory' | 'databaseUrl' | 'redisUrl'>;
 };
 
-/** Nothing was ever started on the stores that the settings and the environment name. */
+/** The service was never started on the stores that the settings and the environment name. */
 export class NoDeployment extends Error {
   readonly code = 'no_deployment';
   readonly remedy =
@@ -52,10 +52,10 @@ export function describeDeployment({ issuer, storage }: Described): string {
   return `${issuer}, ${database}${redisUrl === undefined ? '' : `, Redis ${placeOf(redisUrl)}`}`;
 }
 
-/** Host, port and database of a URL. Several hosts (Sentinel, Cluster) stay as they are written. */
+/** Returns host, port and database of a URL. Several hosts (Sentinel, Cluster) stay as written. */
 const placeOf = (url: string): string =>
   url
     .replace(/\?.*$/s, '')
     .replace(/^[a-z0-9+]+:\/\//i, '')
-    // Up to the last one: a password may hold an @ that nobody encoded.
+    // Up to the last @: a password may contain one that is not encoded.
     .replace(/^.*@/s, '');

@@ -1,4 +1,4 @@
-/** What is known of each key: which one signs, since when, and when an older one may be removed. */
+/** The state of each key: which one signs, since when, and when an older one can be removed. */
 import { systemClock } from '../base/clock.ts';
 import { Refusal } from '../base/refusal.ts';
 import type { SettingsWithoutSecrets } from '../config/settings.ts';
@@ -20,25 +20,24 @@ export const KEY_VARIABLE: Readonly<Record<KeyKind, string>> = {
 export interface KeyState {
   readonly kind: KeyKind;
   readonly fingerprint: string;
-  /** `next`: accepted already, and no node ever signed with it. */
+  /** `next`: already accepted, but no node has ever signed with it. */
   readonly use: 'current' | 'next' | 'older';
-  /** Since when a node signs with it; absent for a key that none did. */
+  /** When a node first signed with it; absent if none did. */
   readonly currentSince?: Date;
-  /** When the last node stopped signing with it; absent while one does, and where nobody saw it. */
+  /** When the last node stopped signing with it; absent while one does, or if that was not seen. */
   readonly replacedAt?: Date;
-  /** From then on nothing that it signed is alive. Absent for the current key and the next one. */
+  /** When everything it signed has expired. Absent for the current key and the next one. */
   readonly removableFrom?: Date;
 }
 
 export interface KeyFacts {
-  /** Of this configuration. */
+  /** The keys of this configuration. */
   readonly keys: Keys;
   readonly sightings: readonly KeySighting[];
   readonly nodes: readonly NodeKeys[];
   readonly settings: Pick<SettingsWithoutSecrets, 'tokens' | 'sessions'>;
 }
 
-/** Where the facts about the keys are found. */
 export interface KeySources {
   readonly database: Queries;
   readonly settings: SettingsWithoutSecrets;
@@ -46,8 +45,8 @@ export interface KeySources {
 }
 
 /**
- * @throws Refusal `keys_missing` where this environment has none, ConfigurationProblems where they
- *   cannot be trusted.
+ * @throws Refusal `keys_missing` if this environment has none, ConfigurationProblems if they
+ *   cannot be trusted
  */
 export async function keyFacts({ database, settings, ...given }: KeySources): Promise<KeyFacts> {
   const keys = given.keys();
@@ -67,19 +66,19 @@ export async function keyFacts({ database, settings, ...given }: KeySources): Pr
   return { settings, keys, sightings, nodes };
 }
 
-/** Something about the keys that an operator should see to. */
+/** Something about the keys that an operator should correct. */
 export interface KeyWarning {
   readonly kind: KeyKind;
   readonly message: string;
   readonly remedy: string;
-  /** Somebody is refused because of it now. */
+  /** Valid sessions or tokens are refused because of it now. */
   readonly isProblem?: true;
 }
 
-const MILLISECONDS = 1_000;
-const OLD_AGE = 365 * 86_400 * MILLISECONDS;
+const MS_PER_SECOND = 1_000;
+const OLD_AFTER_MS = 365 * 86_400 * MS_PER_SECOND;
 
-/** The keys of this configuration, in its order. */
+/** Returns the states of this configuration's keys, in its order. */
 export function keyStates(facts: KeyFacts): KeyState[] {
   return [...statesOf('cookie', facts), ...statesOf('token', facts)];
 }
@@ -95,7 +94,7 @@ function statesOf(kind: KeyKind, { keys, sightings, nodes, settings }: KeyFacts)
     const { firstSeenAt, firstCurrentAt, lastCurrentAt } = seen(fingerprint) ?? {};
     const since = firstCurrentAt && { currentSince: firstCurrentAt };
     if (place === 0) return { kind, fingerprint, use: 'current', ...since };
-    // One that was there before anybody took notes may have signed; one that came later did not.
+    // A key from before keys were recorded may have signed; one that was added later did not.
     const isNewer = !firstSeenAt || !current || firstSeenAt > current.firstSeenAt;
     if (!firstCurrentAt && isNewer) return { kind, fingerprint, use: 'next' };
     const isInUse = nodes.some((node) => listOf(kind, node)[0] === fingerprint);
@@ -111,7 +110,7 @@ function statesOf(kind: KeyKind, { keys, sightings, nodes, settings }: KeyFacts)
   });
 }
 
-/** Seconds for which something that a key signed may be good. */
+/** Maximum number of seconds for which something that a key signed is valid. */
 const lifetimeOf = (kind: KeyKind, { tokens, sessions }: KeyFacts['settings']): number =>
   kind === 'token' ? tokens.refreshTokenSeconds : sessions.absoluteSeconds;
 
@@ -122,9 +121,9 @@ const fingerprintsOf = (kind: KeyKind, keys: Keys): string[] =>
   listOf(kind, keys).map(keyFingerprint);
 
 const later = (time: Date, seconds: number): Date =>
-  new Date(time.getTime() + seconds * MILLISECONDS);
+  new Date(time.getTime() + seconds * MS_PER_SECOND);
 
-/** What is old, left over, gone too early or not the same on every node. @param now in milliseconds. */
+/** Finds keys that are old, left over, removed too early or not on every node. @param now in ms */
 export function keyWarnings(facts: KeyFacts, now: number): KeyWarning[] {
   const kinds: readonly KeyKind[] = ['cookie', 'token'];
   return [
@@ -133,7 +132,7 @@ export function keyWarnings(facts: KeyFacts, now: number): KeyWarning[] {
   ];
 }
 
-/** Whoever holds a value that one of them made may come to any other. */
+/** Finds nodes that refuse what another one signs: any request may reach any node. */
 function differences(kind: KeyKind, { keys, nodes }: KeyFacts): KeyWarning[] {
   const here = { name: 'this configuration', accepts: fingerprintsOf(kind, keys) };
   const all = nodes.map((node) => ({ name: `node ${node.node}`, accepts: listOf(kind, node) }));
@@ -151,7 +150,7 @@ function differences(kind: KeyKind, { keys, nodes }: KeyFacts): KeyWarning[] {
   );
 }
 
-/** A key that nobody has any more, and that signed what would be good today. */
+/** Finds keys that no node has any more, although something they signed would still be valid. */
 function goneTooEarly(kind: KeyKind, facts: KeyFacts, now: number): KeyWarning[] {
   const { keys, sightings, nodes, settings } = facts;
   const known = [...fingerprintsOf(kind, keys), ...nodes.flatMap((node) => listOf(kind, node))];
@@ -168,8 +167,8 @@ function goneTooEarly(kind: KeyKind, facts: KeyFacts, now: number): KeyWarning[]
 
 function ownWarnings(state: KeyState, now: number): KeyWarning[] {
   const { kind, fingerprint, use, currentSince, removableFrom } = state;
-  if (use === 'current' && currentSince && now - currentSince.getTime() > OLD_AGE) {
-    const days = Math.floor((now - currentSince.getTime()) / (86_400 * MILLISECONDS));
+  if (use === 'current' && currentSince && now - currentSince.getTime() > OLD_AFTER_MS) {
+    const days = Math.floor((now - currentSince.getTime()) / (86_400 * MS_PER_SECOND));
     return [
       {
         kind,

@@ -1,4 +1,4 @@
-/** What a node says of itself in the database, so that operators can compare it with the others. */
+/** Describes this node in the database, so that operators can compare the nodes. */
 import { readFile } from 'node:fs/promises';
 import packageFile from '../../package.json' with { type: 'json' };
 import { comparableSettings } from '../config/node-settings.ts';
@@ -9,16 +9,16 @@ import type { NodeDescription, NodeState } from '../storage/nodes.ts';
 export async function describeNode(parts: {
   readonly settings: Settings;
   readonly readiness: Readiness;
-  /** Whether it takes requests yet. */
+  /** False until the node accepts requests. */
   readonly isListening: boolean;
   /** Undefined without Redis. */
   readonly redisIdentity: (() => Promise<string | undefined>) | undefined;
-  /** Whether a request brought `X-Forwarded-For`. */
+  /** True if some request had an `X-Forwarded-For` header. */
   readonly isForwarded: boolean;
 }): Promise<NodeDescription> {
   const { settings, readiness, isListening, isForwarded, redisIdentity } = parts;
   const { server } = settings;
-  // A Redis that is away is said by the state.
+  // Ignore an unavailable Redis: the node's state reports it.
   const redis = redisIdentity ? await redisIdentity().catch(() => undefined) : 'none';
   const openFiles = await openFilesLimit();
   return {
@@ -39,7 +39,7 @@ async function stateOf(readiness: Readiness): Promise<NodeState> {
   return reasonNotReady(await readiness.ask()) === undefined ? 'ready' : 'not_ready';
 }
 
-/** How many files this process may open (the soft limit); undefined where there is no /proc. */
+/** Returns how many files this process may open (the soft limit); undefined without /proc. */
 async function openFilesLimit(): Promise<number | undefined> {
   const limits = await readFile('/proc/self/limits', 'utf8').catch(() => '');
   const [, limit] = /^Max open files\s+(\d+)/m.exec(limits) ?? [];

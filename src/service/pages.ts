@@ -1,4 +1,4 @@
-/** The list of all pages. A new one stands here, and says itself which requests it answers. */
+/** Lists all pages. A new one is added here, and defines itself which requests it answers. */
 import { createOrganizationEnds } from '../accounts/access/organization-ends.ts';
 import type { AccountMail } from '../accounts/mail/account-mail.ts';
 import { createPasswordChanges } from '../accounts/passwords/changes.ts';
@@ -75,7 +75,7 @@ export function listPages(parts: {
   readonly mail: AccountMail | undefined;
   readonly linkRequests: PasswordLinkRequests | undefined;
   readonly shownOnce: ShownOnce;
-  /** For what a page showed, which its form brings back. */
+  /** Seals what a page showed, which its form sends back. */
   readonly seals: Seals;
   readonly postForm: PostForm;
 }): Route[] {

@@ -1,4 +1,4 @@
-/** What is kept in the stores, whatever the settings say: wired once, for service and commands. */
+/** Creates the registries of stored data, whatever the settings are, for service and commands. */
 import type { Logger } from 'pino';
 import { createAccess } from '../accounts/access/access.ts';
 import { createPeople } from '../accounts/access/people.ts';
@@ -26,16 +26,16 @@ import type { Database } from '../storage/queries.ts';
 
 export type Registries = ReturnType<typeof createRegistries>;
 
-/** Asks the database nothing yet. Whoever makes them closes them. */
+/** Runs no query yet. The caller closes them. */
 export function createRegistries(parts: {
   readonly database: Database;
   readonly changes: ChangeFeed;
   readonly clock: Clock;
   readonly log: Pick<Logger, 'warn' | 'debug'>;
   readonly issuer: string;
-  /** Of the operator command. */
+  /** The operator command that creates them, for the activity log. */
   readonly by?: OperatedBy;
-  /** People, and API keys. */
+  /** Maximum number of cached users, and of cached API keys. */
   readonly mostRemembered?: number | undefined;
 }) {
   const { database, changes, clock, log, issuer, by, mostRemembered } = parts;
@@ -91,7 +91,7 @@ export function createRegistries(parts: {
     clientRequests,
     requestStreams,
     lastUsed,
-    /** Writes what was noted, and ends what is done beside the requests; the last one first. */
+    /** Writes what is queued and ends the background work, in reverse order of creation. */
     async close(): Promise<void> {
       await lastUsed.close();
       await clientProblems.close();

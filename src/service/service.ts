@@ -1,4 +1,4 @@
-/** The only wiring: the stores, what remembers for them, the application, and who may reach it. */
+/** The only place that wires the service: stores, their caches, the application, the listeners. */
 import type { RequestListener, Server } from 'node:http';
 import { hostname } from 'node:os';
 import type { Logger } from 'pino';
@@ -24,33 +24,33 @@ import { openStores } from './stores.ts';
 
 export interface ServiceParts {
   readonly settings: Settings;
-  /** The settings as they are now, for a reload. @throws ConfigurationProblems */
+  /** Loads the current settings, for a reload. @throws ConfigurationProblems */
   readonly loadSettings: () => Settings;
   readonly clock: Clock;
   /**
-   * Milliseconds to add to what a store's clock says. For a test, whose `clock` moves while those
-   * of the stores do not; in production there is none, and all of them tell the same time.
+   * Milliseconds to add to the time of a store. For tests, whose `clock` moves while the clocks of
+   * the stores do not; absent in production, where all of them show the same time.
    */
   readonly timeShift?: () => number;
   readonly log: Logger;
-  /** Multiplies how long a store and a connection may take. No setting does that: requests wait. */
+  /** Multiplies the timeouts of stores and connections. Not a setting, because requests wait. */
   readonly patience?: number;
 }
 
 export type Service = Awaited<ReturnType<typeof startService>>;
 
 /**
- * Milliseconds after the port is closed for which streams of changes stay open, unless their readers
- * leave before: as long as they take to find another node, and to listen to both for a second.
+ * How long change streams stay open after the port is closed, unless their readers leave before:
+ * enough time to find another node, and to listen to both for a second.
  */
-const HANDOVER = 3_000;
+const HANDOVER_MS = 3_000;
 
-/** Which no other process of this machine has: those that share the public one differ in the other. */
+/** Returns a port that no other process here has: with `reusePort`, they share the public one. */
 const ownPort = ({ reusePort, port, operatorsPort }: Settings['server']): number =>
   reusePort ? operatorsPort : port;
 
 /**
- * Opens the stores, builds every part and listens. What fails half-way leaves nothing open.
+ * Opens the stores, builds every part and listens. If it fails half-way, nothing stays open.
  *
  * @throws EmbeddedPostgresInUse, MigrationsPending, UnsafeRedis or StorageUnavailable, each with
  *   its remedy, before anything listens.
@@ -140,9 +140,9 @@ export async function startService(given: ServiceParts) {
   }
   const reload = createReload({ settings, loadSettings, apply, log, outcomes });
 
-  // Beside the start, which it neither delays nor hinders.
-  const looked = reportRevived(endings, log);
-  opened.defer(() => looked);
+  // In the background: it must neither delay nor prevent the start.
+  const reported = reportRevived(endings, log);
+  opened.defer(() => reported);
 
   const departure = createDeparture();
   const { everyone, operators } = await listen({
@@ -194,37 +194,36 @@ export async function startService(given: ServiceParts) {
     isSeeded,
     database,
     store,
-    /** Every path of the public listener, with what stands before its answer. */
+    /** Returns every route of the public listener, with the steps before its response. */
     routes: () => current.application.routes,
-    /** The address of the operators' listener. */
     operatorsUrl: addressOf(operators[0]),
     reload,
     metrics,
     readiness,
     shutdownDelayMs,
-    /** Removes now what has expired, as happens every minute. */
+    /** Runs the cleaning jobs now, in addition to every minute. */
     clean: cleaning.round,
-    /** Puts these settings in force instead of those that a reload would find. */
+    /** Puts these settings into force, instead of those that a reload would load. */
     apply,
-    /** Says that it is about to end, takes requests for the shutdown delay, then lets nobody in. */
+    /** Announces the end, accepts requests during the shutdown delay, then closes the port. */
     async leave() {
       readiness.startDraining();
       void keySightings.beat();
       const leaving = {
         delayMs: shutdownDelayMs(),
-        // From here on the next stream can only be opened at another node, where there is one.
-        onClosed: () => changeStreams.leave(database.embedded ? 0 : HANDOVER),
-        // A browser gives a stream up for good if opening it again is refused, so none is refused.
+        // From here on, readers can open their next stream only at another node, if there is one.
+        onClosed: () => changeStreams.leave(database.embedded ? 0 : HANDOVER_MS),
+        // A browser gives a stream up for good if reopening it is refused, so none is refused.
         onUnreachable: () => requestStreams.reopen(),
       };
       await Promise.all(everyone.map((server) => departure.leave(server, leaving)));
     },
-    /** Answers what is in flight, then closes everything, the last opened first. */
+    /** Answers requests in progress, then closes everything, the last opened first. */
     close: () => closing.disposeAsync(),
   };
 }
 
-/** Opens both listeners. They are closed before what they need, the streams first. */
+/** Opens both listeners. They are closed before the parts they need, and streams end first. */
 async function listen(parts: {
   readonly server: Settings['server'];
   readonly log: Logger;

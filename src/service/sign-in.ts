@@ -41,7 +41,7 @@ import type { Registries } from './registries.ts';
 
 export type SignInWiring = ReturnType<typeof wireSignIn>;
 
-/** Asks no provider yet. */
+/** Sends no request to a provider yet. */
 export function wireSignIn(parts: {
   readonly settings: Settings;
   readonly clock: Clock;

@@ -1,28 +1,27 @@
-/** A start that waits for its stores: after a power cut everything on a machine starts at once. */
+/** Retries a start while stores are unavailable: after a power cut everything starts at once. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Trouble, troubleOf } from './startup-errors.ts';
 
-/** In milliseconds: how long a start waits, how often it tries, and how often it says so. */
-const PATIENCE = 60_000;
-const PAUSE = 1_000;
-const SILENCE = 5_000;
+const TIMEOUT_MS = 60_000;
+const PAUSE_MS = 1_000;
+const REPORT_INTERVAL_MS = 5_000;
 
 /**
- * Starts, and tries again as long as a store is away. What does not pass by itself (a wrong
- * password, an unknown database) is refused at once.
+ * Calls `start`, and retries while a store is unavailable. A failure that does not pass by itself
+ * (a wrong password, an unknown database) is thrown at once.
  *
- * @param start leaves nothing open where it fails.
- * @param tell is told what is waited for, and the seconds for which that goes on.
- * @param time milliseconds that only go forward, and a pause of so many.
- * @throws what the last attempt was refused with.
+ * @param start leaves nothing open if it fails
+ * @param report called with the failure, and the seconds for which the start is still retried
+ * @param time monotonic milliseconds, and a pause of so many
+ * @throws the error of the last attempt
  */
-export async function startPatiently<Started>(
+export async function startWithRetry<Started>(
   start: () => Promise<Started>,
-  tell: (trouble: Trouble, secondsLeft: number) => void,
+  report: (trouble: Trouble, secondsLeft: number) => void,
   { now, pause }: Time = { now: () => performance.now(), pause: delay },
 ): Promise<Started> {
-  const end = now() + PATIENCE;
-  let spokenAt = Number.NEGATIVE_INFINITY;
+  const end = now() + TIMEOUT_MS;
+  let reportedAt = Number.NEGATIVE_INFINITY;
   for (;;) {
     try {
       return await start();
@@ -30,11 +29,11 @@ export async function startPatiently<Started>(
       const trouble = troubleOf(error);
       const left = end - now();
       if (!trouble?.mayPass || left <= 0) throw error;
-      if (now() - spokenAt >= SILENCE) {
-        spokenAt = now();
-        tell(trouble, Math.round(left / 1_000));
+      if (now() - reportedAt >= REPORT_INTERVAL_MS) {
+        reportedAt = now();
+        report(trouble, Math.round(left / 1_000));
       }
-      await pause(PAUSE);
+      await pause(PAUSE_MS);
     }
   }
 }

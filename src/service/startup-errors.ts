@@ -1,23 +1,23 @@
-/** What went wrong outside the program, in words for whoever runs it: at a start, and of any command. */
+/** Explains failures outside the program to the operator, at a start and in every command. */
 import { Refusal } from '../base/refusal.ts';
 import { ConfigurationProblems } from '../config/problems.ts';
 import { PASSWORDS_IN_URLS } from '../config/urls.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 
-/** Something that an operator can mend. */
+/** A failure that an operator can fix. */
 export interface Trouble {
   /** Stable: scripts may compare it. */
   readonly code: string;
   readonly message: string;
   readonly remedy: string;
-  /** It may be over in a moment, with nobody doing anything about it. */
+  /** True if it may pass by itself in a moment. */
   readonly mayPass?: boolean;
 }
 
-/** Undefined for what this program did wrong itself. */
+/** Returns undefined for errors of this program itself. */
 export function troubleOf(error: unknown): Trouble | undefined {
   if (error instanceof Refusal) return error;
-  // What clients are told of a store that is away names neither the store nor the cause.
+  // Its own description is for clients, and names neither the store nor the cause.
   if (error instanceof StorageUnavailable) {
     const store = error.reason.startsWith('redis') ? REDIS : POSTGRESQL;
     const { remedy, mayPass = false } = knownRemedy(store, error) ?? {};
@@ -38,12 +38,12 @@ export function troubleOf(error: unknown): Trouble | undefined {
   return code && remedy ? { code: code.toLowerCase(), message, remedy } : undefined;
 }
 
-/** Why the service did not start, in words for whoever starts it. */
+/** Returns why the service did not start, for the operator. */
 export function explained(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const trouble = troubleOf(error);
   if (trouble) return `${trouble.message}: ${trouble.remedy}`;
-  // Each of these says by itself what is wrong and what to do; a trace would bury it.
+  // The messages of these say what is wrong and what to do; a stack trace would bury them.
   const isExplained = error instanceof ConfigurationProblems || 'code' in error;
   return isExplained ? error.message : String(error.stack);
 }
@@ -59,7 +59,7 @@ const REDIS: Store = { name: 'Redis', variable: 'REDIS_URL' };
 const credentials = ({ variable }: Store): string =>
   `correct the account and the password in ${variable}: ${PASSWORDS_IN_URLS}`;
 
-/** By the code (SQLSTATE, of the system, of TLS) or the words of the driver's error. */
+/** Matched against the code (SQLSTATE, system, TLS) and the message of the driver's error. */
 const STORE_REMEDIES: readonly (readonly [
   cause: RegExp,
   remedy: (store: Store) => string,
@@ -67,7 +67,7 @@ const STORE_REMEDIES: readonly (readonly [
 ])[] = [
   [/^28|WRONGPASS|NOAUTH|AUTH called|invalid (?:username-)?password|SASL/, credentials],
   [/^3D000/, ({ variable }) => `make the database, or correct its name at the end of ${variable}`],
-  // They may pass: somebody makes room, and the store takes writes again by itself.
+  // May pass: once there is room again, the store accepts writes by itself.
   [
     /^53100|No space left on device/,
     ({ name }) => `make room on the disk of ${name}: it takes writes again by itself`,
@@ -78,7 +78,7 @@ const STORE_REMEDIES: readonly (readonly [
     ({ variable }) =>
       `the server in ${variable} only reads: name the primary if it is a standby; otherwise see its ` +
       'default_transaction_read_only',
-    // A failover makes a standby the primary.
+    // A failover may make the standby the primary.
     true,
   ],
   [
@@ -104,7 +104,7 @@ const STORE_REMEDIES: readonly (readonly [
   [
     /^(ENOTFOUND|EAI_AGAIN)/,
     ({ variable }) => `correct the host in ${variable}: its name does not resolve here`,
-    // A container has a name only once it runs.
+    // The name of a container resolves only once it runs.
     true,
   ],
   [
@@ -135,7 +135,7 @@ function knownRemedy(store: Store, error: StorageUnavailable) {
   return known && { remedy: known[1](store), mayPass: known[2] };
 }
 
-/** Each cause with its code in front; a host with several addresses fails with one for each. */
+/** Returns each cause, its code first; a host with several addresses fails with one for each. */
 function causesOf(error: unknown): string[] {
   if (!(error instanceof Error)) return [];
   const { code = '' } = error as NodeJS.ErrnoException;
@@ -143,7 +143,7 @@ function causesOf(error: unknown): string[] {
   return [`${code} ${error.message}`, ...inner.flatMap(causesOf)];
 }
 
-/** By what was tried and how the system answered. */
+/** Keyed by system call and error code, or by the code alone. */
 const SYSTEM_REMEDIES: Readonly<Record<string, string>> = {
   'listen EADDRINUSE':
     'end what listens there (often another Gatehouse; several share the port with server.reuse_port: true), ' +

@@ -1,4 +1,4 @@
-/** Opens the database and the token store, with what watches them. */
+/** Opens the database and the token store, and what monitors them. */
 import type { Logger } from 'pino';
 import { createActivity } from '../accounts/activity/activity.ts';
 import { keyEmails } from '../accounts/email.ts';
@@ -15,7 +15,7 @@ import { measuredDatabase, measuredStore } from '../storage/measured-store.ts';
 import { requireSchema } from '../storage/migrate.ts';
 import { openTokenStore } from '../storage/open-token-store.ts';
 
-/** @param parts.opened closes what was opened, also if a later step fails. */
+/** @param parts.opened closes what was opened, even if a later step fails */
 export async function openStores(parts: {
   readonly settings: Settings;
   readonly clock: Clock;
@@ -68,7 +68,7 @@ export async function openStores(parts: {
     isFeedLive: () => changes.isLive,
     lastImport: () => lastImport(database),
   });
-  // A clock that differs is said at the start, and not first when somebody asks.
+  // Log differing clocks at the start, not only at the first health check.
   await readiness.ask();
   return { database, changes, store, limits, redisIdentity: identity, readiness };
 }

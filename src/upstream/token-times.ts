@@ -4,8 +4,8 @@ import { type Clock, epochSeconds } from '../base/clock.ts';
 export const CLOCK_TOLERANCE_SECONDS = 60;
 
 /**
- * @throws Error for a token from the future, or one that ends later than `maxLifetimeSeconds` from now:
- *   its provider has a wrong clock, or means it to be used far longer than this once.
+ * @throws Error for a token from the future or with an `exp` later than `maxLifetimeSeconds` from
+ *   now: its provider has a wrong clock, or means it to be used far longer than this once
  */
 export function requireShortLife(
   { iat, exp }: { readonly iat?: number | undefined; readonly exp?: number | undefined },
