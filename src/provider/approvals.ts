@@ -1,4 +1,4 @@
-/** What a person is asked to approve, and how an approval of exactly that is kept. */
+/** What a user is asked to approve, and how an approval of exactly that is stored. */
 import type { Context } from 'koa';
 import type { InteractionResults } from 'oidc-provider';
 import type { Access } from '../accounts/access/access.ts';
@@ -10,18 +10,18 @@ import type { BrowserSession } from './browser-sessions.ts';
 
 /** What one page showed. The redirect URI and the session are those of its interaction. */
 export interface Asked {
-  /** The uid: an approval counts for this interaction and no other. */
+  /** The uid: an approval is valid for this interaction only. */
   readonly interaction: string;
   readonly accountId: string;
   readonly clientId: string;
   readonly name: string;
-  /** As `redirectHosts` of the client answered. */
+  /** The result of `redirectHosts` for the client. */
   readonly hosts: readonly string[];
-  /** Absent where the operator provides the client. */
+  /** Absent if the operator provides the client. */
   readonly providedBy?: string;
   readonly isVerified: boolean;
   readonly links: ClientLinks;
-  /** Of the connection, ended or not; absent where there never was one. */
+  /** The generation of the connection, ended or not; absent if there never was one. */
   readonly generation?: number;
 }
 
@@ -44,7 +44,7 @@ export function askedOf(
   };
 }
 
-/** Whether the client is as the page showed it. */
+/** True if the client is still as the page showed it. */
 export const isStillSo = (asked: Asked, client: Client): boolean =>
   asked.clientId === client.id &&
   asked.name === client.name &&
@@ -53,10 +53,10 @@ export const isStillSo = (asked: Asked, client: Client): boolean =>
   isSameLinks(asked.links, client.links) &&
   asked.hosts.join() === redirectHosts(client).join();
 
-/** As the engine carries it from the answer of a page to where it counts. */
+/** Returns the approval in the form in which the engine carries it from the page's answer on. */
 export const approvalOf = (asked: Asked): InteractionResults => ({ consent: { asked } });
 
-/** What was approved by an answer, if anything was. */
+/** Returns what was approved by an answer, if anything was. */
 export const askedIn = (result: InteractionResults | undefined): Asked | undefined =>
   result?.consent?.asked as Asked | undefined;
 
@@ -65,7 +65,7 @@ export type Approvals = ReturnType<typeof createApprovals>;
 export interface ApprovalsParts {
   readonly access: Access;
   readonly activity: Activity;
-  /** Absent where no mail is sent. */
+  /** Absent if the service sends no mail. */
   readonly mail?: { tell(ctx: Context, accountId: string, client: string): void } | undefined;
   readonly connections: Pick<Connections, 'find' | 'rememberConsent'>;
 }
@@ -74,11 +74,11 @@ export function createApprovals(parts: ApprovalsParts) {
   const { access, activity, connections, mail } = parts;
   return {
     /**
-     * Connects the person and the client, as the page said.
+     * Connects the user and the client, as the page said.
      *
-     * @param session in which it was approved.
-     * @returns the generation of the connection; undefined, with nothing kept, where the account's
-     *   sessions or the connection were ended since.
+     * @param session in which it was approved
+     * @returns the generation of the connection; undefined, with nothing stored, if the account's
+     *   sessions or the connection were ended since
      */
     async keep(
       ctx: Context,
@@ -86,7 +86,7 @@ export function createApprovals(parts: ApprovalsParts) {
       session: Pick<BrowserSession, 'generation' | 'uid'>,
     ): Promise<number | undefined> {
       const { accountId, clientId, name, hosts } = asked;
-      // Nobody is told of what is only renewed.
+      // Send no mail if an existing connection is only renewed.
       const isNew = mail && (await connections.find(accountId, clientId)) === undefined;
       const generation = await connections.rememberConsent({
         accountId,

@@ -1,26 +1,26 @@
-/** How a refused authorization request goes back to its client: in the query, with a page about it. */
+/** Sends a refused authorization request back to its client, in the query and with `error_uri`. */
 import type { Context } from 'koa';
 import type { KoaContextWithOIDC } from 'oidc-provider';
 import { clientOf } from './engine-clients.ts';
 import { errorBody } from './oauth-error.ts';
 
-/** @param payload of the answer, RFC 6749 §4.1.2.1. */
+/** @param payload the error response (RFC 6749 §4.1.2.1) */
 export type AnswerRefusal = (
   ctx: KoaContextWithOIDC,
   redirectUri: string,
   payload: object,
 ) => Promise<void>;
 
-/** Answers in the query, whatever was asked for. */
+/** Answers in the query, whatever response mode was requested. */
 export const answerRefusals =
   (parts: {
     readonly issuer: string;
-    /** Of tests, which is nobody's to remove. */
+    /** The redirect URI of client tests, which no owner can remove. */
     readonly testRedirectUri: string;
     readonly showError: (ctx: Context, error: { code: string; isGone: boolean }) => Promise<void>;
   }): AnswerRefusal =>
   async (ctx, redirectUri, payload) => {
-    // It may have been removed since the person clicked: the engine looks at the beginning only.
+    // It may have been removed meanwhile: the engine checks it at the start of a request only.
     if (
       redirectUri !== parts.testRedirectUri &&
       !ctx.oidc.client?.redirectUriAllowed(redirectUri)
@@ -32,24 +32,24 @@ export const answerRefusals =
     ctx.redirect(refusalUrl(parts.issuer, redirectUri, payload));
   };
 
-/** Where a client hears of it. */
+/** Returns the client's redirect URI with the error in its query. */
 export function refusalUrl(issuer: string, redirectUri: string, payload: object): string {
   const { error, error_description: description, ...others } = payload as Refusal;
   const uri = new URL(redirectUri);
-  const told = { ...errorBody(issuer, error, description ?? error), ...others };
-  for (const [name, value] of Object.entries(told)) uri.searchParams.set(name, value);
+  const members = { ...errorBody(issuer, error, description ?? error), ...others };
+  for (const [name, value] of Object.entries(members)) uri.searchParams.set(name, value);
   return uri.href;
 }
 
-/** Draws the page that sends the person on to an app on their device. */
+/** Shows the page that sends the user on to an app on their device. */
 export type ShowHandover = (
   ctx: Context,
   app: { readonly name: string; readonly url: string },
 ) => Promise<void>;
 
 /**
- * Step before the engine. A browser that is sent to a private-use scheme (RFC 8252 §7.1) leaves its
- * page where it was: so it gets one that says so, and goes on from there. A program gets the redirect.
+ * Step before the engine. A browser that is redirected to a private-use scheme (RFC 8252 §7.1) stays
+ * on its page: so it gets one that says so and opens the app. A program gets the redirect.
  */
 export const handOverToApp = (show: ShowHandover) =>
   async function handOver(ctx: KoaContextWithOIDC, next: () => Promise<void>): Promise<void> {

@@ -1,4 +1,4 @@
-/** Tests of a client by its owner: authorizations that come back to ourselves, and to nobody else. */
+/** Tests of a client by its owner: authorizations that are redirected back to this service only. */
 import type { Context, Next } from 'koa';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { ShownOnce } from '../accounts/shown-once.ts';
@@ -11,14 +11,14 @@ import { type BrowserSession, type BrowserSessions, isAlive } from './browser-se
 import { authorizationRequest, challengeOf } from './client-flow.ts';
 import { ENDPOINT } from './endpoints.ts';
 
-/** A test that was begun and has not come back yet. */
+/** A test that was started and has not come back yet. */
 export interface ClientTest {
   readonly clientId: string;
   /** Absent for a public client. */
   readonly secret?: string;
-  /** RFC 7636 §4.1. Nobody else ever has it, so nobody else can exchange the code. */
+  /** RFC 7636 §4.1. Known to this service only, so only it can exchange the code. */
   readonly verifier: string;
-  /** The tokens are shown at the end, and not revoked. */
+  /** True if the tokens are shown at the end, and not revoked. */
   readonly keepsTokens: boolean;
 }
 
@@ -28,7 +28,7 @@ export const testRedirectUri = (issuer: string): string => issuer + ENDPOINT.cli
 
 export function createClientTests(parts: {
   issuer: string;
-  /** The first one is used: a test does not outlive a change of it. */
+  /** Only the first one is used: a test does not survive a change of it. */
   keys: readonly [string, ...string[]];
   shownOnce: ShownOnce;
   sessions: BrowserSessions;
@@ -41,14 +41,14 @@ export function createClientTests(parts: {
   const recognized = requestState<string>('recognize');
 
   /**
-   * A test is found by the session and the `state` together: a state that somebody else was sent
-   * finds nothing in their browser. With our key, because the store knows the other two.
+   * A test is found by the session and the `state` together: a state that an attacker sends to
+   * another user finds nothing in their browser. Uses our key, because the store has the other two.
    */
   function nameOf({ uid }: BrowserSession, state: string): string {
     return seals.macOf(`${uid}:${state}`);
   }
 
-  /** The client whose test this request is: of exactly this person, session, state and challenge. */
+  /** Returns the client that is tested by exactly this user, session, state and challenge. */
   async function testedClientOf(ctx: Context): Promise<string | undefined> {
     const { client_id: clientId, state, code_challenge: challenge } = ctx.query;
     const session = await sessions.current(ctx);
@@ -67,14 +67,14 @@ export function createClientTests(parts: {
   ): URLSearchParams => authorizationRequest({ clientId, redirectUri, state, verifier });
 
   return {
-    /** Where the browser comes back to. What is registered for a client does not count for it. */
+    /** Where the browser comes back to. It is valid in tests only, even if a client registers it. */
     redirectUri,
     requestOf,
 
     /**
-     * Begins a test in this browser session, for five minutes.
+     * Starts a test in this browser session, for five minutes.
      *
-     * @returns the query of its authorization request.
+     * @returns the query of its authorization request
      */
     async begin(
       session: BrowserSession,
@@ -86,7 +86,7 @@ export function createClientTests(parts: {
       return requestOf(test, state);
     },
 
-    /** Step of the authorization endpoint: notes that this is the request of a test. */
+    /** Step of the authorization endpoint: recognizes the request of a test. */
     async recognize(ctx: Context, next: Next): Promise<void> {
       if (ctx.query.redirect_uri === redirectUri) {
         const clientId = await testedClientOf(ctx);
@@ -95,14 +95,14 @@ export function createClientTests(parts: {
       await next();
     },
 
-    /** Whether this authorization request is the one that a test of the client began with. */
+    /** True if this authorization request is the one that a test of the client started with. */
     isRecognized: (ctx: Context | undefined, { id }: Client): boolean =>
       ctx !== undefined && recognized.find(ctx) === id,
 
     /**
      * Ends the test that came back with this `state`.
      *
-     * @returns undefined for any but one that was begun in this session, and the second time.
+     * @returns undefined unless it was started in this session, and on a second call
      */
     finish: (session: BrowserSession, state: string): Promise<ClientTest | undefined> =>
       shownOnce.take<ClientTest>(session.accountId, nameOf(session, state)),

@@ -3,14 +3,13 @@ import type { Context, Middleware, Next } from 'koa';
 import type { Client } from '../clients/client.ts';
 import { OAuthError } from './oauth-error.ts';
 
-/** Seconds for which a browser need not ask again. */
-const PREFLIGHT_AGE = '3600';
-/** What a page needs of an answer beside its body. */
+const PREFLIGHT_MAX_AGE_SECONDS = '3600';
+/** The response headers that pages need. */
 const EXPOSED_HEADERS = 'WWW-Authenticate, Retry-After, X-Request-Id';
 
 /**
- * Whether pages of `origin` are the client's own. Browser clients are public ones, and their pages
- * live where their redirect URIs do. `null` is the origin of every sandboxed page, and of a native
+ * True if pages of `origin` are the client's own. Browser clients are public, and their pages have
+ * the origins of their redirect URIs. `null` is the origin of every sandboxed page, and of a native
  * client's private-use scheme.
  */
 function isOriginOf(client: Client, origin: string): boolean {
@@ -19,9 +18,9 @@ function isOriginOf(client: Client, origin: string): boolean {
 }
 
 /**
- * Route step: a page may read why its request was refused, until the request turns out to be about a
- * client that is not its own (`requireOwnPage`). Without it a dead token looks like an outage. No
- * cookie counts here, so a refusal tells a page nothing but what became of the values it sent.
+ * Route step: lets a page read why its request was refused, until the request turns out to be about
+ * a client that is not its own (`requireOwnPage`). Otherwise an invalid token looks like an outage.
+ * Cookies are ignored here, so a refusal reveals only what became of the values that the page sent.
  */
 export function allowPages(ctx: Context, next: Next): Promise<void> {
   const origin = ctx.get('origin');
@@ -36,7 +35,7 @@ export function allowPages(ctx: Context, next: Next): Promise<void> {
 /**
  * True if a web page sent the request. Browsers say so and let no page change it; programs have no
  * reason to. Requests of pages are not counted as failures of their network address, because any
- * page that a person visits could send them.
+ * page that a user visits could send them.
  */
 export const isFromPage = (ctx: Context): boolean =>
   ctx.get('origin') !== '' || !['', 'none'].includes(ctx.get('sec-fetch-site'));
@@ -58,9 +57,9 @@ export function refusePages(ctx: Context, next: Next): Promise<void> {
 }
 
 /**
- * Whether a person goes to the address. An image, a frame or a script of another site asks as well,
- * and a prefetch is for a visit that may never come (Fetch Metadata, `Sec-Purpose`). Browsers without
- * these headers, and programs, count as a person.
+ * True if a user navigates to the address. Images, frames and scripts of other sites can request it,
+ * too, and a prefetch is for a visit that may never happen (Fetch Metadata, `Sec-Purpose`). Browsers
+ * without these headers, and programs, pass as a user.
  */
 const isNavigation = (ctx: Context): boolean =>
   ['', 'document'].includes(ctx.get('sec-fetch-dest')) &&
@@ -78,8 +77,8 @@ export function requireNavigation(ctx: Context, next: Next): Promise<void> {
 }
 
 /**
- * Route step: as `requireNavigation`, but with `prompt=none` a frame may ask, as pages of clients on
- * the same site do. Such a request is answered at once, and nothing of it is stored or counted.
+ * Route step: like `requireNavigation`, but allows frames with `prompt=none`, as pages of clients on
+ * the same site use them. Such a request is answered at once, and nothing is stored or counted.
  */
 export function requireNavigationOrSilence(ctx: Context, next: Next): Promise<void> {
   const isSilent = ctx.get('sec-fetch-dest') === 'iframe' && ctx.query.prompt === 'none';
@@ -87,8 +86,8 @@ export function requireNavigationOrSilence(ctx: Context, next: Next): Promise<vo
 }
 
 /**
- * Route step: answers a preflight. It comes without credentials, so nobody knows yet whose page
- * asks; the request that follows is held against its client.
+ * Route step: answers a preflight. It has no credentials, so the client is not known yet: the
+ * request that follows is checked against its client.
  */
 export function answerPreflight(method: 'GET' | 'POST'): Middleware {
   return async function preflight(ctx, next) {
@@ -99,7 +98,7 @@ export function answerPreflight(method: 'GET' | 'POST'): Middleware {
     ctx.vary('Origin');
     ctx.set('Access-Control-Allow-Origin', origin);
     ctx.set('Access-Control-Allow-Methods', method);
-    ctx.set('Access-Control-Max-Age', PREFLIGHT_AGE);
+    ctx.set('Access-Control-Max-Age', PREFLIGHT_MAX_AGE_SECONDS);
     const headers = ctx.get('access-control-request-headers');
     if (headers) ctx.set('Access-Control-Allow-Headers', headers);
   };

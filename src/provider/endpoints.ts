@@ -1,17 +1,17 @@
-/** The OAuth paths, which the engine and the host must agree on, and the metadata that tells of them. */
+/** The OAuth paths, on which the engine and the host must agree, and the metadata with them. */
 export const ENDPOINT = {
   authorization: '/oauth/authorize',
   token: '/oauth/token',
   revokeCurrentToken: '/oauth/token/revoke',
   refreshSession: '/oauth/token/refresh',
   introspection: '/oauth/introspect',
-  /** The module for resource servers appends it as well. */
+  /** The module for resource servers appends the same path. */
   introspectionChanges: '/oauth/introspect/changes',
   revocation: '/oauth/revoke',
   metadata: '/.well-known/oauth-authorization-server',
   /** Followed by the interaction's uid: its cookies are bound to that path. */
   interaction: '/interaction',
-  /** Where the test of a client comes back to. */
+  /** The redirect URI of client tests. */
   clientTest: '/profile/oauth-clients/test/callback',
 } as const;
 

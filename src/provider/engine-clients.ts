@@ -1,4 +1,4 @@
-/** Our clients in the engine's form, and the engine's questions about them. */
+/** Our clients in the engine's form, and our answers to what the engine checks. */
 import type Provider from 'oidc-provider';
 import {
   type ClientMetadata,
@@ -11,10 +11,10 @@ import type { ClientRegistry } from '../clients/client-registry.ts';
 import { matchesSecret } from '../clients/client-secrets.ts';
 import type { ClientTests } from './client-tests.ts';
 
-/** Far more than are active at once; the engine itself keeps 100 and parses the others each time. */
-const MOST_PARSED_CLIENTS = 10_000;
+/** Far more than are in use at once; the engine itself keeps 100 and parses the others each time. */
+const MAX_PARSED_CLIENTS = 10_000;
 
-/** Which client of ours stands behind the engine's. */
+/** Maps the engine's clients to ours. */
 const origins = new WeakMap<EngineClient, Client>();
 
 /** @throws TypeError for a client that this service did not make. */
@@ -24,7 +24,7 @@ export function clientOf(engineClient: EngineClient | undefined): Client {
   return client;
 }
 
-/** RFC 7591 §2 metadata, as far as the engine decides by it. */
+/** Returns the RFC 7591 §2 metadata that the engine uses. */
 function metadataOf(client: Client): ClientMetadata {
   const redirectsPeople = client.kind === 'confidential' || client.kind === 'public';
   return {
@@ -40,23 +40,23 @@ function metadataOf(client: Client): ClientMetadata {
 
 export type EngineClients = ReturnType<typeof createEngineClients>;
 
-/** Our registry and our rules, as the engine asks for them (engine-overrides.ts). */
+/** Our registry and our rules, as engine-overrides.ts installs them in the engine. */
 export function createEngineClients(parts: {
   provider: Provider;
   clients: ClientRegistry;
   tests: ClientTests;
 }) {
   const { provider, clients, tests } = parts;
-  // The types leave out that the class is made of metadata.
+  // The types omit the constructor, which takes metadata.
   const Parsed = provider.Client as unknown as new (metadata: ClientMetadata) => EngineClient;
   const parsed = new Map<string, { version: string; engineClient: EngineClient }>();
 
   return {
-    /** A parsed client is good for one version of the record, which is asked for every time. */
+    /** A parsed client is valid for one version of our client, which is looked up every time. */
     async find(id: string): Promise<EngineClient | undefined> {
       const client = await clients.find(id);
       if (!client || client.isSuspended) {
-        // The same work as for a wrong secret, so that the time tells nothing.
+        // Do the same work as for a wrong secret, so that the response time reveals nothing.
         matchesSecret(undefined, '');
         return undefined;
       }
@@ -64,15 +64,14 @@ export function createEngineClients(parts: {
       if (known?.version === client.version) return known.engineClient;
       const engineClient = new Parsed(metadataOf(client));
       origins.set(engineClient, client);
-      if (parsed.size >= MOST_PARSED_CLIENTS) parsed.delete(parsed.keys().next().value ?? '');
+      if (parsed.size >= MAX_PARSED_CLIENTS) parsed.delete(parsed.keys().next().value ?? '');
       parsed.set(id, { version: client.version, engineClient });
       return engineClient;
     },
 
     /**
-     * Whoever asks for the redirect URI of tests without being one is told that it is not registered.
-     *
-     * @returns undefined for any other URI.
+     * Returns false for the redirect URI of tests outside of a test, which is then refused as not
+     * registered; undefined for any other URI.
      */
     isOfTest(client: EngineClient, uri: string, ctx: EngineContext): boolean | undefined {
       if (uri !== tests.redirectUri) return undefined;
@@ -80,7 +79,7 @@ export function createEngineClients(parts: {
     },
 
     mayAnswerIn(mode: string | undefined, ctx: EngineContext): boolean {
-      // None was asked for: this one follows from the response type, which is judged for itself.
+      // None was requested: this is the default of the response type, which is checked itself.
       if (ctx?.oidc.params?.response_mode === undefined) return true;
       if (mode === 'query') return true;
       throw new errors.UnsupportedResponseMode();
@@ -88,5 +87,5 @@ export function createEngineClients(parts: {
   };
 }
 
-/** Of the request that is under way, where there is one. */
+/** The context of the current request, if there is one. */
 type EngineContext = KoaContextWithOIDC | undefined;

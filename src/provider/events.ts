@@ -1,4 +1,4 @@
-/** What is heard of the requests of the engine: for the log, the counts and the client's owner. */
+/** Reports the engine's requests to the log, the metrics and the client's owner. */
 import type { Context, Next } from 'koa';
 import type Provider from 'oidc-provider';
 import type { KoaContextWithOIDC } from 'oidc-provider';
@@ -16,7 +16,7 @@ interface Listeners {
   readonly outcomes: Pick<ProviderOutcomes, 'authorizationIssued' | 'authorizationRefused'>;
 }
 
-/** Logs what was refused and notes it for the client's owner. */
+/** Counts requests, logs refused ones and records them for the client's owner. */
 export function listenToEvents(provider: Provider, parts: Listeners): void {
   const { log, problems, requests, outcomes } = parts;
   const about = (ctx: KoaContextWithOIDC) => ({
@@ -38,7 +38,7 @@ export function listenToEvents(provider: Provider, parts: Listeners): void {
     const problem = authorizationProblem(ctx, error);
     if (!problem) return;
     requests.note(problem);
-    // The person said no: the client was told so as it should be, and nothing is to be mended.
+    // The user refused: that is a correct answer, and the client's owner has nothing to correct.
     if (problem.error !== 'access_denied') problems.note(problem);
   });
   provider.on('server_error', (ctx, error) => {
@@ -46,11 +46,11 @@ export function listenToEvents(provider: Provider, parts: Listeners): void {
   });
 }
 
-/** A store's own words are for operators only. */
+/** A store's own message is for operators only. */
 const loggedCause = (error: Parameters<typeof causeOf>[0]): string =>
   error instanceof StorageUnavailable ? error.reason : causeOf(error);
 
-/** Step before the engine: leaves the ids of client, authorization and account for the log line. */
+/** Step before the engine: leaves the ids of client, authorization and account for the request log. */
 export async function nameParties(
   ctx: Context & Partial<Pick<KoaContextWithOIDC, 'oidc'>>,
   next: Next,
@@ -58,7 +58,7 @@ export async function nameParties(
   try {
     await next();
   } finally {
-    // What was found, never what was sent.
+    // Use ids that were found, never values that were sent.
     const { client, session, entities } = ctx.oidc ?? {};
     const accountId = entities?.Grant?.accountId ?? session?.accountId;
     if (client) ctx.state.clientId = client.clientId;

@@ -1,4 +1,4 @@
-/** Too many refused requests of programs: 429 in the place of a refusal, and of nothing else. */
+/** Limits refused requests of programs: after too many, 429 replaces refusals and nothing else. */
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
 import type { CreateAttemptLimit } from '../base/attempt-limits.ts';
@@ -8,9 +8,9 @@ import type { Settings } from '../config/settings.ts';
 import { OAuthError } from './oauth-error.ts';
 import type { ProviderOutcomes } from './outcomes.ts';
 
-/** RFC 6585 §4. The code is that of RFC 8628 §3.5, which says the same of another endpoint. */
+/** RFC 6585 §4. The code is that of RFC 8628 §3.5, where it means the same at another endpoint. */
 export class TooManyFailures extends OAuthError {
-  /** In the place of which it is answered. */
+  /** The refusal that it replaces. */
   readonly refusal: OAuthError;
 
   constructor(seconds: number, refusal: OAuthError) {
@@ -23,10 +23,9 @@ export class TooManyFailures extends OAuthError {
 export type FailureLimits = ReturnType<typeof createFailureLimits>;
 
 /**
- * What is right is never counted and never refused, so nobody's failures lock a client out, and an
- * endpoint asks about limits only when it refuses: a request that is right costs nothing here. That
- * is enough because secrets, tokens and codes have at least 256 random bits (rule:
- * attempt-limits.ts).
+ * Correct requests are never counted and never refused, so no failures of others lock a client out.
+ * Endpoints check the limits only when they refuse: a correct request costs nothing here. That is
+ * enough because secrets, tokens and codes have at least 256 random bits (rule: attempt-limits.ts).
  */
 export function createFailureLimits(parts: {
   readonly settings: Settings;
@@ -38,7 +37,7 @@ export function createFailureLimits(parts: {
   const { limits } = settings;
   const windowSeconds = limits.clientFailureWindowSeconds;
   const create = (name: string, attempts: number) =>
-    // A store that is away turns no refusal into another error.
+    // Count here if the store is unavailable, so that the refusal does not become another error.
     createAttemptLimit({ name, attempts, windowSeconds, whenAway: 'count here', log });
   const perBoth = create('client_address', limits.clientFailures);
   const perAddress = create('client_failures_address', limits.clientFailuresPerAddress);
@@ -51,7 +50,7 @@ export function createFailureLimits(parts: {
     ]);
     if (ofBoth?.isFirst || ofAddress?.isFirst) {
       const limit = ofAddress?.isFirst ? 'address' : 'client and address';
-      // Anything may have been sent as the id, a secret in the wrong field among it.
+      // The client may have sent anything as its id, such as a secret in the wrong field.
       const named = clientId !== undefined && isClientId(clientId) ? clientId : undefined;
       const { requestId } = ctx.state;
       const about = { requestId, limit, address: ctx.ip, clientId: named };
@@ -65,10 +64,10 @@ export function createFailureLimits(parts: {
 
   return {
     /**
-     * Counts a refusal for what was presented: against its address and, where a client was named
-     * (known or not), against both.
+     * Counts a refusal of what was presented: by network address and, if a client was named (known
+     * or not), by client and address.
      *
-     * @returns what to answer: the refusal itself, or that there were too many.
+     * @returns what to answer: the refusal itself, or TooManyFailures in its place
      */
     async answerOf(ctx: Context, refusal: OAuthError, clientId?: string): Promise<OAuthError> {
       const seconds = await secondsToWait(ctx, clientId);

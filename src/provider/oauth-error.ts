@@ -2,8 +2,8 @@
 import type { Context } from 'koa';
 
 /**
- * `headers` go out with the answer: a challenge, or when to come back. `exactly` is more than the
- * description tells: for who has authenticated, and for the owner of the client.
+ * `headers` are sent with the response: a challenge, or when to retry. `exactly` is more detailed
+ * than the description: for authenticated clients, and for the owner of the client.
  */
 export class OAuthError extends Error {
   readonly status: number;
@@ -31,7 +31,7 @@ export class OAuthError extends Error {
 
 /**
  * RFC 6749 §5.2 allows printable ASCII without the quote and the backslash; request parameters that
- * an engine message repeats may hold anything.
+ * an engine message repeats may contain anything.
  */
 export const printable = (text: string): string =>
   text.replace(/["\\]/g, "'").replace(/[^\x20-\x7e]/g, '?');
@@ -50,8 +50,8 @@ export function answerOAuthError(ctx: Context, issuer: string, error: OAuthError
 }
 
 /**
- * Of `invalid_scope`: leaving `scope` out, or empty, is right, and anything else is refused rather
- * than ignored (RFC 6749 §3.3). A client that asks for less than everything must not believe that it
- * got less. Does not repeat the refused value, which goes wherever the error goes.
+ * The description of `invalid_scope`: `scope` must be absent or empty, and is otherwise refused, not
+ * ignored (RFC 6749 §3.3). A client that asks for less than everything must not believe that it got
+ * less. Does not repeat the refused value, which would go wherever the error goes.
  */
 export const NO_SCOPES = 'no scopes exist here: leave scope out';

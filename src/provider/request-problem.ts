@@ -1,4 +1,4 @@
-/** A refused authorize or token request, as the owner of its client is told of it. */
+/** Describes a refused authorize or token request for the owner of its client. */
 import type { Context } from 'koa';
 import type { KoaContextWithOIDC } from 'oidc-provider';
 import { isClientId } from '../base/random-id.ts';
@@ -6,19 +6,18 @@ import type { NewClientProblem, SeenAuthMethod } from '../clients/client-problem
 import { findForm } from './form.ts';
 
 /**
- * The exact cause of an error of the engine, for the owner of the client and the operator's log.
- * Never a code, token or secret.
+ * Returns the exact cause of an engine error, for the owner of the client and the operator's log.
+ * It never contains a code, token or secret.
  */
 export const causeOf = (error: EngineError): string =>
   error.error_detail ?? error.error_description ?? error.message;
 
-/** The members of the engine's errors that are read here. */
 interface EngineError extends Error {
   readonly error_description?: string | undefined;
   readonly error_detail?: string | undefined;
 }
 
-/** @returns undefined when the request names no client that could be one. */
+/** @returns undefined if the request has no well-formed client id */
 export function authorizationProblem(
   ctx: KoaContextWithOIDC,
   error: Error,
@@ -27,16 +26,16 @@ export function authorizationProblem(
   return problemOf(client?.clientId ?? params?.client_id, {
     step: 'authorize',
     error: error.message,
-    // Not found, and yet it is a client: problems of unknown ones are dropped.
+    // A client that was not found is suspended: problems of unknown clients are dropped later.
     cause: client ? causeOf(error) : causeOf(error).replace(/^client not found$/, SUSPENDED),
     requestId: ctx.state.requestId,
     redirectUri: params?.redirect_uri,
-    // The engine drops from its parameters what it does not know.
+    // The raw one: the engine removes from its parameters what it does not know.
     scope: ctx.query.scope,
   });
 }
 
-/** @returns as above. */
+/** @returns undefined if the request has no well-formed client id */
 export function tokenProblem(
   ctx: Context,
   error: string,

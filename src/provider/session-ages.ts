@@ -1,10 +1,10 @@
-/** How long a browser session lives: by the settings of now, whatever they were when it was written. */
+/** How long a browser session lives: by the current settings, not those when it was written. */
 import type { StoredRecord, TokenStore } from '../storage/token-store.ts';
 
-/** What is stored of a session and says how old it is, in seconds since the epoch. */
+/** The stored times of a session, in seconds since the epoch. */
 export interface SessionTimes {
   readonly loginTs?: number | undefined;
-  /** The last request that renewed the idle time. Nodes of the version before do not write it. */
+  /** The last request that renewed the idle time. Nodes of the previous version do not write it. */
   readonly seenAt?: number;
 }
 
@@ -24,7 +24,7 @@ export function endOfSession(
 
 export interface ActiveSession {
   readonly signedInAt: Date;
-  /** The last request, to within the time of one request. */
+  /** The last request, accurate to the duration of one request. */
   readonly lastSeen: Date;
   /** When it ends if it is not used again. */
   readonly endsAt: Date;

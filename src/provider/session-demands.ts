@@ -1,4 +1,4 @@
-/** What `sign_in.require` demands of a session, asked wherever a session lets its person do something. */
+/** Checks what `sign_in.require` demands of a session, wherever a session lets its user act. */
 import type { Context } from 'koa';
 import { isStrongSession, type UpstreamStrength } from '../accounts/sign-in-strength.ts';
 import type { Demand, StrongerSignIns } from '../accounts/stronger-sign-ins.ts';
@@ -9,7 +9,7 @@ type AskedSession = Pick<BrowserSession, 'accountId' | 'method' | 'proof' | 'has
 
 export type SessionDemands = ReturnType<typeof createSessionDemands>;
 
-/** @param parts.providers as the settings have them. */
+/** @param parts.providers those of the settings */
 export function createSessionDemands({
   demandOn,
   providers,
@@ -33,12 +33,12 @@ export function createSessionDemands({
 
   return {
     /**
-     * What is demanded of the person of this session; undefined if nothing is.
+     * Returns what is demanded of the session's user; undefined if nothing is.
      *
-     * @param ctx the request, in which the database is asked once; without it, it is asked again.
+     * @param ctx the request, which queries the database once; without it, every call does
      */
     of,
-    /** False from the end of the grace on: then the session at most adds a first way to sign in. */
+    /** False after the grace: then the session can at most add a first sign-in method. */
     mayAct: async (session: AskedSession, ctx?: Context): Promise<boolean> =>
       !(await of(session, ctx))?.isOver,
   };

@@ -1,4 +1,4 @@
-/** Checks that a command's deployment exists and names it. Only a start of the service creates one. */
+/** Checks that a command's deployment exists and names it. Only starting the service makes one. */
 
 import { hasDatabase } from '../base/data-directory.ts';
 import type { Settings } from '../config/settings.ts';
