@@ -48,8 +48,8 @@ export type ShowHandover = (
 ) => Promise<void>;
 
 /**
- * Step before the engine. A browser that is redirected to a private-use scheme (RFC 8252 §7.1) stays
- * on its page: so it gets one that says so and opens the app. A program gets the redirect.
+ * Step before the engine. A browser that is redirected to a private-use scheme (RFC 8252 §7.1)
+ * stays on its page: so it gets one that says so and opens the app. A program gets the redirect.
  */
 export const handOverToApp = (show: ShowHandover) =>
   async function handOver(ctx: KoaContextWithOIDC, next: () => Promise<void>): Promise<void> {

@@ -1,4 +1,4 @@
-/** Who is signed in in this browser: the engine's session, for our own pages as well. */
+/** The session of a browser: the engine's, which our own pages use as well. */
 import type { Context } from 'koa';
 import type Provider from 'oidc-provider';
 import type { Account } from '../accounts/account.ts';
@@ -12,34 +12,34 @@ import type { TokenStore } from '../storage/token-store.ts';
 import { type ActiveSession, findActiveSessions } from './session-ages.ts';
 import type { SessionModel, SessionWrites } from './session-writes.ts';
 
-/** How somebody signs in with what is kept here. */
+/** Sign-in methods that Gatehouse verifies itself, unlike those of a provider. */
 export type Method = 'password' | 'passkey' | 'link';
 
 export interface BrowserSession extends SignedInBy {
   readonly accountId: string;
   /** Seconds since the epoch. */
   readonly signedInAt: number;
-  /** When the person last proved who they are; 0 where another service let them in and does not say. */
+  /** When the user last authenticated; 0 if a provider signed them in and does not say. */
   readonly provedAt: number;
   /** Stays the same while the session lives; its cookie value changes. */
   readonly uid: string;
-  /** The account's when it was begun: the session is over when the account has a later one. */
+  /** The account's generation at the sign-in: the session ends when the account has a later one. */
   readonly generation: number;
 }
 
-/** A sign-in that was made elsewhere: a sign-out there ends the session that comes of it. */
+/** A sign-in at a provider: a sign-out there ends the session that results from it. */
 export interface UpstreamSignIn extends Identity, UpstreamProof {
-  /** Of the session there. */
+  /** The id of the session at the provider. */
   readonly sid: string | undefined;
-  /** Seconds since the epoch at which they proved there who they are, as far as it says. */
+  /** When they authenticated there, in seconds since the epoch; undefined if it does not say. */
   readonly provedAt: number | undefined;
 }
 
 /**
- * Whether a session of this account still counts: neither was the account suspended, nor were its
- * sessions ended since, or this one signed out from elsewhere. A node that has not heard of that yet
- * may know an earlier generation than the session's. A session without a number for it compares as
- * false, and does not count.
+ * True if a session of this account is active: the account is not suspended, its sessions were not
+ * ended since, and this one was not signed out from elsewhere. A node that has not received that
+ * change may know an earlier generation than the session's. A session whose generation is not a
+ * number compares as false, and is not active.
  */
 export const isAlive = (
   account: Account | undefined,
@@ -51,36 +51,36 @@ export const isAlive = (
   !account.endedSessions.includes(uid);
 
 export interface BrowserSessions {
-  /** As the request found it, read once, or as the request left it. */
+  /** Returns the session as the request found it (read once), or as the request has changed it. */
   current(ctx: Context): Promise<BrowserSession | undefined>;
-  /** As the store has it now, for an answer that takes longer than its session may. */
+  /** Returns the session as stored now, for an answer that may last longer than its session. */
   lookAgain(ctx: Context): Promise<BrowserSession | undefined>;
   /**
-   * Begins a session with an identifier of its own; one that was there before ends.
+   * Starts a session with a new identifier; the previous one of this browser ends.
    *
-   * @param came how they came in; without it, with a password.
+   * @param came how they signed in; by default with a password
    */
   signIn(ctx: Context, account: Account, came?: UpstreamSignIn | Method): Promise<void>;
   /**
-   * Begins a session in place of the present one, if it still is, for the account's present
-   * generation. The sign-in is as old as before: no password was given.
+   * Replaces the current session, if it still exists, by one of the account's current generation.
+   * The time of the sign-in stays the same: no password was given.
    */
   renew(ctx: Context, account: Account): Promise<void>;
   /**
-   * As `renew`, for who has just proved again who they are. How they came in stays, a passkey or
-   * a provider with what may end the session there; all else gives way to how they proved it now.
+   * Does the same for a user who has just re-authenticated. A sign-in with a passkey, or at a
+   * provider (with what may end the session there), stays the method; others change to `method`.
    *
-   * @returns whether they are signed in still.
+   * @returns true if they are still signed in
    */
   confirm(ctx: Context, account: Account, method: Method): Promise<boolean>;
   signOut(ctx: Context): Promise<void>;
   /**
-   * Counts the idle time from now.
+   * Restarts the idle time.
    *
-   * @returns the seconds until the session ends by itself, or undefined when there is none.
+   * @returns the seconds until the session expires; undefined if there is none
    */
   keepAlive(ctx: Context): Promise<number | undefined>;
-  /** Which of these sessions the token store still has, by their uid. */
+  /** See `findActiveSessions`. */
   findActive(uids: readonly string[]): Promise<ReadonlyMap<string, ActiveSession>>;
 }
 
@@ -101,9 +101,9 @@ export function createBrowserSessions(parts: {
   };
 
   /**
-   * A new identifier each time: one that was planted or copied before is worth nothing.
+   * Uses a new identifier each time, so that one that was planted or copied before is worthless.
    *
-   * @returns false where it ended at once, by a sign-out elsewhere.
+   * @returns false if a sign-out elsewhere ended it at once
    */
   async function begin(
     ctx: Context,
@@ -113,7 +113,7 @@ export function createBrowserSessions(parts: {
   ): Promise<boolean> {
     const session = new provider.Session() as SessionModel;
     session.loginAccount({ ...loginOf(account), loginTs: login.loginTs, amr: login.amr });
-    // Before it is kept and after: a sign-out elsewhere, whenever it comes, finds the one or the other.
+    // Record it before it is stored and check after: a sign-out elsewhere always finds one of them.
     if (noted && !(await noted(session.uid))) return signedOut(ctx);
     await writes.save(session, ctx);
     if (noted && !(await upstreamSessions.isNoted(session.uid))) {
@@ -129,7 +129,7 @@ export function createBrowserSessions(parts: {
     return false;
   }
 
-  /** @returns whether there is one now: signed out meanwhile, it stays so. */
+  /** @returns true if there is a session now: one that was signed out meanwhile stays so */
   async function replace(
     ctx: Context,
     account: Account,
@@ -199,8 +199,8 @@ export function createBrowserSessions(parts: {
 export type StoredSession = Pick<SessionModel, 'accountId' | 'loginTs' | 'amr' | 'acr' | 'uid'>;
 
 /**
- * The first of `amr`, which is free for us as `acr` is. The time of the proof at the provider comes
- * after it, then the proof as JSON, which sessions of older versions do not have.
+ * The first value of `amr`, which is free for our use, like `acr`. The time when the user
+ * authenticated at the provider follows, then the proof as JSON, which older sessions do not have.
  */
 const UPSTREAM = 'upstream';
 
@@ -230,7 +230,7 @@ function signedInBy(amr: readonly string[] | undefined): SignedInBy {
   return { method, proof, hasUsedPasskey };
 }
 
-/** The `amr` of a session from a provider, whose person has just proved here that it is them. */
+/** Returns the `amr` of a provider's session, whose user has just re-authenticated here. */
 function confirmed(amr: readonly string[] | undefined, loginTs: number, method: Method): string[] {
   const { proof, hasUsedPasskey = false } = signedInBy(amr);
   const times = [UPSTREAM, String(loginTs)];
@@ -239,17 +239,17 @@ function confirmed(amr: readonly string[] | undefined, loginTs: number, method: 
   return times.concat(proofText({ ...proof, hasUsedPasskey: usesPasskey }));
 }
 
-/** How somebody came in who did so by both. */
+/** Returns the method of a session whose user has authenticated by both. */
 export const stronger = (came: Method, again: Method): Method =>
   came === 'passkey' ? came : again;
 
-/** Of a session of before it was kept, a password. */
+/** Sessions from before methods were stored used a password. */
 const methodIn = (amr: readonly string[] | undefined): SignedInBy['method'] =>
   (amr?.[0] ?? 'password') as SignedInBy['method'];
 
 /**
- * A sign-in as the engine keeps it in a session. Of its fields `acr` and `amr` are free for us, where
- * the generation and the method go: no ID token exists that would show them.
+ * A sign-in as the engine stores it in a session. Its fields `acr` and `amr` are free for our use
+ * and hold the generation and the method: no ID token exists that would show them.
  */
 export const loginOf = (account: Account, method: Method = 'password') => ({
   accountId: account.id,

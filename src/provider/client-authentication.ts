@@ -1,4 +1,4 @@
-/** Who is the client behind this request: by Basic header or by form, never by both. */
+/** Authenticates the client of a request: by Basic header or by form, never by both. */
 import type { Context, Next } from 'koa';
 import { requestState } from '../base/request-state.ts';
 import type { Client } from '../clients/client.ts';
@@ -14,9 +14,9 @@ export type ClientAuthentication = ReturnType<typeof createClientAuthentication>
 
 const authenticated = requestState<Client>('requireClient');
 
-/** The client that `requireClient` found for this request. */
+/** Returns the client that `requireClient` authenticated. */
 export const authenticatedClient = authenticated.get;
-/** Undefined where it found none, or did not get so far. */
+/** Returns undefined if it authenticated none, or did not get that far. */
 export const findAuthenticatedClient = authenticated.find;
 
 export function createClientAuthentication(parts: {
@@ -36,21 +36,21 @@ export function createClientAuthentication(parts: {
 
   return {
     /**
-     * Whether it is a live secret of the client; then its use is noted. Whoever refuses a wrong one
-     * counts it (failure-limits.ts).
+     * True if it is an active secret of the client; then its use is recorded. A caller that refuses
+     * a wrong one counts it (failure-limits.ts).
      */
     hasSecret,
 
     /**
-     * Route step: authenticates the client of a form request (RFC 6749 §2.3) and keeps it for
-     * `authenticatedClient`. Public clients name themselves.
+     * Route step: authenticates the client of a form request (RFC 6749 §2.3) for
+     * `authenticatedClient`. Public clients only send their id.
      *
-     * @throws OAuthError `invalid_client`, or TooManyFailures in its place; `invalid_request`, also for a
-     *   web page that is not the client's own.
+     * @throws OAuthError `invalid_client`, or TooManyFailures in its place; `invalid_request`, also
+     *   for a web page that is not the client's own
      */
     async requireClient(ctx: Context, next: Next): Promise<void> {
       const { id, secret, byHeader } = presentedCredentials(ctx);
-      // RFC 6749 §5.2: for who tried the header, and for who tried nothing.
+      // RFC 6749 §5.2: for clients that tried the header, and those that tried nothing.
       const challenge = { 'WWW-Authenticate': `Basic realm="${issuer}"` };
       if (!id)
         throw new OAuthError(401, 'invalid_client', 'the request names no client', challenge);
@@ -63,11 +63,11 @@ export function createClientAuthentication(parts: {
       const client = await clients.find(id);
       if (client) ctx.state.clientId = client.id;
       if (!client || client.isSuspended) {
-        // The same work as for a known client, so that the time tells nothing.
+        // Do the same work as for a known client, so that the response time reveals nothing.
         matchesSecret(undefined, secret ?? '');
         throw await refusal(client ? 'the client is suspended' : 'there is no such client');
       }
-      // Before the secret is looked at, so that no page can guess one.
+      // Check this before the secret, so that no page can guess one.
       requireOwnPage(client, ctx);
       const isPublic = client.kind === 'public';
       const isRight = isPublic ? secret === undefined : hasSecret(client, secret ?? '');
@@ -111,7 +111,7 @@ function presentedCredentials(ctx: Context): Credentials {
 
 /** RFC 6749 §2.3.1: both halves are form-encoded before they are joined. */
 function formDecode(text: string): string {
-  // Nothing of what we give out needs it.
+  // The ids and secrets that we issue need no decoding.
   if (!/[%+]/.test(text)) return text;
   try {
     return decodeURIComponent(text.replaceAll('+', ' '));

@@ -1,4 +1,4 @@
-/** The flow of a client: its authorization request, and what it asks once it has a code. */
+/** The flow of a client: its authorization request, and its requests once it has a code. */
 import { createHash } from 'node:crypto';
 import { ENDPOINT } from './endpoints.ts';
 
@@ -24,21 +24,21 @@ export const authorizationRequest = ({
     code_challenge_method: 'S256',
   });
 
-/** What a client has at a step. */
+/** What a client holds before a step. */
 export interface Held {
   readonly code: string;
   readonly redirectUri: string;
   readonly verifier: string;
-  /** Of the latest answer; absent before the first. */
+  /** From the latest answer; absent before the first one. */
   readonly accessToken?: string;
   readonly refreshToken?: string;
-  /** The refresh token before the present one. */
+  /** The refresh token before the current one. */
   readonly replaced?: string;
 }
 
 export interface FlowAnswer {
   readonly status: number;
-  /** Empty where the answer was no JSON object. */
+  /** Empty if the answer was not a JSON object. */
   readonly body: Readonly<Record<string, unknown>>;
 }
 
@@ -46,15 +46,15 @@ type Form = Readonly<Record<string, string>>;
 
 interface Step {
   readonly path: string;
-  /** Without the credentials of the client. */
+  /** Returns the form without the client's credentials. */
   form(held: Held): Form;
-  /** Whether this is the answer there should be; `held` is from before it. */
+  /** True if this is the right answer; `held` is from before it. */
   isExpected(answer: FlowAnswer, held: Held): boolean;
 }
 
 export type StepName = keyof typeof STEPS;
 
-/** What may be asked. `replay` takes the place of `retry` where the retry window is 0. */
+/** All steps. `replay` replaces `retry` if the retry window is 0. */
 export const STEPS = {
   exchange: {
     path: ENDPOINT.token,
@@ -80,10 +80,10 @@ export const STEPS = {
 } satisfies Readonly<Record<string, Step>>;
 
 /**
- * Asks what the step is about.
+ * Sends the request of the step.
  *
- * @param post sends the form with the credentials of the client.
- * @returns what is held after it: an answer without tokens changes nothing.
+ * @param post sends the form with the credentials of the client
+ * @returns the answer, and what the client holds after it: an answer without tokens changes nothing
  */
 export async function take<Answer extends FlowAnswer>(
   name: StepName,

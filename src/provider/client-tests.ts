@@ -67,7 +67,7 @@ export function createClientTests(parts: {
   ): URLSearchParams => authorizationRequest({ clientId, redirectUri, state, verifier });
 
   return {
-    /** Where the browser comes back to. It is valid in tests only, even if a client registers it. */
+    /** Where the browser comes back to. Valid in tests only, even if a client has registered it. */
     redirectUri,
     requestOf,
 

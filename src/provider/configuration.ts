@@ -17,13 +17,13 @@ import { NO_SCOPES } from './oauth-error.ts';
 
 /** A sign-in or consent page that is left open ends after an hour. */
 const INTERACTION_SECONDS = 3_600;
-/** Bytes. Anybody may have one kept. */
-const LONGEST_STATE = 2_048;
+/** Limited because unauthenticated callers can have a state stored. */
+const MAX_STATE_BYTES = 2_048;
 
 interface ConfigurationParts {
   readonly settings: Settings;
   readonly accounts: AccountRegistry;
-  /** False for a session whose person must sign in with more (sign_in.require). */
+  /** False if the session's user must sign in with more (`sign_in.require`). */
   readonly mayAct: (session: StoredSession | undefined, ctx: Context) => Promise<boolean>;
   readonly policy: interactionPolicy.Prompt[];
   readonly adapter: NonNullable<Configuration['adapter']>;
@@ -58,10 +58,10 @@ export function engineConfiguration(parts: ConfigurationParts): Configuration {
     // RFC 7636; `plain` is refused by the engine.
     pkce: { required: (_ctx, client) => clientOf(client).kind === 'public' },
     allowOmittingSingleRegisteredRedirectUri: false,
-    // Runs although the parameter is usually absent, and after the redirect URI was found good.
+    // Runs even if the parameter is absent, and after the redirect URI was accepted.
     extraParams: {
       scope: (ctx) => {
-        // The raw one: the engine has dropped from its parameters what it does not know.
+        // The raw one: the engine has removed from its parameters what it does not know.
         if (ctx.query.scope) {
           throw new errors.CustomOIDCProviderError('invalid_scope', NO_SCOPES);
         }
@@ -72,23 +72,23 @@ export function engineConfiguration(parts: ConfigurationParts): Configuration {
           // RFC 9700 §2.1: one of the two must protect the client from forged responses.
           throw new errors.InvalidRequest('state or code_challenge is required');
         }
-        // It is kept while the person is asked, as JSON.
-        if (Buffer.byteLength(JSON.stringify(state ?? '')) > LONGEST_STATE) {
-          throw new errors.InvalidRequest(`state must not be longer than ${LONGEST_STATE} bytes`);
+        // It is stored as JSON while the user is asked.
+        if (Buffer.byteLength(JSON.stringify(state ?? '')) > MAX_STATE_BYTES) {
+          throw new errors.InvalidRequest(`state must not be longer than ${MAX_STATE_BYTES} bytes`);
         }
       },
     },
 
     findAccount: async (ctx, accountId) => {
       const account = await accounts.find(accountId);
-      // At the authorization endpoint there is a session, and it may be over for the account.
+      // The session of the authorization endpoint may have been ended for the account.
       const { session } = ctx.oidc;
       const generation = session ? Number(session.acr) : Number.POSITIVE_INFINITY;
       if (!isAlive(account, { generation, uid: session?.uid ?? '' })) {
         return undefined;
       }
-      // Every way to a code passes here, with a page or without, so none is issued to a session that
-      // must add to its password first: the request asks for a sign-in (`login_required`).
+      // Every request for a code passes here, with a page or without, so no session that needs more
+      // than its password gets one: the request asks for a sign-in (`login_required`).
       if (!(await mayAct(session, ctx))) return undefined;
       return { accountId, claims: (): AccountClaims => ({ sub: accountId }) };
     },
@@ -96,14 +96,14 @@ export function engineConfiguration(parts: ConfigurationParts): Configuration {
       policy: parts.policy,
       url: (_ctx, interaction) => `/interaction/${interaction.uid}`,
     },
-    // consent-policy.ts makes a new one per authorization.
+    // consent-policy.ts makes a new grant for each authorization.
     loadExistingGrant: async () => undefined,
     // Signing out of the browser does not disconnect partners.
     expiresWithSession: async () => false,
 
     ttl: {
       Interaction: INTERACTION_SECONDS,
-      // session-writes.ts says how long.
+      // session-writes.ts sets the actual lifetime.
       Session: settings.sessions.idleSeconds,
     },
 

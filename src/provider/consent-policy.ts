@@ -1,4 +1,4 @@
-/** When a person must sign in or approve, and how an approval becomes an authorization. */
+/** When a user must sign in or approve, and how an approval becomes an authorization. */
 import type Provider from 'oidc-provider';
 import { errors, interactionPolicy, type KoaContextWithOIDC } from 'oidc-provider';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
@@ -16,7 +16,7 @@ interface ConsentPolicyParts {
   readonly authorizations: Pick<Authorizations, 'draft'>;
   readonly approvals: Approvals;
   readonly accounts: Pick<AccountRegistry, 'find'>;
-  /** By which the authorization requests of tests are known. */
+  /** Identifies the authorization requests of client tests. */
   readonly testRedirectUri: string;
 }
 
@@ -25,7 +25,7 @@ export function consentPolicy(parts: ConsentPolicyParts): interactionPolicy.Prom
   const { accounts } = parts;
   const login = new Prompt(
     { name: 'login', requestable: true },
-    // Before anybody is asked for anything, and again before anything is issued.
+    // Runs before the user is asked for anything, and again before anything is issued.
     new Check('owner_suspended', 'the client collects no approvals', async (ctx) => {
       const { ownerAccountId } = clientOf(ctx.oidc.client);
       const owner = ownerAccountId === undefined ? undefined : await accounts.find(ownerAccountId);
@@ -36,7 +36,7 @@ export function consentPolicy(parts: ConsentPolicyParts): interactionPolicy.Prom
       'no_account',
       'the person must sign in',
       'login_required',
-      // The account of a session may be suspended or gone: findAccount then finds none.
+      // If the account of the session is suspended or deleted, `findAccount` finds none.
       (ctx) => ctx.oidc.account === undefined,
     ),
   );
@@ -46,15 +46,15 @@ export function consentPolicy(parts: ConsentPolicyParts): interactionPolicy.Prom
       (await isApproved(ctx, parts)) ? Check.NO_NEED_TO_PROMPT : Check.REQUEST_PROMPT,
     ),
   );
-  // The engine runs the checks of one prompt at once; ours answers for `prompt=consent` as well,
-  // so that nothing is issued beside an open question.
+  // The engine runs the checks of a prompt concurrently; ours handles `prompt=consent` as well,
+  // so that nothing is issued while a question is open.
   consent.checks.remove('consent_prompt');
   return [login, consent];
 }
 
-/** The client asks for approvals, and its owner is suspended. */
+/** The client asks for an approval, but its owner is suspended. */
 export class OwnerSuspended extends errors.CustomOIDCProviderError {
-  /** @param mayRedirect no page may be shown; otherwise nobody is sent to the address unasked. */
+  /** @param mayRedirect true if no page may be shown; otherwise users are not redirected unasked */
   constructor(mayRedirect: boolean) {
     super('unauthorized_client', 'the owner of this client is suspended');
     this.allow_redirect = mayRedirect;
@@ -66,14 +66,14 @@ async function isApproved(ctx: KoaContextWithOIDC, parts: ConsentPolicyParts): P
   const { oidc } = ctx;
   const { authorizations, testRedirectUri } = parts;
   const asked = answeredPage(ctx);
-  // Answered, but it is no longer what the page said: the person is told, and asked anew.
+  // Approved, but no longer what the page showed: the user is informed, and asked again.
   if (asked && !isStillSo(asked, clientOf(oidc.client))) return false;
   if (oidc.params?.redirect_uri === testRedirectUri) {
-    // A test belongs to no connection: it finds none, so it asks, and it leaves none behind.
+    // A client test has no connection: it finds none, so it asks, and it leaves none behind.
     if (asked) grant(ctx, { ...authorizations.draft() });
     return asked !== undefined;
   }
-  // It may have been removed while the person was asked: the engine looks at the beginning only.
+  // It may have been removed while the user was asked: the engine checks it at the start only.
   if (!oidc.client?.redirectUriAllowed(String(oidc.params?.redirect_uri))) {
     throw new errors.InvalidRedirectUri();
   }
@@ -84,8 +84,8 @@ async function isApproved(ctx: KoaContextWithOIDC, parts: ConsentPolicyParts): P
 }
 
 /**
- * What was approved on the page of this very interaction. The engine carries an answer on through
- * a sign-in that comes after it, where it was given by nobody.
+ * Returns what was approved on the page of this very interaction. The engine carries an answer on
+ * through a later sign-in, whose user did not give it.
  */
 function answeredPage({ oidc }: KoaContextWithOIDC): Asked | undefined {
   const asked = askedIn(oidc.result);
@@ -96,8 +96,8 @@ function answeredPage({ oidc }: KoaContextWithOIDC): Asked | undefined {
 }
 
 /**
- * The approval is kept here, where the interaction was taken out of the store: of several answers
- * to it one arrives, and that one is what the client is told as well.
+ * Stores the approval here, after the interaction was removed from the token store: of several
+ * answers to it only one arrives, and the client receives that one as well.
  */
 async function generationFor(
   ctx: KoaContextWithOIDC,
@@ -117,7 +117,7 @@ async function generationFor(
 function mustAsk({ oidc }: KoaContextWithOIDC, remembered: ConnectedConsent): boolean {
   if (oidc.prompts.has('consent')) return true;
   const client = clientOf(oidc.client);
-  // RFC 8252 §8.6: nothing proves who is behind the id of a public client.
+  // RFC 8252 §8.6: nothing proves the identity of a public client.
   if (client.kind === 'public') return true;
   const hosts = redirectHosts(client);
   return remembered.name !== client.name || remembered.hosts.join() !== hosts.join();
@@ -130,8 +130,8 @@ interface Draft extends ValueSource {
 const drafts = new WeakMap<object, Draft>();
 
 /**
- * One per authorization, so that ending one leaves the person's others alone. The engine's grant is
- * its shadow, kept nowhere.
+ * Makes one grant per authorization, so that ending one leaves the user's others alone. The grant
+ * of the engine only stands for it, and is not stored.
  */
 function grant(ctx: KoaContextWithOIDC, draft: Draft): void {
   const { client, session, account, provider } = ctx.oidc;
@@ -145,11 +145,7 @@ function grant(ctx: KoaContextWithOIDC, draft: Draft): void {
   ctx.oidc.entity('Grant', shadow);
 }
 
-/**
- * The code that the engine hands out is that of the authorization, which is kept with it.
- *
- * @returns the code.
- */
+/** Stores the authorization, and returns its code for the engine to issue. */
 export async function saveCode(
   authorizations: Pick<Authorizations, 'begin' | 'codeOf'>,
   { accountId, clientId, redirectUri, codeChallenge }: ApprovedCode,

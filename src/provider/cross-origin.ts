@@ -57,15 +57,15 @@ export function refusePages(ctx: Context, next: Next): Promise<void> {
 }
 
 /**
- * True if a user navigates to the address. Images, frames and scripts of other sites can request it,
- * too, and a prefetch is for a visit that may never happen (Fetch Metadata, `Sec-Purpose`). Browsers
- * without these headers, and programs, pass as a user.
+ * True if a user navigates to the address. Images, frames and scripts of other sites request it,
+ * too, and a prefetch is for a visit that may never happen (Fetch Metadata, `Sec-Purpose`).
+ * Browsers without these headers, and programs, pass as a user.
  */
 const isNavigation = (ctx: Context): boolean =>
   ['', 'document'].includes(ctx.get('sec-fetch-dest')) &&
   !ctx.get('sec-purpose').includes('prefetch');
 
-/** Route step for addresses at which a visit is stored or counted: answers 403 to everything else. */
+/** Route step for addresses where visits are stored or counted: answers 403 to everything else. */
 export function requireNavigation(ctx: Context, next: Next): Promise<void> {
   if (isNavigation(ctx)) return next();
   ctx.status = 403;
@@ -77,8 +77,8 @@ export function requireNavigation(ctx: Context, next: Next): Promise<void> {
 }
 
 /**
- * Route step: like `requireNavigation`, but allows frames with `prompt=none`, as pages of clients on
- * the same site use them. Such a request is answered at once, and nothing is stored or counted.
+ * Route step: like `requireNavigation`, but allows frames with `prompt=none`, as pages of clients
+ * on the same site use them. They are answered at once, and nothing is stored or counted.
  */
 export function requireNavigationOrSilence(ctx: Context, next: Next): Promise<void> {
   const isSilent = ctx.get('sec-fetch-dest') === 'iframe' && ctx.query.prompt === 'none';

@@ -11,7 +11,7 @@ import type { ClientRegistry } from '../clients/client-registry.ts';
 import { matchesSecret } from '../clients/client-secrets.ts';
 import type { ClientTests } from './client-tests.ts';
 
-/** Far more than are in use at once; the engine itself keeps 100 and parses the others each time. */
+/** Far more than are used at once; the engine itself keeps 100 and parses the others each time. */
 const MAX_PARSED_CLIENTS = 10_000;
 
 /** Maps the engine's clients to ours. */

@@ -1,5 +1,5 @@
 /**
- * Every patch of the engine, in one list: what it changes, why, and the test that falls without it.
+ * Every patch of the engine, in one list: what it changes, why, and the test that fails without it.
  * Of its endpoints we use the authorization endpoint only; the others are routes of our own.
  */
 import { type Client as EngineClient, type KoaContextWithOIDC, Provider } from 'oidc-provider';
@@ -8,16 +8,16 @@ import type { EngineClients } from './engine-clients.ts';
 import type { SessionModel, SessionWrites } from './session-writes.ts';
 
 /**
- * The version that every reason below was seen in. With another, its test fails: go through the
- * list, take out what the engine does by itself now, and raise this.
+ * The version in which every reason below was seen. With another one a test fails: go through the
+ * list, remove what the engine now does by itself, and raise this.
  */
 export const ENGINE_VERSION = '9.13.3';
 
-/** What answers in the engine's place. */
+/** Our replacements for parts of the engine. */
 export interface Ours {
   readonly clients: EngineClients;
   readonly sessions: SessionWrites;
-  /** @returns the value of the code. */
+  /** @returns the value of the code */
   saveCode(code: Code, ctx: KoaContextWithOIDC | undefined): Promise<string>;
   readonly refuse: AnswerRefusal;
 }
@@ -26,7 +26,7 @@ export interface Override {
   readonly member: string;
   readonly changes: string;
   readonly because: string;
-  /** Fails where it is missing, or is asked no longer. In `test/provider/`. */
+  /** Fails if the override is missing or no longer called. In `test/provider/`. */
   readonly test: readonly [file: string, title: string];
   install(engine: Engine, ours: Ours): void;
 }
@@ -126,10 +126,10 @@ export const OVERRIDES: readonly Override[] = [
       'the engine answers in the fragment whoever asked for a token there, without error_uri',
     test: ['authorization-endpoint.test.ts', 'with its state, our issuer and a page'],
     install(engine, { refuse }) {
-      // No client may ask for it: `responseModeAllowed` knows `query` only.
+      // No client can request it: `responseModeAllowed` allows `query` only.
       const mode = 'refusal';
       engine.registerResponseMode(mode, refuse);
-      // Reported before the engine chooses the mode.
+      // The engine emits this event before it chooses the mode.
       engine.on('authorization.error', ({ oidc }: KoaContextWithOIDC) => {
         if (oidc.params) oidc.params.response_mode = mode;
       });
@@ -137,7 +137,7 @@ export const OVERRIDES: readonly Override[] = [
   },
 ];
 
-/** The engine with what its types leave out. */
+/** The engine with what its types omit. */
 type Engine = Pick<Provider, 'on' | 'registerResponseMode'> & {
   readonly Client: { find: EngineClients['find']; readonly prototype: ClientModel };
   readonly Session: { readonly prototype: SessionHooks };

@@ -50,7 +50,7 @@ export function listenToEvents(provider: Provider, parts: Listeners): void {
 const loggedCause = (error: Parameters<typeof causeOf>[0]): string =>
   error instanceof StorageUnavailable ? error.reason : causeOf(error);
 
-/** Step before the engine: leaves the ids of client, authorization and account for the request log. */
+/** Step before the engine: leaves the ids of client, authorization and account for the log line. */
 export async function nameParties(
   ctx: Context & Partial<Pick<KoaContextWithOIDC, 'oidc'>>,
   next: Next,

@@ -1,4 +1,4 @@
-/** The door between an authorization request that waits and the pages that ask the person. */
+/** Connects a waiting authorization request with the pages that ask the user. */
 import type { Context } from 'koa';
 import type Provider from 'oidc-provider';
 import { errors, type InteractionResults } from 'oidc-provider';
@@ -30,30 +30,30 @@ interface Pending {
 
 export interface PendingSignIn extends Pending {
   readonly prompt: 'login';
-  /** RFC-less but common: the address the client expects to sign in. */
+  /** In no RFC, but common: the address that the client expects to sign in. */
   readonly loginHint?: string;
-  /** The client wants them to prove it again, whoever is signed in (`prompt=login`). */
+  /** True if the client requires a new sign-in, even if a user is signed in (`prompt=login`). */
   readonly isAgain: boolean;
 }
 
 export interface PendingConsent extends Pending {
   readonly prompt: 'consent';
-  /** The owner of the client tries it: nothing is connected by that. */
+  /** True if the owner of the client tests it, which connects nothing. */
   readonly isTest: boolean;
-  /** Whose session it was begun in. It is this browser's, and still counts. */
+  /** The account of the session it was started in, which is this browser's and still active. */
   readonly account: Account;
-  /** What was approved in vain, because it was so no more. */
+  /** An approval that was not accepted, because the client had changed meanwhile. */
   readonly askedBefore?: Asked;
 }
 
-/** Nothing waits (any more); `restart` is where the same request begins again, where that is known. */
+/** Nothing waits (any more); `restart` starts the same request again, if it is known. */
 interface GoneInteraction {
   readonly uid: string;
   readonly prompt: 'gone';
   readonly restart?: string;
 }
 
-/** The session it was begun in, or the redirect URI, counts no more: it begins again at `restart`. */
+/** Its session or its redirect URI is no longer valid: `restart` starts the request again. */
 interface OvertakenInteraction {
   readonly uid: string;
   readonly prompt: 'overtaken';
@@ -61,26 +61,26 @@ interface OvertakenInteraction {
 }
 
 export interface Interactions {
-  /** The interaction of this path, if this browser is the one it was started in. */
+  /** Returns the interaction of this path, if it was started in this browser. */
   find(
     ctx: Context,
     uid: string,
   ): Promise<PendingInteraction | GoneInteraction | OvertakenInteraction>;
-  /** Whether there is such an interaction, in whichever browser, that nobody has signed in for. */
+  /** True if this interaction exists, in whichever browser, and still waits for a sign-in. */
   waitsForSignIn(uid: string): Promise<boolean>;
-  /** Where the request of an interaction that is over begins again, as long as that is known. */
+  /** Returns the URL that starts the request of a finished interaction again, while it is known. */
   restartOf(uid: string): Promise<string | undefined>;
   /**
-   * Where the request of an interaction goes on, once somebody signed in for it on another path
-   * than its own, and so without its cookie: it begins again in their session, and is over here.
-   * Undefined where nothing is known of it any more.
+   * Ends an interaction after its user has signed in on another path, which has no access to its
+   * cookie. Returns the URL that starts its request again in the new session; undefined if it is no
+   * longer known.
    */
   restartSignedIn(uid: string): Promise<string | undefined>;
-  /** Each answers with the address that the browser is sent to next. */
+  /** This and the next three methods return the URL to which the browser is sent. */
   signIn(ctx: Context, account: Account, method: Method): Promise<string>;
   approve(ctx: Context, asked: Asked): Promise<string>;
   deny(ctx: Context): Promise<string>;
-  /** Ends the session and begins the same request again, for somebody else. */
+  /** Ends the session and starts the same request again, for another user. */
   switchAccount(ctx: Context): Promise<string>;
 }
 
@@ -94,22 +94,22 @@ export function createInteractions(parts: {
   const { provider, store, accounts, sessions, clock } = parts;
   type Interaction = InstanceType<Provider['Interaction']>;
 
-  /** What this browser is asked, as long as it is. */
+  /** Returns the interaction of this browser, while it waits. */
   const waiting = (ctx: Context): Promise<Interaction | undefined> =>
     unlessGone(provider.interactionDetails(ctx.req, ctx.res));
 
   async function answer(ctx: Context, result: InteractionResults): Promise<string> {
     const interaction = await waiting(ctx);
-    // Over since the page looked, by another click: the page of the interaction says so.
+    // Finished by another click since the page was checked: the interaction's page says so.
     if (!interaction) return ctx.path;
     await rememberAnswered(interaction);
     interaction.result = 'error' in result ? result : { ...interaction.lastSubmission, ...result };
-    // Or over since it was read here.
+    // Or finished since it was read here.
     const isAnswered = (await unlessGone(interaction.persist())) !== undefined;
     return isAnswered ? interaction.returnTo : ctx.path;
   }
 
-  /** A second click comes when the first has used the interaction up: it is told where to go on. */
+  /** Stores where a second click continues, after the first has consumed the interaction. */
   async function rememberAnswered({ uid, params, exp }: Interaction): Promise<void> {
     await store.write('interaction', answeredId(uid), { restart: restartUrl(params) }, exp ?? 0);
   }
@@ -117,7 +117,7 @@ export function createInteractions(parts: {
   async function restartOf(uid: string): Promise<string | undefined> {
     const answered = await store.read<{ restart: string }>('interaction', answeredId(uid));
     if (answered) return answered.data.restart;
-    // Somebody else signed in in another tab: the request is there but no longer theirs.
+    // Another user has signed in in another tab: the request exists, but is no longer theirs.
     const orphan = await provider.Interaction.find(uid);
     return orphan && restartUrl(orphan.params);
   }
@@ -152,7 +152,7 @@ export function createInteractions(parts: {
       const redirectUri = String(params.redirect_uri);
       const isTest = redirectUri === testRedirectUri(provider.issuer);
       const overtaken = { uid, prompt: 'overtaken', restart: restartUrl(params) } as const;
-      // Its owner may have removed it since. The engine looks at the beginning only.
+      // The client's owner may have removed it since: the engine checks it at the start only.
       if (!isTest && !client.redirectUriAllowed(redirectUri)) return overtaken;
       const pending = { uid, client: clientOf(client), redirectUri };
       if (interaction.prompt.name !== 'consent') {
@@ -161,8 +161,7 @@ export function createInteractions(parts: {
         const hint = typeof loginHint === 'string' && { loginHint };
         return { ...pending, prompt: 'login', isAgain, ...hint };
       }
-      // The cookie of an interaction proves less than a session: both must be there, and belong
-      // together.
+      // The cookie of an interaction proves less than a session: require both, and that they match.
       const session = await sessions.current(ctx);
       if (!session || session.uid !== interaction.session?.uid) return gone(uid);
       const account = await accounts.find(session.accountId);
@@ -173,21 +172,21 @@ export function createInteractions(parts: {
     },
 
     async signIn(ctx, account, method) {
-      // Of now: another tab may have signed somebody in since this page was drawn.
+      // Read it now: a user may have signed in in another tab since this page was shown.
       const present = await sessions.current(ctx);
-      // Signed out from elsewhere, its identifier counts no more: it is replaced as another's is.
+      // A session that was signed out from elsewhere is replaced like that of another user.
       const isOwn =
         present?.accountId === account.id && !account.endedSessions.includes(present.uid);
       const came = isOwn ? present.method : 'password';
       if (came !== 'upstream' && (!present || isOwn)) {
         const login = loginOf(account, stronger(came, method));
-        // With its time: the engine takes it up again with every later answer to this request.
+        // Include the time: the engine applies the login again with every later answer.
         return answer(ctx, { login: { ...login, ts: epochSeconds(clock) } });
       }
       const interaction = await waiting(ctx);
       if (!interaction) return ctx.path;
-      // The engine would ask to end the other session first, or forget what may end this one. It has
-      // just been answered: begin again as this person, without asking for the sign-in a second time.
+      // The engine would ask to end the other session first, or forget what may end this one. The
+      // user has just signed in: start again with them, without asking for that a second time.
       if (isOwn) await sessions.confirm(ctx, account, method);
       else await sessions.signIn(ctx, account, method);
       return restartUrl(interaction.params, ['login']);
@@ -207,7 +206,7 @@ export function createInteractions(parts: {
   };
 }
 
-/** Undefined for an interaction that is not there any more. */
+/** Resolves to undefined if the interaction no longer exists. */
 async function unlessGone<Result>(work: Promise<Result>): Promise<Result | undefined> {
   try {
     return await work;
@@ -224,7 +223,7 @@ const promptsOf = (params: Record<string, unknown>): string[] =>
     .split(' ')
     .filter((prompt) => prompt !== '');
 
-/** The authorization request as it came, without the prompts that were just answered. */
+/** Returns the original authorization request, without the prompts that were just answered. */
 function restartUrl(params: Record<string, unknown>, answeredPrompts: readonly string[] = []) {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(params)) {

@@ -1,4 +1,4 @@
-/** `GET /oauth/introspect/changes`: resource servers hear which introspection answers are no longer true. */
+/** `GET /oauth/introspect/changes`: streams which introspection answers are no longer true. */
 import { Readable } from 'node:stream';
 import type { Context, Middleware } from 'koa';
 import type { ChangeFeed } from '../storage/change-feed.ts';
@@ -6,26 +6,25 @@ import { authenticatedClient, type ClientAuthentication } from './client-authent
 import { readOAuthForm } from './form.ts';
 import { OAuthError } from './oauth-error.ts';
 
-/** Milliseconds between two heartbeats. */
-const HEARTBEAT_INTERVAL = 250;
+const HEARTBEAT_INTERVAL_MS = 250;
 /**
- * Says how soon to expect the next one. Versions of the module that do not read it take it, like
- * every line that begins with a colon, for a heartbeat of a service that sends one each second.
+ * Announces the interval. Versions of the module for resource servers that do not read it treat it,
+ * like every line that begins with a colon, as a heartbeat of a service that sends one each second.
  */
-const FIRST_HEARTBEAT = `: heartbeat-ms=${HEARTBEAT_INTERVAL}\n\n`;
+const FIRST_HEARTBEAT = `: heartbeat-ms=${HEARTBEAT_INTERVAL_MS}\n\n`;
 const HEARTBEAT = ':\n\n';
-/** Asks for the next stream to be opened, which another node will answer. A heartbeat to older versions. */
+/** Asks readers to open their next stream, at another node. A heartbeat for older versions. */
 const LEAVING = ': leaving\n\n';
-/** Bytes that wait for a slow reader beside those of its socket; with more its stream ends. */
-const MOST_WAITING = 64 * 1024;
+/** A stream ends if more than this waits for its slow reader, beyond what its socket buffers. */
+const MAX_WAITING_BYTES = 64 * 1024;
 
 export type ChangeStreams = ReturnType<typeof createChangeStreams>;
 
 /**
- * Streams of events, which outlive a reload and are those of one node.
+ * The event streams of one node, which survive a reload.
  *
- * Each change is in every stream before `tell` of the feed returns. While the feed is not live there
- * is no stream: nothing is promised that is not known.
+ * Each change is in every stream before `tell` of the feed returns. While the feed is not live
+ * there are no streams, because a stream promises that no change is missed.
  */
 export function createChangeStreams(changes: ChangeFeed) {
   const streams = new Map<Readable, string>();
@@ -38,16 +37,16 @@ export function createChangeStreams(changes: ChangeFeed) {
 
   function send(text: string): void {
     for (const stream of streams.keys()) {
-      // Its reader forgets everything when it ends, so nothing needs to be kept for it.
+      // A reader forgets all answers when its stream ends, so nothing needs to be kept for it.
       if (!stream.push(text)) stream.destroy();
     }
   }
 
   changes.onChange((topic, key) => {
-    // By their ids, which are told after the hash.
+    // API keys are announced by their ids, which follow the hash.
     if (topic !== 'api-keys') send(`data: ${key || topic}\n\n`);
     for (const [stream, clientId] of streams) {
-      // Whether it may listen on is found out when it comes again.
+      // Whether the client may still listen is checked when it reconnects.
       if (!changes.isLive || (topic === 'clients' && key === clientId)) end(stream);
     }
   });
@@ -57,10 +56,10 @@ export function createChangeStreams(changes: ChangeFeed) {
   }
 
   const heartbeat = setInterval(() => {
-    // A process that was stalled may get here before its feed notices that it heard nothing.
+    // A process that was stalled may get here before its feed notices that it received nothing.
     if (changes.isLive) send(HEARTBEAT);
     else endAll();
-  }, HEARTBEAT_INTERVAL).unref();
+  }, HEARTBEAT_INTERVAL_MS).unref();
 
   function stop(): void {
     isLeaving = true;
@@ -70,26 +69,26 @@ export function createChangeStreams(changes: ChangeFeed) {
 
   return {
     /**
-     * @param max streams that the client may have.
-     * @returns 'away' where this node hears of no changes itself, or is about to end.
+     * @param max number of streams that the client may have
+     * @returns 'away' if this node receives no changes itself, or is about to end
      */
     open(clientId: string, max: number): Readable | 'away' | 'too many' {
       if (isLeaving || !changes.isLive) return 'away';
       const ofClient = [...streams.values()].filter((owner) => owner === clientId);
       if (ofClient.length >= max) return 'too many';
-      const stream = new Readable({ highWaterMark: MOST_WAITING, read: () => {} });
+      const stream = new Readable({ highWaterMark: MAX_WAITING_BYTES, read: () => {} });
       streams.set(stream, clientId);
       stream.once('close', () => streams.delete(stream));
       stream.on('error', () => {});
-      // The headers alone may be held back on the way.
+      // Send something at once: proxies may delay headers without a body.
       stream.push(FIRST_HEARTBEAT);
       return stream;
     },
 
     /**
-     * Opens no more, and asks the readers to open their next stream at another node.
+     * Opens no more streams, and asks the readers to open their next one at another node.
      *
-     * @param withinMs milliseconds after which the streams end that are still open.
+     * @param withinMs the time after which streams that are still open are ended
      */
     leave(withinMs: number): void {
       isLeaving = true;
@@ -97,7 +96,7 @@ export function createChangeStreams(changes: ChangeFeed) {
       setTimeout(stop, withinMs).unref();
     },
 
-    /** Ends all of them, and opens no more. */
+    /** Ends all streams, and opens no more. */
     end: stop,
   };
 }
@@ -120,7 +119,7 @@ export function introspectionChanges(parts: {
       }
       if (stream === 'too many') throw tooManyStreams(maxPerClient);
       ctx.set('Content-Type', 'text/event-stream');
-      // A proxy that compresses or collects it would hold the heartbeat back.
+      // A proxy that compresses or buffers the stream would delay its heartbeats.
       ctx.set('Cache-Control', 'no-store, no-transform');
       ctx.set('X-Accel-Buffering', 'no');
       ctx.body = stream;
@@ -128,15 +127,15 @@ export function introspectionChanges(parts: {
   ];
 }
 
-/** Seconds after which the client may try again; until then it asks about each token. */
-const RETRY_AFTER = '60';
+/** Until it tries again, the client introspects every token. */
+const RETRY_AFTER_SECONDS = '60';
 
 const tooManyStreams = (max: number): OAuthError =>
   new OAuthError(
     429,
     'too_many_streams',
     `this client has ${max} streams open here, which is as many as it may have`,
-    { 'Retry-After': RETRY_AFTER },
+    { 'Retry-After': RETRY_AFTER_SECONDS },
   );
 
 function refuseOthers(ctx: Context, next: () => Promise<void>): Promise<void> {

@@ -1,4 +1,4 @@
-/** `POST /oauth/introspect` (RFC 7662): is this token good, whose is it, what may they reach now. */
+/** `POST /oauth/introspect` (RFC 7662): is this token active, whose is it, what may they access. */
 import type { Context, Middleware } from 'koa';
 import type { Access } from '../accounts/access/access.ts';
 import type { People } from '../accounts/access/people.ts';
@@ -16,7 +16,7 @@ import { formOf, readOAuthForm } from './form.ts';
 import { OAuthError } from './oauth-error.ts';
 import type { ProviderOutcomes } from './outcomes.ts';
 
-/** RFC 7662 §2.2: why a token is not good is nobody's business. */
+/** RFC 7662 §2.2: the answer does not say why a token is inactive. */
 const INACTIVE = { active: false } as const;
 
 interface IntrospectionParts {
@@ -48,7 +48,7 @@ export function introspection(parts: IntrospectionParts): Middleware[] {
   ];
 }
 
-/** RFC 7662 §2.1: the endpoint must know who asks, or it could be used to scan for tokens. */
+/** RFC 7662 §2.1: callers must authenticate, or the endpoint could be used to scan for tokens. */
 function refusePublicClient(ctx: Context, next: () => Promise<void>): Promise<void> {
   if (authenticatedClient(ctx).kind !== 'public') return next();
   throw new OAuthError(401, 'invalid_client', 'introspection needs a client with a secret');
@@ -66,7 +66,7 @@ async function answerFor(value: string, ctx: Context, parts: IntrospectionParts)
 const isAccessToken = (found: Found | undefined): found is Found<PresentedAccessToken> =>
   found?.value.kind === 'access_token';
 
-/** A key has no client: it is for the resource servers alone. */
+/** An API key has no client: only resource servers may ask about it. */
 async function describeKey(key: ApiKey, ctx: Context, parts: IntrospectionParts) {
   if (authenticatedClient(ctx).kind !== 'resource-server') return undefined;
   const person = await parts.people.find(key.accountId);
@@ -105,7 +105,7 @@ async function describeMachine(token: MachineToken, ctx: Context, parts: Introsp
   const client = await parts.clients.find(clientId);
   if (!client || client.isSuspended || generation < client.tokenGeneration) return undefined;
   const times = { exp, iat, iss: parts.issuer };
-  // Account and client ids have prefixes of their own, so neither is taken for the other.
+  // Account and client ids have different prefixes, so neither is mistaken for the other.
   const answer = {
     active: true,
     token_type: 'Bearer',
@@ -138,7 +138,7 @@ async function describe(
     iat: value.issuedAt,
     iss: issuer,
   };
-  // A partner learns that its own token is good; who the person is, it is not told.
+  // A partner learns that its own token is active, but not who the user is.
   if (authenticatedClient(ctx).kind !== 'resource-server') return answer;
   lastUsed.note('connection', connectionId({ accountId, clientId }));
   return {

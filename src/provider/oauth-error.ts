@@ -50,8 +50,8 @@ export function answerOAuthError(ctx: Context, issuer: string, error: OAuthError
 }
 
 /**
- * The description of `invalid_scope`: `scope` must be absent or empty, and is otherwise refused, not
- * ignored (RFC 6749 §3.3). A client that asks for less than everything must not believe that it got
- * less. Does not repeat the refused value, which would go wherever the error goes.
+ * The description of `invalid_scope`: `scope` must be absent or empty, and is otherwise refused
+ * instead of ignored (RFC 6749 §3.3): a client that asks for less than everything must not believe
+ * that it got less. Does not repeat the refused value, which would go wherever the error goes.
  */
 export const NO_SCOPES = 'no scopes exist here: leave scope out';

@@ -1,4 +1,4 @@
-/** oidc-provider, configured: the only door to the engine. */
+/** Configures oidc-provider: the only access to the engine. */
 import type { Context, Middleware } from 'koa';
 import compose from 'koa-compose';
 import { type Configuration, errors, Provider } from 'oidc-provider';
@@ -74,18 +74,18 @@ interface ProviderParts {
   readonly createAttemptLimit: CreateAttemptLimit;
   readonly outcomes: ProviderOutcomes;
   readonly changeStreams: ChangeStreams;
-  /** Told of every refused authorize and token request. */
+  /** Records every refused authorize and token request. */
   readonly problems: Pick<ClientProblems, 'note'>;
-  /** Told of every authorize and token request. */
+  /** Records every authorize and token request. */
   readonly requests: Pick<ClientRequests, 'note'>;
   readonly lastUsed: Pick<LastUsed<UsedThing>, 'note'>;
   readonly mail?: ApprovalsParts['mail'];
   readonly showHandover: ShowHandover;
-  /** Draws a refused authorization request that must not be redirected. */
+  /** Shows a refused authorization request that must not be redirected. */
   showError(ctx: Context, refusal: AuthorizationRefusal): Promise<void>;
 }
 
-/** An authorization request that was refused, for the person whom nobody can be sent back with. */
+/** A refused authorization request, shown to the user because it must not be redirected. */
 export interface AuthorizationRefusal {
   /** RFC 6749 §4.1.2.1. */
   readonly code: string;
@@ -93,14 +93,14 @@ export interface AuthorizationRefusal {
   /** The interaction was used or has expired; `restart` begins its request again. */
   readonly isGone: boolean;
   readonly restart?: string | undefined;
-  /** Of a client that hears of it only if the person goes there. */
+  /** The client's redirect URI with the error, if the user may choose to go there. */
   readonly back?: string;
 }
 
-/** What is noted as used, to be shown to whoever it belongs to. */
+/** What is recorded as used, to be shown to its owner. */
 type UsedThing = 'client' | 'client_secret' | 'connection' | 'api_key';
 
-/** What the pages and the host may ask of the authorization server. */
+/** What the pages and the host use of the authorization server. */
 export interface AuthorizationServer {
   readonly engine: Middleware;
   readonly token: readonly Middleware[];
@@ -139,7 +139,7 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
   const waiting = createAttemptLimit({
     name: 'waiting_sign_ins',
     attempts: settings.limits.waitingSignInsPerAddress,
-    // Shorter than they may wait: past the limit nobody is asked before the window ends.
+    // Shorter than they may wait: above the limit no sign-in can start before the window ends.
     windowSeconds: 600,
     whenAway: 'count here',
     log,
@@ -220,7 +220,7 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
       outcomes,
       log,
       clock,
-      machineTokenLifetime: settings.tokens.machineAccessTokenSeconds,
+      machineTokenLifetimeSeconds: settings.tokens.machineAccessTokenSeconds,
     }),
     introspection: introspection({
       issuer,

@@ -14,8 +14,8 @@ import { formOf, readForm, readOAuthForm } from './form.ts';
 import { OAuthError, printable } from './oauth-error.ts';
 
 /**
- * The steps of `POST /oauth/revoke`, for standard client libraries. Either token of an authorization ends
- * all of it (§2.1); a machine access token ends alone. `token_type_hint` is not needed to find a token.
+ * The steps of `POST /oauth/revoke`, for standard client libraries. Each token of an authorization
+ * ends all of it (RFC 7009 §2.1), a machine token ends alone. No `token_type_hint` is needed.
  */
 export function revocation(
   parts: RevocationParts & { readonly authentication: ClientAuthentication },
@@ -33,9 +33,9 @@ export function revocation(
       if (token && token.clientId !== clientId) {
         throw new OAuthError(400, 'invalid_grant', 'the token was issued to another client');
       }
-      // §2.2: an unknown token is a token that is already dead.
+      // RFC 7009 §2.2: an unknown token is treated as already revoked.
       await (token ? token.end(ctx) : parts.endings.tellGone(value, clientId));
-      // Ignored by clients (§2.2); but there are libraries that want JSON of every answer.
+      // Clients ignore the body (RFC 7009 §2.2), but some libraries expect JSON in every response.
       ctx.body = {};
     },
   ];
@@ -47,15 +47,15 @@ interface RevocationParts {
   readonly endings: Pick<Endings, 'end' | 'endMachineToken' | 'tellGone'>;
 }
 
-/** A token that is there, as whoever presents it may end it. */
+/** A token that exists, and how the client that presents it ends it. */
 interface PresentedToken {
   readonly clientId: string;
   readonly kind: 'access_token' | 'refresh_token';
-  /** With its authorization, or alone where it has none. */
+  /** Ends it with its authorization, or alone if it has none. */
   end(ctx: Context): Promise<void>;
 }
 
-/** The token behind a value; undefined for what is none, or dead. */
+/** Returns the token with this value; undefined if it is unknown or no longer valid. */
 async function findToken(
   value: string,
   { authorizations, machineTokens, endings }: RevocationParts,
@@ -84,14 +84,14 @@ async function findToken(
   };
 }
 
-/** Route step of both, before those that find out whose request it is: tells its owner while it happens. */
+/** Route step of both, before the client is known: shows the request live to the client's owner. */
 export function noteRevocation(requests: Pick<ClientRequests, 'note'>): Middleware {
   return async function noteRequest(ctx, next) {
     const note = (refused?: OAuthError): void => {
       const { clientId, requestId } = ctx.state;
       if (clientId === undefined) return;
-      const told = refused && { error: refused.code, cause: refused.description };
-      requests.note({ clientId, requestId, step: 'revoke', ...told });
+      const refusal = refused && { error: refused.code, cause: refused.description };
+      requests.note({ clientId, requestId, step: 'revoke', ...refusal });
     };
     try {
       await next();
@@ -136,7 +136,7 @@ export function revokeCurrentToken(
   ];
 }
 
-/** RFC 6750 §3: each refusal of what was sent carries a challenge, which says why (§3.1). */
+/** RFC 6750 §3: each refusal of what was sent has a challenge that gives the reason (§3.1). */
 async function challengeRefused(ctx: Context, next: Next): Promise<void> {
   try {
     await next();
@@ -144,14 +144,14 @@ async function challengeRefused(ctx: Context, next: Next): Promise<void> {
     if (error instanceof OAuthError && (error.status === 400 || error.status === 401)) {
       const description = printable(error.description);
       const reason = `error="${error.code}", error_description="${description}"`;
-      // What the refusal says itself is written after this.
+      // A challenge of the refusal itself is written later and replaces this one.
       ctx.set('WWW-Authenticate', `Bearer ${reason}`);
     }
     throw error;
   }
 }
 
-/** Somebody who means RFC 7009 is told so, before anything is revoked. */
+/** Refuses requests that are meant for RFC 7009, before anything is revoked. */
 function refuseTokenParameter(ctx: Context, next: Next): Promise<void> {
   if (!formOf(ctx).has('token') && ctx.query.token === undefined) return next();
   throw new OAuthError(
@@ -164,9 +164,8 @@ function refuseTokenParameter(ctx: Context, next: Next): Promise<void> {
 function requireBearer(ctx: Context, next: Next): Promise<void> {
   const header = ctx.get('authorization');
   const isElsewhere = formOf(ctx).has('access_token') || ctx.query.access_token !== undefined;
-  // RFC 6750 §3.1: a request without credentials gets the challenge without an error code. A token
-  // in a form or a query (§2.2, §2.3) is no credential here: those end up in logs.
-  // So does one with another scheme.
+  // RFC 6750 §3.1: requests without credentials or with another scheme get the challenge without an
+  // error code. Tokens in forms or queries (§2.2, §2.3) are no credentials: those end up in logs.
   if (!BEARER.test(header)) {
     throw unauthorized('an access token is required in the Authorization header, as Bearer');
   }
@@ -176,7 +175,7 @@ function requireBearer(ctx: Context, next: Next): Promise<void> {
   return next();
 }
 
-/** RFC 6750 §2.1, after what RFC 9110 §5.5 lets stand around the value of a header. */
+/** RFC 6750 §2.1, without the whitespace that RFC 9110 §5.5 allows around a header's value. */
 const BEARER = /^bearer +([^ \t]+)$/i;
 
 const bearerOf = (ctx: Context): string => BEARER.exec(ctx.get('authorization'))?.[1] ?? '';

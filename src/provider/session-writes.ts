@@ -1,4 +1,4 @@
-/** How sessions are written: signing in begins one, and no other write brings one back. */
+/** Writes sessions: a sign-in creates one, and no other write restores one that has ended. */
 import type { Context } from 'koa';
 import type Provider from 'oidc-provider';
 import type { AdapterPayload, KoaContextWithOIDC } from 'oidc-provider';
@@ -14,14 +14,14 @@ type Session = InstanceType<Provider['Session']>;
 
 export type SessionWrites = ReturnType<typeof createSessionWrites>;
 
-/** Our way to write, for the engine's, which writes at each request that has a session. */
+/** Replaces the engine's own writes, which happen at every request that has a session. */
 export function createSessionWrites(parts: {
   provider: Provider;
   store: TokenStore;
   clock: Clock;
   settings: Settings;
   sessionList: Pick<SessionList, 'note'>;
-  /** False for a session whose person must sign in with more (sign_in.require). */
+  /** False if the session's user must sign in with more (`sign_in.require`). */
   mayAct: (session: SessionModel, ctx: Context | undefined) => Promise<boolean>;
 }) {
   const { provider, store, clock, settings, sessionList, mayAct } = parts;
@@ -35,12 +35,11 @@ export function createSessionWrites(parts: {
   };
 
   /**
-   * Keeps a session for as long as it may be idle from now. One that begins is noted, and its cookie
-   * set for all of its life: an answer that came late would put the cookie of a former session in the
-   * place of a newer one, so no other names any.
+   * Stores a session for its idle time from now. A new session is recorded, and its cookie is set
+   * for its whole lifetime. No other response sets the cookie: a late one would replace the cookie
+   * of a newer session by that of a former one.
    *
-   * @returns the seconds it is kept; undefined for one that was ended since it was read, and for one
-   *   that may not act.
+   * @returns the seconds it is stored; undefined if it was ended since it was read, or may not act
    */
   async function save(
     session: SessionModel,
@@ -56,10 +55,10 @@ export function createSessionWrites(parts: {
     const kept = [session.jti, uid, data, seenAt + seconds] as const;
     const nameCookie = (): void =>
       void ctx?.cookies.set(cookieName, session.jti, { ...cookieOptions, maxAge: left * 1000 });
-    if (!isBegun(session)) {
+    if (!isNew(session)) {
       if (!(await mayAct(session, ctx))) return undefined;
       if (!(await store.replaceSession(...kept))) return undefined;
-      // Read under a former key it was signed anew, for no longer than the browser runs.
+      // The engine signed a cookie of a former key again, but only for as long as the browser runs.
       if (ctx && namedIn(ctx).some((line) => line.startsWith(`${cookieName}.sig=`))) nameCookie();
       return seconds;
     }
@@ -76,24 +75,24 @@ export function createSessionWrites(parts: {
   return {
     save,
 
-    /** As if this browser never had a session. */
+    /** Removes the session cookie from the browser. */
     clearCookie: (ctx: Context): void => void ctx.cookies.set(cookieName, null, cookieOptions),
 
-    /** At the end of a request of the engine's that has a session. */
+    /** Runs at the end of each request to the engine that has a session. */
     async saveAfter(session: SessionModel, ctx: KoaContextWithOIDC | undefined): Promise<void> {
-      // Which the engine sets at every request.
+      // The engine sets this cookie at every request.
       if (ctx) dropCookie(ctx, cookieName);
-      // Nobody is signed in otherwise, so there is nothing to keep.
+      // Without an account no user is signed in, so there is nothing to store.
       if (session.accountId !== undefined) await save(session, ctx);
-      // The engine would write it into the cookie.
+      // Otherwise the engine writes it into the cookie.
       delete session.exp;
       session.touched = false;
     },
 
     /**
-     * Whether this request is the one in which somebody signs in: then the session gets another
-     * identifier, against planted ones. The engine renews it at every resumption: of several at once
-     * one would win, and the browser keep the cookie of another.
+     * True if a user signs in with this request: then the session gets a new identifier, against
+     * session fixation. The engine renews it at every resumption: of several at once one would win,
+     * and the browser might keep the cookie of another.
      */
     signsIn(ctx: KoaContextWithOIDC | undefined): boolean {
       const { result, entities } = ctx?.oidc ?? {};
@@ -102,14 +101,14 @@ export function createSessionWrites(parts: {
   };
 }
 
-/** Not read from the store, or with another identifier than it was. */
-const isBegun = ({ exp, oldId }: SessionModel): boolean => exp === undefined || oldId !== undefined;
+/** True if it was not read from the store, or its identifier has changed since. */
+const isNew = ({ exp, oldId }: SessionModel): boolean => exp === undefined || oldId !== undefined;
 
-/** The cookies that the answer names, as far as it is made. */
+/** Returns the `Set-Cookie` lines of the response so far. */
 const namedIn = ({ response }: Pick<Context, 'response'>): string[] =>
   [response.get('set-cookie') as string | string[]].flat().filter(Boolean);
 
-/** As if this answer had not named it. */
+/** Removes the cookie from the response, but not from the browser. */
 function dropCookie(ctx: KoaContextWithOIDC, name: string): void {
   const isOther = (line: string) =>
     !line.startsWith(`${name}=`) && !line.startsWith(`${name}.sig=`);
@@ -118,9 +117,9 @@ function dropCookie(ctx: KoaContextWithOIDC, name: string): void {
   for (const line of others) ctx.response.append('set-cookie', line);
 }
 
-/** The engine's session, with what its types leave out. */
+/** The engine's session, with what its types omit. */
 export type SessionModel = Omit<Session, 'exp'> & {
-  /** Undefined for one that was not read from the store. */
+  /** Undefined if it was not read from the store. */
   exp?: number;
   /** The identifier before `resetIdentifier`. */
   readonly oldId?: string;

@@ -1,4 +1,4 @@
-/** The engine's adapter: its models, kept in the token store. */
+/** The engine's adapter: stores its models in the token store. */
 import { type Adapter, type AdapterPayload, errors, Provider } from 'oidc-provider';
 import type { AttemptLimit } from '../base/attempt-limits.ts';
 import { networkOf } from '../base/network-address.ts';
@@ -10,11 +10,11 @@ type ModelAdapter = Pick<Adapter, 'find' | 'upsert' | 'destroy'> & Partial<Adapt
 
 /**
  * The adapter factory for the engine's `adapter` setting. Codes, tokens and grants are no models
- * here: they are values of an authorization, or of a machine.
+ * here: they belong to an authorization, or to a machine client.
  */
 export function storeAdapter(parts: {
   store: TokenStore;
-  /** Interactions per network that wait for a sign-in: nobody fills the store with them. */
+  /** Limits waiting interactions without a user per network, so that they cannot fill the store. */
   waiting: AttemptLimit;
   settings: Pick<Settings, 'sessions'>;
 }): (model: string) => Adapter {
@@ -25,27 +25,27 @@ export function storeAdapter(parts: {
       ...interactions,
       async find(id) {
         const found = await interactions.find(id);
-        // What interactions.ts remembers of an answered one is none.
+        // The record that interactions.ts keeps of an answered interaction is not one itself.
         return found?.params ? found : undefined;
       },
       async upsert(id, { jti: _, exp = 0, session, ...data }) {
-        // The engine adds the value of the session cookie, and never reads it.
+        // Drop the value of the session cookie: the engine adds it, and never reads it.
         const { cookie: _cookie, ...known } = session ?? {};
         const kept = session ? { ...data, session: known } : data;
         if (data.result === undefined) {
-          if (!isOfSomebody(session)) await refuseTooMany(waiting);
+          if (!isSignedIn(session)) await refuseTooMany(waiting);
           return store.write('interaction', id, kept, exp);
         }
-        // An answer to what waits. Where it was resumed meanwhile, it must not wait again.
+        // It is being answered. If it was resumed meanwhile, it must not wait again.
         if (await store.replace('interaction', id, kept, exp)) return;
         throw new errors.SessionNotFound('interaction session not found');
       },
       async destroy(id) {
-        // Answered once: of several that resume the same interaction one goes on.
+        // Answered once: of several requests that resume this interaction, only one continues.
         if (await store.remove('interaction', id)) {
           const { oidc, ip } = Provider.ctx ?? {};
           const { session } = oidc?.entities.Interaction ?? {};
-          if (ip !== undefined && !isOfSomebody(session)) await waiting.giveBack(networkOf(ip));
+          if (ip !== undefined && !isSignedIn(session)) await waiting.giveBack(networkOf(ip));
           return;
         }
         throw new errors.SessionNotFound('interaction session not found');
@@ -55,17 +55,17 @@ export function storeAdapter(parts: {
   };
   return (model) => {
     const adapter = models[model];
-    // Switched-off features keep nothing; one that is switched on must be given a place first.
+    // Disabled features store nothing; one that is enabled needs a model above first.
     if (!adapter) throw new TypeError(`no storage for ${model}`);
     return { ...unused, ...adapter };
   };
 }
 
-/** Whether it was begun in a session. */
-const isOfSomebody = (session: { accountId?: string | undefined } | undefined): boolean =>
+/** True if the interaction was started in a user's session. */
+const isSignedIn = (session: { accountId?: string | undefined } | undefined): boolean =>
   session?.accountId !== undefined;
 
-/** @throws `slow_down`, which is said here: sent back to the app, the request would begin again. */
+/** @throws `slow_down`, shown here: redirected to the app, it would make the app start again */
 async function refuseTooMany(waiting: AttemptLimit): Promise<void> {
   const { ctx } = Provider;
   const over = ctx && (await waiting.count(networkOf(ctx.ip)));
@@ -102,7 +102,7 @@ function recordsOf(store: TokenStore, kind: RecordKind): ModelAdapter {
 function sessions({ store, settings }: Parameters<typeof storeAdapter>[0]): ModelAdapter {
   type Kept = AdapterPayload & SessionTimes;
 
-  /** All that reads a session comes here; the engine takes none whose `exp` is over. */
+  /** Every read of a session uses this; the engine accepts none whose `exp` has passed. */
   const payloadOf = (record: StoredRecord<Kept>): AdapterPayload => ({
     ...record.data,
     exp: endOfSession(record, settings.sessions),
@@ -114,11 +114,11 @@ function sessions({ store, settings }: Parameters<typeof storeAdapter>[0]): Mode
       const record = await store.read<Kept>('session', id);
       return record && { ...payloadOf(record), jti: id };
     },
-    // session-writes.ts does, and knows which one is begun.
+    // session-writes.ts writes sessions: it knows which of them are new.
     upsert: () => Promise.reject(new TypeError('a session was written by the engine')),
     async findByUid(uid) {
       const record = await store.readSessionByUid<Kept>(uid);
-      // Its identifier is kept as a hash only; the engine compares accounts here, not identifiers.
+      // Without its identifier, of which only a hash is stored: here the engine compares accounts.
       return record && payloadOf(record);
     },
   };

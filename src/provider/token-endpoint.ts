@@ -1,4 +1,4 @@
-/** `POST /oauth/token` (RFC 6749 §3.2): what comes before a grant, and what becomes of its refusal. */
+/** `POST /oauth/token` (RFC 6749 §3.2): the checks before a grant, and the answer to a refusal. */
 import type { Context, Middleware, Next } from 'koa';
 import type { Client } from '../clients/client.ts';
 import type { ClientProblems } from '../clients/client-problems.ts';
@@ -22,7 +22,7 @@ interface TokenEndpointParts extends TokenGrantParts {
   readonly authentication: ClientAuthentication;
   readonly failures: Pick<FailureLimits, 'answerOf'>;
   readonly problems: Pick<ClientProblems, 'note'>;
-  /** Told of every request, for who watches them. */
+  /** Records every request, for owners who watch them. */
   readonly requests: Pick<ClientRequests, 'note'>;
   readonly lastUsed: Pick<LastUsed<'client'>, 'note'>;
   readonly outcomes: TokenGrantParts['outcomes'] &
@@ -67,14 +67,14 @@ export function tokenEndpoint(parts: TokenEndpointParts): Middleware[] {
   ];
 }
 
-/** Without one it would be anybody's guess what the body is. */
+/** Without a content type, the format of the body would be a guess. */
 function requireContentType(ctx: Context, next: Next): Promise<void> {
   if (ctx.req.headers['content-type']) return next();
   const description = `the body must be ${CONTENT_TYPE}, and Content-Type must say so`;
   throw new OAuthError(400, 'invalid_request', description);
 }
 
-/** What must be refused before a code or a token is touched. @throws OAuthError */
+/** Refuses what must be refused before a code or a token is used. @throws OAuthError */
 function requireGrantType({ kind }: Client, form: URLSearchParams): keyof typeof GRANTS {
   const grantType = form.get('grant_type');
   if (!grantType) {
@@ -94,21 +94,21 @@ function requireGrantType({ kind }: Client, form: URLSearchParams): keyof typeof
 const isGrantType = (text: string): text is keyof typeof GRANTS => Object.hasOwn(GRANTS, text);
 
 /**
- * Counts the refusal and notes it for the owner of the client.
+ * Counts the refusal and records it for the owner of the client.
  *
- * @returns what to answer: the true cause, to a client that has proved who it is.
+ * @returns what to answer: the exact cause, if the client has authenticated with its secret
  */
 async function answerTo(error: unknown, ctx: Context, parts: TokenEndpointParts): Promise<unknown> {
   const { failures, outcomes, problems, requests, log } = parts;
   const refusal = error instanceof TooManyFailures ? error.refusal : error;
-  // Anything else is a fault of ours.
+  // Anything else is an error of this service.
   if (!(refusal instanceof OAuthError || refusal instanceof StorageUnavailable)) return error;
   const { requestId, clientId } = ctx.state;
   const isAway = refusal instanceof StorageUnavailable;
   const code = isAway ? refusal.error : refusal.code;
   const grantType = findForm(ctx)?.get('grant_type') ?? '';
   outcomes.tokenRefused(grantType, code);
-  // A store's own words are for operators only.
+  // A store's own message is for operators only.
   const cause = isAway ? refusal.reason : refusal.exactly;
   log.info({ requestId, clientId, error: code, cause }, 'token refused');
   const problem = tokenProblem(ctx, code, isAway ? refusal.error_description : refusal.exactly);
@@ -122,7 +122,7 @@ async function answerTo(error: unknown, ctx: Context, parts: TokenEndpointParts)
   if (client.kind !== 'public') {
     return new OAuthError(refusal.status, refusal.code, refusal.exactly, refusal.headers);
   }
-  // A wrong code or refresh token of somebody who showed no secret is a guess. A client that did
-  // show it proved who it is, and its many people may well have old tokens.
+  // A wrong code or refresh token without a secret may be a guess. A client that sent its secret is
+  // authenticated, and its many users may well have old tokens.
   return refusal.code === 'invalid_grant' ? failures.answerOf(ctx, refusal, client.id) : error;
 }

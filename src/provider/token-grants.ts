@@ -1,4 +1,4 @@
-/** The grants of the token endpoint: what an authenticated client is given for what it presents. */
+/** The grants of the token endpoint: exchanges codes, refreshes tokens, issues machine tokens. */
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
 import {
@@ -22,8 +22,7 @@ import type { ProviderOutcomes } from './outcomes.ts';
 export interface TokenGrantParts {
   readonly authorizations: Authorizations;
   readonly machineTokens: MachineTokens;
-  /** Seconds. */
-  readonly machineTokenLifetime: number;
+  readonly machineTokenLifetimeSeconds: number;
   readonly endings: Pick<Endings, 'end'>;
   readonly outcomes: Pick<ProviderOutcomes, 'refreshRetried' | 'grantReplayed'>;
   readonly log: Logger;
@@ -38,7 +37,7 @@ interface TokenResponse {
   readonly token_type: 'Bearer';
 }
 
-/** @throws OAuthError `invalid_grant` or `invalid_request`: then nothing is used up. */
+/** @throws OAuthError `invalid_grant` or `invalid_request`: nothing is consumed, except by a replay */
 export type Grant = (
   parts: TokenGrantParts,
   client: Client,
@@ -46,40 +45,40 @@ export type Grant = (
   ctx: Context,
 ) => Promise<TokenResponse>;
 
-/** By `grant_type`. */
+/** Keyed by `grant_type`. */
 export const GRANTS = {
   authorization_code: exchangeCode,
   refresh_token: refreshTokens,
   client_credentials: issueMachineToken,
 } satisfies Readonly<Record<string, Grant>>;
 
-/** RFC 6749 §4.1.3, RFC 7636 §4.6. What is refused here leaves the code as good as it was. */
+/** RFC 6749 §4.1.3, RFC 7636 §4.6. A refusal leaves the code usable, unless it is a replay. */
 async function exchangeCode(...[parts, client, form, ctx]: Parameters<Grant>) {
-  const { code, redirect_uri: redirectUri } = required(form, 'code', 'redirect_uri');
-  const authorization = await requireOwn(ctx, parts, client, code, 'code');
+  const { code, redirect_uri: redirectUri } = requireFields(form, 'code', 'redirect_uri');
+  const authorization = await findAuthorization(ctx, parts, client, code, 'code');
   await requireCounted(authorization, parts);
   requireVerifier(authorization, form.get('code_verifier'));
   if (hashRequestValue(redirectUri) !== authorization.redirectUriHash) {
     throw invalidGrant('redirect_uri is not the one of the authorization request');
   }
-  // Used up last, so that a store that is away or a crash before costs the client nothing.
+  // Consume the code last: if a check, a store or this process fails before, it stays usable.
   const issuing = parts.authorizations.exchange(authorization);
-  return answerWith(ctx, parts, { authorization, kind: 'code', issuing });
+  return respondWith(ctx, parts, { authorization, kind: 'code', issuing });
 }
 
 /** RFC 6749 §6. */
 async function refreshTokens(...[parts, client, form, ctx]: Parameters<Grant>) {
-  const { refresh_token: value } = required(form, 'refresh_token');
-  const authorization = await requireOwn(ctx, parts, client, value, 'refresh_token');
+  const { refresh_token: value } = requireFields(form, 'refresh_token');
+  const authorization = await findAuthorization(ctx, parts, client, value, 'refresh_token');
   await requireCounted(authorization, parts);
   const { rotation } = authorization.presented;
   const issuing = parts.authorizations.refresh(authorization, rotation);
-  return answerWith(ctx, parts, { authorization, kind: 'refresh_token', issuing });
+  return respondWith(ctx, parts, { authorization, kind: 'refresh_token', issuing });
 }
 
 /** RFC 6749 §4.4. */
 async function issueMachineToken(...[parts, client]: Parameters<Grant>): Promise<TokenResponse> {
-  const { machineTokens, machineTokenLifetime: lifetime, clock } = parts;
+  const { machineTokens, machineTokenLifetimeSeconds: lifetime, clock } = parts;
   const value = newValue('machine_token');
   const issuedAt = epochSeconds(clock);
   await machineTokens.keep(value, { client, issuedAt, expiresAt: issuedAt + lifetime });
@@ -88,10 +87,10 @@ async function issueMachineToken(...[parts, client]: Parameters<Grant>): Promise
 
 type Kind = 'code' | 'refresh_token';
 
-const NAME = { code: 'authorization code', refresh_token: 'refresh token' } as const;
+const NAMES = { code: 'authorization code', refresh_token: 'refresh token' } as const;
 
-/** @throws OAuthError `invalid_request` that names every one that is missing. */
-function required<Name extends string>(
+/** @throws OAuthError `invalid_request`, which names every missing field */
+function requireFields<Name extends string>(
   form: URLSearchParams,
   ...names: readonly Name[]
 ): Readonly<Record<Name, string>> {
@@ -107,8 +106,8 @@ interface PresentedAuthorization<Value> extends Authorization {
   readonly presented: Value;
 }
 
-/** The authorization behind the value, where it is one of this client. */
-async function requireOwn<Wanted extends Kind>(
+/** @throws OAuthError `invalid_grant` if the value is unknown or belongs to another client */
+async function findAuthorization<Wanted extends Kind>(
   ctx: Context,
   { authorizations }: TokenGrantParts,
   client: Client,
@@ -117,7 +116,7 @@ async function requireOwn<Wanted extends Kind>(
 ): Promise<PresentedAuthorization<Extract<PresentedValue, { kind: Wanted }>>> {
   const found = await authorizations.find(value);
   if (found?.value.kind !== kind) {
-    throw invalidGrant(`${NAME[kind]} is not known here, or its authorization was revoked`);
+    throw invalidGrant(`${NAMES[kind]} is not known here, or its authorization was revoked`);
   }
   const { authorization } = found;
   if (authorization.clientId !== client.id) {
@@ -157,7 +156,7 @@ function requireVerifier({ codeChallengeHash }: Authorization, verifier: string 
     );
   }
   if (codeChallengeHash === undefined) {
-    // RFC 9700 §4.8.2: somebody took the challenge out of the authorization request.
+    // RFC 9700 §4.8.2: an attacker removed the challenge from the authorization request.
     throw invalidGrant(
       'code_verifier was sent, but the authorization request had no code_challenge',
     );
@@ -167,7 +166,7 @@ function requireVerifier({ codeChallengeHash }: Authorization, verifier: string 
   }
 }
 
-async function answerWith(
+async function respondWith(
   ctx: Context,
   { endings, outcomes, log }: TokenGrantParts,
   {
@@ -191,18 +190,18 @@ async function answerWith(
     };
   }
   if (issued === 'replayed') {
-    // RFC 6749 §4.1.2, RFC 9700 §4.14.2: somebody else may have it, so all of it is over.
+    // RFC 6749 §4.1.2, RFC 9700 §4.14.2: it may have been stolen, so the authorization is ended.
     const { id, clientId } = authorization;
     const about = { requestId: ctx.state.requestId, clientId, authorization: id };
-    log.warn(about, `a ${NAME[kind]} was replayed: its authorization is ended`);
+    log.warn(about, `a ${NAMES[kind]} was replayed: its authorization is ended`);
     outcomes.grantReplayed(kind);
     const cause = kind === 'code' ? 'code_replayed' : 'refresh_token_replayed';
     await endings.end(authorization, { cause, actor: 'service', origin: originOf(ctx) });
   }
-  throw invalidGrant(REFUSED[kind][issued]);
+  throw invalidGrant(REFUSALS[kind][issued]);
 }
 
-const REFUSED: Readonly<Record<Kind, Readonly<Record<NothingIssued, string>>>> = {
+const REFUSALS: Readonly<Record<Kind, Readonly<Record<NothingIssued, string>>>> = {
   code: {
     replayed: 'authorization code was already used',
     expired: 'authorization code has expired',
@@ -220,6 +219,6 @@ const REFUSED: Readonly<Record<Kind, Readonly<Record<NothingIssued, string>>>> =
 const invalidRequest = (description: string): OAuthError =>
   new OAuthError(400, 'invalid_request', description);
 
-/** Who has not authenticated is not told which of the values is wrong. */
+/** @param cause for the log, the client's owner and clients with a secret; others get no detail */
 const invalidGrant = (cause: string): OAuthError =>
   new OAuthError(400, 'invalid_grant', 'grant request is invalid', {}, cause);
