@@ -67,8 +67,8 @@ export interface BrowserSessions {
    */
   renew(ctx: Context, account: Account): Promise<void>;
   /**
-   * Does the same for a user who has just re-authenticated. A sign-in with a passkey, or at a
-   * provider (with what may end the session there), stays the method; others change to `method`.
+   * Like `renew`, but the user has just re-authenticated, which is the new time. A sign-in with a
+   * passkey, or at a provider (with what may end the session there), stays; others become `method`.
    *
    * @returns true if they are still signed in
    */

@@ -85,7 +85,7 @@ async function isApproved(ctx: KoaContextWithOIDC, parts: ConsentPolicyParts): P
 
 /**
  * Returns what was approved on the page of this very interaction. The engine carries an answer on
- * through a later sign-in, whose user did not give it.
+ * through a later sign-in, in which no user gave it.
  */
 function answeredPage({ oidc }: KoaContextWithOIDC): Asked | undefined {
   const asked = askedIn(oidc.result);

@@ -37,7 +37,7 @@ interface TokenResponse {
   readonly token_type: 'Bearer';
 }
 
-/** @throws OAuthError `invalid_grant` or `invalid_request`: nothing is consumed, except by a replay */
+/** @throws OAuthError `invalid_grant` or `invalid_request`: only a replay consumes anything */
 export type Grant = (
   parts: TokenGrantParts,
   client: Client,
