@@ -23,13 +23,13 @@ export interface MachineTokens {
 }
 
 /** Omits a generation of 0, because there are many of these records. */
-type StoredToken = readonly [clientId: string, lifetime: number, generation?: number];
+type Stored = readonly [clientId: string, lifetime: number, generation?: number];
 
 export function createMachineTokens(store: TokenStore): MachineTokens {
   return {
     async find(value) {
       if (!isMachineToken(value)) return undefined;
-      const record = await store.read<StoredToken>('machine_token', value);
+      const record = await store.read<Stored>('machine_token', value);
       if (!record) return undefined;
       const [clientId, lifetime, generation = 0] = record.data;
       const { expiresAt } = record;
@@ -39,8 +39,7 @@ export function createMachineTokens(store: TokenStore): MachineTokens {
     async keep(value, { client, issuedAt, expiresAt }) {
       const lifetime = expiresAt - issuedAt;
       const { id, tokenGeneration } = client;
-      const data: StoredToken =
-        tokenGeneration === 0 ? [id, lifetime] : [id, lifetime, tokenGeneration];
+      const data: Stored = tokenGeneration === 0 ? [id, lifetime] : [id, lifetime, tokenGeneration];
       await store.write('machine_token', value, data, expiresAt);
     },
   };

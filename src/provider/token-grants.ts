@@ -37,7 +37,7 @@ interface TokenResponse {
   readonly token_type: 'Bearer';
 }
 
-/** @throws OAuthError `invalid_grant` or `invalid_request`: only a replay consumes anything */
+/** @throws OAuthError `invalid_grant` or `invalid_request`: only a replay changes anything then */
 export type Grant = (
   parts: TokenGrantParts,
   client: Client,
