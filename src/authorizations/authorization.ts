@@ -47,8 +47,7 @@ export type NotCounted = 'ended' | 'client_unavailable' | 'account_unavailable';
 /** For a token response (RFC 6749 §5.1). */
 export interface IssuedTokens {
   readonly accessToken: string;
-  /** Seconds. */
-  readonly expiresIn: number;
+  readonly expiresInSeconds: number;
   readonly refreshToken: string;
   /** True if the refresh token was already replaced: its same successor is issued again. */
   readonly isRetry: boolean;
@@ -124,7 +123,7 @@ export function createAuthorizations(parts: {
     const expiresAt = Math.min(issuedAt + lifetimes.accessTokenSeconds, end);
     return {
       accessToken: formats.accessToken(authorization, rotation, { issuedAt, expiresAt }),
-      expiresIn: expiresAt - issuedAt,
+      expiresInSeconds: expiresAt - issuedAt,
       refreshToken: formats.refreshToken(authorization, rotation),
       isRetry: issue.outcome === 'retried',
     };

@@ -59,7 +59,7 @@ export interface Connections {
     within?: Queries,
   ): Promise<readonly EndedConnection[]>;
   /**
-   * Ends at most `BATCH` connections of a client, as `end` does.
+   * Ends `BATCH` connections of a client, as `end` does: one statement has time for no more.
    *
    * @param after the account whose connection was ended last; undefined for the first batch
    * @returns the ended connections, ordered by account; fewer than `BATCH` when none is left
@@ -71,7 +71,8 @@ export interface Connections {
     alongside: Alongside<readonly EndedConnection[]>,
   ): Promise<readonly EndedConnection[]>;
   /**
-   * Removes at most `BATCH` connections of a client, which is suspended, so that no more are added.
+   * Removes `BATCH` connections of a client: one statement has time for no more. The client is
+   * suspended, so that none are added.
    *
    * @param alongside runs in the same transaction, with the ids of the disconnected accounts
    * @returns the same ids; empty when all connections are removed

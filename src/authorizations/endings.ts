@@ -120,7 +120,7 @@ export interface Endings {
    * @returns how many of them still existed
    */
   carryOut(): Promise<number>;
-  /** Returns recorded ends whose authorizations exist: then an older token store was restored. */
+  /** Returns those latest ends whose authorizations exist: an older token store was restored. */
   findRevived(): Promise<readonly RecordedEnd[]>;
 }
 
@@ -185,7 +185,7 @@ export function createEndings(parts: {
 
     async endRecorded(end) {
       const { tell, endIt } = stepsOf(end);
-      // Record first: if this fails half-way, a repeated command finds nothing left to record.
+      // Record first: if only the end succeeded, a repeated command would find nothing to record.
       await revocations.record(end, isKeptHere);
       await endIt();
       // Notify again: a command has long timeouts, and a node that asked in between got `valid`.

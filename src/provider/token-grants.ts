@@ -184,7 +184,7 @@ async function respondWith(
     if (issued.isRetry) outcomes.refreshRetried();
     return {
       access_token: issued.accessToken,
-      expires_in: issued.expiresIn,
+      expires_in: issued.expiresInSeconds,
       refresh_token: issued.refreshToken,
       token_type: 'Bearer',
     };
