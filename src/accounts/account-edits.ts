@@ -1,6 +1,6 @@
 /** Changes of an account that reach further than its row: another address, and its deletion. */
 import { Refusal, refuseViolations } from '../base/refusal.ts';
-import type { Alongside, Database } from '../storage/queries.ts';
+import type { Database, InTransaction } from '../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, isAccountId } from './account.ts';
 import { emailKey, keyEmails, newEmailProblem, normalizeEmail } from './email.ts';
 
@@ -12,12 +12,12 @@ export function createAccountEdits({
   forget,
 }: {
   readonly database: Database;
-  /** Changes the row; `alongside` runs in the same transaction. */
+  /** Changes the row; `inTransaction` runs in the same transaction. */
   readonly change: (
     id: string,
     assignments: string,
     values: readonly unknown[],
-    alongside: Alongside<Account>,
+    inTransaction: InTransaction<Account>,
   ) => Promise<Account>;
   readonly forget: (id: string) => void;
 }) {
@@ -31,7 +31,7 @@ export function createAccountEdits({
     async changeEmail(
       id: string,
       entered: string,
-      alongside?: Alongside<Account>,
+      inTransaction?: InTransaction<Account>,
     ): Promise<Account> {
       const email = acceptedEmail(entered);
       const taken = () => takenEmail(email);
@@ -44,7 +44,7 @@ export function createAccountEdits({
             [id, emailKey(email)],
           );
           await tx.query('DELETE FROM password_links WHERE account_id = $1', [id]);
-          if (row) await alongside?.(tx, accountFrom(row));
+          if (row) await inTransaction?.(tx, accountFrom(row));
         }),
       );
       // Another account may have the former address, and could not sign in by it until now.
@@ -59,7 +59,7 @@ export function createAccountEdits({
      *
      * @throws Refusal `account_unknown` or `account_owns_clients`
      */
-    async remove(id: string, alongside?: Alongside<Account>): Promise<Account> {
+    async remove(id: string, inTransaction?: InTransaction<Account>): Promise<Account> {
       if (!isAccountId(id)) throw unknownAccount(id);
       const removed = await refuseViolations(
         { clients_owner_account_id_fkey: () => ownerOfClients(id) },
@@ -76,7 +76,7 @@ export function createAccountEdits({
             [id],
           );
           await tx.query(FORGET_NAME_ELSEWHERE, [id]);
-          await alongside?.(tx, accountFrom(row));
+          await inTransaction?.(tx, accountFrom(row));
           return accountFrom(row);
         }),
       );

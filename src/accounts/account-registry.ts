@@ -5,7 +5,7 @@ import { refuseViolations } from '../base/refusal.ts';
 import { transactionOf } from '../storage/account-turns.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import { mapPage, type Page, type PageRequest, pageOf } from '../storage/pages.ts';
-import { type Alongside, BEYOND_LOST, type Database } from '../storage/queries.ts';
+import { BEYOND_LOST, type Database, type InTransaction } from '../storage/queries.ts';
 import { createPeople, type People } from './access/people.ts';
 import {
   type Account,
@@ -45,26 +45,26 @@ export interface AccountRegistry extends AccountEdits {
    * @throws Refusal `email_invalid`, `email_ambiguous`, `email_taken`, `name_invalid` or
    *   `password_refused`
    */
-  add(account: NewAccount, alongside?: Alongside<Account>): Promise<Account>;
+  add(account: NewAccount, inTransaction?: InTransaction<Account>): Promise<Account>;
   /**
    * Refuses the user and all their clients from the next request on.
    *
    * @throws Refusal `account_unknown`
    */
-  suspend(id: string, alongside?: Alongside<Account>): Promise<Account>;
+  suspend(id: string, inTransaction?: InTransaction<Account>): Promise<Account>;
   /** @throws Refusal `account_unknown` */
-  resume(id: string, alongside?: Alongside<Account>): Promise<Account>;
+  resume(id: string, inTransaction?: InTransaction<Account>): Promise<Account>;
   /** Ends every browser session of the account, everywhere. @throws Refusal `account_unknown` */
-  endSessions(id: string, alongside?: Alongside<Account>): Promise<Account>;
+  endSessions(id: string, inTransaction?: InTransaction<Account>): Promise<Account>;
   /**
    * Ends every browser session of all users: after a store was restored, nothing says who has
    * signed out since.
    *
    * @returns the number of accounts.
    */
-  endEverySession(alongside: Alongside): Promise<number>;
+  endEverySession(inTransaction: InTransaction): Promise<number>;
   /** @throws Refusal `account_unknown` or `name_invalid` */
-  rename(id: string, name: string, alongside?: Alongside<Account>): Promise<Account>;
+  rename(id: string, name: string, inTransaction?: InTransaction<Account>): Promise<Account>;
   /** Sets the kinds of mail that the user does not want. @throws Refusal `account_unknown` */
   setUnwantedMail(id: string, unwanted: readonly string[]): Promise<Account>;
   /** Call it after other writes to the account: the database notifies nodes a moment later. */
@@ -92,7 +92,7 @@ export function createAccountRegistry(parts: {
     id: string,
     assignments: string,
     values: readonly unknown[],
-    alongside?: Alongside<Account>,
+    inTransaction?: InTransaction<Account>,
   ): Promise<Account> {
     if (!isAccountId(id)) throw unknownAccount(id);
     const changed = await transactionOf(database, id, async (tx) => {
@@ -102,7 +102,7 @@ export function createAccountRegistry(parts: {
       );
       if (row === undefined) throw unknownAccount(id);
       const account = accountFrom(row);
-      await alongside?.(tx, account);
+      await inTransaction?.(tx, account);
       return account;
     });
     forget(id);
@@ -131,7 +131,7 @@ export function createAccountRegistry(parts: {
       return mapPage(found, (row) => ({ ...accountFrom(row), waysIn: row.ways_in }));
     },
 
-    async add({ email: entered, name: enteredName, password }, alongside) {
+    async add({ email: entered, name: enteredName, password }, inTransaction) {
       const email = acceptedEmail(entered);
       const name = displayName(enteredName);
       if (password !== undefined) await refusePassword(password, { email, name });
@@ -149,38 +149,39 @@ export function createAccountRegistry(parts: {
           );
           if (row === undefined) throw new Error('INSERT … RETURNING answered no row');
           const account = accountFrom(row);
-          await alongside?.(tx, account);
+          await inTransaction?.(tx, account);
           return account;
         }),
       );
     },
 
     // Keep the time of the first suspension. Suspended by hand, so that no import ends it.
-    suspend: (id, alongside) =>
+    suspend: (id, inTransaction) =>
       change(
         id,
         'suspended_at = coalesce(suspended_at, $2), suspended_by_import = false',
         [new Date(clock())],
-        alongside,
+        inTransaction,
       ),
-    resume: (id, alongside) =>
-      change(id, 'suspended_at = NULL, suspended_by_import = false', [], alongside),
+    resume: (id, inTransaction) =>
+      change(id, 'suspended_at = NULL, suspended_by_import = false', [], inTransaction),
 
     ...createAccountEdits({ database, change, forget }),
 
-    rename: async (id, name, alongside) => change(id, 'name = $2', [displayName(name)], alongside),
+    rename: async (id, name, inTransaction) =>
+      change(id, 'name = $2', [displayName(name)], inTransaction),
 
     setUnwantedMail: (id, unwanted) => change(id, 'unwanted_mail = $2', [unwanted]),
 
-    endSessions: (id, alongside) =>
-      change(id, 'session_generation = session_generation + 1', [], alongside),
+    endSessions: (id, inTransaction) =>
+      change(id, 'session_generation = session_generation + 1', [], inTransaction),
 
-    async endEverySession(alongside) {
+    async endEverySession(inTransaction) {
       return database.transaction(async (tx) => {
         const rows = await tx.query(
           `UPDATE accounts SET session_generation = session_generation + ${BEYOND_LOST} RETURNING 1`,
         );
-        await alongside(tx);
+        await inTransaction(tx);
         return rows.length;
       });
     },

@@ -19,7 +19,7 @@ export interface Account {
   readonly endedSessions: readonly string[];
   /** The kinds of mail that the user has switched off (mail/account-mail.ts). */
   readonly unwantedMail: readonly string[];
-  /** The user's id in the system that accounts are imported from; absent if made by hand. */
+  /** The user's id in the system that accounts are imported from; absent if created by hand. */
   readonly externalId?: string;
 }
 

@@ -2,7 +2,7 @@
 import { sha256 } from '../base/random-id.ts';
 import { transactionOf } from '../storage/account-turns.ts';
 import { deleteExpired } from '../storage/cleaning.ts';
-import type { Alongside, Database } from '../storage/queries.ts';
+import type { Database, InTransaction } from '../storage/queries.ts';
 import type { Account } from './account.ts';
 import { keptBrowser, type Origin } from './activity/activity.ts';
 import { browserInWords } from './browser-names.ts';
@@ -102,7 +102,7 @@ export function createSessionList(parts: {
      *
      * @returns false if this account has no such session, or it was ended before.
      */
-    async end(accountId: string, uid: string, alongside: Alongside): Promise<boolean> {
+    async end(accountId: string, uid: string, inTransaction: InTransaction): Promise<boolean> {
       const isEnded = await transactionOf(database, accountId, async (tx) => {
         const ended = await tx.query(
           `UPDATE accounts
@@ -113,7 +113,7 @@ export function createSessionList(parts: {
             RETURNING 1`,
           [accountId, uid],
         );
-        if (ended.length > 0) await alongside(tx);
+        if (ended.length > 0) await inTransaction(tx);
         return ended.length > 0;
       });
       if (isEnded) accounts.forget(accountId);

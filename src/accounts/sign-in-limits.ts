@@ -50,7 +50,7 @@ export function createSignInLimits({
 }) {
   const create = (name: string, attempts: number, windowSeconds: number): AttemptLimit =>
     // Without the stores no user can sign in, so no request should wait for each limit in turn.
-    createAttemptLimit({ name, attempts, windowSeconds, whenAway: 'throw', log });
+    createAttemptLimit({ name, attempts, windowSeconds, onStoreUnavailable: 'throw', log });
   const window = settings.signInFailureWindowSeconds;
   const perDevice = create('sign_in_device', settings.signInFailures, window);
   const perBoth = create('sign_in_account_address', settings.signInFailures, window);
@@ -68,12 +68,12 @@ export function createSignInLimits({
           counted.map(({ limit, key, onSuccess }) =>
             // Forget only what this user mistyped here, not other users' failures: otherwise an
             // attacker with an account of their own could clear the count of an address.
-            onSuccess === 'forget' ? limit.forget(key) : limit.giveBack(key),
+            onSuccess === 'forget' ? limit.forget(key) : limit.refund(key),
           ),
         );
       },
       async cancel() {
-        await Promise.all(counted.map(({ limit, key }) => limit.giveBack(key)));
+        await Promise.all(counted.map(({ limit, key }) => limit.refund(key)));
       },
     };
   }

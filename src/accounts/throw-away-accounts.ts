@@ -1,7 +1,7 @@
 /** Accounts that the doctor makes to try the service out, and deletes with their log. */
 import type { Clock } from '../base/clock.ts';
 import { randomId } from '../base/random-id.ts';
-import type { Alongside, Database } from '../storage/queries.ts';
+import type { Database, InTransaction } from '../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from './account.ts';
 import type { AccountRegistry } from './account-registry.ts';
 
@@ -42,7 +42,7 @@ export function createThrowAwayAccounts(parts: {
      *
      * @returns true if it was deleted.
      */
-    remove: (id: string, alongside?: Alongside): Promise<boolean> =>
+    remove: (id: string, inTransaction?: InTransaction): Promise<boolean> =>
       database.transaction(async (tx) => {
         const removed = await tx.query(
           `DELETE FROM accounts WHERE id = $1 AND email LIKE $2
@@ -52,7 +52,7 @@ export function createThrowAwayAccounts(parts: {
         );
         if (removed.length === 0) return false;
         await tx.query('DELETE FROM activity WHERE account_id = $1', [id]);
-        await alongside?.(tx);
+        await inTransaction?.(tx);
         return true;
       }),
   };

@@ -1,6 +1,6 @@
 /** The sign-in methods of an account besides its password, which its user sees and may remove. */
 import { lockedTransactionOf } from '../storage/account-turns.ts';
-import type { Alongside, Database, Queries } from '../storage/queries.ts';
+import type { Database, InTransaction, Queries } from '../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from './account.ts';
 import type { AccountRegistry } from './account-registry.ts';
 import { type NewActivity, type Origin, SessionEnded } from './activity/activity.ts';
@@ -131,7 +131,7 @@ export function createWaysIn({
         readonly password: boolean;
         readonly sessions: boolean;
         readonly passwords: boolean;
-        readonly rest: Alongside<Account>;
+        readonly rest: InTransaction<Account>;
       },
     ): Promise<Account | 'last'> {
       try {

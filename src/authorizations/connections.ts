@@ -8,7 +8,12 @@ import { transactionOf } from '../storage/account-turns.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import type { WriteUses } from '../storage/last-used.ts';
 import type { Page, PageRequest } from '../storage/pages.ts';
-import { type Alongside, BEYOND_LOST, type Database, type Queries } from '../storage/queries.ts';
+import {
+  BEYOND_LOST,
+  type Database,
+  type InTransaction,
+  type Queries,
+} from '../storage/queries.ts';
 import {
   type ConnectedClient,
   type ListedConnection,
@@ -48,14 +53,14 @@ export interface Connections {
    * the generations. It needs no list of authorizations and no token store.
    *
    * @param whose all connections of a user, all of a client, or the one between both
-   * @param alongside runs in the same transaction, even if there was nothing to end
+   * @param inTransaction runs in the same transaction, even if there was nothing to end
    * @param within the caller's transaction, used instead of a new one
    * @returns the ended connections
    */
   end(
     whose: Whose,
     cause: EndingCause,
-    alongside?: Alongside<readonly EndedConnection[]>,
+    inTransaction?: InTransaction<readonly EndedConnection[]>,
     within?: Queries,
   ): Promise<readonly EndedConnection[]>;
   /**
@@ -68,18 +73,18 @@ export interface Connections {
     clientId: string,
     cause: EndingCause,
     after: string | undefined,
-    alongside: Alongside<readonly EndedConnection[]>,
+    inTransaction: InTransaction<readonly EndedConnection[]>,
   ): Promise<readonly EndedConnection[]>;
   /**
    * Removes `BATCH` connections of a client: one statement has time for no more. The client is
    * suspended, so that none are added.
    *
-   * @param alongside runs in the same transaction, with the ids of the disconnected accounts
+   * @param inTransaction runs in the same transaction, with the ids of the disconnected accounts
    * @returns the same ids; empty when all connections are removed
    */
   removeSome(
     client: Pick<Client, 'id' | 'ownerAccountId'>,
-    alongside: Alongside<readonly string[]>,
+    inTransaction: InTransaction<readonly string[]>,
   ): Promise<readonly string[]>;
   /**
    * Ends all authorizations, in batches, and keeps the approvals: for a database restored from a
@@ -187,7 +192,7 @@ export function createConnections(parts: {
       return Number(row?.count);
     },
 
-    async end(whose, cause, alongside, within) {
+    async end(whose, cause, inTransaction, within) {
       const { accountId = null, clientId = null } = whose;
       const end = async (tx: Queries): Promise<EndedConnection[]> => {
         const connections = await tx.query<EndedConnection>(
@@ -200,7 +205,7 @@ export function createConnections(parts: {
             RETURNING n.account_id AS "accountId", n.client_id AS "clientId", c.name`,
           [accountId, clientId, new Date(clock()), cause],
         );
-        await alongside?.(tx, connections);
+        await inTransaction?.(tx, connections);
         return connections;
       };
       const ended = within
@@ -211,7 +216,7 @@ export function createConnections(parts: {
       return ended;
     },
 
-    async endSome(clientId, cause, after, alongside) {
+    async endSome(clientId, cause, after, inTransaction) {
       const ended = await database.transaction(async (tx) => {
         const connections = await tx.query<EndedConnection>(
           `WITH next AS (
@@ -227,14 +232,14 @@ export function createConnections(parts: {
             FROM ended JOIN clients c ON c.id = $1 ORDER BY account_id`,
           [clientId, new Date(clock()), cause, after ?? null, BATCH],
         );
-        await alongside(tx, connections);
+        await inTransaction(tx, connections);
         return connections;
       });
       for (const connection of ended) people.forget('connections', connectionId(connection));
       return ended;
     },
 
-    removeSome: ({ id: clientId, ownerAccountId }, alongside) =>
+    removeSome: ({ id: clientId, ownerAccountId }, inTransaction) =>
       transactionOf(database, ownerAccountId, async (tx) => {
         const rows = await tx.query<{ account_id: string }>(
           `DELETE FROM connections WHERE (account_id, client_id) IN (
@@ -244,7 +249,7 @@ export function createConnections(parts: {
           [clientId, BATCH],
         );
         const people = rows.map((row) => row.account_id);
-        await alongside(tx, people);
+        await inTransaction(tx, people);
         return people;
       }),
 

@@ -6,7 +6,7 @@ import type { Clock } from '../base/clock.ts';
 import { randomId } from '../base/random-id.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import { type ChangeFeed, silentChangeFeed } from '../storage/change-feed.ts';
-import type { Alongside, Queries } from '../storage/queries.ts';
+import type { InTransaction, Queries } from '../storage/queries.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import type { Authorization } from './authorization.ts';
@@ -20,34 +20,34 @@ import { isMachineToken, readValue } from './token-formats.ts';
  * while that is unavailable, and stays in force if a backup is restored there later.
  *
  * @param by where the user's request came from; undefined if the operator ends them
- * @param alongside and `within`: see `Connections.end`
+ * @param inTransaction and `within`: see `Connections.end`
  * @returns the ended connections
  */
 export type Disconnect = (
   whose: Whose,
   by?: Origin,
-  alongside?: Alongside<readonly EndedConnection[]>,
+  inTransaction?: InTransaction<readonly EndedConnection[]>,
   within?: Queries,
 ) => Promise<readonly EndedConnection[]>;
 
 export const createDisconnect =
   (connections: Pick<Connections, 'end'>, activity: Activity): Disconnect =>
-  (whose, by, alongside, within) => {
+  (whose, by, inTransaction, within) => {
     const cause = by ? 'person_disconnected' : 'operator_revoked';
-    return connections.end(whose, cause, recordEnds(activity, by, alongside), within);
+    return connections.end(whose, cause, recordEnds(activity, by, inTransaction), within);
   };
 
 /** Ends some of a client's connections for the operator: see `Connections.endSome`. */
 export type DisconnectSome = (
   clientId: string,
   after: string | undefined,
-  alongside: Alongside<readonly EndedConnection[]>,
+  inTransaction: InTransaction<readonly EndedConnection[]>,
 ) => Promise<readonly EndedConnection[]>;
 
 export const createDisconnectSome =
   (connections: Pick<Connections, 'endSome'>, activity: Activity): DisconnectSome =>
-  (clientId, after, alongside) => {
-    const record = recordEnds(activity, undefined, alongside);
+  (clientId, after, inTransaction) => {
+    const record = recordEnds(activity, undefined, inTransaction);
     return connections.endSome(clientId, 'operator_revoked', after, record);
   };
 
@@ -55,8 +55,8 @@ const recordEnds =
   (
     activity: Activity,
     by: Origin | undefined,
-    alongside: Alongside<readonly EndedConnection[]> | undefined,
-  ): Alongside<readonly EndedConnection[]> =>
+    inTransaction: InTransaction<readonly EndedConnection[]> | undefined,
+  ): InTransaction<readonly EndedConnection[]> =>
   async (tx, ended) => {
     const entries = ended.map(({ accountId, clientId, name }) => ({
       action: 'disconnected' as const,
@@ -65,12 +65,12 @@ const recordEnds =
       details: { client_id: clientId, client_name: name },
     }));
     await activity.recordAll(entries, tx, by);
-    await alongside?.(tx, ended);
+    await inTransaction?.(tx, ended);
   };
 
 /** Ends the connections of an account in the transaction that changes it. */
 export const endConnections =
-  (disconnect: Disconnect, by: Origin): Alongside<Account> =>
+  (disconnect: Disconnect, by: Origin): InTransaction<Account> =>
   async (tx, { id }) =>
     void (await disconnect({ accountId: id }, by, undefined, tx));
 
@@ -256,11 +256,11 @@ export async function reportRevived(
  * Ends the client and everything issued to it at once, then removes its data in batches: it may
  * have more connections than one statement has time for. If interrupted, it can be run again.
  *
- * @param alongside runs in the last transaction, with the number of users who had it connected
+ * @param inTransaction runs in the last transaction, with the number of users who had it connected
  * @returns the same number
  * @throws Refusal `client_unknown`
  */
-export type RemoveClient = (id: string, alongside?: Alongside<number>) => Promise<number>;
+export type RemoveClient = (id: string, inTransaction?: InTransaction<number>) => Promise<number>;
 
 export const createClientRemoval =
   ({
@@ -272,7 +272,7 @@ export const createClientRemoval =
     readonly connections: Pick<Connections, 'removeSome'>;
     readonly activity: Activity;
   }): RemoveClient =>
-  async (id, alongside) => {
+  async (id, inTransaction) => {
     // From here on the client is refused everywhere; the rest only cleans up.
     const client = await clients.suspend(id);
     const details = { client_id: id, client_name: client.name, cause: 'client_deleted' };
@@ -290,6 +290,6 @@ export const createClientRemoval =
       });
       people += removed.length;
     } while (removed.length > 0);
-    await clients.remove(id, (tx) => alongside?.(tx, people) ?? Promise.resolve());
+    await clients.remove(id, (tx) => inTransaction?.(tx, people) ?? Promise.resolve());
     return people;
   };

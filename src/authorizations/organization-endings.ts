@@ -69,7 +69,7 @@ export function createOrganizationEndings(parts: {
       ends[change]({
         ...whose(by),
         clientId,
-        async alongside(tx) {
+        async inTransaction(tx) {
           const concerned = await membersConnectedTo(tx, by.organization.id, clientId);
           const details = { client_id: clientId, client_name: name };
           await record(tx, by, [action, action], details, concerned);
@@ -84,7 +84,7 @@ export function createOrganizationEndings(parts: {
       ends.endMembership({
         ...whose(by),
         accountId,
-        async alongside(tx) {
+        async inTransaction(tx) {
           const details = { person_id: accountId, person_name: name };
           await record(tx, by, ['member_removed', 'membership_removed'], details, [accountId]);
         },

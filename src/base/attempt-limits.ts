@@ -30,7 +30,7 @@ export interface AttemptLimit {
    */
   count(key: string): Promise<Over | undefined>;
   /** Takes back one counted attempt. */
-  giveBack(key: string): Promise<void>;
+  refund(key: string): Promise<void>;
   /** Resets the window of this key. */
   forget(key: string): Promise<void>;
 }
@@ -45,7 +45,7 @@ export interface AttemptLimitOptions {
    * What happens if the store does not answer: this process counts alone, or `count` throws
    * StorageUnavailable, for requests that need the store a moment later anyway.
    */
-  readonly whenAway: 'count here' | 'throw';
+  readonly onStoreUnavailable: 'count here' | 'throw';
   /** Receives a warning when this process counts alone. */
   readonly log: { warn(details: object, message: string): void };
 }

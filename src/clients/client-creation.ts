@@ -3,7 +3,7 @@ import type { Clock } from '../base/clock.ts';
 import { ACCOUNT_ID, newValue } from '../base/random-id.ts';
 import { Refusal, refuseViolations } from '../base/refusal.ts';
 import { lockAccount } from '../storage/account-turns.ts';
-import type { Alongside, Database, Queries } from '../storage/queries.ts';
+import type { Database, InTransaction, Queries } from '../storage/queries.ts';
 import { type Client, hasSecret } from './client.ts';
 import {
   type ClientDraft,
@@ -77,7 +77,7 @@ export function createClientCreation(parts: {
   async function create(
     { ownerAccountId: owner, maxOfOwner, naming = 'by its owner', ...draft }: NewClient,
     form: CreationForm | undefined,
-    alongside: Alongside<string> | undefined,
+    inTransaction: InTransaction<string> | undefined,
   ): Promise<{ client: Client; secret?: string }> {
     refuseInvalidClient(draft, naming);
     refuseForeignAccountId(owner);
@@ -115,7 +115,7 @@ export function createClientCreation(parts: {
           const client = { id, ownerAccountId: owner, redirectUris, formerRedirectUris: [] };
           await checks?.followBars(tx, client);
         }
-        await alongside?.(tx, id);
+        await inTransaction?.(tx, id);
         return id;
       });
     const made = await refuseViolations(
@@ -132,15 +132,15 @@ export function createClientCreation(parts: {
   return {
     /**
      * Registers a client. `secret` is its value, which is never returned again; public clients have
-     * none. `alongside` receives the client's id.
+     * none. `inTransaction` receives the client's id.
      *
      * @throws Refusal `client_invalid` (with every problem), `owner_unknown` or `clients_limit`
      * @throws AccountBusy
      */
     add: (
       client: NewClient,
-      alongside?: Alongside<string>,
-    ): Promise<{ client: Client; secret?: string }> => create(client, undefined, alongside),
+      inTransaction?: InTransaction<string>,
+    ): Promise<{ client: Client; secret?: string }> => create(client, undefined, inTransaction),
     /**
      * Like `add`, for a form that may be sent again because of a second click or a lost answer:
      * returns the client that this owner already made with this key, even if it has changed since.
@@ -148,8 +148,8 @@ export function createClientCreation(parts: {
     addOnce: async (
       client: NewClient & { readonly ownerAccountId: string },
       form: CreationForm,
-      alongside?: Alongside<string>,
-    ): Promise<Client> => (await create(client, form, alongside)).client,
+      inTransaction?: InTransaction<string>,
+    ): Promise<Client> => (await create(client, form, inTransaction)).client,
   };
 }
 

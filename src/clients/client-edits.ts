@@ -2,7 +2,7 @@
 import type { Clock } from '../base/clock.ts';
 import { isClientId } from '../base/random-id.ts';
 import { Refusal } from '../base/refusal.ts';
-import type { Alongside, Queries } from '../storage/queries.ts';
+import type { InTransaction, Queries } from '../storage/queries.ts';
 import type { Client } from './client.ts';
 import { type ClientChecks, refuseTakenName } from './client-creation.ts';
 import {
@@ -64,7 +64,7 @@ export function createClientEdits(parts: {
   async function change(
     id: string,
     { assignments, values = [], condition = 'true' }: Change,
-    alongside?: Alongside<Pick<Client, 'redirectUris'>>,
+    inTransaction?: InTransaction<Pick<Client, 'redirectUris'>>,
   ): Promise<boolean> {
     return changing(id, async (tx) => {
       const [changed] = await tx.query<Pick<Client, 'redirectUris'>>(
@@ -73,7 +73,7 @@ export function createClientEdits(parts: {
         [id, new Date(clock()), ...values],
       );
       if (!changed) return false;
-      await alongside?.(tx, changed);
+      await inTransaction?.(tx, changed);
       return true;
     });
   }
@@ -97,7 +97,7 @@ export function createClientEdits(parts: {
   async function addRedirectUri(
     id: string,
     uri: string,
-    alongside?: Alongside<Pick<Client, 'redirectUris'>>,
+    inTransaction?: InTransaction<Pick<Client, 'redirectUris'>>,
   ): Promise<Client> {
     const client = await requireClient(id);
     if (client.redirectUris.includes(uri)) return client;
@@ -107,10 +107,10 @@ export function createClientEdits(parts: {
     const addition = { assignments: ADD_REDIRECT_URI, values, condition: HAS_ROOM_FOR_IT };
     const isAdded = await change(id, addition, async (tx, added) => {
       await followBars(tx, client, added.redirectUris);
-      await alongside?.(tx, added);
+      await inTransaction?.(tx, added);
     });
     // Another URI was added meanwhile: it may be the same one, or the list may be full now.
-    return isAdded ? readChanged(id) : addRedirectUri(id, uri, alongside);
+    return isAdded ? readChanged(id) : addRedirectUri(id, uri, inTransaction);
   }
 
   return {
@@ -135,7 +135,7 @@ export function createClientEdits(parts: {
     async edit(
       id: string,
       changes: Partial<ClientChanges>,
-      alongside?: Alongside,
+      inTransaction?: InTransaction,
       { naming = 'by its owner', from }: EditOptions = {},
     ): Promise<Client> {
       const { links } = changes;
@@ -161,7 +161,7 @@ export function createClientEdits(parts: {
       const isChanged = await change(id, edit, async (tx) => {
         await refuseTakenName(tx, checks, named);
         await followBars(tx, client, uris);
-        await alongside?.(tx);
+        await inTransaction?.(tx);
       });
       if (!isChanged) throw from ? changedMeanwhile() : unknownClient(id);
       return readChanged(id);

@@ -6,7 +6,12 @@ import { transactionOf } from '../storage/account-turns.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import { createMemory } from '../storage/memory.ts';
 import { mapPage, type Page, type PageRequest, pageOf } from '../storage/pages.ts';
-import { type Alongside, BEYOND_LOST, type Database, type Queries } from '../storage/queries.ts';
+import {
+  BEYOND_LOST,
+  type Database,
+  type InTransaction,
+  type Queries,
+} from '../storage/queries.ts';
 import type { Client, ClientKind } from './client.ts';
 import {
   type ClientChecks,
@@ -31,17 +36,17 @@ export interface ClientRegistry extends ClientCreation, ClientEdits, ClientSecre
   /** Returns the clients as they are now, oldest first; only those that match all of `only`. */
   list(page?: PageRequest, only?: ClientFilter): Promise<Page<Client>>;
   /** Records or withdraws that the operator checked the client. @throws Refusal `client_unknown` */
-  verify(id: string, isVerified: boolean, alongside?: Alongside): Promise<Client>;
+  verify(id: string, isVerified: boolean, inTransaction?: InTransaction): Promise<Client>;
   /** Nothing issued to it is accepted from the next request on. @throws Refusal `client_unknown` */
-  suspend(id: string, alongside?: Alongside): Promise<Client>;
+  suspend(id: string, inTransaction?: InTransaction): Promise<Client>;
   /** @throws Refusal `client_unknown` */
-  resume(id: string, alongside?: Alongside): Promise<Client>;
+  resume(id: string, inTransaction?: InTransaction): Promise<Client>;
   /**
    * Revokes all machine access tokens issued so far: the next request with one is refused.
    *
    * @throws Refusal `client_unknown`
    */
-  endMachineTokens(id: string, alongside?: Alongside): Promise<Client>;
+  endMachineTokens(id: string, inTransaction?: InTransaction): Promise<Client>;
   /**
    * The same for all machine clients: a database that was restored lacks the latest revocations.
    *
@@ -53,13 +58,13 @@ export interface ClientRegistry extends ClientCreation, ClientEdits, ClientSecre
    *
    * @throws Refusal `client_unknown` or `owner_unknown`
    */
-  transfer(id: string, owner: string | undefined, alongside?: Alongside): Promise<Client>;
+  transfer(id: string, owner: string | undefined, inTransaction?: InTransaction): Promise<Client>;
   /**
    * The last step of `authorizations/client-removal.ts`; does not notify users connected to it.
    *
    * @throws Refusal `client_unknown`
    */
-  remove(id: string, alongside?: Alongside): Promise<void>;
+  remove(id: string, inTransaction?: InTransaction): Promise<void>;
 }
 
 /** Without the creation key, so that no form of the next owner finds this client. */
@@ -123,7 +128,7 @@ export function createClientRegistry(parts: {
     id: string,
     assignments: string,
     values: readonly unknown[],
-    alongside?: Alongside,
+    inTransaction?: InTransaction,
   ): Promise<Client> {
     await changing(id, async (tx) => {
       const changed = await tx.query(
@@ -131,7 +136,7 @@ export function createClientRegistry(parts: {
         [id, new Date(clock()), ...values],
       );
       if (changed.length === 0) throw unknownClient(id);
-      await alongside?.(tx);
+      await inTransaction?.(tx);
     });
     return readChanged(id);
   }
@@ -157,16 +162,16 @@ export function createClientRegistry(parts: {
     },
 
     // Keep the time of the first suspension if the client is suspended again.
-    suspend: (id, alongside) =>
-      change(id, 'suspended_at = coalesce(suspended_at, $2)', [], alongside),
+    suspend: (id, inTransaction) =>
+      change(id, 'suspended_at = coalesce(suspended_at, $2)', [], inTransaction),
 
-    verify: (id, isVerified, alongside) =>
-      change(id, 'verified_at = $3', [isVerified ? new Date(clock()) : null], alongside),
+    verify: (id, isVerified, inTransaction) =>
+      change(id, 'verified_at = $3', [isVerified ? new Date(clock()) : null], inTransaction),
 
-    resume: (id, alongside) => change(id, 'suspended_at = NULL', [], alongside),
+    resume: (id, inTransaction) => change(id, 'suspended_at = NULL', [], inTransaction),
 
-    endMachineTokens: (id, alongside) =>
-      change(id, 'token_generation = token_generation + 1', [], alongside),
+    endMachineTokens: (id, inTransaction) =>
+      change(id, 'token_generation = token_generation + 1', [], inTransaction),
 
     async endEveryMachineToken(tx) {
       await tx.query(
@@ -175,19 +180,19 @@ export function createClientRegistry(parts: {
       );
     },
 
-    async transfer(id, owner, alongside) {
+    async transfer(id, owner, inTransaction) {
       refuseForeignAccountId(owner);
       return refuseViolations(
         { clients_owner_account_id_fkey: () => unknownOwner(owner) },
-        change(id, TRANSFER, [owner ?? null], alongside),
+        change(id, TRANSFER, [owner ?? null], inTransaction),
       );
     },
 
-    async remove(id, alongside) {
+    async remove(id, inTransaction) {
       await changing(id, async (tx) => {
         const gone = await tx.query('DELETE FROM clients WHERE id = $1 RETURNING 1', [id]);
         if (gone.length === 0) throw unknownClient(id);
-        await alongside?.(tx);
+        await inTransaction?.(tx);
       });
       memory.forget('clients', id);
     },

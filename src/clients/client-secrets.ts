@@ -3,7 +3,7 @@ import { timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
 import { formTest, newValue, randomId, sha256 } from '../base/random-id.ts';
 import { Refusal } from '../base/refusal.ts';
-import type { Alongside, Queries } from '../storage/queries.ts';
+import type { InTransaction, Queries } from '../storage/queries.ts';
 import { type Client, type ClientKind, type ClientSecret, hasSecret } from './client.ts';
 
 export type ClientSecrets = ReturnType<typeof createClientSecrets>;
@@ -62,14 +62,14 @@ export function createClientSecrets(parts: {
      */
     async addSecret(
       id: string,
-      alongside?: Alongside<{ readonly lastFour: string }>,
+      inTransaction?: InTransaction<{ readonly lastFour: string }>,
     ): Promise<{ client: Client; secret: string }> {
       const secret = newClientSecret();
       await changeSecrets(id, async (tx, kind, secretIds) => {
         if (!hasSecret(kind)) throw unusedSecret();
         if (secretIds.length >= MAX_SECRETS) throw fullSecrets();
         await insertSecret(tx, id, secret, new Date(clock()));
-        await alongside?.(tx, secret);
+        await inTransaction?.(tx, secret);
       });
       return { client: await readChanged(id), secret: secret.value };
     },
@@ -82,7 +82,7 @@ export function createClientSecrets(parts: {
     async removeSecret(
       id: string,
       secretId: string,
-      alongside?: Alongside<{ readonly lastFour: string }>,
+      inTransaction?: InTransaction<{ readonly lastFour: string }>,
     ): Promise<Client> {
       await changeSecrets(id, async (tx, _kind, secretIds) => {
         if (!SECRET_ID.test(secretId) || !secretIds.includes(secretId)) throw unknownSecret();
@@ -91,7 +91,7 @@ export function createClientSecrets(parts: {
           'DELETE FROM client_secrets WHERE id = $1 RETURNING last_four',
           [secretId],
         );
-        for (const { last_four: lastFour } of removed) await alongside?.(tx, { lastFour });
+        for (const { last_four: lastFour } of removed) await inTransaction?.(tx, { lastFour });
       });
       return readChanged(id);
     },

@@ -2,11 +2,10 @@
 import { randomUUID } from 'node:crypto';
 import type { Context, Middleware } from 'koa';
 import type { Logger } from 'pino';
-import { requestFields, withinRequest } from '../base/current-request.ts';
+import { requestFields, traceIdOf, withinRequest } from '../base/current-request.ts';
 import { statusOf } from './failures.ts';
 import type { ObserveRequest } from './metrics/durations.ts';
 import { routeOf, shownPath } from './requests.ts';
-import { traceIdOf } from './trace-context.ts';
 
 /** 64 random bits. `randomUUID` is fast enough for every request: Node caches its random bytes. */
 export function newRequestId(): string {

@@ -53,7 +53,7 @@ interface Target {
 type Suspension = 'begin' | 'end' | 'keep';
 
 /**
- * Matches accounts by external id, by former external id, or else by address if made by hand: this
+ * Matches accounts by external id, by former external id, or else by address if created by hand: this
  * adopts the account. Addresses may move from one account of the file to another.
  */
 export async function compareAccounts(
@@ -169,7 +169,7 @@ function targetOf(row: AccountRow, line: AccountLine, isLinked: boolean) {
   };
 }
 
-/** A line without `suspended` ends a suspension by an import, and keeps one made by hand. */
+/** A line without `suspended` ends a suspension by an import, and keeps one created by hand. */
 function suspensionOf(row: AccountRow, suspended: boolean | undefined): Suspension {
   if (suspended) return row.is_suspended ? 'keep' : 'begin';
   if (!row.is_suspended) return 'keep';

@@ -8,7 +8,7 @@ import type { FoundProblems } from './problems.ts';
 
 /**
  * A `removed` account is suspended, as accounts are never deleted. `kept`: no longer in the file,
- * but something that was made by hand depends on it.
+ * but something that was created by hand depends on it.
  */
 export type ChangeKind = 'added' | 'changed' | 'removed' | 'kept';
 
@@ -38,7 +38,7 @@ export interface ImportFacts {
   readonly now: Date;
   /** Problems that only a comparison with the database finds. */
   readonly problems: FoundProblems;
-  /** Treat an organization or warehouse made by hand as the one with its name in the file. */
+  /** Treat an organization or warehouse created by hand as the one with its name in the file. */
   readonly adoptByName: boolean;
   readonly adopted: Readonly<Record<AdoptedType, Adopted>>;
 }

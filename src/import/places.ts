@@ -17,7 +17,7 @@ type PlaceLine = Numbered<LineOf<PlaceType>>;
 
 interface PlaceRow {
   readonly id: string;
-  /** Null if it was made by hand. */
+  /** Null if it was created by hand. */
   readonly external_id: string | null;
   readonly name: string;
   readonly organization_id?: string;
@@ -187,7 +187,7 @@ const nameIn = (place: {
   readonly organization?: string | null | undefined;
 }): string => JSON.stringify([place.organization, place.name]);
 
-/** Returns the place made by hand with that name; adds a problem if the match is ambiguous. */
+/** Returns the place created by hand with that name; adds a problem if the match is ambiguous. */
 function adoptable(
   rows: readonly PlaceRow[] = [],
   { type, name, number }: PlaceLine,

@@ -1,4 +1,4 @@
-/** Removes what was imported before and the file no longer has; nothing that was made by hand. */
+/** Removes what was imported before and the file no longer has; nothing that was created by hand. */
 import type { Queries } from '../storage/queries.ts';
 import type { ImportFacts, ImportStep } from './change.ts';
 import type { ImportKey, ImportType, PlaceType } from './line.ts';
@@ -42,7 +42,7 @@ const TABLES = {
 interface AccessRow {
   readonly id: string;
   readonly account_id: string;
-  /** Null if it was made by hand. */
+  /** Null if it was created by hand. */
   readonly account: string | null;
   readonly organization_id: string;
   readonly organization: string | null;
@@ -155,7 +155,7 @@ interface ThingRow {
   readonly name: string;
 }
 
-/** Finds places to keep: something made by hand would be removed with them. */
+/** Finds places to keep: something created by hand would be removed with them. */
 const NEEDED = {
   warehouse: `SELECT w.id FROM warehouses w
     JOIN warehouse_rights r

@@ -38,7 +38,7 @@ export function createFailureLimits(parts: {
   const windowSeconds = limits.clientFailureWindowSeconds;
   const create = (name: string, attempts: number) =>
     // Count here if the store is unavailable, so that the refusal does not become another error.
-    createAttemptLimit({ name, attempts, windowSeconds, whenAway: 'count here', log });
+    createAttemptLimit({ name, attempts, windowSeconds, onStoreUnavailable: 'count here', log });
   const perBoth = create('client_address', limits.clientFailures);
   const perAddress = create('client_failures_address', limits.clientFailuresPerAddress);
 

@@ -141,7 +141,7 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
     attempts: settings.limits.waitingSignInsPerAddress,
     // Shorter than they may wait: above the limit no sign-in can start before the window ends.
     windowSeconds: 600,
-    whenAway: 'count here',
+    onStoreUnavailable: 'count here',
     log,
   });
   const adapter = storeAdapter({ store, waiting, settings });

@@ -45,7 +45,7 @@ export function storeAdapter(parts: {
         if (await store.remove('interaction', id)) {
           const { oidc, ip } = Provider.ctx ?? {};
           const { session } = oidc?.entities.Interaction ?? {};
-          if (ip !== undefined && !isSignedIn(session)) await waiting.giveBack(networkOf(ip));
+          if (ip !== undefined && !isSignedIn(session)) await waiting.refund(networkOf(ip));
           return;
         }
         throw new errors.SessionNotFound('interaction session not found');

@@ -26,8 +26,8 @@ export interface Subscription {
 export interface Calls {
   /** Latest first. */
   readonly list: readonly Call[];
-  /** Identifies the caller like the introspector, and records the call. @param noted receives the record. */
-  noting(noted: (call: Call) => void): Introspector;
+  /** Identifies the caller like the introspector, and records the call. @param record receives the record. */
+  recording(record: (call: Call) => void): Introspector;
 }
 
 const MAX_CALLS = 50;
@@ -36,7 +36,7 @@ export function createCalls(introspector: Introspector): Calls {
   const list: Call[] = [];
   return {
     list,
-    noting: (noted) => ({
+    recording: (record) => ({
       ...introspector,
       async identify(request) {
         const at = new Date();
@@ -53,7 +53,7 @@ export function createCalls(introspector: Introspector): Calls {
         };
         list.unshift(call);
         list.length = Math.min(list.length, MAX_CALLS);
-        noted(call);
+        record(call);
         return identified;
       },
     }),

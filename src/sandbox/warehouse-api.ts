@@ -40,7 +40,7 @@ export async function startWarehouseApi(parts: {
     rootValue,
     context: (request, { query }) =>
       callerContext(
-        calls.noting((call) => {
+        calls.recording((call) => {
           call.operation = inOneLine(query);
         }),
       )(request),
@@ -72,7 +72,9 @@ function createSubscriptions(calls: ReturnType<typeof createCalls>, rootValue: o
 
     async authenticate(request) {
       let call: Call | undefined;
-      const found = await callerContext(calls.noting((noted) => (call = noted)))(request as never);
+      const found = await callerContext(calls.recording((noted) => (call = noted)))(
+        request as never,
+      );
       if ('caller' in found) known.set(request.raw, { caller: found.caller, call: call as Call });
       return 'caller' in found ? undefined : found;
     },

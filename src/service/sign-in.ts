@@ -70,7 +70,13 @@ export function wireSignIn(parts: {
   const keys = settings.secrets.cookieKeys;
 
   const hourlyLimit = (name: string, attempts: number) =>
-    createAttemptLimit({ name, attempts, windowSeconds: 3_600, whenAway: 'count here', log });
+    createAttemptLimit({
+      name,
+      attempts,
+      windowSeconds: 3_600,
+      onStoreUnavailable: 'count here',
+      log,
+    });
   const devices = createKnownDevices({ issuer, keys, clock });
   const signIns = createBrowserSignIns({ sessions, activity, outcomes, devices, mail });
   const waiting = createWaitingSignIn({ issuer, interactions });
@@ -171,7 +177,7 @@ export function wireSignIn(parts: {
       name: 'upstream_sign_ins',
       attempts: limits.waitingSignInsPerAddress,
       windowSeconds: LONGEST_SECONDS,
-      whenAway: 'count here',
+      onStoreUnavailable: 'count here',
       log,
     }),
   });
@@ -199,7 +205,7 @@ export function wireSignIn(parts: {
       name: 'upstream_logouts',
       attempts: limits.clientFailuresPerAddress,
       windowSeconds: limits.clientFailureWindowSeconds,
-      whenAway: 'count here',
+      onStoreUnavailable: 'count here',
       log,
     }),
     outcomes,

@@ -28,7 +28,7 @@ export type InTurn = <Result>(
 ) => Promise<Result>;
 
 /** Writes in the transaction of a change, so that both are committed or neither is. */
-export type Alongside<Value = void> = (tx: Queries, value: Value) => Promise<void>;
+export type InTransaction<Value = void> = (tx: Queries, value: Value) => Promise<void>;
 
 export interface Database extends Queries {
   /** Call it around each transaction that a user can cause, or use `transactionOf`. */

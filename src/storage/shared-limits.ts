@@ -86,7 +86,7 @@ function attemptLimit(
   shared: RateLimiterAbstract,
   awaitReply: <Value>(pending: Promise<Value>) => Promise<Value> = (pending) => pending,
 ): AttemptLimit {
-  const { name, attempts, windowSeconds, whenAway, log } = options;
+  const { name, attempts, windowSeconds, onStoreUnavailable, log } = options;
   const own = new RateLimiterMemory({ points: attempts, duration: windowSeconds });
   let loggedAt = Number.NEGATIVE_INFINITY;
 
@@ -94,7 +94,7 @@ function attemptLimit(
     try {
       return await awaitReply(question(shared));
     } catch (err) {
-      if (whenAway === 'throw') throw err;
+      if (onStoreUnavailable === 'throw') throw err;
       if (performance.now() - loggedAt > LOG_PAUSE_MS) {
         log.warn({ err, limit: name }, 'attempts are counted by this process alone');
         loggedAt = performance.now();
@@ -114,7 +114,7 @@ function attemptLimit(
       );
     },
 
-    async giveBack(key) {
+    async refund(key) {
       await ask((limiter) => limiter.reward(keyOf(key)));
     },
 

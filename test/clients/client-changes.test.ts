@@ -125,8 +125,8 @@ describe('changes of a client', () => {
     await connections.end({ accountId: gone, clientId: client.id }, 'person_disconnected');
     await connect(bob, other);
 
-    const people = await removal(client.id, async (tx, alongside) => {
-      expect(alongside).to.equal(2);
+    const people = await removal(client.id, async (tx, inTransaction) => {
+      expect(inTransaction).to.equal(2);
       expect(await tx.query('SELECT FROM clients WHERE id = $1', [client.id])).to.have.length(0);
     });
     expect(people).to.equal(2);
@@ -156,7 +156,7 @@ describe('changes of a client', () => {
     expect(await registry.find(client.id)).to.equal(undefined);
   });
 
-  it('what is written alongside a change is kept with it or not at all', async () => {
+  it('what is written in the transaction of a change is kept with it or not at all', async () => {
     const owner = await addPerson();
     const { client } = await registry.add({ ...partner, ownerAccountId: owner });
     const fail = async () => {

@@ -56,11 +56,11 @@ describe('npm run sandbox', () => {
       await press('One of Euro pallets more in Riga');
       await page.getByRole('status').filter({ hasText: 'FORBIDDEN' }).waitFor();
 
-      const [remove, giveBack] = sandbox.commands;
+      const [remove, refund] = sandbox.commands;
       await sandbox.run(remove);
       await press('Show my stock');
       await page.getByText('reaches no organization now').waitFor();
-      await sandbox.run(giveBack);
+      await sandbox.run(refund);
       await press('Show my stock');
       await page.getByText('as owner').waitFor();
       expect(problems).to.deep.equal([]);

@@ -62,12 +62,15 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
     await redis.connect();
     try {
       const options = { name: 'test', attempts: 2, windowSeconds: 60, log: { warn: expect.fail } };
-      const limit = redisLimits(redis).createAttemptLimit({ ...options, whenAway: 'throw' });
+      const limit = redisLimits(redis).createAttemptLimit({
+        ...options,
+        onStoreUnavailable: 'throw',
+      });
       for (const key of Array.from({ length: 20 }, newId)) {
         const counted = await Promise.all(Array.from({ length: 5 }, () => limit.count(key)));
         expect(counted.filter((over) => over === undefined)).to.have.length(2);
         await limit.forget(key);
-        await limit.giveBack(key);
+        await limit.refund(key);
         expect(await limit.count(key)).to.equal(undefined);
       }
     } finally {

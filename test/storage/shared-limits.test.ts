@@ -33,7 +33,7 @@ const log = { warn: (_: object, message: string) => void warnings.push(message) 
 const limitOf = ({ limits }: Node, attempts: number, name = 'test'): AttemptLimit =>
   limits.createAttemptLimit({
     ...{ name, attempts, windowSeconds: WINDOW, log },
-    whenAway: 'count here',
+    onStoreUnavailable: 'count here',
   });
 
 /** @param place opens an empty store, and answers how further nodes are connected to it. */
@@ -91,7 +91,7 @@ function limitsSuite(place: () => Promise<() => Promise<{ node: Node; close(): P
       const limit = limitOf(one, 2);
       for (let times = 0; times < 5; times += 1) {
         expect(await limit.count('a')).to.equal(undefined);
-        await limit.giveBack('a');
+        await limit.refund('a');
       }
       await limit.count('a');
       await limit.count('a');
@@ -214,13 +214,13 @@ describeOn([postgresServer, redisServer], 'limits whose store is away', () => {
     expect(await ticksOf(counting)).to.be.below(2_000);
     const counted = await counting;
     expect(counted.filter((over) => over === undefined)).to.have.length(3);
-    await limit.giveBack('a');
+    await limit.refund('a');
     await limit.forget('a');
     expect(await limit.count('a')).to.equal(undefined);
     expect(warnings).to.deep.equal(['attempts are counted by this process alone']);
 
     const options = { name: 'needed', attempts: 1, windowSeconds: WINDOW, log };
-    const needed = node.limits.createAttemptLimit({ ...options, whenAway: 'throw' });
+    const needed = node.limits.createAttemptLimit({ ...options, onStoreUnavailable: 'throw' });
     const failure = await needed.count('a').catch((error: unknown) => error);
     expect(failure).to.be.instanceOf(StorageUnavailable);
   }

@@ -1,7 +1,7 @@
 /** The members of organizations, their roles, and their rights in warehouses. */
 import type { Clock } from '../../base/clock.ts';
 import { Refusal, refuseViolations } from '../../base/refusal.ts';
-import type { Alongside, Database } from '../../storage/queries.ts';
+import type { Database, InTransaction } from '../../storage/queries.ts';
 import {
   isOrganizationId,
   isWarehouseId,
@@ -21,21 +21,21 @@ import {
 export type Memberships = ReturnType<typeof createMemberships>;
 
 /**
- * Each change takes effect on the next call. Repeated, it does nothing and calls no `alongside`.
+ * Each change takes effect on the next call. Repeated, it does nothing and calls no `inTransaction`.
  */
 export function createMemberships(parts: { readonly database: Database; readonly clock: Clock }) {
   const { database, clock } = parts;
 
-  /** Runs a statement that returns the rows it changed, and `alongside` if there are any. */
+  /** Runs a statement that returns the rows it changed, and `inTransaction` if there are any. */
   async function change(
     statement: string,
     values: readonly unknown[],
-    alongside?: Alongside,
+    inTransaction?: InTransaction,
   ): Promise<boolean> {
     return database.transaction(async (tx) => {
       const changed = await tx.query(statement, values);
       if (changed.length === 0) return false;
-      await alongside?.(tx);
+      await inTransaction?.(tx);
       return true;
     });
   }
@@ -50,7 +50,7 @@ export function createMemberships(parts: { readonly database: Database; readonly
       subject: Subject,
       organizationId: string,
       role: Role,
-      alongside?: Alongside,
+      inTransaction?: InTransaction,
     ): Promise<void> {
       if (!ROLES.includes(role)) throw unknownRole(role);
       const [column, id] = knownSubject(subject);
@@ -69,20 +69,24 @@ export function createMemberships(parts: { readonly database: Database; readonly
               WHERE m.role <> excluded.role
             RETURNING 1`,
           [id, organizationId, role, new Date(clock())],
-          alongside,
+          inTransaction,
         ),
       );
     },
 
     /** Ends the membership and the rights in every warehouse of the organization. */
-    async remove(subject: Subject, organizationId: string, alongside?: Alongside): Promise<void> {
+    async remove(
+      subject: Subject,
+      organizationId: string,
+      inTransaction?: InTransaction,
+    ): Promise<void> {
       const column = subjectColumn(subject);
       if (column === undefined || !isOrganizationId(organizationId)) return;
       await change(
         `DELETE FROM organization_memberships WHERE ${column[0]} = $1 AND organization_id = $2
           RETURNING 1`,
         [column[1], organizationId],
-        alongside,
+        inTransaction,
       );
     },
 
@@ -97,7 +101,7 @@ export function createMemberships(parts: { readonly database: Database; readonly
       subject: Subject,
       warehouseId: string,
       rights: readonly Right[],
-      alongside?: Alongside,
+      inTransaction?: InTransaction,
     ): Promise<void> {
       if (rights.length === 0 || !rights.every((right) => RIGHTS.includes(right))) {
         throw unknownRights(rights);
@@ -117,7 +121,7 @@ export function createMemberships(parts: { readonly database: Database; readonly
               WHERE r.rights <> excluded.rights
             RETURNING 1`,
           [id, warehouseId, RIGHTS.filter((right) => rights.includes(right))],
-          alongside,
+          inTransaction,
         ),
       );
       if (!isChanged) await requireWarehouse(warehouseId);
@@ -126,14 +130,14 @@ export function createMemberships(parts: { readonly database: Database; readonly
     async removeRights(
       subject: Subject,
       warehouseId: string,
-      alongside?: Alongside,
+      inTransaction?: InTransaction,
     ): Promise<void> {
       const column = subjectColumn(subject);
       if (column === undefined || !isWarehouseId(warehouseId)) return;
       await change(
         `DELETE FROM warehouse_rights WHERE ${column[0]} = $1 AND warehouse_id = $2 RETURNING 1`,
         [column[1], warehouseId],
-        alongside,
+        inTransaction,
       );
     },
   };

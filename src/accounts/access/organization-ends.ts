@@ -3,7 +3,7 @@ import type { Clock } from '../../base/clock.ts';
 import { isClientId } from '../../base/random-id.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { transactionOf } from '../../storage/account-turns.ts';
-import type { Alongside, Database, Queries } from '../../storage/queries.ts';
+import type { Database, InTransaction, Queries } from '../../storage/queries.ts';
 import { isAccountId } from '../account.ts';
 import { isOrganizationId } from '../organizations/places.ts';
 import type { Access } from './access.ts';
@@ -16,7 +16,7 @@ interface Change {
   /** The account of the owner or admin. */
   readonly by: string;
   /** Runs in the same transaction, if something changed. */
-  readonly alongside?: Alongside;
+  readonly inTransaction?: InTransaction;
 }
 
 export const isInCharge = (role: Role | undefined): boolean => role === 'owner' || role === 'admin';
@@ -29,7 +29,7 @@ export function createOrganizationEnds(parts: {
   const { database, access, clock } = parts;
 
   async function change(
-    { organizationId, by, alongside }: Change,
+    { organizationId, by, inTransaction }: Change,
     work: (tx: Queries, present: Present) => Promise<readonly unknown[]>,
     accountId = by,
   ): Promise<boolean> {
@@ -39,7 +39,7 @@ export function createOrganizationEnds(parts: {
       if (!isInCharge(present.roleOf(by))) return false;
       const changed = await work(tx, present);
       if (changed.length === 0) return false;
-      await alongside?.(tx);
+      await inTransaction?.(tx);
       return true;
     });
   }

@@ -8,7 +8,7 @@ export type Right = 'read' | 'write' | 'manage';
 /** In the form of introspection responses. */
 export interface Organization {
   readonly id: string;
-  /** The id in the system that it was imported from; absent if made by hand. */
+  /** The id in the system that it was imported from; absent if created by hand. */
   readonly external_id?: string;
   readonly name: string;
   readonly role: Role;

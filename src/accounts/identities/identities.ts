@@ -1,7 +1,7 @@
 /** Users' identities at providers, and the accounts here that they are linked with. */
 import type { Clock } from '../../base/clock.ts';
 import { lockedTransactionOf } from '../../storage/account-turns.ts';
-import type { Alongside, Database, Queries } from '../../storage/queries.ts';
+import type { Database, InTransaction, Queries } from '../../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from '../account.ts';
 import { canBeStrong, type UpstreamStrength } from '../sign-in-strength.ts';
 import type { WaysOfKind } from '../ways-in.ts';
@@ -165,10 +165,14 @@ export function createIdentities({
     listOf: (accountId: string): Promise<LinkedIdentity[]> => listOf(accountId, database),
 
     /** @returns true if there was a link. */
-    unlink: (accountId: string, issuer: string, alongside: Alongside<Identity>): Promise<boolean> =>
+    unlink: (
+      accountId: string,
+      issuer: string,
+      inTransaction: InTransaction<Identity>,
+    ): Promise<boolean> =>
       database.transaction(async (tx) => {
         const gone = await remove(accountId, issuer, tx);
-        if (gone) await alongside(tx, gone);
+        if (gone) await inTransaction(tx, gone);
         return gone !== undefined;
       }),
 

@@ -2,7 +2,7 @@
 import type { Clock } from '../../base/clock.ts';
 import { sha256 } from '../../base/random-id.ts';
 import { expiryJob } from '../../storage/cleaning.ts';
-import type { Alongside, Database } from '../../storage/queries.ts';
+import type { Database, InTransaction } from '../../storage/queries.ts';
 import type { Identity } from './identities.ts';
 
 /** What a sign-out at a provider ended here. */
@@ -65,12 +65,12 @@ export function createUpstreamSessions(parts: {
      * `sid` is undefined. `finishEnded` then removes them from the token store.
      *
      * @param token accepted only once.
-     * @param alongside runs in the same transaction.
+     * @param inTransaction runs in the same transaction.
      * @returns undefined for a token that was used before.
      */
     end: (
       { issuer, subject, sid, token }: LogoutElsewhere,
-      alongside: Alongside<EndedElsewhere>,
+      inTransaction: InTransaction<EndedElsewhere>,
     ): Promise<EndedElsewhere | undefined> =>
       database.transaction(async (tx) => {
         // Of several requests with the same token only one inserts the row.
@@ -95,7 +95,7 @@ export function createUpstreamSessions(parts: {
         );
         const accountIds = linked.map(({ account_id: accountId }) => accountId);
         const outcome = { accountIds, sessions: ended.length };
-        await alongside(tx, outcome);
+        await inTransaction(tx, outcome);
         return outcome;
       }),
 

@@ -3,7 +3,7 @@ import type { Clock } from '../../base/clock.ts';
 import { randomId } from '../../base/random-id.ts';
 import { refuseViolations } from '../../base/refusal.ts';
 import { byName, type Page, type PageRequest, pageOf } from '../../storage/pages.ts';
-import type { Alongside, Database } from '../../storage/queries.ts';
+import type { Database, InTransaction } from '../../storage/queries.ts';
 import { displayName } from '../display-name.ts';
 import {
   acceptedExternalId,
@@ -78,7 +78,7 @@ export function createOrganizations(parts: { readonly database: Database; readon
         name: entered,
         externalId,
       }: { readonly name: string; readonly externalId?: string | undefined },
-      alongside?: Alongside<OrganizationRecord>,
+      inTransaction?: InTransaction<OrganizationRecord>,
     ): Promise<OrganizationRecord> {
       const organization = {
         id: randomId('org_', 16),
@@ -95,7 +95,7 @@ export function createOrganizations(parts: { readonly database: Database; readon
             'INSERT INTO organizations (id, name, created_at, external_id) VALUES ($1, $2, $3, $4)',
             [id, name, createdAt, organization.externalId],
           );
-          await alongside?.(tx, organization);
+          await inTransaction?.(tx, organization);
         }),
       );
       return organization;
@@ -112,7 +112,7 @@ export function createOrganizations(parts: { readonly database: Database; readon
         readonly name: string;
         readonly externalId?: string | undefined;
       },
-      alongside?: Alongside<WarehouseRecord>,
+      inTransaction?: InTransaction<WarehouseRecord>,
     ): Promise<WarehouseRecord> {
       if (!isOrganizationId(organizationId)) throw unknownOrganization(organizationId);
       const warehouse = {
@@ -139,7 +139,7 @@ export function createOrganizations(parts: { readonly database: Database; readon
               warehouse.externalId,
             ],
           );
-          await alongside?.(tx, warehouse);
+          await inTransaction?.(tx, warehouse);
         }),
       );
       return warehouse;

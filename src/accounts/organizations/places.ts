@@ -1,6 +1,6 @@
 /** What organizations and warehouses have in common: ids, names, changes and deletion. */
 import { Refusal, refuseViolations } from '../../base/refusal.ts';
-import type { Alongside, Database, Queries } from '../../storage/queries.ts';
+import type { Database, InTransaction, Queries } from '../../storage/queries.ts';
 import { displayName } from '../display-name.ts';
 
 export type PlaceKind = 'organization' | 'warehouse';
@@ -8,7 +8,7 @@ export type PlaceKind = 'organization' | 'warehouse';
 export interface Place {
   readonly id: string;
   readonly name: string;
-  /** The id in the system that it was imported from; null if made by hand. */
+  /** The id in the system that it was imported from; null if created by hand. */
   readonly externalId: string | null;
 }
 
@@ -45,7 +45,7 @@ export function createPlaces(database: Database) {
       kind: PlaceKind,
       id: string,
       { name, externalId }: PlaceChanges,
-      alongside?: Alongside<Place>,
+      inTransaction?: InTransaction<Place>,
     ): Promise<Place> =>
       refuseViolations(
         takenBy(externalId),
@@ -55,7 +55,7 @@ export function createPlaces(database: Database) {
               external_id = coalesce($3, external_id)
             WHERE id = $1 RETURNING id, name, external_id AS "externalId"`,
           [id, name === undefined ? null : displayName(name), acceptedExternalId(externalId)],
-          alongside,
+          inTransaction,
         ),
       ),
 
@@ -65,12 +65,12 @@ export function createPlaces(database: Database) {
      * @throws Refusal `organization_unknown` or `warehouse_unknown`
      */
     // Dependent rows are deleted with it, and nodes are notified of each row.
-    remove: (kind: PlaceKind, id: string, alongside?: Alongside<Place>): Promise<Place> =>
+    remove: (kind: PlaceKind, id: string, inTransaction?: InTransaction<Place>): Promise<Place> =>
       change(
         kind,
         `DELETE FROM ${PLACES[kind].table} WHERE id = $1 RETURNING id, name, external_id AS "externalId"`,
         [id],
-        alongside,
+        inTransaction,
       ),
 
     /** Returns the numbers of what is deleted or loses access with it. */
@@ -89,14 +89,14 @@ export function createPlaces(database: Database) {
     kind: PlaceKind,
     statement: string,
     [id, ...values]: readonly [string, ...(string | null)[]],
-    alongside?: Alongside<Place>,
+    inTransaction?: InTransaction<Place>,
   ): Promise<Place> {
     const { isId, unknown } = PLACES[kind];
     if (!isId(id)) throw unknown(id);
     return database.transaction(async (tx) => {
       const [place] = await tx.query<Place>(statement, [id, ...values]);
       if (place === undefined) throw unknown(id);
-      await alongside?.(tx, place);
+      await inTransaction?.(tx, place);
       return place;
     });
   }

@@ -3,7 +3,7 @@ import type { Clock } from '../../base/clock.ts';
 import { randomId, sha256 } from '../../base/random-id.ts';
 import { lockedTransactionOf, transactionOf } from '../../storage/account-turns.ts';
 import { type CleaningJob, expiryJob } from '../../storage/cleaning.ts';
-import type { Alongside, Database, Queries } from '../../storage/queries.ts';
+import type { Database, InTransaction, Queries } from '../../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from '../account.ts';
 import type { Activity, Origin } from '../activity/activity.ts';
 import type { WaysOfKind } from '../ways-in.ts';
@@ -58,7 +58,7 @@ export interface Passkeys {
   /** @returns true if the account has such a passkey. */
   rename(accountId: string, id: string, name: string): Promise<boolean>;
   /** Also removes the last one, which users cannot (ways-in.ts). @returns true if there was one. */
-  remove(accountId: string, id: string, alongside: Alongside): Promise<boolean>;
+  remove(accountId: string, id: string, inTransaction: InTransaction): Promise<boolean>;
   /** The passkeys as sign-in methods (ways-in.ts). @param isOn true if sign-ins with them work. */
   waysOf(isOn: boolean): WaysOfKind;
   readonly removeExpired: CleaningJob;
@@ -217,10 +217,10 @@ export function createPasskeys(parts: {
       return renamed.length > 0;
     },
 
-    remove: (accountId, id, alongside) =>
+    remove: (accountId, id, inTransaction) =>
       transactionOf(database, accountId, async (tx) => {
         const name = await removeIn(tx, accountId, id);
-        if (name !== undefined) await alongside(tx);
+        if (name !== undefined) await inTransaction(tx);
         return name !== undefined;
       }),
 

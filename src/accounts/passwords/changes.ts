@@ -1,6 +1,6 @@
 /** Changes passwords: that of a signed-in user, or through a one-time link. */
 import { lockedTransactionOf } from '../../storage/account-turns.ts';
-import type { Alongside, Database, Queries } from '../../storage/queries.ts';
+import type { Database, InTransaction, Queries } from '../../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom } from '../account.ts';
 import type { AccountRegistry } from '../account-registry.ts';
 import type { Activity, Origin } from '../activity/activity.ts';
@@ -23,7 +23,7 @@ interface Change {
   readonly purpose?: LinkPurpose;
   /** Called in the transaction. */
   readonly isAllowed: (tx: Queries) => Promise<boolean>;
-  readonly alongside: Alongside<Account> | undefined;
+  readonly inTransaction: InTransaction<Account> | undefined;
 }
 
 /** Each change ends every browser session of the account and uses up its links. */
@@ -40,7 +40,7 @@ export function createPasswordChanges(parts: {
 
   async function change(
     { id, email, name }: Account,
-    { origin, password, purpose, isAllowed, alongside }: Change,
+    { origin, password, purpose, isAllowed, inTransaction }: Change,
   ): Promise<Account | undefined> {
     if (password !== undefined) await refusePassword(password, { email, name });
     const { address } = origin;
@@ -67,7 +67,7 @@ export function createPasswordChanges(parts: {
       await links.forget(id, tx);
       if (!row) return undefined;
       const account = accountFrom(row);
-      await alongside?.(tx, account);
+      await inTransaction?.(tx, account);
       return account;
     });
     accounts.forget(id);
@@ -104,7 +104,7 @@ export function createPasswordChanges(parts: {
      *
      * @param origin with the user's session: a password may wait for its turn, and one that was
      *   sent before a recovery must not be set after it.
-     * @param alongside runs in the same transaction.
+     * @param inTransaction runs in the same transaction.
      * @throws Refusal `password_refused`
      * @throws SessionEnded, TooManyPasswords
      */
@@ -112,10 +112,10 @@ export function createPasswordChanges(parts: {
       account: Account,
       password: string,
       origin: Origin,
-      alongside?: Alongside<Account>,
+      inTransaction?: InTransaction<Account>,
     ): Promise<Account> {
       const isAllowed = async (): Promise<boolean> => true;
-      const changed = await change(account, { origin, password, isAllowed, alongside });
+      const changed = await change(account, { origin, password, isAllowed, inTransaction });
       if (!changed) throw new Error(`the account ${account.id} is gone`);
       return changed;
     },
@@ -128,14 +128,14 @@ export function createPasswordChanges(parts: {
       token: string,
       password: string,
       origin: Origin,
-      alongside?: Alongside<Account>,
-    ): Promise<Recovered | undefined> => useInTurn(token, { origin, password, alongside }),
+      inTransaction?: InTransaction<Account>,
+    ): Promise<Recovered | undefined> => useInTurn(token, { origin, password, inTransaction }),
 
     /** Like `changeByLink`, for services without passwords: the link itself authenticates. */
     useLink: (
       token: string,
       origin: Origin,
-      alongside?: Alongside<Account>,
-    ): Promise<Recovered | undefined> => useInTurn(token, { origin, alongside }),
+      inTransaction?: InTransaction<Account>,
+    ): Promise<Recovered | undefined> => useInTurn(token, { origin, inTransaction }),
   };
 }

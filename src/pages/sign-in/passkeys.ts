@@ -121,7 +121,7 @@ export function createPasskeySignIns(parts: {
     name: 'passkey_failures',
     attempts: limits.signInFailuresPerAddress,
     windowSeconds: limits.signInFailureWindowSeconds,
-    whenAway: 'count here',
+    onStoreUnavailable: 'count here',
     log,
   });
   const cookie = ownCookie(issuer, 'passkey');

@@ -43,7 +43,7 @@ export function createUpstreamFlows(parts: {
     return browser;
   }
 
-  const cancel = (ctx: Context): Promise<void> => waiting.giveBack(networkOf(ctx.ip));
+  const cancel = (ctx: Context): Promise<void> => waiting.refund(networkOf(ctx.ip));
 
   return {
     /** Call this first. @returns the limit if too many sign-ins are pending. */
