@@ -65,6 +65,8 @@ export async function addReplica(master: RedisServer): Promise<RedisServer> {
   const { server, busPort } = await startClusterNode();
   await ask(master, 'CLUSTER', 'MEET', '127.0.0.1', portOf(server), String(busPort));
   const id = String(await ask(master, 'CLUSTER', 'MYID'));
+  // Only a replica that knows the slots of all masters can take the place of one.
+  await eventually(() => expectState([server], 'ok'));
   await eventually(() => ask(server, 'CLUSTER', 'REPLICATE', id));
   await eventually(async () => {
     expect(await ask(server, 'INFO', 'replication')).to.contain('master_link_status:up');
