@@ -134,7 +134,12 @@ export async function openWorld(deployment: Deployment, redisUrl?: string): Prom
   const time = createTestClock();
   const storage = redisUrl === undefined ? {} : { storage: { redisUrl } };
   const settings = { tokens: LIFETIMES, sessions: { idleSeconds: DAY }, ...storage };
-  const service = await startTestService({ deployment, clock: time.clock, settings });
+  const starting = startTestService({ deployment, clock: time.clock, settings });
+  // Without this, a start that fails would stop the time for all later files.
+  const service = await starting.catch((error: unknown) => {
+    time.restore();
+    throw error;
+  });
   return new World(service, await seed(service), time);
 }
 
