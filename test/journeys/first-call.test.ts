@@ -91,6 +91,11 @@ describeInBrowser('a developer who is new here', (visit) => {
     await page.getByLabel('Email address').fill(on.seeded.person.email);
     await page.getByLabel('Password', { exact: true }).fill(on.seeded.person.password);
     await button(page, 'Sign in').click();
+    await page.getByLabel('Name').click();
+    await page.getByRole('link', { name: 'Connect', exact: true }).click();
+    await page.getByRole('heading', { name: 'Connect it' }).waitFor();
+    expect(asked, 'nothing was typed').to.deep.equal([]);
+    await page.getByRole('link', { name: 'Settings' }).click();
     await page.getByLabel('Name').fill('Typed');
     await page.getByRole('link', { name: 'Connect', exact: true }).click();
     await page.getByRole('heading', { name: 'Connect it' }).waitFor();

@@ -212,7 +212,9 @@ function warnOfUnsaved(form) {
     isSent = true;
   });
   window.addEventListener('beforeunload', (event) => {
-    const isChanged = [...form.elements].some(({ value, defaultValue }) => value !== defaultValue);
+    // Buttons are among the elements, and have no default value.
+    const isTyped = ({ value, defaultValue = value }) => value !== defaultValue;
+    const isChanged = [...form.elements].some(isTyped);
     if (isChanged && !isSent) event.preventDefault();
   });
 }
