@@ -47,7 +47,7 @@ describeOn([postgresServer, redisServer], 'an answered end', () => {
   const authorizations = (count: number) =>
     Promise.all(Array.from({ length: count }, () => on.partner.tokens(on.clients.confidential)));
 
-  /** Has nobody else read or write the table until it is let go. */
+  /** Locks the table: no other transaction reads or writes it until the lock is released. */
   async function lock(table: string): Promise<() => Promise<void>> {
     const { databaseUrl } = on.service.settings.storage;
     const client = new pg.Client({ connectionString: databaseUrl });
@@ -114,7 +114,7 @@ describeOn([postgresServer, redisServer], 'an answered end', () => {
     expect(other.logLines.join('')).to.include('were carried out');
   });
 
-  it('is told again to whoever repeats it, for nobody may have been told the first time', async () => {
+  it('is announced again when the request is repeated, because the first try may have announced nothing', async () => {
     const [{ accessToken } = { accessToken: '' }] = await authorizations(1);
     await on.service.store.endAuthorization(idOf(accessToken));
     const { confidential: client } = on.clients;

@@ -185,7 +185,7 @@ describeOn([postgresServer, redisServer], 'ends that Redis lost', () => {
 
   it('are not answered when they are done on a Redis that was replaced meanwhile', async () => {
     const [token = ''] = await issueTokens();
-    // As another node does that met the next master, and nobody heard of it yet.
+    // As if another node had met the next master and its notification had not arrived yet.
     const replaced = await database().query<{ id: string }>(
       `UPDATE redis_masters SET is_ready = false RETURNING replication_id AS id`,
     );

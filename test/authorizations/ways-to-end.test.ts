@@ -44,7 +44,7 @@ interface Way {
   readonly isShared?: boolean;
   /** It is done by another process, of which every node hears a moment later. */
   readonly isElsewhere?: boolean;
-  /** The person, or the client, is gone: nobody connects the two again. */
+  /** The user or the client is deleted, so the two cannot be connected again. */
   readonly isFinal?: boolean;
 }
 
@@ -291,7 +291,7 @@ forEachDeployment('what an end ends', (start) => {
     });
   }
 
-  it('an API whose own client is suspended lets nobody in, until it is resumed', async () => {
+  it('an API whose own client is suspended accepts no caller until it is resumed', async () => {
     const { credentials, machineToken } = await hold(doors);
     const { id } = on.clients.resourceServer;
     const bearer = credentials['machine token'];

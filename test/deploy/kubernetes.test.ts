@@ -188,7 +188,7 @@ describe('deploy/kubernetes', () => {
     expect(withExamples.match(/ipBlock/g)).to.have.length(3);
   });
 
-  it('gives time to leave, and lets everybody know before', () => {
+  it('gives time to leave, and announces it before', () => {
     const { periodSeconds, failureThreshold } = container.readinessProbe;
     expect(server.shutdownDelaySeconds).to.be.above(periodSeconds * failureThreshold);
     const patience = pod.terminationGracePeriodSeconds;

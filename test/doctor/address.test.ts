@@ -97,7 +97,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, behind a proxy', () 
   ] as const) {
     it(`finds a proxy that ${wrong} the stream of changes`, async () => {
       proxy.conduct.stream = stream;
-      // Of a stream that is held back nothing arrives, however long the doctor waits.
+      // From a buffered stream nothing arrives, however long the doctor waits.
       const limit = stream === 'buffer' ? 1_000 : 3_500;
       const run = operatorWith(environment, undefined, { watched: 500, limit });
       const examination = await examineBy(run);

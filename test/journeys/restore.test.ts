@@ -1,6 +1,6 @@
 /**
- * Backup and restore, by the commands of docs/operations/backup.md in their order: nobody who was revoked comes
- * back, and nobody is locked out.
+ * Backup and restore, by the commands of docs/operations/backup.md in their order: no access that was revoked comes
+ * back, and no user is locked out.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -251,7 +251,7 @@ describeOn([postgresServer, redisServer, dumps, asks], 'a restored backup', () =
       await people.nobodyIsLockedOut();
     });
 
-    it(`an older PostgreSQL (${name}): everything is ended, and nobody is asked again`, async () => {
+    it(`an older PostgreSQL (${name}): all access is ended, and no user is asked for approval again`, async () => {
       const people = await ledger(section);
       // A migration of a later version, which the backup does not have.
       const database = new pg.Client({ connectionString: databaseUrl });

@@ -89,7 +89,7 @@ forEachDeployment('operator explain', (start) => {
 
     const ended = await on.partner.tokens(otherConfidential);
     await (await on.partner.askToDisconnect(otherConfidential))();
-    // What is noted beside a request is written a moment later.
+    // What a request queues is written a moment later, in the background.
     await on.service.revocations.close();
     for (const [tokens, cause] of [
       [given, 'by the client itself'],

@@ -24,7 +24,7 @@ forEachDeployment('operator, troubles of others', (start) => {
     await createPerson(on.issuer).get(authorizationUrl(on.issuer, confidential, foreign));
     const stranger = createPerson(on.issuer);
     await stranger.signIn({ ...person, password: 'not the password' });
-    // What is noted beside a request is written a moment later.
+    // What a request queues is written a moment later, in the background.
     await on.service.clientProblems.of(confidential.id);
 
     const answer = await run('problems list --json');

@@ -6,7 +6,7 @@ import { startSeeded } from '../support/seeded.ts';
 import { operatorBeside } from './run-operator.ts';
 
 const PEOPLE = Number(process.env.PEOPLE ?? 20_000);
-/** Nobody is told of these, so that the service has heard all there is when the command begins. */
+/** No change of these is announced, so the service has heard every announcement when the command begins. */
 const CONNECT = [
   'ALTER TABLE connections DISABLE TRIGGER connections_named',
   `INSERT INTO accounts (id, email, email_key, name, created_at)

@@ -72,7 +72,7 @@ describeOn([postgresServer, redisServer], 'a revocation while PostgreSQL is away
   });
   after(() => postgres?.stop());
 
-  it('ends it, is answered 503 because nobody could be told, and succeeds when it is repeated', async () => {
+  it('ends it, is answered 503 because it could not be announced, and succeeds when it is repeated', async () => {
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
     const [, id = ''] = /^gate_at_(.{22})/.exec(accessToken) ?? [];
     expect(await on.service.store.readAuthorization(id)).to.be.ok;

@@ -177,7 +177,7 @@ describe('the stream of changes of an API', () => {
       await eventually(() => expect(marker.aborted).to.equal(true));
     };
 
-    it('is followed by the next one, and nobody is forgotten, once both were heard for a second', async () => {
+    it('is followed by the next one, and no caller is forgotten, once both were heard for a second', async () => {
       passed += 999;
       await isHeardOnFormer();
       next.write(':\n\n');
@@ -191,7 +191,7 @@ describe('the stream of changes of an API', () => {
       expect({ failures, streams: streams.length }).to.deep.equal({ failures: [], streams: 2 });
     });
 
-    it('is followed by the next one, and everybody is forgotten, if it ended before', async () => {
+    it('is followed by the next one, and every caller is forgotten, if it ended before', async () => {
       passed += 999;
       await isHeardOnFormer();
       former().destroy();

@@ -11,8 +11,8 @@ export function atEndOfFile(ending: Ending): void {
 }
 
 /**
- * Runs `ending` after the last test, for what the files share. Not called in time in a process of a
- * parallel run: callers must leave nothing behind when the process just exits.
+ * Runs `ending` after the last test, to close what several test files share. A worker process of a
+ * parallel run may exit before that, so nothing may outlive the process if `ending` is not called.
  */
 export function atEndOfRun(ending: Ending): void {
   endingsOfRun.unshift(ending);

@@ -210,8 +210,8 @@ const signed = (
 /** A browser that also visits the providers and keeps their cookies. */
 export interface Traveller extends Person {
   /**
-   * Follows redirects, to providers and back, until a page or another origin is reached. Keeps
-   * everything if `/profile/security/first-sign-in` asks on the way.
+   * Follows redirects, to providers and back, until a page or another origin is reached. If
+   * `/profile/security/first-sign-in` asks what to keep of the account, it keeps everything.
    */
   travel(page: Page): Promise<Page>;
   /** Like `travel`, but stops at that question. */

@@ -50,7 +50,7 @@ export interface PasswordTurn {
 export type TakeTurn = <Result>(turn: PasswordTurn, work: () => Promise<Result>) => Promise<Result>;
 
 interface Waiting {
-  /** Smaller rounds of a line come first. */
+  /** Requests of a smaller round are served first. */
   readonly round: number;
   readonly account: string;
   /** The account and the address, each of which has one turn in each round. */

@@ -6,7 +6,7 @@ import { hasHost, isDatabaseUrl, isDecodable, isRedisUrl, PASSWORDS_IN_URLS } fr
 import { flag, text, wholeNumber } from './kinds.ts';
 import { fixed, reloadable, section } from './setting.ts';
 
-/** Instead of a directory: this process stores nothing, and a database URL is required. */
+/** The value that turns the data directory off. A database URL is then required. */
 export const NO_DATA_DIRECTORY = 'off';
 
 /** No shell expands it: `~` would become a folder of that name, as would another word for `off`. */

@@ -7,9 +7,9 @@ import { type SettingFacts, settingFacts } from './setting.ts';
 export interface KnownSetting extends SettingFacts {
   /** The name that is used everywhere: `tokens.retry_window`. */
   readonly name: string;
-  /** Where it is in the file: `['tokens', 'retry_window']`. */
+  /** The keys that lead to the setting in the settings file: `['tokens', 'retry_window']`. */
   readonly path: readonly string[];
-  /** Where the code reads it: `['tokens', 'retryWindowSeconds']`. */
+  /** The keys that lead to it in a `Settings` object: `['tokens', 'retryWindowSeconds']`. */
   readonly codePath: readonly string[];
   /** As written in the file; undefined if there is no fixed default. */
   readonly defaultValue: unknown;

@@ -1,4 +1,4 @@
-/** The verbs of all commands, each with one meaning for all nouns. Former spellings still work. */
+/** The verbs of the commands: each means the same for every noun. Former spellings still work. */
 
 /** What each verb means. `remove-secret` is `remove` of a part. */
 export const VERBS = {

@@ -201,7 +201,7 @@ describe('the test of a client', () => {
     }
   });
 
-  it('a client that sends nobody here has no test', async () => {
+  it('a client that sends no user here has no test', async () => {
     const { client: machine } = await on.service.clients.add({
       ...{ kind: 'machine', name: 'Night', redirectUris: [], isNative: false },
       ownerAccountId: on.seeded.other.accountId,
