@@ -1,5 +1,5 @@
 # Gatehouse as an image: docs/operations.md, "In a container".
-# A tag moves. Name the digest that you have tried: --build-arg NODE_IMAGE=node:24-bookworm-slim@sha256:…
+# A tag moves. Use the digest that you have tested: --build-arg NODE_IMAGE=node:24-bookworm-slim@sha256:…
 ARG NODE_IMAGE=node:24-bookworm-slim
 FROM ${NODE_IMAGE} AS build
 WORKDIR /opt/gatehouse
@@ -9,7 +9,7 @@ RUN --mount=type=secret,id=npmrc NPM_CONFIG_USERCONFIG=/run/secrets/npmrc \
     npm ci --omit=dev --ignore-scripts --no-audit --no-fund
 WORKDIR /own
 COPY . .
-# Whatever the umask of the checkout, everybody may read, and nobody but root may write.
+# Independent of the umask of the checkout: every user may read, only root may write.
 RUN chmod -R u+rwX,go+rX,go-w /own /opt/gatehouse
 
 FROM ${NODE_IMAGE}
@@ -24,7 +24,7 @@ RUN ln -s /opt/gatehouse/bin/gatehouse /usr/local/bin/gatehouse
 COPY --from=build /own/config/container.yaml /etc/gatehouse/gatehouse.yaml
 ENV GATEHOUSE_CONFIG=/etc/gatehouse/gatehouse.yaml \
     MALLOC_ARENA_MAX=2
-# By number, which Kubernetes can tell from root's. It owns nothing and writes nothing: the root file
+# By number, so that Kubernetes can verify that it is not root. It owns nothing and writes nothing: the root file
 # system may be read-only.
 USER 1000:1000
 EXPOSE 3000 3001

@@ -16,7 +16,7 @@ import { runScenarios, type Scale, type Scenario } from './scenarios.ts';
 import { measureSignIn } from './sign-in.ts';
 import { table } from './table.ts';
 
-const HELP = `npm run bench                       processor time per request, beside that of a bare Koa
+const HELP = `npm run bench                       processor time per request, compared with a bare Koa
 npm run bench -- --seconds 16       each scenario for 16 seconds (default 8)
 npm run bench -- --on embedded      on one of the two deployments
 npm run bench -- --authorizations N how many codes are made, exchanged and revoked (default 16000)
@@ -24,7 +24,7 @@ npm run bench -- sign-in            sign-in of newcomers while one account at on
                                     at full speed, for 30 seconds or as long as --seconds says
 npm run bench -- many               introspection of 30,000 people in turn, ten of whom change each second,
                                     or of as many as --people says
-npm run bench -- live               an API that remembers its callers, beside one that asks
+npm run bench -- live               an API that remembers its callers, compared with one that asks
 npm run bench -- ends               revocations through each fault, 50 rounds of each or as many as --rounds says;
                                     --fault 'PostgreSQL' for those whose name contains that
 npm run bench -- memory             Redis memory of 200,000 live tokens, per million
@@ -60,7 +60,7 @@ async function main(): Promise<void> {
       authorizations: count(values.authorizations),
       on: DEPLOYMENTS.filter((kind) => kind === (values.on ?? kind)),
     });
-  } else throw new Error(`nothing is measured by the name of ${subject}\n${HELP}`);
+  } else throw new Error(`there is no measurement named ${subject}\n${HELP}`);
 }
 
 const DEPLOYMENTS = ['embedded', 'postgres+redis'] as const;
@@ -127,7 +127,7 @@ function row({ name, comparison }: Scenario): string[] {
 
 function count(text: string): number {
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
-  throw new Error(`${text} is no number of anything\n${HELP}`);
+  throw new Error(`${text} is not a positive whole number\n${HELP}`);
 }
 
 try {

@@ -1,4 +1,4 @@
-/** Measures a service and a bare Koa in turns: other load on the machine affects both. */
+/** Measures a service and a bare Koa in turns, so that other load on the machine affects both. */
 import type { StartedProgram } from './deployment.ts';
 import { type Measurement, measure } from './load.ts';
 import { processorTime, residentMemory } from './processor.ts';
@@ -15,7 +15,7 @@ export interface Comparison extends Measurement {
 }
 
 const ROUNDS = 5;
-/** Not measured: code that runs ten thousand times is recompiled in between. */
+/** These rounds are not measured: V8 recompiles code that runs ten thousand times. */
 const WARM_UP_ROUNDS = 3;
 /** How often `load` is called. */
 export const PARTS = WARM_UP_ROUNDS + ROUNDS;
@@ -61,7 +61,7 @@ export async function withCpu(
   return { ...measurement, cpu: (processorTime(pid) - before) / measurement.requests };
 }
 
-/** A form post like those of clients. */
+/** A POST of a form, like those that clients send. */
 const loadBareKoa = ({ url }: StartedProgram): Promise<Measurement> =>
   measure(url, { seconds: 1 }, () => ({
     next: () => ({

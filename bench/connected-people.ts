@@ -15,9 +15,9 @@ export interface ConnectedPeople {
   close(): Promise<void>;
 }
 
-/** Per organization, which has three warehouses; each member has rights in two of them. */
+/** Number of members per organization, which has three warehouses; each has rights in two of them. */
 const MEMBERS = 100;
-/** Tokens that are issued at the same time. */
+/** Number of tokens that are issued in parallel. */
 const BATCH = 100;
 /** Filling the stores may take long. */
 const TIMEOUT_FACTOR = 60;
@@ -58,7 +58,7 @@ export async function connectPeople(
   client: TestClient,
   count: number,
 ): Promise<ConnectedPeople> {
-  const database = await openDatabase({ ...storage, patience: TIMEOUT_FACTOR });
+  const database = await openDatabase({ ...storage, timeoutFactor: TIMEOUT_FACTOR });
   for (const statement of FILL) await database.query(statement, [count]);
   await database.query(CONNECT, [count, client.id]);
   for (const table of ['accounts', 'organization_memberships', 'warehouse_rights', 'connections']) {
@@ -67,7 +67,7 @@ export async function connectPeople(
   const { store } = await openTokenStore({
     ...{ ...storage, database, clock: systemClock },
     acceptVolatileRedis: true,
-    patience: TIMEOUT_FACTOR,
+    timeoutFactor: TIMEOUT_FACTOR,
   });
   const authorizations = createAuthorizations({
     store,

@@ -33,9 +33,9 @@ export interface RunningDeployment extends StartedProgram {
   readonly seed: Seed;
   /** Many machine clients besides that of the seed. */
   readonly machines: readonly TestClient[];
-  /** As many users as requested. Checking their passwords costs as much as in production. */
+  /** The requested number of users. Checking their passwords costs as much as in production. */
   readonly people: readonly Credentials[];
-  /** The stores, for other programs that use the same ones. */
+  /** The stores, for other programs that use them as well. */
   readonly storage: DatabaseOptions & { readonly redisUrl: string | undefined };
 }
 
@@ -105,7 +105,7 @@ async function fill(
   count: number,
 ): Promise<Pick<RunningDeployment, 'seed' | 'machines' | 'people'>> {
   // Filling the stores may take long.
-  const database = await openDatabase({ ...place, patience: 60 });
+  const database = await openDatabase({ ...place, timeoutFactor: 60 });
   const parts = { database, changes: silentChangeFeed, clock: systemClock };
   const registries: Registries = {
     database,

@@ -28,7 +28,7 @@ export interface RedisGroup {
   replica: RedisServer | undefined;
   readonly sentinel: Sentinel | undefined;
   readonly url: string;
-  /** Exchanges `master` and `replica`, after a failover. */
+  /** Swaps `master` and `replica`, after a failover. */
   swap(): void;
   untilReplicated(): Promise<void>;
 }
@@ -59,7 +59,7 @@ async function startRedis(kind: RedisKind): Promise<RedisGroup> {
       eventually(async () => {
         const said = String(await ask(group.master, 'INFO', 'replication'));
         if (!/slave0:.*state=online/.test(said)) throw new Error('the replica does not follow');
-        // A Sentinel fails over only to a replica that it knows to be one.
+        // A Sentinel fails over only to a server that it knows as a replica.
         const facts = (await askSentinel(sentinel, 'replicas', 'warehouse')) as string[][];
         const flags = facts.map((one) => one[one.indexOf('flags') + 1]);
         if (flags.join() !== 'slave') throw new Error(`the Sentinel sees ${flags}`);
@@ -76,12 +76,12 @@ export async function startSetup(kind: RedisKind) {
   const feedUrl = new URL(postgres.url);
   feedUrl.port = String(feed.port);
   // The time limits of production, on which the result depends.
-  const patience = 1;
+  const timeoutFactor = 1;
   const other = await startTestService({
-    patience,
+    timeoutFactor,
     settings: {
       storage: { databaseUrl: feedUrl.href, redisUrl: redis.url },
-      // The clock of the API moves on by hours in a long run.
+      // In a long run the clock of the API is advanced by hours.
       tokens: { accessTokenSeconds: YEAR },
     },
   });
@@ -91,7 +91,7 @@ export async function startSetup(kind: RedisKind) {
     await createLifeline(kind === 'single' ? { ...reached, redisUrl: redis.url } : reached);
   const { issuer = '', ...storage } = lifeline.urls;
   const settings = { issuer, server: { port }, storage };
-  let node: TestService = await startTestService({ beside: other, patience, settings });
+  let node: TestService = await startTestService({ beside: other, timeoutFactor, settings });
   const seeded = await seed(other);
   const { confidential: client, resourceServer } = seeded.clients;
   const partner = partnerTokens(other.issuer, seeded);
@@ -111,7 +111,7 @@ export async function startSetup(kind: RedisKind) {
     async restartNode() {
       await node.close();
       lifeline.restart();
-      node = await startTestService({ settings: node.settings, beside: other, patience });
+      node = await startTestService({ settings: node.settings, beside: other, timeoutFactor });
     },
 
     /** @returns the status; undefined if there was no answer. */
@@ -120,7 +120,7 @@ export async function startSetup(kind: RedisKind) {
       return answer?.status;
     },
 
-    /** Creates access tokens, and calls the API until it accepts them from memory. */
+    /** Creates access tokens, and calls the API until it accepts them from its cache. */
     async rememberedTokens(count: number): Promise<readonly string[]> {
       const tokens: string[] = [];
       await eventually(async () => {
@@ -138,7 +138,7 @@ export async function startSetup(kind: RedisKind) {
       return tokens;
     },
 
-    /** Counts those that are active at a node, after the round that each node runs every minute. */
+    /** Counts the tokens that are active at a node, after the task that each node runs every minute. */
     async countActive(tokens: readonly string[]): Promise<number> {
       const nodes = [node, other];
       await eventually(async () => {

@@ -13,20 +13,20 @@ const FAULT_MS = 3_000;
 /** The client repeats a revocation this long after a 503. */
 const RETRY_MS = 250;
 const MAX_RETRIES = 200;
-/** Between two calls of the API. */
+/** Pause between two calls of the API. */
 const POLL_MS = 2;
 /** An API that accepts a revoked token for longer than this is not watched further. */
 const MAX_WATCHED_MS = 5_000;
 
 export interface FaultResult {
   readonly fault: string;
-  /** Revocations that were answered 200. */
+  /** Number of revocations that were answered 200. */
   answered: number;
-  /** Tokens of those that are active when the fault is over. */
+  /** Tokens that are active when the fault has ended, although their revocation was answered 200. */
   activeAgain: number;
   /** For each token, the time from the answer until an API that remembers its callers refuses it. */
   readonly acceptanceMs: number[];
-  /** Answers with 503. The client repeats each of these requests. */
+  /** Number of answers with 503. The client repeats each of these requests. */
   unavailable: number;
 }
 
@@ -35,7 +35,7 @@ interface Fault {
   readonly redis: RedisKind;
   /** Called before the revocations are sent. @returns a function that ends the fault. */
   begin?(setup: Setup): Promise<() => Promise<unknown>>;
-  /** Without it, the fault lasts until every revocation is answered. */
+  /** If undefined, the fault lasts until every revocation is answered. */
   readonly durationMs?: number;
   /** Called as soon as the first revocation is answered. @returns a function that ends the fault. */
   afterAnswer?(setup: Setup): Promise<() => Promise<unknown>>;
@@ -146,7 +146,7 @@ const FAULTS: readonly Fault[] = [
   },
 ];
 
-/** Runs so many rounds of each fault, or only of those whose name contains `name`. */
+/** Runs this many rounds of each fault, or only of the faults whose name contains `name`. */
 export async function measureEnds(rounds: number, name = ''): Promise<readonly FaultResult[]> {
   const results: FaultResult[] = [];
   for (const kind of ['single', 'sentinel'] as const) {

@@ -12,7 +12,7 @@ import { table } from './table.ts';
 
 const CALLERS = 10_000;
 const ROUNDS = 5;
-/** Makes `CALLERS` cause as many requests as 50,000 callers remembered for ten minutes. */
+/** With it, `CALLERS` cause as many requests as 50,000 callers that are cached for ten minutes. */
 const REMEMBER_MS = (600_000 * CALLERS) / 50_000;
 const AT_ONCE = 50;
 const CALLS_PER_CLOCK_CHECK = 1_000;
@@ -25,8 +25,8 @@ interface Rate {
 
 /** @param seconds the duration of each turn */
 export async function measureLive(seconds: number): Promise<void> {
-  const isHere = postgresServer.program !== undefined && redisServer.program !== undefined;
-  const deployment = await startDeployment(isHere ? 'postgres+redis' : 'embedded');
+  const hasServers = postgresServer.program !== undefined && redisServer.program !== undefined;
+  const deployment = await startDeployment(hasServers ? 'postgres+redis' : 'embedded');
   const { issuer, seed } = deployment;
   const { confidential, resourceServer } = seed.clients;
   const people = await connectPeople(deployment, confidential, CALLERS);
@@ -35,7 +35,7 @@ export async function measureLive(seconds: number): Promise<void> {
   let turn = 0;
   const next = () => {
     const request = requests[turn++ % requests.length];
-    if (!request) throw new Error('there is nobody');
+    if (!request) throw new Error('no callers');
     return request;
   };
 
@@ -50,7 +50,7 @@ export async function measureLive(seconds: number): Promise<void> {
   await rememberAll();
   const perCaller = (heapUsed() - before) / CALLERS;
 
-  /** Resolves when all callers are remembered: on a busy machine the stream may fall silent. */
+  /** Calls the API until all callers are cached: on a busy machine the stream may fall silent. */
   async function rememberAll(): Promise<void> {
     // Answers from the first seconds of a stream are not used again.
     ahead += 60_000;
@@ -136,7 +136,7 @@ async function measureAskingAgain(given: {
   const before = { api: processorTime(process.pid), service: processorTime(pid) };
   const began = performance.now();
   let waited = 0;
-  // Each caller calls several times, so the API asks about each.
+  // Each caller calls several times, so the API introspects each of them again.
   while (performance.now() - began < REMEMBER_MS) waited += await callAll(50);
   const seconds = (performance.now() - began) / 1_000;
   const perSecond = (from: number, to: number) => ((to - from) / 1_000 / seconds).toFixed(1);

@@ -25,8 +25,8 @@ type Round = Measurement & { readonly cpu: number };
  * @param scale the number of users, and the seconds of each turn
  */
 export async function measureMany({ seconds, people: count }: ManyScale): Promise<void> {
-  const isHere = postgresServer.program !== undefined && redisServer.program !== undefined;
-  const deployment = await startDeployment(isHere ? 'postgres+redis' : 'embedded');
+  const hasServers = postgresServer.program !== undefined && redisServer.program !== undefined;
+  const deployment = await startDeployment(hasServers ? 'postgres+redis' : 'embedded');
   const { issuer, seed } = deployment;
   const { confidential, resourceServer } = seed.clients;
   const people = await connectPeople(deployment, confidential, count);

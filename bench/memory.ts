@@ -9,7 +9,7 @@ import { table } from './table.ts';
 
 const HOUR = 3_600;
 const DAY = 24 * HOUR;
-/** The defaults. */
+/** The defaults of the settings. */
 const LIFETIMES = {
   authorizationCodeSeconds: 600,
   accessTokenSeconds: HOUR,
@@ -17,12 +17,12 @@ const LIFETIMES = {
   retryWindowSeconds: 60,
   absoluteAgeSeconds: 365 * DAY,
 };
-/** Simultaneous writes: enough to keep Redis busy, few enough to keep its buffers small. */
+/** Number of parallel writes: enough to keep Redis busy, few enough to keep its buffers small. */
 const BATCH = 500;
 
 /** Fills a separate Redis with `count` records of each kind, and prints the memory they take. */
 export async function measureMemory(count: number): Promise<void> {
-  // Without the append-only file: it is on disk, and its buffers would only blur the figure.
+  // Without the append-only file: it is on disk, and its buffers would only distort the result.
   const server = await startRedisServer({ appendonly: 'no' });
   const redis = createRedis(server.url);
   await redis.connect();
@@ -42,7 +42,7 @@ export async function measureMemory(count: number): Promise<void> {
   const issuedAt = Math.floor(Date.now() / 1000);
 
   const kinds: Readonly<Record<string, () => Promise<unknown>>> = {
-    // Access tokens are computed, so they take nothing, however many are active.
+    // Access tokens are computed, not stored, so they take no memory, however many are active.
     'authorizations with live tokens': async () => {
       const draft = authorizations.draft();
       const approval = { accountId, clientId, generation: 1, redirectUri, codeChallenge };

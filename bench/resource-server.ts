@@ -4,7 +4,7 @@ import type { TestClient } from '../test/support/oauth.ts';
 import { type Measurement, measurementOf } from './load.ts';
 
 const CALLERS = 100;
-/** Generous: it measures how long an answer takes, not whether it is in time. */
+/** A generous timeout: the benchmark measures how long an answer takes, not whether it is in time. */
 const TIMEOUT_MS = 10_000;
 
 /**

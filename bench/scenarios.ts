@@ -12,13 +12,13 @@ export interface Scenario {
 }
 
 export interface Scale {
-  /** The duration of each scenario that could run forever. */
+  /** The duration of each scenario that would otherwise never end. */
   readonly seconds: number;
   /** Number of authorizations to create; as many are exchanged and revoked afterwards. */
   readonly authorizations: number;
 }
 
-/** Runs all scenarios. Each uses what the one before it left: codes, then their tokens. */
+/** Runs all scenarios. Each uses the results of the previous one: codes, then their tokens. */
 export async function runScenarios(
   deployment: RunningDeployment,
   koa: StartedProgram,

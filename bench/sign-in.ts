@@ -5,35 +5,35 @@ import { startDeployment } from './deployment.ts';
 import { type LoadRequest, type Measurement, measure, measurementOf } from './load.ts';
 import { table } from './table.ts';
 
-/** Each is an account, at its own address, that signs in for the first time. */
+/** Newcomers are accounts, each at its own address, that sign in for the first time. */
 const MAX_NEWCOMERS = 300;
-/** Newcomers who sign in before the attack, for comparison. */
+/** Number of newcomers who sign in before the attack, for comparison. */
 const UNDISTURBED = 20;
 const ATTACKER = { 'x-forwarded-for': '192.0.2.66' };
 
 /** Prints the result. @param seconds the duration of the attack */
 export async function measureSignIn(seconds: number): Promise<void> {
-  const isHere = postgresServer.program !== undefined && redisServer.program !== undefined;
-  const deployment = await startDeployment(isHere ? 'postgres+redis' : 'embedded', {
+  const hasServers = postgresServer.program !== undefined && redisServer.program !== undefined;
+  const deployment = await startDeployment(hasServers ? 'postgres+redis' : 'embedded', {
     people: 1 + UNDISTURBED + MAX_NEWCOMERS,
   });
   const { issuer, people } = deployment;
   const [attacker, ...newcomers] = people;
-  if (!attacker) throw new Error('there is nobody');
+  if (!attacker) throw new Error('no accounts');
   const undisturbed = await signInEach(issuer, newcomers.slice(0, UNDISTURBED), () => true);
 
   const requests = await attackOf(issuer, attacker);
-  let isUnderWay = true;
+  let isRunning = true;
   let turn = 0;
   const attack = measure(issuer, { seconds }, () => {
     // Half of the connections are a known browser, half an unknown one.
     const request = requests[turn++ % requests.length];
-    if (!request) throw new Error('there is no attack');
+    if (!request) throw new Error('no requests');
     return { next: () => request };
   }).finally(() => {
-    isUnderWay = false;
+    isRunning = false;
   });
-  const disturbed = await signInEach(issuer, newcomers.slice(UNDISTURBED), () => isUnderWay);
+  const disturbed = await signInEach(issuer, newcomers.slice(UNDISTURBED), () => isRunning);
   const rows = [
     row(`${undisturbed.count} newcomers, alone`, undisturbed.measurement),
     row(`${disturbed.count} newcomers, under attack`, disturbed.measurement),
@@ -43,17 +43,17 @@ export async function measureSignIn(seconds: number): Promise<void> {
   console.log(table(['sign-in', 'per second', 'p50 ms', 'p99 ms', 'failures'], rows));
 }
 
-/** Signs in one user after the other, page and form, while `goesOn` returns true. */
+/** Signs in one user after the other, page and form, while `continues` returns true. */
 async function signInEach(
   issuer: string,
   people: readonly Credentials[],
-  goesOn: () => boolean,
+  continues: () => boolean,
 ): Promise<{ count: number; measurement: Measurement }> {
   const durations: number[] = [];
   const begin = performance.now();
   let failures = 0;
   for (const [index, { email, password }] of people.entries()) {
-    if (!goesOn()) break;
+    if (!continues()) break;
     const address = { 'x-forwarded-for': `198.18.${index >> 8}.${index & 255}` };
     const browser = createPerson(issuer);
     const began = performance.now();

@@ -1,4 +1,4 @@
-/** A table for a terminal: the first column left-aligned, the others right-aligned. */
+/** Formats a table for a terminal: the first column left-aligned, the others right-aligned. */
 
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = head.map((title, column) =>

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Writes Redis' append-only files to standard output, as a tar archive. Run it on the machine of Redis or
 # in its container, as a user who may read its files. The environment says:
-#   REDIS_CLI      how redis-cli reaches Redis (default: redis-cli), for example
+#   REDIS_CLI      the command that reaches Redis (default: redis-cli), for example
 #                  redis-cli --user backup --tls --cacert /etc/redis/ca.crt
 #   REDISCLI_AUTH  the password, which redis-cli itself reads from there
 # Under ACL its user needs: +config|get +config|set +info
@@ -12,7 +12,7 @@ fail() {
   exit 1
 }
 
-# redis-cli exits with 0 for an error of Redis, such as NOAUTH: only the answer tells.
+# redis-cli exits with 0 for an error of Redis, such as NOAUTH, so the answer is checked.
 redis() {
   # Unquoted on purpose: it holds the options as well. Standard input may be this script.
   answer=$(${REDIS_CLI:-redis-cli} "$@" 2>&1 </dev/null) || fail "redis-cli $*: $answer"
@@ -33,10 +33,10 @@ directory=$(setting dir)
 files=$(setting appenddirname)
 [ -d "$directory/$files" ] || fail "there is no $directory/$files here: run this on the machine of Redis"
 
-# No rewrite may begin while the files are copied, and one that goes on has to end first.
+# No rewrite may begin while the files are copied, and a rewrite in progress has to end first.
 percentage=$(setting auto-aof-rewrite-percentage)
 trap 'redis config set auto-aof-rewrite-percentage "$percentage" >/dev/null' EXIT
-[ "$(redis config set auto-aof-rewrite-percentage 0)" = OK ] || fail 'Redis goes on rewriting its files'
+[ "$(redis config set auto-aof-rewrite-percentage 0)" = OK ] || fail 'Redis does not stop rewriting its files'
 while redis info persistence | grep -q 'aof_rewrite_in_progress:1'; do sleep 1; done
 copied=$(ls "$directory/$files")
 # tar says so and exits with 1 if a file grows while it is read, as the last one of a busy Redis does. That

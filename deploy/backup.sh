@@ -3,7 +3,7 @@
 #
 #   backup.sh FOLDER
 #
-# To be run on the machine of Redis. The environment says:
+# Run it on the machine of Redis. The environment says:
 #   DATABASE_URL_FILE  a file with the URL of the database (default: /etc/gatehouse/database-url)
 #   REDIS_CLI, REDISCLI_AUTH  see backup-redis.sh
 set -eu

@@ -6,7 +6,7 @@ import { systemClock } from './base/clock.ts';
 import { environmentOfProcess, unknownVariables } from './config/environment.ts';
 import { loadSettings } from './config/load.ts';
 import { ConfigurationProblems } from './config/problems.ts';
-import { reloadInWords } from './config/reload.ts';
+import { describeReload } from './config/reload.ts';
 import { createProcessLog } from './host/process-log.ts';
 import { notifySystemd } from './host/systemd.ts';
 import { type Service, startService } from './service/service.ts';
@@ -34,7 +34,10 @@ async function main(): Promise<void> {
   const service = await startWithRetry(
     () => startService(parts),
     ({ code, message, remedy }, left) =>
-      processLog.warn({ code, left, remedy }, `not started yet, for ${left} s more: ${message}`),
+      processLog.warn(
+        { code, left, remedy },
+        `not started yet, retrying for ${left} s: ${message}`,
+      ),
   );
 
   for (const { path, message, remedy } of unknownVariables()) {
@@ -78,7 +81,7 @@ function listenToSignals(service: Service, log: Logger): void {
       return close('SIGHUP');
     }
     await service.reload().then(
-      (reload) => say(reloadInWords(reload)),
+      (reload) => say(describeReload(reload)),
       (error: unknown) => say(`Nothing was reloaded.\n${explained(error)}`),
     );
   }
@@ -88,7 +91,7 @@ function listenToSignals(service: Service, log: Logger): void {
   process.on('SIGHUP', () => void hangUp());
 }
 
-/** Ends a start. The first process of a container ignores signals that it does not listen to. */
+/** Exits during the start. PID 1 of a container ignores signals without a listener. */
 function endAtOnce(signal: NodeJS.Signals): void {
   process.exit(signal === 'SIGINT' ? 130 : 143);
 }

@@ -9,8 +9,8 @@ const { engines } = require('../package.json');
 const [needed] = /\d+/.exec(engines.node);
 if (Number.parseInt(process.versions.node, 10) < needed) {
   process.stderr.write(
-    `Gatehouse needs Node ${needed} or later, and this is ${process.versions.node} (${process.execPath}): ` +
-      'install one, or run `npm ci` without --omit=dev, which brings one.\n',
+    `Gatehouse needs Node ${needed} or later, but this is ${process.versions.node} (${process.execPath}): ` +
+      'install it, or run `npm ci` without --omit=dev, which installs one.\n',
   );
   process.exit(1);
 }

@@ -1,11 +1,11 @@
-/** The shape of the code: who may import whom, and where each thing that must be in one place is. */
+/** The structure of the code: which parts may import which, and what is allowed in one place only. */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 
 const ROOT = path.join(import.meta.dirname, '..');
 
-/** For each part of src, the parts it may import beside itself. */
+/** For each part of src, the other parts that it may import. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   config: [],
   storage: [],
@@ -57,16 +57,17 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * The files by which a folder within a part is opened from outside it, where that is not the one
- * named like it. All else in it is private to it.
+ * For each folder within a part, the files that other folders may import. Default: only the file
+ * named like the folder. All other files are private to their folder.
  */
 const DOORS: Readonly<Record<string, string>> = {
-  'accounts/access': 'access access-difference memberships organization-ends people reach',
+  'accounts/access':
+    'access access-difference access-limit memberships organization-ends people reach',
   'accounts/activity': 'activity activity-words audit',
   'accounts/api-keys': 'api-key api-keys',
-  'accounts/identities': 'coming-in identities upstream-sessions',
+  'accounts/identities': 'identities resolve-identity upstream-sessions',
   'accounts/mail': 'account-mail mail',
-  'accounts/organizations': 'bars organizations places taken-names',
+  'accounts/organizations': 'client-blocks organizations places taken-names',
   'accounts/passkeys': 'ceremonies passkey passkeys',
   'accounts/passwords': 'changes common-passwords link-mail links password recovery-waits work',
   'config/schema': 'connected json-schema kinds known-settings schema',
@@ -78,37 +79,37 @@ const DOORS: Readonly<Record<string, string>> = {
   'operator/places': 'memberships places',
   'operator/program': 'run-operator',
   'pages/first-sign-in': 'first-sign-in question',
-  'pages/forms': 'kept-answers kept-forms notices sent-form',
+  'pages/forms': 'form-drafts limit-form notices sent-form submit-results',
   'pages/interaction': 'consent interaction',
   'pages/oauth-clients':
-    'client connect delete links new oauth-clients own-client problems secrets settings test test-run',
+    'client connect delete handover links new oauth-clients offers own-client problems secrets settings test test-run',
   'pages/password': 'forgot-password password recovery recovery-wait stop-recovery used-link',
-  'pages/security': 'mail-choices password-change security sessions sign-in-ways',
+  'pages/security': 'mail-choices password-change security sessions sign-in-methods',
   'pages/sign-in':
-    'attempt browser-sign-ins current-session demands known-devices offered-methods passkeys password-check sign-in sign-out upstream-ways waiting-sign-in',
+    'attempt browser-sign-ins current-session known-devices offered-methods passkeys password-check sign-in sign-in-policy sign-out upstream-ways waiting-sign-in',
   'pages/upstream': 'arrival flows logout next-person own-account sign-in',
-  'pages/words': 'browser moment reached',
+  'pages/words': 'browser client-standing moment reached',
   'storage/embedded': 'postgres server',
   'storage/redis': 'master-guard redis report store',
 };
 
-/** What every part may import, and what imports no other part. */
+/** Parts that every part may import, and that import no other part. */
 const FOR_ALL = ['base'];
 
-const SAYS_NOTHING = /^(utils?|helpers?|common|lib|core|misc|services|managers?|shared)(\.ts)?$/;
+const VAGUE_NAME = /^(utils?|helpers?|common|lib|core|misc|services|managers?|shared)(\.ts)?$/;
 
 interface SourceFile {
-  /** Relative to the repository, `src/config/load.ts`. */
+  /** The path relative to the repository, for example `src/config/load.ts`. */
   readonly name: string;
-  /** The folder in src, or the file's own name when it stands at the top of src. */
+  /** The folder in src, or the name of a file directly in src. */
   readonly part: string;
   readonly text: string;
-  /** `text` without comments, where words and names are only mentioned. */
+  /** `text` without comments. */
   readonly code: string;
 }
 
 const sources = filesUnder('src', '.ts').map(readSource);
-/** Without the programs: what those print is no HTML, and their own test holds what they escape. */
+/** All views except views/programs, which print no HTML and have their own test. */
 const views = filesUnder('views', '.ejs')
   .map(readSource)
   .filter(({ name }) => !name.startsWith('views/programs/'));
@@ -124,12 +125,12 @@ describe('architecture', () => {
     expect(trespasses).to.deep.equal([]);
   });
 
-  it('what everybody may use imports no part', () => {
+  it('a part that all parts may import imports no part', () => {
     const shared = sources.filter(({ part }) => FOR_ALL.includes(part));
     expect(shared.flatMap(importsOf).filter(({ part }) => part !== undefined)).to.deep.equal([]);
   });
 
-  it('nothing stands in src beside the known parts', () => {
+  it('src contains only the known parts', () => {
     const known = [...Object.keys(MAY_IMPORT), ...FOR_ALL];
     expect([...new Set(sources.map(({ part }) => part))]).to.satisfy(
       (parts: string[]) => parts.every((part) => known.includes(part)),
@@ -137,39 +138,39 @@ describe('architecture', () => {
     );
   });
 
-  it('no file needs itself by way of others', () => {
+  it('files do not import each other in a cycle', () => {
     expect(cycles(sources, (name) => name)).to.deep.equal([]);
   });
 
-  it('no folder within a part needs itself by way of others', () => {
-    expect(cycles(sources, roomOf)).to.deep.equal([]);
+  it('folders within a part do not import each other in a cycle', () => {
+    expect(cycles(sources, folderOf)).to.deep.equal([]);
   });
 
-  it('a folder within a part is opened by the file named like it, or by those listed for it', () => {
+  it('from a folder within a part, others import only the file named like it, or those in DOORS', () => {
     const opened = new Map<string, Set<string>>();
     for (const source of sources) {
       for (const { specifier } of importsOf(source)) {
         const name = target(source, specifier);
-        const room = roomOf(name);
-        if (room === undefined || room === roomOf(source.name)) continue;
-        const door = path.relative(`src/${room}`, name).replace(/\.ts$/, '');
-        opened.set(room, (opened.get(room) ?? new Set()).add(door));
+        const folder = folderOf(name);
+        if (folder === undefined || folder === folderOf(source.name)) continue;
+        const door = path.relative(`src/${folder}`, name).replace(/\.ts$/, '');
+        opened.set(folder, (opened.get(folder) ?? new Set()).add(door));
       }
     }
-    const doors = [...opened].map(([room, names]) => [room, [...names].sort().join(' ')] as const);
-    const listed = doors.filter(([room, names]) => names !== path.basename(room));
+    const doors = [...opened].map(([key, names]) => [key, [...names].sort().join(' ')] as const);
+    const listed = doors.filter(([folder, names]) => names !== path.basename(folder));
     expect(Object.fromEntries(listed)).to.deep.equal(DOORS);
   });
 
-  it('a command of the operator starts without the engine', () => {
-    // It would double the time; `import()` where it is needed is another matter.
+  it('an operator command starts without loading the engine', () => {
+    // The engine would double the start time. Loading it later with `import()` is allowed.
     const atStart = packagesAtStart('src/operator/main.ts');
     expect(atStart).to.include.members(['commander', 'pg']);
     expect(atStart.filter((name) => /^oidc-provider\b/.test(name))).to.deep.equal([]);
   });
 
-  it('the service starts without the packages that few of its requests need', () => {
-    // Each of them is 10 to 26 MB of memory.
+  it('the service starts without loading the packages that few requests need', () => {
+    // Each of these packages takes 10 to 26 MB of memory.
     const seldom = [
       '@simplewebauthn/server',
       '@simplewebauthn/server/helpers',
@@ -181,13 +182,13 @@ describe('architecture', () => {
     expect(atStart).to.include.members(['oidc-provider', 'pg', 'ioredis']);
     expect(atStart.filter((name) => seldom.includes(name))).to.deep.equal([]);
     const used = sources.flatMap(importsOf).map(({ specifier }) => specifier);
-    expect(used, 'no package that is not there').to.include.members(seldom);
+    expect(used, 'each is used somewhere').to.include.members(seldom);
   });
 
-  it('no file or folder has a name that says nothing', () => {
+  it('no file or folder has a meaningless name', () => {
     const all = [...sources, ...views, ...filesUnder('test', '.ts').map(readSource)];
     const segments = all.flatMap(({ name }) => name.split('/'));
-    expect(segments.filter((segment) => SAYS_NOTHING.test(segment))).to.deep.equal([]);
+    expect(segments.filter((segment) => VAGUE_NAME.test(segment))).to.deep.equal([]);
   });
 
   it('files are named in kebab-case', () => {
@@ -195,18 +196,18 @@ describe('architecture', () => {
     expect(names.filter((name) => !/^[a-z0-9]+(-[a-z0-9]+)*\.ts$/.test(name))).to.deep.equal([]);
   });
 
-  it('every source file opens with a sentence on what it is for', () => {
-    const silent = sources.filter(({ text }) => !/^\/\*\*[\s\S]*?\.[\s\S]*?\*\/\n/.test(text));
-    expect(namesOf(silent)).to.deep.equal([]);
+  it('every source file starts with a doc comment', () => {
+    const without = sources.filter(({ text }) => !/^\/\*\*[\s\S]*?\.[\s\S]*?\*\/\n/.test(text));
+    expect(namesOf(without)).to.deep.equal([]);
   });
 
-  // Look twice at one of 250 lines, and make no second file because of a number.
+  // Review a file from 250 lines on, but do not split it only because of the number.
   it('no source file is longer than 400 lines', () => {
     const long = sources.filter(({ text }) => text.split('\n').length > 401);
-    expect(namesOf(long), 'take out what is a subject of its own').to.deep.equal([]);
+    expect(namesOf(long), 'move a separate subject to its own file').to.deep.equal([]);
   });
 
-  it('every page and every command is in its list', () => {
+  it('every page and every command is registered in its list', () => {
     const pages = exportedFunctions('pages', /\bRoute\[\]/);
     const commands = exportedFunctions('operator', /\(program: Command\b/);
     expect(Math.min(pages.length, commands.length)).to.be.above(10);
@@ -214,36 +215,36 @@ describe('architecture', () => {
       sources.some(({ name: other, code }) => other !== file && code.includes(name));
     const forgotten = (exported: typeof pages) =>
       exported.filter((one) => !isCalled(one)).map(({ name, file }) => `${name} of ${file}`);
-    const list = 'nobody calls this: add it to src/';
+    const list = 'not called: add it to src/';
     expect(forgotten(pages), `${list}service/pages.ts`).to.deep.equal([]);
     expect(forgotten(commands), `${list}operator/program/program.ts`).to.deep.equal([]);
   });
 
-  it('no literal is spread to outwit the formatter', () => {
+  it('no object literal is spread to get around the formatter', () => {
     expect(containing(/\.\.\.\{/)).to.deep.equal([]);
   });
 
-  it('nothing is exported as default or passed on from another file', () => {
+  it('no file has a default export or re-exports', () => {
     expect(containing(/\bexport\s+(default\b|\*|\{[^}]*\}\s*from\b)/)).to.deep.equal([]);
   });
 });
 
-describe('one place for', () => {
-  it('locks of an account: storage/account-turns.ts, in its turn', () => {
+describe('code that is allowed in one place only', () => {
+  it('only storage/account-turns.ts locks accounts', () => {
     expect(containing(/FOR NO KEY UPDATE/)).to.deep.equal(['src/storage/account-turns.ts']);
   });
 
-  it('the environment: config/environment.ts', () => {
+  it('only config/environment.ts reads the environment', () => {
     expect(containing(/\bprocess\s*\.\s*env\b/)).to.deep.equal(['src/config/environment.ts']);
   });
 
-  it('connections to Redis: storage/redis/redis.ts', () => {
+  it('only storage/redis/redis.ts connects to Redis', () => {
     expect(containing(/\bnew\s+(Redis|Cluster|IORedis)\b/)).to.deep.equal([
       'src/storage/redis/redis.ts',
     ]);
   });
 
-  it('SQL: clients, accounts, authorizations, import and storage', () => {
+  it('only clients, accounts, authorizations, import and storage contain SQL', () => {
     const statement = /\b(SELECT|INSERT\s+INTO|UPDATE|DELETE\s+FROM|CREATE\s+TABLE|LISTEN)\s/;
     const asked = /\.query\s*(<[^()]*>)?\(/;
     const elsewhere = sources.filter(
@@ -254,13 +255,13 @@ describe('one place for', () => {
     expect(namesOf(elsewhere)).to.deep.equal([]);
   });
 
-  it('what a table says: the folder that writes it', () => {
-    // The last one is what storage/cleaning.ts deletes from for the folder that says it.
+  it('each table is written by one folder only', () => {
+    // The last alternative: tables from which storage/cleaning.ts deletes for another folder.
     const writes = /\b(?:INSERT\s+INTO\s+|UPDATE\s+|DELETE\s+FROM\s+|table: ')([a-z_]+)/g;
     const writers = new Map<string, Set<string>>();
     for (const { part, code } of sources) {
       for (const [, table = ''] of code.matchAll(writes)) {
-        // The import writes what accounts has, many rows at a time.
+        // The import writes tables of accounts, many rows at a time.
         const writer = part === 'import' ? 'accounts' : part;
         writers.set(table, (writers.get(table) ?? new Set()).add(writer));
       }
@@ -270,7 +271,7 @@ describe('one place for', () => {
     expect(several.map(([table, parts]) => `${table}: ${[...parts]}`)).to.deep.equal([]);
   });
 
-  it('the engine: provider', () => {
+  it('only provider imports the engine', () => {
     const users = sources.filter((source) =>
       importsOf(source).some(
         ({ specifier, isType }) => !isType && /^oidc-provider\b/.test(specifier),
@@ -279,21 +280,21 @@ describe('one place for', () => {
     expect(users.filter(({ part }) => part !== 'provider')).to.deep.equal([]);
   });
 
-  it('patches of the engine: provider/engine-overrides.ts', () => {
+  it('only provider/engine-overrides.ts patches the engine', () => {
     const patch = /\.prototype\b|\bregister(GrantType|ResponseMode)\(/;
     const inProvider = sources.filter(({ part, code }) => part === 'provider' && patch.test(code));
     expect(namesOf(inProvider)).to.deep.equal(['src/provider/engine-overrides.ts']);
   });
 
-  it('routes: pages say theirs, host/host.ts mounts them; host/operators-host.ts for operators', () => {
-    // A page redirects and links to paths, so a path in a string is no sign. What makes a path a
-    // route is that something is registered for it, or compared with the path of the request.
+  it('routes are defined in pages and mounted by host/host.ts; those for operators are in host/operators-host.ts', () => {
+    // Pages redirect and link to paths, so a path in a string is allowed. A path is a route only if
+    // something is registered for it or compares it with the path of the request.
     const registered = /\.(get|post|put|patch|delete|del|all|use|register)\(\s*['"`[]+\//;
     const compared = /\bpath(name)?\s*(===?|!==?|\.startsWith\()\s*['"`]\//;
     const elsewhere = sources.filter(
       ({ name, part, code }) =>
         !['src/host/host.ts', 'src/host/operators-host.ts'].includes(name) &&
-        // These two are programs of their own, with a listener of their own.
+        // These two are separate programs with their own listeners.
         !['resource-server', 'sandbox'].includes(part) &&
         (registered.test(code) || compared.test(code) || /from 'koa-router'/.test(code)),
     );
@@ -302,12 +303,12 @@ describe('one place for', () => {
 });
 
 describe('views', () => {
-  it('print escaped: <%- only includes', () => {
+  it('views escape what they print: <%- only includes views', () => {
     const raw = views.filter(({ text }) => /<%-(?!\s*include\()/.test(text));
     expect(namesOf(raw)).to.deep.equal([]);
   });
 
-  it('of programs print values of a client as quoted literals only', () => {
+  it('templates of example programs print values of a client only as quoted literals', () => {
     const folder = new URL('../views/programs/', import.meta.url);
     const raw = readdirSync(folder).flatMap((name) => {
       const text = readFileSync(new URL(name, folder), 'utf8');
@@ -318,7 +319,7 @@ describe('views', () => {
     expect(raw.filter((printed) => !ownWords.test(printed))).to.deep.equal([]);
   });
 
-  it('carry no script and no style of their own', () => {
+  it('views contain no inline script or style', () => {
     const inline = /<script(?![^>]*\bsrc=)|<style\b|\son[a-z]{3,}="|\sstyle=|javascript:/i;
     expect(namesOf(views.filter(({ text }) => inline.test(text)))).to.deep.equal([]);
   });
@@ -326,10 +327,10 @@ describe('views', () => {
 
 interface Import {
   readonly specifier: string;
-  /** The part of src it leads to; undefined for a package or a file outside src. */
+  /** The imported part of src; undefined for a package or a file outside src. */
   readonly part: string | undefined;
   readonly isType: boolean;
-  /** `import()`, which loads it when it is needed. */
+  /** True for `import()`, which loads the module at run time. */
   readonly isLater: boolean;
 }
 
@@ -354,7 +355,7 @@ function importsOf(source: SourceFile): Import[] {
 const target = (source: SourceFile, specifier: string): string =>
   specifier.startsWith('.') ? path.join(path.dirname(source.name), specifier) : specifier;
 
-/** What is loaded with a program, by whatever imports it; not what `import()` loads later. */
+/** Returns all packages that a program imports, directly or not, except with `import()`. */
 function packagesAtStart(program: string): string[] {
   const reached = new Set([program]);
   for (const name of reached) {
@@ -366,7 +367,6 @@ function packagesAtStart(program: string): string[] {
   return [...reached].filter((name) => !name.startsWith('src/'));
 }
 
-/** Chains of imports, from one place to another, that come back to where they began. */
 function cycles(from: readonly SourceFile[], placeOf: (name: string) => string | undefined) {
   const edges = new Map<string, Set<string>>();
   for (const source of from) {
@@ -390,8 +390,8 @@ function cycles(from: readonly SourceFile[], placeOf: (name: string) => string |
   return found;
 }
 
-/** The folder within a part in which a file stands, at whatever depth: `pages/sign-in`. */
-const roomOf = (name: string): string | undefined => /^src\/([^/]+\/[^/]+)\//.exec(name)?.[1];
+/** Returns the folder within a part that contains a file at any depth: `pages/sign-in`. */
+const folderOf = (name: string): string | undefined => /^src\/([^/]+\/[^/]+)\//.exec(name)?.[1];
 
 function partOf(name: string): string | undefined {
   const [top, part] = name.split('/');
@@ -411,7 +411,7 @@ function readSource(name: string): SourceFile {
   return { name, part: partOf(name) ?? name, text, code };
 }
 
-/** Functions that a part exports. @param kind stands in them. */
+/** Returns the exported functions of a part that match `kind`. */
 const exportedFunctions = (part: string, kind: RegExp) =>
   sources
     .filter((source) => source.part === part)

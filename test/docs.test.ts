@@ -1,4 +1,4 @@
-/** The docs: true, complete, and each of their commands and programs does what it says. */
+/** The docs are correct and complete, and their commands and programs work. */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
@@ -24,7 +24,7 @@ const pages = ['.', 'docs', 'docs/decisions', 'docs/operations'].flatMap((folder
 const textOf = (file: string): string => readFileSync(file, 'utf8');
 const nameOf = (file: string): string => path.relative(ROOT, file);
 
-/** As GitHub makes the address of a heading. */
+/** Returns the anchor that GitHub gives a heading. */
 const anchorOf = (heading: string): string =>
   heading
     .toLowerCase()
@@ -33,7 +33,7 @@ const anchorOf = (heading: string): string =>
 
 const OPERATOR = /^(?:npm run (?:--silent )?operator --|gatehouse) (.*)$/;
 
-/** The lines of a block, with those that go on joined, and without comments. */
+/** Returns the lines of a block, with continued lines joined, and without comments. */
 const linesOf = (block: string): string[] =>
   block
     .replaceAll(/ *\\\n */g, ' ')
@@ -41,7 +41,7 @@ const linesOf = (block: string): string[] =>
     .map((line) => line.replace(/(^|\s)#.*$/, '').trim())
     .filter(Boolean);
 
-/** What follows `gatehouse` or `npm run operator --`, in blocks and in the text. */
+/** Returns the operator commands in blocks and in the text, without the program's name. */
 function commandsIn(text: string): string[] {
   const blocks = [...text.matchAll(/```sh\n(.*?)```/gs)].flatMap(([, block = '']) =>
     linesOf(block),
@@ -50,11 +50,11 @@ function commandsIn(text: string): string[] {
     code.replaceAll(/\s+/g, ' '),
   );
   const commands = [...blocks, ...inText].map((line) => OPERATOR.exec(line)?.[1]);
-  // `gatehouse …` stands for any of them.
+  // `gatehouse …` stands for any command.
   return commands.filter((command): command is string => ![undefined, '…'].includes(command));
 }
 
-/** As a shell splits them; a value comes from standard input, and what is written goes nowhere. */
+/** Splits a command like a shell, and removes redirections. */
 const wordsOf = (command: string): string[] =>
   [...command.replace(/ [<>] \S+/g, '').matchAll(/"([^"]*)"|(\S+)/g)].map(
     ([, quoted, plain]) => quoted ?? plain ?? '',
@@ -62,14 +62,14 @@ const wordsOf = (command: string): string[] =>
 
 const jsonLinesIn = (text: string): string => /```json\n(\{"type".*?)```/s.exec(text)?.[1] ?? '';
 
-describe('the docs', () => {
-  it('tell of the settings what their schema does', () => {
+describe('the documentation', () => {
+  it('the docs describe the settings as the schema does', () => {
     for (const [file, text] of writtenDocs()) {
       expect(textOf(file), `${nameOf(file)}: npm run docs`).to.equal(text);
     }
   });
 
-  it('lead only to what is there', () => {
+  it('the docs have no broken links within the repository', () => {
     for (const page of pages) {
       for (const [, link = ''] of textOf(page).matchAll(/\]\(([^)\s]+)\)/g)) {
         if (/^https?:/.test(link)) continue;
@@ -84,18 +84,18 @@ describe('the docs', () => {
     }
   });
 
-  it('begin with a page that is read in a few minutes', () => {
+  it('the README has at most 150 lines', () => {
     expect(textOf(path.join(ROOT, 'README.md')).split('\n').length).to.be.at.most(150);
   });
 
-  it('say of each version, the present one first, what an upgrade to it does', () => {
+  it('the CHANGELOG describes what an upgrade to each version does, latest first', () => {
     const [, ...versions] = textOf(path.join(ROOT, 'CHANGELOG.md')).split(/^## /m);
     const { version } = JSON.parse(textOf(path.join(ROOT, 'package.json')));
     expect(versions[0]?.split('\n')[0]).to.equal(version);
     for (const text of versions) expect(text).to.match(/^\d+\.\d+\.\d+\n\nUpgrading from /);
   });
 
-  it('say what CI does, and in which order', () => {
+  it('the docs describe the steps of CI in the order in which they run', () => {
     const [, commands = ''] = textOf(path.join(ROOT, '.ci/run')).split('export CI=true\n');
     expect(commands.match(/^npm .*$/gm)).to.deep.equal([
       'npm ci',
@@ -107,7 +107,7 @@ describe('the docs', () => {
     expect(text).to.include('`.ci/run` installs them, runs `npm run check` first');
   });
 
-  it('say of every command why no test runs it, where none does', () => {
+  it('the docs give a reason for every command that no test runs', () => {
     for (const page of pages) {
       const parts = textOf(page).split(/```sh\n(.*?)```\n/s);
       for (let index = 1; index < parts.length; index += 2) {
@@ -118,7 +118,7 @@ describe('the docs', () => {
     }
   });
 
-  describe('commands of the operator', () => {
+  describe('operator commands', () => {
     const on = startSeeded();
     const directory = temporaryDirectory('docs');
     const examined = new Set<string>();
@@ -150,10 +150,10 @@ describe('the docs', () => {
     for (const page of pages) {
       const commands = commandsIn(textOf(page));
       if (commands.length === 0) continue;
-      it(`of ${nameOf(page)} do what they say`, async () => {
+      it(`the commands in ${nameOf(page)} work`, async () => {
         const { service, seeded, clients } = on;
         const { accessToken } = await on.partner.tokens(clients.otherConfidential);
-        // Of its own for each page, which changes and removes what it names.
+        // Each page gets its own data, because its commands change and remove data.
         const organization = await service.organizations.add({ name: 'Storm Logistics' });
         const place = { organizationId: organization.id, name: 'Bergen' };
         const warehouse = await service.organizations.addWarehouse(place);
@@ -200,13 +200,13 @@ describe('the docs', () => {
           'http://10.0.0.2:3000': service.issuer,
         };
         for (const command of new Set(commands)) {
-          // The doctor changes nothing and examines the same service: once is enough.
+          // The doctor changes nothing, so each of its commands runs only once.
           if (examined.has(command)) continue;
           if (command.startsWith('doctor')) examined.add(command);
-          // One process runs here.
+          // Only one node runs here.
           const line = command.replace('nodes --wait 2', 'nodes --wait 1');
           const words = wordsOf(line).map((word) => values[word] ?? word);
-          // Whoever is asked says yes.
+          // Confirm commands that ask.
           const isAsked =
             words[0] === 'revoke' ||
             /^(remove|remove-secret|delete|end|revoke)$/.test(words[1] ?? '');
@@ -221,7 +221,7 @@ describe('the docs', () => {
   });
 
   describeOn([postgresServer], 'the SQL', () => {
-    it('makes a role and a database on which it can do all that a service does', async () => {
+    it('the documented SQL creates a role and a database with all the permissions that the service needs', async () => {
       const server = await startPostgresServer();
       const [, block = ''] =
         /```sql\n(.*?)```/s.exec(textOf(path.join(ROOT, 'docs/operations/deploy.md'))) ?? [];
@@ -246,9 +246,9 @@ describe('the docs', () => {
       const database = await openDatabase({
         databaseUrl: url.href,
         dataDirectory: '',
-        patience: PATIENCE,
+        timeoutFactor: PATIENCE,
       });
-      // What readiness asks of it: whether it keeps anything, with a file beside the tables.
+      // This is the readiness check, which also needs the permission to write a file.
       expect(await database.ping().finally(() => database.close())).to.be.above(0);
     });
   });
@@ -256,7 +256,7 @@ describe('the docs', () => {
   describe('the program of the README', () => {
     const on = startSeeded();
 
-    it('connects a client that was registered as it says', async () => {
+    it('the program connects a client that was registered with the command of the README', async () => {
       const port = await freePort();
       const here = (text: string): string =>
         text.replaceAll(':4000', `:${port}`).replaceAll('(4000', `(${port}`);

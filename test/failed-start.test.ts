@@ -1,4 +1,4 @@
-/** A start that fails: the reason is told, with what to do about it, and nothing of it stays open. */
+/** A failed start reports the reason and a remedy, and leaves nothing open. */
 import { createServer } from 'node:http';
 import { Server } from 'node:net';
 import { expect } from 'chai';
@@ -22,14 +22,14 @@ import { type RedisServer, startRedisServer } from './support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from './support/requirements.ts';
 import { type Overrides, startsOn, type TestService } from './support/service.ts';
 
-/** What an operator is told of the start that fails. */
+/** Returns the message that an operator gets for a failed start. */
 const wordsOf = async (starting: Promise<TestService>): Promise<string> =>
   wordsOfError(await failureOf(starting));
 
 function wordsOfError(error: unknown): string {
   expect(error).to.be.an('error');
   const words = explained(error);
-  expect(words, 'a stack helps no operator').not.to.match(/^ +at /m);
+  expect(words, 'no stack trace').not.to.match(/^ +at /m);
   return words;
 }
 
@@ -41,53 +41,53 @@ async function expectFree(port: number): Promise<void> {
   await new Promise((resolve) => server.close(resolve));
 }
 
-/** A port that somebody listens on while the suite runs that calls this. */
-function takenPort(): () => number {
+/** Listens on a port while the calling suite runs. */
+function listenOnPort(): () => number {
   const opened = createOpened();
   let taken: number;
-  before('take a port', async () => {
+  before('listen on a port', async () => {
     taken = await freePort();
     const server = createServer();
     const listening = new Promise<void>((resolve) => server.listen(taken, '127.0.0.1', resolve));
     await opened.add(listening, async () => void server.close());
   });
-  after('leave it', opened.closeAll);
+  after('close the port', opened.closeAll);
   return () => taken;
 }
 
-describe('a store that answers with a refusal', () => {
+describe('a store that refuses a connection or a write', () => {
   const asPostgres = (code: string, message: string) =>
     new StorageUnavailable('postgresql', Object.assign(new Error(message), { code }));
   const asRedis = (message: string) => new StorageUnavailable('redis', new Error(message));
 
-  it('gets the remedy of its own words, not that its URL is wrong, and is tried again', () => {
+  it('the error is explained with the remedy for its own message, not as a wrong URL, and the start tries again', () => {
     const full = 'could not extend file "base/16384/2619": No space left on device';
     const cases: readonly (readonly [StorageUnavailable, string])[] = [
-      [asPostgres('53100', full), 'make room on the disk of the database'],
+      [asPostgres('53100', full), 'free space on the disk of the database'],
       [asPostgres('53300', 'sorry, too many clients already'), 'storage.database_connections'],
       [
         asRedis('MISCONF Errors writing to the AOF file: No space left on device'),
-        'make room on the disk of Redis',
+        'free space on the disk of Redis',
       ],
       [
         asRedis('MISCONF Redis is configured to save RDB snapshots, but it is unable to persist'),
-        'its own log says what it could not write',
+        'see the log of Redis for the cause',
       ],
       [asRedis("OOM command not allowed when used memory > 'maxmemory'."), 'raise maxmemory'],
     ];
     for (const [error, remedy] of cases) {
       const trouble = troubleOf(error);
-      expect(trouble?.remedy, error.reason).to.include(remedy).and.not.include('URL is right');
+      expect(trouble?.remedy, error.reason).to.include(remedy).and.not.include('URL is correct');
       expect(trouble, error.reason).to.include({ mayPass: true });
     }
   });
 });
 
-describe('a start that fails, embedded', () => {
+describe('a failed start, embedded', () => {
   const start = startsOn();
-  const taken = takenPort();
+  const taken = listenOnPort();
 
-  it('because a port is taken leaves the data directory to the next one', async () => {
+  it('a start that fails because a port is in use releases the data directory', async () => {
     const dataDirectory = await freshDataDirectory();
     const port = await freePort();
     const on = (server: Overrides['server']) =>
@@ -100,7 +100,7 @@ describe('a start that fails, embedded', () => {
     expect((await createPerson(issuer).get('/login')).status).to.equal(200);
   });
 
-  it('because the system shares no port between processes says so', async () => {
+  it('a start that fails because the system cannot share a port between processes explains that', async () => {
     const { listen } = Server.prototype;
     Server.prototype.listen = function refuse(this: Server, ...given: unknown[]) {
       const [options] = given as [{ reusePort?: boolean }];
@@ -115,9 +115,9 @@ describe('a start that fails, embedded', () => {
   });
 });
 
-describeOn([postgresServer, redisServer], 'a start that fails, PostgreSQL and Redis', () => {
+describeOn([postgresServer, redisServer], 'a failed start, PostgreSQL and Redis', () => {
   const start = startsOn();
-  const taken = takenPort();
+  const taken = listenOnPort();
   let redis: RedisServer;
   let evicting: RedisServer;
   let guarded: RedisServer;
@@ -131,7 +131,7 @@ describeOn([postgresServer, redisServer], 'a start that fails, PostgreSQL and Re
     evicting = await startRedisServer({ 'maxmemory-policy': 'allkeys-lru', appendonly: 'no' });
   });
 
-  /** How many connections there are to the database of that name, and of others to both Redis. */
+  /** Counts the connections to this database, and those of other clients to both Redis servers. */
   async function connections(server: string, databaseUrl = server) {
     const client = new pg.Client({ connectionString: new URL('/postgres', server).href });
     await client.connect();
@@ -148,7 +148,7 @@ describeOn([postgresServer, redisServer], 'a start that fails, PostgreSQL and Re
     return { postgresql: rowCount ?? 0, redis: toRedis };
   }
 
-  it('the connections of one that succeeds are seen', async () => {
+  it('the connections of a successful start are counted', async () => {
     const databaseUrl = await freshMigratedDatabaseUrl();
     const service = await start({ settings: { storage: { databaseUrl, redisUrl: redis.url } } });
     const seen = await connections(databaseUrl);
@@ -157,8 +157,8 @@ describeOn([postgresServer, redisServer], 'a start that fails, PostgreSQL and Re
     await service.close();
   });
 
-  const nobody = async () => `127.0.0.1:${await freePort()}`;
-  const away = 'see that it runs and that its URL is right';
+  const unused = async () => `127.0.0.1:${await freePort()}`;
+  const away = 'check that it is running and that its URL is correct';
   const changed = async (member: 'username' | 'pathname', value: string) => {
     const url = new URL(await freshMigratedDatabaseUrl());
     url[member] = value;
@@ -170,19 +170,22 @@ describeOn([postgresServer, redisServer], 'a start that fails, PostgreSQL and Re
     words: readonly string[],
     not?: string,
   ][] = [
-    ['the port is taken', () => ({ server: { port: taken() } }), ['EADDRINUSE']],
+    ['the port is in use', () => ({ server: { port: taken() } }), ['EADDRINUSE']],
     [
-      'the operators’ port is taken',
+      'the operators’ port is in use',
       () => ({ server: { operatorsPort: taken() } }),
       ['EADDRINUSE'],
     ],
     [
-      'a migration is pending that nobody may apply',
+      'a migration is pending that the service may not apply',
       async () => ({ storage: { databaseUrl: await freshDatabaseUrl(), autoMigrate: false } }),
-      ['the database schema is behind by 0001', '`gatehouse migrate` applies them'],
+      [
+        'the database schema lacks 0001',
+        'run `gatehouse migrate`, or start with storage.auto_migrate: true',
+      ],
     ],
     [
-      'Redis evicts, and keeps nothing on disk',
+      'Redis evicts keys and has no persistence',
       () => ({ storage: { redisUrl: evicting.url } }),
       [
         'evicts keys',
@@ -193,52 +196,52 @@ describeOn([postgresServer, redisServer], 'a start that fails, PostgreSQL and Re
       ],
     ],
     [
-      'Redis evicts, though the operator accepts that it keeps nothing',
+      'Redis evicts keys, even if the operator accepts a lack of persistence',
       () => ({ storage: { redisUrl: evicting.url, acceptVolatileRedis: true } }),
       ['evicts keys'],
       'append-only',
     ],
     [
-      'nobody is where Redis should be',
-      async () => ({ storage: { redisUrl: `redis://:swordfish@${await nobody()}` } }),
+      'no Redis listens at the URL',
+      async () => ({ storage: { redisUrl: `redis://:swordfish@${await unused()}` } }),
       ['redis', away],
       'swordfish',
     ],
     [
-      'nobody is where PostgreSQL should be',
-      async () => ({ storage: { databaseUrl: `postgres://me:swordfish@${await nobody()}/it` } }),
+      'no PostgreSQL listens at the URL',
+      async () => ({ storage: { databaseUrl: `postgres://me:swordfish@${await unused()}/it` } }),
       [away],
       'swordfish',
     ],
     [
-      'PostgreSQL knows no such account',
+      'PostgreSQL does not know the account',
       async () => ({ storage: { databaseUrl: await changed('username', 'nobody') } }),
       ['correct the account and the password in DATABASE_URL'],
     ],
     [
-      'PostgreSQL has no such database',
+      'PostgreSQL does not have the database',
       async () => ({ storage: { databaseUrl: await changed('pathname', '/nowhere') } }),
       ['correct its name at the end of DATABASE_URL'],
     ],
     [
-      'Redis takes no such password',
+      'Redis rejects the password',
       () => ({ storage: { redisUrl: guarded.url.replace('//', '//:swordfish@') } }),
       ['correct the account and the password in REDIS_URL'],
       'swordfish',
     ],
     [
-      'Redis has no such database',
+      'Redis does not have the database',
       () => ({ storage: { redisUrl: `${redis.url}/999` } }),
-      ['correct the number of the database at the end of REDIS_URL'],
+      ['correct the database number at the end of REDIS_URL'],
     ],
     [
-      'the name of a host does not resolve',
+      'a host name does not resolve',
       () => ({ storage: { databaseUrl: 'postgres://me@nowhere.invalid/it' } }),
       ['correct the host in DATABASE_URL'],
     ],
   ];
   for (const [because, settingsOf, words, not] of reasons) {
-    it(`because ${because} says so, and leaves no connection and no port`, async () => {
+    it(`a start that fails because ${because} explains that, and leaves no open connection or port`, async () => {
       const free = await freePort();
       const { server, storage } = await settingsOf();
       const databaseUrl = await freshMigratedDatabaseUrl();
@@ -247,12 +250,12 @@ describeOn([postgresServer, redisServer], 'a start that fails, PostgreSQL and Re
         storage: { databaseUrl, redisUrl: redis.url, ...storage },
       };
       const error = await failureOf(start({ settings }));
-      const said = wordsOfError(error);
-      // Only a store that is away is waited for, and a name that is not there yet.
-      const mayPass = words.includes(away) || because === 'the name of a host does not resolve';
+      const message = wordsOfError(error);
+      // The start waits only for an unavailable store, and for a host name that does not resolve yet.
+      const mayPass = words.includes(away) || because === 'a host name does not resolve';
       expect(troubleOf(error)?.mayPass ?? false).to.equal(mayPass);
-      for (const word of words) expect(said).to.include(word);
-      if (not !== undefined) expect(said).not.to.include(not);
+      for (const word of words) expect(message).to.include(word);
+      if (not !== undefined) expect(message).not.to.include(not);
       await eventually(async () => {
         const left = await connections(databaseUrl, settings.storage.databaseUrl);
         expect(left).to.deep.equal({ postgresql: 0, redis: 0 });
@@ -261,34 +264,34 @@ describeOn([postgresServer, redisServer], 'a start that fails, PostgreSQL and Re
     });
   }
 
-  it('a store that is away is waited for, and the start goes on when it comes', async () => {
+  it('a start waits for an unavailable store, and continues when the store is available', async () => {
     const server = await startPostgresServer();
     const databaseUrl = await server.createDatabase();
     await server.kill();
-    const told: number[] = [];
+    const reported: number[] = [];
     const { issuer } = await startWithRetry(
       () => start({ settings: { storage: { databaseUrl, redisUrl: redis.url } } }),
-      (_trouble, secondsLeft) => told.push(secondsLeft),
+      (_trouble, secondsLeft) => reported.push(secondsLeft),
       { now: () => 0, pause: () => server.restart() },
     );
     expect((await createPerson(issuer).get('/login')).status).to.equal(200);
-    expect(told).to.deep.equal([60]);
+    expect(reported).to.deep.equal([60]);
   });
 });
 
-describe('a start whose store is away', () => {
-  /** A clock that only pauses move. @returns what was told, and how often it was tried. */
+describe('a start with an unavailable store', () => {
+  /** Starts with a clock that only pauses advance. @returns the reports, and the number of tries */
   async function waiting(error: unknown) {
     let time = 0;
     let tries = 0;
-    const told: string[] = [];
+    const reports: string[] = [];
     const refused = await failureOf(
       startWithRetry<never>(
         async () => {
           tries += 1;
           throw error;
         },
-        ({ message }, secondsLeft) => told.push(`${secondsLeft} ${message}`),
+        ({ message }, secondsLeft) => reports.push(`${secondsLeft} ${message}`),
         {
           now: () => time,
           async pause(milliseconds) {
@@ -297,22 +300,22 @@ describe('a start whose store is away', () => {
         },
       ),
     );
-    return { refused, tries, told };
+    return { refused, tries, reports };
   }
 
-  it('waits a minute, says so every five seconds, and is then refused as it would have been', async () => {
+  it('a start waits a minute, reports every five seconds, and then fails with the original error', async () => {
     const cause = Object.assign(new Error('connect'), { code: 'ECONNREFUSED' });
     const away = new StorageUnavailable('postgresql', cause);
-    const { refused, tries, told } = await waiting(away);
+    const { refused, tries, reports } = await waiting(away);
     expect({ refused, tries }).to.deep.equal({ refused: away, tries: 61 });
-    expect(told).to.have.length(12);
-    expect(told[11]).to.match(/^5 the database does not answer/);
+    expect(reports).to.have.length(12);
+    expect(reports[11]).to.match(/^5 the database does not answer/);
   });
 
-  it('does not wait where nobody comes: a wrong password, or a fault of its own', async () => {
+  it('a start does not wait after a wrong password or an internal error', async () => {
     const password = Object.assign(new Error('password'), { code: '28P01' });
     for (const error of [new StorageUnavailable('postgresql', password), new Error('fault')]) {
-      expect(await waiting(error)).to.deep.equal({ refused: error, tries: 1, told: [] });
+      expect(await waiting(error)).to.deep.equal({ refused: error, tries: 1, reports: [] });
     }
   });
 });

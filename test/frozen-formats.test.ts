@@ -1,4 +1,4 @@
-/** The formats of what nodes of two versions exchange during an upgrade, and of what is stored. */
+/** Formats that nodes of two versions exchange during an upgrade, and stored formats. */
 import { createDecipheriv, createHmac, hkdfSync } from 'node:crypto';
 import { gunzipSync } from 'node:zlib';
 import { expect } from 'chai';
@@ -9,7 +9,7 @@ import { LIST, REDIRECT_URI } from './pages/client-owner.ts';
 import { optionsFor } from './pages/passkeys/soft-passkey.ts';
 import { fieldOf, type SignedInPerson, signedIn } from './pages/signed-in-person.ts';
 import { partnerTokens } from './provider/partner-tokens.ts';
-import { GRACE, startWithUpstream, WAY } from './sign-in-upstream/service.ts';
+import { GRACE, startWithUpstream, WITH_PLATFORM } from './sign-in-upstream/service.ts';
 import { atEndOfFile } from './support/end-of-run.ts';
 import { eventually } from './support/eventually.ts';
 import { authorizationUrl, clientCredentials, exchangeCode } from './support/oauth.ts';
@@ -39,13 +39,13 @@ const parameter = ({ location }: Page, name: string): string =>
   location?.searchParams.get(name) ?? '';
 const lastSegment = ({ url }: Page): string => url.pathname.split('/').at(-1) ?? '';
 
-/** Everything is written by the service as it runs, and opened here without its code. */
+/** A running service writes all values, and these tests decrypt and parse them without its code. */
 describeOn([postgresServer, redisServer], 'frozen formats', () => {
   const on = startWithUpstream({ start: startsOn('postgres+redis') });
   let redis: Redis;
   let person: SignedInPerson;
   let owner: SignedInPerson;
-  /** Texts that are shown by name: a value in the place of another one is noticed. */
+  /** Names for known values in `shape`, so that a swapped value is noticed. */
   let known: Map<unknown, string>;
 
   before(async () => {
@@ -66,7 +66,7 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
   });
   after(() => redis?.disconnect());
 
-  /** The value as text: names sorted, texts that are `known` by their names, all else by its type. */
+  /** Describes a value as text: sorted names, the names of `known` values, and types of all others. */
   function shape(value: unknown): string {
     if (known.has(value)) return known.get(value) ?? '';
     if (Array.isArray(value)) return `[${[...new Set(value.map(shape))].join(', ')}]`;
@@ -78,7 +78,7 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     return members.length === 0 ? '{ }' : `{ ${members.join(', ')} }`;
   }
 
-  /** @param used a value, or what is said of several. */
+  /** @param used the value that is stored or sent, or a text that describes several values */
   function expectFrozen(used: unknown, frozen: string): void {
     const text = typeof used === 'string' ? used : shape(used);
     expect(text, KEEP).to.equal(frozen.replace(/\s+/g, ' '));
@@ -97,7 +97,7 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     return session as { uid: string; acr: string; amr: string[] };
   }
 
-  /** What is shown once: kept under `name`, for `holder`. */
+  /** Opens a one-time value that is stored under `name` for `holder`. */
   async function openKept(holder: string, name: string): Promise<unknown> {
     const sealed = Buffer.from(String(await recordIn('o', name)), 'base64url');
     const key = hkdfSync('sha256', name, holder, 'gatehouse shown once', 32);
@@ -107,7 +107,7 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     return JSON.parse(text.toString());
   }
 
-  /** What was typed or answered, kept for this browser. */
+  /** Opens a form draft or submit result that is stored for this browser. */
   async function openDraft(browserId: string, accountId: string, name: string): Promise<unknown> {
     const packed = await openKept(`${browserId} ${accountId}`, name);
     return JSON.parse(gunzipSync(Buffer.from(String(packed), 'base64')).toString());
@@ -117,7 +117,7 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     `{ flow: { asksWho: boolean, begunAt: number, codeVerifier: string, isFresh: boolean,
       nonce: string }, provider: string, purpose: { ${purpose} } }`;
 
-  it('what a page says once', async () => {
+  it('the format of a notice is frozen', async () => {
     await person.send('/profile/connections/disconnect-all');
     known.set(sha256(`session ${(await sessionOf(person)).uid}`).slice(0, 22), '<session>');
     expectFrozen(
@@ -126,7 +126,7 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     );
   });
 
-  it('the token of a form, and the cookie of a known browser', async () => {
+  it('the formats of a form token and of the cookie of a known browser are frozen', async () => {
     const { uid, acr } = await sessionOf(person);
     const held = `${on.seeded.person.accountId}.${sha256(`session ${uid}`).slice(0, 22)}`;
     expect(fieldOf(await person.get('/errors'), 'form_token'), KEEP).to.equal(
@@ -137,7 +137,7 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     expect(mac, KEEP).to.equal(macOf('device', text));
   });
 
-  it('what a passkey signs', async () => {
+  it('the format of the challenge that a passkey signs is frozen', async () => {
     const { accountId } = on.seeded.person;
     const purposes = {
       'sign-in': 'sign in',
@@ -151,7 +151,7 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     }
   });
 
-  it('an interaction, the consent page and an approval', async () => {
+  it('the formats of an interaction, a consent page and an approval are frozen', async () => {
     const { email, password } = on.seeded.person;
     const login = '{ accountId: <account>, acr: string, amr: [string], ts: number }';
     const interaction = (more: string) =>
@@ -159,9 +159,13 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
         redirect_uri: string, response_type: string, state: string }, prompt: { details: { },
         name: string, reasons: [string] },`;
     const session = 'session: { accountId: <account>, acr: string, amr: [string], uid: string }';
-    const shown = `{ accountId: <account>, clientId: <client>, hosts: [string],
-      interaction: string, isVerified: boolean,
-      links: { homepage: string, privacy: string, support: string }, name: string,
+    const unlimited = '{ isReadOnly: boolean, places: null, until: null }';
+    const asked = (
+      more: string,
+      offered = '',
+    ) => `{ accountId: <account>,${more} clientId: <client>,
+      hosts: [string], interaction: string, isVerified: boolean, limit: ${unlimited},
+      links: { homepage: string, privacy: string, support: string }, name: string,${offered}
       providedBy: string }`;
 
     const browser = on.traveller();
@@ -170,19 +174,22 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     );
     expectFrozen(await recordIn('i', lastSegment(signIn)), `${interaction('')} returnTo: string }`);
     const consent = await browser.follow(await browser.submit(signIn, { email, password }));
-    expectFrozen(openSealed('consent', fieldOf(consent, 'shown')), shown);
+    expectFrozen(
+      openSealed('consent', fieldOf(consent, 'shown')),
+      asked('', ' offered: [string],'),
+    );
     await browser.submit(consent, { decision: 'approve' });
     const uid = lastSegment(consent);
     expectFrozen(
       await recordIn('i', uid),
       `${interaction(` lastSubmission: { login: ${login} },`)}
-        result: { consent: { asked: ${shown} }, login: ${login} }, returnTo: string, ${session},
+        result: { consent: { asked: ${asked(` chosenLimit: ${unlimited},`)} }, login: ${login} }, returnTo: string, ${session},
         trusted: [] }`,
     );
     expectFrozen(await recordIn('i', `${uid}-answered`), '{ restart: string }');
   });
 
-  it('a session, and a session from a provider', async () => {
+  it('the formats of a session and of a session from a provider are frozen', async () => {
     const session = `{ accountId: <account>, acr: string, amr: [string], iat: number,
       kind: string, loginTs: number, seenAt: number, uid: string }`;
     const own = await sessionOf(person);
@@ -199,7 +206,7 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     expectFrozen(JSON.parse(proof), '{ acr: string, amr: [string], issuer: string }');
   });
 
-  it('an authorization, and a token of a machine', async () => {
+  it('the formats of an authorization and of a machine access token are frozen', async () => {
     const { clients } = on.seeded;
     const code = await partnerTokens(on.service.issuer, on.seeded).code(clients.confidential);
     const id = code.slice('gate_ac_'.length, 30);
@@ -210,11 +217,11 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     expectFrozen(await recordIn('m', String(body.access_token)), '[<machine>, number]');
   });
 
-  it('a sign-in that is under way at a provider', async () => {
+  it('the format of a pending sign-in at a provider is frozen', async () => {
     const { issuer } = on.service;
     const from = async (
       page: string | URL,
-      fields: Fields = WAY,
+      fields: Fields = WITH_PLATFORM,
       browser: Person = on.traveller(),
     ) => {
       const there = await browser.submit(await browser.open(page), fields);
@@ -235,7 +242,7 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     );
   });
 
-  it('a secret that is shown once, and the form that made it', async () => {
+  it('the formats of a one-time secret and of the form that created it are frozen', async () => {
     const { other, person: holder } = on.seeded;
     const fields = { name: 'Export', expires_in_days: '30' };
     const made = await person.submit(await person.get(API_KEYS), fields);
@@ -257,7 +264,7 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     );
   });
 
-  it('the test of a client', async () => {
+  it('the format of a client test is frozen', async () => {
     const { other, clients } = on.seeded;
     const { id, secret: client_secret = '' } = clients.confidential;
     const { uid } = await sessionOf(owner);
@@ -281,11 +288,11 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     );
   });
 
-  it('the answer to a form, and what was typed before a sign-in', async () => {
+  it('the formats of a form result and of a draft stored before a sign-in are frozen', async () => {
     const { host, port } = new URL(on.service.issuer);
     const page = await person.get(API_KEYS);
     const answer = await rawRequest(Number(port), `${LIST}/new`, {
-      // What makes it a navigation; `fetch` cannot say it.
+      // These headers make the request a navigation; `fetch` cannot set them.
       headers: {
         host,
         cookie: person.cookieHeader('/'),
@@ -299,7 +306,7 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
       /gate_browser=([^;]+)/.exec(answer.headers.getSetCookie().join()) ?? [];
     const draft = await openDraft(browserId, on.seeded.person.accountId, kept);
     expect(draft, KEEP).to.have.all.keys('headers', 'html', 'path', 'status');
-    // Only the headers that the answer had: this one had no `Retry-After`.
+    // Only headers that the response has are stored: this one had no `Retry-After`.
     const names = (draft as { headers: [string, string][] }).headers.map(([name]) => name);
     expect(names).to.deep.equal(['content-security-policy', 'cross-origin-opener-policy']);
     await person.submit(await person.get('/logout'), {});
@@ -312,7 +319,7 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     expect(typed, KEEP).to.deep.include(['name', 'Typed']);
   });
 
-  it('what is told to other nodes of the requests of a client', async () => {
+  it('the format of notifications to other nodes about the requests of a client is frozen', async () => {
     const { settings, issuer } = on.service;
     const { confidential } = on.seeded.clients;
     const client = new pg.Client({ connectionString: settings.storage.databaseUrl });
@@ -333,7 +340,7 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     });
   });
 
-  it('JSON in tables', async () => {
+  it('the format of JSON in tables is frozen', async () => {
     const { database } = on.service;
     const valuesIn = async (table: string, column: string) => {
       const rows = await database.query<{ json: object }>(`SELECT ${column} AS json FROM ${table}`);
@@ -352,10 +359,10 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     });
     expectFrozen(
       { ...runsWith, settings: 'named as in the settings file' },
-      `{ ignoresForwardedFor: boolean, maxConnections: number, openFiles: number, redis: string,
+      `{ accessRules: number, ignoresForwardedFor: boolean, maxConnections: number, openFiles: number, redis: string,
         settings: string, version: string }`,
     );
-    // Of all that the tests above have done.
+    // These rows come from everything that the tests above have done.
     const details = (await valuesIn('activity', 'details')).flatMap(Object.keys);
     expectFrozen(
       [...new Set(details)].sort().join(' '),

@@ -18,14 +18,14 @@ const textOf = (folder: string, ending: string): string =>
     .join('\n');
 const sources = textOf('src', '.ts');
 
-/** The first group of each match in the source. */
+/** Returns the first group of each match in the source. */
 const inSources = (pattern: RegExp, text = sources): string[] =>
   [...text.matchAll(pattern)].map(([, name = '']) => name.replace(/\$\{[^}]*\}/g, '…'));
-/** The texts of a union type. */
+/** Returns the string literals of a union type. */
 const union = (name: string): string[] =>
   inSources(/'([^']+)'/g, new RegExp(`type ${name} =([^;]+);`).exec(sources)?.[1]);
 
-/** What the source or the running program uses, and what it has to be. */
+/** For each kind, the names that the source or the program uses, and the names that it must use. */
 const NAMES: readonly (readonly [what: string, used: readonly string[], frozen: string])[] = [
   [
     'purposes of seals',
@@ -33,12 +33,12 @@ const NAMES: readonly (readonly [what: string, used: readonly string[], frozen: 
     'client-test, consent, device, form, notice, passkey, stop recovery',
   ],
   [
-    'other texts under a MAC or a hash',
+    'other texts in a MAC or a hash',
     inSources(/\.update\(\s*[`']([^`']+)[`']/g),
     'gatehouse-key:…, reload, …:…',
   ],
   [
-    'cookies, and prefixes of values',
+    'names of cookies, and prefixes of values',
     [
       ...inSources(/(?:ownCookie|cookieName)\(\s*[\w.]+,\s*'(\w+)'/g),
       ...inSources(/'(?:__\w+-)?gate_([a-z_]+)'/g),
@@ -49,12 +49,13 @@ const NAMES: readonly (readonly [what: string, used: readonly string[], frozen: 
   [
     'limits',
     inSources(/(?:create|hourlyLimit|AttemptLimit)\(\s*(?:\{\s*name: )?'([a-z_]+)'/g),
-    `client_address, client_failures_address, forgot_account, forgot_address, kept_forms,
+    `client_address, client_failures_address, client_offers, client_reports,
+      forgot_account, forgot_address, kept_forms,
       passkey_failures, sign_in_account, sign_in_account_address, sign_in_address, sign_in_device,
       upstream_logouts, upstream_sign_ins, waiting_sign_ins`,
   ],
   [
-    'channels of NOTIFY, and the table of migrations',
+    'NOTIFY channels, and the table of migrations',
     inSources(/ = '(gatehouse_\w+)';/g),
     'gatehouse_doctor, gatehouse_messages, gatehouse_migrations, gatehouse_named_changes',
   ],
@@ -64,7 +65,7 @@ const NAMES: readonly (readonly [what: string, used: readonly string[], frozen: 
     `access, accounts, api-key-ids, api-keys, authorizations, bars, clients, connections,
       everything, organizations, redis-masters`,
   ],
-  ['kinds of records', union('RecordKind'), 'interaction, machine_token, session, shown_once'],
+  ['record kinds', union('RecordKind'), 'interaction, machine_token, session, shown_once'],
   [
     'outcomes of the Redis scripts',
     inSources(/return \{ '([a-z_]+)'/g),
@@ -85,18 +86,19 @@ const NAMES: readonly (readonly [what: string, used: readonly string[], frozen: 
       tokens_revoked, warehouse_added, warehouse_changed, warehouse_removed`,
   ],
   [
-    'causes of ends',
+    'causes of an end',
     Object.keys(CAUSES),
     `client_deleted, client_revoked, code_replayed, operator_revoked, person_disconnected,
-      refresh_token_replayed`,
+      refresh_token_replayed, time_limit`,
   ],
   [
-    'fields of forms',
+    'form fields',
     inSources(/ name="(\w+)"/g, textOf('views', '.ejs')),
     `client_secret, confirm_name, confirm_with, creation_key, current_password, decision,
-      drawn_from, email, end_connections, expires_in_days, form_token, from, keep_tokens,
-      link_with, made_passkey, mail, more, name, new_password, only, order, passkey, password, q,
-      redirect_uri, redirect_uris, remove, shown, token, viewport`,
+      drawn_from, email, end_connections, expires_in_days, form_token, from, keep_tokens, limit_last_day, limit_places,
+      limit_rights,
+      link_with, made_passkey, mail, more, name, new_owner_email, new_password, only, order, passkey, password, place, q,
+      reason, redirect_uri, redirect_uris, remove, sentence, shown, token, viewport`,
   ],
 ];
 
@@ -108,10 +110,10 @@ describe('frozen names', () => {
   const on = startWithUpstream();
 
   for (const [what, used, frozen] of NAMES) {
-    it(`${what} stay`, () => expectFrozen(used, frozen));
+    it(`${what} do not change`, () => expectFrozen(used, frozen));
   }
 
-  it('metrics and their labels', async () => {
+  it('metrics and their labels do not change', async () => {
     const { database, issuer } = on.service;
     const changes = JSON.stringify({ account: { added: 3 } });
     await database.query('INSERT INTO last_import VALUES (true, now(), $1)', [changes]);
@@ -123,7 +125,8 @@ describe('frozen names', () => {
       .map((sample) => sample.replace(/="[^"]*"/g, ''));
     const frozen = `gatehouse_authorizations_total{outcome}, gatehouse_build_info{version,node},
       gatehouse_change_feed_live, gatehouse_cleaning_failures_total{task},
-      gatehouse_cleaning_removed_total{task}, gatehouse_client_secrets_refused_total{reason},
+      gatehouse_cleaning_removed_total{task}, gatehouse_client_reports_total{reason},
+      gatehouse_client_secrets_refused_total{reason},
       gatehouse_clock_offset_seconds{store},
       gatehouse_config_last_reload_success_timestamp_seconds,
       gatehouse_config_last_reload_successful, gatehouse_database_connections{state},

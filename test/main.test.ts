@@ -1,4 +1,4 @@
-/** The program as an operator starts it: a process, its environment, and the signal that ends it. */
+/** The program as an operator runs it: a process, its environment, and SIGTERM. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -34,34 +34,34 @@ describe('node src/main.ts', () => {
   let service: Run;
   let issuer: string;
   let person: Person;
-  /** What it told systemd, a line for each. */
+  /** The file with the messages of the process to systemd, one per line. */
   let messages: string;
 
-  /** Runs it with these variables and none of the test's own. */
+  /** Runs the program with these variables instead of the environment of the tests. */
   function start(environment: Readonly<Record<string, string>>): Run {
     const child = spawn(process.execPath, [MAIN], {
       env: { ...COMPILE_CACHE, ...environment },
     });
     children.push(child);
     child.stdin.end();
-    let said = '';
+    let printed = '';
     child.stderr.on('data', (chunk: Buffer) => {
-      said += chunk;
+      printed += chunk;
     });
     const logged = once(child.stdout, 'data');
     const log = text(child.stdout);
     const closed = once(child, 'close').then(([exitCode]) => exitCode as number | null);
     return {
-      said: () => said,
-      async untilSaid(words) {
-        while (!said.includes(words)) {
+      printed: () => printed,
+      async untilPrinted(words) {
+        while (!printed.includes(words)) {
           const ended = await Promise.race([closed, once(child.stderr, 'data')]);
-          if (typeof ended === 'number') throw new Error(`ended with ${ended}: ${said}`);
+          if (typeof ended === 'number') throw new Error(`ended with ${ended}: ${printed}`);
         }
       },
       untilLogged: async () => void (await logged),
       terminate: () => child.kill('SIGTERM'),
-      outcome: async () => ({ exitCode: await closed, said, log: await log }),
+      outcome: async () => ({ exitCode: await closed, printed, log: await log }),
     };
   }
 
@@ -71,7 +71,7 @@ describe('node src/main.ts', () => {
     GATEHOUSE_OPERATORS_PORT: '0',
   });
 
-  /** The service as the program starts it with these variables, in this process. */
+  /** Starts the service in this process, as the program does with these variables. */
   const startHere = (environment: Readonly<Record<string, string>>) => {
     const settings = loadSettings({ environment });
     const log = pino({ level: 'silent' });
@@ -92,9 +92,9 @@ describe('node src/main.ts', () => {
       NOTIFY_SOCKET: '/run/systemd/notify',
       WATCHDOG_USEC: '300000',
     };
-    // What the libraries trace goes to standard error, which is searched for secrets below.
+    // Debug output of the libraries goes to standard error, which is searched for secrets below.
     service = start({ ...environment, ...systemd, DEBUG: '*' });
-    await service.untilSaid('Gatehouse answers at ');
+    await service.untilPrinted('Gatehouse answers at ');
   });
 
   after(async () => {
@@ -102,12 +102,12 @@ describe('node src/main.ts', () => {
     await opened.closeAll();
   });
 
-  it('on an empty directory prints where it answers and the demo account, and answers', async () => {
+  it('on an empty directory the service prints its address and the demo account, and answers', async () => {
     const page = await person.signIn(DEMO);
     expect(page.html).to.include(DEMO.email).and.to.include('Hamburg').and.to.include('Riga');
-    await service.untilSaid('Demo account');
+    await service.untilPrinted('Demo account');
     const own = service
-      .said()
+      .printed()
       .split('\n')
       .filter((line) => !line.includes(' koa-router '));
     expect(own.join('\n')).to.match(
@@ -116,14 +116,14 @@ describe('node src/main.ts', () => {
     expect(own).to.include(`Demo account: ${DEMO.email}, password ${DEMO.password}`);
   });
 
-  it('under systemd reports that it is ready, and goes on reporting to the watchdog', () =>
+  it('under systemd the service reports that it is ready, and then reports to the watchdog', () =>
     eventually(() => {
       const [first, ...others] = readFileSync(messages, 'utf8').trim().split('\n');
       expect(first).to.equal('READY=1');
       expect(others.slice(0, 2)).to.deep.equal(['WATCHDOG=1', 'WATCHDOG=1']);
     }));
 
-  it('a client that the operator adds beside it works at once, and no output tells a secret', async () => {
+  it('a client added by the operator command works at once, and no output contains a secret', async () => {
     const operator = operatorWith({ GATEHOUSE_DATA_DIR: dataDirectory });
     const redirectUri = 'https://partner.example/callback';
     const added = await valueFrom(operator, [
@@ -139,20 +139,20 @@ describe('node src/main.ts', () => {
     const secrets = [client.secret, code, body.access_token, body.refresh_token].map(String);
     for (const secret of [...secrets, ...cookies.map((cookie) => cookie.split('=')[1] ?? '')]) {
       expect(secret.length).to.be.greaterThan(20);
-      expect(service.said()).not.to.include(secret);
+      expect(service.printed()).not.to.include(secret);
     }
   });
 
-  it('a second process on the same directory is refused, and told what to do', async () => {
+  it('a second process on the same directory is refused with a remedy', async () => {
     const restoreTime = hurryTime();
     const refused = failureOf(startHere(await onFreePorts()));
-    const said = explained(await refused.finally(restoreTime));
-    expect(said).to.include(`another process serves the data directory ${dataDirectory}`);
-    expect(said).to.include('GATEHOUSE_DATA_DIR').and.not.to.include('    at ');
+    const printed = explained(await refused.finally(restoreTime));
+    expect(printed).to.include(`another process uses the data directory ${dataDirectory}`);
+    expect(printed).to.include('GATEHOUSE_DATA_DIR').and.not.to.include('    at ');
     expect((await person.get('/profile')).status).to.equal(200);
   });
 
-  it('at SIGTERM it answers what is in flight, lets nobody in, logs it all, and ends with 0', async () => {
+  it('on SIGTERM the service answers requests in flight, refuses new connections, logs all, and exits with 0', async () => {
     const ids: unknown[] = [];
     for (let count = 0; count < 20; count += 1) {
       const answer = await fetch(`${issuer}/login`);
@@ -166,7 +166,7 @@ describe('node src/main.ts', () => {
       headers: {
         'content-type': 'application/x-www-form-urlencoded',
         'content-length': body.length,
-        // Its answer tells that the request was taken up.
+        // The interim response shows that the request is being processed.
         expect: '100-continue',
       },
     });
@@ -177,12 +177,12 @@ describe('node src/main.ts', () => {
     asked.end(body);
     const [answer] = await once(asked, 'response');
     const page = await text(answer);
-    // No form token: a whole page says so.
+    // The request has no form token: a complete error page is the answer.
     expect(answer.statusCode).to.equal(403);
     expect(page).to.include('</html>');
 
-    const { exitCode, said, log } = await service.outcome();
-    expect(exitCode, said).to.equal(0);
+    const { exitCode, printed, log } = await service.outcome();
+    expect(exitCode, printed).to.equal(0);
     const lines: Record<string, unknown>[] = log
       .trim()
       .split('\n')
@@ -196,37 +196,39 @@ describe('node src/main.ts', () => {
     }
   });
 
-  it('the next start has everything that was there, and seeds nothing again', async () => {
+  it('the next start keeps all data, and does not create the demo again', async () => {
     const { port } = new URL(issuer);
     const again = await startHere({ ...(await onFreePorts()), PORT: port });
     expect((await person.get('/profile')).html).to.include(DEMO.email);
     expect(again.isSeeded).to.equal(false);
   });
 
-  it('a database that is away is waited for, which the log says', async () => {
+  it('a start waits for an unavailable database, and logs that', async () => {
     const environment = {
       ...(await onFreePorts()),
       GATEHOUSE_COOKIE_KEYS: randomBytes(32).toString('base64url'),
       GATEHOUSE_TOKEN_KEYS: randomBytes(32).toString('base64url'),
     };
-    const nobody = `postgres://nobody@127.0.0.1:${await freePort()}/it`;
-    const run = start({ ...environment, DATABASE_URL: nobody });
+    const unavailable = `postgres://nobody@127.0.0.1:${await freePort()}/it`;
+    const run = start({ ...environment, DATABASE_URL: unavailable });
     await run.untilLogged();
     run.terminate();
     const { log } = await run.outcome();
-    expect(JSON.parse(log).msg).to.match(/^not started yet, for 60 s more: the database does not/);
+    expect(JSON.parse(log).msg).to.match(
+      /^not started yet, retrying for 60 s: the database does not/,
+    );
   });
 
-  it('a Node that is too old is told so in one sentence', async () => {
+  it('an outdated Node is refused with one sentence', async () => {
     const older = 'Object.defineProperty(process.versions, "node", { value: "22.1.0" })';
     const check = path.join(import.meta.dirname, '../src/node-version.cjs');
     const words = ['--import', `data:text/javascript,${older}`, '--import', check, MAIN];
     const child = spawn(process.execPath, words, { env: COMPILE_CACHE });
-    const said = await text(child.stderr);
-    expect(said).to.match(/^Gatehouse needs Node 24 or later, and this is 22\.1\.0 .*\n$/);
+    const printed = await text(child.stderr);
+    expect(printed).to.match(/^Gatehouse needs Node 24 or later, but this is 22\.1\.0 .*\n$/);
   });
 
-  it('a bad configuration is told whole, before anything opens', async () => {
+  it('all problems of the configuration are reported before any store or port is opened', async () => {
     const untouched = path.join(temporaryDirectory('main'), 'data');
     const run = start({
       GATEHOUSE_CONFIG: fileWith('tokens:\n  retry_window: soon\n  colour: red\n', 'bad.yaml'),
@@ -235,13 +237,13 @@ describe('node src/main.ts', () => {
       GATEHOUSE_COOKIE_KEYS: 'too-short',
       PORT: 'eighty',
     });
-    const { exitCode, said, log } = await run.outcome();
+    const { exitCode, printed, log } = await run.outcome();
     expect(exitCode).to.equal(78);
-    expect(said).to.match(/^The configuration has \d+ problems:/);
+    expect(printed).to.match(/^The configuration has \d+ problems:/);
     const places = ['tokens.retry_window', 'tokens.colour', 'issuer', 'GATEHOUSE_COOKIE_KEYS'];
-    for (const place of [...places, 'server.port']) expect(said).to.include(`\n  ${place}`);
-    expect(said.match(/remedy:/g)?.length).to.be.at.least(places.length + 1);
-    expect(said).not.to.include('too-short').and.not.to.include('    at ');
+    for (const place of [...places, 'server.port']) expect(printed).to.include(`\n  ${place}`);
+    expect(printed.match(/remedy:/g)?.length).to.be.at.least(places.length + 1);
+    expect(printed).not.to.include('too-short').and.not.to.include('    at ');
     expect(JSON.parse(log)).to.include({ level: 60, code: 'configuration_problems' });
     expect(log).not.to.include('too-short');
     expect(existsSync(untouched)).to.equal(false);
@@ -257,12 +259,12 @@ function accepts({ hostname, port }: URL): Promise<boolean> {
 }
 
 interface Run {
-  /** Standard error so far. */
-  said(): string;
-  untilSaid(words: string): Promise<void>;
-  /** Until there is something in its log. */
+  /** Returns standard error so far. */
+  printed(): string;
+  untilPrinted(words: string): Promise<void>;
+  /** Resolves when the log has any output. */
   untilLogged(): Promise<void>;
   terminate(): void;
-  /** Once it ended: what it said on standard error, and its log. */
-  outcome(): Promise<{ exitCode: number | null; said: string; log: string }>;
+  /** Resolves when the process has ended, with its standard error and log. */
+  outcome(): Promise<{ exitCode: number | null; printed: string; log: string }>;
 }

@@ -1,7 +1,7 @@
 /**
  * `npm run mutants [-- --only N … | --from N] [--without-proof]`: breaks one rule at a time in a
- * copy of the repository, and says whether a test turns red. Without the proof it does not see
- * first that the tests pass as long as nothing is broken.
+ * copy of the repository, and reports whether a test fails. With `--without-proof` it does not
+ * first check that the tests pass with the unchanged code.
  */
 import { spawn } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -13,11 +13,11 @@ import { MUTANTS, type Mutant } from './mutant-list.ts';
 const ROOT = path.join(import.meta.dirname, '..');
 const NOT_COPIED = new Set(['.git', 'node_modules', 'data', 'dist']);
 const MOCHA = 'node_modules/mocha/bin/mocha.js';
-/** For the tests of one mutant; those of all of them, unbroken, may take longer. */
+/** The time limit for the tests of one mutant. The first run, without a mutant, may take longer. */
 const LIMIT_MS = 300_000;
 const AT_ONCE = 2;
 
-/** Only a failing test is red: code that does not start, or hangs, has told nothing about tests. */
+/** `red` means that a test failed: code that does not start, or hangs, proves nothing about the tests. */
 type Verdict = 'red' | 'survived' | 'did not run' | 'hung';
 
 const { values } = parseArgs({
@@ -33,7 +33,7 @@ const chosen = numbered.filter(({ number }) =>
   values.only ? values.only.includes(String(number)) : number >= Number(values.from),
 );
 const scratch = mkdtempSync(path.join(tmpdir(), 'mutants-'));
-/** Groups of processes: each is a run of tests with what it has started. */
+/** The process groups of the test runs, each with the processes that the run has started. */
 const running = new Set<number>();
 process.on('exit', () => {
   rmSync(scratch, { recursive: true, force: true });
@@ -47,9 +47,9 @@ const copies = Array.from({ length: Math.min(AT_ONCE, chosen.length) }, (_, plac
 const verdicts: Verdict[] = [];
 const [firstCopy] = copies;
 if (firstCopy === undefined) throw new TypeError('no such mutant');
-if (!values['without-proof']) await seeUnbrokenPass(firstCopy);
-const open = chosen.values();
-await Promise.all(copies.map(breakInTurn));
+if (!values['without-proof']) await requireGreen(firstCopy);
+const queue = chosen.values();
+await Promise.all(copies.map(runQueued));
 const red = verdicts.filter((verdict) => verdict === 'red').length;
 console.log(`${red} of ${chosen.length} rules broken on purpose turned a test red`);
 process.exitCode = red === chosen.length ? 0 : 1;
@@ -63,18 +63,18 @@ function copyTo(copy: string): string {
   return copy;
 }
 
-/** What is red without a mutant says nothing about one. */
-async function seeUnbrokenPass(copy: string): Promise<void> {
+/** Throws if a test fails without a mutant: its failure would prove nothing. */
+async function requireGreen(copy: string): Promise<void> {
   const tests = [...new Set(chosen.flatMap((mutant) => mutant.tests))];
   const { verdict, output } = await runTests(copy, tests, LIMIT_MS * 10);
   if (verdict !== 'survived') throw new Error(`${verdict} without a mutant:\n${output}`);
 }
 
-async function breakInTurn(copy: string): Promise<void> {
-  for (const mutant of open) {
-    const begun = performance.now();
+async function runQueued(copy: string): Promise<void> {
+  for (const mutant of queue) {
+    const startedAt = performance.now();
     const { verdict, output } = await withMutant(copy, mutant);
-    const seconds = Math.round((performance.now() - begun) / 1000);
+    const seconds = Math.round((performance.now() - startedAt) / 1000);
     const [, noticedBy = ''] = /^\s+1\) (.+)$/m.exec(output) ?? [];
     console.log(
       `${mutant.number} ${verdict} (${seconds} s): ${mutant.rule}; ${mutant.file}; ${noticedBy}`,
@@ -86,7 +86,7 @@ async function breakInTurn(copy: string): Promise<void> {
 async function withMutant(copy: string, { file, from, to, tests }: Mutant) {
   const name = path.join(copy, file);
   const text = readFileSync(name, 'utf8');
-  if (text.split(from).length !== 2) throw new Error(`${file} has not once: ${from}`);
+  if (text.split(from).length !== 2) throw new Error(`not exactly once in ${file}: ${from}`);
   writeFileSync(
     name,
     text.replace(from, () => to),

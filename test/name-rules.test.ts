@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { holdsReserved, lookOf, reservedWords } from '../src/base/name-rules.ts';
 
-describe('the look of a name', () => {
-  it('is the same for names that could be taken for each other', () => {
+describe('the look-alike key of a name', () => {
+  it('the key is the same for names that look alike', () => {
     const look = lookOf('Storm Billing');
     // A capital i, small l's, a zero, Cyrillic and full-width letters, accents, and no space.
     const alike = [
@@ -18,7 +18,7 @@ describe('the look of a name', () => {
     for (const name of alike) expect(lookOf(name), name).to.equal(look);
   });
 
-  it('is another one for other names, in any script', () => {
+  it('the key is different for different names, in any script', () => {
     const names = [
       'Storm Billing',
       'Storm Building',
@@ -34,8 +34,8 @@ describe('the look of a name', () => {
   });
 });
 
-describe('names that are those of the service', () => {
-  it('hold the name of the product, or what the host of the issuer is called', () => {
+describe('names reserved for the service', () => {
+  it('reserved names contain the name of the product or of the domain of the issuer', () => {
     const reserved = reservedWords('https://auth.stormworks.co.uk');
     for (const name of [
       'Gatehouse Security',
@@ -51,13 +51,13 @@ describe('names that are those of the service', () => {
     }
   });
 
-  it('hold a short name of the issuer only as a word of its own', () => {
+  it('a short name of the issuer is reserved only as a separate word', () => {
     const reserved = reservedWords('https://login.abb.example');
     expect(holdsReserved('ABB tools', reserved)).to.equal(true);
     expect(holdsReserved('Rabbit', reserved)).to.equal(false);
   });
 
-  it('an issuer without a name reserves only that of the product', () => {
+  it('only the name of the product is reserved if the issuer has no domain name', () => {
     for (const issuer of ['http://localhost:3000', 'http://127.0.0.1:3000', 'http://[::1]:3000']) {
       expect(reservedWords(issuer), issuer).to.have.length(1);
     }

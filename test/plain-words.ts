@@ -1,38 +1,126 @@
-/** `npm run check` refuses comments of `src` with words for which this field has plainer ones. */
+/** `npm run check` refuses words for which this field has plainer ones: in comments, and in titles of tests. */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 
-const SOURCES = path.join(import.meta.dirname, '../src');
+const ROOT = path.join(import.meta.dirname, '..');
 
-/** Each word, and what to write instead. */
+/** Each word, and what to write instead. `docs/how-we-write.md` has examples. */
 const WORDS: readonly (readonly [word: RegExp, instead: string])[] = [
-  [/\b(whoever|nobody|somebody|anybody|everybody)\b/i, 'user, client, caller, attacker, operator'],
-  [/\balongside\b/i, 'in the transaction'],
-  [/\bbeside\b/i, 'in the background, next to'],
-  [/\banew\b/i, 'again'],
-  [/\b(told|tells) of\b/i, 'receives, is notified of, announces'],
-  [/\bnoted\b/i, 'recorded, queued'],
-  [/\bheld back\b/i, 'blocked, buffered'],
-  [/\bnot good\b/i, 'inactive, invalid'],
-  [/\bhow manieth\b/i, 'number'],
-  [/\b(Null|Undefined|True|False) of\b/, 'null for, undefined if'],
-  [/(\*|\/\/) As of\b/, 'see, like'],
-  [/\bunless told\b/i, 'by default'],
-  [/\bmade by hand\b/i, 'created by hand'],
+  [/\bwhoever\b/gi, 'the user, client, caller, attacker or operator who'],
+  [/\bnobody\b/gi, 'no user, client, caller, attacker or operator'],
+  [/\bsomebody\b/gi, 'a user, client, caller, attacker or operator'],
+  [/\banybody\b/gi, 'any user, an unauthenticated caller'],
+  [/\beverybody\b/gi, 'all users, every client'],
+  [/\balongside\b/gi, 'in the transaction, together with'],
+  [/\bbeside\b/gi, 'in the background, next to, together with'],
+  [/\banew\b/gi, 'again'],
+  [/\btold\b|\btell(s|ing)?\s+of\b/gi, 'receives, is notified of, announces, the answer says'],
+  [/\bnoted\b/gi, 'recorded, queued'],
+  [/\bheld\s+back\b/gi, 'blocked, buffered'],
+  [/\b(not|no|still|stays?)\s+good\b|\bgood\s+for\b/gi, 'valid, invalid, active, expires after'],
+  [/(?<!keep-)\balive\b/gi, 'active, valid, running'],
+  [
+    /\blets?\s+in\b|\b(comes?|came)\s+in\b(?!\s+between)|\bstays?\s+out\b(?!\s+of)/gi,
+    'accepts, signs in, is refused',
+  ],
+  [/\b(goes|go|went)\s+on\b/gi, 'continues, still works'],
+  [/\b(is|are|was|were)\s+over\b(?!\s+(a|the|other)\b)/gi, 'has ended, has expired'],
+  [/\bmanieth\b/gi, 'number, position'],
+  [/\b(Null|Undefined|True|False)\s+of\b/g, 'null for, undefined if'],
+  [/(?<=^\W*)As\s+of\b/g, 'see, like'],
+  [/\bmade\s+by\s+hand\b/gi, 'created manually'],
 ];
 
-const COMMENT = /^\s*(\/\*|\*|\/\/)|\s\/\/\s/;
+/** Places that need such a word. An entry that no longer matches is refused, too. */
+const EXCEPTIONS: readonly { file: string; text: string; reason: string }[] = [
+  {
+    file: 'test/journeys/sessions.test.ts',
+    text: 'keeping the session alive',
+    reason: 'the browser script keeps a session alive (`data-keep-alive`)',
+  },
+];
 
-for (const name of readdirSync(SOURCES, { recursive: true, encoding: 'utf8' })) {
-  if (!name.endsWith('.ts')) continue;
-  const lines = readFileSync(path.join(SOURCES, name), 'utf8').split('\n');
-  for (const [index, line] of lines.entries()) {
-    if (!COMMENT.test(line)) continue;
-    for (const [word, instead] of WORDS) {
-      const [found] = word.exec(line) ?? [];
-      if (found === undefined) continue;
-      console.error(`src/${name}:${index + 1} says "${found.trim()}". Plainer: ${instead}`);
-      process.exitCode = 1;
+/** Where comments are read, and in which folder titles, too. */
+const FOLDERS = ['src', 'test', 'bench'];
+const TITLES = 'test';
+
+const TEMPLATE = /[`}](?:\\[\s\S]|\$(?!\{)|[^`\\$])*(?:`|\$\{)/y;
+const COMMENT = String.raw`\/\/.*|\/\*[\s\S]*?\*\/`;
+const QUOTED = String.raw`'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"`;
+// A slash begins a regular expression only where a value can begin.
+const PATTERN = String.raw`(?<=(?:[(,=>:[!&|?{};]|\breturn)\s*)\/(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^\/\\[\n])+\/`;
+const TOKEN = new RegExp(`${COMMENT}|${QUOTED}|${PATTERN}|\\w+|\\s+|[\\s\\S]`, 'y');
+
+/** The call whose title comes next; `'` stands for the first part of a title made with `+`. */
+const BEFORE_TITLE =
+  /\b(?:describe|it)(?:[A-Z]\w*)?(?:\.\w+)?\(\s*(?:(?:[\w.]+|\[[^\]]*\]),\s*)?(?:'\s*\+\s*)*$/;
+
+interface Text {
+  readonly kind: 'comment' | 'title';
+  readonly at: number;
+  readonly text: string;
+}
+
+/** Returns the comments and titles of a source, in their order. */
+function textsOf(source: string): readonly Text[] {
+  const texts: Text[] = [];
+  // One entry for each open brace: if the brace is in a template, whether the template is a title.
+  const open: (boolean | undefined)[] = [];
+  let code = '';
+  for (let at = 0; at < source.length; ) {
+    const first = source[at] ?? '';
+    const ofTemplate = first === '}' ? open.pop() : undefined;
+    const rule = first === '`' || ofTemplate !== undefined ? TEMPLATE : TOKEN;
+    rule.lastIndex = at;
+    const [text = first] = rule.exec(source) ?? [];
+    const isString = rule === TEMPLATE || /^['"]/.test(text);
+    const isTitle = ofTemplate ?? (isString && BEFORE_TITLE.test(code.slice(-300)));
+    if (isTitle) texts.push({ kind: 'title', at, text });
+    else if (/^\/[/*]/.test(text)) texts.push({ kind: 'comment', at, text });
+
+    if (rule === TEMPLATE && text.endsWith('${')) open.push(isTitle);
+    else if (text === '{') open.push(undefined);
+    code += isString ? "'" : text;
+    at += text.length;
+  }
+  return texts;
+}
+
+/** Blanks code in a comment, and its stars, so that a phrase is found across a line break. */
+const proseOf = ({ kind, text }: Text): string =>
+  kind === 'title'
+    ? text
+    : text.replace(/`[^`\n]*`|(?<=\n)\s*\*/g, (found) => found.replace(/[^\n]/g, ' '));
+
+const unused = new Set(EXCEPTIONS);
+const isException = (file: string, line: string): boolean => {
+  const found = EXCEPTIONS.find((entry) => entry.file === file && line.includes(entry.text));
+  if (found) unused.delete(found);
+  return found !== undefined;
+};
+
+const fail = (message: string): void => {
+  console.error(message);
+  process.exitCode = 1;
+};
+
+for (const folder of FOLDERS) {
+  for (const name of readdirSync(path.join(ROOT, folder), { recursive: true, encoding: 'utf8' })) {
+    if (!name.endsWith('.ts')) continue;
+    const file = `${folder}/${name}`;
+    const source = readFileSync(path.join(ROOT, file), 'utf8');
+    for (const text of textsOf(source)) {
+      if (text.kind === 'title' && folder !== TITLES) continue;
+      for (const [word, instead] of WORDS) {
+        for (const { 0: found, index } of proseOf(text).matchAll(word)) {
+          const number = source.slice(0, text.at + index).split('\n').length;
+          if (isException(file, source.split('\n')[number - 1] ?? '')) continue;
+          const said = found.replace(/\s+/g, ' ');
+          fail(`${file}:${number}: "${said}" in a ${text.kind}: say ${instead}`);
+        }
+      }
     }
   }
 }
+for (const { file, text } of unused)
+  fail(`${file} has no line with the exception "${text}" any more`);

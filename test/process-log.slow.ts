@@ -1,4 +1,4 @@
-/** The log of a process is written in batches, and yet its last lines are there when it has ended. */
+/** The log of a process is written in batches, but its last lines are not lost when it ends. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
@@ -13,7 +13,7 @@ interface Ended {
   readonly exitCode: number | null;
 }
 
-/** Runs a program whose `log` is that of a process. */
+/** Runs a program with a `log` from `createProcessLog`. */
 async function logOf(program: string, format = 'numbers'): Promise<Ended> {
   const head = `import { createProcessLog } from '${PROCESS_LOG}';
     const log = createProcessLog({ level: 'info', format: '${format}' });
@@ -31,18 +31,21 @@ const numbers = ({ lines }: Ended) => lines.filter(({ msg }) => msg === 'line').
 const all = Array.from({ length: MANY }, (_, n) => n);
 
 describe('the log of a process', () => {
-  it('is whole after an exception that nobody caught, and ends with it', async () => {
+  it('the log is complete after an uncaught exception, and ends with the exception', async () => {
     const run = await logOf('many(); setImmediate(() => { throw new Error("unheard of"); });');
     expect(run.exitCode).to.equal(1);
     expect(numbers(run)).to.deep.equal(all);
-    expect(run.lines.at(-1)).to.include({ level: 60, msg: 'the process ends' });
+    expect(run.lines.at(-1)).to.include({
+      level: 60,
+      msg: 'the process exits after an unexpected error',
+    });
     expect(run.lines.at(-1)?.err).to.include({ message: 'unheard of' });
   });
 
-  it('has what is wrong at once, even if the process is killed the next moment', async () => {
+  it('warnings are written at once, even if the process is killed the next moment', async () => {
     const killed = 'process.kill(process.pid, "SIGKILL");';
     const run = await logOf(`log.info('before'); log.warn('wrong'); log.info('after'); ${killed}`);
-    // Without the last one: it was not that lines are written at once anyway.
+    // The last line is missing, which shows that other lines are not written at once.
     expect(run.lines.map(({ msg }) => msg)).to.deep.equal(['before', 'wrong']);
     const [line] = (await logOf('log.warn("wrong");', 'words')).lines;
     expect(line).to.include({ level: 'warn', msg: 'wrong' });

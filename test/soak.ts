@@ -1,4 +1,4 @@
-/** `npm run soak -- --minutes 60 [--deployment …] [--seed N]`: random walks for as long as told. */
+/** `npm run soak -- --minutes 60 [--deployment …] [--seed N]`: random walks for the given time. */
 import { parseArgs } from 'node:util';
 import { createProgress } from '../src/operator/program/progress.ts';
 import { walk } from './authorizations/random-walk.ts';
@@ -25,16 +25,16 @@ if (!(share > 0 && share < Infinity))
 
 try {
   for (const deployment of chosen) {
-    const begun = performance.now();
-    const deadline = begun + share;
+    const startedAt = performance.now();
+    const deadline = startedAt + share;
     let seed = Number(values.seed ?? Math.floor(Math.random() * 2 ** 31));
     let walks = 0;
     while (performance.now() < deadline) {
-      // What fails is thrown with its seed and the shortest walk that fails.
+      // A failure is thrown with its seed and the shortest failing walk.
       await walk(deployment, { walks: WALKS, steps: STEPS, seed });
       walks += WALKS;
-      // As many as the time will do for at this speed.
-      const expected = Math.round((walks * share) / (performance.now() - begun));
+      // The number of walks expected at this speed.
+      const expected = Math.round((walks * share) / (performance.now() - startedAt));
       progress.show(`${deployment}: walks`, walks, Math.max(walks, expected));
       seed += 1;
     }

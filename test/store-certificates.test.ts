@@ -1,4 +1,4 @@
-/** TLS to PostgreSQL and Redis: a certificate that is not good is refused, with what to do about it. */
+/** TLS to PostgreSQL and Redis: an invalid certificate is refused with a remedy. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -23,10 +23,14 @@ import { startsOn } from './support/service.ts';
 import { temporaryDirectory } from './support/temporary-directory.ts';
 
 const WRONG: readonly (readonly [what: string, made: Made, remedy: RegExp])[] = [
-  ['of an unknown authority', { authority: 'other' }, /NODE_EXTRA_CA_CERTS/],
-  ['signed by itself', { authority: undefined }, /NODE_EXTRA_CA_CERTS/],
-  ['that is over', { authority: 'ours', days: '-1' }, /has expired: renew it/],
-  ['of another host', { authority: 'ours', host: 'db.example' }, /names other hosts/],
+  ['from an unknown CA', { authority: 'other' }, /NODE_EXTRA_CA_CERTS/],
+  ['that is self-signed', { authority: undefined }, /NODE_EXTRA_CA_CERTS/],
+  [
+    'that has expired',
+    { authority: 'ours', days: '-1' },
+    /has expired or is not yet valid: renew it/,
+  ],
+  ['for another host', { authority: 'ours', host: 'db.example' }, /is for other host names/],
 ];
 
 interface Made {
@@ -49,7 +53,7 @@ function makeAuthority(name: string): string {
   return readFileSync(file(`${name}.crt`), 'utf8');
 }
 
-/** Into `server.key` and `server.crt`. */
+/** Writes `server.key` and `server.crt`. */
 function makeCertificate({ authority, days = '1', host = 'localhost' }: Made): void {
   const signed = authority ? ['-CA', `${authority}.crt`, '-CAkey', `${authority}.key`] : [];
   const by = authority ? signed : ['-key', 'server.key'];
@@ -68,7 +72,7 @@ function makeCertificate({ authority, days = '1', host = 'localhost' }: Made): v
   );
 }
 
-/** The server writes its own files: it runs as somebody else. */
+/** Makes the server write the files itself, because it runs as another user of this machine. */
 async function giveToPostgres(url: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
@@ -129,14 +133,14 @@ describeOn([postgresServer, redisServer, openssl], 'TLS to the stores', () => {
   after(() => setDefaultCACertificates(trusted));
 
   for (const name of ['postgresql', 'redis'] as const) {
-    it(`a good certificate of ${name} is taken`, async () => {
+    it(`a valid certificate of ${name} is accepted`, async () => {
       await use({ authority: 'ours' });
       const { issuer } = await start({ settings: { storage: await stores[name]() } });
       expect((await createPerson(issuer).get('/login')).status).to.equal(200);
     });
 
     for (const [what, made, remedy] of WRONG) {
-      it(`a certificate of ${name} ${what} is refused at once, and the remedy told`, async () => {
+      it(`a certificate of ${name} ${what} is refused at once with a remedy`, async () => {
         await use(made);
         const error = await failureOf(start({ settings: { storage: await stores[name]() } }));
         expect(explained(error))

@@ -1,4 +1,4 @@
-/** What a deployment takes from others: needed, free to use, and nothing that runs when it is installed. */
+/** Third-party packages: all are needed, permissively licensed, and run nothing at installation. */
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
@@ -17,13 +17,13 @@ const PERMISSIVE = '0BSD Apache-2.0 BSD-2-Clause BSD-3-Clause BlueOak-1.0.0 ISC 
 
 const json = (name: string) => JSON.parse(readFileSync(path.join(ROOT, name), 'utf8'));
 const locked = lockedForProduction();
-/** Where the Node of the npm scripts comes from. */
+/** The package that installs the Node of the npm scripts. */
 const node = json('.node/package.json');
 
-/** The packages that files of src load, not counting types. */
+/** Returns the packages that files of src import, without type imports. */
 function loaded(): ReadonlySet<string> {
   const texts = readdirSync(path.join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
-    // Both are run beside a GraphQL server, and are in no deployment of the service.
+    // Both run next to a GraphQL server and are not part of a deployment of the service.
     .filter((name) => name.endsWith('.ts') && !/^(sandbox|resource-server)\//.test(name))
     .map((name) => readFileSync(path.join(ROOT, 'src', name), 'utf8'));
   const specifiers = texts.flatMap((text) => [
@@ -38,30 +38,30 @@ function loaded(): ReadonlySet<string> {
   );
 }
 
-describe('what a deployment takes from others', () => {
-  it('is what src loads, and all of it', () => {
+describe('the dependencies of a deployment', () => {
+  it('the dependencies are exactly the packages that src imports', () => {
     expect([...loaded()].sort()).to.deep.equal(
       Object.keys(json('package.json').dependencies).sort(),
     );
   });
 
-  it('is licensed permissively, down to the last package', () => {
+  it('all dependencies have a permissive license, including indirect ones', () => {
     const others = [...locked].filter(([, { license = '' }]) => !PERMISSIVE.includes(license));
     expect(others).to.deep.equal([]);
   });
 
-  it('runs nothing when it is installed', () => {
+  it('dependencies run nothing at installation', () => {
     expect(locked.size).to.be.greaterThan(100);
     const running = [...locked].filter(([folder, { hasInstallScript }]) => {
       if (hasInstallScript) return true;
-      // The lock is written by whoever added the package; what was installed says it, too.
+      // Do not trust the lock file alone: also read the installed package.
       const { scripts = {} } = installed(folder);
       return ['preinstall', 'install', 'postinstall'].some((name) => name in scripts);
     });
     expect(running).to.deep.equal([]);
   });
 
-  it('has no HTML formatter: what koa-views would load as one is a package that is needed anyway', () => {
+  it('no HTML formatter is installed: koa-compose, which is needed anyway, replaces `pretty` of koa-views', () => {
     const { dependencies, overrides } = json('package.json');
     const composer = `npm:koa-compose@${dependencies['koa-compose']}`;
     expect(overrides['koa-views'].pretty).to.equal(composer);
@@ -73,24 +73,24 @@ describe('what a deployment takes from others', () => {
     expect(beautifiers).to.deep.equal([]);
   });
 
-  it('is told by the bill of materials, whole', () => {
+  it('all dependencies are in the bill of materials', () => {
     const bill = JSON.parse(billOfMaterials());
     expect(bill).to.include({ bomFormat: 'CycloneDX' });
     expect(bill.metadata.component).to.include({ name: 'gatehouse', type: 'application' });
-    const told = bill.components.map(({ purl }: { purl: string }) => decodeURIComponent(purl));
+    const listed = bill.components.map(({ purl }: { purl: string }) => decodeURIComponent(purl));
     const expected = [...locked].map(([folder, { version }]) => {
       const { name = folder.split('node_modules/').at(-1) } = installed(folder);
       return `pkg:npm/${name}@${version}`;
     });
-    expect(told).to.have.members([...new Set(expected)]);
+    expect(listed).to.have.members([...new Set(expected)]);
   });
 });
 
-describe('what npm ci installs', () => {
+describe('the packages of npm ci', () => {
   const EXACT = /^\d+\.\d+\.\d+$/;
   const all = lockedForEverything();
 
-  it('is named by its exact version and its hash, and by no registry', () => {
+  it('packages are locked by exact version and hash, and name no registry', () => {
     const { dependencies, devDependencies } = json('package.json');
     const versions = { ...dependencies, ...devDependencies, ...node.optionalDependencies };
     for (const [name, version] of Object.entries<string>(versions)) {
@@ -102,12 +102,12 @@ describe('what npm ci installs', () => {
     }
   });
 
-  it('runs no program of a package', () => {
+  it('packages run no install scripts', () => {
     const config = ['config', 'get', 'ignore-scripts'];
     expect(execFileSync('npm', config, { cwd: ROOT, stdio: 'pipe' }).toString()).to.equal('true\n');
   });
 
-  it('has the Node of the npm scripts among it, one binary for each platform', function () {
+  it('the packages include the Node of the npm scripts, one binary for each platform', function () {
     const platforms = Object.keys(node.optionalDependencies);
     const named = /^node-(?:bin-)?(darwin|linux)-(arm64|x64)$/;
     const places = platforms.map((name) => named.exec(name)?.slice(1).join(' '));
@@ -124,7 +124,7 @@ describe('what npm ci installs', () => {
   });
 });
 
-/** Its package.json; of what is for another system nothing. */
+/** Returns the package.json of an installed package; empty for a package of another platform. */
 function installed(folder: string): { readonly name?: string; readonly scripts?: object } {
   try {
     return json(path.join(folder, 'package.json'));

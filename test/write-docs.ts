@@ -1,4 +1,4 @@
-/** `npm run docs`: writes the reference of the settings, for the docs, editors and the settings file. */
+/** `npm run docs`: writes the reference of the settings into the docs, the schema and the settings file. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { parse, stringify } from 'yaml';
@@ -17,12 +17,12 @@ interface Described {
   readonly properties?: Readonly<Record<string, Described>>;
 }
 
-/** Each file that `npm run docs` writes, with the whole text that belongs into it. */
+/** Returns each file that `npm run docs` writes, with its complete text. */
 export function writtenDocs(): ReadonlyMap<string, string> {
   const guide = path.join(ROOT, 'docs/configuration.md');
   const [byHand = ''] = readFileSync(guide, 'utf8').split(WRITTEN_BELOW);
   const file = path.join(ROOT, 'config/gatehouse.yaml');
-  // Only its first paragraph is written by hand.
+  // Only the first paragraph of the page is written by hand.
   const [introduction = ''] = readFileSync(file, 'utf8').split('\n\n');
   const { properties = {} } = settingsJsonSchema() as Described;
   const parts = Object.keys(properties).map(partOfFile);
@@ -36,14 +36,14 @@ export function writtenDocs(): ReadonlyMap<string, string> {
   ]);
 }
 
-/** A heading with its settings, or a setting that stands alone. */
+/** Formats a heading with its settings, or a setting without a heading. */
 function partOfFile(name: string): string {
   const alone = knownSettings.get(name);
   if (alone) return settingInFile(alone);
   return [`${name}:`, ...settingsUnder(name).map(settingInFile)].join('\n');
 }
 
-/** Its sentences as a comment; commented out without a default. */
+/** Formats a setting with its description as a comment. Without a default it is commented out. */
 function settingInFile(setting: KnownSetting): string {
   const { path: steps, about, note, defaultValue, example, expectation } = setting;
   const indent = '  '.repeat(steps.length - 1);
@@ -69,7 +69,7 @@ function wrapped(text: string, width: number): string[] {
   return lines;
 }
 
-/** A table of what stands alone in the file, then one for each heading. */
+/** Returns a table of the settings without a heading, then one for each heading. */
 function tables(sections: Readonly<Record<string, Described>>): string {
   const headings = ['', ...Object.keys(sections).filter(isHeading)];
   return headings.map((heading) => tableOf(heading, sections[heading])).join('\n');
@@ -83,7 +83,7 @@ function tableOf(heading: string, section: Described = {}): string {
   return `${title}| setting | what | takes | default | in force after |\n|---|---|---|---|---|\n${rows.join('')}`;
 }
 
-/** @param heading empty for the settings that stand alone. */
+/** @param heading empty for settings without a heading */
 const settingsUnder = (heading: string): KnownSetting[] =>
   [...knownSettings.values()].filter(({ path: steps }) => steps.slice(0, -1).join('.') === heading);
 

@@ -1,4 +1,4 @@
-/** `npm run sbom`: writes what a deployment is made of, as a CycloneDX bill of materials. */
+/** `npm run sbom`: writes the packages of a deployment as a CycloneDX bill of materials. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -6,15 +6,15 @@ import path from 'node:path';
 
 const ROOT = path.join(import.meta.dirname, '..');
 
-/** A package of the lock file, under its folder. `dev`: only development needs it. */
+/** A package in the lock file. `dev`: only development needs it. */
 export interface LockedPackage {
   readonly version: string;
   readonly license?: string;
   readonly dev?: true;
   readonly hasInstallScript?: true;
-  /** The hash of what is downloaded. */
+  /** The hash of the downloaded archive. */
   readonly integrity?: string;
-  /** An address; for a link the folder of this checkout that it leads to. */
+  /** The URL of the archive; for a link, the folder in this checkout. */
   readonly resolved?: string;
   readonly link?: true;
 }
@@ -25,20 +25,20 @@ interface LockFile {
 
 const read = (name: string) => JSON.parse(readFileSync(path.join(ROOT, name), 'utf8'));
 
-/** Everything that `npm ci` may download here or on another system, by its folder. */
+/** Returns every package that `npm ci` may download on any platform, by its folder. */
 export function locked(): ReadonlyMap<string, LockedPackage> {
   const { packages } = read('package-lock.json') as LockFile;
   const all = Object.entries(packages);
   return new Map(all.filter(([folder, { link }]) => /^node_modules\//.test(folder) && !link));
 }
 
-/** The same for `npm ci --omit=dev`. */
+/** Returns every package that `npm ci --omit=dev` may download, by its folder. */
 export const lockedForProduction = (): ReadonlyMap<string, LockedPackage> =>
   new Map([...locked()].filter(([, { dev }]) => !dev));
 
 /**
- * The bill, as npm makes it of a project that has nothing for development: of this one `npm sbom
- * --omit=dev` leaves out whatever development needs as well, two thirds of it (npm 11.19).
+ * Returns the bill of materials of a project without development dependencies: here `npm sbom
+ * --omit=dev` would omit packages that development needs as well, two thirds of all (npm 11.19).
  */
 export function billOfMaterials(): string {
   const { devDependencies: _, ...manifest } = read('package.json');
@@ -47,7 +47,7 @@ export function billOfMaterials(): string {
   const packages = { '': root, ...Object.fromEntries(lockedForProduction()) };
   const above = mkdtempSync(path.join(tmpdir(), 'gatehouse-sbom-'));
   try {
-    // npm names what it describes after the folder.
+    // npm uses the name of the folder as the name of the component.
     const folder = path.join(above, manifest.name);
     mkdirSync(folder);
     const write = (name: string, content: unknown): void =>

@@ -1,10 +1,10 @@
-# Makes the secrets of compose.yaml, once, each readable by its reader alone, and gives Caddy its volume.
-# Run again it makes no new ones: a store with a new password would refuse the nodes that have the old one.
+# Creates the secrets of compose.yaml once, each readable only by its user, and gives Caddy its volume.
+# A second run creates no new ones: a store with a new password would refuse the nodes that have the old one.
 set -eu
 umask 077
 cd /secrets
 
-# Nothing in it has a meaning in a URL.
+# Only characters without a meaning in a URL.
 key() {
   node -p 'require("node:crypto").randomBytes(48).toString("base64url")'
 }

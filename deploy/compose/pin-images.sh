@@ -1,6 +1,6 @@
 #!/bin/sh
 # Pulls the images that compose.yaml starts from and writes each with its digest into .env, which Compose
-# reads. From then on nothing else is started, until this runs again.
+# reads. From then on only these images are started, until this script runs again.
 set -eu
 cd "$(dirname "$0")/../.."
 

@@ -1,4 +1,4 @@
-/** Changes of an account that reach further than its row: another address, and its deletion. */
+/** Changes of an account that also affect other rows: a new email address, or its deletion. */
 import { Refusal, refuseViolations } from '../base/refusal.ts';
 import type { Database, InTransaction } from '../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, isAccountId } from './account.ts';
@@ -23,8 +23,8 @@ export function createAccountEdits({
 }) {
   return {
     /**
-     * Changes the address from the next sign-in on, and ends links that were sent to the former one.
-     * Another account that had the former address as well can then sign in with it.
+     * Changes the address for future sign-ins, and ends links that were sent to the former address.
+     * If another account has the same former address, that account can now sign in with it.
      *
      * @throws Refusal `account_unknown`, `email_invalid`, `email_ambiguous` or `email_taken`
      */
@@ -38,7 +38,7 @@ export function createAccountEdits({
       const changed = await refuseViolations(
         { accounts_email_key: taken, accounts_email_key_key: taken },
         change(id, 'email = $2', [email], async (tx) => {
-          // Not in the same statement: changing the address clears the key (migration 0027).
+          // Use a second statement, because changing the address clears the key (migration 0027).
           const [row] = await tx.query<AccountRow>(
             'UPDATE accounts SET email_key = $2 WHERE id = $1 RETURNING *',
             [id, emailKey(email)],
@@ -47,15 +47,15 @@ export function createAccountEdits({
           if (row) await inTransaction?.(tx, accountFrom(row));
         }),
       );
-      // Another account may have the former address, and could not sign in by it until now.
+      // If another account has the former address, it gets the key and can sign in with it.
       await keyEmails(database);
       return { ...changed, isEmailTaken: false };
     },
 
     /**
      * Deletes the account with its memberships, connections, API keys and links: nothing issued for
-     * the user is accepted from the next request on. The log stays under the id, without addresses
-     * and browsers.
+     * the user is accepted from the next request on. The log stays under the id, without addresses,
+     * browsers, names of API keys and ids at providers.
      *
      * @throws Refusal `account_unknown` or `account_owns_clients`
      */
@@ -91,7 +91,8 @@ export function createAccountEdits({
 const FORGET_NAME_ELSEWHERE = `
   UPDATE activity SET details = details
       - CASE WHEN details ->> 'by_account_id' = $1 THEN 'by_name' ELSE 'person_name' END
-    WHERE action IN ('membership_removed', 'member_removed', 'client_barred', 'client_admitted')
+    WHERE action IN ('membership_removed', 'member_removed', 'client_barred', 'client_admitted',
+        'client_changed', 'client_transferred')
       AND (details ->> 'by_account_id' = $1 OR details ->> 'person_id' = $1)`;
 
 /** @throws Refusal `email_invalid` or `email_ambiguous` */
@@ -108,7 +109,8 @@ function ownerOfClients(id: string): Refusal {
   return new Refusal(
     'account_owns_clients',
     `The account ${id} owns clients.`,
-    'Find them with `clients list --owner`, and give them away (`clients transfer`) or delete them first.',
+    'Find them with `clients list --owner`, then transfer (`clients transfer`) or delete ' +
+      'them.',
   );
 }
 
@@ -124,8 +126,9 @@ function invalidEmail(entered: string): Refusal {
 function ambiguousEmail(email: string, other: string): Refusal {
   return new Refusal(
     'email_ambiguous',
-    `The email address ${email} has characters that stand for others: it is taken for ${other}.`,
-    `Write ${other}, if mail to that address reaches the person, or use another one.`,
+    `The email address ${email} has characters that are normalized: it means the same as ` +
+      `${other}.`,
+    `Write ${other}, if mail to that address reaches the person, or use another address.`,
   );
 }
 
@@ -138,9 +141,5 @@ export function takenEmail(email: string): Refusal {
 }
 
 export function unknownAccount(id: string): Refusal {
-  return new Refusal(
-    'account_unknown',
-    `There is no account ${id}.`,
-    'List the accounts to find it.',
-  );
+  return new Refusal('account_unknown', `There is no account ${id}.`, 'See the list of accounts.');
 }

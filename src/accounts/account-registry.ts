@@ -16,7 +16,7 @@ import {
   LISTED_ACCOUNTS,
   type ListedAccount,
   SELECT_ACCOUNTS,
-  type WayIn,
+  type SignInMethodKind,
 } from './account.ts';
 import {
   type AccountEdits,
@@ -34,7 +34,7 @@ export interface AccountRegistry extends AccountEdits {
   find(id: string): Promise<Account | undefined>;
   /** @param email in any spelling (see email.ts). */
   findByEmail(email: string): Promise<Account | undefined>;
-  /** Lists accounts as they are now, oldest first; only those in this state or of these ids, if set. */
+  /** Lists accounts from the database, oldest first: with this state or these ids, if set. */
   list(
     page?: PageRequest & {
       readonly state?: AccountState | undefined;
@@ -57,8 +57,8 @@ export interface AccountRegistry extends AccountEdits {
   /** Ends every browser session of the account, everywhere. @throws Refusal `account_unknown` */
   endSessions(id: string, inTransaction?: InTransaction<Account>): Promise<Account>;
   /**
-   * Ends every browser session of all users: after a store was restored, nothing says who has
-   * signed out since.
+   * Ends every browser session of all users, because a restored store does not know which users
+   * have signed out since its backup.
    *
    * @returns the number of accounts.
    */
@@ -67,7 +67,7 @@ export interface AccountRegistry extends AccountEdits {
   rename(id: string, name: string, inTransaction?: InTransaction<Account>): Promise<Account>;
   /** Sets the kinds of mail that the user does not want. @throws Refusal `account_unknown` */
   setUnwantedMail(id: string, unwanted: readonly string[]): Promise<Account>;
-  /** Call it after other writes to the account: the database notifies nodes a moment later. */
+  /** Call this after writing to the account elsewhere: the database's notification comes later. */
   forget(id: string): void;
 }
 
@@ -127,8 +127,12 @@ export function createAccountRegistry(parts: {
         cells: ['id', 'email', 'name', 'state'],
         values: [state ?? null, ids ?? null],
       };
-      const found = await pageOf<AccountRow & { ways_in: WayIn[] }>(database, query, page);
-      return mapPage(found, (row) => ({ ...accountFrom(row), waysIn: row.ways_in }));
+      const found = await pageOf<AccountRow & { ways_in: SignInMethodKind[] }>(
+        database,
+        query,
+        page,
+      );
+      return mapPage(found, (row) => ({ ...accountFrom(row), signInMethods: row.ways_in }));
     },
 
     async add({ email: entered, name: enteredName, password }, inTransaction) {
@@ -155,7 +159,7 @@ export function createAccountRegistry(parts: {
       );
     },
 
-    // Keep the time of the first suspension. Suspended by hand, so that no import ends it.
+    // Keep the time of the first suspension. Mark it as the operator's, so that no import ends it.
     suspend: (id, inTransaction) =>
       change(
         id,

@@ -3,19 +3,19 @@ import { ACCOUNT_ID } from '../base/random-id.ts';
 
 export interface Account {
   readonly id: string;
-  /** As it was entered; equal addresses have the same `emailKey` (email.ts). */
+  /** The address as it was entered; equal addresses have the same `emailKey` (email.ts). */
   readonly email: string;
   readonly name: string;
   readonly isSuspended: boolean;
   readonly suspendedAt?: Date;
-  /** Another account has the same address (see email.ts), so this account is not found by it. */
+  /** True if another account has the same address (email.ts) and is found by it instead. */
   readonly isEmailTaken: boolean;
-  /** False until the user has set one through a one-time link. */
+  /** False before the user sets a password, and after they have removed it (`endUnrecognized`). */
   readonly hasPassword: boolean;
   readonly createdAt: Date;
   /** Sessions that began under an earlier generation have ended. */
   readonly sessionGeneration: number;
-  /** Uids of sessions of this generation that have ended as well (session-list.ts). */
+  /** Uids of single sessions of this generation that have ended (session-list.ts). */
   readonly endedSessions: readonly string[];
   /** The kinds of mail that the user has switched off (mail/account-mail.ts). */
   readonly unwantedMail: readonly string[];
@@ -26,20 +26,20 @@ export interface Account {
 export const ACCOUNT_STATES = ['active', 'suspended', 'address taken', 'no password yet'] as const;
 export type AccountState = (typeof ACCOUNT_STATES)[number];
 
-/** A kind of sign-in method that the account has, even if the settings disable it. */
-export type WayIn = 'password' | 'passkey' | 'provider';
+/** Kinds of sign-in methods that an account can have, even if the settings disable them. */
+export type SignInMethodKind = 'password' | 'passkey' | 'provider';
 
 export interface ListedAccount extends Account {
-  readonly waysIn: readonly WayIn[];
+  readonly signInMethods: readonly SignInMethodKind[];
 }
 
-export function stateOf({ isSuspended, isEmailTaken, waysIn }: ListedAccount): AccountState {
+export function stateOf({ isSuspended, isEmailTaken, signInMethods }: ListedAccount): AccountState {
   if (isSuspended) return 'suspended';
   if (isEmailTaken) return 'address taken';
-  return waysIn.length > 0 ? 'active' : 'no password yet';
+  return signInMethods.length > 0 ? 'active' : 'no password yet';
 }
 
-/** All accounts with their `ways_in` and their `state`, by the rules of `stateOf`. */
+/** SQL: all accounts with their sign-in methods (`ways_in`) and their `state` (see `stateOf`). */
 export const LISTED_ACCOUNTS = `SELECT *, CASE WHEN suspended_at IS NOT NULL THEN 'suspended'
     WHEN email_key IS NULL THEN 'address taken'
     WHEN ways_in = '{}' THEN 'no password yet' ELSE 'active' END AS state
@@ -49,7 +49,7 @@ export const LISTED_ACCOUNTS = `SELECT *, CASE WHEN suspended_at IS NOT NULL THE
       CASE WHEN EXISTS (SELECT FROM account_identities i WHERE i.account_id = a.id)
         THEN 'provider' END], NULL) AS ways_in FROM accounts a) AS person`;
 
-/** No account has an id of another form; PostgreSQL throws on some (with a NUL byte). */
+/** Check an id before a query with it: PostgreSQL throws for some invalid ids (with a NUL byte). */
 export const isAccountId = (id: string): boolean => ACCOUNT_ID.test(id);
 
 export const ACCOUNT_COLUMNS =

@@ -1,6 +1,6 @@
 /** Describes a User-Agent header in words that users recognize: `Firefox on Windows`. */
 
-/** The first match is used, because browsers also name those that they descend from. */
+/** The first match wins, because browsers also name the browsers that they descend from. */
 const BROWSERS: readonly (readonly [RegExp, string])[] = [
   [/\bEdg(?:e|A|iOS)?\//, 'Edge'],
   [/\b(?:OPR|Opera)\//, 'Opera'],
@@ -8,7 +8,7 @@ const BROWSERS: readonly (readonly [RegExp, string])[] = [
   [/\bVivaldi\//, 'Vivaldi'],
   [/\b(?:Firefox|FxiOS)\//, 'Firefox'],
   [/\b(?:Chrome|CriOS|HeadlessChrome|Chromium)\//, 'Chrome'],
-  // `[^V]` ends before another version, so a long header of many versions is read once.
+  // `[^V]` stops before the next `Version`, so a header with many of them is read only once.
   [/\bVersion\/[\d.]+ [^V]*\bSafari\//, 'Safari'],
 ];
 
@@ -23,11 +23,11 @@ const SYSTEMS: readonly (readonly [RegExp, string])[] = [
 ];
 
 /** Only repeats what the header claims: any client can send anything in it. */
-export function browserInWords(userAgent: string): string {
+export function describeBrowser(userAgent: string): string {
   const browser = wordFor(userAgent, BROWSERS);
   const system = wordFor(userAgent, SYSTEMS);
   if (browser) return system ? `${browser} on ${system}` : browser;
-  // Programs give their own name first: `curl/8.5.0`, `python-requests/2.32`.
+  // Programs begin with their own name: `curl/8.5.0`, `python-requests/2.32`.
   const [, program] = /^(?!Mozilla\/)([A-Za-z][\w.-]{0,39})\//.exec(userAgent) ?? [];
   return program ?? (system ? `A browser on ${system}` : 'An unknown browser');
 }

@@ -6,7 +6,7 @@ import { emailKey } from './email.ts';
 import { DEMO_PASSWORD } from './passwords/common-passwords.ts';
 import { hashPassword } from './passwords/password.ts';
 
-/** Printed at the start: never seed it if strangers can reach the service. */
+/** Printed at the start, so never add it if strangers can reach the service. */
 export const DEMO = {
   email: 'ada@demo.test',
   password: DEMO_PASSWORD,
@@ -18,7 +18,7 @@ export const DEMO = {
 /**
  * Adds the demo if there are no accounts yet.
  *
- * @returns true if it was added now.
+ * @returns true if the demo was added by this call.
  */
 export async function seedDemo(parts: {
   readonly database: Database;

@@ -3,11 +3,11 @@ import { hasBlankLetter, isOverloaded } from '../base/name-rules.ts';
 import { Refusal } from '../base/refusal.ts';
 
 const MAX_NAME_LENGTH = 200;
-/** Controls, lone surrogates, direction overrides and the like: they change how a page reads. */
+/** Characters that change how a page reads: controls, lone surrogates, direction overrides, … */
 const INVISIBLE = /[\p{C}\p{Zl}\p{Zp}]/u;
 
 /**
- * Returns the name as it is stored: one spelling for what looks the same, no space around it.
+ * Returns the name in the stored form: in Unicode's form NFC, without outer spaces.
  *
  * @throws Refusal `name_invalid`
  */
@@ -21,7 +21,7 @@ export function displayName(entered: string): string {
   );
 }
 
-/** Like `displayName`, for imports: names of another system are not checked for odd letters. */
+/** Like `displayName`, for imports: does not check names of another system for odd letters. */
 export function visibleText(entered: string): string | undefined {
   const text = entered.normalize('NFC').trim();
   const isVisible = text !== '' && [...text].length <= MAX_NAME_LENGTH && !INVISIBLE.test(text);

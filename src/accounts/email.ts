@@ -4,13 +4,13 @@ import { sha256 } from '../base/random-id.ts';
 import type { Database } from '../storage/queries.ts';
 
 /**
- * The former rule: one @, a dot in the domain, nothing invisible. Accounts of that time may have an
- * address that `newEmailProblem` refuses, so sign-ins and look-ups still use this rule.
+ * The former rule: one @, a dot in the domain, nothing invisible. Older accounts may have an address
+ * that `newEmailProblem` refuses, so sign-ins and look-ups still use this rule.
  */
 const EMAIL = /^[^\s@\p{C}]+@[^\s@\p{C}.]+(?:\.[^\s@\p{C}.]+)+$/u;
 
 /**
- * Returns the spelling that is stored, shown and mailed to, or undefined if no account can have
+ * Returns the spelling that is stored, shown and used for mail, or undefined if no account can have
  * this address. New addresses must pass `newEmailProblem` as well.
  */
 export function normalizeEmail(entered: string): string | undefined {
@@ -22,7 +22,7 @@ export function normalizeEmail(entered: string): string | undefined {
  * Returns one text for all spellings of an address. `accounts.email_key` stores it, and look-ups,
  * limits and turns use it, so every spelling that finds an account is limited as that account.
  *
- * Text that is no address has a key as well, which no account has and PostgreSQL accepts.
+ * Text that is no address gets a key, too: one that PostgreSQL accepts and no account has.
  */
 export function emailKey(entered: string): string {
   const email = normalizeEmail(entered);
@@ -30,10 +30,10 @@ export function emailKey(entered: string): string {
 }
 
 /**
- * Returns why an address must not be given to an account, or undefined if it may. An account that
- * already has it keeps it.
+ * Returns why no account may get this address now, or undefined if that is allowed. Accounts that
+ * already have the address keep it.
  *
- * @param email as `normalizeEmail` returned it.
+ * @param email a result of `normalizeEmail`.
  * @returns `other`: the address to use instead, if there is one.
  */
 export function newEmailProblem(email: string): { readonly other?: string } | undefined {
@@ -43,8 +43,8 @@ export function newEmailProblem(email: string): { readonly other?: string } | un
 }
 
 /**
- * True if an address of a provider is that of an account. Only ASCII letter case may differ. Do not
- * normalize before: NFC turns the Kelvin sign into a K, but the two may be mailboxes of two people.
+ * True if a provider's address is an account's address. Only ASCII letter case may differ. Do not
+ * normalize the addresses: NFC turns the Kelvin sign into a K, but these may be two mailboxes.
  */
 export function isSameMailbox(kept: string, claimed: string): boolean {
   return inAsciiLowerCase(kept) === inAsciiLowerCase(claimed);
@@ -54,8 +54,8 @@ const inAsciiLowerCase = (text: string): string =>
   text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 
 /**
- * Returns the address that this one is mistaken for if they differ in more than letter case: mail
- * to the two may reach two people, so no account is made under such a spelling.
+ * Returns the plain spelling of this address if both differ in more than letter case. Mail to the
+ * two spellings may reach two people, so no account may get this one.
  */
 export function otherEmailMeant(email: string): string | undefined {
   const key = folded(email);
@@ -70,15 +70,15 @@ export function otherEmailMeant(email: string): string | undefined {
  */
 function folded(email: string): string {
   const compatible = email.normalize('NFKD').replace(/\p{Default_Ignorable_Code_Point}/gu, '');
-  // Lower case first: the capital sharp s is its own upper case.
+  // Convert to lower case first, because the capital sharp s is its own upper case.
   const caseless = compatible.toLowerCase().toUpperCase().normalize('NFKD');
   return lowered(caseless).replaceAll('i\u0307', 'i').normalize('NFKC');
 }
 
-/** Treats the sigma at the end of a word as the same letter. */
+/** Converts to lower case, and treats a final sigma as the same letter as any other sigma. */
 const lowered = (text: string): string => text.toLowerCase().replaceAll('ς', 'σ');
 
-/** An account that cannot sign in by its address, because the account `holder` has the same one. */
+/** An account that cannot sign in by its address, because the account `holder` has the same address. */
 interface EmailConflict {
   readonly accountId: string;
   readonly holder: string;
@@ -87,18 +87,18 @@ interface EmailConflict {
 interface Row {
   readonly id: string;
   readonly email: string;
-  /** As text: a Date has no microseconds, and would find its own row again. */
+  /** Text, because a Date has no microseconds: the next page would repeat the last row. */
   readonly created_at: string;
 }
 
 const BATCH = 1_000;
 
 /**
- * Must be called once the schema exists, before any account is looked up. Of accounts with equal
- * keys the oldest gets the key. The others keep everything, but are not found by their address:
- * nothing says which user is meant, and a wrong guess would let one of them in as the other.
+ * Must be called once the schema exists, before any account is looked up. If accounts have equal
+ * keys, only the oldest gets the key. The others keep everything, but are not found by their
+ * address: a wrong guess would let one user sign in as another.
  *
- * @returns those others, at every call.
+ * @returns all accounts without a key, also if they were returned before.
  */
 export async function keyEmails(database: Database): Promise<EmailConflict[]> {
   const conflicts: EmailConflict[] = [];
@@ -122,10 +122,10 @@ export async function keyEmails(database: Database): Promise<EmailConflict[]> {
 }
 
 async function keyRows(database: Database, rows: readonly Row[]): Promise<void> {
-  // Go from the last to the first, so that the oldest account of each key remains.
+  // Go from the newest to the oldest account, so that the oldest one of each key remains.
   const oldest = new Map(rows.toReversed().map((row) => [emailKey(row.email), row]));
   await database.transaction(async (tx) => {
-    // Nodes that start at once, and a command that runs meanwhile, wait here for each other.
+    // Nodes that start at the same time, and operator commands, wait here for each other.
     await tx.query('LOCK TABLE accounts IN SHARE ROW EXCLUSIVE MODE');
     await tx.query(
       `UPDATE accounts a SET email_key = line.email_key
@@ -141,11 +141,11 @@ async function keyRows(database: Database, rows: readonly Row[]): Promise<void> 
   });
 }
 
-/** A regular expression for PostgreSQL that leaves only few addresses to be checked here. */
+/** Lets PostgreSQL skip ordinary addresses, so that only few must be checked here. */
 const PLAIN_ADDRESS =
   '^[A-Za-z0-9_+-]+(\\.[A-Za-z0-9_+-]+)*@([A-Za-z0-9]+(-[A-Za-z0-9]+)*\\.)+[A-Za-z]+$';
 
-/** Returns the ids of accounts with an address of the former rule, which mail may not reach. */
+/** Returns the ids of accounts whose address only the former rule allows: mail may not arrive. */
 export async function accountsWithOddEmails(database: Database): Promise<string[]> {
   const rows = await database.query<Pick<Row, 'id' | 'email'>>(
     'SELECT id, email FROM accounts WHERE email !~ $1 ORDER BY created_at, id',
@@ -154,7 +154,7 @@ export async function accountsWithOddEmails(database: Database): Promise<string[
   return rows.filter(({ email }) => !isMailbox(email)).map(({ id }) => id);
 }
 
-/** Returns those of the accounts that have no key because another account has it. */
+/** Returns the accounts without a key, because another account has it. */
 function conflictsOf(database: Database, rows: readonly Row[]): Promise<EmailConflict[]> {
   return database.query<EmailConflict>(
     `SELECT a.id AS "accountId", h.id AS holder

@@ -1,20 +1,20 @@
-/** Where each user is signed in: all sessions that began, and those that the user ended. */
+/** The recorded sessions of each user, including those that the user ended. */
 import { sha256 } from '../base/random-id.ts';
 import { transactionOf } from '../storage/account-turns.ts';
 import { deleteExpired } from '../storage/cleaning.ts';
 import type { Database, InTransaction } from '../storage/queries.ts';
 import type { Account } from './account.ts';
 import { keptBrowser, type Origin } from './activity/activity.ts';
-import { browserInWords } from './browser-names.ts';
+import { describeBrowser } from './browser-names.ts';
 
-export interface BegunSession {
+export interface StartedSession {
   /** The uid of the session; its cookie has another value. */
   readonly uid: string;
   readonly begunAt: Date;
   readonly origin: Origin;
 }
 
-export interface RecordedSession extends BegunSession {
+export interface RecordedSession extends StartedSession {
   readonly accountId: string;
   /** The account's session generation when the session began. */
   readonly generation: number;
@@ -22,14 +22,14 @@ export interface RecordedSession extends BegunSession {
 
 export type SessionList = ReturnType<typeof createSessionList>;
 
-/** Per user; earlier sessions have ended, or are too old to be of interest. */
+/** Maximum per user; earlier sessions have ended, or are too old to be of interest. */
 const MAX_LISTED = 20;
-/** Ended one by one by a user; when the list is full, its first sessions have long expired. */
+/** Maximum number of stored uids of ended sessions per user; earlier ones have long expired. */
 const MAX_ENDED = 1_000;
 const PUBLIC_ID = /^ses_[A-Za-z0-9_-]{16}$/;
 
 /** Returns the id that operators use for a session: computed from its uid without revealing it. */
-export const sessionId = ({ uid }: Pick<BegunSession, 'uid'>): string =>
+export const sessionId = ({ uid }: Pick<StartedSession, 'uid'>): string =>
   `ses_${sha256(uid).slice(0, 16)}`;
 
 export const isSessionId = (id: string): boolean => PUBLIC_ID.test(id);
@@ -39,23 +39,23 @@ const PUBLIC_ID_COLUMN = `'ses_' ||
   translate(left(encode(sha256(convert_to(uid, 'UTF8')), 'base64'), 16), '+/', '-_')`;
 
 /** Returns the details of log entries about a session that was ended. */
-export const sessionDetails = (session: Pick<BegunSession, 'uid' | 'origin'>) => ({
+export const sessionDetails = (session: Pick<StartedSession, 'uid' | 'origin'>) => ({
   session_id: sessionId(session),
-  browser: browserInWords(session.origin.browser),
+  browser: describeBrowser(session.origin.browser),
 });
 
 export function createSessionList(parts: {
   readonly database: Database;
-  /** Used after a change of the account: the database's notification comes a moment later. */
+  /** Used after a change of the account, because the database's notification comes later. */
   readonly accounts: { forget(id: string): void };
 }) {
   const { database, accounts } = parts;
   return {
     /** Records a session that began or replaced another one. */
-    async note(
+    async record(
       accountId: string,
       generation: number,
-      { uid, begunAt, origin }: BegunSession,
+      { uid, begunAt, origin }: StartedSession,
     ): Promise<void> {
       await database.query(
         `INSERT INTO browser_sessions (uid, account_id, generation, begun_at, address, browser)
@@ -68,15 +68,15 @@ export function createSessionList(parts: {
     },
 
     /**
-     * Returns sessions that may be active, latest first; only the token store knows if they are.
+     * Returns sessions that may be active, latest first; only the token store knows whether they are.
      *
      * @param limit 20 by default.
      */
     async of(
       { id, sessionGeneration, endedSessions }: Account,
       limit: number = MAX_LISTED,
-    ): Promise<BegunSession[]> {
-      const rows = await database.query<Omit<BegunSession, 'origin'> & Origin>(
+    ): Promise<StartedSession[]> {
+      const rows = await database.query<Omit<StartedSession, 'origin'> & Origin>(
         `SELECT uid, begun_at AS "begunAt", address, browser FROM browser_sessions
           WHERE account_id = $1 AND generation >= $2 AND uid <> ALL($3)
           ORDER BY begun_at DESC, uid LIMIT $4`,

@@ -9,7 +9,7 @@ import { networkOf } from '../base/network-address.ts';
 import { emailKey } from './email.ts';
 
 interface SignInLimitSettings {
-  /** Per account and address, and per browser that knows the account. */
+  /** Per account and address, and per browser in which the account has signed in before. */
   readonly signInFailures: number;
   /** Per address, over all accounts. */
   readonly signInFailuresPerAddress: number;
@@ -19,10 +19,10 @@ interface SignInLimitSettings {
   readonly signInAccountWindowSeconds: number;
 }
 
-/** A password that may be compared, counted as wrong already. The caller reports how it ended. */
+/** A password that may be checked. It is already counted as wrong; the caller reports the result. */
 interface SignInAttempt {
   succeed(): Promise<void>;
-  /** For an attempt that was no guess, because nothing was compared. */
+  /** Call this if the password was not compared, so that the attempt was no guess. */
   cancel(): Promise<void>;
 }
 
@@ -32,7 +32,7 @@ export interface TooManySignIns extends Over {
 
 export type SignInLimits = ReturnType<typeof createSignInLimits>;
 
-/** A limit that counted the attempt, and what happens to the count if the password is right. */
+/** A limit that counted the attempt, and how to correct the count if the password is right. */
 interface Counted {
   readonly limit: AttemptLimit;
   readonly key: string;
@@ -66,8 +66,8 @@ export function createSignInLimits({
       async succeed() {
         await Promise.all(
           counted.map(({ limit, key, onSuccess }) =>
-            // Forget only what this user mistyped here, not other users' failures: otherwise an
-            // attacker with an account of their own could clear the count of an address.
+            // Forget only this user's failures: otherwise an attacker with an account of their own
+            // could clear the count of a whole address.
             onSuccess === 'forget' ? limit.forget(key) : limit.refund(key),
           ),
         );
@@ -81,7 +81,7 @@ export function createSignInLimits({
   return {
     /**
      * @throws StorageUnavailable if the attempt cannot be counted.
-     * @param device the browser, if it is one that knows this account (see known-devices.ts).
+     * @param device the browser, if this account has signed in there before (known-devices.ts).
      */
     async begin({
       email,
@@ -101,14 +101,14 @@ export function createSignInLimits({
       const limits = [
         ['account and address', perBoth, `${account} ${network}`, 'forget'],
         ['address', perAddress, network, 'give back'],
-        // Last: only attempts that pass the other limits are counted against the whole account.
+        // This must be last, so that only attempts within the other limits count for the whole account.
         ['account', perAccount, account, 'give back'],
       ] as const;
       const counted: Counted[] = [];
       for (const [name, limit, key, onSuccess] of limits) {
         const over = await limit.count(key);
         if (over) {
-          // The password will not be compared, so the limits before must not count it as a guess.
+          // The password will not be compared, so the previous limits must not count it as a guess.
           await attemptOn(counted).cancel();
           return { ...over, limit: name };
         }

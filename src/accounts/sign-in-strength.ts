@@ -1,6 +1,6 @@
-/** Decides if a session began with a sign-in that is as strong as `sign_in.require` demands. */
+/** Decides whether a session's sign-in was strong enough for `sign_in.require`. */
 
-/** What a provider signs about a sign-in (OpenID Connect Core §2). */
+/** Signed claims of a provider about a sign-in (OpenID Connect Core §2). */
 export interface UpstreamProof {
   readonly issuer: string;
   readonly acr: string | undefined;
@@ -9,19 +9,19 @@ export interface UpstreamProof {
 
 export interface UpstreamStrength {
   readonly issuer: string;
-  /** Applies if both lists are empty. */
+  /** True if its sign-ins are strong; used only if both lists below are empty. */
   readonly isStrong: boolean;
-  /** The `acr` must be one of them; an empty list accepts any. */
+  /** Accepted values of `acr`; an empty list accepts any. */
   readonly strongAcr: readonly string[];
-  /** The `amr` must have one of them; an empty list accepts any. */
+  /** The `amr` must contain one of these values; an empty list accepts any. */
   readonly strongAmr: readonly string[];
 }
 
 export interface SignedInBy {
   readonly method: 'password' | 'passkey' | 'link' | 'upstream';
-  /** What the provider signed; undefined for other methods and for sessions of an older version. */
+  /** The provider's signed claims; undefined for other methods and sessions of an older version. */
   readonly proof?: UpstreamProof | undefined;
-  /** The session began at a provider, and its user has used a passkey here since. */
+  /** True if the session began at a provider, and its user has used a passkey here since. */
   readonly hasUsedPasskey?: boolean;
 }
 
@@ -42,7 +42,7 @@ export const canBeStrong = (provider: UpstreamStrength): boolean =>
   provider.isStrong || asksForProof(provider);
 
 /**
- * Applies the present settings, so a change is in force for sessions that began before it.
+ * Uses the present settings, so that a change also applies to sessions that began earlier.
  *
  * @param proof undefined for a session of an older version, whose provider is unknown.
  */

@@ -1,4 +1,4 @@
-/** The check behind the sign-in page: every failure has the same answer and takes the same work. */
+/** Checks the password for the sign-in page. All failures have the same result and take as long. */
 import type { Queries } from '../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from './account.ts';
 import { emailKey } from './email.ts';
@@ -9,14 +9,14 @@ import type { PasswordTurn } from './passwords/work.ts';
  * Returns the account, or `refused`: neither the answer nor the time reveals whether the email, the
  * password or a suspension was the reason.
  *
- * @param attempt `rank` says whether the browser is one that knows the account.
+ * @param attempt `rank` is `known` if the account has signed in from this browser before.
  * @throws TooManyPasswords if too many users sign in at once.
  */
 export type SignIn = (
   attempt: PasswordTurn & { readonly password: string },
 ) => Promise<Account | 'refused'>;
 
-/** The caller must count failures. */
+/** Does not count failures: the caller must. */
 export function createSignIn(parts: { readonly database: Queries }): SignIn {
   return async ({ password, ...turn }) => {
     // Query the database even if the text is not an address: the work must be the same.

@@ -1,11 +1,12 @@
 /** Authorizations: one approval of one client by one user, until it ends. */
+import type { ConnectionLimit } from '../accounts/access/access-limit.ts';
 import type { People, Person } from '../accounts/access/people.ts';
 import { type Clock, epochSeconds } from '../base/clock.ts';
 import { randomId, sha256 } from '../base/random-id.ts';
 import type { Client } from '../clients/client.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import type { AuthorizationRecord, Issue, TokenStore } from '../storage/token-store.ts';
-import { generationIn, hasGeneration } from './connections.ts';
+import { connectionIn, hasGeneration } from './connections.ts';
 import {
   createTokenFormats,
   type PresentedAccessToken,
@@ -19,7 +20,7 @@ export interface Authorization extends AuthorizationRecord {
   readonly id: string;
 }
 
-/** What the user approved, and what the exchange of the code must repeat. */
+/** The user's approval, and the values that the exchange of the code must repeat. */
 interface Approval {
   readonly accountId: string;
   readonly clientId: string;
@@ -36,24 +37,26 @@ export interface Found<Value extends PresentedValue = PresentedValue> {
   readonly authorization: Authorization;
 }
 
-/** The two sides of an active authorization. */
-interface Holders extends Pick<Person, 'account' | 'organizations'> {
+/** The account and the client of an active authorization. */
+interface Parties extends Pick<Person, 'account' | 'organizations'> {
   readonly client: Client;
+  /** The user's limit of the client's access; absent if there is none. */
+  readonly limit?: ConnectionLimit | undefined;
 }
 
-/** Its connection was ended, or its client or account is suspended or deleted. */
-export type NotCounted = 'ended' | 'client_unavailable' | 'account_unavailable';
+/** The connection has ended (also by its date), or the client or account is suspended or deleted. */
+export type InactiveReason = 'ended' | 'client_unavailable' | 'account_unavailable';
 
-/** For a token response (RFC 6749 §5.1). */
+/** The tokens of a token response (RFC 6749 §5.1). */
 export interface IssuedTokens {
   readonly accessToken: string;
   readonly expiresInSeconds: number;
   readonly refreshToken: string;
-  /** True if the refresh token was already replaced: its same successor is issued again. */
+  /** True if the refresh token was already replaced: the same new token is issued again. */
   readonly isRetry: boolean;
 }
 
-/** Why no token was issued. With `replayed`, the same step ended the authorization. */
+/** Why no token was issued. With `replayed`, the caller must end the authorization. */
 export type NothingIssued = Exclude<Issue, { now: number }>['outcome'];
 
 interface TokenLifetimes {
@@ -68,26 +71,30 @@ export interface Authorizations {
   /** Creates the id and secret of an authorization that is being approved. */
   draft(): ValueSource;
   codeOf(draft: ValueSource): string;
-  /** Stores the authorization: from now on its code can be exchanged. */
+  /** Stores the authorization, so that its code can be exchanged. */
   begin(draft: ValueSource, approval: Approval): Promise<void>;
 
   /**
    * Returns the authorization of a code, access token or refresh token. Undefined if the value was
-   * never issued, is an expired access token, or if the authorization itself has ended: whether its
-   * connection, client and account are still active, `holdersOf` checks.
+   * never issued, is an expired access token, or if the authorization itself has ended. Does not check
+   * that its connection, client and account are still active: `resolveParties` does.
    */
   find(value: string): Promise<Found | undefined>;
 
-  /** Returns its account and client, or why it is inactive. */
-  holdersOf(authorization: Authorization): Promise<Holders | NotCounted>;
+  /** Returns the account and client of the authorization, or why it is inactive. */
+  resolveParties(authorization: Authorization): Promise<Parties | InactiveReason>;
 
-  /** Consumes the code. */
-  exchange(authorization: Authorization): Promise<IssuedTokens | NothingIssued>;
-  /** Replaces the refresh token of this rotation. */
-  refresh(authorization: Authorization, rotation: number): Promise<IssuedTokens | NothingIssued>;
+  /** Consumes the code. @param until the access token expires by then */
+  exchange(authorization: Authorization, until?: Date): Promise<IssuedTokens | NothingIssued>;
+  /** Replaces the refresh token of this rotation. @param until as for `exchange` */
+  refresh(
+    authorization: Authorization,
+    rotation: number,
+    until?: Date,
+  ): Promise<IssuedTokens | NothingIssued>;
 
   /** Confirms in the background that the client received this token, because it was used. */
-  noteUse(found: Found<PresentedAccessToken>): void;
+  confirmUse(found: Found<PresentedAccessToken>): void;
 
   /** Waits for the confirmations in progress. */
   close(): Promise<void>;
@@ -101,7 +108,7 @@ export function createAuthorizations(parts: {
   readonly clients: Pick<ClientRegistry, 'find'>;
   readonly people: Pick<People, 'find'>;
   readonly clock: Clock;
-  /** The first signs, all verify, so that a key can be replaced. */
+  /** The first key signs new values; all keys verify, so that a key can be replaced. */
   readonly keys: readonly [string, ...string[]];
   readonly lifetimes: TokenLifetimes;
 }): Authorizations {
@@ -115,12 +122,14 @@ export function createAuthorizations(parts: {
     authorization: Authorization,
     rotation: number,
     issue: Issue,
+    until: Date | undefined,
   ): IssuedTokens | NothingIssued {
     if (!('now' in issue)) return issue.outcome;
     const { now: issuedAt } = issue;
-    // An access token must not outlive its authorization.
+    // An access token must not outlive its authorization, nor the connection.
     const end = authorization.endsAt ?? Number.POSITIVE_INFINITY;
-    const expiresAt = Math.min(issuedAt + lifetimes.accessTokenSeconds, end);
+    const limit = until ? Math.floor(until.getTime() / 1000) : Number.POSITIVE_INFINITY;
+    const expiresAt = Math.min(issuedAt + lifetimes.accessTokenSeconds, end, limit);
     return {
       accessToken: formats.accessToken(authorization, rotation, { issuedAt, expiresAt }),
       expiresInSeconds: expiresAt - issuedAt,
@@ -161,35 +170,39 @@ export function createAuthorizations(parts: {
     async find(text) {
       const value = readValue(text);
       if (!value) return undefined;
-      // Check this first: an expired token needs no read of the store.
+      // Check the expiry first: an expired token needs no read of the store.
       if (value.kind === 'access_token' && value.expiresAt <= epochSeconds(clock)) return undefined;
       return findGenuine(value);
     },
 
-    async holdersOf({ accountId, clientId, generation }) {
+    async resolveParties({ accountId, clientId, generation }) {
       const [client, person] = await Promise.all([
         clients.find(clientId),
         people.find(accountId, hasGeneration(clientId, generation ?? 0)),
       ]);
       if (!client || client.isSuspended) return 'client_unavailable';
       if (!person || person.account.isSuspended) return 'account_unavailable';
-      const isCurrent = generation === undefined || generation === generationIn(person, clientId);
-      return isCurrent ? { ...person, client } : 'ended';
+      // A client test has no connection, and so no limit.
+      if (generation === undefined) return { ...person, client };
+      const [, current, limit] = connectionIn(person, clientId) ?? [];
+      const isOver = limit?.until != null && limit.until.getTime() <= clock();
+      return generation === current && !isOver ? { ...person, client, limit } : 'ended';
     },
 
-    async exchange(authorization) {
+    async exchange(authorization, until) {
       const attempt = randomId('', 8);
       const issue = await store.exchangeCode(authorization.id, { attempt, refreshSeconds });
-      return tokensFrom(authorization, 0, issue);
+      return tokensFrom(authorization, 0, issue, until);
     },
 
-    async refresh(authorization, rotation) {
+    async refresh(authorization, rotation, until) {
       const attempt = randomId('', 8);
       const step = { from: rotation, attempt, refreshSeconds, retryWindowSeconds };
-      return tokensFrom(authorization, rotation + 1, await store.rotate(authorization.id, step));
+      const issue = await store.rotate(authorization.id, step);
+      return tokensFrom(authorization, rotation + 1, issue, until);
     },
 
-    noteUse({ value: { rotation }, authorization: { id, ...record } }) {
+    confirmUse({ value: { rotation }, authorization: { id, ...record } }) {
       // Rotation 0 needs no confirmation: it has no predecessor that could be presented again.
       if (rotation === 0 || rotation !== record.rotation || record.isConfirmed) return;
       if (confirming.has(id)) return;

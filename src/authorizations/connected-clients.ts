@@ -1,7 +1,15 @@
 /** Lists current connections of users with clients, for the user and for the operator. */
+import {
+  type ConnectionLimit,
+  IS_LIMITED,
+  LIMIT_COLUMN,
+  type LimitJson,
+  limitFrom,
+} from '../accounts/access/access-limit.ts';
 import type { Organization } from '../accounts/access/reach.ts';
 import { type Page, type PageRequest, pageOf } from '../storage/pages.ts';
 import type { Queries } from '../storage/queries.ts';
+import { hasEnded } from './consents.ts';
 
 export interface ConnectedClient {
   readonly clientId: string;
@@ -12,28 +20,32 @@ export interface ConnectedClient {
   readonly connectedAt: Date;
   /** The latest approval; the first one is `connectedAt`. */
   readonly approvedAt: Date;
-  /** What the user could access then; null if approved before this was recorded. */
+  /** The user's access at the approval; null for approvals from before this was recorded. */
   readonly approvedAccess: readonly Organization[] | null;
   /** Accurate to five minutes; null until the client is used. */
   readonly lastUsedAt: Date | null;
+  readonly limit: ConnectionLimit;
 }
 
-export const listConnectedClients = (
+export async function listConnectedClients(
   database: Queries,
   accountId: string,
-): Promise<ConnectedClient[]> =>
-  database.query(
+  now: Date,
+): Promise<ConnectedClient[]> {
+  const rows = await database.query<ConnectedClient & { readonly limit: LimitJson }>(
     `SELECT n.client_id AS "clientId", c.name, a.name AS "ownerName",
           c.suspended_at IS NOT NULL AS "isSuspended", n.connected_at AS "connectedAt",
           n.approved_at AS "approvedAt", n.approved_access AS "approvedAccess",
-          n.last_used_at AS "lastUsedAt"
+          n.last_used_at AS "lastUsedAt", ${LIMIT_COLUMN} AS limit
         FROM connections n
         JOIN clients c ON c.id = n.client_id
         LEFT JOIN accounts a ON a.id = c.owner_account_id
-        WHERE n.account_id = $1 AND n.ended_at IS NULL
+        WHERE n.account_id = $1 AND NOT ${hasEnded('$2')}
         ORDER BY n.connected_at DESC, n.client_id`,
-    [accountId],
+    [accountId, now],
   );
+  return rows.map((row) => ({ ...row, limit: limitFrom(row.limit) }));
+}
 
 /** A connection with its user and client, for the operator. */
 export interface ListedConnection {
@@ -46,31 +58,43 @@ export interface ListedConnection {
   readonly connectedAt: Date;
   readonly approvedAt: Date;
   readonly lastUsedAt: Date | null;
+  readonly limit: ConnectionLimit;
 }
 
-/** Lists the connections of a user, of a client, between both, or all; the latest first. */
-export const listConnections = (
+/** Lists connections, latest first: all, or only those of a user, of a client, or of both. */
+export async function listConnections(
   database: Queries,
   { accountId, clientId }: { accountId?: string | undefined; clientId?: string | undefined },
   page: PageRequest,
-): Promise<Page<ListedConnection>> =>
-  pageOf<ListedConnection>(
+): Promise<Page<ListedConnection>> {
+  const found = await pageOf<ListedConnection & { readonly limit: LimitJson }>(
     database,
     {
       select: `SELECT n.account_id || '/' || n.client_id AS id, n.account_id AS "accountId", a.email,
           n.client_id AS "clientId", c.name AS "clientName", n.connected_at AS "connectedAt",
-          n.approved_at AS "approvedAt", n.last_used_at AS "lastUsedAt"
+          n.approved_at AS "approvedAt", n.last_used_at AS "lastUsedAt", ${LIMIT_COLUMN} AS limit,
+          CASE WHEN ${IS_LIMITED} THEN 'yes' ELSE '' END AS limited
         FROM connections n
         JOIN clients c ON c.id = n.client_id JOIN accounts a ON a.id = n.account_id
         WHERE n.ended_at IS NULL
           AND (n.account_id = $1 OR $1::text IS NULL) AND (n.client_id = $2 OR $2::text IS NULL)`,
       order: '"connectedAt" DESC, id',
-      cells: ['id', 'email', '"clientName"', dayOf('"connectedAt"'), dayOf('"lastUsedAt"')],
+      cells: [
+        'id',
+        'email',
+        '"clientName"',
+        dayOf('"connectedAt"'),
+        dayOf('"lastUsedAt"'),
+        'limited',
+      ],
       values: [accountId ?? null, clientId ?? null],
     },
     page,
   );
+  const items = found.items.map((item) => ({ ...item, limit: limitFrom(item.limit) }));
+  return { ...found, items };
+}
 
-/** The text that the operator sees, so that a search finds it. */
+/** SQL expression for the text that the operator sees, so that a search finds it. */
 const dayOf = (column: string): string =>
   `coalesce(to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD'), 'never')`;

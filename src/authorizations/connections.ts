@@ -1,5 +1,17 @@
 /** Connections of users with clients: what was approved, and which authorizations are valid. */
-import { createPeople, type People, type Person } from '../accounts/access/people.ts';
+import {
+  type ConnectionLimit,
+  isLimited,
+  LIMIT_COLUMN,
+  type LimitJson,
+  limitFrom,
+} from '../accounts/access/access-limit.ts';
+import {
+  createPeople,
+  type People,
+  type Person,
+  type PersonConnection,
+} from '../accounts/access/people.ts';
 import type { Organization } from '../accounts/access/reach.ts';
 import type { EndingCause } from '../accounts/activity/activity-words.ts';
 import type { Clock } from '../base/clock.ts';
@@ -7,6 +19,7 @@ import type { Client } from '../clients/client.ts';
 import { transactionOf } from '../storage/account-turns.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import type { WriteUses } from '../storage/last-used.ts';
+import { doAllNodesKnowAccessRules, requireAccessRules } from '../storage/nodes.ts';
 import type { Page, PageRequest } from '../storage/pages.ts';
 import {
   BEYOND_LOST,
@@ -20,7 +33,8 @@ import {
   listConnectedClients,
   listConnections,
 } from './connected-clients.ts';
-import { type NewConsent, type RememberedConsent, rememberConsent } from './consents.ts';
+import { endWithLimit, setLimit, WITHOUT_LIMIT } from './connection-limits.ts';
+import { hasEnded, type NewConsent, type RememberedConsent, rememberConsent } from './consents.ts';
 
 export interface Connections {
   /** Returns what the user last approved for this client; undefined if they are not connected. */
@@ -28,29 +42,55 @@ export interface Connections {
   /**
    * Connects the user and the client, or renews the approval.
    *
-   * @returns the connection's generation; undefined, with nothing stored, if `page` is outdated:
-   *   the account is suspended, or its sessions or the connection were ended since
+   * @returns the connection's generation; undefined, with nothing stored, if `page` is outdated (the
+   *   account is suspended, its sessions or the connection were ended since, its limit was changed,
+   *   or a node runs that would ignore the limit), or if the client has as many users as an
+   *   unchecked client may have
    */
   rememberConsent(consent: NewConsent): Promise<number | undefined>;
-  /** Lists the clients that the user has connected now, the latest first. */
+  /**
+   * Changes the limit of the client's access, in force from its next call.
+   *
+   * @param connection `limit`: the limit that the user saw
+   * @param inTransaction runs in the same transaction, if the limit was changed
+   * @returns false if there is no connection, or the limit has changed since the user saw it
+   * @throws Refusal `limits_after_update` while older nodes run
+   */
+  limit(
+    connection: Connection & { readonly limit: ConnectionLimit },
+    limit: ConnectionLimit,
+    inTransaction?: InTransaction,
+  ): Promise<boolean>;
+  /**
+   * Ends at most `limit` connections whose end date has come, as `end` does.
+   *
+   * @returns how many were ended
+   */
+  endPastLimit(
+    limit: number,
+    inTransaction: InTransaction<readonly EndedConnection[]>,
+  ): Promise<number>;
+  /** Ends `BATCH` connections that have any limit, as `end` does. @returns how many were ended */
+  endLimited(inTransaction: InTransaction<readonly EndedConnection[]>): Promise<number>;
+  /** Lists the clients that are connected to the user, latest first. */
   listOf(accountId: string): Promise<ConnectedClient[]>;
   listBoth(
     whose: Parameters<typeof listConnections>[1],
     page?: PageRequest,
   ): Promise<Page<ListedConnection>>;
-  /** Expects `connectionId` as the id. */
+  /** Expects the result of `connectionId` as the id of a use. */
   readonly writeUses: WriteUses;
   /**
-   * Returns the generation that a valid authorization has; undefined if they were never connected.
+   * Returns the generation that a valid authorization has; undefined if there was no connection.
    *
-   * @param seen the caller's generation: an older cached one is loaded again, because another node
-   *   may have connected them a moment ago
+   * @param seen the caller's generation: if the cached one is older, it is loaded again, because
+   *   another node may have connected the user and the client a moment ago
    */
   generationOf(accountId: string, clientId: string, seen?: number): Promise<number | undefined>;
   countOf(clientId: string): Promise<number>;
   /**
-   * Ends connections and all their authorizations, wherever those are stored: one statement raises
-   * the generations. It needs no list of authorizations and no token store.
+   * Ends connections and all their authorizations with one statement that raises the generations. It
+   * needs no list of authorizations and no token store.
    *
    * @param whose all connections of a user, all of a client, or the one between both
    * @param inTransaction runs in the same transaction, even if there was nothing to end
@@ -64,7 +104,7 @@ export interface Connections {
     within?: Queries,
   ): Promise<readonly EndedConnection[]>;
   /**
-   * Ends `BATCH` connections of a client, as `end` does: one statement has time for no more.
+   * Ends `BATCH` connections of a client, as `end` does: more would take too long in one statement.
    *
    * @param after the account whose connection was ended last; undefined for the first batch
    * @returns the ended connections, ordered by account; fewer than `BATCH` when none is left
@@ -76,8 +116,8 @@ export interface Connections {
     inTransaction: InTransaction<readonly EndedConnection[]>,
   ): Promise<readonly EndedConnection[]>;
   /**
-   * Removes `BATCH` connections of a client: one statement has time for no more. The client is
-   * suspended, so that none are added.
+   * Removes `BATCH` connections of a client: more would take too long in one statement. The client
+   * must be suspended, so that none are added.
    *
    * @param inTransaction runs in the same transaction, with the ids of the disconnected accounts
    * @returns the same ids; empty when all connections are removed
@@ -87,14 +127,14 @@ export interface Connections {
     inTransaction: InTransaction<readonly string[]>,
   ): Promise<readonly string[]>;
   /**
-   * Ends all authorizations, in batches, and keeps the approvals: for a database restored from a
-   * backup that is older than some ends. If interrupted, it can be run again.
+   * Ends all authorizations, in batches, and keeps the approvals. For a database that was restored
+   * from a backup and so lacks the latest revocations. If interrupted, it can be run again.
    *
-   * @param tell called after each batch with the number of connections so far
+   * @param onProgress called after each batch with the number of connections so far
    * @returns the number of connections
    */
-  endEveryAuthorization(tell?: (done: number) => void): Promise<number>;
-  /** Returns how the connection ended; undefined if it is active or never existed. */
+  endEveryAuthorization(onProgress?: (done: number) => void): Promise<number>;
+  /** Returns when and why the connection ended; undefined if it is active or never existed. */
   endOf(accountId: string, clientId: string): Promise<ConnectionEnd | undefined>;
 }
 
@@ -108,11 +148,12 @@ export type Whose =
   | { readonly accountId: string; readonly clientId?: undefined }
   | { readonly accountId?: undefined; readonly clientId: string };
 
-/** What the user approved, and the generation of the authorizations issued for it. */
+/** The approved consent, and the generation of the authorizations that were issued for it. */
 export interface ConnectedConsent extends RememberedConsent {
-  /** What the user could access then; null if approved before this was recorded. */
+  /** The user's access at the approval; null for approvals from before this was recorded. */
   readonly access: readonly Organization[] | null;
   readonly generation: number;
+  readonly limit: ConnectionLimit;
 }
 
 export interface EndedConnection extends Connection {
@@ -124,16 +165,21 @@ interface ConnectionEnd {
   readonly cause: EndingCause;
 }
 
-/** Connections per statement: a concurrent request waits for one statement, never for all. */
+/** Connections per statement. A concurrent request waits for one batch only, never for all. */
 export const BATCH = 1_000;
 
 /** Returns both ids as one string. Neither of them contains a space. */
 export const connectionId = ({ accountId, clientId }: Connection): string =>
   `${accountId} ${clientId}`;
 
+export const connectionIn = (
+  { connections }: Person,
+  clientId: string,
+): PersonConnection | undefined => connections.find(([id]) => id === clientId);
+
 /** Returns the generation that a valid authorization of this user and client has. */
-export const generationIn = ({ connections }: Person, clientId: string): number | undefined =>
-  connections.find(([id]) => id === clientId)?.[1];
+const generationIn = (person: Person, clientId: string): number | undefined =>
+  connectionIn(person, clientId)?.[1];
 
 /** For `People.find`: a cached user may be outdated, if another node has just connected them. */
 export const hasGeneration =
@@ -151,20 +197,52 @@ export function createConnections(parts: {
 
   return {
     async find(accountId, clientId) {
-      const [row] = await database.query<ConnectedConsent>(
-        `SELECT consented_name AS name, consented_hosts AS hosts, approved_access AS access, generation
-          FROM connections WHERE account_id = $1 AND client_id = $2 AND ended_at IS NULL`,
-        [accountId, clientId],
+      const [row] = await database.query<ConnectedConsent & { limit: LimitJson }>(
+        `SELECT consented_name AS name, consented_hosts AS hosts, approved_access AS access,
+            generation, ${LIMIT_COLUMN} AS limit
+          FROM connections n
+          WHERE account_id = $1 AND client_id = $2 AND NOT ${hasEnded('$3')}`,
+        [accountId, clientId, new Date(clock())],
       );
-      return row;
+      return row && { ...row, limit: limitFrom(row.limit) };
     },
 
-    rememberConsent: (consent) =>
-      database.inTurn(consent.accountId, () =>
+    async rememberConsent(consent) {
+      const limits = isLimited(consent.limit ?? {});
+      if (limits && !(await doAllNodesKnowAccessRules(database))) return undefined;
+      const generation = await database.inTurn(consent.accountId, () =>
         rememberConsent(database, new Date(clock()), consent),
+      );
+      // Clear the cache now: the first token may be used before the database announces the limit.
+      if (consent.limit) people.forget('connections', connectionId(consent));
+      return generation;
+    },
+
+    async limit(connection, limit, inTransaction) {
+      if (isLimited(limit)) await requireAccessRules(database);
+      const isChanged = await setLimit(database, connection, limit, {
+        now: new Date(clock()),
+        inTransaction,
+      });
+      if (isChanged) people.forget('connections', connectionId(connection));
+      return isChanged;
+    },
+    endPastLimit: (limit, inTransaction) =>
+      endWithLimit(
+        database,
+        new Date(clock()),
+        { which: 'due', cause: 'time_limit', limit },
+        inTransaction,
+      ),
+    endLimited: (inTransaction) =>
+      endWithLimit(
+        database,
+        new Date(clock()),
+        { which: 'all', cause: 'operator_revoked', limit: BATCH },
+        inTransaction,
       ),
 
-    listOf: (accountId) => listConnectedClients(database, accountId),
+    listOf: (accountId) => listConnectedClients(database, accountId, new Date(clock())),
     listBoth: (whose, page = {}) => listConnections(database, whose, page),
 
     async writeUses(uses) {
@@ -196,7 +274,8 @@ export function createConnections(parts: {
       const { accountId = null, clientId = null } = whose;
       const end = async (tx: Queries): Promise<EndedConnection[]> => {
         const connections = await tx.query<EndedConnection>(
-          `UPDATE connections n SET generation = generation + 1, ended_at = $3, ended_cause = $4
+          `UPDATE connections n SET generation = generation + 1, ended_at = $3, ended_cause = $4,
+              ${WITHOUT_LIMIT}
             FROM clients c
             WHERE n.ended_at IS NULL AND c.id = n.client_id
               AND (n.account_id = $1 OR $1::text IS NULL)
@@ -211,7 +290,7 @@ export function createConnections(parts: {
       const ended = within
         ? await end(within)
         : await transactionOf(database, whose.accountId, end);
-      // The caller must see the end at once: the notification takes a moment longer.
+      // Clear the cache now, so that the caller sees the change before the notification arrives.
       for (const connection of ended) people.forget('connections', connectionId(connection));
       return ended;
     },
@@ -224,7 +303,8 @@ export function createConnections(parts: {
               WHERE client_id = $1 AND ended_at IS NULL AND ($4::text IS NULL OR account_id > $4)
               ORDER BY account_id LIMIT $5),
             ended AS (
-              UPDATE connections n SET generation = generation + 1, ended_at = $2, ended_cause = $3
+              UPDATE connections n SET generation = generation + 1, ended_at = $2, ended_cause = $3,
+                ${WITHOUT_LIMIT}
               FROM next
               WHERE n.client_id = $1 AND n.account_id = next.account_id AND n.ended_at IS NULL
               RETURNING n.account_id)
@@ -253,7 +333,7 @@ export function createConnections(parts: {
         return people;
       }),
 
-    async endEveryAuthorization(tell) {
+    async endEveryAuthorization(onProgress) {
       let done = 0;
       let after: string | undefined;
       for (;;) {
@@ -272,7 +352,7 @@ export function createConnections(parts: {
         after = rows.at(-1)?.account_id;
         if (after === undefined) return done;
         for (const { connections } of rows) done += connections;
-        tell?.(done);
+        onProgress?.(done);
       }
     },
 

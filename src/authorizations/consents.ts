@@ -1,66 +1,136 @@
-/** Stores in a connection what the user approved. */
+/** Stores the user's approval in the connection. */
+import { type ConnectionLimit, NO_LIMIT } from '../accounts/access/access-limit.ts';
 import type { Organization } from '../accounts/access/reach.ts';
-import type { Queries } from '../storage/queries.ts';
+import type { Database, Queries } from '../storage/queries.ts';
+import { isFullFor, needsPlace } from './client-standing.ts';
 
-/** What the consent page showed at the approval. If it has changed, the user is asked again. */
+/** The client as the consent page showed it. If it has changed since, the user is asked again. */
 export interface RememberedConsent {
   readonly name: string;
   /** The result of `redirectHosts` for the client. */
   readonly hosts: readonly string[];
 }
 
-/** What the page was rendered for: an approval on it is valid only while this is current. */
+/** The state for which the page was rendered: an approval is valid only if it has not changed. */
 interface ApprovedPage {
   /** The account's generation, as recorded in the session that saw the page. */
   readonly sessionGeneration: number;
   readonly sessionUid: string;
   /** The result of `Connections.generationOf`. */
   readonly generation: number | undefined;
+  /** The limit that the page showed; absent for a page of an older version without limits. */
+  readonly limit?: ConnectionLimit | undefined;
 }
 
 export interface NewConsent extends RememberedConsent {
   readonly accountId: string;
   readonly clientId: string;
-  /** The organizations that the user could access then. */
+  /** The organizations that the user could access at the approval. */
   readonly access?: readonly Organization[];
+  /** The limit that the user chose on the page; absent to keep that of an active connection. */
+  readonly limit?: ConnectionLimit | undefined;
   /** Absent if the approval was not made on a page. */
   readonly page?: ApprovedPage;
+  /** How many users may connect an unchecked client; 0 or absent: no limit. */
+  readonly maxPeople?: number;
 }
 
 const FIRST_GENERATION = 1;
 
+/** SQL: the connection `n` was ended, or `now` is after the date that its user set. */
+export const hasEnded = (now: string): string =>
+  `(n.ended_at IS NOT NULL OR coalesce(n.limit_until <= ${now}, false))`;
+
+/** SQL condition: the connection `n` has this limit. */
+export const isLimit = (places: string, isReadOnly: string, until: string): string =>
+  `(n.limit_places IS NOT DISTINCT FROM ${places}::text[] AND n.limit_read_only = ${isReadOnly}
+    AND n.limit_until IS NOT DISTINCT FROM ${until}::timestamptz)`;
+
+const ENDED = hasEnded('$3::timestamptz');
+
 /** See `Connections.rememberConsent`. */
 export async function rememberConsent(
+  database: Database,
+  now: Date,
+  consent: NewConsent,
+): Promise<number | undefined> {
+  if (!consent.maxPeople) return insert(database, now, consent);
+  return database.transaction(async (tx) => {
+    // Two users may not both get the last place: the second transaction waits here, and its INSERT
+    // then counts the first user. It holds no row yet, and nothing else takes this lock.
+    await tx.query(
+      `SELECT pg_advisory_xact_lock(hashtext('gatehouse people'), hashtext($2))
+        WHERE ${needsPlace('$1', '$2')}`,
+      [consent.accountId, consent.clientId],
+    );
+    return insert(tx, now, consent);
+  });
+}
+
+async function insert(
   database: Queries,
   now: Date,
-  { accountId, clientId, name, hosts, access, page }: NewConsent,
+  { accountId, clientId, name, hosts, access, limit, page, maxPeople = 0 }: NewConsent,
 ): Promise<number | undefined> {
   const approved = access ? JSON.stringify(access) : null;
   const seen =
     page &&
     ([page.sessionGeneration, page.generation ?? FIRST_GENERATION, page.sessionUid] as const);
   const [sessionGeneration, generation, uid] = seen ?? [null, null, null];
-  // An ended connection starts again with the generation that its end left. The account's row is
-  // locked until this is written: an end of its sessions comes before, and is seen, or after.
+  const chosen = limit ?? NO_LIMIT;
+  const shown = page?.limit ?? NO_LIMIT;
+  // A connection that was ended keeps the generation of its end. The account's row is locked, so
+  // that its sessions are ended either before (seen here) or after this write.
   const [row] = await database.query<{ generation: number }>(
     `INSERT INTO connections AS n (account_id, client_id, connected_at, approved_at,
-          consented_name, consented_hosts, approved_access)
-        SELECT $1, $2, $3::timestamptz, $3::timestamptz, $4, $5::text[], $6::jsonb
+          consented_name, consented_hosts, approved_access,
+          limit_places, limit_read_only, limit_until)
+        SELECT $1, $2, $3::timestamptz, $3::timestamptz, $4, $5::text[], $6::jsonb,
+            $11::text[], $12::boolean, $13::timestamptz
           FROM accounts
           WHERE id = $1 AND ($7::int IS NULL
             OR (suspended_at IS NULL AND session_generation <= $7 AND $9::text <> ALL(ended_sessions)))
+          AND NOT ${isFullFor('$1', '$2', '$18')}
           FOR SHARE
         ON CONFLICT (account_id, client_id) DO UPDATE
           SET approved_at = excluded.approved_at,
             consented_name = excluded.consented_name,
             consented_hosts = excluded.consented_hosts,
             approved_access = excluded.approved_access,
-            connected_at = CASE WHEN n.ended_at IS NULL THEN n.connected_at ELSE $3 END,
-            last_used_at = CASE WHEN n.ended_at IS NULL THEN n.last_used_at END,
-            ended_at = NULL
-          WHERE $8::int IS NULL OR n.generation = $8
+            connected_at = CASE WHEN ${ENDED} THEN $3 ELSE n.connected_at END,
+            last_used_at = CASE WHEN ${ENDED} THEN NULL ELSE n.last_used_at END,
+            ended_at = NULL,
+            -- Its date has come, and the job that ends it has not: its authorizations end here.
+            generation = n.generation + CASE WHEN ${ENDED} AND n.ended_at IS NULL THEN 1 ELSE 0 END,
+            limit_places = CASE WHEN $10 OR ${ENDED} THEN excluded.limit_places
+              ELSE n.limit_places END,
+            limit_read_only = CASE WHEN $10 OR ${ENDED} THEN excluded.limit_read_only
+              ELSE n.limit_read_only END,
+            limit_until = CASE WHEN $10 OR ${ENDED} THEN excluded.limit_until
+              ELSE n.limit_until END
+          WHERE ($8::int IS NULL OR n.generation = $8)
+            AND (NOT $14::boolean OR ${ENDED} OR ${isLimit('$15', '$16', '$17')})
         RETURNING generation`,
-    [accountId, clientId, now, name, hosts, approved, sessionGeneration, generation, uid],
+    [
+      accountId,
+      clientId,
+      now,
+      name,
+      hosts,
+      approved,
+      sessionGeneration,
+      generation,
+      uid,
+      limit !== undefined,
+      chosen.places,
+      chosen.isReadOnly,
+      chosen.until,
+      page?.limit !== undefined,
+      shown.places,
+      shown.isReadOnly,
+      shown.until,
+      maxPeople,
+    ],
   );
   return row?.generation;
 }

@@ -2,10 +2,12 @@
 import type { Logger } from 'pino';
 import type { Account } from '../accounts/account.ts';
 import type { Activity, Origin } from '../accounts/activity/activity.ts';
+import type { Details } from '../accounts/activity/activity-words.ts';
 import type { Clock } from '../base/clock.ts';
 import { randomId } from '../base/random-id.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import { type ChangeFeed, silentChangeFeed } from '../storage/change-feed.ts';
+import type { CleaningJob } from '../storage/cleaning.ts';
 import type { InTransaction, Queries } from '../storage/queries.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import type { TokenStore } from '../storage/token-store.ts';
@@ -16,8 +18,8 @@ import type { End, MachineTokenEnd, RecordedEnd, Revocation, Revocations } from 
 import { isMachineToken, readValue } from './token-formats.ts';
 
 /**
- * Ends connections with all their authorizations and approvals. It needs no token store: it works
- * while that is unavailable, and stays in force if a backup is restored there later.
+ * Ends connections with all their authorizations and approvals. It does not use the token store, so
+ * it works while that is unavailable, and stays in force if a backup is restored there later.
  *
  * @param by where the user's request came from; undefined if the operator ends them
  * @param inTransaction and `within`: see `Connections.end`
@@ -51,6 +53,38 @@ export const createDisconnectSome =
     return connections.endSome(clientId, 'operator_revoked', after, record);
   };
 
+/** Returns a job that ends connections on the date that their users have set. */
+export const createTimeLimitJob =
+  (connections: Pick<Connections, 'endPastLimit'>, activity: Activity): CleaningJob =>
+  (limit) =>
+    connections.endPastLimit(limit, (tx, ended) =>
+      activity.recordAll(entriesOf(ended, 'service', { cause: 'time_limit' }), tx),
+    );
+
+/** Ends every connection with a limit, for the operator. @returns how many were ended */
+export const createLimitedEnd =
+  (connections: Pick<Connections, 'endLimited'>, activity: Activity) =>
+  async (): Promise<number> => {
+    let ended = 0;
+    for (;;) {
+      const batch = await connections.endLimited(recordEnds(activity, undefined, undefined));
+      if (batch === 0) return ended;
+      ended += batch;
+    }
+  };
+
+const entriesOf = (
+  ended: readonly EndedConnection[],
+  actor: 'person' | 'operator' | 'service',
+  details: Details = {},
+) =>
+  ended.map(({ accountId, clientId, name }) => ({
+    action: 'disconnected' as const,
+    actor,
+    accountId,
+    details: { client_id: clientId, client_name: name, ...details },
+  }));
+
 const recordEnds =
   (
     activity: Activity,
@@ -58,12 +92,7 @@ const recordEnds =
     inTransaction: InTransaction<readonly EndedConnection[]> | undefined,
   ): InTransaction<readonly EndedConnection[]> =>
   async (tx, ended) => {
-    const entries = ended.map(({ accountId, clientId, name }) => ({
-      action: 'disconnected' as const,
-      actor: by ? ('person' as const) : ('operator' as const),
-      accountId,
-      details: { client_id: clientId, client_name: name },
-    }));
+    const entries = entriesOf(ended, by ? 'person' : 'operator');
     await activity.recordAll(entries, tx, by);
     await inTransaction?.(tx, ended);
   };
@@ -75,26 +104,27 @@ export const endConnections =
     void (await disconnect({ accountId: id }, by, undefined, tx));
 
 /**
- * Ends single authorizations and machine access tokens: records the end and notifies every node in
- * one step, then ends it in the token store, then responds. Whatever crashes meanwhile, an end that
- * was answered is recorded, announced and done.
+ * Revokes authorizations and machine access tokens: records the revocation and notifies every node
+ * in one step, carries it out in the token store, then responds. No crash undoes a revocation after
+ * the response. If writing the record takes too long, a request is answered once a replica of Redis
+ * has the revocation, and this process writes the record later.
  */
 export interface Endings {
   /**
    * Ends one authorization at once, on every node.
    *
-   * @throws StorageUnavailable if it is not known to be ended on every node. The service finishes
-   *   later what it began, and the client can send the request again.
+   * @throws StorageUnavailable if it may not have ended on every node. The service finishes this
+   *   later, and the client can send the request again.
    */
   end(
     authorization: Authorization,
     why: Pick<Revocation, 'cause' | 'actor' | 'origin'>,
   ): Promise<void>;
-  /** Does the same for one machine access token. */
+  /** Like `end`, for one machine access token. */
   endMachineToken(end: MachineTokenEnd): Promise<void>;
   /**
-   * Ends either of them for an operator command. It writes the record first: if that fails, nothing
-   * is ended and the command can be repeated.
+   * Ends an authorization or a machine token for an operator command. It writes the record first: if
+   * that fails, nothing is ended and the command can be repeated.
    */
   endRecorded(end: End): Promise<void>;
   /**
@@ -103,38 +133,38 @@ export interface Endings {
    *
    * @param clientId the client that presents the value.
    */
-  tellGone(value: string, clientId: string): Promise<void>;
+  announceUnknown(value: string, clientId: string): Promise<void>;
   /**
-   * Ends again what is recorded as ended: for a token store that was restored from a backup.
+   * Repeats all recorded revocations, for a token store that was restored from a backup.
    *
-   * @param tell called after each batch with the number of records processed so far
+   * @param onProgress called after each batch with the number of records processed so far
    */
   repeatRecorded(
     since?: Date,
-    tell?: (looked: number) => unknown,
+    onProgress?: (looked: number) => unknown,
   ): Promise<{ readonly looked: number; readonly ended: number }>;
   /**
-   * Ends authorizations and machine tokens whose end is recorded but not carried out, because the
-   * node that began it died or the token store did not answer. Only one node at a time does this.
+   * Carries out revocations of authorizations and machine tokens that were only recorded: the node
+   * that began them died, or the token store did not answer. Only one node at a time does this.
    *
    * @returns how many of them still existed
    */
   carryOut(): Promise<number>;
-  /** Returns those latest ends whose authorizations exist: an older token store was restored. */
+  /** Returns recent revocations whose authorizations exist: an older token store was restored. */
   findRevived(): Promise<readonly RecordedEnd[]>;
 }
 
-/** `findRevived` checks this many of the latest recorded ends. */
+/** `findRevived` checks this many of the latest recorded revocations. */
 const MAX_CHECKED = 100;
-/** Clocks may differ by this, and a record may become visible this much later than a newer one. */
+/** Allowance for differing clocks, and for records that become visible later than newer ones. */
 const OVERLAP_MS = 120_000;
 
 export function createEndings(parts: {
   store: TokenStore;
   revocations: Revocations;
   clock: Clock;
-  /** Notifies this node before the request is answered; an operator command has none. */
-  changes?: Pick<ChangeFeed, 'tell'>;
+  /** Absent in an operator command. Notifies this node before the request is answered. */
+  changes?: Pick<ChangeFeed, 'announce'>;
 }): Endings {
   const { store, revocations, clock, changes = silentChangeFeed } = parts;
   const isKeptHere = store.isInDatabase;
@@ -145,37 +175,37 @@ export function createEndings(parts: {
     if ('machineToken' in end) {
       const { machineToken, clientId } = end;
       return {
-        tellHere: () => changes.tell('clients', clientId),
-        tell: () => revocations.tellMachineTokens([clientId]),
+        announceLocally: () => changes.announce('clients', clientId),
+        announceEnd: () => revocations.announceMachineTokens([clientId]),
         endIt: () => store.remove('machine_token', machineToken),
         isReplicated: () => store.isReplicated('machine_token', machineToken),
       };
     }
     const { id } = end.authorization;
     return {
-      tellHere: () => changes.tell('authorizations', id),
-      tell: () => revocations.tell(id),
+      announceLocally: () => changes.announce('authorizations', id),
+      announceEnd: () => revocations.announceEnd(id),
       endIt: () => store.endAuthorization(id),
       isReplicated: () => store.isReplicated('authorization', id),
     };
   }
 
   async function endNow(end: End): Promise<void> {
-    const { tellHere, endIt, isReplicated } = stepsOf(end);
-    let untold: unknown;
-    const masters = await revocations.announce(end, isKeptHere).catch((error: unknown) => {
-      untold = error;
+    const { announceLocally, endIt, isReplicated } = stepsOf(end);
+    let notNotified: unknown;
+    const masters = await revocations.recordOrAnnounce(end, isKeptHere).catch((error: unknown) => {
+      notNotified = error;
       return undefined;
     });
-    tellHere();
+    announceLocally();
     const isRecorded = masters !== undefined;
     // Succeeds even if nothing was left to end: the answer to an earlier try may have been lost. If
-    // it throws, a recorded end is carried out in the next round.
+    // it throws, `carryOut` finishes a recorded revocation later.
     if (!isRecorded || !isKeptHere) await endIt();
-    // If ends were being repeated on a new Redis master, this one may not have been among them.
+    // If Redis has a new master, the revocations repeated there may not include this one.
     if (isRecorded && !store.usesOnlyMasters(masters)) throw replacedMeanwhile();
-    if (untold) throw untold;
-    // Without a record only the token store has the end, and a failover may lose it.
+    if (notNotified) throw notNotified;
+    // Without a record the revocation is only in the token store, where a failover may lose it.
     if (!isRecorded && !(await isReplicated())) throw notReplicated();
   }
 
@@ -184,41 +214,42 @@ export function createEndings(parts: {
     endMachineToken: endNow,
 
     async endRecorded(end) {
-      const { tell, endIt } = stepsOf(end);
-      // Record first: if only the end succeeded, a repeated command would find nothing to record.
+      const { announceEnd, endIt } = stepsOf(end);
+      // Record first: if only `endIt` succeeded, a repeated command would find nothing to record.
       await revocations.record(end, isKeptHere);
       await endIt();
-      // Notify again: a command has long timeouts, and a node that asked in between got `valid`.
-      await tell();
+      // Notify again: commands have long timeouts, so introspection may have answered `active`.
+      await announceEnd();
     },
 
-    async tellGone(value, clientId) {
+    async announceUnknown(value, clientId) {
       const id = readValue(value)?.authorizationId;
-      if (id !== undefined) await revocations.tell(id);
-      else if (isMachineToken(value)) await revocations.tellMachineTokens([clientId]);
+      if (id !== undefined) await revocations.announceEnd(id);
+      else if (isMachineToken(value)) await revocations.announceMachineTokens([clientId]);
     },
 
-    repeatRecorded: (since, tell) => repeatRecorded({ store, revocations }, since, tell),
+    repeatRecorded: (since, onProgress) =>
+      repeatRecorded({ store, revocations }, since, onProgress),
 
     async carryOut() {
       const until = isKeptHere ? undefined : await revocations.takeTurn(node);
       if (until === undefined) return 0;
-      const begun = clock();
+      const startedAt = clock();
       let isDone = false;
       try {
-        const since = new Date(Math.min(until.getTime(), begun) - OVERLAP_MS);
+        const since = new Date(Math.min(until.getTime(), startedAt) - OVERLAP_MS);
         const { ended } = await repeatRecorded({ store, revocations }, since, () =>
           revocations.takeTurn(node),
         );
         isDone = true;
         return ended;
       } finally {
-        await revocations.endTurn(node, isDone ? new Date(begun) : undefined);
+        await revocations.endTurn(node, isDone ? new Date(startedAt) : undefined);
       }
     },
 
     async findRevived() {
-      // Skip the latest: they are being ended at this moment, or will be in the next round.
+      // Skip the latest revocations: they are being carried out now, or will be at the next call.
       const before = { at: new Date(clock() - OVERLAP_MS), id: '' };
       const batch = await revocations.latest({ limit: MAX_CHECKED, before });
       const records = await Promise.all(batch.map(({ id }) => store.readAuthorization(id)));
@@ -228,12 +259,12 @@ export function createEndings(parts: {
 }
 
 const notReplicated = (): StorageUnavailable =>
-  new StorageUnavailable('redis', new Error('no replica has what was ended'));
+  new StorageUnavailable('redis', new Error('no replica has stored the end'));
 
 const replacedMeanwhile = (): StorageUnavailable =>
   new StorageUnavailable(
     'redis',
-    new Error('another Redis replaces the one on which it was ended'),
+    new Error('another Redis has replaced the one on which it was ended'),
   );
 
 /** Logs an error if the token store was restored from an old backup. Never throws. */
@@ -246,15 +277,15 @@ export async function reportRevived(
     if (alive === 0) return;
     const remedy =
       'an older token store was restored: `operator revoke --recorded` ends them again';
-    log.error({ alive, remedy }, 'authorizations are alive that are recorded as ended');
+    log.error({ alive, remedy }, 'authorizations that are recorded as ended are still active');
   } catch (err) {
-    log.warn({ err }, 'whether ended authorizations are alive was not looked at');
+    log.warn({ err }, 'it could not be checked whether ended authorizations are still active');
   }
 }
 
 /**
- * Ends the client and everything issued to it at once, then removes its data in batches: it may
- * have more connections than one statement has time for. If interrupted, it can be run again.
+ * Suspends the client at once, then removes its data in batches: it may have too many connections
+ * for one statement. If interrupted, it can be run again.
  *
  * @param inTransaction runs in the last transaction, with the number of users who had it connected
  * @returns the same number
@@ -273,7 +304,7 @@ export const createClientRemoval =
     readonly activity: Activity;
   }): RemoveClient =>
   async (id, inTransaction) => {
-    // From here on the client is refused everywhere; the rest only cleans up.
+    // After this the client is refused everywhere; the rest only deletes its data.
     const client = await clients.suspend(id);
     const details = { client_id: id, client_name: client.name, cause: 'client_deleted' };
     let people = 0;

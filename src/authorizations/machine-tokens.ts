@@ -1,11 +1,11 @@
-/** Tokens of clients that act for themselves, so without an authorization. `Endings` ends them. */
+/** Tokens of clients that act for themselves, without an authorization. `Endings` revokes them. */
 import type { Client } from '../clients/client.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import { isMachineToken } from './token-formats.ts';
 
 export interface MachineToken {
   readonly clientId: string;
-  /** The client's generation at issue: the token is invalid once the client has a later one. */
+  /** The client's generation at issue. The token is invalid once the client has a later generation. */
   readonly generation: number;
   /** Seconds since the epoch. */
   readonly issuedAt: number;
@@ -15,14 +15,14 @@ export interface MachineToken {
 export interface MachineTokens {
   /** Reads the token store only: whether the client still has this generation is not checked. */
   find(value: string): Promise<MachineToken | undefined>;
-  /** @param token with the client as it authenticated, so that an end since then still applies. */
+  /** @param token contains the client as authenticated, so that a later revocation still applies */
   keep(
     value: string,
     token: Pick<MachineToken, 'issuedAt' | 'expiresAt'> & { readonly client: Client },
   ): Promise<void>;
 }
 
-/** Omits a generation of 0, because there are many of these records. */
+/** Omits a generation of 0 to save space, because there are many of these records. */
 type Stored = readonly [clientId: string, lifetime: number, generation?: number];
 
 export function createMachineTokens(store: TokenStore): MachineTokens {

@@ -1,4 +1,4 @@
-/** Lets owners and admins see and end access to their organization, recorded in all logs. */
+/** Lets owners and admins see and end access to their organization, and records each end. */
 import type { OrganizationEnds } from '../accounts/access/organization-ends.ts';
 import type { Account } from '../accounts/account.ts';
 import type { Activity, NewActivity, Origin } from '../accounts/activity/activity.ts';
@@ -12,7 +12,7 @@ import {
 } from './organization-reach.ts';
 
 /** The acting owner or admin. */
-export interface InCharge {
+export interface ActingAdmin {
   readonly account: Pick<Account, 'id' | 'name'>;
   readonly origin: Origin;
   readonly organization: Named;
@@ -25,7 +25,7 @@ interface Named {
 
 export type OrganizationEndings = ReturnType<typeof createOrganizationEndings>;
 
-/** See `OrganizationEnds`. */
+/** Like `OrganizationEnds`, and records each change in the activity logs. */
 export function createOrganizationEndings(parts: {
   readonly database: Queries;
   readonly clock: Clock;
@@ -34,15 +34,15 @@ export function createOrganizationEndings(parts: {
 }) {
   const { database, clock, activity, ends } = parts;
 
-  const whose = ({ account, organization }: InCharge) => ({
+  const whose = ({ account, organization }: ActingAdmin) => ({
     organizationId: organization.id,
     by: account.id,
   });
 
-  /** Records it in the log of the owner or admin, and without their origin in those concerned. */
+  /** Records the action for the owner or admin, and for the users concerned, but without the origin. */
   async function record(
     tx: Queries,
-    { account, origin, organization }: InCharge,
+    { account, origin, organization }: ActingAdmin,
     [own, others]: readonly [Action, Action],
     details: NewActivity['details'],
     concerned: readonly string[],
@@ -64,8 +64,8 @@ export function createOrganizationEndings(parts: {
   }
 
   const changing =
-    (change: 'bar' | 'admit', action: Action) =>
-    (by: InCharge, { id: clientId, name }: Named): Promise<boolean> =>
+    (change: 'block' | 'unblock', action: Action) =>
+    (by: ActingAdmin, { id: clientId, name }: Named): Promise<boolean> =>
       ends[change]({
         ...whose(by),
         clientId,
@@ -80,7 +80,7 @@ export function createOrganizationEndings(parts: {
     reachOf: (organizationId: string): Promise<OrganizationReach> =>
       reachOfOrganization(database, organizationId, new Date(clock())),
 
-    endMembership: (by: InCharge, { id: accountId, name }: Named): Promise<boolean> =>
+    endMembership: (by: ActingAdmin, { id: accountId, name }: Named): Promise<boolean> =>
       ends.endMembership({
         ...whose(by),
         accountId,
@@ -90,7 +90,7 @@ export function createOrganizationEndings(parts: {
         },
       }),
 
-    bar: changing('bar', 'client_barred'),
-    admit: changing('admit', 'client_admitted'),
+    block: changing('block', 'client_barred'),
+    unblock: changing('unblock', 'client_admitted'),
   };
 }

@@ -1,11 +1,11 @@
-/** Lists who and what has access to an organization, for its owners and admins. */
+/** Lists the users, clients and keys with access to an organization, for its owners and admins. */
 import type { Role } from '../accounts/access/reach.ts';
 import type { Queries } from '../storage/queries.ts';
 
 export interface OrganizationReach {
   readonly warehouses: number;
   readonly people: readonly ReachingPerson[];
-  /** Clients that members have connected, and blocked ones. */
+  /** Clients that members have connected, and blocked clients. */
   readonly clients: readonly ReachingClient[];
   readonly machines: readonly ReachingMachine[];
   /** Unexpired keys of members. */
@@ -22,24 +22,24 @@ export interface ReachingPerson extends Reaching {
   readonly role: Role;
   readonly isSuspended: boolean;
   readonly since: Date;
-  /** Number of the organization's warehouses that they can access. */
+  /** Number of the organization's warehouses that the user can access. */
   readonly warehouses: number;
   /** Null if the activity log does not go back to a sign-in. */
   readonly lastSignedInAt: Date | null;
 }
 
 export interface ReachingClient extends Reaching {
-  /** Null if the operator provides it. */
+  /** Null if the operator provides the client. */
   readonly ownerName: string | null;
   readonly isSuspended: boolean;
-  /** Names of the members who have connected it, by their last use, the latest first. */
+  /** Names of the members who have connected the client, most recently used first. */
   readonly people: readonly string[];
-  /** The latest use by any of them. */
+  /** The latest use by any member. */
   readonly lastUsedAt: Date | null;
-  /** Null unless it is blocked. */
-  readonly barredAt: Date | null;
-  readonly barredBy: string | null;
-  /** True if it is blocked because another client of its owner is. */
+  /** Null unless the client is blocked. */
+  readonly blockedAt: Date | null;
+  readonly blockedBy: string | null;
+  /** True if the client is blocked because another client of its owner is. */
   readonly followsBar: boolean;
 }
 
@@ -58,12 +58,19 @@ export interface ReachingKey extends Reaching {
   readonly lastUsedAt: Date | null;
 }
 
-/** The rule of `access.ts`: owners and admins reach all, viewers only what they may read. */
-const WAREHOUSES = `(SELECT count(*)::integer FROM warehouses w
+/** Like `access.ts`: owners and admins can access all warehouses, viewers those they may read. */
+const FROM_WAREHOUSES = `FROM warehouses w
     LEFT JOIN warehouse_rights r ON r.warehouse_id = w.id
       AND (r.account_id = m.account_id OR r.client_id = m.client_id)
     WHERE w.organization_id = m.organization_id AND (m.role IN ('owner', 'admin')
-      OR (m.role = 'member' AND r.rights IS NOT NULL) OR 'read' = ANY(r.rights))) AS warehouses`;
+      OR (m.role = 'member' AND r.rights IS NOT NULL) OR 'read' = ANY(r.rights))`;
+
+const WAREHOUSES = `(SELECT count(*)::integer ${FROM_WAREHOUSES}) AS warehouses`;
+
+/** Like `limitAccess`: the limit of a connection or key still allows part of the organization. */
+const leavesSomething = (limited: 'n' | 'k'): string =>
+  `(${limited}.limit_places IS NULL OR m.organization_id = ANY(${limited}.limit_places)
+    OR EXISTS (SELECT ${FROM_WAREHOUSES} AND w.id = ANY(${limited}.limit_places)))`;
 
 /** Always runs five queries. @param now API keys expired by then are left out */
 export async function reachOfOrganization(
@@ -88,7 +95,7 @@ export async function reachOfOrganization(
     database.query<ReachingClient>(
       `SELECT c.id, c.name, o.name AS "ownerName", c.suspended_at IS NOT NULL AS "isSuspended",
           coalesce(n.people, '{}') AS people, n.last_used_at AS "lastUsedAt",
-          b.barred_at AS "barredAt", a.name AS "barredBy",
+          b.barred_at AS "blockedAt", a.name AS "blockedBy",
           coalesce(b.follows, false) AS "followsBar"
         FROM (
           SELECT n.client_id, max(n.last_used_at) AS last_used_at,
@@ -96,7 +103,7 @@ export async function reachOfOrganization(
           FROM organization_memberships m
           JOIN connections n ON n.account_id = m.account_id AND n.ended_at IS NULL
           JOIN accounts a ON a.id = n.account_id
-          WHERE m.organization_id = $1 GROUP BY n.client_id
+          WHERE m.organization_id = $1 AND ${leavesSomething('n')} GROUP BY n.client_id
         ) n
         FULL JOIN (SELECT * FROM barred_clients WHERE organization_id = $1) b
           ON b.client_id = n.client_id
@@ -117,7 +124,8 @@ export async function reachOfOrganization(
           k.created_at AS "createdAt", k.last_used_at AS "lastUsedAt"
         FROM organization_memberships m JOIN accounts a ON a.id = m.account_id
         JOIN api_keys k ON k.account_id = a.id
-        WHERE m.organization_id = $1 AND (k.expires_at IS NULL OR k.expires_at > $2)`,
+        WHERE m.organization_id = $1 AND (k.expires_at IS NULL OR k.expires_at > $2)
+          AND ${leavesSomething('k')}`,
       [organizationId, now],
     ),
   ]);

@@ -1,4 +1,4 @@
-/** Repeats recorded ends on a token store that may have lost them. */
+/** Repeats recorded revocations on a token store that may have lost them. */
 import type { Clock } from '../base/clock.ts';
 import { randomId } from '../base/random-id.ts';
 import type { EndsRepeater } from '../storage/redis/master-guard.ts';
@@ -7,19 +7,19 @@ import type { RecordedEnd, RecordedTokenEnd, Revocations } from './revocations.t
 
 type Recorded = Pick<
   Revocations,
-  'latest' | 'machineTokensSince' | 'tellAll' | 'tellMachineTokens'
+  'latest' | 'machineTokensSince' | 'announceEnds' | 'announceMachineTokens'
 >;
 
-/** Records that are read and ended together: one pipeline in Redis, one by one in the database. */
+/** Records per batch: Redis takes a batch in one pipeline, the database record by record. */
 const BATCH_IN_REDIS = 1_000;
 const BATCH_IN_DATABASE = 100;
-/** Older ends may be lost with an older backup; for that the operator repeats them. */
+/** The last day is repeated automatically. After an older backup, the operator repeats more. */
 const DAY_MS = 86_400_000;
 
 /**
- * Ends again what is recorded as ended since then, and notifies every node of what still existed.
+ * Repeats the revocations recorded since then, and notifies every node of tokens still existing.
  *
- * @param progress called after each batch with the number of records processed so far
+ * @param onProgress called after each batch with the number of records processed so far
  * @returns the number of records, and of those whose token or authorization still existed
  */
 export async function repeatRecorded(
@@ -31,7 +31,7 @@ export async function repeatRecorded(
     readonly revocations: Recorded;
   },
   since?: Date,
-  progress?: (looked: number) => unknown,
+  onProgress?: (looked: number) => unknown,
 ): Promise<{ readonly looked: number; readonly ended: number }> {
   const limit = store.isInDatabase ? BATCH_IN_DATABASE : BATCH_IN_REDIS;
   let looked = 0;
@@ -40,7 +40,7 @@ export async function repeatRecorded(
   async function endEach<Record>(
     pageAfter: (last: Record | undefined) => Promise<readonly Record[]>,
     endIt: (record: Record) => Promise<boolean>,
-    tell: (revived: readonly Record[]) => Promise<void>,
+    announceEnd: (revived: readonly Record[]) => Promise<void>,
   ): Promise<void> {
     let page: readonly Record[];
     let last: Record | undefined;
@@ -48,28 +48,29 @@ export async function repeatRecorded(
       page = await pageAfter(last);
       const existed = await Promise.all(page.map(endIt));
       const revived = page.filter((_, index) => existed[index]);
-      if (revived.length > 0) await tell(revived);
+      if (revived.length > 0) await announceEnd(revived);
       ended += revived.length;
       looked += page.length;
       last = page.at(-1);
-      if (page.length > 0) await progress?.(looked);
+      if (page.length > 0) await onProgress?.(looked);
     } while (page.length === limit);
   }
 
   await endEach<RecordedEnd>(
     (before) => revocations.latest({ limit, since, before }),
     ({ id }) => store.endAuthorization(id),
-    (revived) => revocations.tellAll(revived.map(({ id }) => id)),
+    (revived) => revocations.announceEnds(revived.map(({ id }) => id)),
   );
   await endEach<RecordedTokenEnd>(
     (last) => revocations.machineTokensSince(since, { limit, after: last?.key }),
     ({ key }) => store.removeKept('machine_token', key),
-    (revived) => revocations.tellMachineTokens([...new Set(revived.map((end) => end.clientId))]),
+    (revived) =>
+      revocations.announceMachineTokens([...new Set(revived.map((end) => end.clientId))]),
   );
   return { looked, ended };
 }
 
-/** Repeats the ends of the last day on a Redis that may have lost some; one node at a time. */
+/** Repeats the last day's revocations on a Redis that may have lost some; one node at a time. */
 export function createEndsRepeater({
   revocations,
   clock,
@@ -86,8 +87,9 @@ export function createEndsRepeater({
         { store: { ...target, isInDatabase: false }, revocations },
         new Date(clock() - DAY_MS),
         async () => {
-          // Each batch extends the turn. After it has expired, another node may have taken it.
-          if (!(await takeTurn())) throw new Error('another node repeats the ends by now');
+          // Each batch extends the turn of this node. An expired turn may be another node's now.
+          if (!(await takeTurn()))
+            throw new Error('another node has taken over repeating the ends');
         },
       ),
     endTurn: () => revocations.endTurn(node),

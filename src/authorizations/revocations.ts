@@ -6,7 +6,7 @@ import type { EndingCause } from '../accounts/activity/activity-words.ts';
 import type { Clock } from '../base/clock.ts';
 import { boundToRequest } from '../base/current-request.ts';
 import { createBackgroundWriter } from '../storage/background-writer.ts';
-import { type ChangeTopic, tellEveryNode, tellingOf } from '../storage/change-feed.ts';
+import { announcementSql, announceToAllNodes, type ChangeTopic } from '../storage/change-feed.ts';
 import { type CleaningJob, deleteExpired, expiryJob } from '../storage/cleaning.ts';
 import { READY_MASTERS } from '../storage/known-masters.ts';
 import { removalOf } from '../storage/postgres-store.ts';
@@ -22,7 +22,7 @@ export interface Revocation {
   readonly origin?: Origin;
 }
 
-/** The end of a machine access token. No cause is stored: its client can get another at once. */
+/** A revoked machine access token. No cause is stored: its client can get another at once. */
 export interface MachineTokenEnd {
   readonly machineToken: string;
   readonly clientId: string;
@@ -40,7 +40,7 @@ export interface RecordedEnd {
   readonly cause: EndingCause;
 }
 
-/** The stored end of a machine access token. */
+/** The stored revocation of a machine access token. */
 export interface RecordedTokenEnd {
   /** The token's key in the token store. */
   readonly key: string;
@@ -49,30 +49,31 @@ export interface RecordedTokenEnd {
 
 export interface Revocations {
   /**
-   * Stores the end and notifies every node, in one statement. The first recorded cause stays.
+   * Stores the revocation and notifies every node in one statement. The first recorded cause stays.
    *
    * @param isKeptHere true if this database is the token store: the statement deletes the row, too
-   * @returns the replication ids of the Redis masters that were ready then
+   * @returns the replication ids of the Redis masters that were ready at that moment
    */
   record(end: End, isKeptHere: boolean): Promise<readonly string[]>;
   /**
-   * Does the same for a request, which waits at most `RECORD_TIMEOUT_MS` for the record. After that
-   * it notifies every node and writes the record later, while this process runs.
+   * Like `record`, for a request, which waits at most `RECORD_TIMEOUT_MS` for the record (with the
+   * embedded database until it is written or fails). After that it notifies every node and writes
+   * the record later, while this process runs.
    *
-   * @returns as `record`; undefined if it is not recorded yet
+   * @returns the same ids; undefined if the revocation is not recorded yet
    * @throws StorageUnavailable if the nodes could not be notified
    */
-  announce(end: End, isKeptHere: boolean): Promise<readonly string[] | undefined>;
+  recordOrAnnounce(end: End, isKeptHere: boolean): Promise<readonly string[] | undefined>;
   /** Notifies every node that this authorization has ended, recorded or not. */
-  tell(id: string): Promise<void>;
-  tellAll(ids: readonly string[]): Promise<void>;
+  announceEnd(id: string): Promise<void>;
+  announceEnds(ids: readonly string[]): Promise<void>;
   /** Notifies every node that machine access tokens of these clients have ended. */
-  tellMachineTokens(clientIds: readonly string[]): Promise<void>;
-  /** Returns undefined unless this authorization was ended itself (not its whole connection). */
+  announceMachineTokens(clientIds: readonly string[]): Promise<void>;
+  /** Returns undefined unless this single authorization was ended (not its whole connection). */
   find(id: string): Promise<RecordedEnd | undefined>;
-  /** Counts the recorded ends of authorizations since then, or all of them. */
+  /** Counts the recorded revocations of authorizations since then, or all of them. */
   countSince(since: Date | undefined): Promise<number>;
-  /** Returns at most `limit` ends of authorizations, the latest first, all older than `before`. */
+  /** Returns at most `limit` revoked authorizations, the latest first, all older than `before`. */
   latest(page: {
     readonly limit: number;
     readonly since?: Date | undefined;
@@ -84,18 +85,18 @@ export interface Revocations {
     page: { readonly limit: number; readonly after?: string | undefined },
   ): Promise<readonly RecordedTokenEnd[]>;
   /**
-   * Lets this node carry out recorded ends for the next `TURN_SECONDS`, unless another node does so
-   * now. The node that has the turn extends it by calling this again.
+   * Gives this node the turn to carry out recorded revocations for `TURN_SECONDS`, unless another
+   * node has it. The node that has the turn extends it by calling this again.
    *
-   * @returns the time up to which recorded ends are carried out; undefined if another node has it
+   * @returns the time up to which they were carried out; undefined if another node has the turn
    */
   takeTurn(node: string): Promise<Date | undefined>;
-  /** Ends the turn. @param until what `takeTurn` returns from now on; unchanged if undefined */
+  /** Ends the turn. @param until the time that the next `takeTurn` returns; absent to keep it */
   endTurn(node: string, until?: Date): Promise<void>;
-  /** Removes the ends of an account that is being deleted. */
+  /** Removes the revocations of an account that is being deleted. */
   forgetAccount(accountId: string, tx: Queries): Promise<void>;
   removeOlderThan(olderThan: Date, limit: number): Promise<number>;
-  /** Removes the ends of machine access tokens that have expired. */
+  /** Removes the revocations of machine access tokens that have expired. */
   readonly removeExpired: CleaningJob;
   /** Writes the records that are still unwritten, as far as the database accepts them. */
   close(): Promise<void>;
@@ -104,12 +105,12 @@ export interface Revocations {
 type LogDetails = Readonly<Record<string, unknown>>;
 
 const RETRY_PAUSE_MS = 5_000;
-/** Limits the memory used while the database is unavailable. */
+/** Maximum number of unwritten records, to limit memory while the database is unavailable. */
 const MAX_UNWRITTEN = 10_000;
 /** A request waits this long for its record, and then for the notification of the nodes. */
 const RECORD_TIMEOUT_MS = 300;
 const NOTIFY_TIMEOUT_MS = 500;
-/** Limits concurrent writes: if they hang, each uses a connection of the pool that others need. */
+/** Maximum number of concurrent writes: if they hang, each occupies a connection of the pool. */
 const MAX_CONCURRENT = 3;
 /** A node that crashed during its turn blocks the others for this long at most. */
 const TURN_SECONDS = 10;
@@ -133,7 +134,7 @@ export function createRevocations(parts: {
   readonly log: Pick<Logger, 'warn'>;
 }): Revocations {
   const { database, clock, activity, log } = parts;
-  const underWay = new Set<Promise<unknown>>();
+  const inProgress = new Set<Promise<unknown>>();
   const inTurn = createTurns(MAX_CONCURRENT);
   const unwritten = createBackgroundWriter({
     pauseMs: RETRY_PAUSE_MS,
@@ -162,7 +163,7 @@ export function createRevocations(parts: {
             (SELECT name FROM clients WHERE id = ended_authorizations.client_id), '')) AS details)
         ${isTest ? '' : `, entry AS (${activity.partOf(entry, 'recorded', use)})`}
         ${isKeptHere ? `, ended AS (${removalOf('authorization', id, use)})` : ''}
-        SELECT ${tellingOf('authorizations', id, use)}, ${READY_MASTERS} AS masters`,
+        SELECT ${announcementSql('authorizations', id, use)}, ${READY_MASTERS} AS masters`,
       values,
     );
     return recorded?.masters ?? [];
@@ -181,7 +182,7 @@ export function createRevocations(parts: {
           ON CONFLICT DO NOTHING`;
     const [recorded] = await database.query<RecordedOn>(
       `WITH ended AS (${write})
-        SELECT ${tellingOf('clients', clientId, use)}, ${READY_MASTERS} AS masters`,
+        SELECT ${announcementSql('clients', clientId, use)}, ${READY_MASTERS} AS masters`,
       values,
     );
     return recorded?.masters ?? [];
@@ -192,12 +193,12 @@ export function createRevocations(parts: {
       ? recordMachineToken(end, isKeptHere)
       : recordAuthorization(end, isKeptHere);
 
-  const tell = async (topic: ChangeTopic, ...keys: readonly string[]): Promise<void> =>
-    void (await tellEveryNode(database, topic, keys));
+  const announceKeys = async (topic: ChangeTopic, ...keys: readonly string[]): Promise<void> =>
+    void (await announceToAllNodes(database, topic, keys));
 
   async function tryAgain(writings: readonly Writing[]): Promise<readonly Writing[]> {
     const failed: Writing[] = [];
-    // One after the other: they may wait for locks, and other work needs the database connections.
+    // Write one record at a time: writes may wait for locks, and other work needs the connections.
     for (const writing of writings) {
       await writing.write().catch((err: unknown) => {
         warn(err, writing);
@@ -208,14 +209,14 @@ export function createRevocations(parts: {
   }
 
   const warn = (err: unknown, { about }: Writing): void =>
-    log.warn({ err, ...about }, 'an end is not recorded yet: it is tried again');
+    log.warn({ err, ...about }, 'an end could not be recorded yet: it is retried');
 
-  /** @returns undefined if it failed or takes too long: it is then written later */
+  /** @returns undefined if the write failed or takes too long: the record is then written later */
   async function recordInTime(
     end: End,
     isKeptHere: boolean,
   ): Promise<readonly string[] | undefined> {
-    // Bind it: a later try starts from a timer, and its record must still name the request.
+    // Bind the write to the request: a later try runs in a timer, and must still record its id.
     const write = boundToRequest(() => record(end, isKeptHere));
     const recording = inTurn(write).catch((err: unknown) => {
       const writing = { write, about: detailsOf(end) };
@@ -223,32 +224,32 @@ export function createRevocations(parts: {
       unwritten.add(writing);
       return undefined;
     });
-    underWay.add(recording);
-    recording.finally(() => underWay.delete(recording));
-    // The embedded database has one session: writes wait there for other work, never for a lock.
+    inProgress.add(recording);
+    recording.finally(() => inProgress.delete(recording));
+    // The embedded database has one session: writes wait for other work, but never for a lock.
     if (database.embedded) return recording;
     return await within(RECORD_TIMEOUT_MS, recording);
   }
 
   return {
     record,
-    tell: (id) => tell('authorizations', id),
-    tellAll: (ids) => tell('authorizations', ...ids),
-    tellMachineTokens: (clientIds) => tell('clients', ...clientIds),
+    announceEnd: (id) => announceKeys('authorizations', id),
+    announceEnds: (ids) => announceKeys('authorizations', ...ids),
+    announceMachineTokens: (clientIds) => announceKeys('clients', ...clientIds),
 
-    async announce(end, isKeptHere) {
+    async recordOrAnnounce(end, isKeptHere) {
       const masters = await recordInTime(end, isKeptHere);
       if (masters) return masters;
-      const told =
+      const announcing =
         'machineToken' in end
-          ? tell('clients', end.clientId)
-          : tell('authorizations', end.authorization.id);
-      const isTold = await within(
+          ? announceKeys('clients', end.clientId)
+          : announceKeys('authorizations', end.authorization.id);
+      const isAnnounced = await within(
         NOTIFY_TIMEOUT_MS,
-        told.then(() => true),
+        announcing.then(() => true),
       );
-      if (isTold) return undefined;
-      throw new StorageUnavailable('postgresql', new Error('it took too long to tell the nodes'));
+      if (isAnnounced) return undefined;
+      throw new StorageUnavailable('postgresql', new Error('notifying the nodes timed out'));
     },
 
     async find(id) {
@@ -313,7 +314,7 @@ export function createRevocations(parts: {
     removeExpired: expiryJob(parts, [{ table: 'ended_machine_tokens', column: 'expires_at' }]),
 
     async close() {
-      await Promise.all(underWay);
+      await Promise.all(inProgress);
       await unwritten.close();
     },
   };
@@ -325,13 +326,13 @@ function createParameters() {
   return { values, use: (value: unknown): string => `$${values.push(value)}` };
 }
 
-/** What log lines contain of an end: nothing that identifies the user. */
+/** Returns the fields of log lines about a revocation: none identifies the user. */
 function detailsOf(end: End): LogDetails {
   if ('machineToken' in end) return { clientId: end.clientId };
   return { clientId: end.authorization.clientId, cause: end.cause, actor: end.actor };
 }
 
-/** Runs at most `max` works at once. Further ones wait and start in the order of their calls. */
+/** Runs at most `max` functions at once. Further ones wait and start in the order of their calls. */
 function createTurns(max: number) {
   const waiting: (() => void)[] = [];
   let free = max;

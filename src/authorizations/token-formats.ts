@@ -1,24 +1,24 @@
-/** The formats of codes and tokens: makes, parses and verifies them. */
+/** Makes, parses and verifies codes and tokens. */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { FORMS, formTest, randomId } from '../base/random-id.ts';
 
 /**
- * Codes and tokens of an authorization are computed, not stored: its id (22 characters), the MAC
- * (43), then the claims. So the store keeps one record for any number of tokens, and every refresh
- * of one token computes the same successor. The MAC needs a key of the service and the secret of
- * the record: an attacker who reads only the settings or only the store can forge none.
+ * Codes and tokens are computed, not stored: the authorization's id (22 characters), the MAC (43),
+ * then the claims. So the store keeps one record for any number of tokens, and every refresh of one
+ * token computes the same successor. The MAC needs a key of the service and the secret of the
+ * record: an attacker who reads only the settings or only the store cannot forge a token.
  *
  * The id is not secret: it grants nothing, and resource servers receive it.
  */
 const VALUE = /^gate_(at|rt|ac)_([A-Za-z0-9_-]{22})([A-Za-z0-9_-]{43})([A-Za-z0-9_-]*)$/;
 
-/** Of access tokens: issued at, expires at (seconds since the epoch), rotation, 6 random bytes. */
+/** Access tokens contain: issued at, expires at (seconds since the epoch), rotation, 6 random bytes. */
 const ACCESS_CLAIMS_BYTES = 18;
 
 interface Value {
   readonly authorizationId: string;
   readonly mac: string;
-  /** Not decoded. */
+  /** The last part of the value, not decoded. */
   readonly claims: string;
 }
 
@@ -28,7 +28,7 @@ interface PresentedCode extends Value {
 
 export interface PresentedRefreshToken extends Value {
   readonly kind: 'refresh_token';
-  /** 0 for the first refresh token of an authorization, one more with each refresh. */
+  /** 0 for the first refresh token of an authorization; each refresh adds 1. */
   readonly rotation: number;
 }
 
@@ -37,7 +37,7 @@ export interface PresentedAccessToken extends Value {
   /** Seconds since the epoch. */
   readonly issuedAt: number;
   readonly expiresAt: number;
-  /** The rotation of the refresh token that was issued with it. */
+  /** The rotation of the refresh token that was issued with this access token. */
   readonly rotation: number;
 }
 
@@ -53,7 +53,7 @@ export function readValue(value: string): PresentedValue | undefined {
   if (kind === 'ac') return claims === '' ? { kind: 'code', ...named } : undefined;
   if (kind === 'rt') {
     const rotation = Number.parseInt(claims, 36);
-    // Accept only the spelling that we write: `01` is not `1`.
+    // Accept only our own spelling of a number: `01` is not `1`.
     return rotation >= 0 && rotation.toString(36) === claims && claims.length <= 8
       ? { kind: 'refresh_token', ...named, rotation }
       : undefined;
@@ -72,14 +72,14 @@ export function readValue(value: string): PresentedValue | undefined {
   };
 }
 
-/** What the code and tokens of an authorization are computed from. */
+/** The values from which the code and tokens of an authorization are computed. */
 export interface ValueSource {
   readonly id: string;
-  /** Random, stored in the record of the authorization. */
+  /** A random text, stored in the record of the authorization. */
   readonly secret: string;
 }
 
-/** @param keys the first signs, all verify, so that a key can be replaced */
+/** @param keys the first key signs new values; all keys verify, so that a key can be replaced */
 export function createTokenFormats(keys: readonly [string, ...string[]]) {
   function macOf(key: string, kind: string, id: string, secret: string, claims: string): string {
     const text = `${kind}:${id}:${secret}:${claims}`;

@@ -8,8 +8,8 @@
  *   they are always checked. A limit only changes the refusal (429 instead of 401); a correct value
  *   passes whatever others did, and does not count.
  * - Passwords can be guessed, so beyond a limit they are not checked. A browser in which this account
- *   has signed in before has a limit of its own, which strangers cannot use up; in another browser, a
- *   one-time link to set a password makes it such a browser.
+ *   has signed in before has a limit of its own, which strangers cannot use up. Any other browser gets
+ *   such a limit when the user sets a password there with a one-time link.
  */
 
 /** An attempt beyond the limit. */
@@ -36,10 +36,10 @@ export interface AttemptLimit {
 }
 
 export interface AttemptLimitOptions {
-  /** Keeps the keys of different limits apart. */
+  /** Unique, so that different limits never share a key. */
   readonly name: string;
   readonly attempts: number;
-  /** Begins with the first attempt. */
+  /** Length of a window; it begins with the first attempt. */
   readonly windowSeconds: number;
   /**
    * What happens if the store does not answer: this process counts alone, or `count` throws

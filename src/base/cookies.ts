@@ -1,9 +1,9 @@
-/** How each cookie of ours is spelled: the prefix of its name, and the attributes of all of them. */
+/** The name prefixes of our cookies, and the attributes that all of them have. */
 
 const isSecure = (issuer: string): boolean => issuer.startsWith('https:');
 
 /**
- * A browser accepts neither prefix over plain http from every host, so a loopback issuer goes without.
+ * Not every browser accepts these prefixes over plain http, so cookies of a loopback issuer have none.
  *
  * @param name without any prefix.
  * @param isForOrigin false for a cookie that is bound to a path: `__Host-` does not allow that.

@@ -2,7 +2,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 
 export interface CurrentRequest {
-  /** As the answer says in `X-Request-Id`. */
+  /** Also sent in the response header `X-Request-Id`. */
   readonly requestId: string;
   /** From the caller's `traceparent`, if it sent a valid one. */
   readonly traceId?: string | undefined;
@@ -25,8 +25,8 @@ export const boundToRequest = <Work extends () => unknown>(work: Work): Work =>
   AsyncLocalStorage.bind(work);
 
 /**
- * The fields of a request in a log line. `trace_id` is the name that OpenTelemetry gives it in logs
- * that are not its own.
+ * The fields of a request in a log line. `trace_id` is the name that OpenTelemetry recommends for
+ * logs in other formats than its own.
  */
 export const requestFields = (request = currentRequest()) =>
   request && {

@@ -11,7 +11,7 @@ export const hasDatabase = (directory: string): boolean =>
 /** A marker that exists from before the first file is created until the database is complete. */
 const firstStartIn = (directory: string): string => path.join(directory, '.first-start');
 
-/** Sockets and lock files begin with a dot; a separate disk has `lost+found`. */
+/** A directory with only such files is empty: sockets and lock files (`.…`), a disk's `lost+found`. */
 const isIgnored = (name: string): boolean => name.startsWith('.') || name === 'lost+found';
 
 /** Marks an empty directory, so that a start that fails half-way is not taken for damage. */
@@ -52,12 +52,12 @@ export class DataDirectoryRefused extends Error {
 }
 
 export const RESTORE =
-  'stop every process that uses it, copy the whole directory away, put a backup of the whole ' +
-  'directory in its place (secrets.json and postgres together), and start again';
+  'stop every process that uses it, save a copy of the whole directory, put a backup of ' +
+  'the whole directory in its place (secrets.json and postgres together), and start again';
 
 /**
  * Refuses a umask with which every user of the machine could write the new files, among them the
- * socket of the database.
+ * socket of the database. A private directory is not enough: it may be opened or copied later.
  *
  * @throws DataDirectoryRefused
  */
@@ -69,7 +69,7 @@ export function refuseOpenUmask(directory: string): void {
   if ((mode & 0o002) === 0) return;
   throw new DataDirectoryRefused(directory, {
     code: 'data_directory_unsafe',
-    what: 'would get files that every user of this machine may write (umask 000)',
+    what: 'would get files that every user of this machine can write (umask 000)',
     remedy: 'start with `umask 077`',
   });
 }
@@ -85,7 +85,7 @@ export function refuseDamaged(directory: string): void {
   if (mode & 0o077) {
     throw new DataDirectoryRefused(directory, {
       code: 'data_directory_unsafe',
-      what: `can be entered by others (mode ${mode.toString(8)})`,
+      what: `can be entered by other users (mode ${mode.toString(8)})`,
       remedy: `\`chmod 700 ${directory}\``,
     });
   }

@@ -6,7 +6,7 @@ export const MAX_ADDRESS_BYTES = 254;
 /** RFC 5321 §4.5.3.1.1: the part before the `@`. */
 const MAX_LOCAL_PART_BYTES = 64;
 
-/** Atoms joined by dots: no quotes, comments, brackets or spaces. RFC 6531 §3.3 adds other scripts. */
+/** Atoms joined by dots: no quotes, comments, brackets or spaces. RFC 6531 §3.3 allows non-ASCII. */
 const DOT_STRING = /^[\w!#$%&'*+/=?^`{|}~\P{ASCII}-]+(?:\.[\w!#$%&'*+/=?^`{|}~\P{ASCII}-]+)*$/u;
 const INVISIBLE = /[\s\p{C}]/u;
 /** Letters, digits and inner hyphens. A last label of digits would make it an IPv4 address. */

@@ -13,7 +13,7 @@ const BLANK_LETTER = /[\u115f\u1160\u2800\u3164\uffa0]/u;
 export const hasBlankLetter = (name: string): boolean => BLANK_LETTER.test(name);
 
 const MAX_MARKS = 2;
-/** Without Tibetan, whose subjoined letters are marks, too. */
+/** Nonspacing and enclosing marks, but not Tibetan ones, because some are subjoined letters. */
 const MARKS = /[[\p{Mn}\p{Me}]--\p{Script=Tibetan}]/gv;
 
 /** True if a letter has so many marks that they cover the text around it. */
@@ -75,7 +75,7 @@ function isOfOneWriting(name: string): boolean {
   return WRITINGS.some((writing) => writing.test(letters));
 }
 
-/** Common top-level domains. Without those that program names end with by chance, such as `js`. */
+/** Common top-level domains, except endings that are usual in program names, such as `js`. */
 const ENDINGS = new Set(
   'app biz cloud com dev edu gov info int mil net online org shop site store tech test xyz'.split(
     ' ',
@@ -106,7 +106,7 @@ function isHost(word: string): boolean {
  */
 export function lookOf(name: string): string {
   const plain = name.normalize('NFKD');
-  // Twice, because letters may look alike only as capitals, or only as small letters.
+  // Convert twice, because letters may look alike only as capitals, or only as small letters.
   const seen = unhomoglyph(unhomoglyph(plain).toLowerCase()).normalize('NFKD');
   // `I` and `l` look the same in many fonts.
   const look = seen.replace(/i/g, 'l').replace(UNSEEN, '');

@@ -1,13 +1,13 @@
-/** The address that limits count by. An attacker must not get a new count without effort. */
+/** The part of a caller's address that rate limits use as key: a caller can hardly change it. */
 import { isIPv6 } from 'node:net';
 
 /** The doctor sends it in `X-Forwarded-For`. No host has this address (RFC 5737 §3). */
 export const BOGUS_ADDRESS = '203.0.113.7';
 
 /**
- * Returns an IPv4 address unchanged, also if it is written as IPv6 (RFC 4291 §2.5.5.2); of IPv6 the
- * first 64 bits, because the owner of one address of such a network usually has all 2^64 of them
- * (RFC 4291 §2.5.4); and anything else unchanged, because a proxy may send any text.
+ * Returns an IPv4 address as it is, even if it is written as IPv6 (RFC 4291 §2.5.5.2). Shortens IPv6
+ * to the first 64 bits, because the owner of one address of such a network usually has all 2^64
+ * (RFC 4291 §2.5.4). Returns any other text unchanged, because a proxy may send anything.
  */
 export function networkOf(address: string): string {
   const [withoutZone = ''] = address.split('%');
@@ -22,7 +22,7 @@ export function networkOf(address: string): string {
 
 /** Returns the eight 16-bit groups of an IPv6 address. */
 function groupsOf(address: string): number[] {
-  // The URL parser normalizes it: no dotted part, at most one `::`.
+  // The URL parser normalizes the address: no dotted part, at most one `::`.
   const spelled = new URL(`http://[${address}]`).hostname.slice(1, -1);
   const [before = [], after = []] = spelled
     .split('::')

@@ -6,7 +6,7 @@ const random = Buffer.alloc(4_096);
 let taken = random.length;
 
 /**
- * Returns the prefix, then `characters` random ones of `[A-Za-z0-9_-]`, 6 bits each.
+ * Returns the prefix and that many random characters of `[A-Za-z0-9_-]`, with 6 bits each.
  *
  * @param characters 22 for 132 bits, 43 for 258 bits (a secret).
  */
@@ -17,7 +17,7 @@ export function randomId(prefix: string, characters: number): string {
     taken = 0;
   }
   const text = random.toString('base64url', taken, taken + bytes);
-  // Some ids are secrets, so their bytes do not stay in memory.
+  // Some ids are secrets, so erase their bytes from memory.
   random.fill(0, taken, taken + bytes);
   taken += bytes;
   return prefix + text.slice(0, characters);
@@ -28,32 +28,32 @@ export const ACCOUNT_ID = /^acc_[A-Za-z0-9_-]{16}$/;
 export type ValueKind = keyof typeof FORMS;
 
 /**
- * The prefix, which secret scanners know, and the number of characters of `[A-Za-z0-9_-]` after it. A
- * refresh token ends with the number of its rotations, so its length varies.
+ * For each kind of value: the prefix, known to secret scanners, and the length of the rest, in
+ * `[A-Za-z0-9_-]` characters. A refresh token ends with its number of rotations: its length varies.
  */
 export const FORMS = {
-  access_token: { prefix: 'gate_at_', least: 89, most: 89 },
-  machine_token: { prefix: 'gate_mt_', least: 43, most: 43 },
-  refresh_token: { prefix: 'gate_rt_', least: 66, most: 73 },
-  code: { prefix: 'gate_ac_', least: 65, most: 65 },
-  client_secret: { prefix: 'gate_cs_', least: 43, most: 43 },
-  api_key: { prefix: 'gate_key_', least: 43, most: 43 },
-  client_id: { prefix: 'gate_ci_', least: 22, most: 22 },
+  access_token: { prefix: 'gate_at_', minLength: 89, maxLength: 89 },
+  machine_token: { prefix: 'gate_mt_', minLength: 43, maxLength: 43 },
+  refresh_token: { prefix: 'gate_rt_', minLength: 66, maxLength: 73 },
+  code: { prefix: 'gate_ac_', minLength: 65, maxLength: 65 },
+  client_secret: { prefix: 'gate_cs_', minLength: 43, maxLength: 43 },
+  api_key: { prefix: 'gate_key_', minLength: 43, maxLength: 43 },
+  client_id: { prefix: 'gate_ci_', minLength: 22, maxLength: 22 },
 } as const;
 
 /** Returns a check of the format. A value that fails it was never issued and needs no look-up. */
 export function formTest(kind: ValueKind): (value: string) => boolean {
-  const { prefix, least, most } = FORMS[kind];
-  const pattern = new RegExp(`^${prefix}[A-Za-z0-9_-]{${least},${most}}$`);
+  const { prefix, minLength, maxLength } = FORMS[kind];
+  const pattern = new RegExp(`^${prefix}[A-Za-z0-9_-]{${minLength},${maxLength}}$`);
   return (value) => pattern.test(value);
 }
 
 /** Returns a new random value, with 6 bits for each character. */
 export const newValue = (
   kind: 'client_secret' | 'api_key' | 'client_id' | 'machine_token',
-): string => randomId(FORMS[kind].prefix, FORMS[kind].least);
+): string => randomId(FORMS[kind].prefix, FORMS[kind].minLength);
 
-/** Check ids before a query: PostgreSQL answers some invalid ones (with a NUL byte) with an error. */
+/** Check an id before a query with it: PostgreSQL throws for some invalid ids (with a NUL byte). */
 export const isClientId = formTest('client_id');
 
 /** SHA-256 in base64url, 43 characters. Needs no salt for values of at least 256 random bits. */

@@ -1,6 +1,6 @@
 /** Errors for requests that a rule forbids, with texts for the operator command and the pages. */
 
-/** One problem of one value. `index` is its row if the value is part of a list. */
+/** One problem of one value. `index` is the value's position if it is part of a list. */
 export interface Problem<Code extends string = string> {
   readonly code: Code;
   /** A sentence for the user: what is wrong, and what to do about it. */
@@ -13,7 +13,7 @@ export class Refusal extends Error {
   /** Stable: scripts may compare it. */
   readonly code: string;
   readonly remedy: string;
-  /** Each single cause, if there can be several. */
+  /** Every problem that was found, if there can be several. */
   readonly problems: readonly Problem[];
 
   constructor(

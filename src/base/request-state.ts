@@ -6,9 +6,9 @@ declare module 'koa' {
   interface DefaultState {
     requestId: string;
     traceId?: string | undefined;
-    /** The pattern of an exact route; the router itself provides that of its routes. */
+    /** The pattern of a route with an exact path; other patterns come from the router itself. */
     route?: string;
-    /** Only ids of existing clients. */
+    /** Set only if a client with this id exists. */
     clientId?: string;
     accountId?: string;
     authorizationId?: string;
@@ -18,16 +18,18 @@ declare module 'koa' {
 }
 
 /** The origin of a request, for the activity log of the account. */
-export const originOf = (ctx: Context): { readonly address: string; readonly browser: string } => ({
+export const requestOrigin = (
+  ctx: Context,
+): { readonly address: string; readonly browser: string } => ({
   address: ctx.ip,
   browser: ctx.get('user-agent'),
 });
 
 /**
  * A value that one step sets and later steps read. It is stored under a symbol, because koa-views
- * takes the other members of `ctx.state` for options.
+ * treats all other members of `ctx.state` as options.
  *
- * @param step its name.
+ * @param step name of the step that sets the value.
  */
 export function requestState<Value>(step: string) {
   const key = Symbol(step);

@@ -13,7 +13,7 @@ export interface Seals {
 
 /**
  * @param purpose a value sealed for one purpose does not open for another.
- * @param keys the first one signs; all of them are accepted.
+ * @param keys the first key signs; values signed with any of the keys are accepted.
  */
 export function createSeals(purpose: string, keys: readonly [string, ...string[]]): Seals {
   const digest = (key: string, said: string): Buffer =>

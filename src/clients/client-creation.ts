@@ -27,21 +27,21 @@ interface NewClient extends ClientDraft {
 
 /** Other modules' part in the registration or change of a client. */
 export interface ClientChecks {
-  /** True if users could mistake the name for someone else's. @param tx the change's transaction */
+  /** True if users could mistake the name for another's. @param tx the transaction of the change */
   isNameTaken(tx: Queries, name: string, ownerAccountId: string | undefined): Promise<boolean>;
-  /** Blocks the client for organizations that block another one of its owner on the same hosts. */
-  followBars(
+  /** Blocks the client in organizations that block another client of its owner on the same hosts. */
+  followClientBlocks(
     tx: Queries,
     client: {
       readonly id: string;
       readonly ownerAccountId: string;
       readonly redirectUris: readonly string[];
-      /** None for a new client. */
+      /** Empty for a new client. */
       readonly formerRedirectUris: readonly string[];
     },
   ): Promise<void>;
-  /** Clears the cached blocks of a client; call it after a change that called `followBars`. */
-  forgetBars(clientId: string): void;
+  /** Clears the cached blocks of a client; call it after a change that called `followClientBlocks`. */
+  forgetClientBlocks(clientId: string): void;
 }
 
 /** @throws Refusal `client_invalid` */
@@ -86,7 +86,7 @@ export function createClientCreation(parts: {
     const now = new Date(clock());
     const insert = (): Promise<string> =>
       database.transaction(async (tx) => {
-        // Of two parallel registrations the second waits here, and then finds the first.
+        // The second of two parallel registrations waits here, and then finds the client of the first.
         if (owner !== undefined) await lockAccount(tx, owner);
         const before = owner && form && (await findCreated(tx, owner, form.key));
         if (before) return before;
@@ -113,7 +113,7 @@ export function createClientCreation(parts: {
         if (owner !== undefined) {
           const { redirectUris } = draft;
           const client = { id, ownerAccountId: owner, redirectUris, formerRedirectUris: [] };
-          await checks?.followBars(tx, client);
+          await checks?.followClientBlocks(tx, client);
         }
         await inTransaction?.(tx, id);
         return id;
@@ -131,8 +131,8 @@ export function createClientCreation(parts: {
 
   return {
     /**
-     * Registers a client. `secret` is its value, which is never returned again; public clients have
-     * none. `inTransaction` receives the client's id.
+     * Registers a client. `secret` is the secret's value, which is never returned again; public clients
+     * have none. `inTransaction` receives the client's id.
      *
      * @throws Refusal `client_invalid` (with every problem), `owner_unknown` or `clients_limit`
      * @throws AccountBusy
@@ -161,7 +161,8 @@ async function findCreated(tx: Queries, owner: string, key: string): Promise<str
   return client?.id;
 }
 
-async function refuseMoreThan(max: number, owner: string, tx: Queries): Promise<void> {
+/** @throws Refusal `clients_limit` if the user already has `max` clients or more */
+export async function refuseMoreThan(max: number, owner: string, tx: Queries): Promise<void> {
   const owned = await tx.query('SELECT FROM clients WHERE owner_account_id = $1', [owner]);
   if (owned.length < max) return;
   throw new Refusal(
@@ -180,6 +181,6 @@ export function unknownOwner(accountId: string | undefined): Refusal {
   return new Refusal(
     'owner_unknown',
     `There is no account ${accountId} that could own the client.`,
-    'Add the account first, or leave out the owner.',
+    'Add the account first, or leave the owner out.',
   );
 }

@@ -30,7 +30,7 @@ interface Change {
   /** For `SET`; `values` begin at `$3`. */
   readonly assignments: string;
   readonly values?: readonly unknown[];
-  /** If it is false, nothing is changed. */
+  /** SQL condition; nothing is changed if it is false. */
   readonly condition?: string;
 }
 
@@ -46,7 +46,7 @@ const EDIT = `
     THEN verified_at END`;
 const IS_AS_READ = '($9::text IS NULL OR (name = $9 AND redirect_uris = $10::text[]))';
 const ADD_REDIRECT_URI = 'redirect_uris = redirect_uris || $3::text, verified_at = NULL';
-/** `$4` holds all spellings of the URI. */
+/** SQL condition for adding a URI; `$4` is an array of all its spellings. */
 const HAS_ROOM_FOR_IT = `cardinality(redirect_uris) < ${MAX_REDIRECT_URIS}
   AND NOT redirect_uris && $4::text[]`;
 
@@ -78,14 +78,14 @@ export function createClientEdits(parts: {
     });
   }
 
-  /** @param redirectUris those that the client has after the change in `tx` */
-  async function followBars(
+  /** @param redirectUris the redirect URIs of the client after the change in `tx` */
+  async function followClientBlocks(
     tx: Queries,
     { id, ownerAccountId, redirectUris: formerRedirectUris }: Client,
     redirectUris: readonly string[],
   ): Promise<void> {
     if (ownerAccountId === undefined) return;
-    await checks?.followBars(tx, { id, ownerAccountId, redirectUris, formerRedirectUris });
+    await checks?.followClientBlocks(tx, { id, ownerAccountId, redirectUris, formerRedirectUris });
   }
 
   async function requireClient(id: string): Promise<Client> {
@@ -106,17 +106,17 @@ export function createClientEdits(parts: {
     const values = [uri, spellingsOf(uri)];
     const addition = { assignments: ADD_REDIRECT_URI, values, condition: HAS_ROOM_FOR_IT };
     const isAdded = await change(id, addition, async (tx, added) => {
-      await followBars(tx, client, added.redirectUris);
+      await followClientBlocks(tx, client, added.redirectUris);
       await inTransaction?.(tx, added);
     });
-    // Another URI was added meanwhile: it may be the same one, or the list may be full now.
+    // A parallel request added this URI, or filled the list with another one. Check again.
     return isAdded ? readChanged(id) : addRedirectUri(id, uri, inTransaction);
   }
 
   return {
     /**
-     * Adds a redirect URI to those that the client has at that moment, in one statement: of several
-     * parallel additions none is lost. Changes nothing if the client already has the URI.
+     * Adds a redirect URI to the current ones in one statement, so that no parallel addition is lost.
+     * Changes nothing if the client already has the URI.
      *
      * @throws Refusal `client_invalid` (with every problem) or `client_unknown`
      */
@@ -126,9 +126,9 @@ export function createClientEdits(parts: {
      * Changes the name, the redirect URIs and the links of a client, and nothing else. A real
      * change ends the verification of the client: the operator checked the former values.
      *
-     * @param changes what is left out stays as it is.
+     * @param changes omitted properties stay unchanged.
      * @param options `naming`: who vouches for a new name, by default the owner. `from`: the values
-     *   that were read when the changes were decided.
+     *   that the user saw before deciding on the changes.
      * @throws Refusal `client_invalid` (with every problem), `client_unknown`, or `client_changed`
      *   if its name or redirect URIs are no longer those of `from`
      */
@@ -160,7 +160,7 @@ export function createClientEdits(parts: {
       const edit = { assignments: EDIT, values, condition: IS_AS_READ };
       const isChanged = await change(id, edit, async (tx) => {
         await refuseTakenName(tx, checks, named);
-        await followBars(tx, client, uris);
+        await followClientBlocks(tx, client, uris);
         await inTransaction?.(tx);
       });
       if (!isChanged) throw from ? changedMeanwhile() : unknownClient(id);

@@ -15,11 +15,11 @@ export interface ClientProblem {
   readonly error: string;
   /** The exact cause, which the response may not have contained. */
   readonly cause: string;
-  /** As it was sent, after `withoutValues`. */
+  /** The URI that was sent, after `withoutValues`. */
   readonly redirectUri?: string | undefined;
-  /** As it was sent, after `withoutSecrets`; absent if none was. */
+  /** The scope that was sent, after `withoutSecrets`; absent if the request had none. */
   readonly scope?: string | undefined;
-  /** Absent at the authorize step, where no client authenticates. */
+  /** Absent at the authorization endpoint, because clients do not authenticate there. */
   readonly authMethod?: SeenAuthMethod | undefined;
   readonly requestId: string;
 }
@@ -29,7 +29,7 @@ interface ClientName {
   readonly clientName: string;
 }
 
-/** Equal problems of one client. `at` and `requestId` are those of the latest one. */
+/** Equal problems of one client. `at` and `requestId` are of the latest one. */
 export interface ClientProblemGroup extends ClientProblem, ClientName {
   readonly id: string;
   readonly count: number;
@@ -47,12 +47,12 @@ export type ClientProblems = ReturnType<typeof createClientProblems>;
 
 const MAX_KEPT = 100;
 const LIFETIME_MS = 7 * 86_400_000;
-/** From the first problem to the write that also includes those that followed it. */
+/** Time from the first problem to the write, which includes all later problems. */
 const PAUSE_MS = 1_000;
-/** Per client: in a flood of bad requests the later ones are not recorded. */
+/** Maximum number of problems recorded per client and minute. */
 const MAX_PER_MINUTE = 60;
 const MINUTE_MS = 60_000;
-/** For all clients, while they wait to be written. */
+/** Maximum number of problems of all clients that wait to be written. */
 const MAX_WAITING = 1_000;
 const MAX_URI_LENGTH = 2_000;
 const MAX_CAUSE_LENGTH = 500;
@@ -68,7 +68,7 @@ export function createClientProblems(parts: {
 
   let isClosed = false;
 
-  /** Counts the problem. True if its client has exceeded the limit of this minute. */
+  /** Counts the problem. Returns true if its client has exceeded the limit of this minute. */
   function isFlood(clientId: string): boolean {
     const number = Math.floor(clock() / MINUTE_MS);
     if (number !== minute.number) minute = { number, counts: new Map() };
@@ -89,10 +89,10 @@ export function createClientProblems(parts: {
 
   return {
     /**
-     * Enqueues the problem and does nothing else, so a request never waits for it. It is written a
-     * moment later, and lost if the database is unavailable.
+     * Enqueues the problem and does nothing else, so a request never waits for it. The problem is
+     * written a second later, and lost if the database is unavailable.
      */
-    note({ redirectUri, scope, cause, ...problem }: NewClientProblem): void {
+    record({ redirectUri, scope, cause, ...problem }: NewClientProblem): void {
       if (isClosed || writer.isFull() || isFlood(problem.clientId)) return;
       writer.add({
         ...problem,
@@ -126,7 +126,7 @@ export function createClientProblems(parts: {
       return new Map(rows.map((row) => [row.client_id, row.count]));
     },
 
-    /** Groups the problems of one client or of all in the last 7 days; the latest group first. */
+    /** Groups the problems of the last 7 days, of one client or of all; the latest group first. */
     async groups(clientId?: string): Promise<ClientProblemGroup[]> {
       const rows = await database.query<ProblemRow & ClientName & GroupRow>(
         `SELECT p.client_id AS "clientId", c.name AS "clientName", step, error, cause, redirect_uri,
@@ -155,7 +155,7 @@ export function createClientProblems(parts: {
 
     removeExpired: expiryJob(parts, [{ table: 'client_problems', column: 'at' }], LIFETIME_MS),
 
-    /** Writes the problems that wait and accepts no more. */
+    /** Writes the waiting problems and accepts no more. */
     close(): Promise<void> {
       isClosed = true;
       return writer.close();
@@ -164,9 +164,9 @@ export function createClientProblems(parts: {
 }
 
 /**
- * Returns a redirect URI as it may be stored: without the values of its query, its fragment and its
- * user information, because a client may have put anything there, even a code. Two URIs that differ
- * only in such a value look alike.
+ * Returns a redirect URI in a form that may be stored: without the values in its query, fragment and
+ * user information, because a client may have put anything there, even a code. URIs that differ
+ * only in such values become equal.
  */
 export function withoutValues(uri: string): string {
   const [beforeFragment = '', ...fragment] = withoutSecrets(uri).split('#');
@@ -189,13 +189,13 @@ function withoutValue(parameter: string): string {
 export const withoutSecrets = (text: string): string =>
   text.replace(/(gate_(?!ci_)[a-z]+_)[A-Za-z0-9_-]+/g, '$1…').replace(/\p{C}/gu, '\uFFFD');
 
-/** Replaces half of a surrogate pair at the cut, because PostgreSQL refuses it. */
+/** Cuts a text, and replaces half of a surrogate pair at its end: PostgreSQL rejects that. */
 export const cut = (text: string, maxLength: number): string =>
   text.slice(0, maxLength).toWellFormed();
 
 /**
- * Adds the problems of clients that exist, and deletes in the same statement those that exceed each
- * client's limit. The deletion sees only the rows before the addition, so it leaves room for them.
+ * Adds the problems of clients that exist. The same statement deletes the oldest rows beyond each
+ * client's limit; it does not see the new rows yet, so it leaves room for them.
  */
 const KEEP = `
   WITH noted AS (

@@ -3,8 +3,8 @@ import type { Clock } from '../base/clock.ts';
 import { isClientId } from '../base/random-id.ts';
 import { refuseViolations } from '../base/refusal.ts';
 import { transactionOf } from '../storage/account-turns.ts';
+import { createCache } from '../storage/cache.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
-import { createMemory } from '../storage/memory.ts';
 import { mapPage, type Page, type PageRequest, pageOf } from '../storage/pages.ts';
 import {
   BEYOND_LOST,
@@ -21,6 +21,7 @@ import {
   unknownOwner,
 } from './client-creation.ts';
 import { type ClientEdits, createClientEdits } from './client-edits.ts';
+import { type ClientOffers, changeOwner, createClientOffers } from './client-offers.ts';
 import {
   type ClientRow,
   clientFrom,
@@ -30,14 +31,19 @@ import {
 } from './client-row.ts';
 import { type ClientSecrets, createClientSecrets, unknownClient } from './client-secrets.ts';
 
-export interface ClientRegistry extends ClientCreation, ClientEdits, ClientSecrets, OwnedClients {
+export interface ClientRegistry
+  extends ClientCreation,
+    ClientEdits,
+    ClientOffers,
+    ClientSecrets,
+    OwnedClients {
   /** Returns the client with its secrets, suspended or not; undefined if it does not exist. */
   find(id: string): Promise<Client | undefined>;
-  /** Returns the clients as they are now, oldest first; only those that match all of `only`. */
+  /** Returns the current clients from the database, oldest first, that match all of `only`. */
   list(page?: PageRequest, only?: ClientFilter): Promise<Page<Client>>;
-  /** Records or withdraws that the operator checked the client. @throws Refusal `client_unknown` */
+  /** Records, or withdraws, the operator's verification. @throws Refusal `client_unknown` */
   verify(id: string, isVerified: boolean, inTransaction?: InTransaction): Promise<Client>;
-  /** Nothing issued to it is accepted from the next request on. @throws Refusal `client_unknown` */
+  /** Everything issued to the client is refused from now on. @throws Refusal `client_unknown` */
   suspend(id: string, inTransaction?: InTransaction): Promise<Client>;
   /** @throws Refusal `client_unknown` */
   resume(id: string, inTransaction?: InTransaction): Promise<Client>;
@@ -48,9 +54,9 @@ export interface ClientRegistry extends ClientCreation, ClientEdits, ClientSecre
    */
   endMachineTokens(id: string, inTransaction?: InTransaction): Promise<Client>;
   /**
-   * The same for all machine clients: a database that was restored lacks the latest revocations.
+   * Like `endMachineTokens` for all machine clients, because a restored database lacks revocations.
    *
-   * @param tx the transaction of the caller, which ends more than that
+   * @param tx the caller's transaction, in which it revokes other access as well
    */
   endEveryMachineToken(tx: Queries): Promise<void>;
   /**
@@ -60,15 +66,13 @@ export interface ClientRegistry extends ClientCreation, ClientEdits, ClientSecre
    */
   transfer(id: string, owner: string | undefined, inTransaction?: InTransaction): Promise<Client>;
   /**
-   * The last step of `authorizations/client-removal.ts`; does not notify users connected to it.
+   * The last step of `RemoveClient` (authorizations/endings.ts); does not notify connected users.
    *
    * @throws Refusal `client_unknown`
    */
   remove(id: string, inTransaction?: InTransaction): Promise<void>;
 }
 
-/** Without the creation key, so that no form of the next owner finds this client. */
-const TRANSFER = 'owner_account_id = $3, creation_key = NULL, verified_at = NULL';
 interface ClientFilter {
   readonly kind?: ClientKind | undefined;
   readonly ownerAccountId?: string | undefined;
@@ -81,11 +85,13 @@ export function createClientRegistry(parts: {
   readonly database: Database;
   readonly changes: ChangeFeed;
   readonly clock: Clock;
-  /** Absent if only clients of the service itself are added. */
+  /** Absent if this registry adds only clients that the service itself needs. */
   readonly checks?: ClientChecks;
+  /** The operator who runs this command; absent in the service. */
+  readonly operator?: string | undefined;
 }): ClientRegistry {
-  const { database, changes, clock, checks } = parts;
-  const memory = createMemory<Client | undefined>({
+  const { database, changes, clock, checks, operator } = parts;
+  const cache = createCache<Client | undefined>({
     changes,
     clock,
     topics: ['clients'],
@@ -94,7 +100,7 @@ export function createClientRegistry(parts: {
       topic: 'accounts',
       namesIn: (client) => (client?.ownerAccountId ? [client.ownerAccountId] : []),
     },
-    mostMissing: 1_000,
+    maxMisses: 1_000,
   });
 
   async function read(id: string): Promise<Client | undefined> {
@@ -102,17 +108,17 @@ export function createClientRegistry(parts: {
     return row && clientFrom(row);
   }
 
-  /** Reads what this node has just written: the database's notification comes a moment later. */
+  /** Reads a client that this node has just changed: the database's notification comes later. */
   async function readChanged(id: string): Promise<Client> {
-    memory.forget('clients', id);
-    checks?.forgetBars(id);
+    cache.invalidate('clients', id);
+    checks?.forgetClientBlocks(id);
     const client = await read(id);
     if (client === undefined) throw unknownClient(id);
     return client;
   }
 
   const find = async (id: string): Promise<Client | undefined> =>
-    isClientId(id) ? memory.find(id, () => read(id)) : undefined;
+    isClientId(id) ? cache.get(id, () => read(id)) : undefined;
 
   /** Changes a client in its owner's turn, so that one user's changes take one connection. */
   async function changing<Result>(
@@ -144,6 +150,7 @@ export function createClientRegistry(parts: {
   return {
     ...createClientCreation({ database, clock, checks, readChanged }),
     ...createClientEdits({ changing, clock, checks, read, readChanged }),
+    ...createClientOffers({ database, clock, checks, readChanged }),
     ...createClientSecrets({ changing, database, clock, readChanged }),
     ...createOwnedClients(database),
 
@@ -166,7 +173,12 @@ export function createClientRegistry(parts: {
       change(id, 'suspended_at = coalesce(suspended_at, $2)', [], inTransaction),
 
     verify: (id, isVerified, inTransaction) =>
-      change(id, 'verified_at = $3', [isVerified ? new Date(clock()) : null], inTransaction),
+      change(
+        id,
+        'verified_at = $3, verified_by = $4, verified_by_at = $3',
+        isVerified ? [new Date(clock()), operator ?? null] : [null, null],
+        inTransaction,
+      ),
 
     resume: (id, inTransaction) => change(id, 'suspended_at = NULL', [], inTransaction),
 
@@ -182,10 +194,13 @@ export function createClientRegistry(parts: {
 
     async transfer(id, owner, inTransaction) {
       refuseForeignAccountId(owner);
-      return refuseViolations(
-        { clients_owner_account_id_fkey: () => unknownOwner(owner) },
-        change(id, TRANSFER, [owner ?? null], inTransaction),
-      );
+      const transferred = changing(id, async (tx) => {
+        if (!(await changeOwner(tx, id, owner, new Date(clock())))) throw unknownClient(id);
+        await inTransaction?.(tx);
+      });
+      const unknown = { clients_owner_account_id_fkey: () => unknownOwner(owner) };
+      await refuseViolations(unknown, transferred);
+      return readChanged(id);
     },
 
     async remove(id, inTransaction) {
@@ -194,7 +209,7 @@ export function createClientRegistry(parts: {
         if (gone.length === 0) throw unknownClient(id);
         await inTransaction?.(tx);
       });
-      memory.forget('clients', id);
+      cache.invalidate('clients', id);
     },
   };
 }

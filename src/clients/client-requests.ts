@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { Clock } from '../base/clock.ts';
 import { isClientId } from '../base/random-id.ts';
 import { createBackgroundWriter } from '../storage/background-writer.ts';
-import { type ChangeFeed, messageEveryNode } from '../storage/change-feed.ts';
+import { type ChangeFeed, sendToAllNodes } from '../storage/change-feed.ts';
 import type { Queries } from '../storage/queries.ts';
 import { cut, withoutSecrets } from './client-problems.ts';
 
@@ -22,11 +22,11 @@ export interface ClientRequest {
 export type ClientRequests = ReturnType<typeof createClientRequests>;
 
 const WATCH_MS = 600_000;
-/** A watch that was announced more recently than this is not announced again. */
+/** A watch is announced again only if its last announcement is older than this. */
 const RENEWAL_MS = 60_000;
-/** From the first request to the message that also carries those that followed it. */
+/** Time from the first request to the message, which contains all later requests. */
 const PAUSE_MS = 200;
-/** For all clients, in one pause: no user could read more. */
+/** Maximum number of requests of all clients in one message: no user could read more. */
 const MAX_WAITING = 40;
 const MAX_LATEST = 20;
 const MAX_WATCHED = 1_000;
@@ -80,8 +80,8 @@ export function createClientRequests(parts: {
   });
 
   const send = (message: Message): Promise<unknown> =>
-    messageEveryNode(database, JSON.stringify(message)).catch((err: unknown) => {
-      log.debug({ err }, 'who watches a client was not told');
+    sendToAllNodes(database, JSON.stringify(message)).catch((err: unknown) => {
+      log.debug({ err }, "a viewer of the client's requests was not notified");
     });
 
   async function write(waiting: readonly ClientRequest[]): Promise<readonly ClientRequest[]> {
@@ -96,11 +96,18 @@ export function createClientRequests(parts: {
 
   return {
     /**
-     * Announces a request while it is handled: costs one look-up if the client is not watched, and
-     * otherwise no round trip of the request either.
+     * Announces a request. If the client is not watched this costs one look-up in memory; otherwise
+     * the message is sent in the background. The request never waits for it.
      */
     // Copy only these fields: callers may pass richer objects.
-    note({ clientId, requestId, step, cause, grantType, error }: Omit<ClientRequest, 'at'>): void {
+    record({
+      clientId,
+      requestId,
+      step,
+      cause,
+      grantType,
+      error,
+    }: Omit<ClientRequest, 'at'>): void {
       if (!watchOf(clientId) || writer.isFull()) return;
       writer.add({
         clientId,
@@ -121,7 +128,7 @@ export function createClientRequests(parts: {
       await send({ watch: clientId });
     },
 
-    /** Returns the requests since the client is watched, newest first, at most 20. */
+    /** Returns the requests since the watch began, newest first, at most 20. */
     latest: (clientId: string): readonly ClientRequest[] => watchOf(clientId)?.latest ?? [],
 
     /** @returns a function that removes `listener`. */

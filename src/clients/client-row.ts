@@ -2,13 +2,20 @@
 import { isClientId } from '../base/random-id.ts';
 import type { WriteUses } from '../storage/last-used.ts';
 import type { Queries } from '../storage/queries.ts';
-import { type Client, type ClientKind, clientVersion, normalizeLinks } from './client.ts';
+import {
+  type Client,
+  type ClientKind,
+  type ClientSecret,
+  clientVersion,
+  normalizeLinks,
+} from './client.ts';
 
-/** Append `WHERE` and `ORDER BY`; the clients are `c`. */
+/** Append `WHERE` and `ORDER BY` to this query; `c` is the table of clients. */
 export const SELECT_CLIENTS = `
   SELECT c.id, c.kind, c.name, c.owner_account_id, a.name AS owner_name, c.redirect_uris,
     c.native, c.suspended_at, c.created_at, c.last_used_at, c.token_generation,
     c.homepage_url, c.support_url, c.privacy_url, c.verified_at,
+    CASE WHEN c.verified_by_at = c.verified_at THEN c.verified_by END AS verified_by,
     (SELECT coalesce(json_agg(s ORDER BY s.created_at, s.id), '[]')
       FROM client_secrets s WHERE s.client_id = c.id) AS secrets
   FROM clients c LEFT JOIN accounts a ON a.id = c.owner_account_id`;
@@ -29,6 +36,7 @@ export interface ClientRow {
   readonly support_url: string | null;
   readonly privacy_url: string | null;
   readonly verified_at: Date | null;
+  readonly verified_by: string | null;
   /** Read as JSON, so its times are text. */
   readonly secrets: readonly {
     readonly id: string;
@@ -59,6 +67,8 @@ export function clientFrom(row: ClientRow): Client {
       privacy: row.privacy_url ?? '',
     }),
     isVerified: row.verified_at !== null,
+    ...(row.verified_at !== null && { verifiedAt: row.verified_at }),
+    ...(row.verified_by !== null && { verifiedBy: row.verified_by }),
     secrets: row.secrets.map((secret) => ({
       id: secret.id,
       hash: secret.secret_hash,
@@ -72,29 +82,50 @@ export function clientFrom(row: ClientRow): Client {
 
 export interface OwnedClient extends Client {
   readonly connectedPeople: number;
+  /** When the present owner received the client; absent for its first owner. */
+  readonly ownedSince?: Date;
+  /** The name of the former owner who handed the client over; absent if the operator transferred it. */
+  readonly handedOverBy?: string;
+}
+
+/** Returns the secrets that the former owner may know, because they are older than the handover. */
+export const formerSecretsOf = ({ secrets, ownedSince }: OwnedClient): ClientSecret[] =>
+  secrets.filter(({ createdAt }) => ownedSince !== undefined && createdAt <= ownedSince);
+
+interface OwnedRow extends ClientRow {
+  readonly connected_people: number;
+  readonly owned_since: Date | null;
+  readonly handed_over_by: string | null;
 }
 
 export type OwnedClients = ReturnType<typeof createOwnedClients>;
 
-/** Never cached: the results show last uses, and no notification announces those. */
+/** Never cached: the results contain last uses, whose changes are not announced. */
 export function createOwnedClients(database: Queries) {
   async function select(where: string, values: readonly string[]): Promise<OwnedClient[]> {
-    const rows = await database.query<ClientRow & { connected_people: number }>(
-      `SELECT owned.*,
+    const rows = await database.query<OwnedRow>(
+      `SELECT owned.*, k.owned_since, f.name AS handed_over_by,
           (SELECT count(*)::integer FROM connections
             WHERE client_id = owned.id AND ended_at IS NULL) AS connected_people
-        FROM (${SELECT_CLIENTS} WHERE ${where}) owned ORDER BY owned.created_at, owned.id`,
+        FROM (${SELECT_CLIENTS} WHERE ${where}) owned JOIN clients k ON k.id = owned.id
+          LEFT JOIN accounts f ON f.id = k.handed_over_by
+        ORDER BY owned.created_at, owned.id`,
       values,
     );
-    return rows.map((row) => ({ ...clientFrom(row), connectedPeople: row.connected_people }));
+    return rows.map((row) => ({
+      ...clientFrom(row),
+      connectedPeople: row.connected_people,
+      ...(row.owned_since !== null && { ownedSince: row.owned_since }),
+      ...(row.handed_over_by !== null && { handedOverBy: row.handed_over_by }),
+    }));
   }
 
   return {
-    /** Returns the user's clients as they are now, oldest first. */
+    /** Returns the user's current clients from the database, oldest first. */
     listByOwner: (accountId: string): Promise<OwnedClient[]> =>
       select('c.owner_account_id = $1', [accountId]),
 
-    /** Returns the client as it is now; undefined also if it belongs to another user. */
+    /** Reads the client from the database; undefined if it is unknown or belongs to another user. */
     async findByOwner(accountId: string, id: string): Promise<OwnedClient | undefined> {
       if (!isClientId(id)) return undefined;
       const [client] = await select('c.owner_account_id = $1 AND c.id = $2', [accountId, id]);
@@ -103,10 +134,10 @@ export function createOwnedClients(database: Queries) {
   };
 }
 
-/** Writes the uses that `note('client', clientId)` of `storage/last-used.ts` recorded. */
+/** Writes the uses that `record('client', clientId)` of `storage/last-used.ts` recorded. */
 export const writeClientUses = (database: Queries): WriteUses => writeUses(database, 'clients');
 
-/** The same for `note('client_secret', secretId)`. */
+/** Writes the uses that `record('client_secret', secretId)` recorded. */
 export const writeSecretUses = (database: Queries): WriteUses =>
   writeUses(database, 'client_secrets');
 

@@ -20,9 +20,9 @@ export const MAX_REDIRECT_URIS = 20;
 const MAX_CLIENT_NAME_LENGTH = 100;
 
 interface RedirectUriFindings {
-  /** At most one per row; one without `index` concerns the list. Empty if it may be registered. */
+  /** At most one per row; a problem without `index` is about the whole list. Empty if valid. */
   readonly problems: Problem[];
-  /** Allowed, but worth a second look. Empty as long as there are problems. */
+  /** Probable mistakes that are allowed. Empty as long as there are problems. */
   readonly warnings: Problem[];
 }
 
@@ -64,10 +64,10 @@ export function checkRedirectUris(
   };
 }
 
-/** Who vouches for a name. `as before`: a client may keep its name, whatever the rules are now. */
+/** Who vouches for a name. `as before`: a client may keep a name that the rules now forbid. */
 export type Naming = 'by its owner' | 'by the operator' | 'as before';
 
-/** Returns the problems of a name once it is normalized. */
+/** Normalizes the name and returns its problems. */
 export function checkClientName(name: string, naming: Naming = 'by its owner'): Problem[] {
   if (naming === 'as before') return [];
   const kept = normalizeClientName(name);
@@ -84,13 +84,13 @@ export function checkClientName(name: string, naming: Naming = 'by its owner'): 
   return naming === 'by the operator' ? [] : claimProblems(kept);
 }
 
-/** The same for every taken name: it does not reveal whether there is such an organization. */
+/** The same problem for every taken name, so that it does not reveal which organizations exist. */
 export const NAME_TAKEN: Problem = {
   code: 'name_taken',
   message: "Choose another name: this one could be taken for someone else's.",
 };
 
-/** Returns the name as it is stored: one spelling for what looks the same, no space around it. */
+/** Returns the name in the stored form: in Unicode's form NFC, without outer spaces. */
 export const normalizeClientName = (name: string): string => name.normalize('NFC').trim();
 
 /** @throws Refusal `client_invalid` with every problem of the draft. */
@@ -116,7 +116,7 @@ function kindProblems({ kind, redirectUris, isNative }: ClientDraft): Problem[] 
   }
   if (redirectsPeople(kind)) return checkRedirectUris(redirectUris, { native: isNative }).problems;
   if (redirectUris.length === 0) return [];
-  const message = `Leave out the redirect URIs: nobody is sent back to a ${kind} client.`;
+  const message = `Leave out the redirect URIs: no person is sent back to a ${kind} client.`;
   return [{ code: 'redirect_uris_unused', message }];
 }
 
@@ -124,13 +124,13 @@ function remedyLine({ index, message }: Problem, uris: readonly string[]): strin
   return index === undefined ? message : `${uris[index]}: ${message}`;
 }
 
-/** Returns the spellings that browsers open alike: an origin needs no slash (RFC 3986 §6.2.3). */
+/** Returns all spellings with the same meaning: an origin needs no slash (RFC 3986 §6.2.3). */
 export function spellingsOf(uri: string): string[] {
   const { href, origin } = new URL(uri);
   return href === `${origin}/` ? [origin, href] : [uri];
 }
 
-/** Returns the first row that browsers open like `uri` (see `spellingsOf`). */
+/** Returns the first row with a URI that browsers treat like `uri` (see `spellingsOf`). */
 function firstOfSame(uri: string, uris: readonly string[], options: RedirectUriOptions): number {
   const { href } = new URL(uri);
   return uris.findIndex(
@@ -139,7 +139,7 @@ function firstOfSame(uri: string, uris: readonly string[], options: RedirectUriO
   );
 }
 
-/** Returns another row that has the same URI, or will once it is corrected; -1 if there is none. */
+/** Returns another row with the same URI, now or after its correction; -1 if there is none. */
 function otherSpelling(uri: string, index: number, uris: readonly string[]): number {
   const { href } = new URL(uri);
   return uris.findIndex((other, row) => {
@@ -176,7 +176,7 @@ export function checkLinks(links: ClientLinks): Problem<LinkKind>[] {
   });
 }
 
-/** Allows only printable ASCII, so that no host or path looks like another; no user information. */
+/** Allows no user information, and only printable ASCII, so that no host or path imitates another. */
 function isAcceptable(url: string): boolean {
   if (url.length > MAX_LINK_LENGTH || !/^https:\/\/[!-~]+$/i.test(url) || !URL.canParse(url))
     return false;

@@ -1,4 +1,4 @@
-/** Makes, compares and replaces a client's secrets, without a moment in which none is valid. */
+/** Makes, compares and replaces a client's secrets. At every moment at least one is valid. */
 import { timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
 import { formTest, newValue, randomId, sha256 } from '../base/random-id.ts';
@@ -25,7 +25,7 @@ export function createClientSecrets(parts: {
 }) {
   const { database, changing, clock, readChanged } = parts;
 
-  /** Runs one change of a client's secrets at a time: parallel ones wait for each other here. */
+  /** Runs only one change of a client's secrets at a time; parallel changes wait here. */
   function changeSecrets<Result>(
     id: string,
     change: (tx: Queries, kind: ClientKind, secretIds: readonly string[]) => Promise<Result>,
@@ -46,7 +46,7 @@ export function createClientSecrets(parts: {
   }
 
   return {
-    /** Returns the id of the client with this valid secret. For operators: requests name the id. */
+    /** Returns the id of the client with this valid secret. For operators who only know the secret. */
     async findClientIdBySecret(secret: string): Promise<string | undefined> {
       const [found] = await database.query<{ client_id: string }>(
         'SELECT client_id FROM client_secrets WHERE secret_hash = $1',
@@ -56,7 +56,7 @@ export function createClientSecrets(parts: {
     },
 
     /**
-     * Adds a second secret to the one in use. `secret` is its value, which is never returned again.
+     * Adds a second secret to the one in use. The result's `secret` is its value, returned only here.
      *
      * @throws Refusal `client_unknown`, `secret_unused` or `secrets_full`
      */
@@ -119,31 +119,31 @@ const unusedSecret = (): Refusal =>
   new Refusal(
     'secret_unused',
     'A public client has no secret.',
-    'Nothing is to be done: it proves itself with PKCE.',
+    'No change is needed: a public client proves itself with PKCE.',
   );
 
 const fullSecrets = (): Refusal =>
   new Refusal(
     'secrets_full',
-    `The client has ${MAX_SECRETS} secrets already.`,
-    'Remove the one that is not in use any more, then add another.',
+    `The client already has ${MAX_SECRETS} secrets.`,
+    'Remove the one that is no longer used, then add another.',
   );
 
 const unknownSecret = (): Refusal =>
   new Refusal(
     'secret_unknown',
     'The client has no such secret.',
-    'See which ones it has: it may have been removed already.',
+    'See its list of secrets: this one may have been removed already.',
   );
 
 const lastSecret = (): Refusal =>
   new Refusal(
     'secret_last',
-    'This is the only secret of the client, which could not sign in without it.',
-    'Add a new secret first, and put it to use.',
+    'This is the only secret of the client: without it, the client could not authenticate.',
+    'Add a new secret first, and switch the client to it.',
   );
 
-/** An old and a new secret, so that one is valid at every moment of a rotation. */
+/** An old and a new secret: both are valid while the developer rotates them. */
 export const MAX_SECRETS = 2;
 
 const isSecret = formTest('client_secret');
@@ -178,7 +178,7 @@ export function findSecret(
   client: Client | undefined,
   presented: string,
 ): ClientSecret | undefined {
-  // Exactly our alphabet and length: with a NUL, a space or a newline after it, a value is invalid.
+  // Require exactly our alphabet and length: no NUL, space or newline at the end.
   const isWellFormed = isSecret(presented);
   const hash = Buffer.from(sha256(isWellFormed ? presented : ''));
   let found: ClientSecret | undefined;

@@ -20,15 +20,19 @@ export interface Client {
   /** Absent if the operator provides the client. */
   readonly ownerAccountId?: string;
   readonly ownerName?: string;
-  /** In the order that the owner chose. Empty for machine clients and resource servers. */
+  /** In the order chosen by the owner. Empty for machine clients and resource servers. */
   readonly redirectUris: readonly string[];
   /** A public client on the user's device (RFC 8252), with loopback ports or private schemes. */
   readonly isNative: boolean;
   readonly isSuspended: boolean;
   readonly suspendedAt?: Date;
   readonly links: ClientLinks;
-  /** The operator has checked the client in its present form. */
+  /** True if the operator has checked the client since its last change. */
   readonly isVerified: boolean;
+  /** When the operator verified the client; absent if it is not verified. */
+  readonly verifiedAt?: Date;
+  /** The operator who verified it; absent if recorded by an earlier version. */
+  readonly verifiedBy?: string;
   readonly createdAt: Date;
   /** Accurate to a few minutes when the client was read from the database; absent if never used. */
   readonly lastUsedAt?: Date;
@@ -40,7 +44,7 @@ export interface Client {
   readonly version: string;
 }
 
-/** True if users are sent back to clients of this kind, so that they have redirect URIs. */
+/** True for kinds of clients that have redirect URIs, because users are sent back to them. */
 export const redirectsPeople = (kind: ClientKind): boolean =>
   kind === 'confidential' || kind === 'public';
 
@@ -48,8 +52,8 @@ export const redirectsPeople = (kind: ClientKind): boolean =>
 export const hasSecret = (kind: ClientKind): boolean => kind !== 'public';
 
 /**
- * Returns where the browser may be sent: the distinct hosts with their ports, sorted; for a
- * private-use scheme, the scheme. A change of this set requires new consent.
+ * Returns the places that the browser may be sent to: distinct hosts with their ports, sorted, and
+ * private-use schemes without a host. A change of this set requires new consent.
  */
 export function redirectHosts(client: Pick<Client, 'redirectUris'>): string[] {
   const hosts = client.redirectUris.map((uri) => {
@@ -59,7 +63,7 @@ export function redirectHosts(client: Pick<Client, 'redirectUris'>): string[] {
   return [...new Set(hosts)].sort();
 }
 
-/** Returns a hash of these values: a change that is undone brings the old version back. */
+/** Returns a hash of the client's values. Undoing a change restores the earlier version. */
 export function clientVersion(client: Omit<Client, 'version'>): string {
   const { id, kind, name, ownerAccountId, ownerName, redirectUris, isNative, isSuspended } = client;
   const secrets = client.secrets.map((secret) => [secret.id, secret.hash]);
@@ -85,7 +89,7 @@ export const LINKS = ['homepage', 'support', 'privacy'] as const;
 
 export type LinkKind = (typeof LINKS)[number];
 
-/** Absolute `https:` URLs; each is absent if the owner named none. */
+/** Absolute `https:` URLs. Absent members were not set by the owner. */
 export type ClientLinks = { readonly [Kind in LinkKind]?: string };
 
 /** Returns the links as they are stored: trimmed, without empty ones. */

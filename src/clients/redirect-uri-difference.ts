@@ -10,30 +10,30 @@ export interface Stretch {
   readonly registered: string;
 }
 
-/** Word count times word count; of longer URIs only the common start and end are found. */
+/** Limit of word count times word count; in longer URIs only the common start and end are found. */
 const MAX_COMPARISONS = 10_000;
 
 /**
  * Compares whole words of the URIs (a scheme, a host, a segment of the path), because one differing
  * letter is easily overlooked. The most similar registered URI has the fewest differing letters.
  *
- * @returns undefined if a registered URI is equal, or none is registered.
+ * @returns undefined if a registered URI is equal, or no URI is registered.
  */
 export function redirectUriDifference(
   sent: string,
   registered: readonly string[],
 ): RedirectUriDifference | undefined {
   if (registered.includes(sent)) return undefined;
-  const words = wordsOf(sent);
+  const words = splitUri(sent);
   const [nearest] = registered
-    .map((uri) => compare(words, wordsOf(uri)))
+    .map((uri) => compare(words, splitUri(uri)))
     .sort((one, other) => unlikeness(one) - unlikeness(other));
   return nearest;
 }
 
 export const isDifferent = ({ sent, registered }: Stretch): boolean => sent !== registered;
 
-const wordsOf = (uri: string): string[] => uri.match(/[\p{L}\p{N}._~%-]+|./gsu) ?? [];
+const splitUri = (uri: string): string[] => uri.match(/[\p{L}\p{N}._~%-]+|./gsu) ?? [];
 
 function compare(ours: readonly string[], theirs: readonly string[]): Stretch[] {
   const start = commonStart(ours, theirs);

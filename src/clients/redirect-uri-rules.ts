@@ -55,7 +55,7 @@ export function redirectUriProblem(
   return schemeProblem(uri, parsed, native) ?? partsProblem(uri, parsed);
 }
 
-/** Returns what is probably a mistake in a URI that has no problem. */
+/** Returns probable mistakes in a URI that has no problem. */
 export function redirectUriWarnings(
   uri: string,
   { native }: RedirectUriOptions,
@@ -97,7 +97,7 @@ const RESPONSE_PARAMETERS = new Set([
   'error_uri',
 ]);
 
-/** The only loopback hosts whose port may vary (RFC 8252 §7.3), as oidc-provider compares them. */
+/** The only loopback hosts for which oidc-provider ignores the port (RFC 8252 §7.3). */
 const NATIVE_LOOPBACKS = new Set(['127.0.0.1', '[::1]', 'localhost']);
 
 const problem = (code: RedirectUriCode, message: string): Problem<RedirectUriCode> => ({
@@ -144,8 +144,8 @@ function partsProblem(uri: string, parsed: URL) {
   if (taken !== undefined) {
     return problem('response_parameter', `Rename the parameter "${taken}": our answer uses it.`);
   }
-  // The registered, the compared and the opened URI must be the same text. Only an origin may lack
-  // its slash, which browsers add themselves.
+  // The registered URI must be exactly the text that is compared and that browsers open. Only an
+  // origin may lack its slash, because browsers add it.
   const origin = `${parsed.protocol}//${parsed.host}${parsed.search}`;
   if (uri !== parsed.href && uri !== origin)
     return problem('spelling', spellingMessage(uri, parsed));

@@ -5,10 +5,10 @@ import type { ClientRequest, ClientRequests } from './client-requests.ts';
 
 export interface RequestStreams {
   /**
-   * @param isStillTheirs called at each heartbeat: the stream ends with the session that it was
-   *   opened in, and when the client no longer belongs to this user.
-   * @param shown returns the event in the form that the page reads.
-   * @returns undefined if too many are open, the change feed is down, or this node is closing.
+   * @param isStillTheirs called at each heartbeat. If the session that opened the stream has ended,
+   *   or the client no longer belongs to this user, it returns false and the stream ends.
+   * @param shown converts an event to the form that the page reads.
+   * @returns undefined if too many streams are open, the change feed is down, or this node is closing.
    */
   open(given: {
     readonly clientId: string;
@@ -16,7 +16,7 @@ export interface RequestStreams {
     isStillTheirs(): Promise<boolean>;
     shown(request: ClientRequest): unknown;
   }): Readable | undefined;
-  /** Ends all streams: browsers reconnect and are checked by the settings in force then. */
+  /** Ends all streams, so that browsers reconnect and are checked by the current settings. */
   reopen(): void;
   /** Ends all streams and opens no more. */
   end(): void;
@@ -24,10 +24,10 @@ export interface RequestStreams {
 
 /** Shorter than the idle timeouts of our connections (listeners.ts) and of proxies. */
 const HEARTBEAT_MS = 5_000;
-/** On one node; browsers open at most six connections to a host. */
+/** Limits per node. Browsers open at most six connections to a host. */
 const MAX_PER_ACCOUNT = 4;
 const MAX_STREAMS = 200;
-/** Buffered for a slow reader in addition to its socket's buffer; beyond it the stream ends. */
+/** Limit for a slow reader, in addition to its socket's buffer. If more waits, the stream ends. */
 const MAX_BUFFERED_BYTES = 16 * 1024;
 
 export function createRequestStreams(parts: {
@@ -75,7 +75,7 @@ export function createRequestStreams(parts: {
           void requests.watch(clientId);
           return send(stream, ':\n\n');
         }
-        // If the check itself failed, let the browser reconnect: it is fully checked then.
+        // If the check itself failed, let the browser reconnect, which checks everything again.
         if (isTheirs === false) send(stream, OVER);
         end(stream);
       }, heartbeat).unref();
@@ -85,9 +85,9 @@ export function createRequestStreams(parts: {
         unsubscribe();
       });
       stream.on('error', () => {});
-      // A proxy may delay headers that no body follows.
+      // Send a first comment, because a proxy may delay headers until a body follows.
       stream.push(':\n\n');
-      // Requests may have arrived since the page was rendered; it skips those that it has.
+      // Requests may have arrived since the page was rendered; the page skips those it already shows.
       requests.latest(clientId).toReversed().forEach(sendRequest);
       return stream;
     },

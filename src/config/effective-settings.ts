@@ -8,7 +8,7 @@ import { withoutPassword } from './urls.ts';
 import { valueAt } from './validate.ts';
 
 export interface EffectiveSetting {
-  /** For example `tokens.retry_window`. */
+  /** The name of the setting, such as `tokens.retry_window`. */
   readonly name: string;
   /** The value as in the file, with its units; passwords are replaced. Null if nothing is set. */
   readonly value: unknown;
@@ -17,9 +17,9 @@ export interface EffectiveSetting {
 }
 
 export interface EffectiveSecret {
-  /** The name of its variable, even if the secret has another source. */
+  /** The environment variable for this secret, even if the secret has another source. */
   readonly name: string;
-  /** Characters of each key, the current one first; empty if the first start will create it. */
+  /** The length of each key, the current one first; empty if the first start will create keys. */
   readonly lengths: readonly number[];
   /** The variable, the file in the data directory, or `made at the first start`. */
   readonly from: string;

@@ -1,4 +1,4 @@
-/** Reads the environment, as the only file: overrides of settings, secrets, and mistaken names. */
+/** The only file that reads the environment: overrides of settings, secrets, and mistaken names. */
 import { readFileSync } from 'node:fs';
 import { nearestWord } from './nearest-word.ts';
 import { type ConfigurationProblem, unreadableFile } from './problems.ts';
@@ -13,7 +13,7 @@ export type Variables = Readonly<Record<string, string | undefined>>;
 export interface Override {
   /** The variable that was set: `DATABASE_URL` or `DATABASE_URL_FILE`. */
   readonly variable: string;
-  /** Its name in the file, such as `server.port`. */
+  /** The setting's name in the file, such as `server.port`. */
   readonly setting: string;
   readonly value: string | number;
 }
@@ -35,7 +35,7 @@ export const MIN_KEY_LENGTH = 32;
 /** Treats an empty variable as unset, because Compose files leave variables empty. */
 export function readEnvironment(variables: Variables = environmentOfProcess) {
   const problems: ConfigurationProblem[] = [...mistakenNames(variables)];
-  /** Settings whose value is in a file that cannot be read, or is given in two ways. */
+  /** Settings whose file cannot be read, or that are set both directly and by a file. */
   const unreadable: string[] = [];
   const given = (name: string): Given | undefined => {
     const found = givenValue(name, variables);
@@ -78,7 +78,7 @@ function givenValue(name: string, variables: Variables): Given | ConfigurationPr
   if (direct !== undefined) {
     return {
       path: name,
-      message: `is set, and ${name}_FILE as well`,
+      message: `is set, and so is ${name}_FILE`,
       remedy: 'unset one of the two',
     };
   }
@@ -96,7 +96,7 @@ function givenValue(name: string, variables: Variables): Given | ConfigurationPr
 function keysOf(name: string, list: string, problems: ConfigurationProblem[]): Keys | undefined {
   const [current, ...older] = list.split(/[\s,]+/).filter((key) => key !== '');
   if (current === undefined) {
-    problems.push({ path: name, message: 'holds no key', remedy: MAKE_A_KEY });
+    problems.push({ path: name, message: 'contains no key', remedy: MAKE_A_KEY });
     return undefined;
   }
   const keys: Keys = [current, ...older];
@@ -104,14 +104,14 @@ function keysOf(name: string, list: string, problems: ConfigurationProblem[]): K
     if (key.length >= MIN_KEY_LENGTH) continue;
     problems.push({
       path: `${name}, key ${index + 1} of ${keys.length}`,
-      message: `has ${key.length} characters; at least ${MIN_KEY_LENGTH} are needed`,
+      message: `has ${key.length} characters, but needs at least ${MIN_KEY_LENGTH}`,
       remedy: MAKE_A_KEY,
     });
   }
   return keys;
 }
 
-export const MAKE_A_KEY = 'make a key with `openssl rand -base64 48`';
+export const MAKE_A_KEY = 'create a key with `openssl rand -base64 48`';
 
 /** The settings that variables override, by the name of the variable. */
 export const settingOf: Readonly<Record<string, string>> = Object.fromEntries(
@@ -123,7 +123,7 @@ export const variableOf = {
   tokenKeys: 'GATEHOUSE_TOKEN_KEYS',
 } as const;
 
-/** The value of each may also be in a file named by NAME_FILE: orchestrators mount secrets so. */
+/** Variables that may also be given as a file, NAME_FILE: orchestrators mount secrets as files. */
 export const mayBeInAFile: readonly string[] = [
   ...overridable().flatMap(({ variable, mayHoldPassword }) => (mayHoldPassword ? variable : [])),
   ...Object.values(variableOf),
@@ -168,7 +168,7 @@ function mistakenNames(
   });
 }
 
-/** In every pod Kubernetes sets variables of a service `gatehouse`: GATEHOUSE_PORT=tcp://… etc. */
+/** Kubernetes sets variables of a service named `gatehouse` in every pod: GATEHOUSE_PORT=tcp://… */
 const isOfAPlatform = (name: string, value = ''): boolean =>
   value.trim() === '' ||
   /^(tcp|udp|sctp):\/\//.test(value) ||
@@ -190,23 +190,27 @@ export function unknownVariables(
     }));
 }
 
-/** Suggests what the operator may have meant, by the words in the name. */
+/** Suggests a variable or setting that the operator may have meant, by the words in the name. */
 function nearestRemedy(name: string): string | undefined {
   const bare = name.replace(/^GATEHOUSE_/, '').toLowerCase();
   const variable = knownVariables.find((known) => name.startsWith(`${known}_`));
   if (variable !== undefined && variable !== 'PORT') return `did you mean ${variable}?`;
   const setting = [...knownSettings.keys()].find((known) => known.split('.').at(-1) === bare);
-  return setting && `unset it and write \`${setting}\` into the settings file: it has no variable`;
+  return (
+    setting &&
+    `unset it and write \`${setting}\` into the settings file: this setting has no variable`
+  );
 }
 
-/** Undefined for a name that resembles none of ours. */
+/** Returns undefined if the name resembles none of ours. */
 function remedyFor(name: string): string | undefined {
   const bare = name.replace(/^GATEHOUSE_/, '');
   if (knownVariables.includes(bare)) return `did you mean ${bare}?`;
   const meant = nearestWord(name, knownVariables);
   if (meant !== undefined) return `did you mean ${meant}?`;
   const plain = name.replace(/_FILE$/, '');
-  if (knownVariables.includes(plain)) return `set ${plain} itself: only secrets may be in files`;
+  if (knownVariables.includes(plain))
+    return `set ${plain} instead: only secrets can be read from a file`;
   const setting = [...knownSettings.keys(), ...removedSettings.keys()].find(
     (known) => known.replace('.', '_').toUpperCase() === bare,
   );
@@ -214,5 +218,5 @@ function remedyFor(name: string): string | undefined {
   if (removedSettings.has(setting)) return removedSettings.get(setting);
   const variable = Object.keys(settingOf).find((known) => settingOf[known] === setting);
   if (variable !== undefined) return `did you mean ${variable}?`;
-  return `unset it and write \`${setting}\` into the settings file: it has no variable`;
+  return `unset it and write \`${setting}\` into the settings file: this setting has no variable`;
 }

@@ -31,18 +31,20 @@ export function issuerProblem(issuer: string): { message: string; remedy: string
     return { message: 'is not an https URL', remedy: example };
   }
   if (username !== '' || password !== '') {
-    return { message: 'holds a user name or password', remedy: `write \`${origin}\`` };
+    return { message: 'contains a user name or password', remedy: `write \`${origin}\`` };
   }
   if (protocol === 'http:' && !isLoopbackOrigin(issuer)) {
     return {
-      message: 'is http on a host that is not loopback: passwords and tokens would be readable',
+      message:
+        'is http on a host that is not loopback: passwords and tokens would be sent ' +
+        'unencrypted',
       remedy: `put a TLS proxy in front and write \`${origin.replace('http:', 'https:')}\``,
     };
   }
-  if (!hasHost(issuer)) return { message: 'names no host', remedy: example };
+  if (!hasHost(issuer)) return { message: 'has no host', remedy: example };
   if (origin !== issuer) {
     return {
-      message: 'is more than an origin, or not in its plain form',
+      message: 'is more than an origin, or not in its normalized form',
       remedy: `write \`${origin}\`: scheme, host in lower case and a port that is not the default`,
     };
   }
@@ -56,8 +58,8 @@ export function issuerProblem(issuer: string): { message: string; remedy: string
 export function upstreamIssuerProblem(issuer: string): string | undefined {
   if (!URL.canParse(issuer) || issuer.trim() !== issuer) return 'is not a URL';
   const { protocol, username, password } = new URL(issuer);
-  if (username !== '' || password !== '') return 'holds a user name or password';
-  if (!hasHost(issuer)) return 'names no host';
+  if (username !== '' || password !== '') return 'contains a user name or password';
+  if (!hasHost(issuer)) return 'has no host';
   // OpenID Connect Core §2, "iss".
   if (/[?#]/.test(issuer)) return 'has a query or a fragment';
   if (protocol === 'https:' || (protocol === 'http:' && isLoopbackOrigin(issuer))) return undefined;

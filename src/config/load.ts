@@ -24,9 +24,9 @@ import { validate } from './validate.ts';
 import { configurationWarnings } from './warnings.ts';
 
 export interface LoadOptions {
-  /** Used instead of the variables of this process. */
+  /** Replaces the variables of this process. */
   readonly environment?: Variables;
-  /** Used instead of GATEHOUSE_CONFIG and config/gatehouse.yaml. */
+  /** Replaces GATEHOUSE_CONFIG and config/gatehouse.yaml. */
   readonly file?: string;
 }
 

@@ -5,21 +5,21 @@ import type { Settings } from './settings.ts';
 
 const LOOPBACK_OF: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
 
-const originOf = (host: string): string => `http://${host.includes(':') ? `[${host}]` : host}`;
+const requestOrigin = (host: string): string => `http://${host.includes(':') ? `[${host}]` : host}`;
 
-/** The URL from this machine: if it listens on every interface, the one on loopback. */
+/** Returns the URL for callers on this machine; loopback if the listener is on every interface. */
 export function operatorsUrl(
   { operatorsHost, operatorsPort }: Pick<Settings['server'], 'operatorsHost' | 'operatorsPort'>,
   path: string,
 ): string {
-  return `${originOf(LOOPBACK_OF[operatorsHost] ?? operatorsHost)}:${operatorsPort}${path}`;
+  return `${requestOrigin(LOOPBACK_OF[operatorsHost] ?? operatorsHost)}:${operatorsPort}${path}`;
 }
 
-/** True if other machines may reach it: requests must then prove that the caller has the keys. */
+/** True if other machines can reach it: requests must then prove that the caller has the keys. */
 export const isReachedFromElsewhere = (operatorsHost: string): boolean =>
-  !isLoopbackOrigin(originOf(operatorsHost));
+  !isLoopbackOrigin(requestOrigin(operatorsHost));
 
-/** One for each key: while keys are rotated, a node and its caller have at least one in common. */
+/** One credential per key: while keys are rotated, a node and its caller share at least one. */
 export const reloadCredentials = ({ cookieKeys }: Settings['secrets']): string[] =>
   cookieKeys.map((key) => createHmac('sha256', key).update('reload').digest('base64url'));
 

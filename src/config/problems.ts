@@ -1,16 +1,16 @@
 /** The problems of a configuration, reported all at once, each with its remedy. */
 
 export interface ConfigurationProblem {
-  /** Where: `tokens.retry_window`, `server.port (from PORT)`, `GATEHOUSE_COOKIE_KEYS`, a file. */
+  /** The location, such as `tokens.retry_window`, `server.port (from PORT)` or a file. */
   readonly path: string;
   /** The settings file and the line in it; absent if the problem is not in the file. */
   readonly file?: string;
   readonly line?: number;
-  /** The present value as text; absent if there is none, or if it might be a secret. */
+  /** The current value as text; absent if there is none, or if it might be a secret. */
   readonly value?: string;
   /** The problem as the rest of a sentence: "is not a duration". */
   readonly message: string;
-  /** What to write or do instead. */
+  /** The value to write or the step to take instead. */
   readonly remedy: string;
 }
 
@@ -50,7 +50,8 @@ export function unreadableFile(error: unknown): { message: string; remedy: strin
     message: `names a file that cannot be read (${code})`,
     remedy:
       code === 'EACCES'
-        ? 'let the user of the service read it: for the unit, `chown root:gatehouse` and `chmod 640`, in a folder that it may enter'
+        ? 'make it readable for the user of the service: for the systemd unit, `chown ' +
+          'root:gatehouse` and `chmod 640`, in a folder that this user may enter'
         : 'name a file that exists and that this process may read',
   };
 }

@@ -71,7 +71,7 @@ export function createReload({
       return reload;
     } catch (err) {
       const cause = err instanceof ConfigurationProblems ? { problems: err.problems } : { err };
-      log.error(cause, 'settings not reloaded, everything is as it was');
+      log.error(cause, 'settings not reloaded; the previous ones stay in force');
       outcomes?.settingsReloaded(false);
       throw err;
     }
@@ -85,10 +85,12 @@ export function createReload({
 }
 
 /** Describes the result of a reload to a person. */
-export function reloadInWords({ changed, needsRestart }: Omit<Reload, 'settings'>): string {
+export function describeReload({ changed, needsRestart }: Omit<Reload, 'settings'>): string {
   const lines = [
-    ...(changed.length > 0 ? [`In force now: ${changed.join(', ')}`] : []),
-    ...(needsRestart.length > 0 ? [`Waiting for a restart: ${needsRestart.join(', ')}`] : []),
+    ...(changed.length > 0 ? [`Now in force: ${changed.join(', ')}`] : []),
+    ...(needsRestart.length > 0
+      ? [`Takes effect at the next start: ${needsRestart.join(', ')}`]
+      : []),
   ];
   return lines.length === 0
     ? 'Settings reloaded: nothing has changed.'

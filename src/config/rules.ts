@@ -7,7 +7,7 @@ import type { SettingsFile } from './schema/schema.ts';
 import type { SettingsWithoutSecrets } from './settings.ts';
 import { locationOf, shown, valueAt } from './validate.ts';
 
-/** What the rules check: the validated file, and the settings derived from it. */
+/** The data that the rules check: the validated file, and the settings derived from it. */
 interface Facts {
   readonly values: SettingsFile;
   readonly settings: SettingsWithoutSecrets;
@@ -69,14 +69,14 @@ const rules: readonly Rule[] = [
     // The service itself only speaks http, so an https issuer means that there is a proxy.
     isBroken: ({ values, settings }) =>
       settings.issuer.startsWith('https:') && values.server.proxy_hops === undefined,
-    message: 'is not stated, and an https issuer means that a proxy stands in front',
+    message: 'is not set, but an https issuer means that a proxy is in front',
     remedy: 'write how many of your proxies append to X-Forwarded-For, usually `1`',
   },
   {
     setting: 'server.operators_port',
     dependsOn: ['server.port'],
     isBroken: ({ values }) => values.server.operators_port === values.server.port,
-    message: 'is the port of the public listener',
+    message: 'is the same as the port of the public listener',
     remedy: 'choose another port (GATEHOUSE_OPERATORS_PORT), or `0` for any free one',
   },
   {
@@ -84,7 +84,9 @@ const rules: readonly Rule[] = [
     dependsOn: ['storage.database_url'],
     isBroken: ({ values: { server, storage } }) =>
       server.reuse_port && storage.database_url === undefined,
-    message: 'shares the port between processes, and the embedded database belongs to one',
+    message:
+      'lets several processes share the port, but only one process can use the embedded ' +
+      'database',
     remedy: 'set DATABASE_URL to use PostgreSQL, or write `false`',
   },
   {
@@ -93,8 +95,7 @@ const rules: readonly Rule[] = [
     // Without this rule, a forgotten variable would start a second service with an empty database.
     isBroken: ({ values: { storage } }) =>
       storage.data_directory === NO_DATA_DIRECTORY && storage.database_url === undefined,
-    message:
-      'is not stated, and storage.data_directory is off: there is no database in this process',
+    message: 'is not set, and storage.data_directory is off: the service has no database',
     remedy: 'set DATABASE_URL, or DATABASE_URL_FILE to a file that holds it',
   },
   {
@@ -103,47 +104,50 @@ const rules: readonly Rule[] = [
     // Allowed for trials and benchmarks; otherwise all nodes would share tokens, but not users.
     isBroken: ({ values: { storage }, settings: { isLoopback } }) =>
       storage.redis_url !== undefined && storage.database_url === undefined && !isLoopback,
-    message: 'would keep the tokens in Redis while people and clients live inside one process',
-    remedy: 'set DATABASE_URL as well, or leave Redis out',
+    message: 'would store the tokens in Redis but accounts and clients in the embedded database',
+    remedy: 'set DATABASE_URL as well, or unset the Redis URL',
   },
   {
     setting: 'sign_in.passwords',
     dependsOn: ['sign_in.providers'],
     isBroken: ({ values: { sign_in: signIn } }) =>
       !signIn.passwords && (signIn.providers ?? []).length === 0,
-    message: 'leaves no way in: there are no passwords, and no sign_in.providers',
-    remedy: 'write the providers people come from, or `true`',
+    message: 'makes every sign-in impossible: there are no passwords and no sign_in.providers',
+    remedy: 'configure the providers in sign_in.providers, or write `true`',
   },
   {
     setting: 'sign_in.require',
     dependsOn: ['sign_in.passkeys', 'sign_in.providers', 'issuer'],
     isBroken: ({ settings: { signIn } }) =>
       signIn.require !== 'off' && !signIn.passkeys && signIn.providers.length === 0,
-    message: 'asks for what nobody can have here: there are neither passkeys nor sign_in.providers',
-    remedy: 'turn sign_in.passkeys on, write the providers people come from, or write `off`',
+    message:
+      'requires what is not available: sign_in.passkeys is off and sign_in.providers is empty',
+    remedy: 'turn sign_in.passkeys on, configure sign_in.providers, or write `off`',
   },
   {
     setting: 'sign_in.providers',
     dependsOn: ['issuer'],
     isBroken: ({ settings: { issuer, signIn } }) =>
       signIn.providers.some((provider) => new URL(provider.issuer).origin === issuer),
-    message: 'names this very service, which is no OpenID provider',
-    remedy: 'write the issuer of the provider that people come from',
+    message: 'is the issuer of this service itself, which is not an OpenID provider',
+    remedy: 'write the issuer of the provider at which people have their accounts',
   },
   {
     setting: 'mail.from',
     dependsOn: ['mail.smtp_url'],
     isBroken: ({ values: { mail } }) => mail.smtp_url !== undefined && mail.from === undefined,
-    message: 'is not stated, and mail needs a sender',
-    remedy: 'write the address that mail comes from, such as `gatehouse@example.com`',
+    message: 'is not set, but mail needs a sender',
+    remedy: 'write the sender address, such as `gatehouse@example.com`',
   },
   {
     setting: 'demo',
     dependsOn: ['issuer', 'storage.database_url'],
     isBroken: ({ values, settings: { isLoopback } }) =>
       values.demo === true && !(isLoopback && values.storage.database_url === undefined),
-    message: 'would put an account with a published password where others can reach it',
-    remedy: 'remove it; a demo needs the embedded database and a loopback issuer',
+    message:
+      'would create an account with a publicly known password on a deployment that others ' +
+      'can reach',
+    remedy: 'remove it; demo data needs the embedded database and a loopback issuer',
   },
   {
     setting: 'tokens.retry_window',
@@ -156,7 +160,7 @@ const rules: readonly Rule[] = [
     setting: 'sessions.idle',
     dependsOn: ['sessions.absolute'],
     isBroken: ({ values }) => values.sessions.idle > values.sessions.absolute,
-    message: 'is longer than sessions.absolute, which ends the session before',
+    message: 'is longer than sessions.absolute and therefore has no effect',
     remedy: 'write a duration of at most sessions.absolute',
   },
 ];
@@ -166,34 +170,37 @@ const oddities: readonly Omit<Rule, 'dependsOn'>[] = [
   {
     setting: 'tokens.refresh_token',
     isBroken: ({ values: { tokens } }) => tokens.refresh_token < tokens.access_token,
-    message: 'is shorter than tokens.access_token: a refresh token is useless when it is needed',
+    message:
+      'is shorter than tokens.access_token: a refresh token would expire before it is needed',
     remedy: 'write a longer duration, such as `30d`',
   },
   {
     setting: 'tokens.absolute_age',
     isBroken: ({ values: { tokens } }) =>
       tokens.absolute_age !== undefined && tokens.absolute_age < tokens.access_token,
-    message: 'is shorter than tokens.access_token: an authorization ends before its first token',
+    message:
+      'is shorter than tokens.access_token: an authorization would end before its first ' +
+      'access token expires',
     remedy: 'write a longer duration, such as `365d`',
   },
   {
     setting: 'limits.client_failures_per_address',
     isBroken: ({ values: { limits } }) =>
       limits.client_failures_per_address < limits.client_failures,
-    message: 'is lower than limits.client_failures, which therefore has no effect',
+    message: 'is lower than limits.client_failures, which then has no effect',
     remedy: 'write a number that is at least limits.client_failures',
   },
   {
     setting: 'limits.sign_in_failures_per_address',
     isBroken: ({ values: { limits } }) =>
       limits.sign_in_failures_per_address < limits.sign_in_failures,
-    message: 'is lower than limits.sign_in_failures, which therefore has no effect',
+    message: 'is lower than limits.sign_in_failures, which then has no effect',
     remedy: 'write a number that is at least limits.sign_in_failures',
   },
   {
     setting: 'mail.from',
     isBroken: ({ values: { mail } }) => mail.from !== undefined && mail.smtp_url === undefined,
-    message: 'has no effect: without mail.smtp_url no mail is sent',
+    message: 'has no effect: mail.smtp_url is not set, so no mail is sent',
     remedy: 'set SMTP_URL, or remove it',
   },
   {
@@ -204,7 +211,8 @@ const oddities: readonly Omit<Rule, 'dependsOn'>[] = [
           (match === 'verified_email' || create) && !scopes.includes('email'),
       ),
     message:
-      'has a provider that is not asked for the address by which accounts are found or opened',
+      'has a provider without the scope `email`, but accounts are found or created by ' +
+      'email address',
     remedy: 'add `email` to its `scopes`',
   },
   {
@@ -213,8 +221,8 @@ const oddities: readonly Omit<Rule, 'dependsOn'>[] = [
       const labels = (signIn.providers ?? []).map(({ label }) => label);
       return new Set(labels).size < labels.length;
     },
-    message: 'has two providers with one label: people cannot tell their buttons apart',
-    remedy: 'give each a label of its own',
+    message: 'has two providers with the same label: people cannot tell the buttons apart',
+    remedy: 'give each provider its own label',
   },
   {
     setting: 'sign_in.providers',
@@ -222,7 +230,7 @@ const oddities: readonly Omit<Rule, 'dependsOn'>[] = [
       (signIn.providers ?? []).some(
         ({ match, account_claim: claim }) => match !== 'external_id' && claim !== 'sub',
       ),
-    message: 'has an `account_claim` without effect: it is read with `match: external_id` only',
+    message: 'has an `account_claim` without effect: it is only used with `match: external_id`',
     remedy: 'write `match: external_id` for that provider, or remove its `account_claim`',
   },
 ];

@@ -18,12 +18,12 @@ import { MAKE_A_KEY, MIN_KEY_LENGTH, type Secrets, variableOf } from './environm
 import { type ConfigurationProblem, ConfigurationProblems } from './problems.ts';
 import type { Settings } from './settings.ts';
 
-/** Only the owner of the file may have access to the keys, as ssh requires for its keys. */
+/** The mode bits of group and others: like ssh, refuse a key file that they may access. */
 const OTHERS_MAY_READ = 0o077;
 
 const GET_KEYS_BACK =
-  'restore it from a backup, or set GATEHOUSE_COOKIE_KEYS and GATEHOUSE_TOKEN_KEYS; new ones ' +
-  `(${MAKE_A_KEY}) end every session and refresh token`;
+  'restore it from a backup, or set GATEHOUSE_COOKIE_KEYS and GATEHOUSE_TOKEN_KEYS; new ' +
+  `keys (${MAKE_A_KEY}) end every session and refresh token`;
 
 const key = z.string().min(MIN_KEY_LENGTH);
 const keys = z.tuple([key], key);
@@ -52,7 +52,7 @@ export function secretProblems(
 
 const missing = (path: string): ConfigurationProblem => ({
   path,
-  message: 'is not set, and is needed with a database outside this process',
+  message: 'is not set, but is required with an external database',
   remedy: `${MAKE_A_KEY} and set ${path}, or ${path}_FILE to a file that holds it`,
 });
 
@@ -99,7 +99,7 @@ export function findSecrets(
 function readOwnSecrets(file: string): Secrets | undefined {
   const secrets = readSecretsFile(file);
   if (secrets === undefined && hasDatabase(path.dirname(file))) {
-    throw problem(file, 'is missing beside an existing database', GET_KEYS_BACK);
+    throw problem(file, 'is missing, but its database exists', GET_KEYS_BACK);
   }
   return secrets;
 }
@@ -116,7 +116,11 @@ function readSecretsFile(file: string): Secrets | undefined {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT') return undefined;
-    throw problem(file, `cannot be read (${code})`, 'see that it is a file this process may read');
+    throw problem(
+      file,
+      `cannot be read (${code})`,
+      'check that it is a file that this process may read',
+    );
   }
   try {
     // Check the open file, not its path, so that the file that is checked is the one that is read.
@@ -124,8 +128,8 @@ function readSecretsFile(file: string): Secrets | undefined {
     if (mode & OTHERS_MAY_READ) {
       throw problem(
         file,
-        `can be read or written by others (mode ${(mode & 0o777).toString(8)})`,
-        `\`chmod 600 ${file}\`; if others had access, put new keys into it`,
+        `is readable or writable by other users (mode ${(mode & 0o777).toString(8)})`,
+        `\`chmod 600 ${file}\`; if others had access, replace the keys in it`,
       );
     }
     return secretsFile.parse(JSON.parse(readFileSync(descriptor, 'utf8')));
@@ -134,7 +138,8 @@ function readSecretsFile(file: string): Secrets | undefined {
     // Show neither the parser's message nor the content: both contain keys.
     throw problem(
       file,
-      `does not hold cookieKeys and tokenKeys of at least ${MIN_KEY_LENGTH} characters each`,
+      `does not contain cookieKeys and tokenKeys of at least ${MIN_KEY_LENGTH} characters ` +
+        'each',
       GET_KEYS_BACK,
     );
   } finally {
@@ -172,7 +177,7 @@ function makeSecretsFile(file: string): Secrets {
   }
   const kept = readSecretsFile(file);
   if (kept) return kept;
-  throw problem(file, 'was removed while it was made', 'start again');
+  throw problem(file, 'was removed while it was being created', 'start again');
 }
 
 /** Creates secrets as at the first start of an embedded deployment; stores them nowhere. */

@@ -72,7 +72,7 @@ function parsed(
       path: `${file}, line ${line}, column ${col}`,
       // Some messages end with the text that was not understood, which may be a password.
       message: `is not YAML: ${error.message.replace(/: ".*$/s, '')}`,
-      remedy: 'correct that line; a text with special characters goes into quotes',
+      remedy: 'correct that line; put a text with special characters into quotes',
     });
   }
   try {
@@ -86,7 +86,7 @@ function parsed(
   } catch {
     throw problem({
       path: file,
-      message: 'has an alias without its anchor, or too many',
+      message: 'has an alias without an anchor, or too many aliases',
       remedy: 'write the value out, or put it into quotes if it begins with `*`',
     });
   }

@@ -41,7 +41,7 @@ export interface Settings {
     readonly providers: readonly SignInProvider[];
   };
   readonly limits: Section<'limits'>;
-  /** Absent if no mail is sent. */
+  /** Absent if the service sends no mail. */
   readonly mail?: Required<Section<'mail'>>;
   /** Absent if no API is shown to owners of clients. */
   readonly api?: Required<Section<'api'>>;

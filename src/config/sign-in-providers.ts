@@ -41,9 +41,9 @@ export function signInProviders(
   { secretsAreNeeded }: { readonly secretsAreNeeded: boolean },
 ): { readonly providers: SignInProvider[]; readonly problems: ConfigurationProblem[] } {
   const problems = [
-    ...twice(entries, 'id', 'its address and its metrics are named by it'),
+    ...twice(entries, 'id', 'it is part of its URLs and metrics'),
     // Accounts are linked by issuer: two providers with one issuer would share their users.
-    ...twice(entries, 'issuer', 'people are known by it'),
+    ...twice(entries, 'issuer', 'it identifies the linked accounts'),
     ...claimedTwice(entries),
   ];
   const providers = entries.map((entry, index) => {
@@ -63,8 +63,10 @@ function twice(
     const value = entry[field];
     const isFirst = entries.findIndex((other) => other[field] === value) === index;
     const path = `sign_in.providers.${index}.${field}`;
-    const remedy = `give each provider another one: ${why}`;
-    return isFirst ? [] : [{ path, value, message: 'is that of an earlier provider', remedy }];
+    const remedy = `give each provider its own: ${why}`;
+    return isFirst
+      ? []
+      : [{ path, value, message: 'is already used by an earlier provider', remedy }];
   });
 }
 
@@ -78,8 +80,8 @@ const claimedTwice = (entries: readonly Entry[]): ConfigurationProblem[] =>
       const first = earlier.find(isOf);
       if (first === undefined) return [];
       const path = `sign_in.providers.${index}.prompt_hint_domains.${place}`;
-      const remedy = 'leave it to the one from which its people come';
-      return [{ path, value, message: `is that of ${first.id} as well`, remedy }];
+      const remedy = 'keep it only at the provider where its people sign in';
+      return [{ path, value, message: `is already listed for ${first.id}`, remedy }];
     });
   });
 

@@ -18,8 +18,9 @@ export function unknownKey(path: readonly string[], key: string): ConfigurationP
 export const removedSettings: ReadonlyMap<string, string> = new Map([
   [
     'server.processes',
-    'remove it and start as many processes, each with a GATEHOUSE_OPERATORS_PORT of its own and ' +
-      '`server.reuse_port: true` (docs/operations/deploy.md, "Several processes, several nodes")',
+    'remove it and start that many processes, each with its own GATEHOUSE_OPERATORS_PORT ' +
+      'and `server.reuse_port: true` (docs/operations/deploy.md, "Several processes, several ' +
+      'nodes")',
   ],
 ]);
 
@@ -27,7 +28,7 @@ function remedyOf(path: readonly string[], key: string): string {
   const [heading] = path;
   if (path.length > 1) return remedyInList(path, key);
   if (/secret|cookie_?key|token_?key/i.test(key)) {
-    return 'secrets come from the environment: GATEHOUSE_COOKIE_KEYS and GATEHOUSE_TOKEN_KEYS';
+    return 'set secrets in the environment: GATEHOUSE_COOKIE_KEYS and GATEHOUSE_TOKEN_KEYS';
   }
   const [above, below] = knownSettings.get(key)?.path ?? [];
   if (below !== undefined) return `write \`${below}\` indented below a line \`${above}:\``;
@@ -44,23 +45,26 @@ function remedyOf(path: readonly string[], key: string): string {
   );
   const home = elsewhere.find((place) => place.key === meant);
   if (home) return `did you mean \`${home.key}\`, which belongs ${placeOf(home)}?`;
-  return `remove it; known here: ${here.join(', ')}`;
+  return `remove it; allowed here: ${here.join(', ')}`;
 }
 
 function remedyInList(path: readonly string[], key: string): string {
   if (key === 'client_secret') {
-    return 'write it into a file of its own, which only this service may read, and name that in `client_secret_file`';
+    return (
+      'write it into a separate file, which only this service may read, and name that file ' +
+      'in `client_secret_file`'
+    );
   }
   const keys = settingsInList(path);
   const meant = nearestWord(key, keys);
   return meant === undefined
-    ? `remove it; known here: ${keys.join(', ')}`
+    ? `remove it; allowed here: ${keys.join(', ')}`
     : `did you mean \`${meant}\`?`;
 }
 
 interface Place {
   readonly key: string;
-  /** Undefined at the left margin. */
+  /** Undefined for a key at the left margin. */
   readonly heading?: string;
 }
 

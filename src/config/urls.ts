@@ -2,8 +2,8 @@
 import { isIP } from 'node:net';
 import { domainToASCII } from 'node:url';
 
-/** For remedies: many passwords need it, and few people know. */
-export const PASSWORDS_IN_URLS = 'in its password write % as %25, @ as %40, / as %2F';
+/** For remedies: many passwords need this encoding, and few people know it. */
+export const PASSWORDS_IN_URLS = 'in the password, write % as %25, @ as %40, / as %2F';
 
 /** True if every `%` begins an encoded character: the drivers would fail on any other. */
 export function isDecodable(url: string): boolean {
@@ -22,7 +22,7 @@ const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/i;
 export function isHost(host: string): boolean {
   if (isIP(host) !== 0) return true;
   const labels = host.split('.');
-  // A name whose last label has only digits is an invalid IP address.
+  // A name whose last label has only digits would be read as an (invalid) IP address.
   return (
     host.length <= 253 &&
     labels.every((one) => LABEL.test(one)) &&
@@ -68,9 +68,9 @@ const userinfo = String.raw`(?:[^\s/?#@]*@)?`;
 const redisForms = [
   // One server, with an optional database number.
   new RegExp(String.raw`^rediss?://${userinfo}${host}(?:/\d{0,3})?$`),
-  // Sentinels, and the name of the master they watch.
+  // Sentinels, and the name of the master that they watch.
   new RegExp(String.raw`^rediss?\+sentinel://${userinfo}${host}(?:,${host})*/[\w.-]+$`),
-  // Some nodes of a cluster, which name the others.
+  // Some nodes of a cluster; they name the other nodes.
   new RegExp(String.raw`^rediss?\+cluster://${userinfo}${host}(?:,${host})*/?$`),
 ];
 
@@ -99,7 +99,7 @@ export function hostsOf(url: string): string[] {
 
 const HIDDEN = '***';
 
-/** Query parameters whose values are never secret; of all others only the name is shown. */
+/** Query parameters whose values are never secret. All other parameters are shown by name only. */
 const SHOWN_PARAMETERS =
   /^(sslmode|sslrootcert|sslcert|sslkey|application_name|connect_timeout|host|port)=/;
 

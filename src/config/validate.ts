@@ -9,7 +9,7 @@ import { unknownKey } from './unknown-keys.ts';
 export interface Validated {
   /** Every refused value is replaced with the default. */
   readonly values: SettingsFile;
-  /** Settings whose value was refused, so that no rule draws conclusions from the default. */
+  /** Settings whose value was refused: no rule must draw conclusions from their defaults. */
   readonly refused: ReadonlySet<string>;
   readonly problems: readonly ConfigurationProblem[];
 }
@@ -43,13 +43,13 @@ export function locationOf(setting: string, overrides: readonly Override[]): str
   return override === undefined ? setting : `${setting} (from ${override.variable})`;
 }
 
-/** Returns the value for display; of a URL that may hold a password only the scheme. */
+/** Returns the value for display; if it is a URL that may contain a password, only its scheme. */
 export function shown(setting: string, value: unknown): string {
   const text = typeof value === 'string' ? value : JSON.stringify(value);
   const { mayHoldPassword } = knownSettings.get(setting) ?? {};
   if (!mayHoldPassword && !text.includes('@')) return JSON.stringify(value);
   const scheme = /^[a-z][a-z0-9+.-]{0,20}:\/\//i.exec(text)?.[0] ?? '';
-  return `${scheme}… (not shown, it may hold a password)`;
+  return `${scheme}… (hidden, because it may contain a password)`;
 }
 
 function refusedValue(
@@ -71,7 +71,7 @@ function refusedValue(
   return {
     path: locationOf(setting, overrides),
     ...(isMissing ? {} : { value: shown(setting, value) }),
-    message: isMissing ? 'has no value' : `is not ${expectation?.accepts ?? 'what it may be'}`,
+    message: isMissing ? 'has no value' : `is not ${expectation?.accepts ?? 'an accepted value'}`,
     remedy: `write ${expectation?.example ?? 'another value'}`,
   };
 }

@@ -7,7 +7,7 @@ import type { Settings } from './settings.ts';
 
 /** The permission of users other than the owner and the group to read a file. */
 const WORLD_READABLE = 0o004;
-/** 32 random characters of 16 have fewer different ones only once in many thousand years. */
+/** 32 random hex digits have fewer different characters only once in many thousand years. */
 const MIN_DIFFERENT_CHARACTERS = 6;
 
 /**
@@ -31,8 +31,8 @@ export function configurationWarnings(
 
 const NO_DOMAIN: ConfigurationProblem = {
   path: 'sign_in.passkeys',
-  message: 'has no effect: passkeys belong to a domain name, and the issuer has an IP address',
-  remedy: 'give the issuer a name, or write `false`',
+  message: 'has no effect: passkeys need a domain name, and the issuer has an IP address',
+  remedy: 'use a host name in the issuer, or write `false`',
 };
 
 function keyWarnings(secrets: Partial<Settings['secrets']>): ConfigurationProblem[] {
@@ -45,7 +45,7 @@ function keyWarnings(secrets: Partial<Settings['secrets']>): ConfigurationProble
   const own = lists.flatMap(([name, keys]) =>
     keys.flatMap((key, index) => {
       const path = `${name}, key ${index + 1} of ${keys.length}`;
-      const message = keys.indexOf(key) < index ? 'is there twice' : triviality(key);
+      const message = keys.indexOf(key) < index ? 'is listed twice' : triviality(key);
       if (message === undefined) return [];
       const remedy = keys.indexOf(key) < index ? 'remove it here' : MAKE_A_KEY;
       return [{ path, message, remedy }];
@@ -55,7 +55,7 @@ function keyWarnings(secrets: Partial<Settings['secrets']>): ConfigurationProble
   return [
     {
       path: `${variableOf.cookieKeys}, ${variableOf.tokenKeys}`,
-      message: 'have a key in common: who learns the one can forge what the other signs',
+      message: 'share a key: an attacker who learns one can forge what the other signs',
       remedy: `${MAKE_A_KEY} for each`,
     },
     ...own,
@@ -64,14 +64,12 @@ function keyWarnings(secrets: Partial<Settings['secrets']>): ConfigurationProble
 
 /** Returns why a key is easy to guess; undefined for a key that looks random. */
 function triviality(key: string): string | undefined {
-  if (new Set(key).size < MIN_DIFFERENT_CHARACTERS) return 'has hardly any different characters';
-  if (/^(.+?)\1+.{0,8}$/s.test(key)) return 'repeats itself';
+  if (new Set(key).size < MIN_DIFFERENT_CHARACTERS) return 'has very few different characters';
+  if (/^(.+?)\1+.{0,8}$/s.test(key)) return 'repeats the same part';
   const steps = [...key].slice(1).filter((character, index) => {
     return Math.abs(character.charCodeAt(0) - key.charCodeAt(index)) <= 1;
   });
-  return steps.length > key.length / 2
-    ? 'is a row of characters that follow each other'
-    : undefined;
+  return steps.length > key.length / 2 ? 'is a sequence of consecutive characters' : undefined;
 }
 
 function fileWarnings(name: string, variables: Variables): ConfigurationProblem[] {
@@ -80,7 +78,7 @@ function fileWarnings(name: string, variables: Variables): ConfigurationProblem[
   if (file === undefined) return [];
   if (file.trim() === '') {
     const remedy = 'unset it, or name a file';
-    return [{ path, message: 'is set to nothing, and so counts as unset', remedy }];
+    return [{ path, message: 'is set to an empty value, which counts as unset', remedy }];
   }
   return openFileWarnings(path, file);
 }
@@ -93,7 +91,7 @@ function openFileWarnings(path: string, file: string): ConfigurationProblem[] {
       path,
       value: file,
       remedy: `\`chmod o-r ${file}\``,
-      message: `names a file that everybody on this machine may read (mode ${(mode & 0o777).toString(8)})`,
+      message: `is readable by every user of this machine (mode ${(mode & 0o777).toString(8)})`,
     },
   ];
 }

@@ -1,9 +1,15 @@
 /** The doctor's check of the public address: does the service answer there, and safely? */
 import { lookup } from 'node:dns/promises';
 import { ENDPOINT } from '../provider/endpoints.ts';
+import {
+  described,
+  explainConnectionError,
+  type Trouble,
+  troubled,
+  unreachable,
+} from './connection-errors.ts';
 import { type Findings, ok, problem, type Verdict, warning } from './findings.ts';
 import { createRequests, type DoctorAnswer, type DoctorRequests, type Send } from './requests.ts';
-import { described, type Trouble, troubled, troubleOnTheWay, unreachable } from './troubles.ts';
 
 /** A client may send a `state` of some thousand characters, a user a form of 40 redirect URIs. */
 const LONG_QUERY_BYTES = 6_000;
@@ -17,7 +23,7 @@ export interface AddressToCheck {
   readonly signal: AbortSignal;
 }
 
-/** @returns how to send further requests, or undefined if the service does not answer */
+/** @returns a way to send further requests, or undefined if the service does not answer */
 export async function checkAddress(
   findings: Findings,
   target: AddressToCheck,
@@ -48,19 +54,19 @@ export async function checkAddress(
   return requests;
 }
 
-/** Requests the metadata. @returns the answer if it is from the service and for this issuer */
+/** Requests the metadata. @returns the answer, if the service sent it and it names this issuer */
 async function firstAnswer(
   findings: Findings,
   target: AddressToCheck,
 ): Promise<DoctorAnswer | undefined> {
   const { issuer, address } = target;
-  const where = address === undefined ? issuer : `${address} (in the name of ${issuer})`;
+  const where = address === undefined ? issuer : `${address} (with the host name of ${issuer})`;
   const add = (verdict: Verdict): void => findings.add('public_address', where, verdict);
   try {
     const asked = performance.now();
     const answer = await createRequests(target).send({ path: ENDPOINT.metadata });
     const ms = performance.now() - asked;
-    const trouble = troubleOnTheWay(answer) ?? wrongIssuer(answer, issuer);
+    const trouble = explainConnectionError(answer) ?? wrongIssuer(answer, issuer);
     if (!trouble) {
       add(ok(`${where} (${await addressesOf(address ?? issuer)}) answers with its metadata`, ms));
       return answer;
@@ -76,8 +82,10 @@ async function firstAnswer(
 function wrongIssuer(answer: DoctorAnswer, issuer: string): Trouble | undefined {
   if (answer.status === 200 && answer.body.issuer === issuer) return undefined;
   return {
-    message: `the metadata there is of the issuer ${answer.body.issuer}: ${described(answer)}`,
-    remedy: 'give every node the same issuer, and the doctor theirs (GATEHOUSE_ISSUER)',
+    message:
+      `the metadata at this address has the issuer ${answer.body.issuer}: ` +
+      `${described(answer)}`,
+    remedy: 'give every node and the doctor the same issuer (GATEHOUSE_ISSUER)',
   };
 }
 
@@ -91,7 +99,9 @@ function certificateVerdict(ends: Date | undefined): Verdict {
   const days = Math.floor(((ends?.getTime() ?? 0) - Date.now()) / DAY_MS);
   const message = `valid for ${days} more days`;
   if (days >= MIN_CERTIFICATE_DAYS) return ok(message);
-  const remedy = 'renew it, and see that renewal runs by itself and reloads the proxy';
+  const remedy =
+    'renew the certificate, and check that it is renewed automatically and that the proxy is ' +
+    'then reloaded';
   return warning(`only ${message}`, remedy);
 }
 
@@ -99,8 +109,9 @@ function hstsVerdict({ headers }: DoctorAnswer): Verdict {
   const policy = headers.get('strict-transport-security');
   if (policy) return ok(`Strict-Transport-Security: ${policy}`);
   return warning(
-    'Strict-Transport-Security does not arrive',
-    'let the proxy pass it on: the service sends it (nginx: no proxy_hide_header, no empty add_header of it)',
+    'the header Strict-Transport-Security does not arrive',
+    'make the proxy pass it on: the service sends it (nginx: no proxy_hide_header, no ' +
+      'empty add_header of it)',
   );
 }
 
@@ -109,9 +120,10 @@ async function plainVerdict(target: AddressToCheck, plain: string): Promise<Verd
   const { send } = createRequests({ ...target, address: plain });
   const answer = await send({ path: '/login' }).catch(() => undefined);
   target.signal.throwIfAborted();
-  if (!answer) return ok(`nothing answers at ${plain}`);
-  if (answer.headers.get('location')?.startsWith('https://')) return ok(`${plain} leads to https`);
-  const remedy = 'answer there with a redirect to https, and with nothing else';
+  if (!answer) return ok(`no server answers at ${plain}`);
+  if (answer.headers.get('location')?.startsWith('https://'))
+    return ok(`${plain} redirects to https`);
+  const remedy = 'answer there only with a redirect to https';
   return warning(`without TLS the answer is ${described(answer)}`, remedy);
 }
 
@@ -129,15 +141,15 @@ async function sizesVerdict(send: Send): Promise<Verdict> {
   ];
   for (const { what, request } of requests) {
     const answer = await send(request).catch(unreachable);
-    const trouble = 'remedy' in answer ? answer : troubleOnTheWay(answer);
+    const trouble = 'remedy' in answer ? answer : explainConnectionError(answer);
     if (trouble) return problem(`${what}: ${trouble.message}`, trouble.remedy);
   }
   return ok(`${requests.map(({ what }) => what).join(' and ')} arrive`);
 }
 
 /**
- * If the public address is one of this machine (Debian enters a machine's own name as 127.0.1.1),
- * returns another loopback address to connect from, which tells the doctor and the proxy apart. Not
+ * If the public address is on this machine (Debian resolves a machine's own name to 127.0.1.1),
+ * returns another loopback address to connect from: it distinguishes the doctor from the proxy. Not
  * every system has more than one.
  */
 async function ownLoopback(

@@ -10,9 +10,9 @@ export interface DoctorPage extends DoctorAnswer {
 export interface SeenCookie {
   readonly name: string;
   readonly value: string;
-  /** Names in lower case; an attribute without a value has an empty string. */
+  /** The names are in lower case; an attribute without a value has an empty string. */
   readonly attributes: ReadonlyMap<string, string>;
-  /** The browser sends it to this path and those below. */
+  /** The browser sends the cookie to this path and to the paths below it. */
   readonly path: string;
 }
 
@@ -66,14 +66,14 @@ export function createBrowser({
   }
 
   return {
-    /** Every cookie that was set, in its latest version. */
+    /** Every cookie that the service has set, in its latest version. */
     get cookies(): readonly SeenCookie[] {
       return [...held.values()];
     },
     /** Requests `path` and follows redirects to a page, or until they leave the issuer's origin. */
     open: async (path: string) => follow(await ask(path)),
 
-    /** Fills in and sends the form of `page` that has the field `name`; then as `open`. */
+    /** Fills in and sends the form of `page` with these fields; follows redirects like `open`. */
     async submit(page: DoctorPage, fields: Readonly<Record<string, string>>): Promise<DoctorPage> {
       const form = formWith(page.text, Object.keys(fields));
       if (!form) return page;
@@ -105,7 +105,7 @@ function formWith(html: string, names: readonly string[]) {
   return undefined;
 }
 
-/** Our own pages write attributes in double quotes. */
+/** Finds only attributes in double quotes, as our own pages write them. */
 function attribute(text: string, name: string): string | undefined {
   const [, value] = new RegExp(`(?:^|\\s)${name}="([^"]*)"`).exec(text) ?? [];
   return value
@@ -134,15 +134,15 @@ const isUnder = (path: string, folder: string): boolean =>
   path === folder || path.startsWith(folder.endsWith('/') ? folder : `${folder}/`);
 
 /**
- * Checks that browsers would keep and protect the cookies, despite what a proxy may do to them.
+ * Checks that browsers would keep and protect the cookies, even if a proxy changed them.
  *
  * @param cookies all that were set during sign-in and consent
  */
 export function cookiesVerdict(cookies: readonly SeenCookie[], issuer: string): Verdict {
   const isSecure = issuer.startsWith('https:');
   if (cookies.length === 0) {
-    const remedy = 'let the proxy pass Set-Cookie, and cache nothing';
-    return problem('no cookie arrived, so nobody can sign in', remedy);
+    const remedy = 'make the proxy pass Set-Cookie on, and cache nothing';
+    return problem('no cookie arrived, so sign-in is impossible', remedy);
   }
   const faults = FAULTS.flatMap(({ words, isIn }) => {
     const names = namesOf(cookies.filter((cookie) => isIn(cookie, isSecure)));
@@ -151,7 +151,8 @@ export function cookiesVerdict(cookies: readonly SeenCookie[], issuer: string): 
   if (faults.length > 0) {
     return problem(
       faults.join('; '),
-      'let the proxy leave cookies as they are (nginx: no proxy_cookie_path, _domain or _flags), and restart nodes whose issuer was another',
+      'make the proxy pass cookies on unchanged (nginx: no proxy_cookie_path, _domain or ' +
+        '_flags), and restart nodes that started with another issuer',
     );
   }
   const kind = isSecure ? '__Host- or __Secure-, Secure, HttpOnly' : 'HttpOnly, plain on loopback';

@@ -1,41 +1,52 @@
 /** The doctor's check of the change stream: holds it open for 3 s, as an API does for months. */
 import { ENDPOINT } from '../provider/endpoints.ts';
+import {
+  described,
+  explainConnectionError,
+  type Trouble,
+  troubled,
+  unreachable,
+} from './connection-errors.ts';
 import { ok, type Verdict } from './findings.ts';
 import type { DoctorAnswer, DoctorStream, OpenStream } from './requests.ts';
-import { described, type Trouble, troubled, troubleOnTheWay, unreachable } from './troubles.ts';
 
 const PATH = ENDPOINT.introspectionChanges;
 
-/** An SSE comment. The first announces the interval of the next; nodes that leave send another. */
+/** An SSE comment. The first announces the interval; a node that is stopping sends another. */
 const HEARTBEAT = /^:.*\n\n/gm;
-/** In milliseconds. */
+/** Times in milliseconds. */
 export interface StreamWatch {
   /** How long the stream must stay open. */
   readonly watched: number;
-  /** Time limit for this, enough for slow machines. */
+  /** Time limit for the whole check, enough for slow machines. */
   readonly limit: number;
 }
 
-/** Long enough for services before 0.2.0, which send one heartbeat a second. */
+/** Long enough for services before 0.2.0, which send one heartbeat per second. */
 const STREAM_WATCH: StreamWatch = { watched: 2_900, limit: 6_000 };
-/** Heartbeats that may arrive together on a busy machine. A proxy that buffers delivers more. */
+/** Heartbeats that may arrive together on a busy machine; a buffering proxy delivers more. */
 const MAX_AT_ONCE = 7;
 
 const REMEDY =
-  'let the proxy pass it on as it comes: without a buffer, a cache or compression, and with a time limit of minutes (nginx: proxy_buffering off; proxy_cache off; proxy_read_timeout 60s)';
+  'make the proxy pass the stream on at once: without buffering, caching or compression, ' +
+  'and with a timeout of minutes (nginx: proxy_buffering off; proxy_cache off; ' +
+  'proxy_read_timeout 60s)';
 
 /**
- * Takes three seconds, or twice as long if something is wrong, so the doctor runs it during other
+ * Takes three seconds, or up to twelve if something is wrong, so the doctor runs it during other
  * checks.
  *
  * @param client a resource server: only these may open the stream
  */
 export async function watchChanges(parts: Watch): Promise<Verdict> {
   const start = performance.now();
-  // Try twice: a node ends the streams of a changed client, and may learn of this one only now.
+  // Try twice: a node ends the streams of a changed client, and may only now notice this new one.
   const trouble = (await watchOnce(parts)) && (await watchOnce(parts));
   if (trouble) return troubled(trouble);
-  return ok('it stays open, and its heartbeats arrive one by one', performance.now() - start);
+  return ok(
+    'the stream stays open, and its heartbeats arrive one by one',
+    performance.now() - start,
+  );
 }
 
 interface Watch {
@@ -63,17 +74,18 @@ async function watchOnce({
 }
 
 const about = (what: string): Trouble => ({
-  message: `GET ${PATH} ${what}: APIs go on asking for every request, or hear late that access ended`,
+  message: `GET ${PATH} ${what}: APIs must ask on every request, or learn late that access has ended`,
   remedy: REMEDY,
 });
 
 const heldBack = ({ limit }: StreamWatch): Trouble =>
-  about(`brought nothing for ${limit / 1000} s, though the service sends four times a second`);
+  about(`delivered nothing for ${limit / 1000} s, although the service sends four times a second`);
 
 const refusalIn = (answer: DoctorAnswer): Trouble =>
-  troubleOnTheWay(answer) ?? {
+  explainConnectionError(answer) ?? {
     message: `GET ${PATH} was answered ${described(answer)}`,
-    remedy: 'let the proxy pass Authorization on, and see the log of the nodes for that request',
+    remedy:
+      'make the proxy pass Authorization on, and search the log of the nodes for that request',
   };
 
 async function troubleIn(
@@ -86,12 +98,11 @@ async function troubleIn(
   try {
     for await (const chunk of chunks) {
       const atOnce = chunk.match(HEARTBEAT)?.length ?? 0;
-      if (atOnce > MAX_AT_ONCE)
-        return about(`collects what it brings (${atOnce} heartbeats at once)`);
+      if (atOnce > MAX_AT_ONCE) return about(`is buffered (${atOnce} heartbeats at once)`);
       arrived += atOnce;
       if (performance.now() - start >= watch.watched) return undefined;
     }
-    // A stream announces no end, so one that ends was cut, or came from a cache.
+    // The service ends no stream by itself: this one was cut, or came from a cache.
     return about(`ended after ${arrived} heartbeat(s)`);
   } catch (error) {
     if (limit.aborted) return heldBack(watch);

@@ -46,7 +46,7 @@ export async function checkDatabase(
     return database;
   } catch (error) {
     await database?.close();
-    const message = `it cannot be used: ${reasonOf(error)}`;
+    const message = `the database cannot be used: ${reasonOf(error)}`;
     findings.add(check, where, problem(message, remedyFor(error, isEmbedded)));
     const reported = new Set(findings.all.map(({ check }) => check));
     const missing = CHECKS.filter((check) => !reported.has(check));
@@ -61,22 +61,23 @@ function speedVerdict({ version, milliseconds }: DatabaseReport, isEmbedded: boo
   if (milliseconds <= SLOW_QUERY_MS) return ok(`${name} answers a simple query in ${took}`);
   return warning(
     `${name} takes ${took} for a simple query, and a request needs several`,
-    'bring it nearer to the nodes, or see what keeps it busy',
+    'move the database closer to the nodes, or check what keeps it busy',
   );
 }
 
-/** Returns the remedy that a start of the service gives for the same failure. */
+/** Returns the remedy that the service gives when its start fails with the same error. */
 export function remedyOf(error: unknown): string {
   return (
     troubleOf(error)?.remedy ??
-    'see that it runs, and that the URL, its account and its password are right'
+    'check that the database is running, and that the URL, its account and its password ' +
+      'are correct'
   );
 }
 
 function remedyFor(error: unknown, isEmbedded: boolean): string {
   if (error instanceof NoDeployment) return error.remedy;
   return isEmbedded
-    ? 'see that this account may write there, and what else serves that folder'
+    ? 'check that this account may write there, and which other process uses that folder'
     : remedyOf(error);
 }
 
@@ -87,13 +88,14 @@ async function checkMigrations(
 ): Promise<boolean> {
   const { pending, newer } = await compareMigrations(database);
   if (pending.length === 0) {
-    const later = newer.length === 0 ? '' : `, and has ${shortened(newer)} of a later one`;
-    findings.add('migrations', where, ok(`the schema is that of this version${later}`));
+    const later = newer.length === 0 ? '' : `, and also has ${shortened(newer)} of a later version`;
+    findings.add('migrations', where, ok(`the schema has the migrations of this version${later}`));
     return true;
   }
   const missing = problem(
-    `the schema lacks ${shortened(pending)}: no node of this version has started on it`,
-    '`gatehouse migrate`, or start a node of this version with storage.auto_migrate: true',
+    `the schema lacks ${shortened(pending)}: no node of this version has started with this ` +
+      'database',
+    'run `gatehouse migrate`, or start a node of this version with storage.auto_migrate: ' + 'true',
   );
   findings.add('migrations', where, missing);
   findings.notChecked(CHECKS.slice(1), 'a migration is pending');
@@ -126,7 +128,7 @@ export function clockTrouble({ whose, than, aheadMs }: ClockDifference): Verdict
   const verdict = size > CLOCK_PROBLEM_MS ? problem : warning;
   return verdict(
     `${whose} is ${seconds} ${than}`,
-    'let chrony or systemd-timesyncd set the clock of both: tokens expire by it',
+    'synchronize both clocks with chrony or systemd-timesyncd: token lifetimes depend on ' + 'them',
   );
 }
 
@@ -136,8 +138,9 @@ async function notificationsVerdict(database: OpenDatabase): Promise<Verdict> {
   if (milliseconds !== undefined)
     return ok(`notifications arrive in ${milliseconds.toFixed(1)} ms`);
   return problem(
-    'a NOTIFY does not arrive at a LISTEN: nodes would go on with what has changed',
-    'lead the URL past the connection pooler, or set the pooler to session mode (pgbouncer: pool_mode = session)',
+    'a NOTIFY does not reach a LISTEN: nodes would keep using outdated data',
+    'use a URL that bypasses the connection pooler, or set the pooler to session mode ' +
+      '(pgbouncer: pool_mode = session)',
   );
 }
 

@@ -1,4 +1,4 @@
-/** Tests the whole service at its public address, and everything that it depends on. */
+/** Tests the whole service at its public address, and everything on which it depends. */
 import type { OperatedBy } from '../accounts/activity/activity.ts';
 import type { Variables } from '../config/environment.ts';
 import { findKeys, findProviders, loadSettingsWithoutSecrets } from '../config/load.ts';
@@ -13,7 +13,7 @@ import { type StreamWatch, watchChanges } from './changes.ts';
 import { checkDatabase, reasonOf, remedyOf } from './database.ts';
 import { type Findings, ok, problem, type Verdict } from './findings.ts';
 import { checkFlow } from './flow.ts';
-import { hopsVerdict, ignoredHeader } from './hops.ts';
+import { hopsVerdict, ignoredHeader } from './forwarded-for.ts';
 import { checkMail } from './mail.ts';
 import { checkNodeDifferences } from './node-differences.ts';
 import { addSettingsProblems, checkKeys, checkNodeClocks, checkNodes } from './nodes.ts';
@@ -24,7 +24,7 @@ import { checkTokenStore, endingsVerdict } from './token-store.ts';
 import { createVisitors, type Visitor, type Visitors } from './visitor.ts';
 
 export interface ExaminationOptions {
-  /** Where to connect instead of to the issuer. */
+  /** The address to connect to; the host of the issuer if absent. */
   readonly address?: string;
   /** The recipient of a test mail. */
   readonly mail?: string;
@@ -44,7 +44,7 @@ export async function examine(findings: Findings, options: ExaminationOptions): 
   }
 }
 
-/** A store failed that had answered before, so the doctor's account may be left behind. */
+/** Reports a store that failed after it had answered: the doctor's account may be left behind. */
 function addStoresLost(findings: Findings, error: StorageUnavailable): void {
   const where = error.reason.startsWith('redis') ? 'REDIS_URL' : 'DATABASE_URL';
   const remedy = `${remedyOf(error)}; then run the doctor again`;
@@ -95,7 +95,7 @@ function settingsChecked(
 ): SettingsWithoutSecrets | undefined {
   try {
     const settings = loadSettingsWithoutSecrets({ environment });
-    findings.add('settings', '', ok(`fine; the issuer is ${settings.issuer}`));
+    findings.add('settings', '', ok(`valid; the issuer is ${settings.issuer}`));
     return settings;
   } catch (error) {
     if (!(error instanceof ConfigurationProblems)) throw error;
@@ -114,12 +114,12 @@ interface Visit {
   readonly streamWatch: StreamWatch | undefined;
 }
 
-/** Runs the flow with a temporary account and clients, which are removed however it ends. */
+/** Runs the flow with a temporary account and clients, which are always removed afterwards. */
 async function visit(findings: Findings, parts: Visit): Promise<void> {
   const { requests, visitors, settings, signal } = parts;
   const leftOver = await visitors?.removeLeftOver();
   if (leftOver) {
-    findings.add('left_over', '', ok(`removed what ${leftOver} earlier run(s) left behind`));
+    findings.add('left_over', '', ok(`removed leftovers of ${leftOver} earlier run(s)`));
   }
   if (!requests || !visitors) {
     const because = visitors ? 'the service does not answer' : 'the stores cannot be used';
@@ -139,7 +139,7 @@ async function visit(findings: Findings, parts: Visit): Promise<void> {
     const { retryWindowSeconds } = tokens;
     const flow = { issuer, send, ...visitor, retryWindowSeconds, signal };
     const outcome = await checkFlow(findings, flow);
-    if (outcome.hasBegun) {
+    if (outcome.hasStarted) {
       findings.add('cookies', issuer, cookiesVerdict(outcome.cookies, issuer));
     }
     await checkSeenAddress(findings, { ...parts, send, visitors }, visitor);
@@ -171,11 +171,11 @@ async function checkSeenAddress(
     .map(({ node }) => node);
   if (address !== undefined) {
     if (ignoringNodes.length > 0) return add(ignoredHeader(ignoringNodes));
-    return findings.notChecked(['proxy_hops'], '--address goes past the proxy');
+    return findings.notChecked(['proxy_hops'], '--address bypasses the proxy');
   }
   const recorded = await visitors.recordedAddress(visitor);
   if (recorded === undefined) {
-    return findings.notChecked(['proxy_hops'], 'nobody could sign in');
+    return findings.notChecked(['proxy_hops'], 'the doctor could not sign in');
   }
   const { from, to } = await send({ path: '/login' });
   const { proxyHops } = settings.server;

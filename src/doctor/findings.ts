@@ -1,13 +1,13 @@
-/** What the doctor found, check by check: printed at once, and kept for the report. */
+/** The results of the doctor's checks: printed at once, and kept for the report. */
 
 export type FindingStatus = 'ok' | 'warning' | 'problem' | 'not_checked';
 
 export interface Finding {
-  /** A stable name: scripts may compare it. */
+  /** A stable name, because scripts may compare it. */
   readonly check: string;
   readonly status: FindingStatus;
   readonly message: string;
-  /** The setting, variable, address or file it is about. */
+  /** The setting, variable, address or file that the finding is about. */
   readonly where?: string | undefined;
   /** How to fix it; present with every warning and problem. */
   readonly remedy?: string;
@@ -18,7 +18,7 @@ export type Verdict = Omit<Finding, 'check'>;
 
 export const ok = (message: string, ms?: number): Verdict => ({ status: 'ok', message, ms });
 
-/** @param where only if it differs from the place that is given to `add` */
+/** @param where only if it differs from the `where` that is passed to `add` */
 export const warning = (message: string, remedy: string, where?: string): Verdict => ({
   status: 'warning',
   where,
@@ -26,7 +26,7 @@ export const warning = (message: string, remedy: string, where?: string): Verdic
   remedy,
 });
 
-/** @param where only if it differs from the place that is given to `add` */
+/** @param where only if it differs from the `where` that is passed to `add` */
 export const problem = (message: string, remedy: string, where?: string): Verdict => ({
   ...warning(message, remedy, where),
   status: 'problem',
@@ -34,7 +34,7 @@ export const problem = (message: string, remedy: string, where?: string): Verdic
 
 export interface Findings {
   readonly all: readonly Finding[];
-  /** @param where the place of warnings and problems that name no other */
+  /** @param where the place for warnings and problems that name no place */
   add(check: string, where: string, ...verdicts: readonly Verdict[]): void;
   /** @param because the reason, as the end of a sentence: "the database does not answer" */
   notChecked(checks: readonly string[], because: string): void;
@@ -58,7 +58,7 @@ export function createFindings(say: (text: string) => void): Findings {
       const message = `not checked: ${because}`;
       all.push(...checks.map((check): Finding => ({ check, status: 'not_checked', message })));
       const [check = '', ...others] = checks;
-      const also = others.length === 0 ? '' : ` (and ${inWords(others.join(', '))})`;
+      const also = others.length === 0 ? '' : ` (and ${describe(others.join(', '))})`;
       say(findingText({ check, status: 'not_checked', message: message + also }));
     },
   };
@@ -73,10 +73,10 @@ const WORDS: Readonly<Record<FindingStatus, string>> = {
 const STATUS_WIDTH = 9;
 const CHECK_WIDTH = 21;
 
-const inWords = (checks: string): string => checks.replaceAll('_', ' ');
+const describe = (checks: string): string => checks.replaceAll('_', ' ');
 
 function findingText({ check, status, message, where, remedy, ms }: Finding): string {
-  const name = inWords(check);
+  const name = describe(check);
   const took = ms === undefined ? '' : ` (${ms} ms)`;
   const margin = ' '.repeat(STATUS_WIDTH + CHECK_WIDTH);
   return [

@@ -1,4 +1,4 @@
-/** A whole authorization, as a partner and a user go through it: real requests, each timed. */
+/** A whole authorization, as for a partner and a user: real requests, each one timed. */
 import { BOGUS_ADDRESS } from '../base/network-address.ts';
 import { randomId } from '../base/random-id.ts';
 import {
@@ -16,9 +16,15 @@ import {
   hasField,
   type SeenCookie,
 } from './browser.ts';
+import {
+  described,
+  explainConnectionError,
+  type Trouble,
+  troubled,
+  unreachable,
+} from './connection-errors.ts';
 import { type Findings, ok } from './findings.ts';
 import type { DoctorAnswer, Send } from './requests.ts';
-import { described, type Trouble, troubled, troubleOnTheWay, unreachable } from './troubles.ts';
 
 export interface Flow {
   readonly issuer: string;
@@ -34,13 +40,13 @@ export interface Flow {
 
 export interface FlowOutcome {
   readonly cookies: readonly SeenCookie[];
-  /** True if the service began the sign-in, and so has set cookies. */
-  readonly hasBegun: boolean;
-  /** True if client authentication arrives, and this deployment answers. */
+  /** True if the service started the sign-in, so that it has set cookies. */
+  readonly hasStarted: boolean;
+  /** True if client authentication passes the proxy, and this deployment answers. */
   readonly isClientAccepted: boolean;
 }
 
-/** A step was not answered as expected. */
+/** Thrown if the answer to a step is not the expected one. */
 class StepFailed extends Error {
   readonly trouble: Trouble;
 
@@ -51,24 +57,29 @@ class StepFailed extends Error {
 }
 
 const ANOTHER =
-  'another deployment answers there: compare DATABASE_URL and REDIS_URL of the nodes with those here';
+  'another deployment answers at this address: compare DATABASE_URL and REDIS_URL of the ' +
+  'nodes with those of the doctor';
 const NODES_DIFFER =
   'give every node the same REDIS_URL, DATABASE_URL, GATEHOUSE_COOKIE_KEYS and GATEHOUSE_TOKEN_KEYS (`gatehouse keys` compares keys)';
-const CLOCKS_DIFFER = `${NODES_DIFFER}; their clocks must agree as well`;
+const CLOCKS_DIFFER = `${NODES_DIFFER}; their clocks must agree, too`;
 const COOKIES_LOST =
-  'let the proxy pass Cookie and Set-Cookie unchanged, cache nothing, and give every node the same GATEHOUSE_COOKIE_KEYS';
+  'make the proxy pass Cookie and Set-Cookie on unchanged, cache nothing, and give every ' +
+  'node the same GATEHOUSE_COOKIE_KEYS';
 const HEADER_LOST =
-  'where the client is unknown another deployment answers; else the proxy keeps the Authorization header for itself: pass it on';
+  'if the client is unknown, another deployment answers; otherwise the proxy removes the ' +
+  'Authorization header: pass it on';
 const REPEATED =
-  'where it says “already used” the proxy sent the POST twice: it must never repeat one (nginx: no non_idempotent in proxy_next_upstream); else see that every node has the same stores and keys';
+  'if the answer says “already used”, the proxy sent the POST twice: it must never repeat ' +
+  'one (nginx: no non_idempotent in proxy_next_upstream); otherwise check that every node ' +
+  'has the same stores and keys';
 
 type Check = readonly [name: string, run: () => Promise<string>];
 
-/** What the steps of the browser pass on to those of the client. */
+/** The values that the browser's steps pass on to the client's steps. */
 interface Journey {
   readonly state: string;
   held: Held;
-  hasBegun: boolean;
+  hasStarted: boolean;
   isClientAccepted: boolean;
 }
 
@@ -81,7 +92,7 @@ export async function checkFlow(findings: Findings, flow: Flow): Promise<FlowOut
   const journey: Journey = {
     state: randomId('', 22),
     held: { code: '', redirectUri, verifier: randomId('', 43) },
-    hasBegun: false,
+    hasStarted: false,
     isClientAccepted: false,
   };
   const checks = [
@@ -98,15 +109,15 @@ export async function checkFlow(findings: Findings, flow: Flow): Promise<FlowOut
       const trouble = error instanceof StepFailed ? error.trouble : unreachable(error);
       findings.add(check, issuer, { ...troubled(trouble), ms: performance.now() - began });
       const rest = checks.slice(index + 1).map(([name]) => name);
-      findings.notChecked(rest, `the step before failed (${check.replaceAll('_', ' ')})`);
+      findings.notChecked(rest, `the previous step failed (${check.replaceAll('_', ' ')})`);
       break;
     }
   }
-  const { hasBegun, isClientAccepted } = journey;
-  return { cookies: browser.cookies, hasBegun, isClientAccepted };
+  const { hasStarted, isClientAccepted } = journey;
+  return { cookies: browser.cookies, hasStarted, isClientAccepted };
 }
 
-/** The user's part, from the request to the code. */
+/** The user's steps, from the authorization request to the code. */
 function approval(browser: DoctorBrowser, flow: Flow, journey: Journey): Check[] {
   let page: DoctorPage;
   let isSignedIn = false;
@@ -116,13 +127,13 @@ function approval(browser: DoctorBrowser, flow: Flow, journey: Journey): Check[]
     const query = authorizationRequest({ ...held, clientId: flow.client.id, state });
     page = await browser.open(`${ENDPOINT.authorization}?${query}`);
     if (isSignedIn) {
-      demand(hasField(page, 'decision'), page, `GET ${ENDPOINT.authorization}`, COOKIES_LOST);
+      require(hasField(page, 'decision'), page, `GET ${ENDPOINT.authorization}`, COOKIES_LOST);
       return 'an authorization request with PKCE and state leads to the consent page';
     }
-    journey.hasBegun = hasField(page, 'password') || page.status === 410;
-    // 410: the sign-in page did not get back the cookie that the step before had set.
+    journey.hasStarted = hasField(page, 'password') || page.status === 410;
+    // 410: the browser did not return the cookie that the previous step had set.
     const remedy = page.status === 410 ? COOKIES_LOST : ANOTHER;
-    demand(hasField(page, 'password'), page, `GET ${ENDPOINT.authorization}`, remedy);
+    require(hasField(page, 'password'), page, `GET ${ENDPOINT.authorization}`, remedy);
     return 'an authorization request with PKCE and state leads to the sign-in page';
   }
 
@@ -131,22 +142,22 @@ function approval(browser: DoctorBrowser, flow: Flow, journey: Journey): Check[]
     page = await browser.submit(page, flow.person);
     const isRight = hasField(page, 'decision') && !hasField(page, 'password');
     const remedy = page.status === 401 ? ANOTHER : COOKIES_LOST;
-    demand(isRight, page, 'the sign-in form', remedy);
-    return 'the right password leads to the consent page';
+    require(isRight, page, 'the sign-in form', remedy);
+    return 'the correct password leads to the consent page';
   }
 
   async function signInByLink(path: string): Promise<string> {
     page = await browser.open(path);
-    journey.hasBegun = hasField(page, 'token');
-    // 410: the cookie that the redirect had set did not come back.
+    journey.hasStarted = hasField(page, 'token');
+    // 410: the browser did not return the cookie that the redirect had set.
     const remedy = page.status === 410 ? COOKIES_LOST : ANOTHER;
-    demand(journey.hasBegun, page, 'GET /password', remedy);
+    require(journey.hasStarted, page, 'GET /password', remedy);
     page = await browser.submit(page, {
       token: new URL(path, flow.issuer).searchParams.get('token') ?? '',
     });
     isSignedIn = page.status === 200 && /^\/profile/.test(page.path);
-    demand(isSignedIn, page, 'the form of a one-time link', COOKIES_LOST);
-    return 'a one-time link signs in (nobody has a password here, and a provider asks people)';
+    require(isSignedIn, page, 'the form of a one-time link', COOKIES_LOST);
+    return 'a one-time link signs in (passwords are off, and a provider would need a person)';
   }
 
   async function consent(): Promise<string> {
@@ -155,9 +166,9 @@ function approval(browser: DoctorBrowser, flow: Flow, journey: Journey): Check[]
     const code = answer?.get('code') ?? '';
     const isOurs = answer?.get('state') === journey.state && answer.get('iss') === flow.issuer;
     const isRefused = Boolean(answer?.get('error'));
-    demand(code !== '' && isOurs && !isRefused, page, 'the consent form', COOKIES_LOST);
+    require(code !== '' && isOurs && !isRefused, page, 'the consent form', COOKIES_LOST);
     journey.held = { ...journey.held, code };
-    return 'approving it leads to the client, with a code, the state and the issuer';
+    return 'approval leads back to the client, with a code, the state and the issuer';
   }
 
   const steps: readonly Check[] = [
@@ -168,20 +179,20 @@ function approval(browser: DoctorBrowser, flow: Flow, journey: Journey): Check[]
   return [...('linkPath' in flow.person ? steps.toReversed() : steps), ['consent', consent]];
 }
 
-/** Each step with what a right answer proves, and the remedy for another one. */
+/** Each step, with what the expected answer proves, and the remedy for any other answer. */
 const CLIENT_STEPS: readonly (readonly [name: StepName, shows: string, remedy: string])[] = [
-  ['exchange', 'the code becomes an access token and a refresh token', REPEATED],
+  ['exchange', 'the code is exchanged for an access token and a refresh token', REPEATED],
   ['introspect', 'the access token is active', NODES_DIFFER],
   ['refresh', 'both tokens are replaced', REPEATED],
-  ['retry', 'the refresh token before it answers with the same successor', CLOCKS_DIFFER],
+  ['retry', 'the previous refresh token returns the same successor', CLOCKS_DIFFER],
   ['revoke', 'the authorization is ended', NODES_DIFFER],
-  ['introspect_revoked', 'its access token is dead at once', NODES_DIFFER],
+  ['introspect_revoked', 'its access token is inactive at once', NODES_DIFFER],
   ['refresh_revoked', 'and so is its refresh token (invalid_grant)', NODES_DIFFER],
 ];
 
-/** The client's part, from the code to the end of all tokens. */
+/** The client's steps, from the code to the end of all tokens. */
 function tokensLife({ client, retryWindowSeconds, send }: Flow, journey: Journey): Check[] {
-  /** Authenticates by header, because that is what a proxy could withhold. */
+  /** Authenticates with the header, because a proxy may withhold that header. */
   const authorization = `Basic ${Buffer.from(`${client.id}:${client.secret}`).toString('base64')}`;
   const post = (path: string, form: Readonly<Record<string, string>>): Promise<DoctorAnswer> =>
     send({ path, form, headers: { authorization } });
@@ -190,11 +201,11 @@ function tokensLife({ client, retryWindowSeconds, send }: Flow, journey: Journey
     name,
     async () => {
       if (name === 'retry' && retryWindowSeconds === 0)
-        return 'not tried: tokens.retry_window is 0s';
+        return 'not tested: tokens.retry_window is 0s';
       const { answer, isExpected, held } = await take(name, journey.held, post);
       const isUnknown = name === 'exchange' && answer.body.error !== 'invalid_grant';
       const sent = `POST ${STEPS[name].path} (${name.replaceAll('_', ' ')})`;
-      demand(isExpected, answer, sent, isUnknown ? HEADER_LOST : remedy);
+      require(isExpected, answer, sent, isUnknown ? HEADER_LOST : remedy);
       journey.held = held;
       journey.isClientAccepted = true;
       return shows;
@@ -207,16 +218,19 @@ function signOut(browser: DoctorBrowser): Check {
     await browser.submit(await browser.open('/logout'), {});
     const page = await browser.open('/profile');
     // Without passwords, this may redirect to a provider at once.
-    demand(!/^\/profile/.test(page.path), page, 'the sign-out form', COOKIES_LOST);
-    return 'afterwards the profile asks for a sign-in';
+    require(!/^\/profile/.test(page.path), page, 'the sign-out form', COOKIES_LOST);
+    return 'after that the profile page asks for a sign-in';
   }
   return ['sign_out', run];
 }
 
 /** @param sent describes the request, without values. @throws StepFailed unless `isRight` */
-function demand(isRight: boolean, answer: DoctorAnswer, sent: string, remedy: string): void {
+function require(isRight: boolean, answer: DoctorAnswer, sent: string, remedy: string): void {
   if (isRight) return;
   throw new StepFailed(
-    troubleOnTheWay(answer) ?? { message: `${sent} was answered ${described(answer)}`, remedy },
+    explainConnectionError(answer) ?? {
+      message: `${sent} was answered ${described(answer)}`,
+      remedy,
+    },
   );
 }

@@ -11,7 +11,7 @@ export async function checkMail(
   const add = (verdict: Verdict): void => findings.add('mail', 'SMTP_URL', verdict);
   if (!mail) {
     if (testMailTo === undefined) return;
-    const missing = `no mail was sent to ${testMailTo}: no mail server is configured here`;
+    const missing = `no mail was sent to ${testMailTo}: these settings have no mail server`;
     const remedy =
       'set SMTP_URL and mail.from, or run the doctor with the environment of the service';
     return add(problem(missing, remedy));
@@ -25,9 +25,13 @@ export async function checkMail(
       await createSendMail(mail)({
         to: { name: testMailTo, address: testMailTo },
         subject: 'Test mail of Gatehouse',
-        text: `An operator of ${issuer} tried out with \`gatehouse doctor --mail\` whether mail arrives. There is nothing to do.`,
+        text:
+          `An operator of ${issuer} sent this mail with \`gatehouse doctor --mail\` to test ` +
+          'mail delivery. You need not do anything.',
       });
-      message = `${host} took one test mail to ${testMailTo}: see whether it arrives, and where`;
+      message =
+        `${host} accepted one test mail to ${testMailTo}: check whether it arrives, and in ` +
+        'which folder';
     }
     add(ok(message, performance.now() - start));
   } catch (error) {
@@ -35,10 +39,10 @@ export async function checkMail(
   }
 }
 
-/** @param error from nodemailer: the server's or the system's text, which never has the password */
+/** @param error nodemailer's, with the text of the server or system; never contains the password */
 function mailTrouble(error: unknown, host: string): Verdict {
   const { code = '', message } = error as Error & { code?: string };
-  // An untrusted certificate arrives with the code of a socket error.
+  // For an untrusted certificate nodemailer reports the code of a socket error.
   const kind = /certificate/i.test(message) ? 'ETLS' : code;
   const { says, remedy } = TROUBLES.find(({ codes }) => codes.includes(kind)) ?? OTHERWISE;
   return problem(`no mail can be sent: ${host} ${says} (${message.trim()})`, remedy);
@@ -49,24 +53,28 @@ const TROUBLES = [
     codes: ['EAUTH', 'ENOAUTH'],
     says: 'does not accept our login',
     remedy:
-      'compare the user name and password in SMTP_URL with those of the mail server; encode @, : and / in them (%40, %3A, %2F)',
+      'compare the user name and password in SMTP_URL with those of the mail server; ' +
+      'percent-encode @, : and / in them (%40, %3A, %2F)',
   },
   {
     codes: ['ETLS', 'EREQUIRETLS'],
     says: 'offers no encryption that we accept',
     remedy:
-      'write smtps:// for TLS from the first byte (port 465) or smtp:// for STARTTLS (port 587); for an authority of your own set NODE_EXTRA_CA_CERTS',
+      'write smtps:// for TLS from the first byte (port 465) or smtp:// for STARTTLS (port ' +
+      '587); for your own authority set NODE_EXTRA_CA_CERTS',
   },
   {
     codes: ['EENVELOPE', 'EMESSAGE', 'EPROTOCOL'],
-    says: 'refuses the mail or the conversation',
-    remedy: 'let the mail server take mail from mail.from, and see its log',
+    says: 'refuses the mail or ends the session',
+    remedy: 'allow mail from mail.from on the mail server, and see its log',
   },
   {
     codes: ['ECONNECTION', 'ESOCKET', 'ETIMEDOUT', 'EDNS'],
     says: 'does not answer as a mail server',
     remedy:
-      'see that the host and port in SMTP_URL are right, that the mail server runs and speaks TLS as SMTP_URL says (smtps:// from the first byte, smtp:// by STARTTLS), and that this machine may connect to it',
+      'check that the host and port in SMTP_URL are correct, that the mail server is ' +
+      'running and speaks TLS as in SMTP_URL (smtps:// from the first byte, smtp:// with ' +
+      'STARTTLS), and that this machine can connect to it',
   },
 ];
 

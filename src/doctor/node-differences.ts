@@ -1,4 +1,4 @@
-/** Compares nodes and doctor: versions, settings and Redis; checks the file limits of the nodes. */
+/** Compares nodes and doctor (versions, settings, Redis), and checks the nodes' file limits. */
 import packageFile from '../../package.json' with { type: 'json' };
 import { comparableSettings } from '../config/node-settings.ts';
 import type { SettingsWithoutSecrets } from '../config/settings.ts';
@@ -7,7 +7,7 @@ import { type Findings, ok, problem, type Verdict, warning } from './findings.ts
 
 type DescribedNode = ListedNode & { readonly runsWith: RunsWith };
 
-/** Open files besides one per connection: for stores, mail, providers, pages, log. */
+/** Open files in addition to one per connection: for stores, mail, providers, pages and log. */
 const OTHER_FILES = 200;
 const MAX_LISTED = 8;
 
@@ -22,10 +22,10 @@ export function checkNodeDifferences(
   const running = nodes.filter(({ state }) => state !== 'silent');
   const described = running.filter((node): node is DescribedNode => node.runsWith !== undefined);
   const where = running.map(({ node }) => node).join(', ');
-  if (running.length === 0) findings.notChecked(['node_versions'], 'no node runs');
+  if (running.length === 0) findings.notChecked(['node_versions'], 'no node is running');
   else findings.add('node_versions', where, versionsVerdict(running));
   if (described.length === 0) {
-    findings.notChecked(CHECKS, 'no node says what it runs with');
+    findings.notChecked(CHECKS, 'no node reports its version and settings');
     return;
   }
   findings.add('node_settings', OUR_SETTINGS, ...settingsVerdicts(described, settings));
@@ -43,15 +43,15 @@ function versionsVerdict(nodes: readonly ListedNode[]): Verdict {
   const groups = groupByValue([...values, { where: 'the doctor', value: packageFile.version }]);
   const [first] = groups;
   if (groups.length === 1 && first) {
-    return ok(`${nodes.length} node(s), each of version ${first.value}`);
+    return ok(`${nodes.length} node(s), all with version ${first.value}`);
   }
   return warning(
-    `the versions differ: ${inWords(groups)}`,
-    'finish the upgrade: the same version on every node, and where the doctor runs',
+    `the versions differ: ${describe(groups)}`,
+    'finish the upgrade: run the same version on every node and for the doctor',
   );
 }
 
-/** A setting that the nodes do not share is a problem: any request may go to any node. */
+/** Reports settings in which nodes differ: a problem, as any request may reach any node. */
 function settingsVerdicts(
   nodes: readonly DescribedNode[],
   settings: SettingsWithoutSecrets,
@@ -77,15 +77,16 @@ function settingsVerdicts(
   }
   const differing = problem(
     `the settings of the nodes differ: ${listed(among)}`,
-    'give every node the same settings file and variables, then reload or restart each',
+    'give every node the same settings file and variables, then reload or restart every ' + 'node',
     nodes.map(({ node }) => node).join(', '),
   );
   const other = warning(
-    `the nodes run with other settings than these: ${listed(withUs)}`,
-    'reload or restart the nodes if these settings are newer; else run the doctor with the settings and the environment of the service',
+    `the settings of the nodes differ from those of the doctor: ${listed(withUs)}`,
+    "reload or restart the nodes if the doctor's settings are newer; otherwise run the " +
+      'doctor with the settings and the environment of the service',
   );
   const found = [...(among.length > 0 ? [differing] : []), ...(withUs.length > 0 ? [other] : [])];
-  const same = ok(`${nodes.length} node(s), each with the settings that the doctor has`);
+  const same = ok(`${nodes.length} node(s), all with the settings of the doctor`);
   return found.length > 0 ? found : [same];
 }
 
@@ -104,8 +105,9 @@ function redisVerdict(nodes: readonly DescribedNode[], redis: string | undefined
     value: value === 'none' ? 'the database' : `Redis database ${value.slice(0, 6)}`,
   }));
   return problem(
-    `the tokens are in different places: ${inWords(named)}; a token that one of them issues is unknown to the others`,
-    'give every node and the doctor the same REDIS_URL, with the same number of the database',
+    `the nodes store tokens in different places: ${describe(named)}; a token issued by one ` +
+      'node is unknown to the others',
+    'give every node and the doctor the same REDIS_URL, including the database number',
   );
 }
 
@@ -114,11 +116,15 @@ function filesVerdicts(nodes: readonly DescribedNode[]): Verdict[] {
     ({ runsWith: { openFiles = Number.POSITIVE_INFINITY, maxConnections } }) =>
       openFiles < maxConnections + OTHER_FILES,
   );
-  if (tight.length === 0) return [ok('every node may open enough files for its connections')];
+  if (tight.length === 0)
+    return [ok('the open-files limit of every node allows server.max_connections')];
   return tight.map(({ node, runsWith }) =>
     warning(
-      `it may open ${runsWith.openFiles} files, too few for the ${runsWith.maxConnections} connections of server.max_connections: the next one, to a store as well, fails with EMFILE`,
-      'set LimitNOFILE=65536 in its unit (`ulimit -n` elsewhere), or lower server.max_connections',
+      `its limit of ${runsWith.openFiles} open files is too low for the ` +
+        `${runsWith.maxConnections} connections of server.max_connections: at the limit, new ` +
+        'connections fail with EMFILE, also those to a store',
+      'set LimitNOFILE=65536 in its systemd unit (elsewhere `ulimit -n`), or lower ' +
+        'server.max_connections',
       node,
     ),
   );
@@ -137,11 +143,11 @@ function groupByValue(values: readonly Located[]): Located[] {
   }));
 }
 
-const inWords = (groups: readonly Located[]): string =>
+const describe = (groups: readonly Located[]): string =>
   groups.map(({ value, where }) => `${value} (${where})`).join(', ');
 
 const difference = (name: string, values: readonly Located[]): string =>
-  `${name} is ${inWords(groupByValue(values))}`;
+  `${name} is ${describe(groupByValue(values))}`;
 
 const listed = (differences: readonly string[]): string => {
   const left = differences.length - MAX_LISTED;

@@ -1,4 +1,4 @@
-/** The doctor's check of the nodes: which run, whether this machine's is ready, clocks and keys. */
+/** The doctor's check of the nodes: which ones run, the local one's readiness, clocks and keys. */
 import { systemClock } from '../base/clock.ts';
 import { Refusal } from '../base/refusal.ts';
 import { operatorsUrl } from '../config/operators-listener.ts';
@@ -13,9 +13,9 @@ import {
 } from '../service/key-states.ts';
 import { type ListedNode, nodeClocks } from '../storage/nodes.ts';
 import type { Queries } from '../storage/queries.ts';
+import { START } from './connection-errors.ts';
 import { clockTrouble } from './database.ts';
 import { type Findings, ok, problem, type Verdict, warning } from './findings.ts';
-import { START } from './troubles.ts';
 
 /** The service answers within two seconds, even while a store is unavailable. */
 const TIMEOUT_MS = 5_000;
@@ -29,8 +29,11 @@ export async function checkNodes(
   for (const { node, silentMs, state } of listedNodes ?? []) {
     if (state !== 'silent') continue;
     const silent = problem(
-      `${node} has been silent for ${Math.round(silentMs / 1000)} s and did not say that it ends: it is frozen, was killed, or cannot reach the database`,
-      'look at its process: restart it if it is there (a frozen one keeps connections without answering them); a node that is gone for good is forgotten after an hour',
+      `${node} has been silent for ${Math.round(silentMs / 1000)} s without a shutdown: it ` +
+        'is frozen, was killed, or cannot reach the database',
+      'check its process, and restart it if it still exists (a frozen one keeps ' +
+        'connections without answering them); a node that no longer exists is removed from ' +
+        'the list after an hour',
     );
     findings.add('nodes', node, silent);
   }
@@ -45,24 +48,27 @@ function readyVerdict(
 ): Verdict {
   const names = (listedNodes ?? []).flatMap(({ node, state }) => {
     if (state === 'silent') return [];
-    return [state === 'ready' || state === 'unknown' ? node : `${node} (${stateInWords(state)})`];
+    return [state === 'ready' || state === 'unknown' ? node : `${node} (${describeState(state)})`];
   });
   const none = listedNodes
-    ? 'no node that runs is recorded in the database'
-    : 'the list of nodes is in the database, which cannot be used';
+    ? 'the database records no running node'
+    : 'the list of nodes is unavailable, because the database cannot be used';
   const running = names.length > 0 ? `running: ${names.join(', ')}` : none;
   if (ready && !ready.ok) {
     const message = `the node of this machine is not ready: ${ready.text}; ${running}`;
-    return problem(message, 'see the store that it names');
+    return problem(message, 'check the store that it names');
   }
   if (ready) return ok(`${running}; ${url} is ready`);
-  if (names.length > 0) return ok(`${running}; none answers at ${url}`);
-  return warning(`none answers here, and ${running}`, `${START}, or correct server.operators_port`);
+  if (names.length > 0) return ok(`${running}; no node answers at ${url}`);
+  return warning(
+    `no node answers here, and ${running}`,
+    `${START}, or correct server.operators_port`,
+  );
 }
 
-const stateInWords = (state: ListedNode['state']): string => state.replace('_', ' ');
+const describeState = (state: ListedNode['state']): string => state.replace('_', ' ');
 
-/** Uses the nodes' latest records: tokens expire by their clocks, not by that of this machine. */
+/** Uses the nodes' latest records: tokens expire by the nodes' clocks, not by this machine's. */
 export async function checkNodeClocks(
   findings: Findings,
   database: Queries | undefined,
@@ -70,13 +76,13 @@ export async function checkNodeClocks(
   const check = 'node_clocks';
   if (!database) return findings.notChecked([check], 'the database cannot be used');
   const clocks = await nodeClocks(database);
-  if (clocks.length === 0) return findings.notChecked([check], 'no node noted itself');
+  if (clocks.length === 0) return findings.notChecked([check], 'no node is recorded');
   const wrong = clocks.flatMap(({ node, aheadMs }) => {
     const whose = `the clock of node ${node}`;
     const trouble = clockTrouble({ whose, than: "the database's", aheadMs });
     return trouble ? [{ ...trouble, where: node }] : [];
   });
-  const right = ok(`${clocks.length} node(s), each within a second of the database's`);
+  const right = ok(`${clocks.length} node(s), each within one second of the database's clock`);
   findings.add(check, '', ...(wrong.length > 0 ? wrong : [right]));
 }
 
@@ -112,7 +118,7 @@ export async function checkKeys(
     });
     findings.add(check, '', ok(ages.join(', ')));
   } catch (error) {
-    if (error instanceof Refusal) findings.notChecked([check], 'this environment holds no keys');
+    if (error instanceof Refusal) findings.notChecked([check], 'this environment has no keys');
     else if (error instanceof ConfigurationProblems) addSettingsProblems(findings, check, error);
     else throw error;
   }

@@ -1,6 +1,6 @@
-/** The doctor's check of accounts: unreachable addresses, and users who owe a stronger sign-in. */
+/** The doctor's check of accounts: invalid addresses, and missing strong sign-in methods. */
 import { accountsWithOddEmails } from '../accounts/email.ts';
-import { strongWaysOf, whoOwesAWay } from '../accounts/stronger-sign-ins.ts';
+import { listAccountsWithoutStrongMethod, listStrongMethods } from '../accounts/strong-sign-ins.ts';
 import type { SettingsWithoutSecrets } from '../config/settings.ts';
 import type { Database } from '../storage/queries.ts';
 import { type Findings, ok, type Verdict, warning } from './findings.ts';
@@ -22,15 +22,17 @@ async function owingVerdict(
   database: Database,
   signIn: SettingsWithoutSecrets['signIn'],
 ): Promise<Verdict> {
-  const { length } = await whoOwesAWay(database, strongWaysOf(signIn));
-  if (length === 0) return ok('everybody of whom it is demanded has a passkey or a provider');
+  const { length } = await listAccountsWithoutStrongMethod(database, listStrongMethods(signIn));
+  if (length === 0)
+    return ok('every person to whom sign_in.require applies has a passkey or a provider');
   return warning(
-    `${length} of whom it is demanded have neither a passkey nor a provider: after their grace they reach nothing but the page to add one`,
-    '`accounts list --owing-a-passkey` names them: tell them',
+    `${length} of the people to whom sign_in.require applies have neither a passkey nor a ` +
+      'provider: after their grace period they can only open the page to add one',
+    'ask them to add one: `accounts list --owing-a-passkey` lists them',
   );
 }
 
-/** Finds addresses that a former version accepted and that are refused today. */
+/** Finds addresses that an earlier version accepted but this version refuses. */
 async function emailsVerdict(database: Database): Promise<Verdict> {
   const ids = await accountsWithOddEmails(database);
   if (ids.length === 0) return ok('mail can be sent to every account');
@@ -38,6 +40,7 @@ async function emailsVerdict(database: Database): Promise<Verdict> {
   const more = ids.length > MAX_LISTED_IDS ? ` and ${ids.length - MAX_LISTED_IDS} more` : '';
   return warning(
     `${ids.length} of the accounts have an address that mail may not reach: ${named}${more}`,
-    'they can sign in with it; give them another one with `accounts update --new-email`',
+    'set another address with `accounts update --new-email`; they can still sign in with ' +
+      'the present one',
   );
 }

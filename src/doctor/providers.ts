@@ -3,7 +3,7 @@ import type { findProviders } from '../config/load.ts';
 import type { SignInProvider } from '../config/sign-in-providers.ts';
 import { type Findings, ok, problem, type Verdict, warning } from './findings.ts';
 
-/** Checks all at once, so that none waits for another that does not answer. */
+/** Checks all providers concurrently, so that one without an answer does not delay the others. */
 export async function checkProviders(
   findings: Findings,
   issuer: string,
@@ -37,36 +37,40 @@ export async function checkProviders(
       if (error === undefined) {
         if (redirect === 'refused') {
           return problem(
-            `${id} accepts our client, and answers 400 to a sign-in that is to come back to ${redirectUri}`,
-            `register ${redirectUri} as a redirect URI of client ${settings.clientId} there, character by character`,
+            `${id} accepts our client, but answers 400 to a sign-in with the redirect URI ` +
+              `${redirectUri}`,
+            `register ${redirectUri} as a redirect URI of client ` +
+              `${settings.clientId} there; it must match exactly`,
           );
         }
         const words =
           redirect === 'registered'
-            ? `and sends people back to ${redirectUri}`
-            : `but does not say without a person whether ${redirectUri} is registered as a redirect URI: compare it there, or sign in once`;
+            ? `and the redirect URI ${redirectUri}`
+            : `but shows only to people whether the redirect URI ${redirectUri} is ` +
+              'registered: compare it there, or sign in once';
         return ok(`${id} accepts our client, ${words}`, ms);
       }
       if (!(error instanceof UpstreamRefusal)) {
         return problem(
-          `nobody can sign in with ${id} from this machine: ${error.message}`,
-          'let this machine connect to it and trust its certificate (NODE_EXTRA_CA_CERTS for an authority of ' +
-            'your own); or open {issuer}/.well-known/openid-configuration, and write its `issuer` into the ' +
-            'settings character by character',
+          `the provider ${id} cannot be used from this machine: ${error.message}`,
+          'check that this machine can connect to the provider and trusts its certificate ' +
+            '(NODE_EXTRA_CA_CERTS for your own authority); or open ' +
+            '{issuer}/.well-known/openid-configuration, and copy its `issuer` exactly into ' +
+            'the settings',
           `sign_in.providers, ${settings.issuer}`,
         );
       }
       if (unread) {
         return warning(
-          `${id} answers; our secret was not tried, for ${secret} ${unread.message}`,
-          'run the doctor as the user of the service, or let this one read the file',
+          `${id} answers; our secret was not tested, because ${secret} ${unread.message}`,
+          'run the doctor as the user of the service, or make the file readable for this ' + 'user',
           secret,
         );
       }
       return problem(
         `${id} does not accept our client ID or secret: ${error.message}`,
-        'compare client_id and client_secret_file with what is registered at the provider, and ' +
-          'register a client there that may use authorization codes',
+        'compare client_id and client_secret_file with those registered at the provider; ' +
+          'the client must be allowed to use authorization codes',
       );
     };
     findings.add('sign_in_providers', where, verdict());

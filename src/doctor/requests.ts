@@ -1,4 +1,4 @@
-/** The doctor's requests: to the issuer or to another address in its name, one connection each. */
+/** Sends the doctor's requests, each on a new connection, to the issuer or to another address. */
 import { request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { text } from 'node:stream/consumers';
@@ -17,18 +17,18 @@ export interface DoctorAnswer {
   readonly text: string;
   /** The JSON object of the body, or an empty one. */
   readonly body: Readonly<Record<string, unknown>>;
-  /** Undefined if something in front of the service answered in its place. */
+  /** Undefined if something in front of the service answered instead. */
   readonly requestId: string | undefined;
   /** The two ends of the connection. */
   readonly from: string;
   readonly to: string;
-  /** When the certificate ends; undefined without TLS. */
+  /** When the certificate expires; undefined without TLS. */
   readonly certificateEnds: Date | undefined;
 }
 
 export type Send = (request: DoctorRequest) => Promise<DoctorAnswer>;
 
-/** The body of an endless answer, chunk by chunk as it arrives. */
+/** The body of an answer that does not end, in chunks as they arrive. */
 export interface DoctorStream {
   readonly chunks: AsyncIterable<string>;
   close(): void;
@@ -51,7 +51,7 @@ const TIMEOUT_MS = 10_000;
 /**
  * Does not use `fetch`, which sends its own `Host` and does not expose the certificate.
  *
- * @param address where to connect instead of to the issuer, whose `Host` is sent all the same
+ * @param address to connect to; the issuer's if absent. The `Host` is always the issuer's
  * @param from the local address to connect from
  */
 export function createRequests({
@@ -115,7 +115,7 @@ export function createRequests({
 }
 
 async function wholeAnswer(message: IncomingMessage): Promise<DoctorAnswer> {
-  // Read these first: once the connection is closed, it no longer knows its ends.
+  // Read these first: once the connection is closed, its addresses are unknown.
   const ends = endsOf(message);
   return { ...answerOf(message, await text(message)), ...ends };
 }

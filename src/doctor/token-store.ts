@@ -1,4 +1,4 @@
-/** The doctor's check of the token store: Redis' durability and clock, and whether ends hold. */
+/** The doctor's check of the token store: durability and clock of Redis, and lost revocations. */
 import { createActivity } from '../accounts/activity/activity.ts';
 import { createEndings } from '../authorizations/endings.ts';
 import { createRevocations } from '../authorizations/revocations.ts';
@@ -26,7 +26,7 @@ const CHECKS = [
 
 export interface CheckedTokenStore {
   readonly store: TokenStore;
-  /** The id that is stored in this Redis; `none` without Redis, undefined if no node made one. */
+  /** The id stored in this Redis; `none` without Redis, undefined if no node has stored one. */
   readonly identity: string | undefined;
 }
 
@@ -64,7 +64,7 @@ export async function checkTokenStore(
     return { store: createRedisStore({ redis, clock: systemClock }), identity };
   } catch (error) {
     redis.disconnect();
-    const message = `it cannot be used: ${reasonOf(error)}`;
+    const message = `Redis cannot be used: ${reasonOf(error)}`;
     findings.add('redis', WHERE, problem(message, remedyOf(error)));
     const reported = new Set(findings.all.map(({ check }) => check));
     findings.notChecked(
@@ -90,16 +90,19 @@ function versionVerdict(reports: Reports): Verdict {
     return major < MIN_VERSION[0] || (major === MIN_VERSION[0] && minor < MIN_VERSION[1]);
   };
   if (!reports.some(isOld)) return ok(versions);
-  return problem(`it is Redis ${versions}`, `upgrade it to ${MIN_VERSION.join('.')} or later`);
+  return problem(
+    `its version is Redis ${versions}`,
+    `upgrade it to ${MIN_VERSION.join('.')} or later`,
+  );
 }
 
 type Keeping = Awaited<ReturnType<typeof redisProblems>>;
 
-/** Eviction and persistence decide whether an acknowledged token is kept. */
+/** Reports whether Redis may evict keys, which would lose issued tokens. */
 function evictionVerdict(keeping: Keeping): Verdict {
   const found = keeping.find(({ setting }) => setting === 'maxmemory-policy');
   if (found) return problem(found.message, found.remedy);
-  return ok('it evicts nothing (maxmemory-policy noeviction)');
+  return ok('eviction is off (maxmemory-policy noeviction)');
 }
 
 function persistenceVerdict(
@@ -113,11 +116,10 @@ function persistenceVerdict(
     return warning(message, found.remedy, 'storage.accept_volatile_redis');
   }
   if (found) return problem(found.message, found.remedy);
-  if (!reports.some(({ isDiskFailing }) => isDiskFailing))
-    return ok('it keeps an append-only file');
+  if (!reports.some(({ isDiskFailing }) => isDiskFailing)) return ok('the append-only file is on');
   return problem(
-    'the last write to its append-only file failed',
-    'see the log of Redis: the disk is full, or not writable',
+    'the last write to the append-only file failed',
+    'see the log of Redis: the disk may be full or read-only',
   );
 }
 
@@ -131,7 +133,7 @@ function memoryVerdict(reports: Reports): Verdict {
   if (fullest < 0.8) return ok(`${amount}, ${limited.length > 0 ? share : 'no maxmemory'}`);
   const verdict = fullest < 0.95 ? warning : problem;
   return verdict(
-    `${amount}, ${share}: when it is full no token can be issued any more`,
+    `${amount}, ${share}: when memory is full, no token can be issued`,
     'raise maxmemory, or move Redis to a machine with more memory',
   );
 }
@@ -139,32 +141,35 @@ function memoryVerdict(reports: Reports): Verdict {
 function replicationVerdict(reports: Reports): Verdict {
   if (reports.some(({ role }) => role !== 'master')) {
     return problem(
-      'the URL leads to a replica, which takes no writes',
-      'lead it to the master, or through Sentinel: redis+sentinel://host1,host2/name',
+      'the URL leads to a replica, which refuses writes',
+      'point the URL to the master, or use Sentinel: redis+sentinel://host1,host2/name',
     );
   }
   const replicas = Math.min(...reports.map((report) => report.replicas));
   if (reports.every(({ needsReplicas }) => needsReplicas)) {
-    return ok(`${replicas} replica(s) follow, and no write is taken without one`);
+    return ok(`${replicas} replica(s) connected; the master refuses writes without one`);
   }
-  if (replicas === 0) return ok('no replica follows');
-  // After a failover the only replica is master, and would refuse writes until the old one is back.
-  if (replicas === 1) return ok('1 replica follows, too few for min-replicas-to-write');
+  if (replicas === 0) return ok('no replica is connected');
+  // After a failover the only replica is the master; requiring a replica would stop its writes.
+  if (replicas === 1)
+    return ok('1 replica is connected, which is too few for min-replicas-to-write');
   return warning(
-    `${replicas} replica(s) follow, but a master that is cut off from them goes on taking writes, which a failover then loses`,
+    `${replicas} replica(s) connected, but a master that is cut off from them keeps ` +
+      'accepting writes, which are lost in a failover',
     'set `min-replicas-to-write 1` and `min-replicas-max-lag 10` in redis.conf',
   );
 }
 
-/** Individually ended authorizations must be gone from the store, or an older one was restored. */
+/** Checks that no revoked authorization is in the store: if one is, an older store was restored. */
 export async function endingsVerdict(database: Database, store: TokenStore): Promise<Verdict> {
   const parts = { database, clock: systemClock };
   const activity = createActivity(parts);
   const revocations = createRevocations({ ...parts, activity, log: { warn: () => {} } });
   const { length } = await createEndings({ store, revocations, clock: systemClock }).findRevived();
-  if (length === 0) return ok('none of the latest 100 is alive');
+  if (length === 0) return ok('none of the latest 100 ended authorizations is active');
   return problem(
-    `${length} of the latest 100 that were ended are alive: an older token store was restored`,
-    '`revoke --recorded` ends again all that is recorded as ended',
+    `${length} of the latest 100 ended authorizations are active: an older token store was ` +
+      'restored',
+    'run `revoke --recorded`: it ends all recorded ends again',
   );
 }

@@ -1,9 +1,9 @@
-/** The temporary account and clients of the doctor's flow, removed however it ends. */
+/** The temporary account and clients of the doctor's flow; always removed afterwards. */
 import { createAccountRegistry } from '../accounts/account-registry.ts';
 import { createActivity, type OperatedBy } from '../accounts/activity/activity.ts';
+import { createDoctorAccounts } from '../accounts/doctor-accounts.ts';
 import { passwordLinkPath } from '../accounts/passwords/link-mail.ts';
 import { createPasswordLinks } from '../accounts/passwords/links.ts';
-import { createThrowAwayAccounts } from '../accounts/throw-away-accounts.ts';
 import { createRevocations } from '../authorizations/revocations.ts';
 import { systemClock } from '../base/clock.ts';
 import { createClientRegistry } from '../clients/client-registry.ts';
@@ -29,12 +29,12 @@ export function createVisitors(
   const clients = createClientRegistry(parts);
   const activity = createActivity({ ...parts, by });
   const links = createPasswordLinks({ ...parts, accounts, activity });
-  const throwAway = createThrowAwayAccounts({ ...parts, accounts });
+  const doctorAccounts = createDoctorAccounts({ ...parts, accounts });
   const revocations = createRevocations({ ...parts, activity, log: { warn: () => {} } });
 
   const visitors = {
     async add(): Promise<Visitor> {
-      const { account, password } = await throwAway.add();
+      const { account, password } = await doctorAccounts.add();
       // The account owns its clients, so that a later run finds all by the account's email address.
       const { client, secret = '' } = await clients.add({
         kind: 'confidential',
@@ -70,12 +70,12 @@ export function createVisitors(
       return records.find(({ action }) => action === 'signed_in')?.origin?.address;
     },
 
-    /** Deletes the account, its clients, their tokens and records. @param outcome for the audit */
+    /** Deletes the account, its clients, their tokens and records. @param outcome for the log */
     async remove(accountId: string, outcome: string): Promise<void> {
       for (const { id } of await clients.listByOwner(accountId)) {
         await clients.remove(id);
       }
-      await throwAway.remove(accountId, async (tx) => {
+      await doctorAccounts.remove(accountId, async (tx) => {
         await revocations.forgetAccount(accountId, tx);
         await activity.record(
           { action: 'doctor_ran', actor: 'operator', details: { outcome } },
@@ -84,9 +84,9 @@ export function createVisitors(
       });
     },
 
-    /** Removes the accounts of runs that were killed. @returns how many there were */
+    /** Removes the accounts of doctor runs that were killed. @returns their number */
     async removeLeftOver(): Promise<number> {
-      const leftOver = await throwAway.leftOver();
+      const leftOver = await doctorAccounts.leftOver();
       for (const { id } of leftOver) await visitors.remove(id, 'an earlier run, broken off');
       return leftOver.length;
     },

@@ -1,7 +1,7 @@
 /** Sends a GraphQL request with a user's access token to the API that the operator configured. */
 import type { CallApi } from '../pages/routes.ts';
 
-/** For the whole answer. */
+/** Time limit for the request and the whole answer. */
 const TIMEOUT_MS = 5_000;
 /** The rest of a longer answer is not read. */
 const MAX_BYTES_READ = 16 * 1024;

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import type { Context } from 'koa';
 
-/** URLs for the pages; a changed file has another URL. */
+/** URLs for the pages; a file gets another URL when its content changes. */
 export interface AssetUrls {
   readonly stylesheet: string;
   readonly script: string;

@@ -1,10 +1,10 @@
-/** Answers what is no request: invalid HTTP, too many bytes, timeouts; logs dropped connections. */
+/** Answers invalid or oversized HTTP and timeouts; logs dropped connections. */
 import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { newRequestId } from './request-log.ts';
 
-/** For errors of Node's parser and timers; any other error means invalid HTTP (400). */
+/** The status for an error of Node's parser or timers; any other error means invalid HTTP (400). */
 const STATUSES: Readonly<Record<string, number>> = {
   ERR_HTTP_REQUEST_TIMEOUT: 408,
   HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
@@ -26,7 +26,7 @@ export function answerBrokenRequests(
 
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     const answer = answers.get(socket);
-    // While a request is being answered, its client would take a refusal for that answer.
+    // If an answer is in progress, the client would take a refusal for that answer.
     const isBeingAnswered =
       answer?.writableFinished === false && (answer.headersSent || answer.req.complete);
     // ECONNRESET: the client closed the connection, so there is no request and no reader.
@@ -48,7 +48,7 @@ export function answerBrokenRequests(
       `X-Request-Id: ${requestId}`,
     ];
     socket.write(`${lines.join('\r\n')}\r\n\r\n${text}`);
-    // Not only `end()`: a client that goes on sending would keep the other half open.
+    // `end()` alone is not enough: a client that continues to send would keep its half open.
     socket.destroySoon();
   });
 
@@ -58,7 +58,10 @@ export function answerBrokenRequests(
     dropped += 1;
     if (performance.now() - loggedAt < DROP_LOG_INTERVAL_MS) return;
     const { maxConnections } = server;
-    log?.warn({ dropped, maxConnections }, 'connections are closed at once: there are too many');
+    log?.warn(
+      { dropped, maxConnections },
+      'connections are closed at once, because server.max_connections is reached',
+    );
     loggedAt = performance.now();
     dropped = 0;
   });

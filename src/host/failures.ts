@@ -5,7 +5,7 @@ import type { ErrorPage } from '../pages/error-page/error-page.ts';
 import { answerOAuthError, OAuthError } from '../provider/oauth-error.ts';
 import { shownPath } from './requests.ts';
 
-/** A store that is back is noticed within one second; a busy account is free again even sooner. */
+/** A store that returns is noticed within 1 s; a busy account is free again even sooner. */
 const RETRY_AFTER_SECONDS = '2';
 
 /** Route step: answers errors of the OAuth routes as OAuth errors in JSON. */
@@ -62,7 +62,7 @@ function isMissedByProgram(ctx: Context): boolean {
   return ctx.accepts('json', 'html') === 'json';
 }
 
-const NOT_HERE = new OAuthError(404, 'invalid_request', 'there is nothing at this address');
+const NOT_HERE = new OAuthError(404, 'invalid_request', 'this URL does not exist');
 
 /** Returns the status if the error was meant for the caller; 500 for every other error. */
 export function statusOf(error: unknown): number {

@@ -4,7 +4,7 @@ import { randomId } from '../base/random-id.ts';
 import { requestState } from '../base/request-state.ts';
 import { createSeals } from '../base/seals.ts';
 import { ownCookie } from '../pages/own-cookie.ts';
-import { type DrawnFor, markOf, type Visitor } from '../pages/page.ts';
+import { type FormSession, markOf, type Visitor } from '../pages/page.ts';
 import { formOf } from '../provider/form.ts';
 
 const BROWSER_ID = /^[A-Za-z0-9_-]{43}$/;
@@ -17,10 +17,10 @@ export interface FormTokens {
   formToken(ctx: Context, visitor: Visitor | undefined): string;
   /** Route step after `readForm`: throws a 403 unless the form is ours and sent from our origin. */
   requireFormToken(ctx: Context, next: Next): Promise<void>;
-  /** After that step: the account that the page was rendered for; undefined if not signed in. */
-  ownerOfForm(ctx: Context): string | undefined;
-  /** After that step: compares the session that the page was rendered for with the visitor's. */
-  drawnFor(ctx: Context, visitor: Visitor | undefined): DrawnFor;
+  /** After `requireFormToken`: the account of the rendered page; undefined if not signed in. */
+  formAccount(ctx: Context): string | undefined;
+  /** After `requireFormToken`: compares the session of the rendered page with the visitor's. */
+  formSession(ctx: Context, visitor: Visitor | undefined): FormSession;
   /** Route step: throws a 403 unless the request came from a page of ours. */
   requireSameOrigin(ctx: Context, next: Next): Promise<void>;
 }
@@ -37,7 +37,7 @@ interface SentToken {
  */
 export function createFormTokens(parts: {
   issuer: string;
-  /** The first one signs; all are accepted. */
+  /** The first key signs; all are accepted. */
   keys: readonly [string, ...string[]];
 }): FormTokens {
   const { issuer, keys } = parts;
@@ -51,7 +51,7 @@ export function createFormTokens(parts: {
     return value !== undefined && BROWSER_ID.test(value) ? value : undefined;
   };
 
-  /** A new browser gets only one cookie, however often this is called for one answer. */
+  /** Sets only one cookie in a new browser, even if it is called several times for one answer. */
   function browserOf(ctx: Context): string {
     const known = browserIdOf(ctx) ?? given.find(ctx);
     if (known !== undefined) return known;
@@ -82,15 +82,15 @@ export function createFormTokens(parts: {
       const token = TOKEN.exec(formOf(ctx).get('form_token') ?? '');
       const [, accountId = '', mark = '', mac = ''] = token ?? [];
       if (!browserId || !seals.isMacOf(mac, `${browserId}.${accountId}.${mark}`)) {
-        ctx.throw(403, 'form token missing or not of this browser');
+        ctx.throw(403, 'form token is missing or belongs to another browser');
       }
       sent.set(ctx, { accountId, mark });
       return next();
     },
 
-    ownerOfForm: (ctx) => sent.get(ctx).accountId || undefined,
+    formAccount: (ctx) => sent.get(ctx).accountId || undefined,
 
-    drawnFor(ctx, visitor) {
+    formSession(ctx, visitor) {
       const token = sent.get(ctx);
       if (token.accountId !== (visitor?.account.id ?? '')) return 'somebody else';
       return token.mark === markOf(visitor) ? 'this session' : 'another session';

@@ -1,4 +1,4 @@
-/** Detects `X-Forwarded-For` on a node that trusts no proxy: one may be undeclared. */
+/** Detects `X-Forwarded-For` on a node that trusts no proxy: the settings may lack one. */
 import type { IncomingMessage } from 'node:http';
 import { BOGUS_ADDRESS } from '../base/network-address.ts';
 
@@ -7,7 +7,7 @@ export interface ForwardedWatch {
   see(request: IncomingMessage): void;
 }
 
-/** @param onFirst called once, but not for the doctor's bogus address unless a proxy added to it */
+/** @param onFirst called once; a header with only the doctor's bogus address does not count */
 export function createForwardedWatch(onFirst: () => void): ForwardedWatch {
   let isSeen = false;
   return {

@@ -21,7 +21,7 @@ import { requestLog } from './request-log.ts';
 import { ignoreOpenIdParameters, refuseRepeatedHeaders, requireIssuerHost } from './requests.ts';
 import { securityHeaders } from './security-headers.ts';
 
-/** Errors of a connection that the client closed during the answer, fully read or not. */
+/** The client closed the connection during the answer, whether or not it had read all of it. */
 const CLIENT_LEFT = ['ERR_STREAM_PREMATURE_CLOSE', 'ECONNRESET', 'EPIPE'];
 
 export interface HostParts {
@@ -34,14 +34,14 @@ export interface HostParts {
   readonly upstreamLogouts: ExactRoutes;
   readonly errorPage: ErrorPage;
   /** Runs before the pages: shows the stored result of a submitted form. */
-  readonly showAnswer: Middleware;
-  /** In the order in which they are matched. */
+  readonly showResult: Middleware;
+  /** The page routes in the order in which they are matched. */
   readonly pages: readonly Route[];
 }
 
 export interface Host {
   readonly app: Koa;
-  /** Every route with its own steps, which run after those of all requests. */
+  /** Every route with its own steps; steps that all requests share run before them. */
   readonly routes: readonly Route[];
 }
 
@@ -55,7 +55,7 @@ export function createHost(parts: HostParts): Host {
   // Trust only the addresses that our own proxies wrote.
   app.proxy = settings.server.proxyHops > 0;
   app.maxIpsCount = settings.server.proxyHops;
-  // Set by the issuer, never by a header: links, redirects and Secure cookies depend on them.
+  // The issuer sets these, never a header: links, redirects and Secure cookies depend on them.
   const { protocol, host } = new URL(issuer);
   Object.defineProperty(app.request, 'protocol', { value: protocol.slice(0, -1) });
   Object.defineProperty(app.request, 'host', { value: host });
@@ -73,7 +73,7 @@ export function createHost(parts: HostParts): Host {
   app.use(exactRoutes([headers.data, answerJsonErrors({ issuer, log })], forPrograms));
   app.use(headers.page);
   app.use(answerErrorPages({ errorPage: parts.errorPage, issuer, log }));
-  app.use(parts.showAnswer);
+  app.use(parts.showResult);
   const forBrowsers = [...parts.pages, get('/assets/:name', serveAsset)];
   const engine = engineRoutes(parts);
   const router = mounted(engine, forBrowsers);

@@ -19,15 +19,15 @@ import { oneAtATime } from './one-at-a-time.ts';
 export interface ConnectionLimits {
   /** Bytes of request line and headers, enough for an authorization request with a long `state`. */
   readonly maxHeaderSize: number;
-  /** From the first byte, or from the connection on, until the headers have arrived. */
+  /** Time until the headers have arrived, from the first byte or from the connection on. */
   readonly headersTimeout: number;
   /** Like `headersTimeout`, but until the body has arrived. */
   readonly requestTimeout: number;
-  /** How often these two are checked: they can be exceeded by as much. */
+  /** How often the two timeouts above are checked: they can be exceeded by this much. */
   readonly connectionsCheckingInterval: number;
-  /** Longer than a proxy keeps idle connections, or it would send a request into a closing one. */
+  /** Longer than proxies keep idle connections, which could otherwise send into a closing one. */
   readonly keepAliveTimeout: number;
-  /** Without a byte in either direction during a request or an answer. */
+  /** Maximum time without a byte in either direction during a request or an answer. */
   readonly idleTimeout: number;
 }
 
@@ -53,10 +53,10 @@ const DRAIN_LIMIT_MS = 7_000;
 const IDLE_SWEEP_MS = 20;
 
 export interface ListenOptions extends Pick<ServerOptions, 'ServerResponse'> {
-  /** Replace the defaults. */
+  /** Limits to use instead of the defaults. */
   readonly limits?: Partial<ConnectionLimits>;
   /** Factor for the timeouts of requests and answers. Default: 1. */
-  readonly patience?: number;
+  readonly timeoutFactor?: number;
   /** Further connections are closed at once. Default: no limit. */
   readonly maxConnections?: number;
   /** Lets several processes listen on the same port if each sets this. Default: false. */
@@ -65,7 +65,7 @@ export interface ListenOptions extends Pick<ServerOptions, 'ServerResponse'> {
   readonly log?: Pick<Logger, 'info' | 'warn'>;
 }
 
-/** Only some systems distribute the connections of a port to several processes (SO_REUSEPORT). */
+/** Thrown if this system cannot share a port between several processes (SO_REUSEPORT). */
 export class PortNotShared extends Error {
   readonly code = 'port_not_shared';
 }
@@ -77,13 +77,13 @@ export function listen(
   host: string,
   options: ListenOptions = {},
 ): Promise<Server> {
-  const { ServerResponse, limits, maxConnections, log, patience = 1 } = options;
+  const { ServerResponse, limits, maxConnections, log, timeoutFactor = 1 } = options;
   const { reusePort = false } = options;
   const { idleTimeout, ...usual } = { ...LIMITS, ...limits };
   const times = {
     ...usual,
-    headersTimeout: usual.headersTimeout * patience,
-    requestTimeout: usual.requestTimeout * patience,
+    headersTimeout: usual.headersTimeout * timeoutFactor,
+    requestTimeout: usual.requestTimeout * timeoutFactor,
   };
   const answer = oneAtATime(handler);
   const server = createServer(
@@ -93,7 +93,7 @@ export function listen(
     answer,
   );
   server.on('checkExpectation', answer);
-  server.setTimeout(idleTimeout * patience);
+  server.setTimeout(idleTimeout * timeoutFactor);
   if (maxConnections !== undefined) server.maxConnections = maxConnections;
   answerBrokenRequests(server, log);
   return new Promise<Server>((resolve, reject) => {
@@ -145,7 +145,7 @@ function portOf(server: Server | undefined): number | undefined {
 /** Stops accepting connections, and resolves when the requests in progress are answered or cut. */
 export async function drain(server: Server): Promise<void> {
   const closed = new Promise((resolve) => server.close(resolve));
-  // Repeat it: an answer that ends later (a stream) may have promised to keep its connection.
+  // Repeat this: an answer that ends later (a stream) may have promised to keep its connection.
   const idle = setInterval(() => server.closeIdleConnections(), IDLE_SWEEP_MS);
   const cut = setTimeout(() => server.closeAllConnections(), DRAIN_LIMIT_MS);
   await closed;
@@ -167,18 +167,18 @@ export function addressOf(server: Server | undefined): string {
  * request has arrived for this long.
  */
 const LINGER_MS = 1_000;
-/** After this many, idle connections are closed even if requests still arrive. */
+/** After this many sweeps, idle connections are closed even if requests still arrive. */
 const MAX_LINGERS = 4;
 
 /**
- * For this long before the port closes, connections are kept alive again. A proxy without health
- * checks sends until the port refuses it: with connections to reuse it opens hardly any new ones,
- * and the system resets each new one that was not accepted before the port closed.
+ * For this long before the port closes, connections are kept open again. A proxy without health
+ * checks sends until the port refuses it; if it can reuse connections, it opens hardly any new
+ * ones, and the system resets each new one that was not accepted before the port closed.
  */
 const REUSE_MS = 1_000;
 
 const MAX_WAIT_FOR_QUIET_MS = 1_000;
-/** In a longer turn of the event loop, connections may have arrived unseen. */
+/** If a turn of the event loop takes longer, connections may have arrived unseen. */
 const MAX_QUIET_TURN_MS = 0.1;
 
 type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[];
@@ -208,7 +208,7 @@ export function createDeparture() {
      * @param options.delayMs how long load balancers may take to notice that this node is leaving
      * @param options.onClosed called when the port is closed: new connections go to other nodes
      * @param options.onUnreachable called each second once the port is closed and requests have
-     *   ceased: new ones go to other nodes, so streams should end then
+     *   ceased (or after four seconds): new ones go to other nodes, so streams should end then
      */
     async leave(
       server: Server,

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 
 /**
  * Maximum number of waiting requests per connection. No common HTTP client pipelines, so an honest
- * one never exceeds this.
+ * client never exceeds this.
  */
 const MAX_WAITING = 16;
 
@@ -16,8 +16,8 @@ interface Pipeline {
 }
 
 /**
- * Calls `handler` for one request of a connection at a time. Node itself emits all requests that it
- * has parsed, 64 KiB of them at once: one connection would have as many in progress as hundreds.
+ * Calls `handler` for one request of a connection at a time. Node emits every request in the up to
+ * 64 KiB it reads at once: one connection could have hundreds of requests in progress.
  */
 export function oneAtATime(handler: RequestListener): RequestListener {
   const pipelines = new WeakMap<Socket, Pipeline>();

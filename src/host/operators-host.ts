@@ -72,15 +72,15 @@ function requireOperatorsName(operatorsHost: string): Middleware {
     const name = hostname.replace(/^\[|\]$/g, '');
     if (!isIP(name) && name !== 'localhost' && name !== operatorsHost.toLowerCase()) {
       const message =
-        'ask by address, as localhost, or by the name in server.operators_host, ' +
-        `not as ${shownHost(ctx.req.headers.host)}`;
+        'use an address, localhost, or the name in server.operators_host as the host, not ' +
+        `${shownHost(ctx.req.headers.host)}`;
       ctx.throw(421, message, { expose: true });
     }
     return next();
   };
 }
 
-/** Answers 503 and why while a store or a clock is not usable, or while the process is draining. */
+/** Answers 503 with the reason if a store or a clock is unusable, or if the process is draining. */
 const answerReady = (readiness: Readiness) =>
   async function ready(ctx: Context): Promise<void> {
     const states = await readiness.stores();
@@ -104,12 +104,12 @@ function inOneWord(store: Store, state: StoreState): string {
 /** A page in an operator's browser could post here; programs do not send these two headers. */
 async function refuseBrowsers(ctx: Context, next: Next): Promise<void> {
   if (ctx.get('origin') || ctx.get('sec-fetch-site')) {
-    ctx.throw(403, 'not from a browser', { expose: true });
+    ctx.throw(403, 'requests from browsers are refused', { expose: true });
   }
   await next();
 }
 
-/** @param accepted one suffices; undefined if only this machine can connect, which needs none */
+/** @param accepted one suffices; undefined if only this machine can connect: none is needed */
 function requireCredential(accepted: () => readonly string[] | undefined): Middleware {
   return async function credential(ctx, next) {
     const presented = Buffer.from(ctx.get('authorization'));
@@ -120,11 +120,11 @@ function requireCredential(accepted: () => readonly string[] | undefined): Middl
     if (isAccepted !== false) return next();
     ctx.status = 401;
     ctx.set('WWW-Authenticate', 'Bearer');
-    ctx.body = 'ask with `operator reload`, or send SIGHUP\n';
+    ctx.body = 'use `operator reload`, or send SIGHUP\n';
   };
 }
 
-/** If a reload fails, the service keeps its settings; problems of the file are answered (422). */
+/** A failed reload keeps the settings; the answer (422) lists problems of the file. */
 function reloadSettings(reload: () => Promise<Reload>): Middleware {
   return async function answerReload(ctx) {
     try {
@@ -137,7 +137,7 @@ function reloadSettings(reload: () => Promise<Reload>): Middleware {
       } else {
         // The error's text may contain what belongs only in the log.
         ctx.status = 500;
-        ctx.body = { code: 'not_reloaded', message: 'the log says why' };
+        ctx.body = { code: 'not_reloaded', message: 'see the log for the cause' };
       }
     }
   };

@@ -19,9 +19,9 @@ const WORDS = {
 };
 
 /**
- * Writes in batches, because a write per request would cost as much as logging it. Nothing is lost
- * on an orderly exit or an uncaught exception; a process that is killed (SIGKILL, out of memory)
- * loses the lines of its last quarter of a second at most.
+ * Writes in batches: one write per line would double the cost of logging. Nothing is lost on an
+ * orderly exit or an uncaught exception; a process that is killed (SIGKILL, out of memory) loses
+ * the lines of its last quarter of a second at most.
  */
 export function createProcessLog({ level, format }: ProcessLogOptions): Logger {
   // Synchronous: an asynchronous write that is pending when the process exits may never happen.
@@ -45,6 +45,8 @@ export function createProcessLog({ level, format }: ProcessLogOptions): Logger {
   };
   const log = pino({ level, mixin: logMixin, ...(format === 'words' && WORDS) }, stream);
   process.on('exit', stream.flushSync);
-  process.on('uncaughtExceptionMonitor', (err) => log.fatal({ err }, 'the process ends'));
+  process.on('uncaughtExceptionMonitor', (err) =>
+    log.fatal({ err }, 'the process exits after an unexpected error'),
+  );
   return log;
 }

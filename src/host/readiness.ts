@@ -1,4 +1,4 @@
-/** Whether this process can serve: unavailable stores, wrong clocks, draining. */
+/** Decides whether this process can serve: stores available, clocks right, not draining. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Clock } from '../base/clock.ts';
@@ -21,7 +21,7 @@ export type StoreStates = Readonly<Record<Store, StoreState>>;
 export type Probe = () => Promise<number>;
 
 export interface Readiness {
-  /** Probes both stores now, and waits for neither longer than a request would. */
+  /** Probes both stores now; does not wait longer than a request would. */
   ask(): Promise<StoreStates>;
   /** Like `ask`, but at most once a second: callers within that second share the result. */
   stores(): Promise<StoreStates>;
@@ -30,7 +30,7 @@ export interface Readiness {
   startDraining(): void;
 }
 
-/** Less than the 2 s within which every request is answered. */
+/** Shorter than the 2 s within which every request is answered. */
 const PROBE_TIMEOUT_MS = 1_800;
 const RESULT_SHARED_MS = 1_000;
 
@@ -99,10 +99,10 @@ function reasonOf(error: unknown): string {
 }
 
 const CLOCK_WARNING_MS = 5_000;
-/** With a larger difference a node is not ready. */
+/** A node is not ready if its clock differs from a store's clock by more than this. */
 const MAX_CLOCK_DIFFERENCE_MS = 30_000;
 
-/** Returns why a node must take no requests, with the remedy; undefined if its clock will do. */
+/** Returns why a node must take no requests, with the remedy; undefined if its clock is right. */
 export function clockRefusal(store: Store, { clockAheadMs = 0 }: StoreState): string | undefined {
   return Math.abs(clockAheadMs) > MAX_CLOCK_DIFFERENCE_MS
     ? sentence(store, clockAheadMs)
@@ -126,7 +126,8 @@ export function createClockWatch(log: Pick<Logger, 'error' | 'warn' | 'info'>) {
     if (level === (last.get(store) ?? 'info')) return;
     last.set(store, level);
     const seconds = clockAheadMs / 1_000;
-    if (level === 'info') log.info({ store, seconds }, 'its clock and this node’s agree again');
+    if (level === 'info')
+      log.info({ store, seconds }, 'the clocks of the store and of this node agree again');
     else log[level]({ store, seconds }, sentence(store, clockAheadMs));
   }
 
@@ -146,5 +147,8 @@ function sentence(store: Store, aheadMs: number): string {
   const seconds = Math.round(Math.abs(aheadMs) / 1_000);
   const direction = aheadMs > 0 ? 'ahead of' : 'behind';
   const what = store === 'database' ? 'PostgreSQL' : 'the token store';
-  return `the clock of ${what} is ${seconds} s ${direction} this node’s: let NTP (chrony, systemd-timesyncd) set both`;
+  return (
+    `the clock of ${what} is ${seconds} s ${direction} this node’s: synchronize both with ` +
+    'NTP (chrony, systemd-timesyncd)'
+  );
 }

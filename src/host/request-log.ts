@@ -67,7 +67,7 @@ export function requestLog(parts: {
   };
 }
 
-/** Answers an error that even the error page could not answer. Koa would drop the request id. */
+/** Responds if even the error page failed. Koa's own answer would drop the request id. */
 function answerUncaught(ctx: Context, err: unknown, log: Logger): void {
   const { requestId } = ctx.state;
   ctx.status = statusOf(err);

@@ -13,7 +13,9 @@ export function requireIssuerHost(issuer: string): Middleware {
       // RFC 9112 §3.2: a request without a Host is invalid.
       ctx.status = named === undefined ? 400 : 421;
       ctx.type = 'text/plain';
-      ctx.body = `This service answers at ${issuer} only, and was asked as ${shownHost(named)}.\n`;
+      ctx.body =
+        `This service answers only at ${issuer}, but the request was for ` +
+        `${shownHost(named)}.\n`;
       return Promise.resolve();
     }
     return next();
@@ -23,7 +25,7 @@ export function requireIssuerHost(issuer: string): Middleware {
 const MAX_HOST_LENGTH = 100;
 
 /** Shows the Host, to find the proxy that changed it, without what a terminal would interpret. */
-export const shownHost = (named = 'nobody'): string =>
+export const shownHost = (named = 'no host'): string =>
   named.replace(/[^\x21-\x7e]/g, '?').slice(0, MAX_HOST_LENGTH);
 
 /** OpenID Connect's parameters; oidc-provider would store those that it does not refuse. */
@@ -38,7 +40,7 @@ const OPENID_PARAMETERS = [
   'ui_locales',
 ];
 
-/** No email address is longer (RFC 5321 §4.5.3.1). */
+/** The maximum length of an email address (RFC 5321 §4.5.3.1). */
 const MAX_LOGIN_HINT_LENGTH = 320;
 
 /** Ignores parameters without a meaning here (RFC 6749 §3.1); oidc-provider would refuse these. */
@@ -53,7 +55,7 @@ export async function ignoreOpenIdParameters(ctx: Context, next: Next): Promise<
   await next();
 }
 
-/** No route of the service is longer. */
+/** No route of the service has a longer path. */
 const MAX_LOGGED_PATH_LENGTH = 200;
 
 /** Returns the pattern of the matched route; `unmatched` if there is none. */
@@ -70,12 +72,12 @@ export function shownPath(ctx: Context): string {
   return short.replace(SECRET_VALUE, '$1…').replace(LONG_SEGMENT, '$1…');
 }
 
-/** Values with the prefix of any secret that is issued, in any case, also escaped (`gate%5f`). */
+/** Values with the prefix of any secret we issue, in any case, also escaped (`gate%5f`). */
 const SECRET_VALUE = /(gate(?:_|%5f)(?:at|mt|rt|ac|cs|key)(?:_|%5f))[^/]*/gi;
 /** Values without a prefix, such as a code verifier, have at least 43 characters. */
 const LONG_SEGMENT = /([^/]{8})[^/]{32,}/g;
 
-/** Headers of which Node takes the first, while a proxy in front may have used the second. */
+/** If such a header is repeated, Node uses the first; a proxy may have used the second. */
 const UNIQUE_HEADERS = new Set(['host', 'authorization']);
 
 /** Refuses repetitions of these headers, even with equal values (RFC 9112 §3.2, RFC 9110 §5.3). */
@@ -89,7 +91,7 @@ export function refuseRepeatedHeaders(ctx: Context, next: Next): Promise<void> {
     if (names.has(name)) {
       ctx.status = 400;
       ctx.type = 'text/plain';
-      ctx.body = `${text} must not be sent twice.\n`;
+      ctx.body = `${text} must be sent only once.\n`;
       return Promise.resolve();
     }
     names.add(name);

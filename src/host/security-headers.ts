@@ -41,7 +41,7 @@ export function securityHeaders(issuer: string) {
     ctx.set('Cache-Control', 'no-store');
   };
   return {
-    /** For pages whose forms never lead to another origin. */
+    /** Sets the headers for pages whose forms never lead to another origin. */
     page(ctx: Context, next: Next) {
       noStore(ctx);
       return ownFormHeaders(ctx, next);
@@ -54,7 +54,7 @@ export function securityHeaders(issuer: string) {
       noStore(ctx);
       return clientFormHeaders(ctx, next);
     },
-    // For JSON. Does without helmet, which would take longer than a whole token response.
+    // For JSON. Sets headers without helmet, which would take longer than a whole token response.
     data(ctx: Context, next: Next) {
       // Otherwise Koa would derive it from each body.
       ctx.set('Content-Type', 'application/json; charset=utf-8');

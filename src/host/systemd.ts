@@ -5,11 +5,11 @@ import type { Logger } from 'pino';
 
 /** Node has no Unix datagram sockets, so systemd's own program sends the messages. */
 const PROGRAM = 'systemd-notify';
-/** More than one, so that a late message does not cause a restart. */
+/** More than one, so that systemd does not restart the service because one message is late. */
 const MESSAGES_PER_INTERVAL = 3;
 
 export interface SystemdVariables {
-  /** Set for a unit with Type=notify. */
+  /** Systemd sets it for a unit with Type=notify. */
   readonly NOTIFY_SOCKET?: string | undefined;
   /** WatchdogSec= of the unit, in microseconds. */
   readonly WATCHDOG_USEC?: string | undefined;

@@ -6,9 +6,9 @@ import ejs from 'ejs';
 import type { Context } from 'koa';
 import koaViews from 'koa-views';
 import { foundVisitor, type Visitor } from '../pages/page.ts';
-import { STRONGER } from '../pages/sign-in/demands.ts';
+import { STRONG_SIGN_IN } from '../pages/sign-in/sign-in-policy.ts';
 import type { Render } from '../pages/view-data.ts';
-import { type Moment, momentOf } from '../pages/words/moment.ts';
+import { type Moment, toMoment } from '../pages/words/moment.ts';
 import { ENDPOINT } from '../provider/endpoints.ts';
 import { assetUrls } from './assets.ts';
 import type { FormTokens } from './form-token.ts';
@@ -31,10 +31,10 @@ for (const name of readdirSync(directory, { recursive: true, encoding: 'utf8' })
 // and a page can be sent to another user.
 const middleware = koaViews(directory, { extension: 'ejs', engineSource: { ejs: renderTemplate } });
 
-/** What every page shows besides its own data: the signed-in user, and the token of its forms. */
+/** The data of every page besides its own: the signed-in user, and the token of its forms. */
 interface Frame {
   readonly person?: { readonly name: string; readonly email: string };
-  /** Present if the user will soon need more than the password they signed in with. */
+  /** Present if the user will soon need a stronger sign-in than the password they used. */
   readonly demand?: { readonly until: Moment; readonly href: string };
   /** Reading it sets a cookie if the browser has none, so only pages with a form should read it. */
   readonly formToken: string;
@@ -44,22 +44,24 @@ interface Frame {
 export function createRender(parts: {
   formTokens: Pick<FormTokens, 'formToken'>;
   visitorOf(ctx: Context): Promise<Visitor | undefined>;
-  demandOn?(
+  requirementFor?(
     ctx: Context,
     visitor: Visitor,
   ): Promise<{ readonly until: Date; readonly isOver: boolean } | undefined>;
 }): Render {
-  const { formTokens, visitorOf, demandOn } = parts;
+  const { formTokens, visitorOf, requirementFor } = parts;
   return async (ctx, name, page) => {
     // Show an error of the service at once, without asking a store.
     const visitor = ctx.status >= 500 ? foundVisitor(ctx) : await visitorOf(ctx);
-    const isAsked = visitor && ctx.status < 500 && ctx.path !== STRONGER;
-    const demand = isAsked && (await demandOn?.(ctx, visitor).catch(() => undefined));
+    const isAsked = visitor && ctx.status < 500 && ctx.path !== STRONG_SIGN_IN;
+    const requirement = isAsked && (await requirementFor?.(ctx, visitor).catch(() => undefined));
     const frame: Frame = {
       ...(visitor && { person: visitor.account }),
-      // When the grace period is over, the page itself says so, and what to do.
-      ...(demand &&
-        !demand.isOver && { demand: { until: momentOf(demand.until), href: STRONGER } }),
+      // After the grace period, the page itself explains what to do.
+      ...(requirement &&
+        !requirement.isOver && {
+          demand: { until: toMoment(requirement.until), href: STRONG_SIGN_IN },
+        }),
       get formToken() {
         return formTokens.formToken(ctx, visitor);
       },

@@ -60,12 +60,12 @@ export function linkFault(
 ): string | undefined {
   if (identity === undefined) return undefined;
   if (linked !== null && linked !== found?.id) {
-    return `identity: the account ${linked} is linked with it; \`links remove\` takes that away`;
+    return `identity: the account ${linked} is linked with it; \`links remove\` removes that link`;
   }
   if (found && subject !== null && subject !== identity.subject) {
     return (
-      `identity: the account ${found.id} is linked with the subject ${JSON.stringify(subject)} of ` +
-      'this issuer; `links remove` takes that away'
+      `identity: the account ${found.id} is linked with the subject ` +
+      `${JSON.stringify(subject)} of this issuer; \`links remove\` removes that link`
     );
   }
   return undefined;

@@ -26,7 +26,7 @@ interface AccountRow {
   readonly suspended_by_import: boolean;
 }
 
-/** A line with the accounts that now have its external id, its former one, and its address. */
+/** A line with the accounts that now have its external id, its former one, or its address. */
 interface Match {
   readonly position: string;
   readonly account: AccountRow | null;
@@ -34,7 +34,7 @@ interface Match {
   readonly holder: AccountRow | null;
   /** The account that is linked with the identity of the line. */
   readonly linked: string | null;
-  /** The subject that the first of these accounts is linked with at the issuer of the identity. */
+  /** The subject at the identity's issuer to which the first of these accounts is linked. */
   readonly subject: string | null;
 }
 
@@ -45,7 +45,7 @@ interface Target {
   readonly email: string;
   readonly name: string;
   readonly suspension: Suspension;
-  /** To be linked with the account. */
+  /** The identity to link with the account. */
   readonly identity: Identity | undefined;
   readonly changed: readonly string[];
 }
@@ -53,8 +53,8 @@ interface Target {
 type Suspension = 'begin' | 'end' | 'keep';
 
 /**
- * Matches accounts by external id, by former external id, or else by address if created by hand: this
- * adopts the account. Addresses may move from one account of the file to another.
+ * Matches accounts by external id, then by former external id, then by address; an account created
+ * by hand that matches by address is adopted. Addresses may move between accounts of the file.
  */
 export async function compareAccounts(
   queries: Queries,
@@ -75,12 +75,12 @@ export async function compareAccounts(
     const known = account ?? former;
     const found = known ?? (holder?.external_id === null ? holder : undefined);
     if (holder && holder.id !== found?.id) {
-      // The line of the present holder names another address: in the end only this account has it.
+      // The line of the current holder has another address: the conflict ends with the import.
       if (isInFile(facts, holder)) movedOut.push(holder.id);
       else facts.problems.add(line.number, takenEmail(holder));
     }
     const key = { type: 'account', external_id } as const;
-    // Accept an unchanged address that only a former rule allowed: it must not stop every import.
+    // Accept an unchanged address that an earlier rule allowed: it must not stop every import.
     const isRefused = email !== found?.email && newEmailProblem(email);
     if (isRefused) facts.problems.add(line.number, refusedEmail(email, isRefused));
     const fault = linkFault(line.identity, found, { linked, subject });
@@ -169,7 +169,7 @@ function targetOf(row: AccountRow, line: AccountLine, isLinked: boolean) {
   };
 }
 
-/** A line without `suspended` ends a suspension by an import, and keeps one created by hand. */
+/** A line without `suspended` ends a suspension by an earlier import, but keeps a manual one. */
 function suspensionOf(row: AccountRow, suspended: boolean | undefined): Suspension {
   if (suspended) return row.is_suspended ? 'keep' : 'begin';
   if (!row.is_suspended) return 'keep';
@@ -181,16 +181,19 @@ const suspendedAfter = (row: AccountRow, suspension: Suspension): boolean =>
 
 const takenEmail = ({ id, external_id }: AccountRow): string =>
   external_id === null
-    ? `email: the account ${id}, which was made by hand, has this address; change one of the two`
-    : `email: the account with the external_id ${JSON.stringify(external_id)}, which is not in the ` +
-      'file, has this address; use that external_id, or add a line that gives it another address';
+    ? `email: the account ${id}, which was not imported, has this address; change one of the ` +
+      'two'
+    : `email: the account with the external_id ${JSON.stringify(external_id)}, which is not ` +
+      'in the file, has this address; use that external_id, or add a line that gives that ' +
+      'account another address';
 
 const refusedEmail = (email: string, { other }: { readonly other?: string }): string =>
   other === undefined
     ? `email: ${JSON.stringify(email)} is not an email address; write one like "ada@example.com"`
-    : `email: ${JSON.stringify(email)} is another spelling; write ${JSON.stringify(other)}`;
+    : `email: ${JSON.stringify(email)} is not in its normalized form; write ` +
+      `${JSON.stringify(other)}`;
 
-/** Frees addresses within the transaction; an account gets its next one with its own line. */
+/** Frees addresses within the transaction; the account's own line then sets its new address. */
 async function moveOut(tx: Queries, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return;
   await tx.query(
@@ -215,7 +218,7 @@ async function update(tx: Queries, targets: readonly Target[], now: Date): Promi
   const readdressed = targets.filter(({ changed }) => changed.includes('email'));
   if (readdressed.length === 0) return;
   const ids = readdressed.map(({ id }) => id);
-  // In a separate statement: one that changes an address clears the key (migration 0027).
+  // In a separate statement, because an UPDATE of the address clears the key (migration 0027).
   await tx.query(
     `UPDATE accounts a SET email_key = line.email_key
       FROM unnest($1::text[], $2::text[]) AS line (id, email_key) WHERE a.id = line.id`,

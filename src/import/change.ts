@@ -7,8 +7,8 @@ import type { ImportKey } from './line.ts';
 import type { FoundProblems } from './problems.ts';
 
 /**
- * A `removed` account is suspended, as accounts are never deleted. `kept`: no longer in the file,
- * but something that was created by hand depends on it.
+ * A `removed` account is suspended, because accounts are never deleted. `kept`: no longer in the
+ * file, but something that was created by hand depends on it.
  */
 export type ChangeKind = 'added' | 'changed' | 'removed' | 'kept';
 
@@ -19,7 +19,7 @@ export interface ImportChange {
   readonly key: ImportKey;
   /** An email address or a name, for readers who do not know the ids by heart. */
   readonly name?: string;
-  /** Values before and after; for something new or removed only the fields that matter. */
+  /** Values before and after the change; for added or removed things only fields that matter. */
   readonly fields?: Readonly<Record<string, readonly [before: FieldValue, after: FieldValue]>>;
 }
 
@@ -32,11 +32,11 @@ export interface ImportStep {
 
 export type ImportActivity = Pick<NewActivity, 'action' | 'accountId' | 'details'>;
 
-/** What all steps of an import share. */
+/** The data that all steps of an import share. */
 export interface ImportFacts {
   readonly index: ImportIndex;
   readonly now: Date;
-  /** Problems that only a comparison with the database finds. */
+  /** Problems that are found only by the comparison with the database. */
   readonly problems: FoundProblems;
   /** Treat an organization or warehouse created by hand as the one with its name in the file. */
   readonly adoptByName: boolean;
@@ -46,8 +46,8 @@ export interface ImportFacts {
 export type AdoptedType = 'organization' | 'warehouse' | 'account';
 
 /**
- * Things of the file that the database has without an external id or with a former one. Until the
- * new external id is written, references to them are resolved here.
+ * Things of the file that exist in the database without an external id or with a former one. Until
+ * the new external id is written, references to them are resolved here.
  */
 export interface Adopted {
   /** Maps external ids of the file to ids. */
@@ -66,7 +66,7 @@ interface AdoptedKey {
   readonly external_id: string;
 }
 
-/** For `coalesce(line.adopted, …)`: ids of what does not have its external id yet, else null. */
+/** For `coalesce(line.adopted, …)`: the id if the thing was adopted, otherwise null. */
 export const adoptedIds = (
   { adopted }: ImportFacts,
   type: AdoptedType,
@@ -84,5 +84,5 @@ export const columnsOf = <Row extends object>(
 type KeyOf<Row> = Row extends object ? Extract<keyof Row, string> : never;
 
 export const bothIdsExist = (former: string): string =>
-  `former_external_id: there is one with ${JSON.stringify(former)} and one with the external_id; ` +
-  'remove one of the two first, or leave former_external_id out';
+  `former_external_id: the database has both ${JSON.stringify(former)} and the ` +
+  'external_id; delete one of the two first, or leave former_external_id out';

@@ -10,10 +10,10 @@ import {
 import { createFoundProblems } from './problems.ts';
 
 /**
- * Reads the file twice, because a line may refer to a later one.
+ * Reads the file twice, because a line may refer to a later line.
  *
  * @returns the index of the file
- * @throws ImportProblems with every broken line, duplicate, and reference that leads nowhere
+ * @throws ImportProblems with every broken line, duplicate and dangling reference
  */
 export async function checkImport(source: ImportSource): Promise<ImportIndex> {
   const index = createImportIndex();
@@ -35,9 +35,8 @@ export async function checkImport(source: ImportSource): Promise<ImportIndex> {
   for (const [former, number] of index.formers()) {
     if (index.has(former)) problems.add(number, formerInFile(index, former));
   }
-  // A line that cannot be read may define what other lines refer to.
-  const unless =
-    unread === undefined ? '' : `, unless that is line ${unread}, which cannot be read`;
+  // A line that cannot be read may define the thing that another line refers to.
+  const unless = unread === undefined ? '' : `, unless it is line ${unread}, which cannot be read`;
   for await (const lines of source.lines()) {
     for (const line of lines) {
       if (isBroken(line)) continue;
@@ -50,11 +49,11 @@ export async function checkImport(source: ImportSource): Promise<ImportIndex> {
   return index;
 }
 
-/** @returns a problem for everything in which the line repeats an earlier one */
+/** @returns a problem for each id, address or identity that an earlier line has as well */
 function addToIndex(index: ImportIndex, line: Numbered): string[] {
   const earlier = index.define(line, line.number);
   if (earlier !== undefined) {
-    return [`line ${earlier} is about the same ${nameOf(line)}; remove one of the two`];
+    return [`line ${earlier} describes the same ${nameOf(line)}; remove one of the two`];
   }
   if (line.type === 'warehouse') {
     index.setOrganization(line.external_id, line.organization);
@@ -68,24 +67,29 @@ function takenEmail(index: ImportIndex, line: Numbered): string[] {
   if (line.type !== 'account') return [];
   const taken = index.claimEmail(line.email, line.number);
   if (taken === undefined) return [];
-  return [`email: line ${taken} has the same address; each account needs one of its own`];
+  return [`email: line ${taken} has the same address; give each account its own`];
 }
 
 function takenIdentity(index: ImportIndex, line: Numbered): string[] {
   if (line.type !== 'account' || line.identity === undefined) return [];
   const taken = index.claimIdentity(line.identity, line.number);
-  return taken === undefined ? [] : [`identity: line ${taken} has the same one`];
+  return taken === undefined
+    ? []
+    : [`identity: line ${taken} has the same identity; remove one of the two`];
 }
 
 function takenFormer(index: ImportIndex, line: Numbered): string[] {
   if (!('external_id' in line) || line.former_external_id === undefined) return [];
   const { type, former_external_id: external_id } = line;
   const taken = index.claimFormer({ type, external_id }, line.number);
-  return taken === undefined ? [] : [`former_external_id: line ${taken} has the same one`];
+  return taken === undefined
+    ? []
+    : [`former_external_id: line ${taken} has the same former_external_id; remove one of the two`];
 }
 
 const formerInFile = (index: ImportIndex, key: ImportKey): string =>
-  `former_external_id: line ${index.lineOf(key)} is about that ${key.type}; remove one of the two`;
+  `former_external_id: line ${index.lineOf(key)} describes that ${key.type}; remove one of ` +
+  'the two';
 
 const nameOf = ({ type }: ImportKey): string =>
   type === 'warehouse_rights' ? 'rights in a warehouse' : type;
@@ -133,5 +137,8 @@ function rightsProblems(
   }
   const isTooMuch = index.roleOf(membership) === 'viewer' && rights.some((one) => one !== 'read');
   if (!isTooMuch) return [];
-  return ['rights: a viewer may have "read" only; take the others away, or make them a member'];
+  return [
+    'rights: a viewer may have only "read"; remove the other rights, or change the role to ' +
+      'member',
+  ];
 }

@@ -5,7 +5,7 @@ import type { Identity } from '../accounts/identities/identities.ts';
 import type { ImportKey } from './line.ts';
 
 export interface ImportIndex {
-  /** @returns an earlier line about the same thing, which then stays the defining one */
+  /** @returns an earlier line about the same thing; that line stays the defining one */
   define(key: ImportKey, line: number): number | undefined;
   lineOf(key: ImportKey): number | undefined;
   has(key: ImportKey): boolean;
@@ -18,7 +18,7 @@ export interface ImportIndex {
   organizationOf(warehouse: string): string | undefined;
   /** @returns an earlier line that names the same former id */
   claimFormer(key: FormerKey, line: number): number | undefined;
-  /** True if a line names it as a former id. */
+  /** True if a line names this id as a former id. */
   isFormer(key: FormerKey): boolean;
   /** Every former id, with the line that names it. */
   formers(): Iterable<readonly [FormerKey, line: number]>;
@@ -95,7 +95,7 @@ export function createImportIndex(): ImportIndex {
       claimed(identities, JSON.stringify([issuer, subject]), line),
   };
 
-  /** Packs two ids into a number: a Map with number keys needs a fraction of the memory. */
+  /** Packs two ids into one number: a Map with number keys needs a fraction of the memory. */
   function pairOf(key: Exclude<ImportKey, { external_id: string }>): number {
     const place =
       key.type === 'membership'
@@ -109,10 +109,10 @@ type Names = Record<'organization' | 'warehouse' | 'account', Map<string, number
 type Lines = Record<keyof Names, number[]>;
 type Pairs = Record<'membership' | 'warehouse_rights', Map<number, number>>;
 
-/** 33 million organizations or warehouses, which leaves room for eight times as many accounts. */
+/** 33 million organizations or warehouses; leaves room for eight times as many accounts. */
 const MAX_PLACES = 2 ** 25;
 
-/** @returns the line that claimed the key earlier, and keeps it */
+/** @returns the line that claimed the key earlier; otherwise records this line */
 function claimed(known: Map<string, number>, key: string, line: number): number | undefined {
   const earlier = known.get(key);
   if (earlier === undefined) known.set(key, line);

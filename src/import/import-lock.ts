@@ -4,14 +4,14 @@ import { randomId } from '../base/random-id.ts';
 import { Refusal } from '../base/refusal.ts';
 import type { Database, Queries } from '../storage/queries.ts';
 
-/** The running import, as shown to operators who wait for it. */
+/** A running import, as shown to an operator whose import waits for it. */
 export interface RunningImport {
   readonly startedAt: Date;
   /** The operator who started it, its process and its machine. */
   readonly startedBy: string;
 }
 
-/** Held from the comparison to the last write; disposing it lets the next import start. */
+/** Held from the comparison to the last write; once it is disposed, another import can start. */
 export interface ImportLock extends AsyncDisposable {
   /**
    * Keeps the lock until this transaction ends.
@@ -23,14 +23,14 @@ export interface ImportLock extends AsyncDisposable {
 
 export interface ImportLockOptions {
   readonly startedBy: string;
-  /** Called once for each import that must end first; if absent, the lock is refused instead. */
+  /** Called once for each import to wait for; if absent, `lockImports` throws instead. */
   readonly onWait?: ((running: RunningImport) => void) | undefined;
 }
 
-/** This process was paused for so long that its lock expired and another import started. */
+/** This process was paused for so long that its lock expired and another import could start. */
 export class ImportLockLost extends Error {}
 
-/** How long an import that was killed keeps the next one waiting. */
+/** How long the next import must wait if the importing process was killed. */
 const EXPIRY_SECONDS = 30;
 const RENEWAL_MS = (EXPIRY_SECONDS * 1000) / 3;
 const POLL_MS = 500;
@@ -77,7 +77,7 @@ async function tryLock(
   { holder, startedBy }: { readonly holder: string; readonly startedBy: string },
 ): Promise<boolean> {
   return database.transaction(async (tx) => {
-    // Waits for the open transaction of an expired import, and then sees whether it was renewed.
+    // This waits for an open transaction of the expired import, and then sees whether it renewed.
     await tx.query('DELETE FROM running_import WHERE expires_at <= clock_timestamp()');
     const rows = await tx.query(
       `INSERT INTO running_import (holder, started_by, started_at, expires_at)
@@ -97,7 +97,7 @@ function createLock(database: Database, holder: string): ImportLock {
   const timer = setInterval(() => void renew().catch(() => {}), RENEWAL_MS).unref();
   return {
     async requireHeld(tx) {
-      // KEY SHARE blocks the deletion with which another import starts, but no renewal.
+      // KEY SHARE blocks the deletion with which another import starts, but not the renewals.
       const rows = await tx.query('SELECT 1 FROM running_import WHERE holder = $1 FOR KEY SHARE', [
         holder,
       ]);
@@ -105,7 +105,7 @@ function createLock(database: Database, holder: string): ImportLock {
     },
     async [Symbol.asyncDispose]() {
       clearInterval(timer);
-      // If this fails, the lock expires.
+      // If this fails, the lock expires by itself.
       await database
         .query('DELETE FROM running_import WHERE holder = $1', [holder])
         .catch(() => {});
@@ -117,5 +117,5 @@ const importRunning = ({ startedAt, startedBy }: RunningImport): Refusal =>
   new Refusal(
     'import_running',
     `Another import is running, since ${startedAt.toISOString()}, by ${startedBy}.`,
-    'Run it again when that one has ended, or without --no-wait.',
+    'Run it again when that import has ended, or without --no-wait.',
   );

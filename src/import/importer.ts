@@ -36,9 +36,9 @@ export const newImportId = (): string => randomId('imp_', 16);
 /** Called after each step with the number of lines done so far. */
 type ShowProgress = (lines: number) => void;
 
-/** Pauses before a batch is retried: a busy database is no reason to give up. */
+/** Pauses before each retry of a batch: a busy database must not end the import. */
 const RETRY_PAUSES_MS = [250, 1_000];
-/** Versions without the table `running_import` take only this lock, for each batch. */
+/** The only lock of versions without the table `running_import`: they take it for each batch. */
 const LOCK_BATCH = "SELECT pg_advisory_xact_lock(hashtext('gatehouse import'))";
 
 export function createImporter(parts: {
@@ -105,8 +105,8 @@ export function createImporter(parts: {
     },
 
     /**
-     * Writes the differences, some hundred lines in a transaction, so as not to block a running
-     * service. A second run writes only that it ran; an interrupted import is to be repeated.
+     * Writes the differences, a few hundred lines per transaction, so as not to block a running
+     * service. A second run writes only that it ran; repeat an interrupted import.
      *
      * @throws ImportInterrupted
      */
@@ -120,7 +120,7 @@ export function createImporter(parts: {
           withRetries(() =>
             write(options, async (tx) => {
               const step = await compare(tx);
-              // A problem that is found only now: the database has changed since the comparison.
+              // A problem that appears only now: the database has changed since the comparison.
               facts.problems.refuse();
               return step;
             }),
@@ -148,7 +148,7 @@ const asImported = (record: Awaited<ReturnType<ImportStep['write']>>[number], id
   details: { ...record.details, by: 'import', import_id: id },
 });
 
-/** Retrying is safe: what an attempt wrote before its answer was lost is no difference any more. */
+/** Retrying is safe: if an attempt has written but its answer was lost, no difference is left. */
 async function withRetries<Result>(attempt: () => Promise<Result>): Promise<Result> {
   for (const pause of RETRY_PAUSES_MS) {
     try {
@@ -167,10 +167,10 @@ function interruption(error: unknown, broken: BrokenImport): ImportInterrupted |
     return new ImportInterrupted(broken, reason, error);
   }
   if (error instanceof ImportLockLost) {
-    const reason = 'it stood still for so long that another import has begun';
+    const reason = 'it made no progress for so long that another import has started';
     return new ImportInterrupted(broken, reason, error);
   }
-  const meanwhile = 'somebody changed the same things meanwhile';
+  const meanwhile = 'another process changed the same data meanwhile';
   if (error instanceof ImportProblems) {
     const [first] = error.problems;
     return new ImportInterrupted(

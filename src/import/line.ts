@@ -1,33 +1,31 @@
-/** The only source of the rules and the JSON Schema of import lines; reading them in batches. */
+/** The rules and the JSON Schema of import lines, defined only here; reads lines in batches. */
 import { z } from 'zod';
 import { RIGHTS, ROLES } from '../accounts/access/reach.ts';
 import { visibleText } from '../accounts/display-name.ts';
 import { normalizeEmail, otherEmailMeant } from '../accounts/email.ts';
 
-/** Refuses what `visibleText` would correct, because two spellings would be two things. */
+/** Refuses text that `visibleText` would correct: two spellings would be two things. */
 const externalId = z
   .string({ error: 'is not a text of 1 to 200 visible characters; put the id in quotes' })
   .refine((id) => visibleText(id) === id, {
-    error: 'is not an id; write 1 to 200 visible characters, without spaces around them',
+    error: 'is not a valid id; write 1 to 200 visible characters, without spaces around them',
   });
 
 const VISIBLE_TEXT = { minLength: 1, maxLength: 200 };
 
-const ownId = idOf('Its id in the system that this file comes from; it stays.');
-const formerId = idOf(
-  'The external_id that it had before, where that system has given it another one.',
-).optional();
+const ownId = idOf('Its id in the system that this file comes from; this id must not change.');
+const formerId = idOf('Its previous external_id, if that system has changed it.').optional();
 
 const name = z
-  .string({ error: 'is not a text; write the name that pages show, in quotes' })
+  .string({ error: 'is not a text; write the name to show on pages, in quotes' })
   .transform((entered, context) => {
     const kept = visibleText(entered);
     if (kept !== undefined) return kept;
-    const message = 'cannot be a name; write 1 to 200 visible characters';
+    const message = 'is not a valid name; write 1 to 200 visible characters';
     context.issues.push({ code: 'custom', message, input: entered });
     return z.NEVER;
   })
-  .meta({ description: 'The name that pages show.', ...VISIBLE_TEXT });
+  .meta({ description: 'The name shown on pages.', ...VISIBLE_TEXT });
 
 const email = z
   .string({ error: 'is not an email address; write one like "ada@example.com"' })
@@ -38,7 +36,8 @@ const email = z
     const message =
       other === undefined
         ? 'is not an email address; write one like "ada@example.com"'
-        : `has characters that stand for others; write ${JSON.stringify(other)}, or another address`;
+        : `has characters that are normalized; write ${JSON.stringify(other)}, or another ` +
+          'address';
     context.issues.push({ code: 'custom', message, input: entered });
     return z.NEVER;
   })
@@ -48,7 +47,7 @@ const printable = (what: string) =>
   z
     .string({ error: `is not a text; write ${what}, in quotes` })
     .regex(/^[\x20-\x7e]{1,255}$/, { error: 'is not 1 to 255 printable ASCII characters' })
-    .describe(`${what.replace(/^./, (letter) => letter.toUpperCase())}, as its ID tokens say it.`);
+    .describe(`${what.replace(/^./, (letter) => letter.toUpperCase())}, as in its ID tokens.`);
 
 const identity = z
   .strictObject({
@@ -57,8 +56,8 @@ const identity = z
   })
   .optional()
   .describe(
-    'The account elsewhere with which the person signs in, as under sign_in.providers. A link is ' +
-      'made, and never moved or taken away, by an import.',
+    'The provider account with which the person signs in, as under sign_in.providers. An ' +
+      'import creates a link, but never moves or removes one.',
   );
 
 const organizationLine = z
@@ -68,7 +67,7 @@ const organizationLine = z
     former_external_id: formerId,
     name,
   })
-  .describe('An organization, to which warehouses belong.');
+  .describe('An organization that owns warehouses.');
 
 const warehouseLine = z
   .strictObject({
@@ -77,7 +76,7 @@ const warehouseLine = z
     former_external_id: formerId,
     organization: idOf('The external_id of its organization.'),
     former_organization: idOf(
-      'The external_id of the organization that it leaves: without it no warehouse moves.',
+      'The external_id of its previous organization: required to move the warehouse.',
     ).optional(),
     name,
   })
@@ -95,8 +94,8 @@ const accountLine = z
       .boolean({ error: 'is neither true nor false' })
       .optional()
       .describe(
-        'true: refused everywhere. false: not, even when suspended by hand. Absent: as false, but ' +
-          'a suspension by hand stays.',
+        'true: every access is refused. false: not suspended, even if an operator ' +
+          'suspended it. Absent: as false, but a suspension by an operator is kept.',
       ),
   })
   .describe('A person who may sign in.');
@@ -109,8 +108,8 @@ const membershipLine = z
     role: z
       .enum(ROLES, { error: `is not a role; write one of ${ROLES.join(', ')}` })
       .describe(
-        'Owners and admins have all rights in every warehouse; members and viewers those of ' +
-          'their warehouse_rights lines.',
+        'Owners and admins have all rights in every warehouse; members and viewers have ' +
+          'those of their warehouse_rights lines.',
       ),
   })
   .describe('An account’s role in an organization.');
@@ -121,12 +120,15 @@ const rightsLine = z
     account: idOf('The external_id of the account.'),
     warehouse: idOf('The external_id of the warehouse.'),
     rights: z
-      .array(z.enum(RIGHTS, { error: `is not a right; write some of ${RIGHTS.join(', ')}` }), {
-        error: `is not a list of rights; write one like ["read"], of ${RIGHTS.join(', ')}`,
-      })
+      .array(
+        z.enum(RIGHTS, { error: `is not a right; write one or more of ${RIGHTS.join(', ')}` }),
+        {
+          error: `is not a list of rights; write one like ["read"], of ${RIGHTS.join(', ')}`,
+        },
+      )
       .min(1, { error: 'is empty; leave the line out instead' })
       .transform((rights) => RIGHTS.filter((right) => rights.includes(right)))
-      .describe('A viewer may have "read" only.'),
+      .describe('A viewer may have only "read".'),
   })
   .describe('An account’s rights in one warehouse; needs a membership line in its organization.');
 
@@ -159,23 +161,23 @@ const lineKey = z.union([
   z.object({ type: z.literal('warehouse_rights'), account: externalId, warehouse: externalId }),
 ]);
 
-/** Identifies the thing that a line is about. Ids are those of the other system. */
+/** Identifies the thing that a line is about, by the ids of the other system. */
 export type ImportKey = Readonly<z.output<typeof lineKey>>;
 
-/** Returns what even a wrong line is about; undefined if that is unclear, too. */
+/** Returns the key of a line, even if the line is invalid; undefined if its key is, too. */
 export const importLineKey = (line: unknown): ImportKey | undefined => lineKey.safeParse(line).data;
 
 /** Returns the keys that a line of this type may have. */
 export const keysOf = (type: ImportType): string[] =>
   Object.keys(importLine.options.find(({ shape }) => shape.type.value === type)?.shape ?? {});
 
-/** For editors and for developers of an export. */
+/** Returns the JSON Schema, for editors and for developers of an export. */
 export function importJsonSchema() {
   const { $schema, ...schema } = z.toJSONSchema(importLine, { io: 'input', target: 'draft-7' });
   return {
     $schema,
     title: 'Gatehouse import',
-    description: 'Each line of a file for `gatehouse import FILE` (JSON Lines, UTF-8).',
+    description: 'One line of a file for `gatehouse import FILE` (JSON Lines, UTF-8).',
     ...schema,
   };
 }
@@ -199,11 +201,11 @@ export type Numbered<Line extends ImportLine = ImportLine> = Line & { readonly n
 export interface BrokenLine {
   readonly number: number;
   readonly problems: readonly string[];
-  /** What the line is about, if that much can be understood. */
+  /** The key of the line, if at least that is valid. */
   readonly key?: ImportKey;
 }
 
-/** Can be read repeatedly, some lines at a time, so that they are never all in memory. */
+/** Can be read repeatedly, in batches, so that the lines are never all in memory. */
 export interface ImportSource {
   /** Every line that is not blank. */
   lines(): AsyncIterable<readonly (Numbered | BrokenLine)[]>;

@@ -12,7 +12,7 @@ import type { ImportKey, LineOf, Numbered } from './line.ts';
 type AccessType = 'membership' | 'warehouse_rights';
 type AccessLine = Numbered<LineOf<AccessType>>;
 
-/** Ids are null if their thing does not exist yet: only in a comparison that writes nothing. */
+/** An id is null if its thing does not exist yet: only in a comparison that writes nothing. */
 interface AccessRow {
   readonly position: string;
   readonly account_id: string | null;
@@ -20,11 +20,11 @@ interface AccessRow {
   readonly organization_name: string | null;
   readonly warehouse_id?: string | null;
   readonly warehouse_name?: string | null;
-  /** The present role or rights. */
+  /** The current role or rights. */
   readonly present: string | readonly string[] | null;
 }
 
-/** The place that a line is about, what it grants there, and the SQL that reads and writes it. */
+/** The place that a line is about, the access that it grants, and the SQL to read and write it. */
 const ACCESS = {
   membership: {
     place: 'organization',

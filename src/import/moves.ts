@@ -7,7 +7,7 @@ import type { LineOf } from './line.ts';
 
 export interface Move {
   readonly line: LineOf<'warehouse'>;
-  /** As it is before the move. */
+  /** The warehouse before the move. */
   readonly row: { readonly id: string; readonly organization: string | null };
 }
 
@@ -55,7 +55,7 @@ export async function compareMoves(
     ...row,
     account: (row.account_id && adopted.account.externalIds.get(row.account_id)) ?? row.account,
   }));
-  // Also ask the file: a dry run does not find its memberships in the database.
+  // Look in the file, too: a dry run has not written its memberships to the database.
   const lost = subjects.filter(({ warehouse_id, account, is_member }) => {
     const organization = lineOf.get(warehouse_id)?.organization ?? '';
     return (

@@ -25,7 +25,7 @@ interface PlaceRow {
   readonly organization?: string | null | undefined;
 }
 
-/** The differing parts of SQL: a warehouse is read and added together with its organization. */
+/** The differing parts of the SQL: a warehouse is handled together with its organization. */
 const PLACES = {
   organization: {
     table: 'organizations',
@@ -110,12 +110,13 @@ export const comparePlaces =
     };
   };
 
-/** A move changes who has access to the warehouse: the file must name both organizations. */
+/** A move changes who has access to the warehouse, so the file must name both organizations. */
 const unconfirmedMove = (organization: string | null): string =>
   organization === null
-    ? 'organization: the warehouse belongs to one that was made by hand; give that an external_id ' +
-      'first (organizations update), or the warehouse another one'
-    : `organization: the warehouse belongs to ${JSON.stringify(organization)}; where it is to move, ` +
+    ? 'organization: the warehouse belongs to an organization that was not imported; give ' +
+      'that organization an external_id first (organizations update), or give the warehouse ' +
+      'another external_id'
+    : `organization: the warehouse belongs to ${JSON.stringify(organization)}; to move it, ` +
       `add "former_organization":${JSON.stringify(organization)}`;
 
 /** Returns one change for each thing, with all of its changed fields. */
@@ -139,7 +140,7 @@ function parametersOf(lines: readonly PlaceLine[], { adoptByName }: ImportFacts)
   return [ids, lines.map(({ name }) => name), adoptByName];
 }
 
-/** Adds an id to each new place; finds known places, and those with another name or external id. */
+/** Adds ids to new places; finds existing places and those with a changed name or external id. */
 function matchPlaces(
   lines: readonly PlaceLine[],
   rows: readonly PlaceRow[],
@@ -181,13 +182,13 @@ function matchPlaces(
   return { added, changed, known, changes };
 }
 
-/** Includes the organization: warehouses with the same name in two organizations differ. */
+/** Includes the organization: two organizations may have warehouses with the same name. */
 const nameIn = (place: {
   readonly name: string;
   readonly organization?: string | null | undefined;
 }): string => JSON.stringify([place.organization, place.name]);
 
-/** Returns the place created by hand with that name; adds a problem if the match is ambiguous. */
+/** Returns the place of that name created by hand; adds a problem if it is ambiguous. */
 function adoptable(
   rows: readonly PlaceRow[] = [],
   { type, name, number }: PlaceLine,
@@ -199,9 +200,10 @@ function adoptable(
   if (another === undefined && taken === undefined) return row;
   const why =
     taken === undefined
-      ? `${rows.length} ${type}s that were made by hand have the name ${JSON.stringify(name)}`
-      : `the line of ${JSON.stringify(taken)} has the same name, of one that was made by hand`;
-  const how = `give the right one its external_id first (${type}s update)`;
+      ? `${rows.length} ${type}s that were not imported have the name ${JSON.stringify(name)}`
+      : `the line of ${JSON.stringify(taken)} has the same name, and it matches one that was ` +
+        'not imported';
+  const how = `set the external_id on the right one first (${type}s update)`;
   facts.problems.add(number, `name: ${why}; ${how}`);
   return undefined;
 }

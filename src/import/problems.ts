@@ -3,18 +3,19 @@
 export interface ImportProblem {
   /** Line number in the file; the first line is 1. */
   readonly line: number;
-  /** What is wrong with the line and what to do about it. */
+  /** Describes the problem and the remedy. */
   readonly message: string;
 }
 
-/** Maximum number of listed problems: a wrong export is wrong everywhere. */
+/** Maximum number of listed problems: an export with a mistake usually has it on every line. */
 const MAX_SHOWN = 100;
 
 export class ImportProblems extends Error {
   readonly code = 'import_problems';
   readonly remedy =
-    'Nothing was changed. Correct the file, or what writes it, and import it again.';
-  /** The first ones found, ordered by line. */
+    'Nothing was changed. Correct the file, or the program that writes it, and import it ' +
+    'again.';
+  /** The problems found first, ordered by line. */
   readonly problems: readonly ImportProblem[];
   /** Number of all problems, including those that are not listed. */
   readonly count: number;
@@ -57,12 +58,12 @@ export interface BrokenImport {
 export class ImportInterrupted extends Error {
   readonly code = 'import_interrupted';
   readonly remedy =
-    'Run the same command again when that is over: it goes on where this one ended.';
+    'Run the same command again once the cause is gone: it continues where this import stopped.';
 
   /** @param broken id of the import, and how many of its changes are in the database */
   constructor(broken: BrokenImport, reason: string, cause: unknown) {
     const { id, kept } = broken;
-    super(`The import ${id} broke off after ${kept} change(s), which are kept: ${reason}.`, {
+    super(`The import ${id} stopped after ${kept} change(s), which are kept: ${reason}.`, {
       cause,
     });
     this.name = 'ImportInterrupted';

@@ -5,7 +5,7 @@ import { IMPORT_TYPES, type ImportType, PLURALS } from './line.ts';
 /** `import.prune_at_most` or `--prune-at-most`: `10%` of each kind, or a number of each. */
 export type PruneLimit = string;
 
-/** Counts the imported things of one kind: those to be removed, and all that exist. */
+/** For one kind: how many imported things would be removed, and how many exist. */
 export interface Pruned {
   readonly removed: number;
   readonly present: number;
@@ -13,7 +13,7 @@ export interface Pruned {
 
 export interface PruneExcess {
   readonly refusal: Refusal;
-  /** A percentage that would allow the removal. */
+  /** A percentage that would permit the removal. */
   readonly needed: PruneLimit;
 }
 
@@ -35,14 +35,15 @@ export function pruneExcess(
   const refusal = new Refusal(
     'prune_over_limit',
     `--prune would remove ${parts.join(', ')}; the limit is ${limit} of each kind.`,
-    `See that the file is complete; --dry-run shows the difference. If it is, add --prune-at-most ${needed}.`,
+    'Check that the file is complete; --dry-run shows the difference. If it is complete, ' +
+      `add --prune-at-most ${needed}.`,
   );
   return { refusal, needed };
 }
 
 const NOTHING: Pruned = { removed: 0, present: 0 };
 
-/** Rounds up, so that a small deployment can lose one thing; only 100% removes all of a kind. */
+/** Rounds up, so that one of a few things can be removed; only `100%` removes all of a kind. */
 function allowed(present: number, limit: PruneLimit): number {
   if (limit === '100%') return present;
   const max = limit.endsWith('%')

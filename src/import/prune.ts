@@ -1,9 +1,9 @@
-/** Removes what was imported before and the file no longer has; nothing that was created by hand. */
+/** Removes imported things that the file no longer contains; nothing that was created by hand. */
 import type { Queries } from '../storage/queries.ts';
 import type { ImportFacts, ImportStep } from './change.ts';
 import type { ImportKey, ImportType, PlaceType } from './line.ts';
 
-/** In order of removal: what depends on another thing is removed before it. */
+/** In order of removal: a thing is removed before the things on which it depends. */
 export const PRUNED_TYPES = [
   'warehouse_rights',
   'membership',
@@ -14,14 +14,14 @@ export const PRUNED_TYPES = [
 
 export interface PrunePage {
   readonly step: ImportStep;
-  /** Number of imported things that were compared: those that could be removed. */
+  /** Number of compared things; all were imported, and so could be removed. */
   readonly present: number;
   /** Start of the next page; undefined after the last one. */
   readonly next: string | undefined;
 }
 
 export interface PageRequest {
-  /** The `next` of the page before; undefined for the first one. */
+  /** The `next` of the previous page; undefined for the first page. */
   readonly after: string | undefined;
   readonly size: number;
 }
@@ -50,14 +50,14 @@ interface AccessRow {
   readonly warehouse_id?: string;
   readonly warehouse?: string | null;
   readonly warehouse_name?: string;
-  /** The present role or rights. */
+  /** The current role or rights. */
   readonly present: string | readonly string[];
 }
 
 interface ImportedAccess {
   readonly row: AccessRow;
   readonly key: ImportKey;
-  /** The membership that the rights depend on, or the membership itself. */
+  /** The membership on which the rights depend, or the membership itself. */
   readonly membership: ImportKey;
 }
 
@@ -151,11 +151,11 @@ const nextPage = <Row>(rows: readonly Row[], size: number): Row | undefined =>
 interface ThingRow {
   readonly id: string;
   readonly external_id: string;
-  /** For an account: its email address. */
+  /** The name; for an account its email address. */
   readonly name: string;
 }
 
-/** Finds places to keep: something created by hand would be removed with them. */
+/** Queries for places to keep, because something created by hand would be removed with them. */
 const NEEDED = {
   warehouse: `SELECT w.id FROM warehouses w
     JOIN warehouse_rights r

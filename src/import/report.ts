@@ -9,7 +9,7 @@ export type ImportCounts = Record<ChangeKind | 'unchanged', number>;
 
 export interface ImportReport {
   readonly counts: Readonly<Record<ImportType, Readonly<ImportCounts>>>;
-  /** Only the first ones; `changeCount` is the number of all. */
+  /** Only the first changes; `changeCount` is the number of all changes. */
   readonly changes: readonly ImportChange[];
   readonly changeCount: number;
   /** Present if more would be removed than the limit allows. */

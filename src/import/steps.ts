@@ -1,4 +1,4 @@
-/** The steps of an import, in order: what other things refer to is added first and removed last. */
+/** The steps of an import, in order: dependents are added last and removed first. */
 import type { Queries } from '../storage/queries.ts';
 import { compareAccounts } from './accounts.ts';
 import type { ImportFacts, ImportStep } from './change.ts';
@@ -22,13 +22,13 @@ export interface ImportPlan {
   readonly source: ImportSource;
   /** The result of `checkImport` for the source. */
   readonly index: ImportIndex;
-  /** Remove what was imported before and is not in the file. */
+  /** True to remove things that were imported before and are not in the file. */
   readonly prune: boolean;
   /** See `ImportFacts`. */
   readonly adoptByName: boolean;
 }
 
-/** Compares with the database, in the transaction in which the step may then be written. */
+/** Compares with the database, in the transaction in which the step may be written afterwards. */
 export type Compare = (queries: Queries) => Promise<ImportStep>;
 
 export interface RunStep {
@@ -52,7 +52,7 @@ const PASSES: readonly (readonly [type: ImportType, isLater?: boolean])[] = [
 const isLater = (line: ImportLine): boolean =>
   line.type === 'warehouse' && line.former_organization !== undefined;
 
-/** @param run calls `compare`, and then either writes the step or does not. */
+/** @param run calls `compare`, then writes the step unless it is a dry run. */
 export async function* stepsOf(
   plan: ImportPlan,
   facts: ImportFacts,

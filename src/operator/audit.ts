@@ -2,7 +2,7 @@
 import { type Command, Option } from 'commander';
 import { isAccountId } from '../accounts/account.ts';
 import type { ActivityRecord } from '../accounts/activity/activity.ts';
-import { ACTIONS, type Action, wordsOf } from '../accounts/activity/activity-words.ts';
+import { ACTIONS, type Action, describeAction } from '../accounts/activity/activity-words.ts';
 import type { AuditRecord } from '../accounts/activity/audit.ts';
 import { parseTime, wholeNumber } from './command/arguments.ts';
 import { accountNamed } from './command/names.ts';
@@ -36,20 +36,29 @@ export function addAuditCommand(program: Command, { run }: Operator): void {
   program
     .command('audit')
     .description(
-      'who did what, newest first: sign-ins, connections, every change of who may do what',
+      'list who did what, newest first: sign-ins, connections, and every change of accounts, clients and access',
     )
-    .option('--account <account>', 'of this person: email address, or account ID, deleted ones too')
-    .option('--client <id>', 'about this client, deleted ones too')
-    .addOption(new Option('--action <action>', 'of this kind').choices([...ACTIONS].sort()))
-    .addOption(new Option('--actor <actor>', 'done by one of these').choices(ACTORS))
-    .option('--request <id>', 'made by this request: req_…, as answers and the log name it')
-    .option('--import <id>', 'made by this import: imp_…, as it printed it')
-    .option('--since <time>', 'from then on: 7d, 12h, 30m, or 2026-01-31T08:00Z', parseTime)
-    .option('--until <time>', 'before then, likewise', parseTime)
-    .option('--limit <number>', `at most so many, up to ${MAX}`, wholeNumber(MAX), 100)
+    .option(
+      '--account <account>',
+      'only this person: email address, or account ID, also of a deleted account',
+    )
+    .option('--client <id>', 'only this client, also a deleted one')
+    .addOption(
+      new Option('--action <action>', 'only this kind of action').choices([...ACTIONS].sort()),
+    )
+    .addOption(new Option('--actor <actor>', 'only actions of these actors').choices(ACTORS))
+    .option('--request <id>', 'only this request: the ID req_… in answers and in the log')
+    .option('--import <id>', 'only this import: the ID imp_… that it printed')
+    .option(
+      '--since <time>',
+      'only from this time on: 7d, 12h, 30m, or 2026-01-31T08:00Z',
+      parseTime,
+    )
+    .option('--until <time>', 'only before this time, in the same form', parseTime)
+    .option('--limit <number>', `maximum number of entries, up to ${MAX}`, wholeNumber(MAX), 100)
     .option(
       '--before <id>',
-      'older than this one: the next page',
+      'only entries older than this one: the next page',
       wholeNumber(Number.MAX_SAFE_INTEGER),
     )
     .action((options: AuditOptions) =>
@@ -71,7 +80,7 @@ async function accountIdNamed(registries: Registries, name: string): Promise<str
 
 function textOf(found: readonly AuditRecord[], limit: number): string {
   const rows = found.map((record) => {
-    const { what, about, note } = wordsOf(record);
+    const { what, about, note } = describeAction(record);
     const details = [about, note && `(${note})`].filter(Boolean).join(' ');
     return [
       timeOf(record.at),
@@ -79,15 +88,15 @@ function textOf(found: readonly AuditRecord[], limit: number): string {
       what,
       details,
       ofWhom(record),
-      originOf(record),
+      requestOrigin(record),
       record.by?.reason ?? '',
       record.requestId ?? '',
     ];
   });
   const heading = ['TIME', 'WHO', 'WHAT', 'ABOUT', 'OF', 'FROM', 'REASON', 'REQUEST'];
   const last = found.length === limit ? found.at(-1) : undefined;
-  const more = last && `\n\nThere may be older ones: add --before ${last.id}`;
-  return table(heading, rows, 'Nothing is recorded that fits.') + (more ?? '');
+  const more = last && `\n\nThere may be older entries: add --before ${last.id}`;
+  return table(heading, rows, 'No entry matches these options.') + (more ?? '');
 }
 
 const timeOf = (at: Date): string => `${at.toISOString().slice(0, 19)}Z`;
@@ -99,10 +108,10 @@ const whoOf = (record: AuditRecord): string =>
     ? personOf(record)
     : `(${[record.actor, record.by?.operator].filter(Boolean).join(' ')})`;
 
-/** The person whose log the record is in, if the actor is not that person. */
+/** The person in whose log the record is, if that person is not the actor. */
 const ofWhom = (record: AuditRecord): string => (record.actor === 'person' ? '' : personOf(record));
 
-const originOf = ({ origin }: AuditRecord): string => origin?.address ?? '';
+const requestOrigin = ({ origin }: AuditRecord): string => origin?.address ?? '';
 
 const recordValue = (record: AuditRecord) => {
   const { id, at, actor, action, accountId, email, details, origin, by, requestId } = record;
@@ -111,7 +120,7 @@ const recordValue = (record: AuditRecord) => {
     at,
     actor,
     action,
-    what: wordsOf(record).what,
+    what: describeAction(record).what,
     account_id: accountId ?? null,
     email: email ?? null,
     details,

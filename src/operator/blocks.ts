@@ -1,6 +1,6 @@
 /** `operator blocks`: the clients that organizations block. */
 import { type Command, Option } from 'commander';
-import type { ListedBar } from '../accounts/organizations/bars.ts';
+import type { ListedBlock } from '../accounts/organizations/client-blocks.ts';
 import { clientNamed } from './command/names.ts';
 import type { Operator } from './command/operator.ts';
 import { addList, type ListForm } from './command/report.ts';
@@ -17,17 +17,17 @@ export function addBlockCommands(program: Command, operator: Operator): void {
     const { organization, client } = only;
     const place =
       organization && (await registries.organizations.find('organization', organization));
-    return registries.access.bars.list(page, {
+    return registries.access.clientBlocks.list(page, {
       organizationId: place ? place.id : undefined,
       clientId: client && (await clientNamed(registries, client)).id,
     });
   })
-    .description('which organization blocks which client, since when, and who did it')
-    .addOption(new Option('--organization <id>', 'only what this organization blocks'))
-    .addOption(new Option('--client <id>', 'only the organizations that block this client'));
+    .description('list which organization blocks which client, since when, and who blocked it')
+    .addOption(new Option('--organization <id>', 'only blocks by this organization'))
+    .addOption(new Option('--client <id>', 'only blocks of this client'));
 }
 
-const LIST: ListForm<ListedBar> = {
+const LIST: ListForm<ListedBlock> = {
   heading: ['ID', 'ORGANIZATION', 'CLIENT', 'SINCE', 'BY', 'NOTE'],
   row: (block) => [
     block.id,
@@ -50,8 +50,8 @@ const LIST: ListForm<ListedBar> = {
   nothing: 'No organization blocks a client.',
 };
 
-function noteOf({ clientName, follows }: ListedBar): string {
+function noteOf({ clientName, follows }: ListedBlock): string {
   if (clientName === null)
-    return 'its owner’s next client at the same redirect host is blocked too';
+    return 'its owner’s next client with the same redirect host is blocked, too';
   return follows ? 'another client of its owner is blocked' : '';
 }

@@ -16,15 +16,18 @@ export function addCheckConfigCommand(program: Command, { print, environment }: 
   program
     .command('check-config')
     .description(
-      'report every problem of the settings file and the environment, or every setting with ' +
-        'where it came from, and what looks unwanted; looks up the names of the stores, and opens no ' +
+      'report every problem and warning of the settings file and the environment, or every ' +
+        'setting and its source; resolves the host names of the stores, but opens no ' +
         'database and no port',
     )
-    .argument('[file]', 'the settings file; else GATEHOUSE_CONFIG, else config/gatehouse.yaml')
+    .argument('[file]', 'the settings file; default: GATEHOUSE_CONFIG, else config/gatehouse.yaml')
     .option('--schema', 'print the JSON Schema of the settings file instead')
     .action(async (file: string | undefined, options: { schema?: true }) => {
       if (options.schema) {
-        if (file !== undefined) throw new WrongUsage('--schema is that of every file: name none');
+        if (file !== undefined)
+          throw new WrongUsage(
+            '--schema prints the same schema for every file: leave the file out',
+          );
         print(schemaReport());
         return;
       }
@@ -38,10 +41,10 @@ export function addCheckConfigCommand(program: Command, { print, environment }: 
     });
 }
 
-/** A name service that answers at all does so within this time. */
+/** A name server that answers at all answers within this time. */
 const LOOKUP_TIMEOUT_MS = 3_000;
 
-/** Looks host names up and connects to nothing. No answer in time is a warning, too. */
+/** Looks up host names and connects to nothing. No answer within the limit is a warning, too. */
 async function unknownHosts({
   settings: { storage, mail, signIn },
   overrides,
@@ -54,7 +57,9 @@ async function unknownHosts({
   ] as const;
   const named = all.flatMap(([path, url = '']) => hostsOf(url).map((host) => ({ path, host })));
   const waiting = new AbortController();
-  const late = delay(LOOKUP_TIMEOUT_MS, 'no answer in time', { signal: waiting.signal });
+  const late = delay(LOOKUP_TIMEOUT_MS, 'the name service did not answer in time', {
+    signal: waiting.signal,
+  });
   const found = await Promise.all(
     named.map(async ({ path, host }) => {
       const reason = lookup(host).then(
@@ -62,8 +67,8 @@ async function unknownHosts({
         (error: NodeJS.ErrnoException) => error.code ?? error.message,
       );
       const why = await Promise.race([reason, late]);
-      const message = `names the host ${host}, which does not resolve on this machine (${why})`;
-      const remedy = 'correct the name, or see to the name service';
+      const message = `has the host ${host}, which does not resolve on this machine (${why})`;
+      const remedy = 'correct the name, or check the name service';
       return why === undefined ? [] : [{ path, message, remedy }];
     }),
   );
@@ -110,15 +115,16 @@ function inspectionText({
       ? `embedded, in ${storage.dataDirectory}`
       : 'PostgreSQL, by URL';
   return [
-    'The settings are fine, and everything that needs no open database was built on them.',
+    'The settings are valid. Everything that needs no open database was built from them ' +
+      'without errors.',
     '',
-    `File:     ${file ?? 'none, so everything has its default'}`,
+    `File:     ${file ?? 'none, so every setting has its default'}`,
     `Issuer:   ${issuer}`,
     `Listens:  ${server.host}:${server.port}, for operators ${server.operatorsHost}:${server.operatorsPort}`,
     `Database: ${database}`,
     `Tokens:   ${storage.redisUrl === undefined ? 'in the database' : 'Redis, by URL'}`,
     `Mail:     ${mail === undefined ? 'off' : `by URL, from ${mail.from}`}`,
-    `Sign-in:  ${waysIn(settings)}`,
+    `Sign-in:  ${signInMethods(settings)}`,
     '',
     table(
       ['SETTING', 'VALUE', 'FROM'],
@@ -139,14 +145,16 @@ function inspectionText({
 const shownValue = (value: unknown): string =>
   typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value ?? 'not set');
 
-const waysIn = ({ signIn: { passwords, passkeys, providers } }: Inspection['settings']): string =>
+const signInMethods = ({
+  signIn: { passwords, passkeys, providers },
+}: Inspection['settings']): string =>
   [
     ...(passwords ? ['passwords'] : []),
     ...(passkeys ? ['passkeys'] : []),
     ...providers.map(({ id }) => id),
   ].join(', ');
 
-/** Number and length of the keys: enough to recognize the list, and nothing of a key. */
+/** Number and length of the keys: enough to recognize the list, but reveals no part of a key. */
 function describe({ lengths }: EffectiveSecret): string {
   if (lengths.length === 0) return 'none yet';
   const keys = lengths.length === 1 ? '1 key' : `${lengths.length} keys`;

@@ -1,5 +1,6 @@
 /** `operator connections`: which people connected which clients. */
 import { type Command, Option } from 'commander';
+import { type ConnectionLimit, isLimited } from '../accounts/access/access-limit.ts';
 import { isAccountId } from '../accounts/account.ts';
 import type { ListedConnection } from '../authorizations/connected-clients.ts';
 import { isClientId } from '../base/random-id.ts';
@@ -19,28 +20,35 @@ export function addConnectionCommands(program: Command, operator: Operator): voi
   const { run } = operator;
   const connections = program
     .command('connections')
-    .description('which people connected which clients');
+    .description('connections of people to clients');
 
   addList(connections, operator, LIST, async (registries, page, { account, client }: Whose) => {
     const accountId = account && (await accountNamed(registries, account)).id;
     const clientId = client && (await clientNamed(registries, client)).id;
     return registries.connections.listBoth({ accountId, clientId }, page);
   })
-    .description('what is connected now, the latest first')
-    .addOption(new Option('--account <account>', 'by this person: email address or account ID'))
-    .addOption(new Option('--client <id>', 'to this client'))
+    .description('list the active connections, the latest first')
+    .addOption(
+      new Option('--account <account>', 'only of this person: email address or account ID'),
+    )
+    .addOption(new Option('--client <id>', 'only to this client'))
     .hook('preAction', (command) => {
       const { account, client } = command.opts<Whose>();
       if (account !== undefined || client !== undefined) return;
-      throw new WrongUsage('say whose: --account, --client or both');
+      throw new WrongUsage('choose whose connections to list: --account, --client or both');
     });
 
   addYesOption(connections.command('end'))
     .description('end one person’s connection to one client, with all its authorizations')
-    .argument('[connection]', 'its ID, as `connections list` shows it')
+    .argument('[connection]', 'its ID, as in `connections list`')
     .option('--account <account>', 'instead of the ID: the person, with --client')
     .option('--client <id>', 'instead of the ID: the client, with --account')
-    .action((id: string | undefined, options: Whose) => {
+    .option(
+      '--limited',
+      'instead of the ID: all that people have limited, and revoke their limited API keys, which an older version would not limit',
+    )
+    .action((id: string | undefined, { limited, ...options }: Whose & { limited?: true }) => {
+      if (limited) return endLimited(operator);
       const whose = namedConnection(id, options);
       return run(async (registries) => {
         const { id: accountId, email } = await accountNamed(registries, whose.account);
@@ -53,15 +61,39 @@ export function addConnectionCommands(program: Command, operator: Operator): voi
           value: { id: `${accountId}/${clientId}`, email, client_name: name, ended: true },
           text:
             `Ended the connection of ${email} to ${name}, with all its authorizations. ` +
-            'They are asked before the client gets another one.',
+            'They must approve the client before it gets another one.',
         };
       });
     });
 }
 
+const endLimited = (operator: Operator): Promise<void> =>
+  operator.run(async ({ apiKeys, endLimited }) => {
+    await operator.confirm('Ends every connection and revokes every API key that has a limit.');
+    const connections = await endLimited();
+    const keys = await apiKeys.revokeLimited();
+    return {
+      value: { connections_ended: connections, api_keys_revoked: keys },
+      text: `Ended ${connections} limited connections and revoked ${keys} limited API keys.`,
+    };
+  });
+
+const limitValue = ({ places, isReadOnly, until }: ConnectionLimit) => ({
+  places,
+  read_only: isReadOnly,
+  until,
+});
+
 const LIST: ListForm<ListedConnection> = {
-  heading: ['ID', 'EMAIL', 'CLIENT', 'CONNECTED', 'LAST USED'],
-  row: (one) => [one.id, one.email, one.clientName, dayOf(one.connectedAt), dayOf(one.lastUsedAt)],
+  heading: ['ID', 'EMAIL', 'CLIENT', 'CONNECTED', 'LAST USED', 'LIMITED'],
+  row: (one) => [
+    one.id,
+    one.email,
+    one.clientName,
+    dayOf(one.connectedAt),
+    dayOf(one.lastUsedAt),
+    isLimited(one.limit) ? 'yes' : '',
+  ],
   value: (one) => ({
     id: one.id,
     account_id: one.accountId,
@@ -71,12 +103,13 @@ const LIST: ListForm<ListedConnection> = {
     connected_at: one.connectedAt,
     approved_at: one.approvedAt,
     last_used_at: one.lastUsedAt,
+    limit: isLimited(one.limit) ? limitValue(one.limit) : null,
   }),
-  nothing: 'Nothing is connected.',
+  nothing: 'There are no connections.',
   filters: [],
 };
 
-/** @throws WrongUsage unless one connection is named, in one way */
+/** @throws WrongUsage unless exactly one connection is named, either by id or by its two parties */
 function namedConnection(id: string | undefined, { account, client }: Whose): Required<Whose> {
   if (id !== undefined && account === undefined && client === undefined) {
     const [accountId = '', clientId = '', ...rest] = id.split('/');
@@ -85,14 +118,16 @@ function namedConnection(id: string | undefined, { account, client }: Whose): Re
     }
   }
   if (id === undefined && account !== undefined && client !== undefined) return { account, client };
-  throw new WrongUsage('say which: its ID of `connections list`, or --account and --client');
+  throw new WrongUsage(
+    'choose the connection: its ID from `connections list`, or --account and --client',
+  );
 }
 
 const unknown = (email: string, name: string): Refusal =>
   new Refusal(
     'connection_unknown',
-    `${email} has not connected ${name}.`,
-    'See `connections list`. What was connected once, `explain` tells.',
+    `${email} has no connection to ${name}.`,
+    'See `connections list`. `explain` shows ended connections.',
   );
 
 const dayOf = (time: Date | null): string => time?.toISOString().slice(0, 10) ?? 'never';

@@ -6,7 +6,7 @@ import { createFindings } from '../doctor/findings.ts';
 import type { Operator } from './command/operator.ts';
 import { REFUSED } from './command/report.ts';
 
-/** Exit code that shells give a command that Ctrl-C ended. */
+/** The exit code by which shells report a command that Ctrl-C ended. */
 const INTERRUPTED = 130;
 
 export function addDoctorCommand(program: Command, operator: Operator): void {
@@ -14,15 +14,20 @@ export function addDoctorCommand(program: Command, operator: Operator): void {
   program
     .command('doctor')
     .description(
-      'try the running service out: its stores, its public address, and a whole authorization ' +
-        'with a client that is removed again',
+      'test the running service: its stores, its public address, and a complete ' +
+        'authorization with a temporary client',
     )
     .option(
       '--address <url>',
-      'connect there instead of to the issuer, and say the issuer’s name: one node behind a proxy',
+      'connect to this URL instead of the issuer, but send the issuer’s host name: tests ' +
+        'one node behind a proxy',
       origin,
     )
-    .option('--mail <address>', 'send one test mail there; without it no mail is sent', mailbox)
+    .option(
+      '--mail <address>',
+      'send one test mail to this address; default: no mail is sent',
+      mailbox,
+    )
     .action(async (options: Pick<ExaminationOptions, 'address' | 'mail'>) => {
       const interruption = new AbortController();
       operator.onInterrupt(() => interruption.abort());
@@ -40,7 +45,7 @@ export function addDoctorCommand(program: Command, operator: Operator): void {
       print({
         value: { healthy: problems === 0 && !aborted, problems, warnings, findings: findings.all },
         text: aborted
-          ? 'Broken off. What was made for it is removed.'
+          ? 'Interrupted. Everything that it created was removed.'
           : `${problems} problem(s), ${warnings} warning(s).`,
         exitCode: aborted ? INTERRUPTED : problems > 0 ? REFUSED : 0,
       });

@@ -1,6 +1,6 @@
 /**
- * `gatehouse …`: the operator command, with the environment and as the user of the service on this
- * machine. If the caller's environment names the stores, as in a container, it uses that environment.
+ * `gatehouse …`: runs the operator command as the user and with the environment of the local
+ * service. If the caller's environment names the stores, as in a container, it is used instead.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -11,18 +11,19 @@ import { readAssignments, readEnvironmentFile } from './environment-file.ts';
 
 const COMMAND = path.join(import.meta.dirname, 'main.ts');
 const UNITS = 'gatehouse@*.service';
-/** Queried if no instance is loaded: the template says the same for each. */
+/** Queried if no instance is loaded: the template has the same properties for each instance. */
 const ANY_INSTANCE = 'gatehouse@3001.service';
 
 const AS_ROOT = 'Run it as root: sudo gatehouse …';
 const NO_ENVIRONMENT =
-  'Create it: deploy/systemd/environment is an example (docs/operations/deploy.md says what else it needs).';
+  'Create it: see the example deploy/systemd/environment (docs/operations/deploy.md lists ' +
+  'what else is needed).';
 
 /** `initgroups` exists on POSIX systems; Node's types do not have it. */
 type Posix = NodeJS.Process & { initgroups(user: string, group: number): void };
 
 interface Unit {
-  /** Empty for a unit that runs as root. */
+  /** Empty if the unit runs as root. */
   readonly user: string;
   readonly environment: Variables;
 }
@@ -31,7 +32,7 @@ const unit = namesADeployment(environmentOfProcess) ? undefined : findUnit();
 if (unit === undefined) await import('./main.ts');
 else runIn(unit);
 
-/** Returns undefined if systemd does not run here, or has no such unit. */
+/** Returns undefined if systemd does not run here, or if it has no such unit. */
 function findUnit(): Unit | undefined {
   const loaded = systemctl('list-units', '--all', '--plain', '--no-legend', UNITS);
   if (loaded === undefined) return undefined;
@@ -73,12 +74,12 @@ function contentOf(file: string, mayBeMissing: boolean): string {
   }
 }
 
-/** Replaces this process, so that signals, the terminal and the exit code are the command's own. */
+/** Replaces this process: the command itself gets the signals and sets the exit code. */
 function runIn({ user, environment }: Unit): void {
   const caller = userInfo().username;
   if (user !== '' && user !== caller) {
     if (process.getuid?.() !== 0) {
-      fail(`The service runs as ${user}, and you are ${caller}.`, AS_ROOT);
+      fail(`The service runs as ${user}, but you are ${caller}.`, AS_ROOT);
     }
     const group = groupOf(user);
     (process as Posix).initgroups(user, group);
@@ -93,8 +94,8 @@ function runIn({ user, environment }: Unit): void {
     ...environment,
   };
   const { execPath, argv } = process;
-  // Without `--require`: Node resolves it from the working directory, which may be one that the
-  // user of the service cannot read, such as /root. bin/gatehouse has checked the version of Node.
+  // Without `--require`: Node would look for it in the working directory, which the service's user
+  // may be unable to read, such as /root. bin/gatehouse has checked the version of Node.
   process.execve?.(execPath, [execPath, COMMAND, ...argv.slice(2)], variables);
 }
 

@@ -1,4 +1,4 @@
-/** `operator keys`: lists by fingerprint which keys sign or are still accepted, and makes new ones. */
+/** `operator keys`: lists by fingerprint which keys sign or are accepted, and generates keys. */
 import { randomBytes } from 'node:crypto';
 import { type Command, Option } from 'commander';
 import { systemClock } from '../base/clock.ts';
@@ -15,7 +15,7 @@ import type { KeyKind } from '../storage/key-sightings.ts';
 import type { Operator, Report } from './command/operator.ts';
 import { table } from './command/report.ts';
 
-/** As much as `openssl rand -base64 48` gives. */
+/** The same length as from `openssl rand -base64 48`. */
 const KEY_BYTES = 48;
 
 export function addKeyCommands(program: Command, { run, print, stderr }: Operator): void {
@@ -23,13 +23,16 @@ export function addKeyCommands(program: Command, { run, print, stderr }: Operato
 
   keys
     .command('list', { isDefault: true })
-    .description('every key by its fingerprint: which one signs, and when an older one may go')
+    .description(
+      'list every key by its fingerprint: which one signs, and when an older one can be ' +
+        'removed',
+    )
     .action(() => run(async (registries) => listReport(await keyFacts(registries))));
 
   keys
     .command('generate')
-    .description('print a new key, and on standard error where to put it; nothing is changed')
-    .addOption(new Option('--kind <kind>', 'what it is for').choices(['cookie', 'token']))
+    .description('print a new key, and on standard error how to install it; changes nothing')
+    .addOption(new Option('--kind <kind>', 'what the key is for').choices(['cookie', 'token']))
     .action(({ kind }: { kind?: KeyKind }) => {
       const key = randomBytes(KEY_BYTES).toString('base64url');
       const steps = rotationSteps(kind);
@@ -41,11 +44,12 @@ export function addKeyCommands(program: Command, { run, print, stderr }: Operato
 function rotationSteps(kind: KeyKind | undefined): string[] {
   const variable = kind ? KEY_VARIABLE[kind] : Object.values(KEY_VARIABLE).join(' or ');
   return [
-    `Three steps, each on every node before the next. In ${variable}, comma-separated`,
-    '(of an embedded deployment: the list in data/secrets.json):',
-    '1. old,new   every node accepts the new key, none signs with it yet',
+    'Rotate in three steps. Finish each step on every node before the next. Write into ' +
+      `${variable}, comma-separated`,
+    '(embedded deployment: into the list in data/secrets.json):',
+    '1. old,new   every node accepts the new key, but none signs with it yet',
     '2. new,old   the new key signs, the old one is still accepted',
-    '3. new       once `gatehouse keys` says that the old one is safe to remove',
+    '3. new       once `gatehouse keys list` says that the old key is safe to remove',
   ];
 }
 
@@ -92,12 +96,12 @@ const warningText = ({ message, remedy }: KeyWarning): string =>
   `Warning: ${message}\n  Remedy: ${remedy}`;
 
 function removal({ use, removableFrom }: KeyState, now: number): string {
-  if (use === 'current') return 'no: it signs';
-  if (use === 'next') return 'any time: it never signed';
+  if (use === 'current') return 'no: it is the signing key';
+  if (use === 'next') return 'any time: it has never signed';
   if (!removableFrom) return 'no: a node still signs with it';
   if (removableFrom.getTime() <= now) return `safe since ${dayOf(removableFrom)}`;
-  return `not before ${momentOf(removableFrom)}`;
+  return `not before ${toMoment(removableFrom)}`;
 }
 
 const dayOf = (time: Date | undefined): string | undefined => time?.toISOString().slice(0, 10);
-const momentOf = (time: Date): string => `${time.toISOString().slice(0, 16)}Z`;
+const toMoment = (time: Date): string => `${time.toISOString().slice(0, 16)}Z`;

@@ -13,9 +13,10 @@ export function addMigrateCommand(
   program
     .command('migrate')
     .description(
-      'bring the schema of the database up to date; nodes of the version before go on beside it',
+      'migrate the database schema to this version; nodes of the previous version keep ' +
+        'running',
     )
-    .option('--dry-run', 'name what is missing and change nothing', false)
+    .option('--dry-run', 'list the pending migrations without running them', false)
     .action(async ({ dryRun }: { dryRun: boolean }) => {
       const settings = loadSettingsWithoutSecrets({ environment });
       const { storage } = settings;
@@ -23,13 +24,13 @@ export function addMigrateCommand(
       requireEmbeddedDatabase(storage);
       const database = await openDatabase(storage);
       try {
-        // While another process migrates the embedded database, it would not answer in time.
+        // An embedded database that another process is migrating would not answer in time.
         const isAsked = dryRun || !database.embedded;
         const pending = isAsked ? await pendingMigrations(database) : undefined;
         let started = 0;
         const showProgress = (): void => {
           started += 1;
-          progress.show('Migrations begun', started, pending?.length);
+          progress.show('Migrations started', started, pending?.length);
         };
         const names = dryRun && pending ? pending : await migrate(database, showProgress);
         const done = dryRun ? 'Missing' : 'Applied';
@@ -37,7 +38,7 @@ export function addMigrateCommand(
           value: { dry_run: dryRun, migrations: names },
           text:
             names.length === 0
-              ? 'The schema is that of this version.'
+              ? 'The schema is up to date.'
               : names.map((name) => `${done}: ${name}`).join('\n'),
         });
       } finally {

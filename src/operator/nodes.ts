@@ -14,12 +14,12 @@ import { REFUSED, table } from './command/report.ts';
 
 const POLL_PAUSE_MS = 1_000;
 const MAX_NODES = 1_000;
-/** Multiplies the timeouts of a database call in the service: no request waits here. */
+/** Multiplies the service's database timeouts: here no request waits for the answer. */
 const TIMEOUT_FACTOR = 5;
 
 interface NodesOptions {
   readonly wait?: number;
-  /** Seconds. */
+  /** Time limit of `--wait`, in seconds. */
   readonly within: number;
 }
 
@@ -31,19 +31,20 @@ export function addNodesCommand(
 ): void {
   program
     .command('nodes')
-    .description('every process of the service: its version, state and last heartbeat')
+    .description('list every process of the service: its version, state and last heartbeat')
     .option(
       '--wait <number>',
-      'wait until so many are ready, each by a heartbeat from after the start of this command',
+      'wait until this many nodes are ready; only heartbeats after the start of this ' +
+        'command count',
       wholeNumber(MAX_NODES),
     )
-    .option('--within <duration>', 'how long --wait waits, such as 5m', seconds, 120)
+    .option('--within <duration>', 'maximum time for --wait, such as 5m', seconds, 120)
     .addHelpText(
       'after',
-      `
-States: ready, starting, leaving, "not ready" (a store is away or its clock differs), silent (no
-heartbeat for half a minute: frozen, killed or cut off from the database; forgotten after an hour),
-unknown (a node of an older version, which does not say it). Exit code 1 if --wait waited in vain.`,
+      '\nStates: ready, starting, leaving, "not ready" (a store is unavailable or its ' +
+        'clock differs), silent\n(no heartbeat for 30 seconds: frozen, killed or cut off ' +
+        'from the database; removed after an hour),\nunknown (a node of an older version, ' +
+        'which does not report its state). Exit code 1 if --wait times out.',
     )
     .action(async ({ wait, within }: NodesOptions) => {
       const { storage } = loadSettingsWithoutSecrets({ environment });
@@ -71,7 +72,7 @@ function seconds(text: string): number {
  */
 async function readNodes(storage: Storage): Promise<readonly ListedNode[]> {
   requireEmbeddedDatabase(storage);
-  const database = await openDatabase({ ...storage, patience: TIMEOUT_FACTOR });
+  const database = await openDatabase({ ...storage, timeoutFactor: TIMEOUT_FACTOR });
   try {
     await requireTables(database, storage);
     const pending = await pendingMigrations(database);
@@ -104,7 +105,7 @@ async function waitFor({ wait, within, storage, signal, show }: Waiting): Promis
         outcome instanceof Error ? [`The database cannot be used: ${outcome.message}`] : [];
       const missing = [
         `Only ${ready.length} of ${wait} node(s) became ready within ${within} s.`,
-        ...nodes.filter((node) => !ready.includes(node)).map(inWords),
+        ...nodes.filter((node) => !ready.includes(node)).map(describeNode),
         ...why,
         'See `systemctl status "gatehouse@*"` (or the pods) and the log of each node that is missing.',
       ];
@@ -114,13 +115,13 @@ async function waitFor({ wait, within, storage, signal, show }: Waiting): Promis
   }
 }
 
-/** @param text printed under the table. */
+/** @param text printed below the table. */
 function report(nodes: readonly ListedNode[], text?: string): Report {
   const rows = nodes.map((node) => [
     node.node,
-    stateInWords(node),
+    describeState(node),
     node.runsWith?.version ?? 'older',
-    node.readySince === undefined ? '' : momentOf(node.readySince),
+    node.readySince === undefined ? '' : toMoment(node.readySince),
     `${Math.round(node.silentMs / 1000)} s ago`,
   ]);
   const heading = ['NODE', 'STATE', 'VERSION', 'READY SINCE', 'LAST HEARTBEAT'];
@@ -134,13 +135,16 @@ function report(nodes: readonly ListedNode[], text?: string): Report {
         last_heartbeat: lastHeartbeat,
       })),
     },
-    text: [table(heading, rows, 'No node runs.'), ...(text === undefined ? [] : [text])].join('\n'),
+    text: [table(heading, rows, 'No node is running.'), ...(text === undefined ? [] : [text])].join(
+      '\n',
+    ),
   };
 }
 
-const stateInWords = ({ state }: ListedNode): string => state.replace('_', ' ');
+const describeState = ({ state }: ListedNode): string => state.replace('_', ' ');
 
-const inWords = (node: ListedNode): string =>
-  `${node.node} is ${stateInWords(node)}; its last heartbeat was ${Math.round(node.silentMs / 1000)} s ago.`;
+const describeNode = (node: ListedNode): string =>
+  `${node.node} is ${describeState(node)}; its last heartbeat was ` +
+  `${Math.round(node.silentMs / 1000)} s ago.`;
 
-const momentOf = (time: Date): string => `${time.toISOString().slice(0, 19)}Z`;
+const toMoment = (time: Date): string => `${time.toISOString().slice(0, 19)}Z`;

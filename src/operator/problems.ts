@@ -1,6 +1,6 @@
-/** `operator problems`: what partners and people ran into in the last seven days. */
+/** `operator problems`: the problems of partners and people in the last seven days. */
 import { type Command, Option } from 'commander';
-import { wordsOf } from '../accounts/activity/activity-words.ts';
+import { describeAction } from '../accounts/activity/activity-words.ts';
 import type { RefusedSignIns } from '../accounts/activity/audit.ts';
 import { systemClock } from '../base/clock.ts';
 import type { ClientProblemGroup } from '../clients/client-problems.ts';
@@ -18,7 +18,9 @@ interface ProblemOptions {
 const WEEK_MS = 7 * 86_400_000;
 
 export function addProblemCommands(program: Command, operator: Operator): void {
-  const problems = program.command('problems').description('what partners and people ran into');
+  const problems = program
+    .command('problems')
+    .description('recent problems of partners and people');
 
   addList(problems, operator, FORM, async (registries, page, options: ProblemOptions) => {
     const { account, client } = options;
@@ -34,14 +36,14 @@ export function addProblemCommands(program: Command, operator: Operator): void {
     return cutPage(all, FORM.row, page);
   })
     .description(
-      'refused requests of clients and refused sign-ins of the last 7 days, the latest first; ' +
-        'equal ones are one line',
+      'list the refused requests of clients and refused sign-ins of the last 7 days, the ' +
+        'latest first; equal ones are grouped into one line',
     )
-    .addOption(new Option('--client <id>', 'only those of this client').conflicts('account'))
-    .addOption(new Option('--account <account>', 'only those of this person'))
+    .addOption(new Option('--client <id>', 'only problems of this client').conflicts('account'))
+    .addOption(new Option('--account <account>', 'only problems of this person'))
     .addHelpText(
       'after',
-      '\nRequests without a known client or person, and mails, are in the log only.',
+      '\nRequests without a known client or person, and failed mails, are only in the log.',
     );
 }
 
@@ -52,7 +54,7 @@ interface RecentProblem {
   readonly count: number;
   readonly who: string;
   readonly what: string;
-  /** Further fields for programs. */
+  /** Further fields, for programs. */
   readonly about: Readonly<Record<string, unknown>>;
   readonly cause: string;
   readonly requestId?: string;
@@ -79,7 +81,7 @@ const fromClient = (group: ClientProblemGroup): RecentProblem => ({
 });
 
 function fromPerson(refused: RefusedSignIns): RecentProblem {
-  const { what, about, note } = wordsOf(refused);
+  const { what, about, note } = describeAction(refused);
   return {
     id: `person-${refused.id}`,
     last: refused.last,

@@ -12,6 +12,7 @@ import {
   createDisconnect,
   createDisconnectSome,
   createEndings,
+  createLimitedEnd,
   type Disconnect,
   type DisconnectSome,
   type Endings,
@@ -33,9 +34,9 @@ import type { Queries } from '../storage/queries.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 
 /**
- * Makes the audit record of a change of who may do what, to be written in its transaction.
+ * Makes the audit record of a change in access, to be written in the transaction of that change.
  *
- * @param about in whose log it appears, and the ids and names of what changed
+ * @param about in whose log it appears, and the ids and names of the changed things
  */
 export type RecordChange = (
   action: Action,
@@ -46,7 +47,7 @@ type ChangeRecord = (tx: Queries) => Promise<void>;
 
 export interface Registries extends CommonRegistries {
   readonly settings: SettingsWithoutSecrets;
-  /** Reads the keys at each call, as `findKeys` does: most commands need none. */
+  /** Reads the keys at each call, like `findKeys`: most commands need no keys. */
   readonly keys: () => Settings['secrets'] | undefined;
   readonly database: OpenDatabase;
   readonly organizations: Organizations;
@@ -55,7 +56,8 @@ export interface Registries extends CommonRegistries {
   readonly audit: Audit;
   readonly disconnect: Disconnect;
   readonly disconnectSome: DisconnectSome;
-  /** Opened by the first call, like what depends on it: most commands do not need it. */
+  readonly endLimited: ReturnType<typeof createLimitedEnd>;
+  /** Opened by the first call, like everything that depends on it: most commands do not need it. */
   readonly tokenStore: () => Promise<TokenStore>;
   readonly endings: () => Promise<Endings>;
   readonly machineTokens: () => Promise<MachineTokens>;
@@ -66,8 +68,8 @@ export interface Registries extends CommonRegistries {
 const TIMEOUT_FACTOR = 10;
 
 /**
- * Opens the database of the settings for as long as `work` takes. An embedded database that a
- * running service has open is reached through that service.
+ * Opens the database of the settings while `work` runs. If a running service has opened an embedded
+ * database, it is reached through that service.
  *
  * @param announce called with the settings, before anything is opened
  * @throws ConfigurationProblems, NoDeployment, StorageUnavailable, or Refusal `migrations_pending`
@@ -88,15 +90,15 @@ export async function withRegistries<Result>(
   const { storage } = settings;
   announce(settings);
   requireEmbeddedDatabase(storage);
-  // Use long timeouts: no page waits for this, and one statement may change a great many rows.
-  const database = await openDatabase({ ...storage, patience: TIMEOUT_FACTOR });
+  // Use long timeouts: no page waits for the answer, and one statement may change very many rows.
+  const database = await openDatabase({ ...storage, timeoutFactor: TIMEOUT_FACTOR });
   await using opened = new AsyncDisposableStack();
   opened.defer(() => database.close());
   await requireTables(database, storage);
   await requireSchema(database, storage);
   await keyEmails(database);
-  // A command ends after its work, so it caches nothing and needs no change feed. It waits for what
-  // it records and reports failures itself, so it needs no log.
+  // A command ends after its work, so it caches nothing and needs no change feed. It awaits its own
+  // records and reports failures itself, so it needs no log.
   const parts = { database, changes: silentChangeFeed, clock: systemClock };
   const log = { warn: () => {}, debug: () => {} };
   const registries = createRegistries({
@@ -124,6 +126,7 @@ export async function withRegistries<Result>(
     importer: createImporter({ ...parts, activity }),
     disconnect: createDisconnect(connections, activity),
     disconnectSome: createDisconnectSome(connections, activity),
+    endLimited: createLimitedEnd(connections, activity),
     audit: createAudit(parts),
     tokenStore,
     endings: async () =>
@@ -134,7 +137,7 @@ export async function withRegistries<Result>(
   });
 }
 
-/** Makes the record of a change of a client, for the log of its owner if there is one. */
+/** Creates the audit record of a change of a client, for the log of the client's owner, if any. */
 export const clientRecord = (
   { recordChange }: Pick<Registries, 'recordChange'>,
   action: Action,

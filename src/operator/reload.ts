@@ -1,4 +1,4 @@
-/** `operator reload`: makes the service on this machine read its settings again. */
+/** `operator reload`: makes the local service read its settings again. */
 import type { Command } from 'commander';
 import { z } from 'zod';
 import { Refusal } from '../base/refusal.ts';
@@ -9,14 +9,14 @@ import {
   reloadCredentials,
 } from '../config/operators-listener.ts';
 import { ConfigurationProblems } from '../config/problems.ts';
-import { reloadInWords } from '../config/reload.ts';
+import { describeReload } from '../config/reload.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Operator, Report } from './command/operator.ts';
 
-/** Long, because the processes of the node rebuild themselves one after the other. */
+/** Long, because the service runs concurrent reloads one after the other. */
 const RELOAD_TIMEOUT_MS = 60_000;
 
-/** What the operators' listener answers to a reload (host/reload.ts). */
+/** The answer of the operators' listener to a reload (host/operators-host.ts). */
 const OUTCOME = z.union([
   z.object({ changed: z.array(z.string()), needs_restart: z.array(z.string()) }),
   z.object({
@@ -40,14 +40,14 @@ export function addReloadCommand(
 ): void {
   program
     .command('reload')
-    .description('let the running service read its settings and secrets again, without a restart')
+    .description('make the running service read its settings and secrets again, without a restart')
     .addHelpText(
       'after',
-      `
-It is for the node on this machine; of several nodes each is told on its own. Requests under way
-finish, nobody is signed out, and settings with a problem change nothing. What needs a restart is
-listed by name. Where server.operators_host is not loopback, the command needs the keys of the
-service. SIGHUP to the service does the same, and its log says what came of it.`,
+      '\nReloads the node on this machine only: repeat it for each node. Requests in ' +
+        'progress finish and\nsessions stay open. If a setting has a problem, nothing ' +
+        'changes. Settings that need a restart are\nlisted. If server.operators_host is not ' +
+        'loopback, the command needs the keys of the service.\nSending SIGHUP to the service ' +
+        'does the same; its log shows the result.',
     )
     .action(async () => {
       const settings = loadSettingsWithoutSecrets({ environment });
@@ -59,13 +59,14 @@ service. SIGHUP to the service does the same, and its log says what came of it.`
     });
 }
 
-/** @throws ConfigurationProblems or Refusal; the service then runs on unchanged */
+/** @throws ConfigurationProblems or Refusal; the service then continues unchanged */
 async function reload(server: Settings['server'], credentials: string[]): Promise<Report> {
   if (server.operatorsPort === 0) {
     throw new Refusal(
       'unknown_port',
-      'server.operators_port is 0: the service chose a port that this command cannot know.',
-      'Send SIGHUP to its process instead, or give the port a number.',
+      'server.operators_port is 0: the service chose its port itself, and this command ' +
+        'cannot find it.',
+      'Send SIGHUP to the process instead, or set a fixed port.',
     );
   }
   const url = operatorsUrl(server, '/reload');
@@ -73,31 +74,36 @@ async function reload(server: Settings['server'], credentials: string[]): Promis
   if (answer.status === 401 && answer.headers.get('www-authenticate') === 'Bearer') {
     throw new Refusal(
       'keys_differ',
-      "The service did not take the order: it is proved with its keys where the operators' listener is not loopback.",
-      'Run the command with the GATEHOUSE_COOKIE_KEYS or the data directory of the service, or send SIGHUP to it.',
+      "The service refused the reload: if its operators' listener is not loopback, the " +
+        'command must prove that it has the keys of the service.',
+      'Run the command with the GATEHOUSE_COOKIE_KEYS or the data directory of the ' +
+        'service, or send SIGHUP to the process.',
     );
   }
   const { data: outcome } = OUTCOME.safeParse(await answer.json().catch(() => undefined));
   if (outcome === undefined) {
     throw new Refusal(
       'not_gatehouse',
-      `What answers at ${url} is not the operators' listener of Gatehouse (${answer.status}).`,
-      'See that server.operators_port is that of the running service, or send SIGHUP to it.',
+      `The server at ${url} is not the operators' listener of Gatehouse: it answered ` +
+        `${answer.status}.`,
+      'Check that server.operators_port is that of the running service, or send SIGHUP to ' +
+        'the process.',
     );
   }
   if ('problems' in outcome) throw new ConfigurationProblems(outcome.problems);
   if ('code' in outcome) {
     throw new Refusal(
       outcome.code,
-      'The service could not be built from these settings, and runs on as it was.',
-      'Its log says why.',
+      'The service could not be built from these settings, and keeps running with the ' +
+        'previous ones.',
+      'See its log for the cause.',
     );
   }
   const { changed, needs_restart: needsRestart } = outcome;
-  return { value: outcome, text: reloadInWords({ changed, needsRestart }) };
+  return { value: outcome, text: describeReload({ changed, needsRestart }) };
 }
 
-/** Sends the request with one credential after the other, until one is accepted. */
+/** Sends the request with each credential in turn, until one is accepted. */
 async function ask(url: string, [credential, ...others]: readonly string[]): Promise<Response> {
   const headers = credential === undefined ? {} : { authorization: `Bearer ${credential}` };
   try {
@@ -107,9 +113,9 @@ async function ask(url: string, [credential, ...others]: readonly string[]): Pro
   } catch (cause) {
     throw new Refusal(
       'not_running',
-      `Nothing answers at ${url}.`,
-      'Start the service on this machine. If it runs, send SIGHUP to its process: ' +
-        'server.operators_host or operators_port may have changed since its start.',
+      `No server answers at ${url}.`,
+      'Start the service on this machine. If it is running, send SIGHUP to its process: ' +
+        'server.operators_host or operators_port may have changed since it started.',
       { cause },
     );
   }

@@ -1,4 +1,4 @@
-/** Builds the parts of a service to check that they can be built, and opens no connection. */
+/** Builds the parts of a service to check that this is possible; opens no connection. */
 import pg from 'pg';
 import { pino } from 'pino';
 import { createEndings } from '../authorizations/endings.ts';
@@ -17,9 +17,9 @@ import { createRedisStore } from '../storage/redis/store.ts';
 import { postgresLimits, redisLimits } from '../storage/shared-limits.ts';
 
 /**
- * Builds the clients of the stores, unconnected, and the application on them: engine, pages, host.
+ * Builds the stores' clients, without connecting, and the application: engine, pages, host.
  *
- * @throws ConfigurationProblems if PostgreSQL's client cannot use what its URL names
+ * @throws ConfigurationProblems if PostgreSQL's client refuses its URL or a file that it names
  */
 export async function buildUnopened({ settings, overrides }: Inspection): Promise<void> {
   const { databaseUrl, redisUrl } = settings.storage;
@@ -72,13 +72,14 @@ function databaseProblem(connectionString: string): Omit<ConfigurationProblem, '
     return {
       message: isFile
         ? `names a file that cannot be read (${error.message})`
-        : 'is nothing that the client of PostgreSQL can use',
-      remedy: 'correct the URL, or let this process read the file that it names',
+        : 'is not a URL that the PostgreSQL client accepts',
+      remedy: 'correct the URL, or make the file that it names readable for this process',
     };
   }
 }
 
-const refuse = (): Promise<never> => Promise.reject(new Error('a trial build opens nothing'));
+const refuse = (): Promise<never> =>
+  Promise.reject(new Error('a trial build opens no connections'));
 
 const unopened: Database = {
   embedded: true,

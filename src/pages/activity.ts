@@ -1,13 +1,13 @@
 /** `/profile/activity`: what happened to the signed-in user's account, newest first. */
 import type { Context } from 'koa';
 import type { Activity, ActivityRecord } from '../accounts/activity/activity.ts';
-import { ACTIONS, type Action, wordsOf } from '../accounts/activity/activity-words.ts';
-import { browserInWords } from '../accounts/browser-names.ts';
+import { ACTIONS, type Action, describeAction } from '../accounts/activity/activity-words.ts';
+import { describeBrowser } from '../accounts/browser-names.ts';
 import type { ListTools } from './lists.ts';
 import type { PageKit } from './page-kit.ts';
 import { get, type Route } from './routes.ts';
 import { accountOf } from './signed-in.ts';
-import { type Moment, momentOf } from './words/moment.ts';
+import { type Moment, toMoment } from './words/moment.ts';
 
 declare module './view-data.ts' {
   interface ViewData {
@@ -26,17 +26,17 @@ declare module './view-data.ts' {
 
 interface ActivityEntry {
   readonly at: Moment;
-  /** `Signed in`, `API key revoked` */
+  /** Such as `Signed in` or `API key revoked`. */
   readonly what: string;
-  /** The name of the client, key, organization or warehouse it was about. */
+  /** The name of the client, key, organization or warehouse that the entry is about. */
   readonly about: string | undefined;
   /** Details such as `ending in x7Qa`. */
   readonly note: string | undefined;
-  /** True if it may not have been the user's own doing. */
+  /** True if the action may not have been the user's own. */
   readonly isWarning: boolean;
-  /** `Firefox on Windows`, or `The operator`. */
+  /** The actor: `Firefox on Windows`, or `The operator`. */
   readonly by: string;
-  /** The network address; undefined if it did not come from a browser. */
+  /** The network address; undefined if no browser sent the request. */
   readonly address: string | undefined;
 }
 
@@ -52,7 +52,7 @@ export function activityPage(parts: {
     const before = numberFrom(ctx.query.before);
     const text = textFrom(ctx.query.q);
     const kind = KINDS.find(({ value }) => value === ctx.query.only);
-    // One more than fits on the page, to find out whether there is a next page.
+    // Load one more entry than fits on the page, to find out whether there is a next page.
     const found = await activity.of(accountOf(ctx).id, {
       limit: PAGE_SIZE + 1,
       ...(before !== undefined && { before }),
@@ -67,7 +67,7 @@ export function activityPage(parts: {
       return query.size === 0 ? PATH : `${PATH}?${query}`;
     };
     await kit.render(ctx, 'activity', {
-      entries: shown.map(activityInWords),
+      entries: shown.map(describeActivity),
       tools: {
         action: PATH,
         kept: [],
@@ -89,7 +89,7 @@ export function activityPage(parts: {
   return [get(PATH, kit.requireSignedIn, show)];
 }
 
-/** The filters, each for a group of actions. */
+/** The filters; each selects a group of actions. */
 const KINDS: readonly {
   readonly value: string;
   readonly label: string;
@@ -122,17 +122,17 @@ function numberFrom(entered: unknown): number | undefined {
   return typeof entered === 'string' && /^\d{1,15}$/.test(entered) ? Number(entered) : undefined;
 }
 
-function activityInWords(record: ActivityRecord): ActivityEntry {
+function describeActivity(record: ActivityRecord): ActivityEntry {
   const { at, actor, origin } = record;
   return {
-    at: momentOf(at),
-    ...wordsOf(record),
-    by: origin && actor === 'person' ? browserInWords(origin.browser) : ACTORS[actor],
+    at: toMoment(at),
+    ...describeAction(record),
+    by: origin && actor === 'person' ? describeBrowser(origin.browser) : ACTORS[actor],
     address: origin?.address,
   };
 }
 
-/** Names the actor if it was not a user with a browser. */
+/** The name to show for an actor without a known browser. */
 const ACTORS: Readonly<Record<ActivityRecord['actor'], string>> = {
   person: 'You',
   operator: 'The operator of this service',

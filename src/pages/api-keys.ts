@@ -1,13 +1,25 @@
 /** `/profile/api-keys`: a user's keys, for integrations that act as this one user. */
 import type { Context } from 'koa';
+import type { Access } from '../accounts/access/access.ts';
+import { isLimited, NO_LIMIT } from '../accounts/access/access-limit.ts';
+import type { Organization } from '../accounts/access/reach.ts';
 import { type ApiKey, EXPIRY_DAYS } from '../accounts/api-keys/api-key.ts';
 import type { ApiKeys } from '../accounts/api-keys/api-keys.ts';
 import { displayName } from '../accounts/display-name.ts';
 import type { AccountMail } from '../accounts/mail/account-mail.ts';
-import type { ShownOnce } from '../accounts/shown-once.ts';
+import type { OneTimeValues } from '../accounts/one-time-values.ts';
 import type { Clock } from '../base/clock.ts';
 import { Refusal } from '../base/refusal.ts';
 import { formOf } from '../provider/form.ts';
+import {
+  describeLimit,
+  type LimitFields,
+  limitFields,
+  limitIn,
+  PLACE_FIELD,
+  placesIn,
+  type TypedLimit,
+} from './forms/limit-form.ts';
 import { newCreationKey, sentFormFrom } from './forms/sent-form.ts';
 import { byText, byTime, type ListChoice, type ListForm, type ListView, listOf } from './lists.ts';
 import { originInSession, seeOther } from './page.ts';
@@ -15,8 +27,8 @@ import type { PageKit } from './page-kit.ts';
 import { get, post, type Redraw, type Route } from './routes.ts';
 import { accountOf, NOTHING_SENT, typedOf } from './signed-in.ts';
 import type { FormProblem } from './view-data.ts';
-import { fromOf } from './words/browser.ts';
-import { type Moment, momentOf, momentOrNothing } from './words/moment.ts';
+import { browserDetails } from './words/browser.ts';
+import { type Moment, momentOrNothing, toMoment } from './words/moment.ts';
 
 declare module './view-data.ts' {
   interface ViewData {
@@ -34,7 +46,7 @@ declare module './view-data.ts' {
 
 interface ApiKeyRow {
   readonly name: string;
-  /** The beginning and the end: `gate_key_…x7Qa`. */
+  /** Only the beginning and the end of the key: `gate_key_…x7Qa`. */
   readonly masked: string;
   readonly created: Moment;
   /** Undefined for a key that does not expire. */
@@ -42,6 +54,9 @@ interface ApiKeyRow {
   readonly isExpired: boolean;
   /** Undefined for a key that was never used. */
   readonly lastUsed: Moment | undefined;
+  /** Undefined for a key without a limit. */
+  readonly limit: string | undefined;
+  readonly limitUrl: string;
   readonly revokeUrl: string;
 }
 
@@ -51,6 +66,7 @@ interface ApiKeyForm {
   readonly creationKey: string;
   readonly name: string;
   readonly expiries: readonly ListChoice[];
+  readonly limit: LimitFields;
   /** Shown above the form; a problem with a field is also shown next to the field. */
   readonly problems: readonly FormProblem[];
   readonly nameProblem: string | undefined;
@@ -65,6 +81,8 @@ const NO_EXPIRY = 'none';
 interface Typed {
   readonly name: string;
   readonly expiresInDays: string | null;
+  /** Undefined until the user has submitted the form. */
+  readonly limit?: TypedLimit | undefined;
 }
 
 const KEYS: ListForm<ApiKey> = {
@@ -81,28 +99,41 @@ const KEYS: ListForm<ApiKey> = {
 export function apiKeysPage(parts: {
   readonly kit: PageKit;
   readonly clock: Clock;
+  readonly access: Access;
   readonly apiKeys: ApiKeys;
-  readonly shownOnce: ShownOnce;
+  readonly oneTimeValues: OneTimeValues;
   readonly mail: AccountMail | undefined;
   readonly limit: number;
 }): Route[] {
-  const { kit, clock, apiKeys, shownOnce, mail, limit } = parts;
+  const { kit, clock, access, apiKeys, oneTimeValues, mail, limit } = parts;
 
   const isExpired = ({ expiresAt }: ApiKey): boolean =>
     expiresAt !== null && expiresAt.getTime() <= clock();
 
-  const rowOf = (key: ApiKey): ApiKeyRow => ({
+  const rowOf = (key: ApiKey, reached: readonly Organization[]): ApiKeyRow => ({
     name: key.name,
     masked: `gate_key_…${key.lastFour}`,
-    created: momentOf(key.createdAt),
+    created: toMoment(key.createdAt),
     expires: momentOrNothing(key.expiresAt),
     isExpired: isExpired(key),
     lastUsed: momentOrNothing(key.lastUsedAt),
+    limit: isLimited(key) ? describeLimit(key, reached) : undefined,
+    limitUrl: `${PATH}/${key.id}/limit`,
     revokeUrl: `${PATH}/${key.id}/revoke`,
   });
 
   async function draw(ctx: Context, typed: Typed, refusal?: Refusal | string): Promise<void> {
-    const keys = await apiKeys.listOf(accountOf(ctx).id);
+    const accountId = accountOf(ctx).id;
+    const [keys, reached, isPossible] = await Promise.all([
+      apiKeys.listOf(accountId),
+      access.accessOf({ accountId }),
+      access.areLimitsPossible(),
+    ]);
+    const limits = limitFields(reached, typed.limit ?? NO_LIMIT, {
+      isPossible,
+      now: clock(),
+      hasEnd: false,
+    });
     const hasRoom = keys.filter((key) => !isExpired(key)).length < limit;
     const { rows, list } = listOf(keys, ctx.query, {
       ...KEYS,
@@ -113,14 +144,18 @@ export function apiKeysPage(parts: {
     });
     await kit.render(ctx, 'api-keys', {
       notice: typedOf(ctx) ? NOTHING_SENT : await kit.notices.take(ctx),
-      keys: rows.map(rowOf),
+      keys: rows.map((key) => rowOf(key, reached)),
       list,
       limit,
-      form: hasRoom || refusal ? formWith(typed, refusal) : undefined,
+      form: hasRoom || refusal ? formWith(typed, limits, refusal) : undefined,
     });
   }
 
-  function formWith(typed: Typed, refusal: Refusal | string | undefined): ApiKeyForm {
+  function formWith(
+    typed: Typed,
+    limits: LimitFields,
+    refusal: Refusal | string | undefined,
+  ): ApiKeyForm {
     const { problems } = refusal instanceof Refusal ? refusal : { problems: [] };
     const said = refusal instanceof Refusal ? `${refusal.message} ${refusal.remedy}` : refusal;
     const problemOf = (code: string): string | undefined =>
@@ -130,6 +165,7 @@ export function apiKeysPage(parts: {
     return {
       action: PATH,
       creationKey: newCreationKey(),
+      limit: limits,
       name: typed.name,
       expiries: [...EXPIRY_DAYS.map(String), NO_EXPIRY].map((value) => ({
         value,
@@ -140,16 +176,21 @@ export function apiKeysPage(parts: {
         ...(said === undefined || problems.length > 0 ? [] : [{ message: said }]),
         ...(nameProblem ? [{ field: 'name', message: nameProblem }] : []),
         ...(expiryProblem ? [{ field: 'expires-in-90', message: expiryProblem }] : []),
+        ...(limits.problem ? [{ message: limits.problem }] : []),
       ],
       nameProblem,
       expiryProblem,
     };
   }
 
-  const typedIn = (form: URLSearchParams): Typed => ({
-    name: form.get('name') ?? '',
-    expiresInDays: form.get('expires_in_days'),
-  });
+  const typedIn = (form: URLSearchParams, isOffered = (_id: string) => true): Typed => {
+    const limit = limitIn(form, isOffered, clock());
+    return {
+      name: form.get('name') ?? '',
+      expiresInDays: form.get('expires_in_days'),
+      limit: limit === 'foreign' ? undefined : limit,
+    };
+  };
 
   const redraw: Redraw = {
     isForEverybody: true,
@@ -164,18 +205,30 @@ export function apiKeysPage(parts: {
   async function create(ctx: Context): Promise<void> {
     const accountId = accountOf(ctx).id;
     const form = formOf(ctx);
-    const { name, expiresInDays } = typedIn(form);
-    const sent = sentFormFrom(form, [name, expiresInDays ?? '']);
+    const offered = new Set(placesIn(await access.accessOf({ accountId })));
+    const typed = typedIn(form, (id) => offered.has(id));
+    const { name, expiresInDays, limit: chosen } = typed;
+    if (chosen?.problem !== undefined || isForeign(form, offered)) {
+      ctx.status = 422;
+      return draw(ctx, typed);
+    }
+    const reach = chosen && { places: chosen.places, isReadOnly: chosen.isReadOnly };
+    const sent = sentFormFrom(form, [
+      name,
+      expiresInDays ?? '',
+      ...(isLimited(reach ?? {}) ? [JSON.stringify(reach)] : []),
+    ]);
     try {
       const origin = originInSession(ctx);
       const days = daysFrom(expiresInDays);
       const { id } = await apiKeys.addOnce(
-        { accountId, name, expiresInDays: days, maxOfUser: limit },
+        { accountId, name, expiresInDays: days, maxOfUser: limit, ...(reach && { limit: reach }) },
         {
           key: sent.key,
           keep: (keyId, value) =>
-            shownOnce.keep(accountId, { name: displayName(name), value }, sent.shownAs(keyId)),
-          made: (key) => mail?.tell(accountId, 'new_api_key', { ...fromOf(ctx), about: key.name }),
+            oneTimeValues.store(accountId, { name: displayName(name), value }, sent.shownAs(keyId)),
+          made: (key) =>
+            mail?.notify(accountId, 'new_api_key', { ...browserDetails(ctx), about: key.name }),
         },
         origin,
       );
@@ -183,17 +236,17 @@ export function apiKeysPage(parts: {
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       ctx.status = 422;
-      await draw(ctx, { name, expiresInDays }, error);
+      await draw(ctx, typed, error);
     }
   }
 
-  /** Shows the new key once. */
+  /** Shows the value of the new key, only once. */
   async function showCreated(ctx: Context): Promise<void> {
     const name = String(ctx.query.once ?? '');
     const made =
       // HEAD must not consume the one-time secret.
       ctx.method === 'GET'
-        ? await shownOnce.take<{ name: string; value: string }>(accountOf(ctx).id, name)
+        ? await oneTimeValues.take<{ name: string; value: string }>(accountOf(ctx).id, name)
         : undefined;
     await kit.render(ctx, 'secret-shown', {
       section: 'api-keys',
@@ -231,7 +284,7 @@ export function apiKeysPage(parts: {
   async function revoke(ctx: Context): Promise<void> {
     const id = String(ctx.params.id);
     const isRevoked = await apiKeys.revoke(accountOf(ctx).id, id, originInSession(ctx));
-    if (isRevoked) await kit.notices.tell(ctx, PATH, REVOKED);
+    if (isRevoked) await kit.notices.redirect(ctx, PATH, REVOKED);
   }
 
   return [
@@ -243,7 +296,11 @@ export function apiKeysPage(parts: {
   ];
 }
 
-/** Returns NaN, which no key can have, if the input is not a number of days. */
+/** True if the form names a place that the user has no access to: then no key is created. */
+const isForeign = (form: URLSearchParams, offered: ReadonlySet<string>): boolean =>
+  form.getAll(PLACE_FIELD).some((id) => !offered.has(id));
+
+/** Returns undefined for a key without expiry, and NaN if the input is not a number of days. */
 function daysFrom(entered: string | null): number | undefined {
   if (entered === NO_EXPIRY || entered === '') return undefined;
   return /^\d{1,4}$/.test(entered ?? '') ? Number(entered) : Number.NaN;

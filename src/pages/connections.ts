@@ -1,4 +1,4 @@
-/** `/profile/connections`: the clients that act for a user, what they reach, and how to end it. */
+/** `/profile/connections`: the clients that act for a user, their access, and how to end it. */
 import type { Context } from 'koa';
 import type { Access } from '../accounts/access/access.ts';
 import {
@@ -6,18 +6,40 @@ import {
   compareAccess,
   countChanges,
 } from '../accounts/access/access-difference.ts';
+import {
+  type ConnectionLimit,
+  isLimited,
+  limitAccess,
+  limitDetails,
+} from '../accounts/access/access-limit.ts';
 import type { Organization } from '../accounts/access/reach.ts';
-import type { Bar } from '../accounts/organizations/bars.ts';
+import type { Activity } from '../accounts/activity/activity.ts';
+import type { ClientBlock } from '../accounts/organizations/client-blocks.ts';
+import type { ClientStandings } from '../authorizations/client-standing.ts';
 import type { ConnectedClient } from '../authorizations/connected-clients.ts';
 import type { Connections } from '../authorizations/connections.ts';
 import type { Disconnect } from '../authorizations/endings.ts';
+import type { Clock } from '../base/clock.ts';
+import { formOf } from '../provider/form.ts';
+import { reportUrlOf } from './client-report.ts';
+import {
+  describeLimit,
+  type LimitFields,
+  limitFields,
+  limitIn,
+  organizationsOutside,
+  PLACE_FIELD,
+  placesIn,
+  type TypedLimit,
+} from './forms/limit-form.ts';
 import { byText, byTime, type ListFilter, type ListForm, type ListView, listOf } from './lists.ts';
-import { originOf, seeOther } from './page.ts';
+import { originInSession, requestOrigin, seeOther } from './page.ts';
 import type { PageKit } from './page-kit.ts';
 import { get, post, type Route } from './routes.ts';
 import { accountOf } from './signed-in.ts';
-import { type Moment, momentOf, momentOrNothing } from './words/moment.ts';
-import { type BarredThere, barsInWords, reachedInWords } from './words/reached.ts';
+import { type DescribedStanding, describeStanding } from './words/client-standing.ts';
+import { type Moment, momentOrNothing, toMoment } from './words/moment.ts';
+import { type BlockedThere, describeBlocks, describeReached } from './words/reached.ts';
 
 declare module './view-data.ts' {
   interface ViewData {
@@ -25,14 +47,25 @@ declare module './view-data.ts' {
       readonly notice: string | undefined;
       readonly connections: readonly ConnectionRow[];
       readonly list: ListView;
-      /** What the user reaches now: `2 organizations, 5 warehouses`. */
+      /** What the user has access to now: `2 organizations, 5 warehouses`. */
       readonly reach: string;
       readonly disconnectAllUrl: string;
     };
     readonly connection: ConnectionRow & {
-      /** The latest approval; undefined if it was the first one. */
+      /** The time of the latest approval; undefined if there was only one. */
       readonly approved: Moment | undefined;
       readonly organizations: readonly ReachedOrganization[];
+      readonly notice: string | undefined;
+      /** The user's organizations that are completely outside the limit. */
+      readonly outside: readonly { readonly id: string; readonly name: string }[];
+      /** The number of chosen places that the user no longer has access to. */
+      readonly gone: number;
+      readonly form: LimitFields;
+      readonly limitUrl: string;
+      readonly addUrl: string;
+      /** Undefined if the client was deleted meanwhile. */
+      readonly standing: DescribedStanding | undefined;
+      readonly reportUrl: string;
     };
   }
 }
@@ -51,23 +84,31 @@ interface ConnectionRow {
    * undefined if the approved access is unknown.
    */
   readonly changes: string | undefined;
-  /** The user's organizations that block it. */
-  readonly bars: readonly BarredThere[];
+  /** The user's organizations that block the client. */
+  readonly bars: readonly BlockedThere[];
   readonly disconnectUrl: string;
+  /** Undefined for a connection without a limit. */
+  readonly limit: string | undefined;
 }
 
 const PATH = '/profile/connections';
 const ALL = `${PATH}/disconnect-all`;
 const DISCONNECTED = 'Disconnected: every access it had is over, and it must ask you again.';
+const NOT_LIMITED =
+  'Nothing was changed: the limit was changed meanwhile, in another window. Check it again.';
+const LIMITED = 'The limit is changed, from the next call on.';
 const ALL_DISCONNECTED = 'Everything is disconnected: whoever acted for you must ask you again.';
 
 export function connectionsPage(parts: {
   readonly kit: PageKit;
+  readonly clock: Clock;
   readonly access: Access;
+  readonly clientStandings: Pick<ClientStandings, 'find'>;
   readonly connections: Connections;
+  readonly activity: Pick<Activity, 'record'>;
   readonly disconnect: Disconnect;
 }): Route[] {
-  const { kit, access, connections, disconnect } = parts;
+  const { kit, clock, access, clientStandings, connections, activity, disconnect } = parts;
 
   /** Returns the user's connection that the path names; any other is Koa's 404. */
   async function ownConnection(ctx: Context): Promise<ConnectedClient | undefined> {
@@ -76,11 +117,11 @@ export function connectionsPage(parts: {
     return all.find(({ clientId }) => clientId === id);
   }
 
-  /** Returns what the user reaches, and which of it each client does not, because it is blocked. */
+  /** Returns what the user has access to, and which organizations block each client. */
   async function reachOf(ctx: Context): Promise<Reach> {
     const all = await access.accessOf({ accountId: accountOf(ctx).id });
-    const bars = await access.bars.within(all.map(({ id }) => id));
-    return { all, barsOf: (clientId) => bars.get(clientId) ?? [] };
+    const clientBlocks = await access.clientBlocks.within(all.map(({ id }) => id));
+    return { all, blocksOf: (clientId) => clientBlocks.get(clientId) ?? [] };
   }
 
   async function showAll(ctx: Context): Promise<void> {
@@ -107,14 +148,84 @@ export function connectionsPage(parts: {
   async function show(ctx: Context): Promise<void> {
     const client = await ownConnection(ctx);
     if (!client) return;
-    const reach = await reachOf(ctx);
+    await draw(ctx, client, client.limit);
+  }
+
+  async function draw(ctx: Context, client: ConnectedClient, typed: TypedLimit): Promise<void> {
+    const [reach, isPossible, standing] = await Promise.all([
+      reachOf(ctx),
+      access.areLimitsPossible(),
+      clientStandings.find(client.clientId, accountOf(ctx).id),
+    ]);
     const organizations = compared(client, reach);
-    const { approvedAt, connectedAt } = client;
+    const { approvedAt, connectedAt, limit } = client;
+    const places = new Set(placesIn(reach.all));
+    const url = `${PATH}/${client.clientId}`;
     await kit.render(ctx, 'connection', {
       ...rowOf(client, organizations, reach),
-      approved: approvedAt > connectedAt ? momentOf(approvedAt) : undefined,
-      organizations: organizations.map(reachedInWords),
+      approved: approvedAt > connectedAt ? toMoment(approvedAt) : undefined,
+      organizations: organizations.map(describeReached),
+      notice: await kit.notices.take(ctx),
+      outside: organizationsOutside(reach.all, limit).map(({ id, name }) => ({ id, name })),
+      gone: limit.places?.filter((id) => !places.has(id)).length ?? 0,
+      form: limitFields(reach.all, typed, { isPossible, now: clock(), hasEnd: true }),
+      limitUrl: `${url}/limit`,
+      addUrl: `${url}/limit/add`,
+      standing: standing && describeStanding(standing, clock()),
+      reportUrl: reportUrlOf(client.clientId),
     });
+  }
+
+  const changeLimit = (ctx: Context, client: ConnectedClient, limit: ConnectionLimit) => {
+    const accountId = accountOf(ctx).id;
+    const { clientId } = client;
+    return connections.limit({ accountId, clientId, limit: client.limit }, limit, (tx) =>
+      activity.record(
+        {
+          action: 'account_changed',
+          actor: 'person',
+          accountId,
+          details: {
+            changed: `limit of ${client.name}`,
+            client_id: clientId,
+            ...limitDetails(limit),
+          },
+          origin: originInSession(ctx),
+        },
+        tx,
+      ),
+    );
+  };
+
+  async function saveLimit(ctx: Context): Promise<void> {
+    const client = await ownConnection(ctx);
+    if (!client) return;
+    const offered = new Set(placesIn((await reachOf(ctx)).all));
+    const typed = limitIn(formOf(ctx), (id) => offered.has(id), clock());
+    const url = `${PATH}/${client.clientId}`;
+    if (typed === undefined || typed === 'foreign') return seeOther(ctx, url);
+    if (typed.problem !== undefined) {
+      ctx.status = 422;
+      return draw(ctx, client, typed);
+    }
+    const isChanged = await changeLimit(ctx, client, typed);
+    await kit.notices.redirect(ctx, url, isChanged ? LIMITED : NOT_LIMITED);
+  }
+
+  /** Adds an organization, with all its warehouses, to the chosen places. */
+  async function addPlace(ctx: Context): Promise<void> {
+    const client = await ownConnection(ctx);
+    if (!client) return;
+    const url = `${PATH}/${client.clientId}`;
+    const id = formOf(ctx).get(PLACE_FIELD);
+    const { limit } = client;
+    const added = (await reachOf(ctx)).all.find((organization) => organization.id === id);
+    if (!added || limit.places === null) return seeOther(ctx, url);
+    const within = added.warehouses.map((warehouse) => warehouse.id);
+    const others = limit.places.filter((place) => place !== added.id && !within.includes(place));
+    const wider = { ...limit, places: [...others, added.id] };
+    const isChanged = await changeLimit(ctx, client, wider);
+    await kit.notices.redirect(ctx, url, isChanged ? LIMITED : NOT_LIMITED);
   }
 
   async function askToDisconnect(ctx: Context): Promise<void> {
@@ -138,8 +249,8 @@ export function connectionsPage(parts: {
     const client = await ownConnection(ctx);
     if (!client) return;
     const { clientId } = client;
-    await disconnect({ accountId: accountOf(ctx).id, clientId }, originOf(ctx));
-    await kit.notices.tell(ctx, PATH, DISCONNECTED);
+    await disconnect({ accountId: accountOf(ctx).id, clientId }, requestOrigin(ctx));
+    await kit.notices.redirect(ctx, PATH, DISCONNECTED);
   }
 
   async function askToDisconnectAll(ctx: Context): Promise<void> {
@@ -160,8 +271,8 @@ export function connectionsPage(parts: {
   }
 
   async function disconnectAll(ctx: Context): Promise<void> {
-    await disconnect({ accountId: accountOf(ctx).id }, originOf(ctx));
-    await kit.notices.tell(ctx, PATH, ALL_DISCONNECTED);
+    await disconnect({ accountId: accountOf(ctx).id }, requestOrigin(ctx));
+    await kit.notices.redirect(ctx, PATH, ALL_DISCONNECTED);
   }
 
   return [
@@ -170,6 +281,8 @@ export function connectionsPage(parts: {
     post(ALL, ...kit.ownForm(), disconnectAll),
     get(`${PATH}/:id`, kit.requireSignedIn, show),
     get(`${PATH}/:id/disconnect`, kit.requireSignedIn, askToDisconnect),
+    post(`${PATH}/:id/limit`, ...kit.ownForm(), kit.requireRecentSignIn, saveLimit),
+    post(`${PATH}/:id/limit/add`, ...kit.ownForm(), kit.requireRecentSignIn, addPlace),
     post(`${PATH}/:id/disconnect`, ...kit.ownForm(), disconnectOne),
   ];
 }
@@ -191,21 +304,22 @@ const UNUSUAL: readonly ListFilter<ConnectedClient>[] = [
 
 interface Reach {
   readonly all: readonly Organization[];
-  barsOf(clientId: string): readonly Bar[];
+  blocksOf(clientId: string): readonly ClientBlock[];
 }
 
-function compared(client: ConnectedClient, { all, barsOf }: Reach): ComparedOrganization[] {
-  const barred = barsOf(client.clientId).map(({ organizationId }) => organizationId);
+function compared(client: ConnectedClient, { all, blocksOf }: Reach): ComparedOrganization[] {
+  const blocked = blocksOf(client.clientId).map(({ organizationId }) => organizationId);
+  const allowed = all.filter(({ id }) => !blocked.includes(id));
   return compareAccess(
-    client.approvedAccess ?? undefined,
-    all.filter(({ id }) => !barred.includes(id)),
+    client.approvedAccess ? limitAccess(client.approvedAccess, client.limit) : undefined,
+    limitAccess(allowed, client.limit),
   );
 }
 
 function rowOf(
   client: ConnectedClient,
   compared: readonly ComparedOrganization[],
-  { all, barsOf }: Reach,
+  { all, blocksOf }: Reach,
 ): ConnectionRow {
   const url = `${PATH}/${client.clientId}`;
   const { added, removed, changed } = countChanges(compared);
@@ -219,11 +333,12 @@ function rowOf(
     name: client.name,
     providedBy: client.ownerName ?? 'the operator of this service',
     isSuspended: client.isSuspended,
-    connected: momentOf(client.connectedAt),
+    connected: toMoment(client.connectedAt),
     lastUsed: momentOrNothing(client.lastUsedAt),
     changes: client.approvedAccess ? changes.filter(Boolean).join(', ') : undefined,
-    bars: barsInWords(barsOf(client.clientId), all),
+    bars: describeBlocks(blocksOf(client.clientId), all),
     disconnectUrl: `${url}/disconnect`,
+    limit: isLimited(client.limit) ? describeLimit(client.limit, all) : undefined,
   };
 }
 

@@ -17,7 +17,7 @@ declare module './view-data.ts' {
 }
 
 interface ErrorReferenceView {
-  /** The `error` of the response. */
+  /** The `error` code of the response. */
   readonly code: string;
   readonly title: string;
   readonly meaning: string;
@@ -29,14 +29,14 @@ interface ErrorCause {
   readonly remedy: string;
 }
 
-/** The texts of an error; `{refreshTokenSeconds}` in one is replaced by that lifetime. */
+/** The texts of an error. `{refreshTokenSeconds}` in a text is replaced with that lifetime. */
 type ErrorText = Omit<ErrorReferenceView, 'code'>;
 
 const file = new URL('../../views/error-reference.yaml', import.meta.url);
 // Read once, at startup.
 const texts: Readonly<Record<string, ErrorText>> = parse(readFileSync(file, 'utf8'));
 
-/** All documented errors, in the order in which a developer gets to see them. */
+/** All documented errors, in the order in which a developer usually meets them. */
 export const documentedErrors: readonly string[] = Object.keys(texts);
 
 /** True if `/errors/<code>` exists, so that a response may contain it as `error_uri`. */

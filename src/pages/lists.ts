@@ -1,4 +1,4 @@
-/** Searches, filters and sorts any list, and splits it into pages that begin after an entry. */
+/** Searches, filters and sorts a list, and splits it into pages that begin after a given entry. */
 import type { ParsedUrlQuery } from 'node:querystring';
 
 const PAGE_SIZE = 25;
@@ -11,22 +11,22 @@ const MAX_PARAMETER_LENGTH = 250;
 export interface ListForm<Row> {
   /** The path of the page, without a query. */
   readonly path: string;
-  /** Parameters of the page itself, which its links and its form keep. */
+  /** Query parameters of the page itself, which the links and the form of the list keep. */
   readonly kept?: Readonly<Record<string, string>>;
   idOf(row: Row): string;
-  /** Returns the text that is searched. */
+  /** Returns the text in which a search looks. */
   textOf(row: Row): string;
-  /** The first is the default. */
+  /** The first order is the default. */
   readonly orders: readonly [ListOrder<Row>, ...ListOrder<Row>[]];
   readonly filters?: readonly ListFilter<Row>[];
 }
 
-/** Made by `byText` and `byTime`. */
+/** An order of the rows; create it with `byText` or `byTime`. */
 export interface ListOrder<Row> {
   /** The value in the URL. */
   readonly name: string;
   readonly label: string;
-  /** Returns the sort key, which also stands in the URL of the next page. */
+  /** Returns the sort key, which is also part of the URL of the next page. */
   keyOf(row: Row): string;
   compare(a: string, b: string): number;
 }
@@ -41,7 +41,7 @@ export interface ListFilter<Row> {
 export interface ListView extends ListTools {
   readonly total: number;
   readonly found: number;
-  /** The list without search and filter. */
+  /** The URL of the list without search and filter. */
   readonly allUrl: string;
   /** Undefined on the last page. */
   readonly nextUrl: string | undefined;
@@ -49,12 +49,12 @@ export interface ListView extends ListTools {
   readonly firstUrl: string | undefined;
 }
 
-/** The search, the orders and the filters. */
+/** The search field, the sort orders and the filters of a list. */
 export interface ListTools {
   readonly action: string;
   readonly kept: readonly { readonly name: string; readonly value: string }[];
   readonly search: string;
-  /** The view shows them only if there are several. */
+  /** The view shows the orders only if there are several. */
   readonly orders: readonly ListChoice[];
   /** Empty if the list has no filters. */
   readonly filters: readonly ListChoice[];
@@ -146,13 +146,13 @@ export function listOf<Row>(
   };
 }
 
-/** The position of an entry in the order. */
+/** The entry after which a page starts. */
 interface Place {
   readonly key: string;
   readonly id: string;
 }
 
-/** Removes case and accents, and makes `ß` `ss`, because users do not type them in a search. */
+/** Ignores case and accents and turns `ß` into `ss`, because users do not type them in a search. */
 const normalized = (text: string): string =>
   text.normalize('NFKD').replace(/\p{M}/gu, '').toUpperCase();
 

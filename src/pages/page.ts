@@ -1,37 +1,37 @@
-/** What pages know of the signed-in user, and small functions that they share. */
+/** The signed-in user as pages see them, and small functions that pages share. */
 import type { Context, Middleware } from 'koa';
 import type { Account } from '../accounts/account.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { Origin } from '../accounts/activity/activity.ts';
 import { sha256 } from '../base/random-id.ts';
-import { originOf, requestState } from '../base/request-state.ts';
+import { requestOrigin, requestState } from '../base/request-state.ts';
 import {
   type BrowserSession,
   type BrowserSessions,
-  isAlive,
+  isActive,
 } from '../provider/browser-sessions.ts';
-import type { SessionDemands } from '../provider/session-demands.ts';
+import type { SessionRequirements } from '../provider/session-requirements.ts';
 
 /** The protection of forms against forgery (host/form-token.ts). */
 export interface FormChecks {
   /** Route step after `readForm`: 403 unless the form is ours and was sent from our origin. */
   readonly requireFormToken: Middleware;
   /** Returns the account for which the submitted form was rendered. */
-  ownerOfForm(ctx: Context): string | undefined;
+  formAccount(ctx: Context): string | undefined;
   /** Compares the user and session for which a sent form was rendered with the current ones. */
-  drawnFor(ctx: Context, visitor: Visitor | undefined): DrawnFor;
+  formSession(ctx: Context, visitor: Visitor | undefined): FormSession;
 }
 
 /** Sentences that are shown once after a redirect (forms/notices.ts). */
 export interface Notices {
   /** Redirects to a path and query of ours; that page shows the sentence once. */
-  tell(ctx: Context, url: string, sentence: string): Promise<void>;
-  /** Returns the sentence for this page and the present session, and deletes it. */
+  redirect(ctx: Context, url: string, sentence: string): Promise<void>;
+  /** Returns the sentence for this page and the current session, and deletes it. */
   take(ctx: Context): Promise<string | undefined>;
 }
 
-/** `another session` of the same account: a new sign-in or a sign-out everywhere came between. */
-export type DrawnFor = 'this session' | 'another session' | 'somebody else';
+/** `another session` of the same account: the user has signed in again or signed out everywhere. */
+export type FormSession = 'this session' | 'another session' | 'somebody else';
 
 /** Redirects with GET, even after POST (RFC 9110 §15.4.4). */
 export function seeOther(ctx: Context, url: string): void {
@@ -39,21 +39,21 @@ export function seeOther(ctx: Context, url: string): void {
   ctx.status = 303;
 }
 
-/** Answers GET at a form's URL: users return there after a sign-in that its POST required. */
+/** Answers GET at a form's URL, to which users return after a sign-in that the POST required. */
 export const backTo = (page: string) =>
   function backToPage(ctx: Context): void {
     seeOther(ctx, `${page}${ctx.search}`);
   };
 
-export { originOf };
+export { requestOrigin };
 
-/** The origin of a change that needs the session: it is not made if the session ended meanwhile. */
+/** The origin of a change that needs the session: if the session has ended, nothing changes. */
 export const originInSession = (ctx: Context): Origin => ({
-  ...originOf(ctx),
+  ...requestOrigin(ctx),
   session: visitorIn(ctx).session,
 });
 
-/** The user who is signed in in this browser, and the session. */
+/** The user who is signed in with this browser, and the session. */
 export interface Visitor {
   readonly account: Account;
   readonly session: BrowserSession;
@@ -73,8 +73,8 @@ export async function visitorOf(
 ): Promise<Visitor | undefined> {
   const session = await sessions.current(ctx);
   const account = session && (await accounts.find(session.accountId));
-  if (!session || !isAlive(account, session)) return undefined;
-  // For the request's log line.
+  if (!session || !isActive(account, session)) return undefined;
+  // The log line of the request names the account.
   ctx.state.accountId = account.id;
   const visitor = { account, session };
   visitors.set(ctx, visitor);
@@ -85,26 +85,26 @@ export async function visitorOf(
  * True if the session is still active and belongs to this account. Reads the store again, because
  * the response may outlive the session.
  */
-export async function isAliveFor(
+export async function isSignedInAs(
   ctx: Context,
   accountId: string,
   {
     sessions,
     accounts,
-    sessionDemands,
+    sessionRequirements,
   }: {
     sessions: Pick<BrowserSessions, 'lookAgain'>;
     accounts: Pick<AccountRegistry, 'find'>;
-    sessionDemands: Pick<SessionDemands, 'mayAct'>;
+    sessionRequirements: Pick<SessionRequirements, 'mayAct'>;
   },
 ): Promise<boolean> {
   const session = await sessions.lookAgain(ctx);
   if (session?.accountId !== accountId) return false;
-  if (!isAlive(await accounts.find(accountId), session)) return false;
-  return sessionDemands.mayAct(session);
+  if (!isActive(await accounts.find(accountId), session)) return false;
+  return sessionRequirements.mayAct(session);
 }
 
-/** Returns the visitor that this request found before, without reading a store. */
+/** Returns the visitor that an earlier step of this request found, without reading a store. */
 export const foundVisitor = visitors.find;
 
 /** Returns the visitor, in the steps after `requireSignedIn`. */

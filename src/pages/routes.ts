@@ -1,7 +1,7 @@
-/** How a page declares the requests it answers, and the types that several pages share. */
+/** The type with which a page declares its requests, and types that several pages share. */
 import type { Context, Middleware } from 'koa';
 
-/** Mounted by the host; `test/host/routes.test.ts` holds the table of all of them. */
+/** Mounted by the host; `test/host/routes.test.ts` has the table of all routes. */
 export interface Route {
   /** GET answers HEAD as well. */
   readonly method: string;
@@ -21,9 +21,9 @@ export const post = answering('POST');
 /** The security page, to which several pages redirect. */
 export const SECURITY = '/profile/security';
 
-/** Renders a form again with what was sent; only for forms with more than a button. */
+/** Renders a form again with the submitted values; only for forms with more than a button. */
 export interface Redraw {
-  /** True if every user has this page, and the form does the same there for each of them. */
+  /** True if all users have this page, and the form has the same effect for each of them. */
   readonly isForEverybody: boolean;
   draw(ctx: Context, problem: string): Promise<void>;
 }
@@ -46,7 +46,7 @@ export type ApiAnswer =
       /** True if the body was longer than a page shows. */
       readonly isCut: boolean;
     }
-  /** Why there is no answer, phrased to follow a colon. */
+  /** The reason why there is no answer, phrased to follow a colon. */
   | { readonly failure: string };
 
 /** The lifetimes from the settings in force. */

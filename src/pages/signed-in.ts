@@ -1,4 +1,4 @@
-/** The route steps that pages share: is the form ours, who is signed in, and since when? */
+/** Route steps that pages share: they check the form, the signed-in user and the sign-in's age. */
 import type { Context, Middleware, Next } from 'koa';
 import type { Account } from '../accounts/account.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
@@ -9,23 +9,23 @@ import { requestState } from '../base/request-state.ts';
 import type { BrowserSessions, Method } from '../provider/browser-sessions.ts';
 import { findForm, formOf, readForm } from '../provider/form.ts';
 import type { ErrorPage } from './error-page/error-page.ts';
-import type { KeptForms } from './forms/kept-forms.ts';
+import type { FormDrafts } from './forms/form-drafts.ts';
 import { type FormChecks, type Notices, seeOther, visitorIn, visitorOf } from './page.ts';
 import type { PageKit } from './page-kit.ts';
 import type { Redraw } from './routes.ts';
 import type { BrowserSignIns } from './sign-in/browser-sign-ins.ts';
-import { type Demands, STRONGER } from './sign-in/demands.ts';
 import type { OfferedMethods } from './sign-in/offered-methods.ts';
 import { PASSKEY_FIELD, PASSKEY_OPTIONS } from './sign-in/passkeys.ts';
 import { isPaused, type PasswordCheck } from './sign-in/password-check.ts';
 import { loginPath } from './sign-in/sign-in.ts';
+import { type SignInPolicy, STRONG_SIGN_IN } from './sign-in/sign-in-policy.ts';
 import { WAY_FIELD, type WayIn } from './sign-in/upstream-ways.ts';
 import type { Render } from './view-data.ts';
 
 declare module './view-data.ts' {
   interface ViewData {
     readonly 'confirm-password': {
-      /** The URL of the form that was sent, which is sent again with the password. */
+      /** The URL of the submitted form, which is sent there again with the password. */
       readonly action: string;
       readonly email: string;
       readonly hasPassword: boolean;
@@ -34,7 +34,7 @@ declare module './view-data.ts' {
       readonly wayField: string;
       /** Undefined if the user has no passkey. */
       readonly passkeyOptionsUrl: string | undefined;
-      /** The fields of that form, as hidden fields. */
+      /** The fields of the submitted form, as hidden fields. */
       readonly carried: readonly { readonly name: string; readonly value: string }[];
       readonly problem?: string;
       /** True if the problem is about the password. */
@@ -43,15 +43,16 @@ declare module './view-data.ts' {
   }
 }
 
-/** After this, sensitive actions require re-authentication. */
+/** After this time, sensitive actions require re-authentication. */
 const RECENT_SECONDS = 600;
 
-/** The fields of all forms that are not secret; no other field is kept. */
+/** The fields that are kept during a sign-in, from all forms. None of them is secret. */
 const TYPED_FIELDS = [
   'name',
   'redirect_uris',
   'expires_in_days',
   'confirm_name',
+  'new_owner_email',
   'end_connections',
   'homepage_url',
   'support_url',
@@ -62,6 +63,8 @@ const TYPED_FIELDS = [
   'revoke_api_keys',
   'way',
   'onward',
+  'reason',
+  'sentence',
 ];
 /** These fields are valid only for the request that sent them. */
 const NOT_CARRIED = ['form_token', 'current_password', PASSKEY_FIELD];
@@ -70,7 +73,7 @@ export const NOTHING_SENT = 'You had to sign in again. Nothing was sent: here is
 
 const TOO_MANY_AT_ONCE =
   'We are still working on other requests of yours. Nothing was done: wait a few seconds and send it again.';
-/** For `Retry-After`. */
+/** The value of `Retry-After`. */
 const BUSY_SECONDS = '2';
 
 const typedForms = requestState<URLSearchParams>('a kept form');
@@ -92,33 +95,33 @@ export function createPageKit(parts: {
   checkPassword: PasswordCheck;
   offered: Pick<OfferedMethods, 'passwords' | 'upstream' | 'passkeys'>;
   signIns: Pick<BrowserSignIns, 'confirm'>;
-  keptForms: KeptForms;
-  demands: Pick<Demands, 'holdsBack' | 'takesPassword'>;
+  formDrafts: FormDrafts;
+  signInPolicy: Pick<SignInPolicy, 'isBlocked' | 'acceptsPassword'>;
   errorPage: Pick<ErrorPage, 'formIsStale' | 'accountIsBusy'>;
   /** Runs after the form token was checked. */
-  keepAnswer: Middleware;
+  keepResult: Middleware;
 }): PageKit {
   const { render, notices, pageToClient, forms, clock, accounts, sessions, signIns } = parts;
-  const { checkPassword, offered, keptForms, demands, errorPage } = parts;
+  const { checkPassword, offered, formDrafts, signInPolicy, errorPage } = parts;
   const { upstream, passkeys } = offered;
 
-  /** Keeps what was typed, for the account of the form only. @returns the name for `look`. */
+  /** Keeps what was typed, for the account of the form only. @returns the name for `find`. */
   async function keepTyped(ctx: Context): Promise<string | undefined> {
-    const owner = forms.ownerOfForm(ctx);
+    const owner = forms.formAccount(ctx);
     const typed = [...formOf(ctx)].filter(([name]) => TYPED_FIELDS.includes(name));
     if (owner === undefined || typed.length === 0) return undefined;
-    return keptForms.keep(ctx, typed, owner);
+    return formDrafts.save(ctx, typed, owner);
   }
 
   async function findTyped(ctx: Context, { id }: Account): Promise<void> {
-    const typed = await keptForms.look<[string, string][]>(ctx, ctx.query.form, id);
+    const typed = await formDrafts.find<[string, string][]>(ctx, ctx.query.form, id);
     if (typed) typedForms.set(ctx, new URLSearchParams(typed));
   }
 
   async function requireSignedIn(ctx: Context, next: Next): Promise<void> {
     const visitor = await visitorOf(ctx, { sessions, accounts });
     if (!visitor) return askToSignIn(ctx);
-    if (await demands.holdsBack(ctx, visitor)) return seeOther(ctx, STRONGER);
+    if (await signInPolicy.isBlocked(ctx, visitor)) return seeOther(ctx, STRONG_SIGN_IN);
     if (ctx.query.form !== undefined) await findTyped(ctx, visitor.account);
     // A user who opens pages is not idle, even without JavaScript. An event stream is not a visit.
     const isVisit = ctx.method === 'GET' && ctx.get('accept') !== 'text/event-stream';
@@ -140,10 +143,10 @@ export function createPageKit(parts: {
   const ownFormStep = (redraw: Redraw | undefined): Middleware =>
     async function requireOwnForm(ctx, next) {
       const visitor = visitorIn(ctx);
-      const drawnFor = forms.drawnFor(ctx, visitor);
-      if (drawnFor === 'this session') return answeringBusy(ctx, next, redraw);
+      const formSession = forms.formSession(ctx, visitor);
+      if (formSession === 'this session') return answeringBusy(ctx, next, redraw);
       const { name } = visitor.account;
-      const isTheirs = drawnFor === 'another session';
+      const isTheirs = formSession === 'another session';
       if (!redraw || !(isTheirs || redraw.isForEverybody)) {
         return errorPage.formIsStale(ctx, { name, isTheirs, href: pageOf(ctx, isTheirs) });
       }
@@ -170,11 +173,11 @@ export function createPageKit(parts: {
     }
   }
 
-  /** @returns the method and its problem, if any; undefined if the user was not asked yet. */
+  /** @returns the method and its problem, if any; undefined if the user has not been asked yet. */
   async function proofIn(
     ctx: Context,
     form: URLSearchParams,
-    takesPassword: boolean,
+    acceptsPassword: boolean,
   ): Promise<{ method: Method; problem?: string } | undefined> {
     const account = accountOf(ctx);
     const answer = form.get(PASSKEY_FIELD);
@@ -183,7 +186,7 @@ export function createPageKit(parts: {
       return { method: 'passkey', ...(typeof used === 'string' && { problem: used }) };
     }
     const password = form.get('current_password');
-    if (password === null || !takesPassword) return undefined;
+    if (password === null || !acceptsPassword) return undefined;
     const { email, id: accountId } = account;
     const checked = await checkPassword(ctx, { email, password, accountId });
     if (typeof checked !== 'string') return { method: 'password' };
@@ -200,20 +203,20 @@ export function createPageKit(parts: {
     const form = findForm(ctx) ?? new URLSearchParams();
     const way = form.get(WAY_FIELD);
     if (way !== null) return confirmThere(ctx, way);
-    const takesPassword = offered.passwords && (await demands.takesPassword(account.id));
-    const proof = await proofIn(ctx, form, takesPassword);
+    const acceptsPassword = offered.passwords && (await signInPolicy.acceptsPassword(account.id));
+    const proof = await proofIn(ctx, form, acceptsPassword);
     if (proof && proof.problem === undefined) {
       if (!(await signIns.confirm(ctx, account, proof.method))) return askToSignIn(ctx);
       return next();
     }
-    const ways = await upstream.waysOf(account);
+    const ways = await upstream.listMethods(account);
     const hasPasskey = (await passkeys?.has(account)) ?? false;
     // The form of this page can redirect to a provider.
     if (ways.length > 0) await pageToClient(ctx, async () => {});
     await render(ctx, 'confirm-password', {
       action: ctx.url,
       email: account.email,
-      hasPassword: takesPassword && (account.hasPassword || !(ways.length > 0 || hasPasskey)),
+      hasPassword: acceptsPassword && (account.hasPassword || !(ways.length > 0 || hasPasskey)),
       ways,
       wayField: WAY_FIELD,
       passkeyOptionsUrl: hasPasskey ? PASSKEY_OPTIONS.confirm : undefined,
@@ -225,7 +228,7 @@ export function createPageKit(parts: {
     });
   }
 
-  /** The form is not sent afterwards: the page shows what was typed, for the user to send it. */
+  /** The form is not sent afterwards: its page shows the entered values, for the user to send. */
   async function confirmThere(ctx: Context, way: string): Promise<void> {
     const form = await keepTyped(ctx);
     await upstream.begin(ctx, way, {
@@ -235,12 +238,12 @@ export function createPageKit(parts: {
     });
   }
 
-  const form = [readForm, forms.requireFormToken, parts.keepAnswer];
+  const form = [readForm, forms.requireFormToken, parts.keepResult];
   return {
     render,
     notices,
     pageToClient,
-    drawnFor: forms.drawnFor,
+    formSession: forms.formSession,
     visitorOf: (ctx) => visitorOf(ctx, { sessions, accounts }),
     form,
     requireSignedIn,
@@ -250,6 +253,6 @@ export function createPageKit(parts: {
   };
 }
 
-/** Returns the page of a form; for another user, the list above it, which they have, too. */
+/** Returns the page of a form; for another user, the list above it, which every user has. */
 const pageOf = ({ path }: Context, isTheirs: boolean): string =>
   isTheirs ? path : path.split('/', 3).join('/');

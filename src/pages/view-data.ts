@@ -40,34 +40,34 @@ export interface ReachedOrganization {
   }[];
 }
 
-/** How it differs from what the user approved. */
+/** A difference between the current access and the access that the user approved. */
 export interface AccessChange {
   readonly kind: 'added' | 'removed' | 'changed';
-  /** `no longer`, `was member` */
+  /** Such as `no longer` or `was member`. */
   readonly words: string;
 }
 
-/** A problem, shown above a form; `field` is the id of its field. */
+/** A problem that is shown above a form; `field` is the id of its field. */
 export interface FormProblem {
   readonly field?: string;
   readonly message: string;
 }
 
-/** A new secret, or the page that says that it was shown already. */
+/** A new secret, or the statement that it was shown already. */
 export interface SecretShownView {
   /** The section of the profile, as in `profile-nav`. */
   readonly section: string;
   readonly heading: string;
-  /** Undefined if it was shown before. */
+  /** Undefined if the secret was shown before. */
   readonly secret?: {
     /** The name that the user gave it. */
     readonly name: string;
-    /** The kind of secret: `API key`, `Client secret`. */
+    /** The kind of secret: `API key` or `Client secret`. */
     readonly label: string;
     readonly value: string;
     readonly advice: string;
   };
-  /** What to do if it was not copied. */
+  /** What to do if the secret was not copied. */
   readonly remedy: string;
   readonly next: { readonly href: string; readonly label: string };
 }
@@ -75,14 +75,14 @@ export interface SecretShownView {
 /** A sentence that can contain times, which the browser shows in the user's time zone. */
 export type Sentence = string | readonly (string | Moment)[];
 
-/** A page that asks for confirmation: `question subject?` */
+/** A page that asks for confirmation. Its heading is `question`, then `subject` and `?`. */
 export interface ConfirmView {
   readonly section: string;
-  /** A verb: `Disconnect`. */
+  /** The verb of the button, such as `Disconnect`. */
   readonly question: string;
   /** A name that a user chose, or a description. */
   readonly subject: string;
-  /** Says that it is in use, if that is known. */
+  /** Says that the subject is in use, if that is known. */
   readonly warning?: Sentence;
   readonly consequences: readonly Sentence[];
   readonly action: string;

@@ -1,16 +1,23 @@
-/** What a user is asked to approve, and how an approval of exactly that is stored. */
+/** The request that a consent page shows, and storing the approval of exactly that request. */
 import type { Context } from 'koa';
 import type { InteractionResults } from 'oidc-provider';
 import type { Access } from '../accounts/access/access.ts';
+import {
+  type ConnectionLimit,
+  type LimitJson,
+  limitDetails,
+  limitFrom,
+  limitJson,
+} from '../accounts/access/access-limit.ts';
 import type { Activity } from '../accounts/activity/activity.ts';
 import type { Connections } from '../authorizations/connections.ts';
-import { originOf } from '../base/request-state.ts';
+import { requestOrigin } from '../base/request-state.ts';
 import { type Client, type ClientLinks, isSameLinks, redirectHosts } from '../clients/client.ts';
 import type { BrowserSession } from './browser-sessions.ts';
 
-/** What one page showed. The redirect URI and the session are those of its interaction. */
+/** The request as one page showed it. The redirect URI and session belong to the interaction. */
 export interface Asked {
-  /** The uid: an approval is valid for this interaction only. */
+  /** The uid of the interaction: an approval is valid only for it. */
   readonly interaction: string;
   readonly accountId: string;
   readonly clientId: string;
@@ -23,6 +30,12 @@ export interface Asked {
   readonly links: ClientLinks;
   /** The generation of the connection, ended or not; absent if there never was one. */
   readonly generation?: number;
+  /** The present limit as the page showed it. Absent on a page of an older version. */
+  readonly limit?: LimitJson;
+  /** `placeKey` of each organization and warehouse that the page offered to choose. */
+  readonly offered?: readonly string[];
+  /** The limit that the user chose instead; added from the submitted form. */
+  readonly chosenLimit?: LimitJson;
 }
 
 export function askedOf(
@@ -30,6 +43,7 @@ export function askedOf(
   accountId: string,
   client: Client,
   generation: number | undefined,
+  limit: ConnectionLimit,
 ): Asked {
   return {
     interaction,
@@ -41,6 +55,7 @@ export function askedOf(
     links: client.links,
     ...(client.ownerName !== undefined && { providedBy: client.ownerName }),
     ...(generation !== undefined && { generation }),
+    limit: limitJson(limit),
   };
 }
 
@@ -53,10 +68,10 @@ export const isStillSo = (asked: Asked, client: Client): boolean =>
   isSameLinks(asked.links, client.links) &&
   asked.hosts.join() === redirectHosts(client).join();
 
-/** Returns the approval in the form in which the engine carries it from the page's answer on. */
+/** Returns the approval in the form in which the engine stores it in the interaction. */
 export const approvalOf = (asked: Asked): InteractionResults => ({ consent: { asked } });
 
-/** Returns what was approved by an answer, if anything was. */
+/** Returns the approved request; undefined if this result contains no approval. */
 export const askedIn = (result: InteractionResults | undefined): Asked | undefined =>
   result?.consent?.asked as Asked | undefined;
 
@@ -66,19 +81,21 @@ export interface ApprovalsParts {
   readonly access: Access;
   readonly activity: Activity;
   /** Absent if the service sends no mail. */
-  readonly mail?: { tell(ctx: Context, accountId: string, client: string): void } | undefined;
+  readonly mail?: { notify(ctx: Context, accountId: string, client: string): void } | undefined;
   readonly connections: Pick<Connections, 'find' | 'rememberConsent'>;
+  /** How many users may connect an unchecked client; 0: no limit. */
+  readonly maxPeople: number;
 }
 
 export function createApprovals(parts: ApprovalsParts) {
-  const { access, activity, connections, mail } = parts;
+  const { access, activity, connections, mail, maxPeople } = parts;
   return {
     /**
-     * Connects the user and the client, as the page said.
+     * Connects the user and the client, as the page showed it.
      *
-     * @param session in which it was approved
-     * @returns the generation of the connection; undefined, with nothing stored, if the account's
-     *   sessions or the connection were ended since
+     * @param session the session in which the user approved
+     * @returns the generation of the connection; undefined, with nothing stored, if the page is
+     *   outdated (see `Connections.rememberConsent`), or if `maxPeople` have connected the client
      */
     async keep(
       ctx: Context,
@@ -86,6 +103,8 @@ export function createApprovals(parts: ApprovalsParts) {
       session: Pick<BrowserSession, 'generation' | 'uid'>,
     ): Promise<number | undefined> {
       const { accountId, clientId, name, hosts } = asked;
+      const shown = asked.limit && limitFrom(asked.limit);
+      const limit = asked.chosenLimit ? limitFrom(asked.chosenLimit) : shown;
       // Send no mail if an existing connection is only renewed.
       const isNew = mail && (await connections.find(accountId, clientId)) === undefined;
       const generation = await connections.rememberConsent({
@@ -93,11 +112,15 @@ export function createApprovals(parts: ApprovalsParts) {
         clientId,
         name,
         hosts,
-        access: await access.accessThrough(clientId, accountId),
+        // Store the access without the limit: pages compare it later, under the limit at that time.
+        access: await access.accessThrough(accountId, { clientId }),
+        limit,
+        maxPeople,
         page: {
           sessionGeneration: session.generation,
           sessionUid: session.uid,
           generation: asked.generation,
+          limit: shown,
         },
       });
       if (generation === undefined) return undefined;
@@ -105,10 +128,10 @@ export function createApprovals(parts: ApprovalsParts) {
         action: 'connected',
         actor: 'person',
         accountId,
-        details: { client_id: clientId, client_name: name },
-        origin: originOf(ctx),
+        details: { client_id: clientId, client_name: name, ...(limit && limitDetails(limit)) },
+        origin: requestOrigin(ctx),
       });
-      if (isNew) mail.tell(ctx, accountId, name);
+      if (isNew) mail.notify(ctx, accountId, name);
       return generation;
     },
   };

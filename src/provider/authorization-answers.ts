@@ -11,7 +11,7 @@ export type AnswerRefusal = (
   payload: object,
 ) => Promise<void>;
 
-/** Answers in the query, whatever response mode was requested. */
+/** Always uses the query, whatever response mode was requested. */
 export const answerRefusals =
   (parts: {
     readonly issuer: string;
@@ -20,7 +20,7 @@ export const answerRefusals =
     readonly showError: (ctx: Context, error: { code: string; isGone: boolean }) => Promise<void>;
   }): AnswerRefusal =>
   async (ctx, redirectUri, payload) => {
-    // It may have been removed meanwhile: the engine checks it at the start of a request only.
+    // The redirect URI may have been removed since the engine checked it at the start.
     if (
       redirectUri !== parts.testRedirectUri &&
       !ctx.oidc.client?.redirectUriAllowed(redirectUri)
@@ -41,15 +41,15 @@ export function refusalUrl(issuer: string, redirectUri: string, payload: object)
   return uri.href;
 }
 
-/** Shows the page that sends the user on to an app on their device. */
+/** Shows a page that opens an app on the user's device. */
 export type ShowHandover = (
   ctx: Context,
   app: { readonly name: string; readonly url: string },
 ) => Promise<void>;
 
 /**
- * Step before the engine. A browser that is redirected to a private-use scheme (RFC 8252 §7.1)
- * stays on its page: so it gets one that says so and opens the app. A program gets the redirect.
+ * Step before the engine. A redirect to a private-use scheme (RFC 8252 §7.1) leaves the browser on
+ * its old page, so it gets a page that opens the app instead. Other programs get the redirect.
  */
 export const handOverToApp = (show: ShowHandover) =>
   async function handOver(ctx: KoaContextWithOIDC, next: () => Promise<void>): Promise<void> {

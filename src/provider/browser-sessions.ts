@@ -1,4 +1,4 @@
-/** The session of a browser: the engine's, which our own pages use as well. */
+/** Browser sessions: the engine stores them, and our own pages use them as well. */
 import type { Context } from 'koa';
 import type Provider from 'oidc-provider';
 import type { Account } from '../accounts/account.ts';
@@ -19,29 +19,29 @@ export interface BrowserSession extends SignedInBy {
   readonly accountId: string;
   /** Seconds since the epoch. */
   readonly signedInAt: number;
-  /** When the user last authenticated; 0 if a provider signed them in and does not say. */
+  /** When the user last authenticated; 0 if a provider signed them in without telling the time. */
   readonly provedAt: number;
-  /** Stays the same while the session lives; its cookie value changes. */
+  /** Stays the same during the session, unlike the value of its cookie. */
   readonly uid: string;
   /** The account's generation at the sign-in: the session ends when the account has a later one. */
   readonly generation: number;
 }
 
-/** A sign-in at a provider: a sign-out there ends the session that results from it. */
+/** A sign-in at a provider. When the user signs out there, the resulting session ends. */
 export interface UpstreamSignIn extends Identity, UpstreamProof {
   /** The id of the session at the provider. */
   readonly sid: string | undefined;
-  /** When they authenticated there, in seconds since the epoch; undefined if it does not say. */
+  /** When they authenticated there, in seconds since the epoch; undefined if unknown. */
   readonly provedAt: number | undefined;
 }
 
 /**
  * True if a session of this account is active: the account is not suspended, its sessions were not
- * ended since, and this one was not signed out from elsewhere. A node that has not received that
- * change may know an earlier generation than the session's. A session whose generation is not a
- * number compares as false, and is not active.
+ * ended since, and this one was not signed out from elsewhere. The session's generation may be later
+ * than the account's on a node that has not received a change yet. A session whose generation is not
+ * a number is not active.
  */
-export const isAlive = (
+export const isActive = (
   account: Account | undefined,
   { generation, uid }: Pick<BrowserSession, 'generation' | 'uid'>,
 ): account is Account =>
@@ -51,26 +51,26 @@ export const isAlive = (
   !account.endedSessions.includes(uid);
 
 export interface BrowserSessions {
-  /** Returns the session as the request found it (read once), or as the request has changed it. */
+  /** Returns the request's session: read once, with the changes that the request has made. */
   current(ctx: Context): Promise<BrowserSession | undefined>;
-  /** Returns the session as stored now, for an answer that may last longer than its session. */
+  /** Reads the session again, for responses (streams) that may last longer than the session. */
   lookAgain(ctx: Context): Promise<BrowserSession | undefined>;
   /**
-   * Starts a session with a new identifier; the previous one of this browser ends.
+   * Starts a session with a new identifier, and ends the previous session of this browser.
    *
-   * @param came how they signed in; by default with a password
+   * @param came how the user signed in; by default with a password
    */
   signIn(ctx: Context, account: Account, came?: UpstreamSignIn | Method): Promise<void>;
   /**
-   * Replaces the current session, if it still exists, by one of the account's current generation.
-   * The time of the sign-in stays the same: no password was given.
+   * Replaces the current session, if it still exists, by one with the account's current generation.
+   * The time of the sign-in stays the same, because the user did not authenticate again.
    */
   renew(ctx: Context, account: Account): Promise<void>;
   /**
-   * Like `renew`, but the user has just re-authenticated, which is the new time. A sign-in with a
-   * passkey, or at a provider (with what may end the session there), stays; others become `method`.
+   * Like `renew`, but sets the time: the user has just re-authenticated. Sign-ins with a passkey or
+   * at a provider keep their method (a sign-out there still ends the session); others get `method`.
    *
-   * @returns true if they are still signed in
+   * @returns true if the user is still signed in
    */
   confirm(ctx: Context, account: Account, method: Method): Promise<boolean>;
   signOut(ctx: Context): Promise<void>;
@@ -101,9 +101,9 @@ export function createBrowserSessions(parts: {
   };
 
   /**
-   * Uses a new identifier each time, so that one that was planted or copied before is worthless.
+   * Uses a new identifier each time, so that an identifier planted or copied before is worthless.
    *
-   * @returns false if a sign-out elsewhere ended it at once
+   * @returns false if a sign-out elsewhere ended the session immediately
    */
   async function begin(
     ctx: Context,
@@ -113,7 +113,7 @@ export function createBrowserSessions(parts: {
   ): Promise<boolean> {
     const session = new provider.Session() as SessionModel;
     session.loginAccount({ ...loginOf(account), loginTs: login.loginTs, amr: login.amr });
-    // Record it before it is stored and check after: a sign-out elsewhere always finds one of them.
+    // Record the session before storing it, and check it afterwards, to miss no sign-out elsewhere.
     if (noted && !(await noted(session.uid))) return signedOut(ctx);
     await writes.save(session, ctx);
     if (noted && !(await upstreamSessions.isNoted(session.uid))) {
@@ -129,7 +129,7 @@ export function createBrowserSessions(parts: {
     return false;
   }
 
-  /** @returns true if there is a session now: one that was signed out meanwhile stays so */
+  /** @returns false if the session was ended meanwhile: it is not restored */
   async function replace(
     ctx: Context,
     account: Account,
@@ -168,7 +168,7 @@ export function createBrowserSessions(parts: {
       const kept = proofText({ issuer, acr, amr: methods });
       const amr = [UPSTREAM, String(came.provedAt ?? 0), kept];
       await begin(ctx, account, { loginTs, amr }, async (uid) => {
-        await upstreamSessions.note(uid, came, absoluteSeconds);
+        await upstreamSessions.record(uid, came, absoluteSeconds);
         return true;
       });
     },
@@ -199,8 +199,8 @@ export function createBrowserSessions(parts: {
 export type StoredSession = Pick<SessionModel, 'accountId' | 'loginTs' | 'amr' | 'acr' | 'uid'>;
 
 /**
- * The first value of `amr`, which is free for our use, like `acr`. The time when the user
- * authenticated at the provider follows, then the proof as JSON, which older sessions do not have.
+ * The first value of the session's `amr`, a field that we use freely, like `acr`. The next values
+ * are the time of the authentication at the provider and the proof as JSON (not in old sessions).
  */
 const UPSTREAM = 'upstream';
 
@@ -239,7 +239,7 @@ function confirmed(amr: readonly string[] | undefined, loginTs: number, method: 
   return times.concat(proofText({ ...proof, hasUsedPasskey: usesPasskey }));
 }
 
-/** Returns the method of a session whose user has authenticated by both. */
+/** Returns the method to store after a user has authenticated with both methods. */
 export const stronger = (came: Method, again: Method): Method =>
   came === 'passkey' ? came : again;
 
@@ -248,8 +248,8 @@ const methodIn = (amr: readonly string[] | undefined): SignedInBy['method'] =>
   (amr?.[0] ?? 'password') as SignedInBy['method'];
 
 /**
- * A sign-in as the engine stores it in a session. Its fields `acr` and `amr` are free for our use
- * and hold the generation and the method: no ID token exists that would show them.
+ * A sign-in as the engine stores it in a session. The fields `acr` and `amr` hold the generation and
+ * the method: we use them freely, because no ID tokens are issued that would contain them.
  */
 export const loginOf = (account: Account, method: Method = 'password') => ({
   accountId: account.id,

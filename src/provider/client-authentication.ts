@@ -16,28 +16,28 @@ const authenticated = requestState<Client>('requireClient');
 
 /** Returns the client that `requireClient` authenticated. */
 export const authenticatedClient = authenticated.get;
-/** Returns undefined if it authenticated none, or did not get that far. */
+/** Like `authenticatedClient`; undefined if no client was authenticated, or not yet. */
 export const findAuthenticatedClient = authenticated.find;
 
 export function createClientAuthentication(parts: {
   clients: ClientRegistry;
   failures: Pick<FailureLimits, 'answerOf'>;
-  lastUsed: Pick<LastUsed<'client' | 'client_secret'>, 'note'>;
+  lastUsed: Pick<LastUsed<'client' | 'client_secret'>, 'record'>;
   issuer: string;
 }) {
   const { clients, failures, lastUsed, issuer } = parts;
   function hasSecret(client: Client, presented: string): boolean {
     const secret = findSecret(client, presented);
     if (!secret) return false;
-    lastUsed.note('client_secret', secret.id);
-    lastUsed.note('client', client.id);
+    lastUsed.record('client_secret', secret.id);
+    lastUsed.record('client', client.id);
     return true;
   }
 
   return {
     /**
-     * True if it is an active secret of the client; then its use is recorded. A caller that refuses
-     * a wrong one counts it (failure-limits.ts).
+     * Returns true and records the use if this is an active secret of the client. The caller must
+     * count a refusal (failure-limits.ts).
      */
     hasSecret,
 
@@ -50,7 +50,7 @@ export function createClientAuthentication(parts: {
      */
     async requireClient(ctx: Context, next: Next): Promise<void> {
       const { id, secret, byHeader } = presentedCredentials(ctx);
-      // RFC 6749 §5.2: for clients that tried the header, and those that tried nothing.
+      // RFC 6749 §5.2: required for clients that used the header. Sent without credentials, too.
       const challenge = { 'WWW-Authenticate': `Basic realm="${issuer}"` };
       if (!id)
         throw new OAuthError(401, 'invalid_client', 'the request names no client', challenge);
@@ -67,7 +67,7 @@ export function createClientAuthentication(parts: {
         matchesSecret(undefined, secret ?? '');
         throw await refusal(client ? 'the client is suspended' : 'there is no such client');
       }
-      // Check this before the secret, so that no page can guess one.
+      // Check the origin before the secret, so that no page can guess secrets.
       requireOwnPage(client, ctx);
       const isPublic = client.kind === 'public';
       const isRight = isPublic ? secret === undefined : hasSecret(client, secret ?? '');

@@ -1,4 +1,4 @@
-/** The flow of a client: its authorization request, and its requests once it has a code. */
+/** The requests of a client in the code flow: for authorization, then with its code and tokens. */
 import { createHash } from 'node:crypto';
 import { ENDPOINT } from './endpoints.ts';
 
@@ -24,12 +24,12 @@ export const authorizationRequest = ({
     code_challenge_method: 'S256',
   });
 
-/** What a client holds before a step. */
+/** The code and tokens that a client has before a step. */
 export interface Held {
   readonly code: string;
   readonly redirectUri: string;
   readonly verifier: string;
-  /** From the latest answer; absent before the first one. */
+  /** From the latest response; absent before the first one. */
   readonly accessToken?: string;
   readonly refreshToken?: string;
   /** The refresh token before the current one. */
@@ -48,7 +48,7 @@ interface Step {
   readonly path: string;
   /** Returns the form without the client's credentials. */
   form(held: Held): Form;
-  /** True if this is the right answer; `held` is from before it. */
+  /** True if this is the expected answer. @param held what the client had before the step */
   isExpected(answer: FlowAnswer, held: Held): boolean;
 }
 
@@ -83,7 +83,7 @@ export const STEPS = {
  * Sends the request of the step.
  *
  * @param post sends the form with the credentials of the client
- * @returns the answer, and what the client holds after it: an answer without tokens changes nothing
+ * @returns the answer, and what the client has after it (the same if the answer has no tokens)
  */
 export async function take<Answer extends FlowAnswer>(
   name: StepName,

@@ -1,4 +1,4 @@
-/** oidc-provider's settings: where its defaults differ from what we promise, and why. */
+/** oidc-provider's settings, with the reason for each difference from its defaults. */
 import { generateKeyPairSync } from 'node:crypto';
 import type { Context } from 'koa';
 import {
@@ -10,7 +10,7 @@ import {
 import type { AccountRegistry } from '../accounts/account-registry.ts';
 import { cookieAttributes, cookieName } from '../base/cookies.ts';
 import type { Settings } from '../config/settings.ts';
-import { isAlive, type StoredSession } from './browser-sessions.ts';
+import { isActive, type StoredSession } from './browser-sessions.ts';
 import { ENDPOINT } from './endpoints.ts';
 import { clientOf } from './engine-clients.ts';
 import { NO_SCOPES } from './oauth-error.ts';
@@ -23,7 +23,7 @@ const MAX_STATE_BYTES = 2_048;
 interface ConfigurationParts {
   readonly settings: Settings;
   readonly accounts: AccountRegistry;
-  /** False if the session's user must sign in with more (`sign_in.require`). */
+  /** False if the session's user needs a stronger sign-in (`sign_in.require`). */
   readonly mayAct: (session: StoredSession | undefined, ctx: Context) => Promise<boolean>;
   readonly policy: interactionPolicy.Prompt[];
   readonly adapter: NonNullable<Configuration['adapter']>;
@@ -41,8 +41,8 @@ export function engineConfiguration(parts: ConfigurationParts): Configuration {
     scopes: [],
     claims: {},
     clockTolerance: 0,
-    // No ID tokens exist. A key that is never used keeps the engine from its development keys.
-    jwks: { keys: [throwAwayKey()] },
+    // No ID tokens are issued. Without this unused key the engine would add its development keys.
+    jwks: { keys: [placeholderKey()] },
     clientDefaults: { id_token_signed_response_alg: 'ES256' },
     routes: { authorization: ENDPOINT.authorization },
     features: {
@@ -61,18 +61,18 @@ export function engineConfiguration(parts: ConfigurationParts): Configuration {
     // Runs even if the parameter is absent, and after the redirect URI was accepted.
     extraParams: {
       scope: (ctx) => {
-        // The raw one: the engine has removed from its parameters what it does not know.
+        // Read the raw query: the engine has removed unknown scopes from its parameters.
         if (ctx.query.scope) {
           throw new errors.CustomOIDCProviderError('invalid_scope', NO_SCOPES);
         }
-        // RFC 6749 §3.1.1: the engine takes `code code` for `code`.
+        // RFC 6749 §3.1.1: check it, because the engine accepts `code code` as `code`.
         if (ctx.query.response_type !== 'code') throw new errors.UnsupportedResponseType();
         const { state, code_challenge: challenge } = ctx.oidc.params ?? {};
         if (state === undefined && challenge === undefined) {
-          // RFC 9700 §2.1: one of the two must protect the client from forged responses.
+          // RFC 9700 §2.1: state or PKCE must protect the client from forged responses.
           throw new errors.InvalidRequest('state or code_challenge is required');
         }
-        // It is stored as JSON while the user is asked.
+        // The state is stored as JSON while the user is asked.
         if (Buffer.byteLength(JSON.stringify(state ?? '')) > MAX_STATE_BYTES) {
           throw new errors.InvalidRequest(`state must not be longer than ${MAX_STATE_BYTES} bytes`);
         }
@@ -84,11 +84,11 @@ export function engineConfiguration(parts: ConfigurationParts): Configuration {
       // The session of the authorization endpoint may have been ended for the account.
       const { session } = ctx.oidc;
       const generation = session ? Number(session.acr) : Number.POSITIVE_INFINITY;
-      if (!isAlive(account, { generation, uid: session?.uid ?? '' })) {
+      if (!isActive(account, { generation, uid: session?.uid ?? '' })) {
         return undefined;
       }
-      // Every request for a code passes here, with a page or without, so no session that needs more
-      // than its password gets one: the request asks for a sign-in (`login_required`).
+      // Every request for a code passes here, with or without a page. If the session needs a stronger
+      // sign-in, it gets no code: the request asks for a sign-in (`login_required`).
       if (!(await mayAct(session, ctx))) return undefined;
       return { accountId, claims: (): AccountClaims => ({ sub: accountId }) };
     },
@@ -122,12 +122,12 @@ function cookies({ issuer, secrets }: Settings): NonNullable<Configuration['cook
       resume: cookieName(issuer, 'resume', false),
     },
     long: { ...attributes, path: '/', overwrite: true },
-    // No path: the engine binds each to its own interaction, so that two tabs do not share one.
+    // Set no path: the engine binds each cookie to its interaction, so that tabs do not share one.
     short: { ...attributes, overwrite: true },
   };
 }
 
-function throwAwayKey() {
+function placeholderKey() {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   return { ...privateKey.export({ format: 'jwk' }), use: 'sig', alg: 'ES256' } as const;
 }

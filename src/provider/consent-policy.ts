@@ -1,8 +1,9 @@
-/** When a user must sign in or approve, and how an approval becomes an authorization. */
+/** Decides when a user must sign in or approve, and turns an approval into an authorization. */
 import type Provider from 'oidc-provider';
 import { errors, interactionPolicy, type KoaContextWithOIDC } from 'oidc-provider';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { Authorizations } from '../authorizations/authorization.ts';
+import type { ClientStandings } from '../authorizations/client-standing.ts';
 import type { ConnectedConsent, Connections } from '../authorizations/connections.ts';
 import type { ValueSource } from '../authorizations/token-formats.ts';
 import { redirectHosts } from '../clients/client.ts';
@@ -16,11 +17,14 @@ interface ConsentPolicyParts {
   readonly authorizations: Pick<Authorizations, 'draft'>;
   readonly approvals: Approvals;
   readonly accounts: Pick<AccountRegistry, 'find'>;
+  readonly standings: Pick<ClientStandings, 'isFull'>;
+  /** How many users may connect an unchecked client; 0: no limit. */
+  readonly maxPeople: number;
   /** Identifies the authorization requests of client tests. */
   readonly testRedirectUri: string;
 }
 
-/** Replaces the engine's policy, which without scopes asks web clients for no consent at all. */
+/** Replaces the engine's policy, which never asks for consent if a web client requests no scopes. */
 export function consentPolicy(parts: ConsentPolicyParts): interactionPolicy.Prompt[] {
   const { accounts } = parts;
   const login = new Prompt(
@@ -29,14 +33,14 @@ export function consentPolicy(parts: ConsentPolicyParts): interactionPolicy.Prom
     new Check('owner_suspended', 'the client collects no approvals', async (ctx) => {
       const { ownerAccountId } = clientOf(ctx.oidc.client);
       const owner = ownerAccountId === undefined ? undefined : await accounts.find(ownerAccountId);
-      if (owner?.isSuspended) throw new OwnerSuspended(ctx.oidc.prompts.has('none'));
+      if (owner?.isSuspended) throw new ApprovalsClosed('owner_suspended', ctx);
       return Check.NO_NEED_TO_PROMPT;
     }),
     new Check(
       'no_account',
       'the person must sign in',
       'login_required',
-      // If the account of the session is suspended or deleted, `findAccount` finds none.
+      // `findAccount` returns undefined if the session's account is suspended or deleted.
       (ctx) => ctx.oidc.account === undefined,
     ),
   );
@@ -46,18 +50,28 @@ export function consentPolicy(parts: ConsentPolicyParts): interactionPolicy.Prom
       (await isApproved(ctx, parts)) ? Check.NO_NEED_TO_PROMPT : Check.REQUEST_PROMPT,
     ),
   );
-  // The engine runs the checks of a prompt concurrently; ours handles `prompt=consent` as well,
-  // so that nothing is issued while a question is open.
+  // The engine runs the checks of a prompt concurrently. Our check handles `prompt=consent`, too,
+  // so that nothing is issued before the user has answered.
   consent.checks.remove('consent_prompt');
   return [login, consent];
 }
 
-/** The client asks for an approval, but its owner is suspended. */
-export class OwnerSuspended extends errors.CustomOIDCProviderError {
-  /** @param mayRedirect true if no page may be shown; otherwise users are not redirected unasked */
-  constructor(mayRedirect: boolean) {
-    super('unauthorized_client', 'the owner of this client is suspended');
-    this.allow_redirect = mayRedirect;
+/** Why a client gets no approvals: the owner finds it among the client's problems. */
+const CLOSED = {
+  owner_suspended: 'the owner of this client is suspended',
+  too_many_people:
+    'as many people have connected this client as may before the operator has checked it',
+} as const;
+
+/** The client asks for an approval, but gets none at the moment. */
+export class ApprovalsClosed extends errors.CustomOIDCProviderError {
+  readonly why: keyof typeof CLOSED;
+
+  constructor(why: keyof typeof CLOSED, { oidc }: KoaContextWithOIDC) {
+    super('unauthorized_client', CLOSED[why]);
+    this.why = why;
+    // Redirect only if no page may be shown: users must not be redirected unasked.
+    this.allow_redirect = oidc.prompts.has('none');
     this.status = this.statusCode = 403;
   }
 }
@@ -66,26 +80,39 @@ async function isApproved(ctx: KoaContextWithOIDC, parts: ConsentPolicyParts): P
   const { oidc } = ctx;
   const { authorizations, testRedirectUri } = parts;
   const asked = answeredPage(ctx);
-  // Approved, but no longer what the page showed: the user is informed, and asked again.
+  // If the client has changed since the page was shown, the user is informed and asked again.
   if (asked && !isStillSo(asked, clientOf(oidc.client))) return false;
   if (oidc.params?.redirect_uri === testRedirectUri) {
-    // A client test has no connection: it finds none, so it asks, and it leaves none behind.
+    // A client test always asks for consent, because it never has a connection and creates none.
     if (asked) grant(ctx, { ...authorizations.draft() });
     return asked !== undefined;
   }
-  // It may have been removed while the user was asked: the engine checks it at the start only.
+  // The redirect URI may have been removed since the engine checked it at the start.
   if (!oidc.client?.redirectUriAllowed(String(oidc.params?.redirect_uri))) {
     throw new errors.InvalidRedirectUri();
   }
   const generation = await generationFor(ctx, asked, parts);
-  if (generation === undefined) return false;
+  if (generation === undefined) {
+    await requireRoom(ctx, parts);
+    return false;
+  }
   grant(ctx, { ...authorizations.draft(), generation });
   return true;
 }
 
+/** Runs before the user is asked, and again if the approval was not stored. @throws ApprovalsClosed */
+async function requireRoom(
+  ctx: KoaContextWithOIDC,
+  { standings, maxPeople }: Pick<ConsentPolicyParts, 'standings' | 'maxPeople'>,
+): Promise<void> {
+  const { client, account } = ctx.oidc;
+  const isFull = await standings.isFull(clientOf(client).id, account?.accountId ?? '', maxPeople);
+  if (isFull) throw new ApprovalsClosed('too_many_people', ctx);
+}
+
 /**
- * Returns what was approved on the page of this very interaction. The engine carries an answer on
- * through a later sign-in, in which no user gave it.
+ * Returns the approval from the page of exactly this interaction. The engine also keeps an answer
+ * after a later sign-in, by a user who did not give it.
  */
 function answeredPage({ oidc }: KoaContextWithOIDC): Asked | undefined {
   const asked = askedIn(oidc.result);
@@ -96,8 +123,8 @@ function answeredPage({ oidc }: KoaContextWithOIDC): Asked | undefined {
 }
 
 /**
- * Stores the approval here, after the interaction was removed from the token store: of several
- * answers to it only one arrives, and the client receives that one as well.
+ * Stores the approval here, after the interaction was removed from the token store: only one of
+ * several answers gets here, and the client receives the code for the same one.
  */
 async function generationFor(
   ctx: KoaContextWithOIDC,
@@ -130,8 +157,8 @@ interface Draft extends ValueSource {
 const drafts = new WeakMap<object, Draft>();
 
 /**
- * Makes one grant per authorization, so that ending one leaves the user's others alone. The grant
- * of the engine only stands for it, and is not stored.
+ * Makes one grant per authorization, so that ending one does not affect the user's others. The
+ * engine's grant only represents our authorization, and is not stored.
  */
 function grant(ctx: KoaContextWithOIDC, draft: Draft): void {
   const { client, session, account, provider } = ctx.oidc;
@@ -139,7 +166,7 @@ function grant(ctx: KoaContextWithOIDC, draft: Draft): void {
   const shadow = new provider.Grant({ accountId: account.accountId, clientId: client.clientId });
   shadow.jti = draft.id;
   drafts.set(shadow, draft);
-  // The code handler takes the grant from here.
+  // The engine's code handler reads the id of the grant from the session.
   session.ensureClientContainer(client.clientId);
   session.grantIdFor(client.clientId, draft.id);
   ctx.oidc.entity('Grant', shadow);

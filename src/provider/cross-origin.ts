@@ -1,4 +1,4 @@
-/** What web pages may send us, and which may read our answers (CORS): those of public clients. */
+/** Refuses requests from web pages, except from a public client's own pages (CORS). */
 import type { Context, Middleware, Next } from 'koa';
 import type { Client } from '../clients/client.ts';
 import { OAuthError } from './oauth-error.ts';
@@ -18,9 +18,9 @@ function isOriginOf(client: Client, origin: string): boolean {
 }
 
 /**
- * Route step: lets a page read why its request was refused, until the request turns out to be about
- * a client that is not its own (`requireOwnPage`). Otherwise an invalid token looks like an outage.
- * Cookies are ignored here, so a refusal reveals only what became of the values that the page sent.
+ * Route step: lets any page read why its request was refused, so that an invalid token does not look
+ * like an outage. `requireOwnPage` withdraws this if the client is not the page's own. Cookies are
+ * ignored here, so a refusal reveals nothing but the result for the values that the page sent.
  */
 export function allowPages(ctx: Context, next: Next): Promise<void> {
   const origin = ctx.get('origin');
@@ -33,9 +33,9 @@ export function allowPages(ctx: Context, next: Next): Promise<void> {
 }
 
 /**
- * True if a web page sent the request. Browsers say so and let no page change it; programs have no
- * reason to. Requests of pages are not counted as failures of their network address, because any
- * page that a user visits could send them.
+ * True if a web page sent the request: browsers add headers that no page can change. Requests of
+ * pages are not counted as failures of their network address, because any page that a user visits
+ * could send them.
  */
 export const isFromPage = (ctx: Context): boolean =>
   ctx.get('origin') !== '' || !['', 'none'].includes(ctx.get('sec-fetch-site'));
@@ -53,19 +53,19 @@ export function requireOwnPage(client: Client | undefined, ctx: Context): void {
 /** Route step: for requests that only servers send. @throws OAuthError `invalid_request` */
 export function refusePages(ctx: Context, next: Next): Promise<void> {
   if (!isFromPage(ctx)) return next();
-  throw new OAuthError(400, 'invalid_request', 'this is not for web pages');
+  throw new OAuthError(400, 'invalid_request', 'web pages may not send this request');
 }
 
 /**
- * True if a user navigates to the address. Images, frames and scripts of other sites request it,
- * too, and a prefetch is for a visit that may never happen (Fetch Metadata, `Sec-Purpose`).
- * Browsers without these headers, and programs, pass as a user.
+ * True if a user navigates to the address. False for images, frames and scripts of other sites, and
+ * for a prefetch, whose visit may never happen (Fetch Metadata, `Sec-Purpose`). Also true for
+ * browsers and programs that do not send these headers.
  */
 const isNavigation = (ctx: Context): boolean =>
   ['', 'document'].includes(ctx.get('sec-fetch-dest')) &&
   !ctx.get('sec-purpose').includes('prefetch');
 
-/** Route step for addresses where visits are stored or counted: answers 403 to everything else. */
+/** Route step for addresses where visits are stored or counted: responds with 403 to other requests. */
 export function requireNavigation(ctx: Context, next: Next): Promise<void> {
   if (isNavigation(ctx)) return next();
   ctx.status = 403;
@@ -77,8 +77,8 @@ export function requireNavigation(ctx: Context, next: Next): Promise<void> {
 }
 
 /**
- * Route step: like `requireNavigation`, but allows frames with `prompt=none`, as pages of clients
- * on the same site use them. They are answered at once, and nothing is stored or counted.
+ * Route step: like `requireNavigation`, but also allows frames with `prompt=none`, which clients on
+ * the same site use. These get an immediate response, and nothing is stored or counted.
  */
 export function requireNavigationOrSilence(ctx: Context, next: Next): Promise<void> {
   const isSilent = ctx.get('sec-fetch-dest') === 'iframe' && ctx.query.prompt === 'none';

@@ -1,4 +1,4 @@
-/** The OAuth paths, on which the engine and the host must agree, and the metadata with them. */
+/** The OAuth paths, which the engine and the host share, and the metadata that contains them. */
 export const ENDPOINT = {
   authorization: '/oauth/authorize',
   token: '/oauth/token',
@@ -17,7 +17,7 @@ export const ENDPOINT = {
 
 const SECRET_METHODS = ['client_secret_basic', 'client_secret_post'];
 
-/** RFC 8414. No scopes, no OpenID Connect, no keys: what is not listed does not exist. */
+/** RFC 8414. Lists no scopes, OpenID Connect members or keys, because there are none. */
 export function metadata(issuer: string) {
   return {
     issuer,

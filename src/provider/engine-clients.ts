@@ -1,4 +1,4 @@
-/** Our clients in the engine's form, and our answers to what the engine checks. */
+/** Converts our clients to the engine's form, and implements the engine's checks of clients. */
 import type Provider from 'oidc-provider';
 import {
   type ClientMetadata,
@@ -11,13 +11,13 @@ import type { ClientRegistry } from '../clients/client-registry.ts';
 import { matchesSecret } from '../clients/client-secrets.ts';
 import type { ClientTests } from './client-tests.ts';
 
-/** Far more than are used at once; the engine itself keeps 100 and parses the others each time. */
+/** Far more than are used at once. The engine's own cache holds only 100. */
 const MAX_PARSED_CLIENTS = 10_000;
 
 /** Maps the engine's clients to ours. */
 const origins = new WeakMap<EngineClient, Client>();
 
-/** @throws TypeError for a client that this service did not make. */
+/** @throws TypeError for a client that `find` below did not return. */
 export function clientOf(engineClient: EngineClient | undefined): Client {
   const client = engineClient && origins.get(engineClient);
   if (!client) throw new TypeError('not a client of this service');
@@ -70,8 +70,8 @@ export function createEngineClients(parts: {
     },
 
     /**
-     * Returns false for the redirect URI of tests outside of a test, which is then refused as not
-     * registered; undefined for any other URI.
+     * Returns true for the redirect URI of client tests within a test; false outside of a test, so
+     * that it is refused as not registered; undefined for any other URI.
      */
     isOfTest(client: EngineClient, uri: string, ctx: EngineContext): boolean | undefined {
       if (uri !== tests.redirectUri) return undefined;
@@ -79,7 +79,7 @@ export function createEngineClients(parts: {
     },
 
     mayAnswerIn(mode: string | undefined, ctx: EngineContext): boolean {
-      // None was requested: this is the default of the response type, which is checked itself.
+      // No mode was requested: the engine asks about the default of the response type.
       if (ctx?.oidc.params?.response_mode === undefined) return true;
       if (mode === 'query') return true;
       throw new errors.UnsupportedResponseMode();

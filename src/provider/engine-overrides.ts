@@ -1,6 +1,6 @@
 /**
  * Every patch of the engine, in one list: what it changes, why, and the test that fails without it.
- * Of its endpoints we use the authorization endpoint only; the others are routes of our own.
+ * We use only the engine's authorization endpoint; all other endpoints are our own routes.
  */
 import { type Client as EngineClient, type KoaContextWithOIDC, Provider } from 'oidc-provider';
 import type { AnswerRefusal } from './authorization-answers.ts';
@@ -8,8 +8,8 @@ import type { EngineClients } from './engine-clients.ts';
 import type { SessionModel, SessionWrites } from './session-writes.ts';
 
 /**
- * The version in which every reason below was seen. With another one a test fails: go through the
- * list, remove what the engine now does by itself, and raise this.
+ * The version for which every reason below was verified. With another version a test fails: check
+ * the list, remove the overrides that the engine no longer needs, and raise this.
  */
 export const ENGINE_VERSION = '9.13.3';
 
@@ -26,7 +26,7 @@ export interface Override {
   readonly member: string;
   readonly changes: string;
   readonly because: string;
-  /** Fails if the override is missing or no longer called. In `test/provider/`. */
+  /** The test in `test/provider/` that fails if the override is missing or no longer called. */
   readonly test: readonly [file: string, title: string];
   install(engine: Engine, ours: Ours): void;
 }
@@ -38,23 +38,20 @@ export function overrideEngine(provider: Provider, ours: Ours): void {
 export const OVERRIDES: readonly Override[] = [
   {
     member: 'Client.find',
-    changes: 'clients are those of our registry, each parsed once per version',
-    because: 'the engine keeps 100 parsed clients, and parses all others at each request',
-    test: [
-      'recent-problems.test.ts',
-      'a suspended client is told so, in the place that its owner reads',
-    ],
+    changes: 'clients come from our registry, which parses each once per version',
+    because: 'the engine caches 100 parsed clients, and parses all others on every request',
+    test: ['recent-problems.test.ts', 'the suspension of a client is recorded as the cause'],
     install({ Client }, { clients }) {
       Client.find = clients.find;
     },
   },
   {
     member: 'Client.prototype.redirectUriAllowed',
-    changes: 'the redirect URI of tests is good for one running test, and never else',
-    because: 'the engine knows registered ones only',
+    changes: 'the redirect URI of tests is valid only during one running test',
+    because: 'the engine accepts only registered ones',
     test: [
       'client-tests.test.ts',
-      'is refused to a client that has it registered, outside of a test',
+      'is refused outside of a test, even to a client that has registered it',
     ],
     install({ Client: { prototype } }, { clients }) {
       const { redirectUriAllowed } = prototype;
@@ -65,18 +62,21 @@ export const OVERRIDES: readonly Override[] = [
   },
   {
     member: 'Client.prototype.responseModeAllowed',
-    changes: 'answers go into the query',
-    because: 'the engine also answers in the fragment and by a posted form',
-    test: ['authorization-endpoint.test.ts', 'with its state, our issuer and a page'],
+    changes: 'responses use the query',
+    because: 'the engine also supports the fragment and form posts',
+    test: ['authorization-endpoint.test.ts', 'state, iss and the page about the error'],
     install({ Client: { prototype } }, { clients }) {
       prototype.responseModeAllowed = (mode) => clients.mayAnswerIn(mode, Provider.ctx);
     },
   },
   {
     member: 'Session.prototype.save',
-    changes: 'a session that was ended meanwhile stays ended, and only a new one names its cookie',
+    changes:
+      'a session that was ended during a request stays ended, and only a new session sets ' +
+      'its cookie',
     because:
-      'the engine writes both at the end of each request, whether the session is still there or not',
+      'the engine writes both at the end of each request, even if the session no longer ' +
+      'exists',
     test: ['sign-out.ts', 'signing out is final'],
     install({ Session: { prototype } }, { sessions }) {
       prototype.save = function () {
@@ -86,10 +86,10 @@ export const OVERRIDES: readonly Override[] = [
   },
   {
     member: 'Session.prototype.resetIdentifier',
-    changes: 'a session gets another identifier where somebody signs in',
+    changes: 'a session gets a new identifier when a user signs in',
     because:
-      'the engine does it at every resumption, and several at once take the cookie from each other',
-    test: ['interactions.test.ts', 'the session gets another identifier from a sign-in'],
+      "the engine does it at every resumption, and parallel ones replace each other's " + 'cookie',
+    test: ['interactions.test.ts', 'a sign-in gives the session a new identifier'],
     install({ Session: { prototype } }, { sessions }) {
       const { resetIdentifier } = prototype;
       prototype.resetIdentifier = function () {
@@ -99,10 +99,11 @@ export const OVERRIDES: readonly Override[] = [
   },
   {
     member: 'AuthorizationCode.prototype.save',
-    changes: 'the code is that of an authorization, which is kept with it',
+    changes: 'the code belongs to an authorization, which is stored with it',
     because:
-      'the engine keeps codes, grants and tokens apart, and consumes a code in several steps',
-    test: ['authorization-codes.test.ts', 'a code is good for ten minutes'],
+      'the engine stores codes, grants and tokens separately, and consumes a code in ' +
+      'several steps',
+    test: ['authorization-codes.test.ts', 'a code is valid for ten minutes'],
     install({ AuthorizationCode }, { saveCode }) {
       AuthorizationCode.prototype.save = function () {
         return saveCode(this, Provider.ctx);
@@ -111,9 +112,10 @@ export const OVERRIDES: readonly Override[] = [
   },
   {
     member: 'Grant.prototype.getOIDCScopeFiltered',
-    changes: 'a grant seems to hold a scope, which is an empty text',
+    changes: 'a grant appears to have a scope, whose name is empty',
     because:
-      'no scopes exist here, and the engine refuses an approval that grants none; it tests the text for being there and splits it into nothing',
+      'there are no scopes here, but the engine refuses an approval without any; it checks ' +
+      'that the text is not empty and then splits it into nothing',
     test: ['token-endpoint.test.ts', 'a code exchange and a refresh answer the same four members'],
     install({ Grant }) {
       Grant.prototype.getOIDCScopeFiltered = () => ' ';
@@ -121,10 +123,10 @@ export const OVERRIDES: readonly Override[] = [
   },
   {
     member: 'registerResponseMode',
-    changes: 'a refused authorization request goes back in the query, with a page about the error',
-    because:
-      'the engine answers in the fragment whoever asked for a token there, without error_uri',
-    test: ['authorization-endpoint.test.ts', 'with its state, our issuer and a page'],
+    changes:
+      'a refused authorization request is answered in the query, with a page about the error',
+    because: 'the engine uses the fragment if a token was requested there, and sends no error_uri',
+    test: ['authorization-endpoint.test.ts', 'state, iss and the page about the error'],
     install(engine, { refuse }) {
       // No client can request it: `responseModeAllowed` allows `query` only.
       const mode = 'refusal';

@@ -11,8 +11,8 @@ import { authorizationProblem, causeOf } from './request-problem.ts';
 
 interface Listeners {
   readonly log: Logger;
-  readonly problems: Pick<ClientProblems, 'note'>;
-  readonly requests: Pick<ClientRequests, 'note'>;
+  readonly problems: Pick<ClientProblems, 'record'>;
+  readonly requests: Pick<ClientRequests, 'record'>;
   readonly outcomes: Pick<ProviderOutcomes, 'authorizationIssued' | 'authorizationRefused'>;
 }
 
@@ -27,7 +27,7 @@ export function listenToEvents(provider: Provider, parts: Listeners): void {
   provider.on('authorization.success', (ctx) => {
     outcomes.authorizationIssued();
     const { clientId, requestId } = about(ctx);
-    if (clientId !== undefined) requests.note({ clientId, requestId, step: 'authorize' });
+    if (clientId !== undefined) requests.record({ clientId, requestId, step: 'authorize' });
   });
   provider.on('authorization.error', (ctx, error) => {
     outcomes.authorizationRefused(error.message);
@@ -37,9 +37,9 @@ export function listenToEvents(provider: Provider, parts: Listeners): void {
     );
     const problem = authorizationProblem(ctx, error);
     if (!problem) return;
-    requests.note(problem);
-    // The user refused: that is a correct answer, and the client's owner has nothing to correct.
-    if (problem.error !== 'access_denied') problems.note(problem);
+    requests.record(problem);
+    // If the user refused, the client did nothing wrong, so its owner has nothing to correct.
+    if (problem.error !== 'access_denied') problems.record(problem);
   });
   provider.on('server_error', (ctx, error) => {
     log.error({ ...about(ctx), err: error }, 'request failed');
@@ -50,7 +50,7 @@ export function listenToEvents(provider: Provider, parts: Listeners): void {
 const loggedCause = (error: Parameters<typeof causeOf>[0]): string =>
   error instanceof StorageUnavailable ? error.reason : causeOf(error);
 
-/** Step before the engine: leaves the ids of client, authorization and account for the log line. */
+/** Step before the engine: stores the ids of client, authorization and account for the log line. */
 export async function nameParties(
   ctx: Context & Partial<Pick<KoaContextWithOIDC, 'oidc'>>,
   next: Next,

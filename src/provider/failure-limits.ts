@@ -8,9 +8,9 @@ import type { Settings } from '../config/settings.ts';
 import { OAuthError } from './oauth-error.ts';
 import type { ProviderOutcomes } from './outcomes.ts';
 
-/** RFC 6585 §4. The code is that of RFC 8628 §3.5, where it means the same at another endpoint. */
+/** Status 429 (RFC 6585 §4), with the code `slow_down`, as RFC 8628 §3.5 uses it. */
 export class TooManyFailures extends OAuthError {
-  /** The refusal that it replaces. */
+  /** The refusal that this error replaces. */
   readonly refusal: OAuthError;
 
   constructor(seconds: number, refusal: OAuthError) {
@@ -37,7 +37,7 @@ export function createFailureLimits(parts: {
   const { limits } = settings;
   const windowSeconds = limits.clientFailureWindowSeconds;
   const create = (name: string, attempts: number) =>
-    // Count here if the store is unavailable, so that the refusal does not become another error.
+    // If the store is unavailable, count in this process, so that the client still gets its refusal.
     createAttemptLimit({ name, attempts, windowSeconds, onStoreUnavailable: 'count here', log });
   const perBoth = create('client_address', limits.clientFailures);
   const perAddress = create('client_failures_address', limits.clientFailuresPerAddress);
@@ -54,7 +54,7 @@ export function createFailureLimits(parts: {
       const named = clientId !== undefined && isClientId(clientId) ? clientId : undefined;
       const { requestId } = ctx.state;
       const about = { requestId, limit, address: ctx.ip, clientId: named };
-      log.warn(about, 'too many refused requests: answered 429 for a while');
+      log.warn(about, 'too many refused requests: further ones are answered 429 for a while');
     }
     const isOver = ofBoth !== undefined || ofAddress !== undefined;
     if (clientId !== undefined) outcomes.clientSecretRefused(isOver ? 'throttled' : 'wrong');
@@ -64,10 +64,10 @@ export function createFailureLimits(parts: {
 
   return {
     /**
-     * Counts a refusal of what was presented: by network address and, if a client was named (known
-     * or not), by client and address.
+     * Counts a refusal: by network address and, if a client id was sent (known or not), by client and
+     * address.
      *
-     * @returns what to answer: the refusal itself, or TooManyFailures in its place
+     * @returns the error to send: the refusal itself, or TooManyFailures instead of it
      */
     async answerOf(ctx: Context, refusal: OAuthError, clientId?: string): Promise<OAuthError> {
       const seconds = await secondsToWait(ctx, clientId);

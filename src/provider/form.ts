@@ -1,4 +1,4 @@
-/** Form bodies of our own routes: read once, bounded, each parameter at most once. */
+/** Reads the form bodies of our own routes, with limits for size and chunks. */
 import type { IncomingMessage } from 'node:http';
 import type { Context, Next } from 'koa';
 import { requestState } from '../base/request-state.ts';
@@ -6,7 +6,7 @@ import { OAuthError } from './oauth-error.ts';
 
 /** Much more than any of our forms. */
 const MAX_BYTES = 56 * 1024;
-/** Each chunk costs an event, however small. A body of `MAX_BYTES` has about 40, one per packet. */
+/** Each chunk, however small, costs an event. A normal body of `MAX_BYTES` has about 40 chunks. */
 const MAX_CHUNKS = 1_000;
 export const CONTENT_TYPE = 'application/x-www-form-urlencoded';
 
@@ -73,10 +73,10 @@ const WHY_UNREAD = {
 } as const;
 
 /**
- * Copies each chunk into one buffer and keeps none: a chunk of one byte occupies about 250. The
+ * Copies each chunk into one buffer and keeps none: a chunk of one byte takes about 250 bytes. The
  * listener limits how long a body may take (host/listeners.ts).
  *
- * @param size bytes that the body has, or may have
+ * @param size length of the body in bytes, or its maximum if unknown
  * @returns the body, or why there is none
  */
 function readBody(
@@ -92,7 +92,7 @@ function readBody(
       if (chunks > MAX_CHUNKS) resolve('too many chunks');
       else if (length + chunk.length > size) resolve('too large');
       else length += chunk.copy(body, length);
-      // After a refusal the chunks continue, and each costs as much as before.
+      // The client may continue after a refusal, and each chunk costs as much as before.
       if (chunks > 2 * MAX_CHUNKS) request.destroy();
     });
     request.on('end', () => resolve(body.subarray(0, length)));

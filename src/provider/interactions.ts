@@ -1,4 +1,4 @@
-/** Connects a waiting authorization request with the pages that ask the user. */
+/** Connects a pending authorization request with the pages that ask the user. */
 import type { Context } from 'koa';
 import type Provider from 'oidc-provider';
 import { errors, type InteractionResults } from 'oidc-provider';
@@ -10,7 +10,7 @@ import type { TokenStore } from '../storage/token-store.ts';
 import { type Asked, approvalOf, askedIn } from './approvals.ts';
 import {
   type BrowserSessions,
-  isAlive,
+  isActive,
   loginOf,
   type Method,
   stronger,
@@ -19,7 +19,7 @@ import { testRedirectUri } from './client-tests.ts';
 import { ENDPOINT } from './endpoints.ts';
 import { clientOf } from './engine-clients.ts';
 
-/** What an authorization request waits for. */
+/** An authorization request that waits for a sign-in or for consent. */
 export type PendingInteraction = PendingSignIn | PendingConsent;
 
 interface Pending {
@@ -30,7 +30,7 @@ interface Pending {
 
 export interface PendingSignIn extends Pending {
   readonly prompt: 'login';
-  /** In no RFC, but common: the address that the client expects to sign in. */
+  /** The address that the client expects to sign in (`login_hint`, common, but in no OAuth RFC). */
   readonly loginHint?: string;
   /** True if the client requires a new sign-in, even if a user is signed in (`prompt=login`). */
   readonly isAgain: boolean;
@@ -38,22 +38,22 @@ export interface PendingSignIn extends Pending {
 
 export interface PendingConsent extends Pending {
   readonly prompt: 'consent';
-  /** True if the owner of the client tests it, which connects nothing. */
+  /** True if the owner of the client is testing it, which creates no connection. */
   readonly isTest: boolean;
-  /** The account of the session it was started in, which is this browser's and still active. */
+  /** The account of this browser's active session, in which the interaction was started. */
   readonly account: Account;
   /** An approval that was not accepted, because the client had changed meanwhile. */
   readonly askedBefore?: Asked;
 }
 
-/** Nothing waits (any more); `restart` starts the same request again, if it is known. */
+/** The interaction has ended or is unknown; `restart` starts the same request again, if it is known. */
 interface GoneInteraction {
   readonly uid: string;
   readonly prompt: 'gone';
   readonly restart?: string;
 }
 
-/** Its session or its redirect URI is no longer valid: `restart` starts the request again. */
+/** The session or redirect URI is no longer valid: `restart` starts the request again. */
 interface OvertakenInteraction {
   readonly uid: string;
   readonly prompt: 'overtaken';
@@ -61,7 +61,7 @@ interface OvertakenInteraction {
 }
 
 export interface Interactions {
-  /** Returns the interaction of this path, if it was started in this browser. */
+  /** Returns the interaction in the request's path, if it was started in this browser. */
   find(
     ctx: Context,
     uid: string,
@@ -94,22 +94,22 @@ export function createInteractions(parts: {
   const { provider, store, accounts, sessions, clock } = parts;
   type Interaction = InstanceType<Provider['Interaction']>;
 
-  /** Returns the interaction of this browser, while it waits. */
+  /** Returns this browser's interaction while it is pending. */
   const waiting = (ctx: Context): Promise<Interaction | undefined> =>
     unlessGone(provider.interactionDetails(ctx.req, ctx.res));
 
   async function answer(ctx: Context, result: InteractionResults): Promise<string> {
     const interaction = await waiting(ctx);
-    // Finished by another click since the page was checked: the interaction's page says so.
+    // Another click has finished the interaction since the check: its page tells the user.
     if (!interaction) return ctx.path;
     await rememberAnswered(interaction);
     interaction.result = 'error' in result ? result : { ...interaction.lastSubmission, ...result };
-    // Or finished since it was read here.
+    // Another click may also have finished the interaction since it was read here.
     const isAnswered = (await unlessGone(interaction.persist())) !== undefined;
     return isAnswered ? interaction.returnTo : ctx.path;
   }
 
-  /** Stores where a second click continues, after the first has consumed the interaction. */
+  /** Stores where a second click continues after the first click has consumed the interaction. */
   async function rememberAnswered({ uid, params, exp }: Interaction): Promise<void> {
     await store.write('interaction', answeredId(uid), { restart: restartUrl(params) }, exp ?? 0);
   }
@@ -117,7 +117,7 @@ export function createInteractions(parts: {
   async function restartOf(uid: string): Promise<string | undefined> {
     const answered = await store.read<{ restart: string }>('interaction', answeredId(uid));
     if (answered) return answered.data.restart;
-    // Another user has signed in in another tab: the request exists, but is no longer theirs.
+    // If another user has signed in in another tab, the request exists, but is not that user's.
     const orphan = await provider.Interaction.find(uid);
     return orphan && restartUrl(orphan.params);
   }
@@ -152,7 +152,7 @@ export function createInteractions(parts: {
       const redirectUri = String(params.redirect_uri);
       const isTest = redirectUri === testRedirectUri(provider.issuer);
       const overtaken = { uid, prompt: 'overtaken', restart: restartUrl(params) } as const;
-      // The client's owner may have removed it since: the engine checks it at the start only.
+      // The redirect URI may have been removed since the engine checked it at the start.
       if (!isTest && !client.redirectUriAllowed(redirectUri)) return overtaken;
       const pending = { uid, client: clientOf(client), redirectUri };
       if (interaction.prompt.name !== 'consent') {
@@ -161,20 +161,20 @@ export function createInteractions(parts: {
         const hint = typeof loginHint === 'string' && { loginHint };
         return { ...pending, prompt: 'login', isAgain, ...hint };
       }
-      // The cookie of an interaction proves less than a session: require both, and that they match.
+      // The cookie of an interaction is not enough: require a session, too, and that they match.
       const session = await sessions.current(ctx);
       if (!session || session.uid !== interaction.session?.uid) return gone(uid);
       const account = await accounts.find(session.accountId);
-      if (!isAlive(account, session)) return overtaken;
+      if (!isActive(account, session)) return overtaken;
       const before = askedIn(interaction.lastSubmission);
       const askedBefore = before?.accountId === account.id && { askedBefore: before };
       return { ...pending, prompt: 'consent', isTest, account, ...askedBefore };
     },
 
     async signIn(ctx, account, method) {
-      // Read it now: a user may have signed in in another tab since this page was shown.
+      // Read the session now: a user may have signed in in another tab since this page was shown.
       const present = await sessions.current(ctx);
-      // A session that was signed out from elsewhere is replaced like that of another user.
+      // A session that was signed out from elsewhere is replaced like another user's session.
       const isOwn =
         present?.accountId === account.id && !account.endedSessions.includes(present.uid);
       const came = isOwn ? present.method : 'password';
@@ -185,8 +185,8 @@ export function createInteractions(parts: {
       }
       const interaction = await waiting(ctx);
       if (!interaction) return ctx.path;
-      // The engine would ask to end the other session first, or forget what may end this one. The
-      // user has just signed in: start again with them, without asking for that a second time.
+      // The engine would ask to end the other session first, or lose the provider's session id. The
+      // user has just signed in, so restart the request without asking for another sign-in.
       if (isOwn) await sessions.confirm(ctx, account, method);
       else await sessions.signIn(ctx, account, method);
       return restartUrl(interaction.params, ['login']);

@@ -1,4 +1,4 @@
-/** `GET /oauth/introspect/changes`: streams which introspection answers are no longer true. */
+/** `GET /oauth/introspect/changes`: streams the ids whose introspection answers have changed. */
 import { Readable } from 'node:stream';
 import type { Context, Middleware } from 'koa';
 import type { ChangeFeed } from '../storage/change-feed.ts';
@@ -8,22 +8,22 @@ import { OAuthError } from './oauth-error.ts';
 
 const HEARTBEAT_INTERVAL_MS = 250;
 /**
- * Announces the interval. Versions of the module for resource servers that do not read it treat it,
- * like every line that begins with a colon, as a heartbeat of a service that sends one each second.
+ * Announces the interval. Older versions of the module for resource servers treat it, like every
+ * line that begins with a colon, as a heartbeat, and expect one each second.
  */
 const FIRST_HEARTBEAT = `: heartbeat-ms=${HEARTBEAT_INTERVAL_MS}\n\n`;
 const HEARTBEAT = ':\n\n';
-/** Asks readers to open their next stream, at another node. A heartbeat for older versions. */
+/** Asks readers to open their next stream at another node. Older versions treat it as a heartbeat. */
 const LEAVING = ': leaving\n\n';
-/** A stream ends if more than this waits for its slow reader, beyond what its socket buffers. */
+/** A stream ends if its slow reader leaves more than this in its buffer (besides the socket's). */
 const MAX_WAITING_BYTES = 64 * 1024;
 
 export type ChangeStreams = ReturnType<typeof createChangeStreams>;
 
 /**
- * The event streams of one node, which survive a reload.
+ * The event streams of one node; a reload of the settings does not end them.
  *
- * Each change is in every stream before `tell` of the feed returns. While the feed is not live
+ * Each change is in every stream before `announce` of the feed returns. While the feed is not live
  * there are no streams, because a stream promises that no change is missed.
  */
 export function createChangeStreams(changes: ChangeFeed) {
@@ -37,7 +37,7 @@ export function createChangeStreams(changes: ChangeFeed) {
 
   function send(text: string): void {
     for (const stream of streams.keys()) {
-      // A reader forgets all answers when its stream ends, so nothing needs to be kept for it.
+      // A reader clears its cache when its stream ends, so nothing needs to be kept for it.
       if (!stream.push(text)) stream.destroy();
     }
   }
@@ -46,7 +46,7 @@ export function createChangeStreams(changes: ChangeFeed) {
     // API keys are announced by their ids, which follow the hash.
     if (topic !== 'api-keys') send(`data: ${key || topic}\n\n`);
     for (const [stream, clientId] of streams) {
-      // Whether the client may still listen is checked when it reconnects.
+      // End the client's own stream, so that its access is checked when it reconnects.
       if (!changes.isLive || (topic === 'clients' && key === clientId)) end(stream);
     }
   });
@@ -56,7 +56,7 @@ export function createChangeStreams(changes: ChangeFeed) {
   }
 
   const heartbeat = setInterval(() => {
-    // A process that was stalled may get here before its feed notices that it received nothing.
+    // After a stall this may run before the feed notices that it has missed notifications.
     if (changes.isLive) send(HEARTBEAT);
     else endAll();
   }, HEARTBEAT_INTERVAL_MS).unref();
@@ -69,8 +69,8 @@ export function createChangeStreams(changes: ChangeFeed) {
 
   return {
     /**
-     * @param max number of streams that the client may have
-     * @returns 'away' if this node receives no changes itself, or is about to end
+     * @param max maximum number of streams of the client
+     * @returns 'away' if this node receives no changes itself, or is shutting down
      */
     open(clientId: string, max: number): Readable | 'away' | 'too many' {
       if (isLeaving || !changes.isLive) return 'away';
@@ -86,9 +86,9 @@ export function createChangeStreams(changes: ChangeFeed) {
     },
 
     /**
-     * Opens no more streams, and asks the readers to open their next one at another node.
+     * Opens no more streams, and asks the readers to open their next stream at another node.
      *
-     * @param withinMs the time after which streams that are still open are ended
+     * @param withinMs the time after which the remaining streams are ended
      */
     leave(withinMs: number): void {
       isLeaving = true;
@@ -127,18 +127,18 @@ export function introspectionChanges(parts: {
   ];
 }
 
-/** Until it tries again, the client introspects every token. */
+/** In seconds. Until the client retries, it introspects every token. */
 const RETRY_AFTER_SECONDS = '60';
 
 const tooManyStreams = (max: number): OAuthError =>
   new OAuthError(
     429,
     'too_many_streams',
-    `this client has ${max} streams open here, which is as many as it may have`,
+    `this client already has the maximum of ${max} open streams on this process`,
     { 'Retry-After': RETRY_AFTER_SECONDS },
   );
 
 function refuseOthers(ctx: Context, next: () => Promise<void>): Promise<void> {
   if (authenticatedClient(ctx).kind === 'resource-server') return next();
-  throw new OAuthError(403, 'unauthorized_client', 'changes are for resource servers');
+  throw new OAuthError(403, 'unauthorized_client', 'only resource servers may read changes');
 }

@@ -1,4 +1,4 @@
-/** `POST /oauth/introspect` (RFC 7662): is this token active, whose is it, what may they access. */
+/** `POST /oauth/introspect` (RFC 7662): returns a token's state, user, client and access. */
 import type { Context, Middleware } from 'koa';
 import type { Access } from '../accounts/access/access.ts';
 import type { People } from '../accounts/access/people.ts';
@@ -28,7 +28,7 @@ interface IntrospectionParts {
   readonly people: Pick<People, 'find'>;
   readonly access: Access;
   readonly apiKeys: ApiKeys;
-  readonly lastUsed: Pick<LastUsed<'api_key' | 'connection'>, 'note'>;
+  readonly lastUsed: Pick<LastUsed<'api_key' | 'connection'>, 'record'>;
   readonly outcomes: Pick<ProviderOutcomes, 'introspected'>;
 }
 
@@ -72,7 +72,7 @@ async function describeKey(key: ApiKey, ctx: Context, parts: IntrospectionParts)
   const person = await parts.people.find(key.accountId);
   if (!person || person.account.isSuspended) return undefined;
   const { account, organizations } = person;
-  parts.lastUsed.note('api_key', key.id);
+  parts.lastUsed.record('api_key', key.id);
   return {
     active: true,
     token_type: 'api_key',
@@ -82,9 +82,13 @@ async function describeKey(key: ApiKey, ctx: Context, parts: IntrospectionParts)
     ...(key.expiresAt && { exp: secondsOf(key.expiresAt) }),
     iat: secondsOf(key.createdAt),
     iss: parts.issuer,
-    organizations,
+    organizations: await parts.access.through(organizations, { limit: key }),
   };
 }
+
+/** Returns the earlier end: the answer must not be cached beyond the end of the connection. */
+const endOf = (expiresAt: number, until: Date | null | undefined): number =>
+  until ? Math.min(expiresAt, secondsOf(until)) : expiresAt;
 
 const personIn = ({ email, externalId }: Account) => ({
   username: email,
@@ -93,7 +97,7 @@ const personIn = ({ email, externalId }: Account) => ({
 
 const secondsOf = (time: Date): number => Math.floor(time.getTime() / 1000);
 
-/** Resource servers may ask about any token, the others about their own. */
+/** Resource servers may ask about any token, other clients only about their own. */
 function mayAsk(ctx: Context, clientId: string): boolean {
   const asker = authenticatedClient(ctx);
   return asker.kind === 'resource-server' || asker.id === clientId;
@@ -105,7 +109,7 @@ async function describeMachine(token: MachineToken, ctx: Context, parts: Introsp
   const client = await parts.clients.find(clientId);
   if (!client || client.isSuspended || generation < client.tokenGeneration) return undefined;
   const times = { exp, iat, iss: parts.issuer };
-  // Account and client ids have different prefixes, so neither is mistaken for the other.
+  // Account and client ids have different prefixes, so `sub` is never ambiguous.
   const answer = {
     active: true,
     token_type: 'Bearer',
@@ -126,25 +130,26 @@ async function describe(
   const { id, accountId, clientId } = authorization;
   ctx.state.authorizationId = id;
   if (!mayAsk(ctx, clientId)) return undefined;
-  const holders = await authorizations.holdersOf(authorization);
-  if (typeof holders === 'string') return undefined;
-  authorizations.noteUse(found);
+  const parties = await authorizations.resolveParties(authorization);
+  if (typeof parties === 'string') return undefined;
+  authorizations.confirmUse(found);
+  const { account, organizations, limit } = parties;
   const answer = {
     active: true,
     token_type: 'Bearer',
     client_id: clientId,
     sub: accountId,
-    exp: value.expiresAt,
+    exp: endOf(value.expiresAt, limit?.until),
     iat: value.issuedAt,
     iss: issuer,
   };
-  // A partner learns that its own token is active, but not who the user is.
+  // A client learns that its own token is active, but not who the user is.
   if (authenticatedClient(ctx).kind !== 'resource-server') return answer;
-  lastUsed.note('connection', connectionId({ accountId, clientId }));
+  lastUsed.record('connection', connectionId({ accountId, clientId }));
   return {
     ...answer,
     authorization: id,
-    ...personIn(holders.account),
-    organizations: await access.through(clientId, holders.organizations),
+    ...personIn(account),
+    organizations: await access.through(organizations, { clientId, limit }),
   };
 }

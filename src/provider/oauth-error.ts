@@ -2,22 +2,22 @@
 import type { Context } from 'koa';
 
 /**
- * `headers` are sent with the response: a challenge, or when to retry. `exactly` is more detailed
- * than the description: for authenticated clients, and for the owner of the client.
+ * `headers` are sent with the response: a challenge, or when to retry. `internalCause` is more detailed
+ * than the description: for the log, the owner of the client, and clients that sent their secret.
  */
 export class OAuthError extends Error {
   readonly status: number;
   readonly code: string;
   readonly description: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly exactly: string;
+  readonly internalCause: string;
 
   constructor(
     status: number,
     code: string,
     description: string,
     headers: Readonly<Record<string, string>> = {},
-    exactly = description,
+    internalCause = description,
   ) {
     super(description);
     this.name = 'OAuthError';
@@ -25,13 +25,13 @@ export class OAuthError extends Error {
     this.code = code;
     this.description = description;
     this.headers = headers;
-    this.exactly = exactly;
+    this.internalCause = internalCause;
   }
 }
 
 /**
- * RFC 6749 §5.2 allows printable ASCII without the quote and the backslash; request parameters that
- * an engine message repeats may contain anything.
+ * RFC 6749 §5.2 allows printable ASCII except quote and backslash, but an engine message may repeat
+ * request parameters, which can contain anything.
  */
 export const printable = (text: string): string =>
   text.replace(/["\\]/g, "'").replace(/[^\x20-\x7e]/g, '?');
@@ -50,8 +50,8 @@ export function answerOAuthError(ctx: Context, issuer: string, error: OAuthError
 }
 
 /**
- * The description of `invalid_scope`: `scope` must be absent or empty, and is otherwise refused
- * instead of ignored (RFC 6749 §3.3): a client that asks for less than everything must not believe
- * that it got less. Does not repeat the refused value, which would go wherever the error goes.
+ * The description of `invalid_scope`. Any `scope` but an empty one is refused instead of ignored
+ * (RFC 6749 §3.3): a client that requests less than everything must not believe that it got less.
+ * Does not repeat the refused value, which would appear wherever the error does.
  */
 export const NO_SCOPES = 'no scopes exist here: leave scope out';

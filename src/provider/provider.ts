@@ -9,9 +9,10 @@ import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { Activity } from '../accounts/activity/activity.ts';
 import type { ApiKeys } from '../accounts/api-keys/api-keys.ts';
 import type { UpstreamSessions } from '../accounts/identities/upstream-sessions.ts';
+import type { OneTimeValues } from '../accounts/one-time-values.ts';
 import type { SessionList } from '../accounts/session-list.ts';
-import type { ShownOnce } from '../accounts/shown-once.ts';
 import { type Authorizations, createAuthorizations } from '../authorizations/authorization.ts';
+import type { ClientStandings } from '../authorizations/client-standing.ts';
 import type { Connections } from '../authorizations/connections.ts';
 import type { Endings } from '../authorizations/endings.ts';
 import { createMachineTokens } from '../authorizations/machine-tokens.ts';
@@ -39,7 +40,7 @@ import {
 import { createClientAuthentication } from './client-authentication.ts';
 import { type ClientTests, createClientTests, testRedirectUri } from './client-tests.ts';
 import { engineConfiguration } from './configuration.ts';
-import { consentPolicy, OwnerSuspended, saveCode } from './consent-policy.ts';
+import { ApprovalsClosed, consentPolicy, saveCode } from './consent-policy.ts';
 import { createEngineClients } from './engine-clients.ts';
 import { overrideEngine } from './engine-overrides.ts';
 import { listenToEvents, nameParties } from './events.ts';
@@ -48,8 +49,8 @@ import { createInteractions, type Interactions } from './interactions.ts';
 import { introspection } from './introspection.ts';
 import { type ChangeStreams, introspectionChanges } from './introspection-changes.ts';
 import type { ProviderOutcomes } from './outcomes.ts';
-import { noteRevocation, revocation, revokeCurrentToken } from './revocation.ts';
-import type { SessionDemands } from './session-demands.ts';
+import { recordRevocation, revocation, revokeCurrentToken } from './revocation.ts';
+import type { SessionRequirements } from './session-requirements.ts';
 import { createSessionWrites } from './session-writes.ts';
 import { storeAdapter } from './store-adapter.ts';
 import { tokenEndpoint } from './token-endpoint.ts';
@@ -65,20 +66,21 @@ interface ProviderParts {
   readonly people: Pick<People, 'find'>;
   readonly access: Access;
   readonly sessionList: SessionList;
-  readonly demands: SessionDemands;
+  readonly sessionRequirements: SessionRequirements;
   readonly connections: Connections;
+  readonly clientStandings: ClientStandings;
   readonly apiKeys: ApiKeys;
   readonly activity: Activity;
   readonly endings: Endings;
-  readonly shownOnce: ShownOnce;
+  readonly oneTimeValues: OneTimeValues;
   readonly createAttemptLimit: CreateAttemptLimit;
   readonly outcomes: ProviderOutcomes;
   readonly changeStreams: ChangeStreams;
-  /** Records every refused authorize and token request. */
-  readonly problems: Pick<ClientProblems, 'note'>;
-  /** Records every authorize and token request. */
-  readonly requests: Pick<ClientRequests, 'note'>;
-  readonly lastUsed: Pick<LastUsed<UsedThing>, 'note'>;
+  /** Records refused authorize and token requests, except those that the user denied. */
+  readonly problems: Pick<ClientProblems, 'record'>;
+  /** Records every authorize, token and revocation request. */
+  readonly requests: Pick<ClientRequests, 'record'>;
+  readonly lastUsed: Pick<LastUsed<UsedThing>, 'record'>;
   readonly mail?: ApprovalsParts['mail'];
   readonly showHandover: ShowHandover;
   /** Shows a refused authorization request that must not be redirected. */
@@ -93,14 +95,18 @@ export interface AuthorizationRefusal {
   /** The interaction was used or has expired; `restart` begins its request again. */
   readonly isGone: boolean;
   readonly restart?: string | undefined;
-  /** The client's redirect URI with the error, if the user may choose to go there. */
-  readonly back?: string;
+  /** Present if the client gets no approvals at the moment. */
+  readonly closed?: {
+    readonly why: ApprovalsClosed['why'];
+    /** The client's redirect URI with the error: the user may choose to go there. */
+    readonly back: string;
+  };
 }
 
-/** What is recorded as used, to be shown to its owner. */
+/** The kinds of things whose last use is recorded and shown to their owner. */
 type UsedThing = 'client' | 'client_secret' | 'connection' | 'api_key';
 
-/** What the pages and the host use of the authorization server. */
+/** The interface of the authorization server for the pages and the host. */
 export interface AuthorizationServer {
   readonly engine: Middleware;
   readonly token: readonly Middleware[];
@@ -117,7 +123,16 @@ export interface AuthorizationServer {
 /** Builds the engine with its adapter, policy, values and error texts in place. */
 export function createAuthorizationServer(parts: ProviderParts): AuthorizationServer {
   const { settings, clock, log, store, upstreamSessions, clients, accounts, people } = parts;
-  const { access, sessionList, demands, connections, apiKeys, activity, endings, mail } = parts;
+  const {
+    access,
+    sessionList,
+    sessionRequirements,
+    connections,
+    apiKeys,
+    activity,
+    endings,
+    mail,
+  } = parts;
   const { createAttemptLimit, outcomes, changeStreams, problems, requests, lastUsed } = parts;
   const { issuer } = settings;
   const machineTokens = createMachineTokens(store);
@@ -129,17 +144,20 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
     keys: settings.secrets.tokenKeys,
     lifetimes: settings.tokens,
   });
+  const maxPeople = settings.limits.peoplePerUncheckedClient;
   const policy = consentPolicy({
     accounts,
     connections,
     authorizations,
-    approvals: createApprovals({ access, activity, connections, mail }),
+    approvals: createApprovals({ access, activity, connections, mail, maxPeople }),
+    standings: parts.clientStandings,
+    maxPeople,
     testRedirectUri: testRedirectUri(issuer),
   });
   const waiting = createAttemptLimit({
     name: 'waiting_sign_ins',
     attempts: settings.limits.waitingSignInsPerAddress,
-    // Shorter than they may wait: above the limit no sign-in can start before the window ends.
+    // Shorter than an interaction may wait: above the limit, no sign-in can start in this window.
     windowSeconds: 600,
     onStoreUnavailable: 'count here',
     log,
@@ -147,7 +165,7 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
   const adapter = storeAdapter({ store, waiting, settings });
   const mayAct = async (session: StoredSession | undefined, ctx: Context | undefined) => {
     const present = sessionFrom(session);
-    return !present || demands.mayAct(present, ctx);
+    return !present || sessionRequirements.mayAct(present, ctx);
   };
   const renderError: Configuration['renderError'] = async (ctx, out, cause) => {
     const isGone = cause instanceof errors.SessionNotFound;
@@ -156,8 +174,11 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
       description: out.error_description,
       isGone,
       restart: isGone ? await interactions.restartOf(String(ctx.params.uid)) : undefined,
-      ...(cause instanceof OwnerSuspended && {
-        back: refusalUrl(issuer, String(ctx.oidc.params?.redirect_uri), out),
+      ...(cause instanceof ApprovalsClosed && {
+        closed: {
+          why: cause.why,
+          back: refusalUrl(issuer, String(ctx.oidc.params?.redirect_uri), out),
+        },
       }),
     });
   };
@@ -186,7 +207,7 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
     clients,
     accounts,
     sessions,
-    shownOnce: parts.shownOnce,
+    oneTimeValues: parts.oneTimeValues,
     keys: settings.secrets.cookieKeys,
   });
   overrideEngine(provider, {
@@ -240,11 +261,11 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
       maxPerClient: settings.limits.changeStreamsPerClient,
     }),
     revocation: [
-      noteRevocation(requests),
+      recordRevocation(requests),
       ...revocation({ authentication, authorizations, machineTokens, endings }),
     ],
     revokeCurrentToken: [
-      noteRevocation(requests),
+      recordRevocation(requests),
       ...revokeCurrentToken({ authorizations, machineTokens, endings, clients, failures }),
     ],
     interactions,

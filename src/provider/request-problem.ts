@@ -26,11 +26,11 @@ export function authorizationProblem(
   return problemOf(client?.clientId ?? params?.client_id, {
     step: 'authorize',
     error: error.message,
-    // A client that was not found is suspended: problems of unknown clients are dropped later.
+    // A client that the engine does not find is suspended here: problems of others are dropped.
     cause: client ? causeOf(error) : causeOf(error).replace(/^client not found$/, SUSPENDED),
     requestId: ctx.state.requestId,
     redirectUri: params?.redirect_uri,
-    // The raw one: the engine removes from its parameters what it does not know.
+    // Read the raw query: the engine removes unknown scopes from its parameters.
     scope: ctx.query.scope,
   });
 }

@@ -1,10 +1,10 @@
-/** How a client ends a token: `POST /oauth/revoke` (RFC 7009) and `POST /oauth/token/revoke`. */
+/** Lets clients revoke tokens: `POST /oauth/revoke` (RFC 7009) and `POST /oauth/token/revoke`. */
 import type { Context, Middleware, Next } from 'koa';
 import { isApiKey } from '../accounts/api-keys/api-key.ts';
 import type { Authorizations } from '../authorizations/authorization.ts';
 import type { Endings } from '../authorizations/endings.ts';
 import type { MachineTokens } from '../authorizations/machine-tokens.ts';
-import { originOf } from '../base/request-state.ts';
+import { requestOrigin } from '../base/request-state.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import type { ClientRequests } from '../clients/client-requests.ts';
 import { authenticatedClient, type ClientAuthentication } from './client-authentication.ts';
@@ -14,8 +14,8 @@ import { formOf, readForm, readOAuthForm } from './form.ts';
 import { OAuthError, printable } from './oauth-error.ts';
 
 /**
- * The steps of `POST /oauth/revoke`, for standard client libraries. Each token of an authorization
- * ends all of it (RFC 7009 §2.1), a machine token ends alone. No `token_type_hint` is needed.
+ * The steps of `POST /oauth/revoke`, for standard client libraries. A token of an authorization ends
+ * the whole authorization (RFC 7009 §2.1), a machine token only itself. Ignores `token_type_hint`.
  */
 export function revocation(
   parts: RevocationParts & { readonly authentication: ClientAuthentication },
@@ -34,7 +34,7 @@ export function revocation(
         throw new OAuthError(400, 'invalid_grant', 'the token was issued to another client');
       }
       // RFC 7009 §2.2: an unknown token is treated as already revoked.
-      await (token ? token.end(ctx) : parts.endings.tellGone(value, clientId));
+      await (token ? token.end(ctx) : parts.endings.announceUnknown(value, clientId));
       // Clients ignore the body (RFC 7009 §2.2), but some libraries expect JSON in every response.
       ctx.body = {};
     },
@@ -44,18 +44,18 @@ export function revocation(
 interface RevocationParts {
   readonly authorizations: Pick<Authorizations, 'find'>;
   readonly machineTokens: MachineTokens;
-  readonly endings: Pick<Endings, 'end' | 'endMachineToken' | 'tellGone'>;
+  readonly endings: Pick<Endings, 'end' | 'endMachineToken' | 'announceUnknown'>;
 }
 
-/** A token that exists, and how the client that presents it ends it. */
+/** An existing token, with a function by which the client ends it. */
 interface PresentedToken {
   readonly clientId: string;
   readonly kind: 'access_token' | 'refresh_token';
-  /** Ends it with its authorization, or alone if it has none. */
+  /** Ends the token's authorization, or only the token if it has none. */
   end(ctx: Context): Promise<void>;
 }
 
-/** Returns the token with this value; undefined if it is unknown or no longer valid. */
+/** Returns the token with this value; undefined if it is unknown, expired, or was itself ended. */
 async function findToken(
   value: string,
   { authorizations, machineTokens, endings }: RevocationParts,
@@ -78,34 +78,34 @@ async function findToken(
       await endings.end(authorization, {
         cause: 'client_revoked',
         actor: 'client',
-        origin: originOf(ctx),
+        origin: requestOrigin(ctx),
       });
     },
   };
 }
 
-/** Route step of both, before the client is known: shows the request live to the client's owner. */
-export function noteRevocation(requests: Pick<ClientRequests, 'note'>): Middleware {
+/** Step of both routes, before the client is known: shows the request live to the client's owner. */
+export function recordRevocation(requests: Pick<ClientRequests, 'record'>): Middleware {
   return async function noteRequest(ctx, next) {
-    const note = (refused?: OAuthError): void => {
+    const record = (refused?: OAuthError): void => {
       const { clientId, requestId } = ctx.state;
       if (clientId === undefined) return;
       const refusal = refused && { error: refused.code, cause: refused.description };
-      requests.note({ clientId, requestId, step: 'revoke', ...refusal });
+      requests.record({ clientId, requestId, step: 'revoke', ...refusal });
     };
     try {
       await next();
-      note();
+      record();
     } catch (error) {
-      if (error instanceof OAuthError) note(error);
+      if (error instanceof OAuthError) record(error);
       throw error;
     }
   };
 }
 
 /**
- * The steps of `POST /oauth/token/revoke`: the holder of an access token ends the authorization it
- * came from. Nothing is revoked unless all of them pass.
+ * The steps of `POST /oauth/token/revoke`: the holder of an access token ends the authorization of
+ * that token. Nothing is revoked unless all steps pass.
  */
 export function revokeCurrentToken(
   parts: RevocationParts & {
@@ -136,7 +136,7 @@ export function revokeCurrentToken(
   ];
 }
 
-/** RFC 6750 §3: each refusal of what was sent has a challenge that gives the reason (§3.1). */
+/** Adds the challenge of RFC 6750 §3 to each refusal, with the reason (§3.1). */
 async function challengeRefused(ctx: Context, next: Next): Promise<void> {
   try {
     await next();
@@ -151,13 +151,14 @@ async function challengeRefused(ctx: Context, next: Next): Promise<void> {
   }
 }
 
-/** Refuses requests that are meant for RFC 7009, before anything is revoked. */
+/** Refuses requests that are meant for `POST /oauth/revoke`, before anything is revoked. */
 function refuseTokenParameter(ctx: Context, next: Next): Promise<void> {
   if (!formOf(ctx).has('token') && ctx.query.token === undefined) return next();
   throw new OAuthError(
     400,
     'invalid_request',
-    'this endpoint revokes the token in the Authorization header; use /oauth/revoke to send one',
+    'this endpoint revokes the token in the Authorization header; use /oauth/revoke for a ' +
+      'token parameter',
   );
 }
 
@@ -170,7 +171,7 @@ function requireBearer(ctx: Context, next: Next): Promise<void> {
     throw unauthorized('an access token is required in the Authorization header, as Bearer');
   }
   if (isElsewhere) {
-    throw new OAuthError(400, 'invalid_request', 'the access token must be sent one way only');
+    throw new OAuthError(400, 'invalid_request', 'the access token must be sent in only one place');
   }
   return next();
 }

@@ -1,4 +1,4 @@
-/** How long a browser session lives: by the current settings, not those when it was written. */
+/** Computes how long a browser session lasts, by the current settings, not those at its start. */
 import type { StoredRecord, TokenStore } from '../storage/token-store.ts';
 
 /** The stored times of a session, in seconds since the epoch. */
@@ -26,12 +26,12 @@ export interface ActiveSession {
   readonly signedInAt: Date;
   /** The last request, accurate to the duration of one request. */
   readonly lastSeen: Date;
-  /** When it ends if it is not used again. */
+  /** When the session ends if it is not used again. */
   readonly endsAt: Date;
 }
 
 /**
- * Reads which of these sessions the token store still has, by their uid.
+ * Returns the unexpired sessions in the token store that have one of these uids, keyed by uid.
  *
  * @param now seconds since the epoch.
  */

@@ -1,11 +1,11 @@
-/** Writes sessions: a sign-in creates one, and no other write restores one that has ended. */
+/** Writes sessions. Only a sign-in creates a session; no other write restores an ended one. */
 import type { Context } from 'koa';
 import type Provider from 'oidc-provider';
 import type { AdapterPayload, KoaContextWithOIDC } from 'oidc-provider';
 import type { SessionList } from '../accounts/session-list.ts';
 import { type Clock, epochSeconds } from '../base/clock.ts';
 import { cookieAttributes } from '../base/cookies.ts';
-import { originOf } from '../base/request-state.ts';
+import { requestOrigin } from '../base/request-state.ts';
 import type { Settings } from '../config/settings.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import type { SessionTimes } from './session-ages.ts';
@@ -20,8 +20,8 @@ export function createSessionWrites(parts: {
   store: TokenStore;
   clock: Clock;
   settings: Settings;
-  sessionList: Pick<SessionList, 'note'>;
-  /** False if the session's user must sign in with more (`sign_in.require`). */
+  sessionList: Pick<SessionList, 'record'>;
+  /** False if the session's user needs a stronger sign-in (`sign_in.require`). */
   mayAct: (session: SessionModel, ctx: Context | undefined) => Promise<boolean>;
 }) {
   const { provider, store, clock, settings, sessionList, mayAct } = parts;
@@ -36,10 +36,10 @@ export function createSessionWrites(parts: {
 
   /**
    * Stores a session for its idle time from now. A new session is recorded, and its cookie is set
-   * for its whole lifetime. No other response sets the cookie: a late one would replace the cookie
-   * of a newer session by that of a former one.
+   * for its whole lifetime. Other responses do not set the cookie (except to sign it with a new
+   * key): a late one would replace the cookie of a newer session by that of a former one.
    *
-   * @returns the seconds it is stored; undefined if it was ended since it was read, or may not act
+   * @returns how many seconds it is stored; undefined if it was ended meanwhile, or may not act
    */
   async function save(
     session: SessionModel,
@@ -58,14 +58,14 @@ export function createSessionWrites(parts: {
     if (!isNew(session)) {
       if (!(await mayAct(session, ctx))) return undefined;
       if (!(await store.replaceSession(...kept))) return undefined;
-      // The engine signed a cookie of a former key again, but only for as long as the browser runs.
+      // The engine has signed a former key's cookie again, but only until the browser is closed.
       if (ctx && namedIn(ctx).some((line) => line.startsWith(`${cookieName}.sig=`))) nameCookie();
       return seconds;
     }
     if (oldId !== undefined) await store.remove('session', oldId);
     if (accountId !== undefined && ctx) {
-      const begun = { uid, begunAt: new Date(clock()), origin: originOf(ctx) };
-      await sessionList.note(accountId, Number(acr), begun);
+      const begun = { uid, begunAt: new Date(clock()), origin: requestOrigin(ctx) };
+      await sessionList.record(accountId, Number(acr), begun);
     }
     await store.writeSession(...kept);
     nameCookie();
@@ -84,15 +84,15 @@ export function createSessionWrites(parts: {
       if (ctx) dropCookie(ctx, cookieName);
       // Without an account no user is signed in, so there is nothing to store.
       if (session.accountId !== undefined) await save(session, ctx);
-      // Otherwise the engine writes it into the cookie.
+      // Delete it, or the engine writes it into the cookie.
       delete session.exp;
       session.touched = false;
     },
 
     /**
-     * True if a user signs in with this request: then the session gets a new identifier, against
-     * session fixation. The engine renews it at every resumption: of several at once one would win,
-     * and the browser might keep the cookie of another.
+     * True if a user signs in with this request: the session then gets a new identifier, against
+     * session fixation. The engine would renew it at every resumption: if several run at once, only
+     * one wins, and the browser might keep another one's cookie.
      */
     signsIn(ctx: KoaContextWithOIDC | undefined): boolean {
       const { result, entities } = ctx?.oidc ?? {};
@@ -101,7 +101,7 @@ export function createSessionWrites(parts: {
   };
 }
 
-/** True if it was not read from the store, or its identifier has changed since. */
+/** True if the session was not read from the store, or its identifier has changed since. */
 const isNew = ({ exp, oldId }: SessionModel): boolean => exp === undefined || oldId !== undefined;
 
 /** Returns the `Set-Cookie` lines of the response so far. */
@@ -117,9 +117,9 @@ function dropCookie(ctx: KoaContextWithOIDC, name: string): void {
   for (const line of others) ctx.response.append('set-cookie', line);
 }
 
-/** The engine's session, with what its types omit. */
+/** The engine's session, with the members that its types omit. */
 export type SessionModel = Omit<Session, 'exp'> & {
-  /** Undefined if it was not read from the store. */
+  /** Undefined if the session was not read from the store. */
   exp?: number;
   /** The identifier before `resetIdentifier`. */
   readonly oldId?: string;

@@ -9,12 +9,12 @@ import { endOfSession, type SessionTimes } from './session-ages.ts';
 type ModelAdapter = Pick<Adapter, 'find' | 'upsert' | 'destroy'> & Partial<Adapter>;
 
 /**
- * The adapter factory for the engine's `adapter` setting. Codes, tokens and grants are no models
- * here: they belong to an authorization, or to a machine client.
+ * The adapter factory for the engine's `adapter` setting. Codes, tokens and grants are not stored
+ * through it: they belong to an authorization, or to a machine client.
  */
 export function storeAdapter(parts: {
   store: TokenStore;
-  /** Limits waiting interactions without a user per network, so that they cannot fill the store. */
+  /** Limits pending interactions without a user, per network, so that they cannot fill the store. */
   waiting: AttemptLimit;
   settings: Pick<Settings, 'sessions'>;
 }): (model: string) => Adapter {
@@ -25,23 +25,23 @@ export function storeAdapter(parts: {
       ...interactions,
       async find(id) {
         const found = await interactions.find(id);
-        // The record that interactions.ts keeps of an answered interaction is not one itself.
+        // Skip the record that interactions.ts keeps of an answered interaction: it has no params.
         return found?.params ? found : undefined;
       },
       async upsert(id, { jti: _, exp = 0, session, ...data }) {
-        // Drop the value of the session cookie: the engine adds it, and never reads it.
+        // Omit the value of the session cookie, which the engine adds but never reads.
         const { cookie: _cookie, ...known } = session ?? {};
         const kept = session ? { ...data, session: known } : data;
         if (data.result === undefined) {
           if (!isSignedIn(session)) await refuseTooMany(waiting);
           return store.write('interaction', id, kept, exp);
         }
-        // It is being answered. If it was resumed meanwhile, it must not wait again.
+        // Only replace an existing record: a resumed interaction must not become pending again.
         if (await store.replace('interaction', id, kept, exp)) return;
         throw new errors.SessionNotFound('interaction session not found');
       },
       async destroy(id) {
-        // Answered once: of several requests that resume this interaction, only one continues.
+        // If several requests resume this interaction, only one of them continues.
         if (await store.remove('interaction', id)) {
           const { oidc, ip } = Provider.ctx ?? {};
           const { session } = oidc?.entities.Interaction ?? {};
@@ -55,7 +55,7 @@ export function storeAdapter(parts: {
   };
   return (model) => {
     const adapter = models[model];
-    // Disabled features store nothing; one that is enabled needs a model above first.
+    // Disabled features store nothing. Before one is enabled, its model must be added above.
     if (!adapter) throw new TypeError(`no storage for ${model}`);
     return { ...unused, ...adapter };
   };
@@ -65,14 +65,14 @@ export function storeAdapter(parts: {
 const isSignedIn = (session: { accountId?: string | undefined } | undefined): boolean =>
   session?.accountId !== undefined;
 
-/** @throws `slow_down`, shown here: redirected to the app, it would make the app start again */
+/** @throws `slow_down`, shown on our page: if it were redirected to the app, the app would retry */
 async function refuseTooMany(waiting: AttemptLimit): Promise<void> {
   const { ctx } = Provider;
   const over = ctx && (await waiting.count(networkOf(ctx.ip)));
   if (!over) return;
   ctx.set('Retry-After', String(over.seconds));
   throw Object.assign(new errors.OIDCProviderError(429, 'slow_down'), {
-    error_description: 'too many sign-ins wait at this network address',
+    error_description: 'too many pending sign-ins from this network address',
     allow_redirect: false,
   });
 }
@@ -102,7 +102,7 @@ function recordsOf(store: TokenStore, kind: RecordKind): ModelAdapter {
 function sessions({ store, settings }: Parameters<typeof storeAdapter>[0]): ModelAdapter {
   type Kept = AdapterPayload & SessionTimes;
 
-  /** Every read of a session uses this; the engine accepts none whose `exp` has passed. */
+  /** Every read of a session uses this; the engine accepts no session whose `exp` has passed. */
   const payloadOf = (record: StoredRecord<Kept>): AdapterPayload => ({
     ...record.data,
     exp: endOfSession(record, settings.sessions),
@@ -114,11 +114,11 @@ function sessions({ store, settings }: Parameters<typeof storeAdapter>[0]): Mode
       const record = await store.read<Kept>('session', id);
       return record && { ...payloadOf(record), jti: id };
     },
-    // session-writes.ts writes sessions: it knows which of them are new.
+    // Only session-writes.ts writes sessions, because it knows which of them are new.
     upsert: () => Promise.reject(new TypeError('a session was written by the engine')),
     async findByUid(uid) {
       const record = await store.readSessionByUid<Kept>(uid);
-      // Without its identifier, of which only a hash is stored: here the engine compares accounts.
+      // Only a hash of the identifier is stored, so it is missing here: the engine compares accounts.
       return record && payloadOf(record);
     },
   };

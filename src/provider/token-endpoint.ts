@@ -21,10 +21,10 @@ import { GRANTS, type Grant, type TokenGrantParts } from './token-grants.ts';
 interface TokenEndpointParts extends TokenGrantParts {
   readonly authentication: ClientAuthentication;
   readonly failures: Pick<FailureLimits, 'answerOf'>;
-  readonly problems: Pick<ClientProblems, 'note'>;
+  readonly problems: Pick<ClientProblems, 'record'>;
   /** Records every request, for owners who watch them. */
-  readonly requests: Pick<ClientRequests, 'note'>;
-  readonly lastUsed: Pick<LastUsed<'client'>, 'note'>;
+  readonly requests: Pick<ClientRequests, 'record'>;
+  readonly lastUsed: Pick<LastUsed<'client'>, 'record'>;
   readonly outcomes: TokenGrantParts['outcomes'] &
     Pick<ProviderOutcomes, 'tokenIssued' | 'tokenRefused'>;
 }
@@ -60,21 +60,21 @@ export function tokenEndpoint(parts: TokenEndpointParts): Middleware[] {
       const grant: Grant = GRANTS[grantType];
       ctx.body = await grant(parts, client, form, ctx);
       outcomes.tokenIssued(grantType);
-      lastUsed.note('client', client.id);
+      lastUsed.record('client', client.id);
       const { requestId } = ctx.state;
-      requests.note({ clientId: client.id, requestId, step: 'token', grantType });
+      requests.record({ clientId: client.id, requestId, step: 'token', grantType });
     },
   ];
 }
 
-/** Without a content type, the format of the body would be a guess. */
+/** Requires a content type: without it, the format of the body would be a guess. */
 function requireContentType(ctx: Context, next: Next): Promise<void> {
   if (ctx.req.headers['content-type']) return next();
   const description = `the body must be ${CONTENT_TYPE}, and Content-Type must say so`;
   throw new OAuthError(400, 'invalid_request', description);
 }
 
-/** Refuses what must be refused before a code or a token is used. @throws OAuthError */
+/** Checks the grant type, before a code or a token is used. @throws OAuthError */
 function requireGrantType({ kind }: Client, form: URLSearchParams): keyof typeof GRANTS {
   const grantType = form.get('grant_type');
   if (!grantType) {
@@ -96,7 +96,7 @@ const isGrantType = (text: string): text is keyof typeof GRANTS => Object.hasOwn
 /**
  * Counts the refusal and records it for the owner of the client.
  *
- * @returns what to answer: the exact cause, if the client has authenticated with its secret
+ * @returns the error to send, with the exact cause if the client authenticated with its secret
  */
 async function answerTo(error: unknown, ctx: Context, parts: TokenEndpointParts): Promise<unknown> {
   const { failures, outcomes, problems, requests, log } = parts;
@@ -109,20 +109,24 @@ async function answerTo(error: unknown, ctx: Context, parts: TokenEndpointParts)
   const grantType = findForm(ctx)?.get('grant_type') ?? '';
   outcomes.tokenRefused(grantType, code);
   // A store's own message is for operators only.
-  const cause = isAway ? refusal.reason : refusal.exactly;
+  const cause = isAway ? refusal.reason : refusal.internalCause;
   log.info({ requestId, clientId, error: code, cause }, 'token refused');
-  const problem = tokenProblem(ctx, code, isAway ? refusal.error_description : refusal.exactly);
+  const problem = tokenProblem(
+    ctx,
+    code,
+    isAway ? refusal.error_description : refusal.internalCause,
+  );
   if (problem) {
-    problems.note(problem);
-    requests.note({ ...problem, grantType: grantType || undefined });
+    problems.record(problem);
+    requests.record({ ...problem, grantType: grantType || undefined });
   }
 
   const client = findAuthenticatedClient(ctx);
   if (!client || isAway) return error;
   if (client.kind !== 'public') {
-    return new OAuthError(refusal.status, refusal.code, refusal.exactly, refusal.headers);
+    return new OAuthError(refusal.status, refusal.code, refusal.internalCause, refusal.headers);
   }
-  // A wrong code or refresh token without a secret may be a guess. A client that sent its secret is
+  // A wrong code or refresh token from a public client may be a guess. A client with a secret is
   // authenticated, and its many users may well have old tokens.
   return refusal.code === 'invalid_grant' ? failures.answerOf(ctx, refusal, client.id) : error;
 }

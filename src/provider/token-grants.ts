@@ -5,8 +5,8 @@ import {
   type Authorization,
   type Authorizations,
   hashRequestValue,
+  type InactiveReason,
   type IssuedTokens,
-  type NotCounted,
   type NothingIssued,
 } from '../authorizations/authorization.ts';
 import type { Endings } from '../authorizations/endings.ts';
@@ -14,7 +14,7 @@ import type { MachineTokens } from '../authorizations/machine-tokens.ts';
 import type { PresentedValue } from '../authorizations/token-formats.ts';
 import { type Clock, epochSeconds } from '../base/clock.ts';
 import { newValue, sha256 } from '../base/random-id.ts';
-import { originOf } from '../base/request-state.ts';
+import { requestOrigin } from '../base/request-state.ts';
 import type { Client } from '../clients/client.ts';
 import { OAuthError } from './oauth-error.ts';
 import type { ProviderOutcomes } from './outcomes.ts';
@@ -37,7 +37,7 @@ interface TokenResponse {
   readonly token_type: 'Bearer';
 }
 
-/** @throws OAuthError `invalid_grant` or `invalid_request`: only a replay changes anything then */
+/** @throws OAuthError `invalid_grant` or `invalid_request`; only a replay changes anything then */
 export type Grant = (
   parts: TokenGrantParts,
   client: Client,
@@ -56,13 +56,13 @@ export const GRANTS = {
 async function exchangeCode(...[parts, client, form, ctx]: Parameters<Grant>) {
   const { code, redirect_uri: redirectUri } = requireFields(form, 'code', 'redirect_uri');
   const authorization = await findAuthorization(ctx, parts, client, code, 'code');
-  await requireCounted(authorization, parts);
+  const until = await requireActive(authorization, parts);
   requireVerifier(authorization, form.get('code_verifier'));
   if (hashRequestValue(redirectUri) !== authorization.redirectUriHash) {
     throw invalidGrant('redirect_uri is not the one of the authorization request');
   }
   // Consume the code last: if a check, a store or this process fails before, it stays usable.
-  const issuing = parts.authorizations.exchange(authorization);
+  const issuing = parts.authorizations.exchange(authorization, until);
   return respondWith(ctx, parts, { authorization, kind: 'code', issuing });
 }
 
@@ -70,9 +70,9 @@ async function exchangeCode(...[parts, client, form, ctx]: Parameters<Grant>) {
 async function refreshTokens(...[parts, client, form, ctx]: Parameters<Grant>) {
   const { refresh_token: value } = requireFields(form, 'refresh_token');
   const authorization = await findAuthorization(ctx, parts, client, value, 'refresh_token');
-  await requireCounted(authorization, parts);
+  const until = await requireActive(authorization, parts);
   const { rotation } = authorization.presented;
-  const issuing = parts.authorizations.refresh(authorization, rotation);
+  const issuing = parts.authorizations.refresh(authorization, rotation, until);
   return respondWith(ctx, parts, { authorization, kind: 'refresh_token', issuing });
 }
 
@@ -89,7 +89,7 @@ type Kind = 'code' | 'refresh_token';
 
 const NAMES = { code: 'authorization code', refresh_token: 'refresh token' } as const;
 
-/** @throws OAuthError `invalid_request`, which names every missing field */
+/** @throws OAuthError `invalid_request` with the names of all missing fields */
 function requireFields<Name extends string>(
   form: URLSearchParams,
   ...names: readonly Name[]
@@ -128,18 +128,20 @@ async function findAuthorization<Wanted extends Kind>(
   return { ...authorization, presented };
 }
 
-const NOT_COUNTED: Readonly<Record<NotCounted, string>> = {
+const INACTIVE_REASONS: Readonly<Record<InactiveReason, string>> = {
   ended: 'the authorization was revoked',
   account_unavailable: 'the account of this authorization is suspended or gone',
   client_unavailable: 'the client is suspended or gone',
 };
 
-async function requireCounted(
+/** Returns the end of the connection that the user set; undefined for no end. */
+async function requireActive(
   authorization: Authorization,
   { authorizations }: TokenGrantParts,
-): Promise<void> {
-  const holders = await authorizations.holdersOf(authorization);
-  if (typeof holders === 'string') throw invalidGrant(NOT_COUNTED[holders]);
+): Promise<Date | undefined> {
+  const parties = await authorizations.resolveParties(authorization);
+  if (typeof parties === 'string') throw invalidGrant(INACTIVE_REASONS[parties]);
+  return parties.limit?.until ?? undefined;
 }
 
 /** RFC 7636 §4.1: 43 to 128 unreserved characters. */
@@ -190,13 +192,13 @@ async function respondWith(
     };
   }
   if (issued === 'replayed') {
-    // RFC 6749 §4.1.2, RFC 9700 §4.14.2: it may have been stolen, so the authorization is ended.
+    // RFC 6749 §4.1.2, RFC 9700 §4.14.2: a replayed value may be stolen, so end the authorization.
     const { id, clientId } = authorization;
     const about = { requestId: ctx.state.requestId, clientId, authorization: id };
     log.warn(about, `a ${NAMES[kind]} was replayed: its authorization is ended`);
     outcomes.grantReplayed(kind);
     const cause = kind === 'code' ? 'code_replayed' : 'refresh_token_replayed';
-    await endings.end(authorization, { cause, actor: 'service', origin: originOf(ctx) });
+    await endings.end(authorization, { cause, actor: 'service', origin: requestOrigin(ctx) });
   }
   throw invalidGrant(REFUSALS[kind][issued]);
 }
@@ -219,6 +221,6 @@ const REFUSALS: Readonly<Record<Kind, Readonly<Record<NothingIssued, string>>>> 
 const invalidRequest = (description: string): OAuthError =>
   new OAuthError(400, 'invalid_request', description);
 
-/** @param cause for the log, the client's owner and clients with a secret; others get no detail */
+/** @param cause for the log, the client's owner and clients with a secret; other clients do not get it */
 const invalidGrant = (cause: string): OAuthError =>
   new OAuthError(400, 'invalid_grant', 'grant request is invalid', {}, cause);

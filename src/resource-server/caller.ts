@@ -1,12 +1,14 @@
-/** Who is calling the API, by which authentication method, and what they may reach right now. */
+/** The caller of the API: its identity, authentication method and current access. */
 import { CallerRefused, missingRight } from './refusal.ts';
 
 /** Distinguished by `method`; only callers that act for a person have an `accountId`. */
 export type Caller = CallerFields & {
   /**
-   * With `live`: fires when this caller's access ends or changes, or when the stream that would
-   * announce it is lost. End whatever outlives its request, such as a subscription, when it fires,
-   * and identify the caller again.
+   * Only with `live`: fires when this caller's access ends or changes, or when the stream that would
+   * announce it is lost. Also fires if the cache is full and drops the caller, after a day without
+   * a call, five seconds after a change if the caller was identified meanwhile, and when the
+   * introspector is closed. End whatever outlives its request, such as a subscription, when it
+   * fires, and identify the caller again.
    */
   readonly signal?: AbortSignal;
 };
@@ -16,29 +18,29 @@ export type CallerFields =
   | PersonThroughClient
   /** A machine client, which acts for itself (client credentials). */
   | (Reach & { readonly method: 'client_credentials'; readonly clientId: string })
-  /** A private integration of one person. */
+  /** An API key: a private integration of one person. */
   | (Reach & Person & { readonly method: 'api_key'; readonly apiKey?: string });
 
 type PersonThroughClient = Reach &
   Person & {
     readonly method: 'authorization_code';
     readonly clientId: string;
-    /** Not a secret: the service's log has this id at each event of the authorization. */
+    /** Not a secret: the service logs this id with each event of the authorization. */
     readonly authorization?: string;
   };
 
 interface Person {
   readonly accountId: string;
-  /** The email address this person signs in with. */
+  /** The email address with which this person signs in. */
   readonly username?: string;
   /** The person's id in the system that accounts are imported from; absent for other accounts. */
   readonly externalId?: string;
 }
 
 interface Reach {
-  /** The account id, or the client id of a machine client: for logs and rate limits. */
+  /** The account id, or a machine client's client id. Use it for logs and rate limits. */
   readonly subject: string;
-  /** Absent if the presented value does not expire. */
+  /** When the token or API key expires; absent if it does not expire. */
   readonly expiresAt?: Date;
   readonly organizations: readonly Organization[];
 }
@@ -48,7 +50,7 @@ export type Right = 'read' | 'write' | 'manage';
 
 export interface Organization {
   readonly id: string;
-  /** The id in the system it was imported from; absent for one created by hand. */
+  /** The organization's id in the system that it was imported from; absent if not imported. */
   readonly externalId?: string;
   readonly name: string;
   readonly role: Role;
@@ -63,7 +65,7 @@ export interface Warehouse {
   readonly rights: readonly Right[];
 }
 
-/** Every warehouse in which the caller has `right`, of all organizations. */
+/** Returns the warehouses of all organizations in which the caller has this right. */
 export const warehousesOf = (caller: Caller, right: Right = 'read'): Warehouse[] =>
   caller.organizations
     .flatMap(({ warehouses }) => warehouses)
@@ -74,9 +76,9 @@ export const mayReach = (caller: Caller, warehouseId: string, right: Right): boo
   warehousesOf(caller, right).some(({ id }) => id === warehouseId);
 
 /**
- * Ends a resolver or a route if the caller lacks the right in this warehouse.
+ * Call it in a resolver or a route that needs this right in this warehouse.
  *
- * @throws CallerRefused with status 403; in a GraphQL answer an error with the code `FORBIDDEN`.
+ * @throws CallerRefused with status 403 (in GraphQL: the code `FORBIDDEN`) if the right is missing.
  */
 export function requireRight(caller: Caller, warehouseId: string, right: Right): void {
   if (!mayReach(caller, warehouseId, right)) throw new CallerRefused(missingRight(right));

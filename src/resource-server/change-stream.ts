@@ -1,4 +1,4 @@
-/** Keeps a stream open on which the service announces whose access changed. */
+/** Keeps a stream open on which the service announces changes of access. */
 import type { IntrospectionFailure } from './introspection-answer.ts';
 import type { IntrospectionEndpoint } from './introspection-endpoint.ts';
 import { connectStream, type StreamConnection, silent } from './stream-connection.ts';
@@ -9,40 +9,40 @@ export interface ChangeStream {
   close(): void;
 }
 
-/** Milliseconds between attempts; a random half of it more, so that many APIs do not come at once. */
+/** Milliseconds between attempts, plus up to half at random, so that many APIs spread their attempts. */
 const RETRY_PAUSE = 250;
 const MAX_PAUSE = 2_000;
-/** Milliseconds over which the APIs of a node that died reconnect, at random. */
+/** Milliseconds over which the APIs of a crashed node spread their reconnection, at random. */
 const SPREAD = 1_000;
 /** Milliseconds. A `Retry-After` may name any time, and Node's timers fire at once beyond 2^31. */
 const MAX_RETRY_AFTER = 600_000;
 /**
  * Milliseconds for which the stream of a leaving node and the next stream must both be open. Within
- * this time a node either hears of a change or ends its streams, so the leaving node's stream brings
- * every change that the other node heard before the next stream began.
+ * this time a node either receives a change or ends its streams, so the old stream delivers every
+ * change that the other node received before the next stream began.
  */
 const OVERLAP = 1_000;
 /** Milliseconds between two checks for silence. */
 const CHECK_INTERVAL = 100;
 
 /**
- * Opens another stream when it breaks or falls silent. If its node says that it is about to end, the
- * next stream is opened first, and no change is missed.
+ * Opens another stream when the current one breaks or falls silent. If its node announces that it is
+ * leaving, the next stream is opened before the current one ends, so no change is missed.
  *
- * @param onChange receives an id, two with a space between, or `everything`.
- * @param onBegin changes before this call may have been missed.
+ * @param onChange receives an id, two ids separated by a space, or `everything`.
+ * @param onStart changes before this call may have been missed.
  * @param onLost changes after this call are missed.
  */
 export function createChangeStream(parts: {
   readonly listen: IntrospectionEndpoint['listen'];
   readonly onChange: (what: string) => void;
-  readonly onBegin: () => void;
+  readonly onStart: () => void;
   readonly onLost: () => void;
   readonly onFailure: (failure: IntrospectionFailure) => void;
 }): ChangeStream {
-  const { listen, onChange, onBegin, onLost, onFailure } = parts;
+  const { listen, onChange, onStart, onLost, onFailure } = parts;
   let current: StreamConnection | undefined;
-  /** Opened while the node of the current one is leaving. */
+  /** The next stream, opened while the node of the current one is leaving. */
   let next: StreamConnection | undefined;
   const leaving = new WeakSet<StreamConnection>();
   let pause = RETRY_PAUSE;
@@ -51,9 +51,9 @@ export function createChangeStream(parts: {
   function open(): void {
     again = undefined;
     const connection = connectStream(listen, {
-      onBegin() {
+      onStart() {
         pause = RETRY_PAUSE;
-        if (connection === current) onBegin();
+        if (connection === current) onStart();
       },
       onHeard: takeOver,
       onChange,
@@ -76,15 +76,15 @@ export function createChangeStream(parts: {
     again = setTimeout(open, milliseconds).unref();
   }
 
-  /** The port of the leaving node closes meanwhile, so that a load balancer chooses another one. */
+  /** Delayed: the leaving node first closes its port, so that a load balancer chooses another node. */
   function openNext(): void {
     if (!next && again === undefined) openIn(RETRY_PAUSE * Math.random());
   }
 
-  /** Lets the next stream take the place of the current one once no change can be missing. */
+  /** Replaces the current stream by the next one as soon as no change can be missing. */
   function takeOver(): void {
-    if (current?.heardAt === undefined || next?.begunAt === undefined) return;
-    if (current.heardAt - next.begunAt < OVERLAP || current.isSilent() || next.isSilent()) return;
+    if (current?.heardAt === undefined || next?.startedAt === undefined) return;
+    if (current.heardAt - next.startedAt < OVERLAP || current.isSilent() || next.isSilent()) return;
     current.stop();
     current = next;
     next = undefined;
@@ -92,18 +92,18 @@ export function createChangeStream(parts: {
   }
 
   function lost(connection: StreamConnection, failure: IntrospectionFailure): void {
-    const hadBegun = connection.begunAt !== undefined;
+    const hadStarted = connection.startedAt !== undefined;
     const isCurrent = connection === current;
     if (isCurrent) current = next;
     next = undefined;
-    if (isCurrent && hadBegun) onLost();
+    if (isCurrent && hadStarted) onLost();
     onFailure(failure);
     if (isCurrent && current) {
-      // The next one is open already, and begins like any other.
+      // The next stream is already open, and starts like any other.
       if (leaving.has(current)) openNext();
       return;
     }
-    if (hadBegun) {
+    if (hadStarted) {
       pause = RETRY_PAUSE;
       openIn(SPREAD * Math.random());
       return;
@@ -124,7 +124,7 @@ export function createChangeStream(parts: {
 
   return {
     get stands() {
-      return current?.begunAt !== undefined && !current.isSilent();
+      return current?.startedAt !== undefined && !current.isSilent();
     },
     close() {
       clearInterval(watch);

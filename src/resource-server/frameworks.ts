@@ -1,4 +1,4 @@
-/** Adapters for frameworks: each puts the caller into the context, or answers with the refusal. */
+/** Adapters for frameworks: each puts the caller into the context, or responds with the refusal. */
 import { STATUS_CODES } from 'node:http';
 import type { Caller } from './caller.ts';
 import type { Introspector } from './introspector.ts';
@@ -25,7 +25,7 @@ export function callerContext(introspector: Introspector) {
     readonly url: string;
     readonly raw: unknown;
   }): Promise<{ caller: Caller } | GraphqlHttpAnswer> {
-    // Node's own request shows a second Authorization header, which graphql-http hides.
+    // Use Node's own request: it shows a second Authorization header, which graphql-http hides.
     const { caller, refusal } = await introspector.identify({
       ...request,
       ...rawHeadersOf(request.raw),
@@ -55,7 +55,7 @@ export async function callerFrom(
   return caller;
 }
 
-/** The used part of a reply, so that the types need no installed Fastify. */
+/** The parts of a reply used here, so that the types do not depend on Fastify. */
 export interface RefusingReply {
   code(status: number): this;
   headers(headers: Record<string, string>): this;
@@ -63,8 +63,8 @@ export interface RefusingReply {
 }
 
 /**
- * For Fastify, with Mercurius or without, as `app.addHook('onRequest', requireCaller(introspector))`: the
- * caller is `request.caller`. In the context of Mercurius itself a refusal would lose its headers.
+ * For Fastify, with or without Mercurius: `app.addHook('onRequest', requireCaller(introspector))`. The
+ * caller is `request.caller`. A refusal in the context function of Mercurius would lose its headers.
  */
 export function requireCaller(introspector: Introspector) {
   return async function identifyCaller(
@@ -79,7 +79,7 @@ export function requireCaller(introspector: Introspector) {
   };
 }
 
-/** The used part of a Koa context, so that the types need no installed Koa. */
+/** The parts of a Koa context used here, so that the types do not depend on Koa. */
 export interface ProtectedContext {
   readonly req: ReceivedRequest;
   readonly state: { caller?: Caller };
@@ -106,7 +106,7 @@ export function protect(introspector: Introspector) {
   };
 }
 
-/** A plugin of GraphQL Yoga that runs before the request is parsed. Resolvers find `caller` in their context, also in a batch. */
+/** A GraphQL Yoga plugin that runs before parsing. Resolvers find `caller` in their context, even in a batch. */
 export function useCaller(introspector: Introspector) {
   return {
     async onRequestParse(asked: {
@@ -126,7 +126,7 @@ export function useCaller(introspector: Introspector) {
   };
 }
 
-/** Yoga masks errors that have an original error; the caller is meant to see this one. */
+/** Yoga masks errors that have an original error, but the caller should see this one. */
 function unmask({ result }: { readonly result: object }): void {
   for (const error of 'errors' in result && Array.isArray(result.errors) ? result.errors : []) {
     if (error.originalError instanceof CallerRefused) error.originalError = undefined;

@@ -13,16 +13,16 @@ export interface IntrospectionAnswer {
 }
 
 /**
- * A role or right that this version does not know gives no access.
+ * Roles and rights that this version does not know give no access.
  *
- * @throws IntrospectionFailure for everything that is not certainly a valid answer.
+ * @throws IntrospectionFailure unless the answer is certainly valid.
  */
 export function introspectionAnswer(raw: RawAnswer, issuer: string): IntrospectionAnswer {
   refuseOtherStatus(raw);
   const answer = objectIn(raw.body);
   if (answer.active === false) return { caller: undefined };
   if (answer.active !== true) throw malformed('does not say whether the token is active');
-  if (answer.iss !== issuer) throw malformed(`is not of the issuer ${issuer}`);
+  if (answer.iss !== issuer) throw malformed(`is not from the issuer ${issuer}`);
   return { caller: callerIn(answer) };
 }
 
@@ -38,8 +38,9 @@ export function refuseOtherStatus({
   if (status === 401) {
     throw fail('credentials_refused', 'refuses the client id or secret of this API');
   }
-  if (status === 429) throw fail('throttled', 'had too many wrong secrets from this API');
-  throw fail('failed', `answers with status ${status}`);
+  if (status === 429)
+    throw fail('throttled', 'refuses this API for a while after too many wrong secrets');
+  throw fail('failed', `answered with status ${status}`);
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -60,10 +61,10 @@ function callerIn(answer: Fields): CallerFields {
   const tokenType = textIn(answer, 'token_type').toLowerCase();
   if (tokenType === 'api_key')
     return { ...reach, ...person, method: 'api_key', ...optional(answer, 'api_key', 'apiKey') };
-  if (tokenType !== 'bearer') throw malformed('has a token_type that is not known here');
+  if (tokenType !== 'bearer') throw malformed('has an unknown token_type');
 
   const clientId = textIn(answer, 'client_id');
-  // RFC 9700 §4.15: a client that acts for itself must never be taken for a person.
+  // RFC 9700 §4.15: never treat a client that acts for itself as a person.
   if (subject === clientId) return { ...reach, method: 'client_credentials', clientId };
   const authorization = optional(answer, 'authorization', 'authorization');
   return { ...reach, ...person, method: 'authorization_code', clientId, ...authorization };
@@ -101,7 +102,7 @@ const named = (fields: Fields) => ({
 const externalIdIn = ({ external_id: externalId }: Fields): { externalId?: string } =>
   typeof externalId === 'string' ? { externalId } : {};
 
-/** Older services do not send this member. */
+/** Returns the member if it is present: older services do not send it. */
 function optional<Name extends string>(
   fields: Fields,
   from: string,
@@ -119,14 +120,14 @@ function textIn(fields: Fields, name: string): string {
 
 function listIn(value: unknown): unknown[] {
   if (Array.isArray(value)) return value;
-  throw malformed('has something else where a list belongs');
+  throw malformed('has another value instead of a list');
 }
 
 const objectsIn = (value: unknown): Fields[] => listIn(value).map(asObject);
 
 function asObject(value: unknown): Fields {
   if (typeof value === 'object' && value !== null) return value as Fields;
-  throw malformed('has something else where an object belongs');
+  throw malformed('has another value instead of an object');
 }
 
 function objectIn(json: string): Fields {
@@ -161,7 +162,7 @@ export type FailureReason =
 /** Neither the message nor `cause` contains a token. */
 export class IntrospectionFailure extends Error {
   readonly reason: FailureReason;
-  /** From the `Retry-After` of the answer. */
+  /** The value of `Retry-After` in the answer. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(

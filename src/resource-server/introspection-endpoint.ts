@@ -5,16 +5,16 @@ import { IntrospectionFailure, type RawAnswer, refuseOtherStatus } from './intro
 
 export interface IntrospectionEndpoint {
   /**
-   * Asks about one token.
+   * Introspects one token.
    *
-   * @param deadline in the time of `performance.now()`, for the whole answer.
+   * @param deadline when the whole answer must have arrived, in the time of `performance.now()`.
    * @throws IntrospectionFailure `unreachable`, `timed_out` or `malformed_answer`.
    */
   ask(token: string, deadline: number): Promise<RawAnswer>;
   /**
-   * Opens the stream of changes, on a connection of its own.
+   * Opens the stream of changes, on a separate connection.
    *
-   * @returns a function that ends it; the listener is not called afterwards.
+   * @returns a function that ends the stream; the listener is not called afterwards.
    */
   listen(to: StreamListener): () => void;
   /** Closes the connections that are kept open. */
@@ -31,14 +31,14 @@ export interface StreamListener {
 
 export interface EndpointOptions {
   readonly url: URL;
-  /** The service answers only requests that name its issuer's host. */
+  /** The Host header: the service accepts only requests to its issuer's host. */
   readonly host: string;
   readonly clientId: string;
   readonly clientSecret: string;
   readonly maxConnections: number;
 }
 
-/** In characters. An organization with ten thousand warehouses fits. */
+/** In characters; enough for an organization with ten thousand warehouses. */
 const MAX_ANSWER_LENGTH = 4 * 1024 * 1024;
 
 export function createIntrospectionEndpoint(options: EndpointOptions): IntrospectionEndpoint {
@@ -46,7 +46,7 @@ export function createIntrospectionEndpoint(options: EndpointOptions): Introspec
   const { request: open, Agent } = url.protocol === 'https:' ? https : http;
   // Node's fetch keeps connections open, too, but costs three times as much per request.
   const agent = new Agent({ keepAlive: true, maxSockets: maxConnections });
-  // RFC 6749 §2.3.1: both halves are form-encoded before they are joined.
+  // RFC 6749 §2.3.1: id and secret are form-encoded before they are joined.
   const credentials = [clientId, clientSecret].map(encodeURIComponent).join(':');
   const headers = {
     host,
@@ -54,7 +54,7 @@ export function createIntrospectionEndpoint(options: EndpointOptions): Introspec
     'content-type': 'application/x-www-form-urlencoded',
   };
 
-  /** @returns undefined if the service closed a kept connection just as it was used. */
+  /** @returns undefined if the service closed a reused connection at the same moment. */
   function send(body: string, deadline: number): Promise<RawAnswer | undefined> {
     return new Promise((resolve, reject) => {
       const contentLength = { 'content-length': body.length };
@@ -109,7 +109,7 @@ export function createIntrospectionEndpoint(options: EndpointOptions): Introspec
       const changes = changesOf(url);
       const request = open(changes, {
         headers: { ...headers, accept: EVENT_STREAM },
-        // A separate connection: it is in use for as long as the stream lasts.
+        // Use a separate connection, because the stream occupies it permanently.
         agent: new Agent(),
       });
       const stop = (): void => {
@@ -123,7 +123,7 @@ export function createIntrospectionEndpoint(options: EndpointOptions): Introspec
         onEnd(failure);
       };
       const opening = setTimeout(() => end(timedOut(changes)), OPENING_LIMIT).unref();
-      // The stream must not keep a process running that has nothing else to do.
+      // The stream alone must not keep the process running.
       request.on('socket', (socket) => socket.unref());
       request.on('error', (error: NodeJS.ErrnoException) => end(unreachable(url, error)));
       request.on('response', (response) => {
@@ -148,7 +148,7 @@ export function createIntrospectionEndpoint(options: EndpointOptions): Introspec
   };
 }
 
-/** Milliseconds from the request for the stream to the headers of its answer. */
+/** Time limit in milliseconds from the request for the stream to its response headers. */
 const OPENING_LIMIT = 5_000;
 const EVENT_STREAM = 'text/event-stream';
 
@@ -171,7 +171,7 @@ const timedOut = ({ href }: URL): IntrospectionFailure =>
   new IntrospectionFailure('timed_out', `${href} did not answer in time`);
 
 const tooLong = ({ href }: URL): IntrospectionFailure =>
-  new IntrospectionFailure('malformed_answer', `${href} sent a longer answer than there can be`);
+  new IntrospectionFailure('malformed_answer', `${href} sent an answer that is too long`);
 
 const unreachable = ({ href }: URL, cause: NodeJS.ErrnoException): IntrospectionFailure =>
   new IntrospectionFailure(

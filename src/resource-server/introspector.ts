@@ -11,32 +11,35 @@ import { cannotTell, invalidToken, type Refusal, withMetadata } from './refusal.
 import { createRememberedCallers, type Moment } from './remembered-callers.ts';
 
 export interface IntrospectorOptions {
-  /** The service's public origin, `https://auth.example.com`. */
+  /** The service's public origin, such as `https://auth.example.com`. */
   readonly issuer: string;
-  /** An internal address of the endpoint, if it differs: `http://10.0.0.7:3000/oauth/introspect`. */
+  /** An internal address of the endpoint, such as `http://10.0.0.7:3000/oauth/introspect`. */
   readonly introspectionEndpoint?: string;
   /** The id of a client of the kind `resource-server`. */
   readonly clientId: string;
   readonly clientSecret: string;
-  /** Milliseconds for a whole look-up, at most 60,000. Default: 1,000. */
+  /** Time limit in milliseconds for a whole look-up, at most 60,000. Default: 1,000. */
   readonly timeoutMs?: number;
   /**
-   * True: caches the answers about active tokens while a stream from the service announces changes,
-   * and introspects every call while there is no stream. Default: every call is introspected.
+   * If true, answers about active tokens are cached while a stream from the service announces
+   * changes; without a stream every call is introspected. Default: every call is introspected.
    */
   readonly live?: boolean;
   /** Maximum number of cached callers. Default: 50,000. */
   readonly mostRemembered?: number;
   /**
-   * Milliseconds after which a cached answer is no longer used, at least 1,000. Before that, the
-   * token is introspected again in the background. Default: 600,000, ten minutes.
+   * Milliseconds after which a cached answer is no longer used, at least 1,000. Before that, a
+   * token in use is introspected again in the background. Default: 600,000, ten minutes.
    */
   readonly rememberForMs?: number;
   /** Maximum number of open connections to the service. Default: 32. */
   readonly maxConnections?: number;
-  /** Receives the cause of each 503. Default: prints at most one message a second. */
+  /**
+   * Receives each failed introspection, which is the cause of a 503 unless it ran in the background,
+   * and each failure of the stream. Default: prints at most one message a second.
+   */
   readonly onFailure?: (failure: IntrospectionFailure) => void;
-  /** This API's own address, `https://api.example.com/graphql`: challenges name its metadata. */
+  /** This API's address, such as `https://api.example.com/graphql`: challenges link to its metadata. */
   readonly resource?: string;
   /** Milliseconds since the epoch. */
   readonly clock?: () => number;
@@ -46,42 +49,42 @@ export type Identified = (
   | { readonly caller: Caller; readonly refusal?: undefined }
   | { readonly refusal: Refusal; readonly caller?: undefined }
 ) & {
-  /** `memory`: a cached answer; `service`: an introspection; `request`: it has no usable token. */
+  /** `memory`: a cached answer; `service`: an introspection; `request`: it had no usable token. */
   readonly decidedBy: 'memory' | 'service' | 'request';
 };
 
 export interface Introspector {
-  /** Returns the caller, or the answer that refuses the request. Never rejects: a failure refuses, too. */
+  /** Returns the caller, or the refusal to respond with. Never rejects: a failure is a refusal, too. */
   identify(request: ReceivedRequest): Promise<Identified>;
-  /** Closes the connections and the stream that are kept open. */
+  /** Closes all connections and the stream. */
   close(): void;
 }
 
-const MOST_REMEMBERED = 50_000;
+const MAX_REMEMBERED = 50_000;
 const MAX_TIMEOUT_MS = 60_000;
 const REMEMBER_FOR_MS = 600_000;
 const MIN_REMEMBER_FOR_MS = 1_000;
 /** Milliseconds between two searches for callers to introspect again. */
 const BACKGROUND_INTERVAL = 100;
-/** Seconds for `Retry-After`. The service notices within one second that its stores are back. */
+/** Seconds for `Retry-After`. The service detects within one second that its stores work again. */
 const RETRY_AFTER = 2;
 
 /** @throws TypeError if an option cannot work. */
 export function createIntrospector(options: IntrospectorOptions): Introspector {
   const { issuer, clientId, clientSecret } = options;
   const { timeoutMs = 1_000, maxConnections = 32, clock = Date.now } = options;
-  const { live = false, mostRemembered: most = MOST_REMEMBERED } = options;
+  const { live = false, mostRemembered: maxRemembered = MAX_REMEMBERED } = options;
   const { rememberForMs: maxAgeMs = REMEMBER_FOR_MS } = options;
   const onFailure = neverThrowing(options.onFailure ?? printOnceASecond());
   if (!clientId || !clientSecret) throw new TypeError('clientId and clientSecret are required');
   if (!(timeoutMs > 0 && timeoutMs <= MAX_TIMEOUT_MS)) {
     throw new TypeError(`timeoutMs must be above 0 and at most ${MAX_TIMEOUT_MS}`);
   }
-  if (!(most >= 1)) throw new TypeError('mostRemembered must be a number above 0');
+  if (!(maxRemembered >= 1)) throw new TypeError('mostRemembered must be a number above 0');
   if (!(maxAgeMs >= MIN_REMEMBER_FOR_MS)) {
     throw new TypeError(`rememberForMs must be at least ${MIN_REMEMBER_FOR_MS}`);
   }
-  const { host } = originOf(issuer);
+  const { host } = requestOrigin(issuer);
   const url = endpointOf(options);
   const { resource } = options;
   const { parameter } = resource ? protectedResourceMetadata({ issuer, resource }) : {};
@@ -93,14 +96,14 @@ export function createIntrospector(options: IntrospectorOptions): Introspector {
     clientSecret,
     maxConnections,
   });
-  const remembered = createRememberedCallers({ most, maxAgeMs, clock });
+  const remembered = createRememberedCallers({ maxSize: maxRemembered, maxAgeMs, clock });
   const lookUps = createLookUps({ ask, timeoutMs });
   const stream = live
     ? createChangeStream({
         listen: endpoint.listen,
         onFailure,
         onChange: remembered.change,
-        onBegin: remembered.forgetAll,
+        onStart: remembered.forgetAll,
         onLost: remembered.forgetAll,
       })
     : undefined;
@@ -184,7 +187,7 @@ function neverThrowing(
   };
 }
 
-/** While the service is unavailable every call fails, and one line says as much as a thousand. */
+/** While the service is unavailable every call fails, so this logs at most one line a second. */
 function printOnceASecond(): (failure: IntrospectionFailure) => void {
   let printedAt = Number.NEGATIVE_INFINITY;
   return (failure) => {
@@ -194,7 +197,7 @@ function printOnceASecond(): (failure: IntrospectionFailure) => void {
   };
 }
 
-function originOf(issuer: string): URL {
+function requestOrigin(issuer: string): URL {
   const url = URL.canParse(issuer) ? new URL(issuer) : undefined;
   if (url?.origin === issuer) return url;
   throw new TypeError('issuer must be an origin without a path: https://auth.example.com');

@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Caller, CallerFields } from './caller.ts';
 
-/** Milliseconds, 24.8 days. A timer of Node that is to wait longer fires at once. */
+/** Milliseconds (24.8 days). Node's timers fire immediately if the delay is longer. */
 const MAX_TIMER_DELAY = 2 ** 31 - 1;
 
 /** A caller whose access has not ended yet. @param onEnd called once, before its signal fires. */
@@ -22,11 +22,11 @@ export class KnownCaller {
   declare organizations: CallerFields['organizations'];
   readonly #clock: () => number;
   readonly #onEnd: () => void;
-  /** `undefined` before the first use of `signal`. */
+  /** `undefined` until `signal` is first read. */
   #controller: AbortController | undefined;
   #hasEnded = false;
   #timer: NodeJS.Timeout | undefined;
-  /** Until then, a node that has not heard of a change yet may answer; undefined after a later answer. */
+  /** Until this time, an answer may come from a node without the latest change; else undefined. */
   #settles: number | undefined;
 
   constructor(fields: CallerFields, clock: () => number, onEnd: () => void) {
@@ -44,7 +44,7 @@ export class KnownCaller {
     return this.#controller.signal;
   }
 
-  /** True if the API has read the signal: something may run until it fires. */
+  /** True if the API has read the signal: work may be running that depends on it. */
   get hasSignal(): boolean {
     return this.#controller !== undefined;
   }
@@ -66,7 +66,7 @@ export class KnownCaller {
     this.#controller?.abort();
   }
 
-  /** Ends with the token, or when the API must ask again before it goes on. */
+  /** Ends the caller when the token expires, or when it must be introspected before further use. */
   #endInTime(): void {
     const expiry = this.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY;
     const left = Math.min(expiry, this.#settles ?? expiry) - this.#clock();

@@ -1,8 +1,8 @@
 /** Combines simultaneous look-ups of the same token into one introspection. */
 
 /**
- * At most one request per token is in flight. Look-ups that arrive meanwhile share the next request:
- * the answer in flight may have been decided before a revocation that they must see.
+ * At most one request per token is in flight. Look-ups that arrive meanwhile share the next request,
+ * because the answer in flight may not contain a revocation that they must see.
  *
  * @param ask sends one request; `deadline` is in the time of `performance.now()`.
  */
@@ -11,23 +11,23 @@ export function createLookUps<Answer>(parts: {
   readonly timeoutMs: number;
 }) {
   const { ask, timeoutMs } = parts;
-  const underWay = new Map<string, Promise<void>>();
+  const inProgress = new Map<string, Promise<void>>();
   const waiting = new Map<string, Promise<Answer>>();
 
   async function takeTurn(token: string): Promise<Answer> {
     const deadline = performance.now() + timeoutMs;
-    // The request before began earlier, so it ends before this deadline.
-    await underWay.get(token);
+    // The previous request began earlier, so it ends before this deadline.
+    await inProgress.get(token);
     waiting.delete(token);
     let end = (): void => {};
     const ended = new Promise<void>((resolve) => {
       end = resolve;
     });
-    underWay.set(token, ended);
+    inProgress.set(token, ended);
     try {
       return await ask(token, deadline);
     } finally {
-      underWay.delete(token);
+      inProgress.delete(token);
       end();
     }
   }

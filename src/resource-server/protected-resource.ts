@@ -4,21 +4,21 @@ export interface ProtectedResource {
   /** The address of the document, for GET without credentials (RFC 9728 §3.1). */
   readonly url: string;
   readonly path: string;
-  /** Answer it there as `application/json`. */
+  /** Serve this document at `url` as `application/json`. */
   readonly document: {
     readonly resource: string;
     readonly authorization_servers: readonly string[];
     readonly bearer_methods_supported: readonly string[];
   };
-  /** The parameter of the challenge (RFC 9728 §5.1). An introspector with the option `resource` adds it. */
+  /** The parameter for challenges (RFC 9728 §5.1); an introspector with the option `resource` adds it. */
   readonly parameter: string;
 }
 
 const WELL_KNOWN = '/.well-known/oauth-protected-resource';
 
 /**
- * @param resource the API's own address, as its callers know it.
- * @throws TypeError if that is no http or https URL, or has a fragment (RFC 9728 §1.2).
+ * @param resource the API's address, as its callers know it.
+ * @throws TypeError if `resource` is no http or https URL, or has a fragment (RFC 9728 §1.2).
  */
 export function protectedResourceMetadata(parts: {
   readonly resource: string;
@@ -29,7 +29,7 @@ export function protectedResourceMetadata(parts: {
   if (!address || !/^https?:$/.test(address.protocol) || resource.includes('#')) {
     throw new TypeError('resource must be an http or https URL without a fragment');
   }
-  // RFC 9728 §3.1: inserted between host and path; a path that is only a slash is left out.
+  // RFC 9728 §3.1: insert the well-known path between host and path; omit a path of only a slash.
   const path = `${WELL_KNOWN}${address.pathname.replace(/\/$/, '')}${address.search}`;
   const url = `${address.origin}${path}`;
   return {

@@ -1,14 +1,14 @@
 /** Reads the bearer token of a request from its Authorization header (RFC 6750 §2.1). */
 import { invalidToken, malformedRequest, noCredentials, type Refusal } from './refusal.ts';
 
-/** The parts of a request that are read. Node's IncomingMessage and the Request of fetch both fit. */
+/** The parts of a request used here. Node's IncomingMessage and the Request of fetch have them. */
 export interface ReceivedRequest {
   readonly headers:
     | { get(name: string): string | null }
     | Readonly<Record<string, string | readonly string[] | undefined>>;
-  /** Absolute, or the path with its query. */
+  /** An absolute URL, or the path with the query. */
   readonly url?: string | undefined;
-  /** Names and values in turn, as received: `headers` of Node has only the first Authorization header. */
+  /** Alternating names and values: Node's `headers` has only the first Authorization header. */
   readonly rawHeaders?: readonly string[] | undefined;
 }
 
@@ -19,23 +19,24 @@ export type ReceivedToken =
 /** `b64token` of RFC 6750 §2.1. Anything else is not a token of ours, so it is not introspected. */
 const BEARER = /^bearer [ \t]*([A-Za-z0-9\-._~+/]{1,512}=*)$/i;
 const MAX_TOKEN_LENGTH = 512;
-/** In characters. The rest of a longer Authorization header is not read. */
+/** Maximum number of characters that are read of an Authorization header. */
 const MAX_AUTHORIZATION_LENGTH = 2 * MAX_TOKEN_LENGTH;
 
 /** Returns the token to introspect, or the refusal of a request without exactly one. */
 export function receivedToken(request: ReceivedRequest): ReceivedToken {
-  // RFC 6750 §2.3: addresses end up in logs and browser histories.
+  // RFC 6750 §2.3: refuse tokens in URLs, which appear in logs and browser histories.
   const query = request.url?.indexOf('?') ?? -1;
   const inQuery = query < 0 ? undefined : new URLSearchParams(request.url?.slice(query + 1));
-  if (inQuery?.has('access_token')) return refuse('the access token must not be in the address');
-  // RFC 6750 §2.2: a form may contain a token, and GraphQL is not sent as a form.
+  if (inQuery?.has('access_token'))
+    return refuse('send the access token in the Authorization header, not in the URL');
+  // RFC 6750 §2.2: a form could contain a token. GraphQL requests are never forms.
   const [contentType = ''] = headerValues(request, 'content-type');
   if (/^\s*application\/x-www-form-urlencoded\b/i.test(contentType)) {
     return refuse('send JSON, and the access token in the Authorization header');
   }
 
   const [authorization = '', ...others] = headerValues(request, 'authorization');
-  if (others.length > 0) return refuse('one Authorization header, please');
+  if (others.length > 0) return refuse('send only one Authorization header');
   if (authorization.length > MAX_AUTHORIZATION_LENGTH) {
     return refusalWithoutToken(authorization.slice(0, MAX_AUTHORIZATION_LENGTH));
   }
@@ -52,12 +53,12 @@ function refusalWithoutToken(authorization: string): ReceivedToken {
   const value = withoutOuterBlanks(rest.join(' '));
   if (!value) return refuse('the Authorization header has no access token');
   // Proxies join headers of the same name with commas.
-  return value.includes(',') ? refuse('one access token, please') : { refusal: invalidToken() };
+  return value.includes(',') ? refuse('send only one access token') : { refusal: invalidToken() };
 }
 
 /**
- * Removes spaces and tabs (RFC 9110 §5.6.3) from both ends. `trim` would also remove a no-break
- * space, which no other reader of the header does.
+ * Removes spaces and tabs (RFC 9110 §5.6.3) from both ends. Unlike `trim`, keeps no-break spaces, as
+ * all other readers of the header do.
  */
 function withoutOuterBlanks(text: string): string {
   let start = 0;
@@ -72,7 +73,7 @@ const isBlank = (character: string | undefined): boolean => character === ' ' ||
 const refuse = (message: string): ReceivedToken => ({ refusal: malformedRequest(message) });
 
 function headerValues({ headers, rawHeaders }: ReceivedRequest, name: string): readonly string[] {
-  // Plain loops: this is most of the cost of finding a cached caller.
+  // Plain loops for speed: this is most of the cost of finding a cached caller.
   const values: string[] = [];
   if (rawHeaders) {
     for (let at = 0; at < rawHeaders.length; at += 2) {

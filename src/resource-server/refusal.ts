@@ -1,4 +1,4 @@
-/** The answers with which an API refuses a request (RFC 6750 §3). */
+/** The responses by which an API refuses a request (RFC 6750 §3). */
 
 /** Ready to send, in any framework: `new Response(refusal.body, refusal)`. */
 export interface Refusal {
@@ -31,7 +31,7 @@ export function withMetadata(refused: Refusal, parameter: string | undefined): R
   return { ...refused, headers: { ...refused.headers, 'WWW-Authenticate': extended } };
 }
 
-/** Does not say which of the three: that would help an attacker. */
+/** The same for unknown, expired and revoked tokens: more detail would help an attacker. */
 export const invalidToken = (): Refusal =>
   challenged(
     401,
@@ -40,11 +40,11 @@ export const invalidToken = (): Refusal =>
     'the access token or API key is unknown, expired or revoked',
   );
 
-/** RFC 6750 §3.1 has this code for missing permissions; no scope is named, because there are none. */
+/** RFC 6750 §3.1: `insufficient_scope` means missing permissions. Names no scope: none exist. */
 export const missingRight = (right: string): Refusal =>
-  challenged(403, 'FORBIDDEN', 'insufficient_scope', `this needs the right to ${right} there`);
+  challenged(403, 'FORBIDDEN', 'insufficient_scope', `the right to ${right} is required for this`);
 
-/** For a call whose introspection failed: no caller passes unidentified. */
+/** The refusal of a call whose introspection failed, because its caller is not identified. */
 export const cannotTell = (retryAfterSeconds: number): Refusal =>
   refusal(503, 'SERVICE_UNAVAILABLE', 'the caller cannot be identified at the moment', {
     'Retry-After': String(retryAfterSeconds),
@@ -56,7 +56,7 @@ export class CallerRefused extends Error {
   readonly status: number;
   readonly statusCode: number;
   readonly headers: Refusal['headers'];
-  /** Koa and Express show the message of such an error to the caller. */
+  /** Koa sends the message of such an error to the caller. */
   readonly expose = true;
   readonly extensions: RefusalExtensions;
 
@@ -79,10 +79,10 @@ export interface RefusalExtensions {
 
 function extensionsOf({ status, code, headers }: Refusal): RefusalExtensions {
   const { 'Content-Type': _, ...sent } = headers;
-  // Apollo reads only a Map, Yoga only the members of an object: so it is both.
+  // Apollo reads only a Map, Yoga only properties of an object, so this value is both.
   const both = Object.assign(new Map(Object.entries(sent)), sent);
   const extensions = { code, http: { status, headers: both } };
-  // Other servers print all extensions, and `http` is not meant for the caller.
+  // Other servers send all extensions, but `http` is not meant for the caller.
   return Object.defineProperty(extensions, 'toJSON', { value: () => ({ code }) });
 }
 

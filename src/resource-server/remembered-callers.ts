@@ -5,45 +5,45 @@ import { type KnownCaller, knownCaller } from './known-caller.ts';
 
 /** Every cached caller is checked once in this fraction of `maxAgeMs`. */
 const CYCLE = 1 / 20;
-/** Latest introspection, as a fraction of `maxAgeMs`: leaves time for a second try before it is over. */
+/** Latest introspection, as a fraction of `maxAgeMs`: leaves time for a second try. */
 const LATEST_DUE = 1 - 2 * CYCLE;
-/** Milliseconds after its last call for which a caller whose signal was read is introspected again. */
+/** For this many milliseconds after its last call, a caller whose signal was read is kept current. */
 const MAX_IDLE = 86_400_000;
 /**
  * Milliseconds after a change for which answers are not cached: another node of the service may
- * answer before it has heard of the change.
+ * answer before it has received the change.
  */
 const SETTLING = 5_000;
-/** Maximum number of changed names within `SETTLING`. A large import exceeds it: then all is forgotten. */
+/** Maximum number of changed names within `SETTLING`. Beyond it (a large import) the cache is cleared. */
 const MAX_CHANGES = 100_000;
 
 /** The time of a request or of a change. */
 export interface Moment {
   /** Milliseconds since the epoch. */
   readonly at: number;
-  /** Number of changes heard until then. It orders moments, because the clock may be set back. */
+  /** Number of changes received so far. It orders moments, because the clock may be set back. */
   readonly changes: number;
 }
 
 /**
- * @param most maximum number of callers; a further one evicts the one that was cached first.
+ * @param maxSize maximum number of callers; a further one evicts the one that was cached first.
  * @param maxAgeMs milliseconds after which an answer is no longer used, whatever the stream says.
  */
 export function createRememberedCallers(parts: {
-  readonly most: number;
+  readonly maxSize: number;
   readonly maxAgeMs: number;
   readonly clock: () => number;
 }) {
-  const { most, maxAgeMs, clock } = parts;
+  const { maxSize, maxAgeMs, clock } = parts;
   const remembered = new Map<string, Remembered>();
   /** Position of the search for callers to introspect again. */
   let cursor = remembered.values();
-  /** Callers by each id that their answer names. Most ids name one caller, which needs no set. */
+  /** Callers by each id in their answer. Most ids belong to one caller, which needs no set. */
   const named = new Map<string, Remembered | Set<Remembered>>();
   /** The latest change of each name, oldest first. */
   const changed = new Map<string, Moment>();
   let changes = 0;
-  /** The latest change that may be about any answer: `everything`, or one whose name was dropped. */
+  /** The latest change that may affect any answer: `everything`, or a change whose name was evicted. */
   let unnamed: Moment = { at: clock(), changes };
 
   function remove(entry: Remembered): void {
@@ -70,14 +70,14 @@ export function createRememberedCallers(parts: {
     }
   }
 
-  /** Not copied: most callers of this function read one entry, and a client may have many tokens. */
+  /** Returns no copy: usually only one entry is read, and a client may have many tokens. */
   const entriesOf = (name: string): Iterable<Remembered> => {
     const found = named.get(name);
     if (found === undefined) return [];
     return found instanceof Set ? found : [found];
   };
 
-  /** Returns the latest change of anything that the answer names. */
+  /** Returns the latest change of any id in the caller's answer. */
   function lastChange(caller: KnownCaller): Moment {
     let last = unnamed;
     if (changed.size === 0) return last;
@@ -129,13 +129,13 @@ export function createRememberedCallers(parts: {
       return entry.since <= now && now < entry.until ? entry.caller : undefined;
     },
 
-    /** Returns the present moment, for a request that is sent now. */
+    /** Returns the current moment. Call it when an introspection request is sent. */
     now: (): Moment => ({ at: clock(), changes }),
 
     /**
      * Caches the answer about an active token. An unchanged answer keeps the same caller object.
      *
-     * @param asked when the answer was requested, from `now`.
+     * @param asked when the answer was requested: a result of `now`.
      */
     keep(token: string, fields: CallerFields, asked: Moment): Caller {
       const before = remembered.get(token);
@@ -165,7 +165,7 @@ export function createRememberedCallers(parts: {
       entry.until = until;
       entry.dueAt = asked.at + maxAgeMs * (LATEST_DUE - Math.random() / 2);
       if (entry === before) return caller;
-      const [oldest] = remembered.size >= most ? remembered.values() : [];
+      const [oldest] = remembered.size >= maxSize ? remembered.values() : [];
       if (oldest) remove(oldest);
       add(entry);
       return caller;
@@ -175,8 +175,8 @@ export function createRememberedCallers(parts: {
     drop,
 
     /**
-     * Returns the tokens that are due for another introspection, and removes callers that no longer
-     * call. The introspections are spread over half of `maxAgeMs`, and happen before it is over.
+     * Returns the tokens that must be introspected again, and removes idle callers. The
+     * introspections are spread over half of `maxAgeMs`, and happen before an answer is too old.
      *
      * @param sinceLastMs milliseconds since the last call of this function. It decides how many
      *   callers are checked, so that each is checked in time.
@@ -190,7 +190,7 @@ export function createRememberedCallers(parts: {
         if (!entry || (entry.since <= now && now < entry.dueAt)) continue;
         if (isInUse(entry, now)) {
           due.push(entry.token);
-          // The answer sets it again. Without an answer, the token is introspected once more.
+          // The answer sets `dueAt` again. Without an answer, the token is introspected once more.
           entry.dueAt = now + maxAgeMs * CYCLE;
         } else remove(entry);
       }
@@ -217,7 +217,7 @@ export function createRememberedCallers(parts: {
 interface Remembered {
   readonly token: string;
   readonly caller: KnownCaller & Caller;
-  /** The answer may be used between these two times of the clock. */
+  /** The answer may be used between `since` and `until`. */
   since: number;
   until: number;
   /** When to introspect again, in the background. */
@@ -225,12 +225,12 @@ interface Remembered {
   usedAt: number;
 }
 
-/** Unused answers are not renewed: the service would record the introspection as a use of the token. */
+/** Only used answers are renewed, because the service records an introspection as a use of the token. */
 function isInUse({ caller, since, usedAt }: Remembered, now: number): boolean {
   return usedAt > since || (caller.hasSignal && now - usedAt < MAX_IDLE);
 }
 
-/** The ids by which events name a caller: account, client, authorization or API key, organizations. */
+/** The ids of a caller in events: account, client, authorization or API key, organizations. */
 function namesOf(caller: KnownCaller): string[] {
   const names = caller.organizations.map(({ id }) => id);
   for (const id of [caller.subject, caller.clientId, caller.authorization, caller.apiKey]) {

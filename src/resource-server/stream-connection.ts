@@ -1,24 +1,24 @@
-/** One open request for `GET /oauth/introspect/changes`, and the meaning of its lines. */
+/** Sends one request for `GET /oauth/introspect/changes` and parses the lines of the stream. */
 import { IntrospectionFailure } from './introspection-answer.ts';
 import type { IntrospectionEndpoint } from './introspection-endpoint.ts';
 
 export interface StreamConnection {
-  /** When its first heartbeat arrived; before that, it may be the stream of another service. */
-  readonly begunAt: number | undefined;
-  /** When its last line or its headers arrived; undefined before. Times of `performance.now()`. */
+  /** When the first heartbeat arrived; before that, this may be another service's stream. */
+  readonly startedAt: number | undefined;
+  /** When the last line (or the headers) arrived; undefined before. Times of `performance.now()`. */
   readonly heardAt: number | undefined;
-  /** True if its heartbeat is overdue: changes may have been missed. */
+  /** True if the heartbeat is overdue: changes may have been missed. */
   isSilent(): boolean;
   stop(): void;
 }
 
 export interface StreamConnectionListener {
-  onBegin(): void;
+  onStart(): void;
   /** Called for each known line. */
   onHeard(): void;
-  /** @param what an id, two with a space between, or `everything`. */
+  /** @param what an id, two ids separated by a space, or `everything`. */
   onChange(what: string): void;
-  /** The node of the service that answers here is about to end. */
+  /** Called when the node that sends this stream is about to shut down. */
   onLeaving(): void;
   /** Called for each unknown line. */
   onUnknown(failure: IntrospectionFailure): void;
@@ -26,24 +26,24 @@ export interface StreamConnectionListener {
   onLost(failure: IntrospectionFailure): void;
 }
 
-/** Milliseconds. A service that does not say how often its heartbeat comes sends one each second. */
+/** Milliseconds, for services that do not announce their heartbeat interval of one second. */
 const MAX_SILENCE = 2_000;
 /** Milliseconds by which a heartbeat may be late if the service says when to expect it. */
 const MAX_LATENESS = 650;
-/** Characters. A line names one id or two. */
+/** In characters. A line contains at most two ids. */
 const MAX_LINE_LENGTH = 1_000;
 
-/** An id, two of them, or `everything`. */
+/** Matches a line with an id, two ids, or `everything`. */
 const CHANGE = /^data: ([\w-]+(?: [\w-]+)?)$/;
 const HEARTBEAT_INTERVAL = /^: heartbeat-ms=(\d{1,6})$/;
 const LEAVING = ': leaving';
 
-/** Sends the request. */
+/** Sends the request and reports each line to the listener. */
 export function connectStream(
   listen: IntrospectionEndpoint['listen'],
   listener: StreamConnectionListener,
 ): StreamConnection {
-  let begunAt: number | undefined;
+  let startedAt: number | undefined;
   let heardAt: number | undefined;
   let maxSilence = MAX_SILENCE;
   let rest = '';
@@ -66,8 +66,8 @@ export function connectStream(
   function hear(line: string): void {
     const [, change] = CHANGE.exec(line) ?? [];
     if (line.startsWith(':')) hearComment(line);
-    else if (line === '' || begunAt === undefined) {
-      // Nothing is cached before the first heartbeat, so there is nothing to forget.
+    else if (line === '' || startedAt === undefined) {
+      // Nothing is cached before the first heartbeat, so nothing must be removed.
       return;
     } else if (change === undefined) {
       // The stream continues: a newer service may send more than this version knows.
@@ -83,9 +83,9 @@ export function connectStream(
     if (interval !== undefined) {
       maxSilence = Math.min(Number(interval) + MAX_LATENESS, MAX_SILENCE);
     }
-    if (begunAt === undefined) {
-      begunAt = performance.now();
-      listener.onBegin();
+    if (startedAt === undefined) {
+      startedAt = performance.now();
+      listener.onStart();
     }
     if (line === LEAVING) listener.onLeaving();
   }
@@ -95,7 +95,7 @@ export function connectStream(
       heardAt = performance.now();
     },
     onText(text) {
-      // Events may be missing after a silence, so a later line is not trusted.
+      // Events may be missing after a silence, so do not trust this line.
       if (isSilent()) return lost(silent());
       const lines = (rest + text).split('\n');
       rest = lines.pop() ?? '';
@@ -108,8 +108,8 @@ export function connectStream(
   });
 
   return {
-    get begunAt() {
-      return begunAt;
+    get startedAt() {
+      return startedAt;
     },
     get heardAt() {
       return heardAt;
@@ -120,7 +120,7 @@ export function connectStream(
 }
 
 export const silent = (): IntrospectionFailure =>
-  new IntrospectionFailure('timed_out', 'the stream of changes fell silent');
+  new IntrospectionFailure('timed_out', 'the change stream sent nothing in time');
 
 const malformed = (): IntrospectionFailure =>
-  new IntrospectionFailure('malformed_answer', 'the stream of changes says what is not understood');
+  new IntrospectionFailure('malformed_answer', 'the change stream sent an invalid event');

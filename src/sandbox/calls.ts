@@ -1,4 +1,4 @@
-/** A log of the calls of the warehouse API and how each caller was identified, for display. */
+/** Records calls of the warehouse API and how each caller was identified, for display. */
 import { printSchema } from 'graphql';
 import type { Caller, Identified, Introspector } from '../resource-server/resource-server.ts';
 import { clockTime, type Html, html } from './html.ts';
@@ -14,7 +14,7 @@ export interface Call {
   readonly refusedWith?: number;
   /** Milliseconds until the caller was identified. */
   readonly took: number;
-  /** For a subscription, which stays open. */
+  /** Present for a subscription; counts its events and records its end. */
   subscription?: Subscription;
 }
 
@@ -24,7 +24,7 @@ export interface Subscription {
 }
 
 export interface Calls {
-  /** Latest first. */
+  /** The calls, latest first. */
   readonly list: readonly Call[];
   /** Identifies the caller like the introspector, and records the call. @param record receives the record. */
   recording(record: (call: Call) => void): Introspector;
@@ -46,7 +46,7 @@ export function createCalls(introspector: Introspector): Calls {
         const call: Call = {
           at,
           operation: '',
-          who: caller ? nameOf(caller) : 'nobody',
+          who: caller ? nameOf(caller) : 'unidentified',
           decidedBy,
           ...(refusal && { refusedWith: refusal.status }),
           took: performance.now() - began,
@@ -60,11 +60,11 @@ export function createCalls(introspector: Introspector): Calls {
   };
 }
 
-/** Names a caller: a person by the email address they sign in with. */
+/** Returns the name to show for a caller; for a person, the email address of the account. */
 function nameOf(caller: Caller): string {
   if (caller.method === 'client_credentials') return `the machine client ${caller.clientId}`;
   const person = caller.username ?? caller.subject;
-  return caller.method === 'api_key' ? `${person}, by an API key` : person;
+  return caller.method === 'api_key' ? `${person}, with an API key` : person;
 }
 
 export function apiPage(calls: readonly Call[], stylesheet: string): string {

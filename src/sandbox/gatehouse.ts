@@ -9,11 +9,11 @@ import { promisify } from 'node:util';
 
 export interface Gatehouse {
   readonly issuer: string;
-  /** The settings file; with it as GATEHOUSE_CONFIG, `npm run operator` acts on this service. */
+  /** The settings file: with it as GATEHOUSE_CONFIG, `npm run operator` acts on this service. */
   readonly settingsFile: string;
-  /** Runs one operator command. @returns what it prints with `--json`. */
+  /** Runs one operator command. @returns its output with `--json`. */
   operator(...args: readonly string[]): Promise<Record<string, unknown>>;
-  /** Resolves with the last output when the service ends, by itself or because it was closed. */
+  /** Resolves with the last output when the service has ended, by itself or by `close`. */
   readonly ended: Promise<string>;
   /** Ends the service and deletes its data. */
   close(): Promise<void>;
@@ -30,7 +30,7 @@ const CLOSE_TIMEOUT_MS = 10_000;
  */
 export async function startGatehouse(parts: {
   readonly port: number;
-  /** The address that the warehouse API will have. */
+  /** The future address of the warehouse API. */
   readonly apiUrl: string;
   readonly stop: AbortSignal;
 }): Promise<Gatehouse> {
@@ -53,7 +53,7 @@ export async function startGatehouse(parts: {
   // JSON is valid YAML.
   await writeFile(settingsFile, `${JSON.stringify(settings, null, 2)}\n`);
 
-  // Pass no environment on: with the operator's DATABASE_URL the sandbox would use that database.
+  // Pass no environment: with the operator's DATABASE_URL the sandbox would use that database.
   const options = { env: { GATEHOUSE_CONFIG: settingsFile } };
   const child = spawn(process.execPath, [source('main.ts')], {
     ...options,

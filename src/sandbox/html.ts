@@ -10,13 +10,13 @@ export class Html {
 
 type Part = Html | string | number | undefined | readonly Html[];
 
-/** Template tag. Prints nothing for an undefined value. */
+/** Template tag; an undefined value prints nothing. */
 export function html(literals: TemplateStringsArray, ...parts: readonly Part[]): Html {
   const texts = parts.map(printed);
   return new Html(literals.map((literal, index) => literal + (texts[index] ?? '')).join(''));
 }
 
-/** With milliseconds, because the sandbox shows how soon something happens. */
+/** With milliseconds, because the sandbox shows how fast things happen. */
 export const clockTime = (time: Date): string =>
   `${time.toLocaleTimeString('en-GB')}.${String(time.getMilliseconds()).padStart(3, '0')}`;
 

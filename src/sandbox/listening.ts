@@ -1,4 +1,4 @@
-/** The ports of the sandbox: the same ones at each start, if they are free. */
+/** The ports of the sandbox: the same at each start, if they are free. */
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 

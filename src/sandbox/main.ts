@@ -1,4 +1,4 @@
-/** `npm run sandbox`: try everything on one machine. Needs the dev dependencies. */
+/** `npm run sandbox`: tries everything on one machine. Needs the dev dependencies. */
 import { DEMO, type Sandbox, startSandbox } from './sandbox.ts';
 
 const stop = new AbortController();
@@ -13,8 +13,8 @@ try {
   process.stdout.write(instructions(sandbox));
   const lastWords = await Promise.race([stopped, sandbox.gatehouse.ended]);
   await sandbox.close();
-  // Ctrl-C reaches the service, too, which may end first.
-  if (!stop.signal.aborted) throw new Error(`Gatehouse ended by itself:\n${lastWords}`);
+  // Ctrl-C reaches the service, too; it may end before the sandbox does.
+  if (!stop.signal.aborted) throw new Error(`Gatehouse stopped unexpectedly:\n${lastWords}`);
 } catch (error) {
   if (!stop.signal.aborted) {
     process.stderr.write(`${error instanceof Error ? error.message : error}\n`);
@@ -34,21 +34,21 @@ function instructions({ gatehouse, provisions, partner, api }: Sandbox): string 
   Warehouse API   ${api.url.href}
 
 1. Open the partner app, connect, and show the stock. Hamburg may be adjusted, Riga only read.
-   Refresh, retry the old refresh token, and see what goes over the wire.
+   Refresh, retry the old refresh token, and read the requests and answers on the page.
 
-   Watch it, and revoke in another tab: the subscription ends before you see it. How each call was
-   decided, remembered or asked, is to be seen at ${new URL('/', api.url).href}
+   Watch the stock, and revoke in another tab: the subscription ends at once. The page
+   ${new URL('/', api.url).href} shows whether each call was decided from memory or by asking Gatehouse.
 
-2. Remove the membership, in another terminal, and show the stock again: it is gone.
+2. In another terminal, remove the membership, and show the stock again: it has disappeared.
 
    ${operator} memberships remove ${whose}
 
-   And give it back, this time with every right:
+   Add it again, this time with every right:
 
    ${operator} memberships set ${whose} --role owner
 
-3. Call the same API as a machine client, or with an API key of ${issuer}/profile/api-keys
-   in the place of its token:
+3. Call the same API as a machine client, or with an API key from ${issuer}/profile/api-keys
+   instead of its token:
 
    TOKEN=$(curl -s ${credentials} -d grant_type=client_credentials ${issuer}/oauth/token |
      sed 's/.*"access_token":"\\([^"]*\\)".*/\\1/')
@@ -56,9 +56,9 @@ function instructions({ gatehouse, provisions, partner, api }: Sandbox): string 
      -d '{"query":"{ caller { method } organizations { name warehouses { name rights } } }"}' \\
      ${api.url.href}
 
-4. Connect an app of your own: ${issuer}/profile/oauth-clients/new has a test and programs to
-   copy, each ending with a query to the same API.
+4. Connect an app of your own: ${issuer}/profile/oauth-clients/new has a test, and programs to
+   copy that query the same API.
 
-Ctrl-C stops all three and forgets everything.
+Ctrl-C stops all three and deletes their data.
 `;
 }

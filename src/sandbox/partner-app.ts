@@ -1,4 +1,4 @@
-/** "Connect your warehouse": a partner app whose every request and answer can be seen. */
+/** "Connect your warehouse": a partner app that shows each of its requests with the answer. */
 import { readFile } from 'node:fs/promises';
 import Koa, { type Context } from 'koa';
 import Router from 'koa-router';
@@ -20,7 +20,7 @@ export interface PartnerApp {
 
 /** Differs from the service's cookie name, because browsers share cookies between ports of a host. */
 const COOKIE = 'stock_planner';
-/** Beyond that, the oldest connection is forgotten. */
+/** If there are more, the oldest connection is forgotten. */
 const MAX_BROWSERS = 100;
 const STYLESHEET = '/sandbox.css';
 const SCRIPT = '/watching.js';
@@ -40,7 +40,7 @@ export async function startPartnerApp(parts: {
   const read = (name: string) => readFile(new URL(name, import.meta.url), 'utf8');
   const [style, script] = await Promise.all([read('sandbox.css'), read('watching.js')]);
 
-  /** The connection of this browser only, so that no foreign link can connect it. */
+  /** Returns the connection of this browser only, so that no foreign link can connect it. */
   function connectionOf(ctx: Context): PartnerConnection {
     const known = connections.get(ctx.cookies.get(COOKIE) ?? '');
     if (known) return known;
@@ -124,7 +124,7 @@ export async function startPartnerApp(parts: {
   };
 }
 
-/** Sends further messages of the subscription as server-sent events that a page can resume. */
+/** Sends further messages of the subscription as server-sent events, which a page can resume. */
 function sendAsItComes({ watch }: PartnerConnection, { req, res, query }: Context): void {
   let sent = Number(req.headers['last-event-id'] ?? query.after) || 0;
   res.writeHead(200, { 'content-type': 'text/event-stream' });

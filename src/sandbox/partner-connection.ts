@@ -1,10 +1,10 @@
-/** One user's connection to Gatehouse in a partner app, through the whole life of its tokens. */
+/** One user's connection to Gatehouse in a partner app, from the first to the last token. */
 import * as oauth from 'openid-client';
 import { clockTime } from './html.ts';
 import { type Watch, watchStock } from './watch.ts';
 import { createWireLog, type WireLog } from './wire-log.ts';
 
-/** What a partner app gets when it is registered. */
+/** The values that a partner app gets when it is registered. */
 export interface PartnerRegistration {
   readonly issuer: string;
   readonly clientId: string;
@@ -32,7 +32,7 @@ export interface Organization {
     readonly id: string;
     readonly name: string;
     readonly rights: readonly string[];
-    /** Null if the caller may not read. */
+    /** Null if the caller may not read the stock. */
     readonly stock: readonly StockLevel[] | null;
   }[];
 }
@@ -47,14 +47,14 @@ export interface PartnerConnection {
   readonly organizations: readonly Organization[] | undefined;
   /** The subscription to stock changes. */
   readonly watch: Watch | undefined;
-  /** Returns the address to which to send the browser for approval. */
+  /** Returns the URL to which the app sends the browser for approval. */
   begin(): Promise<URL>;
-  /** @param callback the address at which the browser came back. */
+  /** @param callback the URL at which the browser came back. */
   finish(callback: URL): Promise<void>;
   showStock(): Promise<void>;
   adjustStock(change: { warehouse: string; article: string; by: number }): Promise<void>;
   refresh(): Promise<void>;
-  /** Sends the previous refresh token again, as a client does that lost the answer. */
+  /** Sends the previous refresh token again, like a client that lost the answer. */
   retry(): Promise<void>;
   revoke(): Promise<void>;
   /** Subscribes again. */
@@ -68,7 +68,7 @@ export async function createPartner(registration: PartnerRegistration, apiUrl: U
   const { issuer, clientId, clientSecret, redirectUri } = registration;
   const discovered = await oauth.discovery(new URL(issuer), clientId, clientSecret, undefined, {
     algorithm: 'oauth2',
-    // Only loopback may use http.
+    // The sandbox uses http, but only on loopback.
     execute: [oauth.allowInsecureRequests],
   });
 
@@ -85,7 +85,7 @@ export async function createPartner(registration: PartnerRegistration, apiUrl: U
     let watch: Watch | undefined;
 
     function keep(answer: oauth.TokenEndpointResponse, replaced?: string): void {
-      // Gatehouse always sends both; the library's types cover all servers.
+      // Gatehouse always sends both, but the library's types cover all servers.
       const {
         access_token: accessToken,
         refresh_token: refreshToken = '',
@@ -95,7 +95,7 @@ export async function createPartner(registration: PartnerRegistration, apiUrl: U
       tokens = { accessToken, refreshToken, expiresAt, ...(replaced && { replaced }) };
     }
 
-    /** Turns a refusal into a notice, and forgets a connection that has ended. */
+    /** Shows a refusal as a notice, and forgets a connection that has ended. */
     async function attempt(step: () => Promise<string>): Promise<void> {
       try {
         notice = await step();
@@ -149,15 +149,15 @@ export async function createPartner(registration: PartnerRegistration, apiUrl: U
           code_challenge: await oauth.calculatePKCECodeChallenge(pkceCodeVerifier),
           code_challenge_method: 'S256',
         });
-        log.noteRedirect(url);
+        log.recordRedirect(url);
         return url;
       },
 
       finish: (callback) =>
         attempt(async () => {
-          // An answer to another request, or the same answer a second time.
-          if (!checks) return 'Nothing was asked for. Connect from here.';
-          log.noteRedirect(callback);
+          // The callback belongs to another request, or arrived a second time.
+          if (!checks) return 'There is no pending authorization. Connect from here.';
+          log.recordRedirect(callback);
           const expected = checks;
           checks = undefined;
           keep(await oauth.authorizationCodeGrant(config, callback, expected));
@@ -165,7 +165,7 @@ export async function createPartner(registration: PartnerRegistration, apiUrl: U
         }),
 
       async showStock() {
-        notice = 'The API answered with what the person behind the token may reach now.';
+        notice = 'The API answered with what the person of the token can access now.';
         const data = await ask<{ organizations: Organization[] }>(STOCK, {});
         organizations = data?.organizations;
       },
@@ -176,14 +176,14 @@ export async function createPartner(registration: PartnerRegistration, apiUrl: U
         if (!data?.adjustStock) return;
         await connection.showStock();
         const { article, count } = data.adjustStock;
-        notice = `Adjusted: ${article} is ${count} now.`;
+        notice = `Adjusted: ${article} is now ${count}.`;
       },
 
       refresh: () =>
         attempt(async () => {
           const { refreshToken = '' } = tokens ?? {};
           keep(await oauth.refreshTokenGrant(config, refreshToken), refreshToken);
-          return 'Refreshed. Both tokens are new: the refresh token must be stored each time.';
+          return 'Refreshed. Both tokens are new: always store the new refresh token.';
         }),
 
       retry: () =>
@@ -192,14 +192,18 @@ export async function createPartner(registration: PartnerRegistration, apiUrl: U
           keep(await oauth.refreshTokenGrant(config, replaced), replaced);
           const isSame = tokens?.refreshToken === refreshToken;
           return isSame
-            ? 'The old refresh token was taken as a retry: the same successor, a fresh access token.'
+            ? 'The old refresh token was accepted as a retry: the same successor, a new ' +
+                'access token.'
             : 'The old refresh token got another successor.';
         }),
 
       revoke: () =>
         attempt(async () => {
           await oauth.tokenRevocation(config, tokens?.refreshToken ?? '');
-          return `Revoked, answered at ${clockTime(new Date())}. The authorization is over; the access token is still here to be tried.`;
+          return (
+            `Revoked at ${clockTime(new Date())}. The authorization has ended; you can still ` +
+            'try the access token.'
+          );
         }),
 
       async watchStock() {

@@ -1,4 +1,4 @@
-/** The partner app's one page: the connection, its actions, and the requests with their answers. */
+/** The partner app's only page: the connection, its actions, and the requests with answers. */
 import { clockTime, type Html, html } from './html.ts';
 import type { Organization, PartnerConnection, Tokens } from './partner-connection.ts';
 import type { Watch } from './watch.ts';
@@ -74,7 +74,7 @@ const connected = ({ accessToken, refreshToken, replaced, expiresAt }: Tokens): 
       authorization.</p>`
     }`;
 
-/** New entries are appended by a script; without JavaScript, reload. */
+/** A script appends new entries; without JavaScript, reload the page. */
 const watching = (
   { lines, isOver }: Watch,
   script: string,
@@ -117,7 +117,7 @@ const warehouseTable = ({ id, name, rights, stock: levels }: Warehouse): Html =>
       )}
     </table>`;
 
-/** Number of entries that are shown unfolded. */
+/** The number of latest entries that are shown unfolded. */
 const NEWEST = 2;
 
 const wire = (exchanges: readonly Exchange[]): Html => html`

@@ -10,7 +10,7 @@ export interface Sandbox {
   readonly provisions: Provisions;
   readonly partner: PartnerApp;
   readonly api: WarehouseApi;
-  /** Ends all three and deletes the data of the service. */
+  /** Ends service, API and partner app, and deletes the data of the service. */
   close(): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-/** The stock of the warehouse API, and who may see it. */
+/** The stock of the warehouse API, and the rules for access to it. */
 import { EventEmitter, on } from 'node:events';
 import { buildSchema, GraphQLError } from 'graphql';
 import {
@@ -58,7 +58,7 @@ interface StockLevel {
 /** The initial stock of every warehouse. */
 const DELIVERED = { 'Euro pallets': 120, 'Barrels, 200 l': 36, 'Parcel crates': 84 };
 
-/** The resolvers, over stock in memory. */
+/** Creates the GraphQL resolvers, with the stock in memory. */
 export function createStock() {
   const warehouses = new Map<string, Map<string, number>>();
   const changes = new EventEmitter().setMaxListeners(0);
@@ -94,9 +94,9 @@ export function createStock() {
       requireRight(caller, warehouse, 'write');
       const levels = levelsIn(warehouse);
       const before = levels.get(article);
-      if (before === undefined) throw refused(`no article ${article} lies there`);
+      if (before === undefined) throw refused(`there is no article ${article} in this warehouse`);
       const count = before + by;
-      if (count < 0) throw refused(`only ${before} of ${article} lie there`);
+      if (count < 0) throw refused(`only ${before} of ${article} in stock`);
       levels.set(article, count);
       const level = { article, count };
       changes.emit('changed', { warehouse, level });

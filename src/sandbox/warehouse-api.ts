@@ -81,7 +81,7 @@ function createSubscriptions(calls: ReturnType<typeof createCalls>, rootValue: o
 
     context(request, { query }) {
       const { caller, call } = known.get(request.raw) ?? {};
-      if (!caller || !call) throw new Error('nobody was identified');
+      if (!caller || !call) throw new Error('no caller was identified');
       call.operation = inOneLine(query);
       call.subscription = { events: 0 };
       return { caller };

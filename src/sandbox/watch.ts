@@ -30,7 +30,7 @@ interface Changed {
   };
 }
 
-/** Opens the subscription, and opens it again when it ends, until the token is refused. */
+/** Opens the subscription, and reopens it when it ends, until the API refuses the token. */
 export function watchStock(parts: {
   readonly apiUrl: URL;
   /** Returns the current access token. */
@@ -63,10 +63,10 @@ export function watchStock(parts: {
       const opened = performance.now();
       for await (const { data } of client.iterate<Changed>({ query: STOCK_CHANGED })) {
         const { warehouse, level } = data?.stockChanged ?? {};
-        if (level) say(`${warehouse?.name}: ${level.article} is ${level.count} now.`);
+        if (level) say(`${warehouse?.name}: ${level.article} is now ${level.count}.`);
       }
       if (isOver) return;
-      say('The API ended the subscription: the access behind it ended or changed.');
+      say('The API ended the subscription: the access of this token ended or changed.');
       if (performance.now() - opened < RETRY_PAUSE_MS) await delay(RETRY_PAUSE_MS);
     }
   }
@@ -77,8 +77,9 @@ export function watchStock(parts: {
     const isAnswer = error instanceof NetworkError && error.response;
     say(
       isAnswer
-        ? `Asked again, and refused with ${error.response?.status}: it is over.`
-        : 'The API cannot be reached: it is over.',
+        ? `The next request was refused with ${error.response?.status}: the subscription has ` +
+            'ended.'
+        : 'The API cannot be reached: the subscription has ended.',
     );
   });
 

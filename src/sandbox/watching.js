@@ -1,4 +1,4 @@
-// Adds what is said of the subscription to the page that shows what was said before.
+// Appends new messages of the subscription to the page, which shows the earlier ones.
 const log = document.querySelector('[role="log"]');
 const source = new EventSource(`/watching?after=${log.dataset.shown}`);
 

@@ -1,7 +1,7 @@
 /** A log of requests and answers for display, with shortened tokens. */
 
 export interface Exchange {
-  /** In one line: `POST http://localhost:4400/oauth/token → 200 OK`. */
+  /** One line, such as `POST http://localhost:4400/oauth/token → 200 OK`. */
   readonly title: string;
   readonly request: string;
   /** Status, relevant headers and body; undefined for a redirect of the browser. */
@@ -9,14 +9,14 @@ export interface Exchange {
 }
 
 export interface WireLog {
-  /** Latest first. */
+  /** The exchanges, latest first. */
   readonly exchanges: readonly Exchange[];
-  /** `fetch` that records request and answer. */
+  /** A `fetch` that records request and answer. */
   readonly fetch: (url: string, options: WireRequest) => Promise<Response>;
-  /** `fetch` for an answer that stays open: records only status and headers. */
+  /** A `fetch` for an answer that stays open: records only status and headers. */
   readonly fetchStream: (url: string, options: WireRequest) => Promise<Response>;
   /** Records a redirect through the browser. */
-  noteRedirect(url: URL): void;
+  recordRedirect(url: URL): void;
 }
 
 /** The request options that openid-client and this app use. */
@@ -27,7 +27,7 @@ interface WireRequest {
   readonly signal?: AbortSignal;
 }
 
-/** Headers that matter to an integration. */
+/** The headers that matter to an integration. */
 const SHOWN_HEADERS = ['authorization', 'content-type', 'www-authenticate', 'retry-after'];
 const MAX_EXCHANGES = 30;
 
@@ -71,7 +71,7 @@ export function createWireLog(): WireLog {
       return response;
     },
 
-    noteRedirect(url) {
+    recordRedirect(url) {
       const address = `${url.origin}${url.pathname}`;
       const request = `GET ${address}\n${parameters(url.searchParams, '?')}`;
       keep({ title: `The browser goes to ${address}`, request: shortened(request) });
@@ -79,7 +79,7 @@ export function createWireLog(): WireLog {
   };
 }
 
-/** Shortens secret values so that they can still be told apart. Client ids are not secret. */
+/** Shortens secret values so that they can still be distinguished. Client ids are not secret. */
 export const shortened = (text: string): string =>
   text.replace(/(gate_(?!ci_)[a-z]+_[\w-]{4})[\w-]{8,}([\w-]{4})/g, '$1…$2');
 
@@ -103,7 +103,7 @@ function readable(body: string, type: string): string {
   }
 }
 
-/** Form fields, decoded, one per line. */
+/** Formats form fields, decoded, one per line. */
 function parameters(all: URLSearchParams, first: string): string {
   const lines = [...all].map(([name, value]) => `${name}=${value}`);
   return lines.map((line, index) => `${index === 0 ? first : '&'}${line}`).join('\n');

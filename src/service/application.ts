@@ -1,12 +1,12 @@
-/** Everything that depends on the settings, above the open stores: a reload replaces all of it. */
+/** Everything above the open stores that depends on the settings: a reload replaces all of it. */
 import type { RequestListener } from 'node:http';
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
 import { createAccountMail } from '../accounts/mail/account-mail.ts';
-import { createMailBeside, createSendMail } from '../accounts/mail/mail.ts';
+import { createBackgroundMail, createSendMail } from '../accounts/mail/mail.ts';
+import { createOneTimeValues } from '../accounts/one-time-values.ts';
 import { createPasswordLinkRequests } from '../accounts/passwords/link-mail.ts';
-import { createShownOnce } from '../accounts/shown-once.ts';
-import { createStrongerSignIns } from '../accounts/stronger-sign-ins.ts';
+import { createStrongSignIns } from '../accounts/strong-sign-ins.ts';
 import type { Endings } from '../authorizations/endings.ts';
 import type { CreateAttemptLimit } from '../base/attempt-limits.ts';
 import type { Clock } from '../base/clock.ts';
@@ -19,17 +19,17 @@ import { createOwnRequests } from '../host/own-requests.ts';
 import { securityHeaders } from '../host/security-headers.ts';
 import { createRender } from '../host/views.ts';
 import { createErrorPage } from '../pages/error-page/error-page.ts';
-import { keptAnswers } from '../pages/forms/kept-answers.ts';
 import { createNotices } from '../pages/forms/notices.ts';
+import { submitResults } from '../pages/forms/submit-results.ts';
 import { foundVisitor, visitorOf } from '../pages/page.ts';
 import type { Route } from '../pages/routes.ts';
 import { refreshSession } from '../pages/sign-in/current-session.ts';
-import type { Demands } from '../pages/sign-in/demands.ts';
+import type { SignInPolicy } from '../pages/sign-in/sign-in-policy.ts';
 import { createPageKit } from '../pages/signed-in.ts';
-import { fromOf } from '../pages/words/browser.ts';
+import { browserDetails } from '../pages/words/browser.ts';
 import type { ChangeStreams } from '../provider/introspection-changes.ts';
 import { createAuthorizationServer } from '../provider/provider.ts';
-import { createSessionDemands } from '../provider/session-demands.ts';
+import { createSessionRequirements } from '../provider/session-requirements.ts';
 import type { Database } from '../storage/queries.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import { listPages } from './pages.ts';
@@ -45,7 +45,7 @@ export interface ApplicationParts {
   readonly store: TokenStore;
   readonly registries: Omit<Registries, 'close'>;
   readonly createAttemptLimit: CreateAttemptLimit;
-  /** Must survive a reload, or every counter restarts. If absent, created but never read. */
+  /** Must survive a reload, or every counter restarts. If absent, unread metrics are created. */
   readonly metrics?: Metrics;
   readonly endings: Endings;
   readonly changeStreams: ChangeStreams;
@@ -72,33 +72,36 @@ export function createApplication(parts: ApplicationParts): Application {
 
   // Rendering
   const formTokens = createFormTokens({ issuer, keys });
-  // `server` is created below, because it shows pages itself. If a store fails, pages name no user.
-  const visitorOrNobody = (ctx: Context) =>
+  // `server` is created below, because it shows pages, too. If a store fails, pages name no user.
+  const findVisitor = (ctx: Context) =>
     visitorOf(ctx, { sessions: server.sessions, accounts }).catch(() => foundVisitor(ctx));
-  const demandOn: Demands['of'] = (...asked) => signIn.demands.of(...asked);
-  const render = createRender({ formTokens, visitorOf: visitorOrNobody, demandOn });
-  const notices = createNotices({ issuer, keys, clock, visitorOf: visitorOrNobody });
-  const strongerSignIns = createStrongerSignIns({ database, clock, signIn: settings.signIn });
-  const { demandOn: demandOnAccount } = strongerSignIns;
-  const sessionDemands = createSessionDemands({ demandOn: demandOnAccount, providers });
+  const requirementFor: SignInPolicy['of'] = (...asked) => signIn.signInPolicy.of(...asked);
+  const render = createRender({ formTokens, visitorOf: findVisitor, requirementFor });
+  const notices = createNotices({ issuer, keys, clock, visitorOf: findVisitor });
+  const strongSignIns = createStrongSignIns({ database, clock, signIn: settings.signIn });
+  const { requirementFor: requirementForAccount } = strongSignIns;
+  const sessionRequirements = createSessionRequirements({
+    requirementFor: requirementForAccount,
+    providers,
+  });
   const errorPage = createErrorPage({
     render,
     clients,
     async visitorOf(ctx) {
-      const visitor = await visitorOrNobody(ctx);
+      const visitor = await findVisitor(ctx);
       // The error page is shown even if the database does not answer.
-      const mayAct = visitor && sessionDemands.mayAct(visitor.session, ctx).catch(() => false);
+      const mayAct = visitor && sessionRequirements.mayAct(visitor.session, ctx).catch(() => false);
       return (await mayAct) ? visitor : undefined;
     },
   });
 
   // Mail
-  const beside = createMailBeside({ log, outcomes });
+  const beside = createBackgroundMail({ log, outcomes });
   const sendMail = settings.mail && createSendMail(settings.mail);
   const mail = sendMail && createAccountMail({ issuer, accounts, sendMail, beside, clock });
 
   // The OAuth endpoints
-  const shownOnce = createShownOnce({ store, clock });
+  const oneTimeValues = createOneTimeValues({ store, clock });
   const server = createAuthorizationServer({
     settings,
     clock,
@@ -110,12 +113,13 @@ export function createApplication(parts: ApplicationParts): Application {
     people: registries.people,
     access: registries.access,
     sessionList: registries.sessionList,
-    demands: sessionDemands,
+    sessionRequirements,
     connections: registries.connections,
+    clientStandings: registries.clientStandings,
     apiKeys: registries.apiKeys,
     activity: registries.activity,
     endings,
-    shownOnce,
+    oneTimeValues,
     createAttemptLimit,
     outcomes,
     changeStreams,
@@ -123,8 +127,8 @@ export function createApplication(parts: ApplicationParts): Application {
     requests: registries.clientRequests,
     lastUsed: registries.lastUsed,
     mail: mail && {
-      tell: (ctx, accountId, about) =>
-        mail.tell(accountId, 'new_connection', { ...fromOf(ctx), about }),
+      notify: (ctx, accountId, about) =>
+        mail.notify(accountId, 'new_connection', { ...browserDetails(ctx), about }),
     },
     showError: errorPage.showAuthorizationError,
     showHandover: (ctx, app) => render(ctx, 'handed-over', app),
@@ -142,20 +146,20 @@ export function createApplication(parts: ApplicationParts): Application {
     createAttemptLimit,
     outcomes,
     server,
-    strongerSignIns,
-    sessionDemands,
+    strongSignIns,
+    sessionRequirements,
     browserOf: formTokens.browserOf,
     notices,
     errorPage,
     mail,
   });
-  const { demands, hourlyLimit, keptForms } = signIn;
+  const { signInPolicy, hourlyLimit, formDrafts } = signIn;
 
   // Pages
-  const { keepAnswer, showAnswer } = keptAnswers({
-    forms: keptForms,
+  const { keepResult, showResult } = submitResults({
+    forms: formDrafts,
     visitorOf: (ctx) => visitorOf(ctx, { sessions, accounts }),
-    holdsBack: demands.holdsBack,
+    isBlocked: signInPolicy.isBlocked,
   });
   const kit = createPageKit({
     render,
@@ -168,10 +172,10 @@ export function createApplication(parts: ApplicationParts): Application {
     checkPassword: signIn.checkPassword,
     offered: signIn.offered,
     signIns: signIn.signIns,
-    keptForms,
-    demands,
+    formDrafts,
+    signInPolicy,
     errorPage,
-    keepAnswer,
+    keepResult,
   });
   const linkRequests =
     passwords && sendMail
@@ -192,14 +196,15 @@ export function createApplication(parts: ApplicationParts): Application {
     endings,
     server,
     signIn,
-    strongerSignIns,
-    sessionDemands,
+    strongSignIns,
+    sessionRequirements,
     kit,
     errorPage,
     mail,
     linkRequests,
-    shownOnce,
+    oneTimeValues,
     seals: createSeals('consent', keys),
+    outcomes,
     postForm: createOwnRequests({ issuer, handler: () => handle }),
   });
 
@@ -209,7 +214,7 @@ export function createApplication(parts: ApplicationParts): Application {
     log,
     server,
     errorPage,
-    showAnswer,
+    showResult,
     observeRequest: metrics.observeRequest,
     refreshSession: refreshSession({ sessions, accounts, requireSameOrigin }),
     upstreamLogouts: signIn.upstreamLogouts,
@@ -253,7 +258,9 @@ export function createCurrentApplication(parts: {
       // Do not wait: its background work, such as sending a mail, may take time.
       const closing = replaced
         .close()
-        .catch((err: unknown) => log.error({ err }, 'what was replaced did not end cleanly'))
+        .catch((err: unknown) =>
+          log.error({ err }, 'closing the replaced parts after a reload failed'),
+        )
         .finally(() => replacedClosing.delete(closing));
       replacedClosing.add(closing);
     },

@@ -1,6 +1,6 @@
-/** The background jobs: they remove what has expired, and finish what was interrupted. */
+/** The background jobs: they remove expired data and finish interrupted work. */
 import type { Logger } from 'pino';
-import type { Endings } from '../authorizations/endings.ts';
+import { createTimeLimitJob, type Endings } from '../authorizations/endings.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Settings } from '../config/settings.ts';
 import type { startCleaning } from '../storage/cleaning.ts';
@@ -20,8 +20,9 @@ export function cleaningJobs(parts: {
   readonly endings: Endings;
 }): Jobs {
   const { settings, clock, log, store, limits, endings } = parts;
-  const { activity, apiKeys, clientProblems, passkeys, passwordLinks } = parts.registries;
-  const { revocations, sessionList, upstreamSessions } = parts.registries;
+  const { activity, apiKeys, clients, clientProblems, clientReports } = parts.registries;
+  const { connections, passkeys, passwordLinks, revocations } = parts.registries;
+  const { sessionList, upstreamSessions } = parts.registries;
 
   const before = (seconds: number): Date => new Date(clock() - seconds * 1000);
   const retainedSince = (): Date => before(settings().activity.retentionSeconds);
@@ -29,15 +30,16 @@ export function cleaningJobs(parts: {
 
   async function carryOut(): Promise<number> {
     const ended = await endings.carryOut();
-    if (ended > 0)
-      log.warn({ ended }, 'ends that a node began and did not finish were carried out');
+    if (ended > 0) log.warn({ ended }, 'completed ends that a node started but did not finish');
     return ended;
   }
 
   return {
     tokens: store.removeExpired,
     attempts: limits.removeExpired,
+    client_offers: clients.removeExpiredOffers,
     client_problems: clientProblems.removeExpired,
+    client_reports: clientReports.removeExpired,
     api_keys: apiKeys.removeExpired,
     password_links: passwordLinks.removeExpired,
     browser_sessions: (limit) => sessionList.removeOlderThan(oldestSignIn(), limit),
@@ -48,5 +50,6 @@ export function cleaningJobs(parts: {
     revocations: (limit) => revocations.removeOlderThan(retainedSince(), limit),
     machine_token_ends: revocations.removeExpired,
     ends: carryOut,
+    time_limits: createTimeLimitJob(connections, activity),
   };
 }

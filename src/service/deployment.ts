@@ -1,4 +1,4 @@
-/** Checks that a command's deployment exists and names it. Only starting the service makes one. */
+/** Checks that a command's deployment exists, and names it. Only a service start creates one. */
 
 import { hasDatabase } from '../base/data-directory.ts';
 import type { Settings } from '../config/settings.ts';
@@ -9,16 +9,16 @@ type Described = Pick<Settings, 'issuer'> & {
   readonly storage: Pick<Settings['storage'], 'dataDirectory' | 'databaseUrl' | 'redisUrl'>;
 };
 
-/** The service was never started on the stores that the settings and the environment name. */
+/** No service was ever started with the stores that the settings and the environment name. */
 export class NoDeployment extends Error {
   readonly code = 'no_deployment';
   readonly remedy =
-    'Start the service there first, or name its stores: on a machine with the systemd unit by ' +
-    '`gatehouse …` as root, in a container by a command inside it, elsewhere by GATEHOUSE_CONFIG, ' +
-    'DATABASE_URL and REDIS_URL as the service has them.';
+    'Start the service there first, or select its stores: on a machine with the systemd ' +
+    'unit with `gatehouse …` as root, in a container with a command inside it, elsewhere ' +
+    'with the GATEHOUSE_CONFIG, DATABASE_URL and REDIS_URL of the service.';
 
   constructor(where: string) {
-    super(`There is no Gatehouse in ${where}: nothing was done.`);
+    super(`There is no Gatehouse deployment in ${where}: nothing was done.`);
     this.name = 'NoDeployment';
   }
 }
@@ -57,5 +57,5 @@ const placeOf = (url: string): string =>
   url
     .replace(/\?.*$/s, '')
     .replace(/^[a-z0-9+]+:\/\//i, '')
-    // Up to the last @: a password may contain one that is not encoded.
+    // Cut up to the last @: a password may contain one that is not encoded.
     .replace(/^.*@/s, '');

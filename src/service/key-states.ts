@@ -20,13 +20,13 @@ export const KEY_VARIABLE: Readonly<Record<KeyKind, string>> = {
 export interface KeyState {
   readonly kind: KeyKind;
   readonly fingerprint: string;
-  /** `next`: already accepted, but no node has ever signed with it. */
+  /** `next`: accepted already, but no node has ever signed with it. */
   readonly use: 'current' | 'next' | 'older';
-  /** When a node first signed with it; absent if none did. */
+  /** When a node first signed with the key; absent if none did. */
   readonly currentSince?: Date;
-  /** When the last node stopped signing with it; absent while one does, or if that was not seen. */
+  /** When the last node stopped signing with the key; absent if one still does, or if unknown. */
   readonly replacedAt?: Date;
-  /** When everything it signed has expired. Absent for the current key and the next one. */
+  /** When all signed values have expired. Absent for `current`, `next`, and while a node signs. */
   readonly removableFrom?: Date;
 }
 
@@ -45,7 +45,7 @@ export interface KeySources {
 }
 
 /**
- * @throws Refusal `keys_missing` if this environment has none, ConfigurationProblems if they
+ * @throws Refusal `keys_missing` if this environment has no keys, ConfigurationProblems if they
  *   cannot be trusted
  */
 export async function keyFacts({ database, settings, ...given }: KeySources): Promise<KeyFacts> {
@@ -53,10 +53,10 @@ export async function keyFacts({ database, settings, ...given }: KeySources): Pr
   if (!keys) {
     throw new Refusal(
       'keys_missing',
-      'This environment holds no keys.',
+      'This environment has no keys.',
       settings.storage.databaseUrl === undefined
-        ? 'They are made at the first start of the service: start it once.'
-        : 'Set GATEHOUSE_COOKIE_KEYS and GATEHOUSE_TOKEN_KEYS as the nodes have them.',
+        ? 'The service creates them at its first start: start it once.'
+        : 'Set GATEHOUSE_COOKIE_KEYS and GATEHOUSE_TOKEN_KEYS to the values of the nodes.',
     );
   }
   const [sightings, nodes] = await Promise.all([
@@ -66,12 +66,12 @@ export async function keyFacts({ database, settings, ...given }: KeySources): Pr
   return { settings, keys, sightings, nodes };
 }
 
-/** Something about the keys that an operator should correct. */
+/** A problem with the keys that an operator should correct. */
 export interface KeyWarning {
   readonly kind: KeyKind;
   readonly message: string;
   readonly remedy: string;
-  /** Valid sessions or tokens are refused because of it now. */
+  /** True if nodes refuse valid sessions or tokens now because of it. */
   readonly isProblem?: true;
 }
 
@@ -94,7 +94,7 @@ function statesOf(kind: KeyKind, { keys, sightings, nodes, settings }: KeyFacts)
     const { firstSeenAt, firstCurrentAt, lastCurrentAt } = seen(fingerprint) ?? {};
     const since = firstCurrentAt && { currentSince: firstCurrentAt };
     if (place === 0) return { kind, fingerprint, use: 'current', ...since };
-    // A key from before keys were recorded may have signed; one that was added later did not.
+    // A key older than these records may have signed before; a key that was added later did not.
     const isNewer = !firstSeenAt || !current || firstSeenAt > current.firstSeenAt;
     if (!firstCurrentAt && isNewer) return { kind, fingerprint, use: 'next' };
     const isInUse = nodes.some((node) => listOf(kind, node)[0] === fingerprint);
@@ -110,7 +110,7 @@ function statesOf(kind: KeyKind, { keys, sightings, nodes, settings }: KeyFacts)
   });
 }
 
-/** Maximum number of seconds for which something that a key signed is valid. */
+/** Maximum number of seconds for which a value signed with such a key is valid. */
 const lifetimeOf = (kind: KeyKind, { tokens, sessions }: KeyFacts['settings']): number =>
   kind === 'token' ? tokens.refreshTokenSeconds : sessions.absoluteSeconds;
 
@@ -132,14 +132,16 @@ export function keyWarnings(facts: KeyFacts, now: number): KeyWarning[] {
   ];
 }
 
-/** Finds nodes that refuse what another one signs: any request may reach any node. */
+/** Finds nodes that refuse values signed by another node: any request may reach any node. */
 function differences(kind: KeyKind, { keys, nodes }: KeyFacts): KeyWarning[] {
   const here = { name: 'this configuration', accepts: fingerprintsOf(kind, keys) };
   const all = nodes.map((node) => ({ name: `node ${node.node}`, accepts: listOf(kind, node) }));
-  const holders = [here, ...all];
-  const remedy = `compare ${KEY_VARIABLE[kind]} of both: every node accepts a key before one signs with it`;
-  return holders.flatMap(({ name, accepts: [signs = ''] }) =>
-    holders
+  const parties = [here, ...all];
+  const remedy =
+    `compare ${KEY_VARIABLE[kind]} of both: every node must accept a key before a node signs ` +
+    'with it';
+  return parties.flatMap(({ name, accepts: [signs = ''] }) =>
+    parties
       .filter(({ accepts }) => !accepts.includes(signs))
       .map((other) => ({
         kind,
@@ -150,7 +152,7 @@ function differences(kind: KeyKind, { keys, nodes }: KeyFacts): KeyWarning[] {
   );
 }
 
-/** Finds keys that no node has any more, although something they signed would still be valid. */
+/** Finds keys that no node has any more, although values signed with them would still be valid. */
 function goneTooEarly(kind: KeyKind, facts: KeyFacts, now: number): KeyWarning[] {
   const { keys, sightings, nodes, settings } = facts;
   const known = [...fingerprintsOf(kind, keys), ...nodes.flatMap((node) => listOf(kind, node))];
@@ -159,8 +161,10 @@ function goneTooEarly(kind: KeyKind, facts: KeyFacts, now: number): KeyWarning[]
     .flatMap(({ fingerprint, lastCurrentAt }) => {
       const until = lastCurrentAt && later(lastCurrentAt, lifetimeOf(kind, settings));
       if (!until || until.getTime() <= now) return [];
-      const message = `the ${kind} key ${fingerprint} was removed too early: what it signed would be good until ${until.toISOString()}, and is refused`;
-      const remedy = `unless it leaked, put it back, last in ${KEY_VARIABLE[kind]}, until then`;
+      const message =
+        `the ${kind} key ${fingerprint} was removed too early: values signed with it would ` +
+        `be valid until ${until.toISOString()}, but are refused`;
+      const remedy = `unless it leaked, add it again as the last one in ${KEY_VARIABLE[kind]} until then`;
       return [{ kind, message, remedy }];
     });
 }
@@ -172,8 +176,8 @@ function ownWarnings(state: KeyState, now: number): KeyWarning[] {
     return [
       {
         kind,
-        message: `the current ${kind} key ${fingerprint} is in use for ${days} days`,
-        remedy: `replace it: \`gatehouse keys generate --kind ${kind}\` says how`,
+        message: `the current ${kind} key ${fingerprint} has been in use for ${days} days`,
+        remedy: `replace it: \`gatehouse keys generate --kind ${kind}\` prints the steps`,
       },
     ];
   }
@@ -181,8 +185,10 @@ function ownWarnings(state: KeyState, now: number): KeyWarning[] {
     return [
       {
         kind,
-        message: `the ${kind} key ${fingerprint} is still accepted, and nothing it signed is alive`,
-        remedy: `take it out of ${KEY_VARIABLE[kind]} and restart the nodes`,
+        message:
+          `the ${kind} key ${fingerprint} is still accepted, but no value signed with it is ` +
+          'valid any more',
+        remedy: `remove it from ${KEY_VARIABLE[kind]} and restart the nodes`,
       },
     ];
   }

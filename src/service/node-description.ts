@@ -4,7 +4,7 @@ import packageFile from '../../package.json' with { type: 'json' };
 import { comparableSettings } from '../config/node-settings.ts';
 import type { Settings } from '../config/settings.ts';
 import { type Readiness, reasonNotReady } from '../host/readiness.ts';
-import type { NodeDescription, NodeState } from '../storage/nodes.ts';
+import { ACCESS_RULES, type NodeDescription, type NodeState } from '../storage/nodes.ts';
 
 export async function describeNode(parts: {
   readonly settings: Settings;
@@ -13,7 +13,7 @@ export async function describeNode(parts: {
   readonly isListening: boolean;
   /** Undefined without Redis. */
   readonly redisIdentity: (() => Promise<string | undefined>) | undefined;
-  /** True if some request had an `X-Forwarded-For` header. */
+  /** True if any request had an `X-Forwarded-For` header. */
   readonly isForwarded: boolean;
 }): Promise<NodeDescription> {
   const { settings, readiness, isListening, isForwarded, redisIdentity } = parts;
@@ -25,6 +25,7 @@ export async function describeNode(parts: {
     state: isListening || readiness.isDraining ? await stateOf(readiness) : 'starting',
     runsWith: {
       version: packageFile.version,
+      accessRules: ACCESS_RULES,
       settings: comparableSettings(settings),
       ...(redis !== undefined && { redis }),
       ...(openFiles !== undefined && { openFiles }),

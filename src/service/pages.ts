@@ -1,11 +1,11 @@
-/** Lists all pages. A new one is added here, and defines itself which requests it answers. */
+/** Lists all pages. Add a new page here; it declares itself which requests it answers. */
 import { createOrganizationEnds } from '../accounts/access/organization-ends.ts';
 import type { AccountMail } from '../accounts/mail/account-mail.ts';
+import type { OneTimeValues } from '../accounts/one-time-values.ts';
 import { createPasswordChanges } from '../accounts/passwords/changes.ts';
 import type { PasswordLinkRequests } from '../accounts/passwords/link-mail.ts';
 import { createRecoveryWaits } from '../accounts/passwords/recovery-waits.ts';
-import type { ShownOnce } from '../accounts/shown-once.ts';
-import type { StrongerSignIns } from '../accounts/stronger-sign-ins.ts';
+import type { StrongSignIns } from '../accounts/strong-sign-ins.ts';
 import type { Endings } from '../authorizations/endings.ts';
 import { createOrganizationEndings } from '../authorizations/organization-endings.ts';
 import type { Clock } from '../base/clock.ts';
@@ -13,7 +13,9 @@ import type { Seals } from '../base/seals.ts';
 import type { Settings } from '../config/settings.ts';
 import { createApiCalls } from '../host/api-calls.ts';
 import { activityPage } from '../pages/activity.ts';
+import { apiKeyLimitPage } from '../pages/api-key-limit.ts';
 import { apiKeysPage } from '../pages/api-keys.ts';
+import { clientReportPage, type ReportOutcomes } from '../pages/client-report.ts';
 import { connectionsPage } from '../pages/connections.ts';
 import type { ErrorPage } from '../pages/error-page/error-page.ts';
 import { errorReferencePage } from '../pages/error-reference.ts';
@@ -23,9 +25,11 @@ import { interactionPage } from '../pages/interaction/interaction.ts';
 import { clientPage, clientRequestsPage } from '../pages/oauth-clients/client.ts';
 import { connectPage } from '../pages/oauth-clients/connect.ts';
 import { deleteClientPage } from '../pages/oauth-clients/delete.ts';
+import { clientHandoverPage } from '../pages/oauth-clients/handover.ts';
 import { clientLinksPage } from '../pages/oauth-clients/links.ts';
 import { newClientPage } from '../pages/oauth-clients/new.ts';
 import { clientListPage } from '../pages/oauth-clients/oauth-clients.ts';
+import { clientOfferPage } from '../pages/oauth-clients/offers.ts';
 import { createOwnClientPages } from '../pages/oauth-clients/own-client.ts';
 import { clientProblemsPage } from '../pages/oauth-clients/problems.ts';
 import { clientCreatedPage, clientSecretsPage } from '../pages/oauth-clients/secrets.ts';
@@ -33,7 +37,7 @@ import { clientSettingsPage } from '../pages/oauth-clients/settings.ts';
 import { clientTestCallback, clientTestPage } from '../pages/oauth-clients/test.ts';
 import { createClientTestRunner } from '../pages/oauth-clients/test-run.ts';
 import { organizationsPage } from '../pages/organizations/organizations.ts';
-import { isAliveFor } from '../pages/page.ts';
+import { isSignedInAs } from '../pages/page.ts';
 import type { PageKit } from '../pages/page-kit.ts';
 import { passkeysPage } from '../pages/passkeys/passkeys.ts';
 import { forgotPasswordPage } from '../pages/password/forgot-password.ts';
@@ -47,14 +51,14 @@ import { createMailChoices } from '../pages/security/mail-choices.ts';
 import { createPasswordChange } from '../pages/security/password-change.ts';
 import { securityPage } from '../pages/security/security.ts';
 import { createSessionsSection } from '../pages/security/sessions.ts';
-import { createSignInWays } from '../pages/security/sign-in-ways.ts';
+import { createSignInMethodsPart } from '../pages/security/sign-in-methods.ts';
 import { createSignInAttempts } from '../pages/sign-in/attempt.ts';
 import { createSignInForm, createSignInSteps, signInPage } from '../pages/sign-in/sign-in.ts';
 import { signOutPage } from '../pages/sign-in/sign-out.ts';
 import { upstreamPages } from '../pages/sign-in/upstream-ways.ts';
-import { strongerSignInPage } from '../pages/stronger-sign-in.ts';
+import { strongSignInPage } from '../pages/strong-sign-in.ts';
 import type { AuthorizationServer } from '../provider/provider.ts';
-import type { SessionDemands } from '../provider/session-demands.ts';
+import type { SessionRequirements } from '../provider/session-requirements.ts';
 import type { Database } from '../storage/queries.ts';
 import type { Registries } from './registries.ts';
 import type { SignInWiring } from './sign-in.ts';
@@ -68,25 +72,28 @@ export function listPages(parts: {
   readonly endings: Endings;
   readonly server: AuthorizationServer;
   readonly signIn: SignInWiring;
-  readonly strongerSignIns: StrongerSignIns;
-  readonly sessionDemands: SessionDemands;
+  readonly strongSignIns: StrongSignIns;
+  readonly sessionRequirements: SessionRequirements;
   readonly kit: PageKit;
   readonly errorPage: ErrorPage;
   readonly mail: AccountMail | undefined;
   readonly linkRequests: PasswordLinkRequests | undefined;
-  readonly shownOnce: ShownOnce;
-  /** Seals what a page showed, which its form sends back. */
+  readonly oneTimeValues: OneTimeValues;
+  /** Seals the values that a page showed and that its form sends back. */
   readonly seals: Seals;
+  readonly outcomes: ReportOutcomes;
   readonly postForm: PostForm;
 }): Route[] {
-  const { settings, clock, database, endings, strongerSignIns, sessionDemands, kit } = parts;
-  const { errorPage, mail, linkRequests, shownOnce, seals, postForm } = parts;
+  const { settings, clock, database, endings, strongSignIns, sessionRequirements, kit } = parts;
+  const { errorPage, mail, linkRequests, oneTimeValues, seals, outcomes, postForm } = parts;
   const { accounts, access, activity, apiKeys, clients, clientProblems } = parts.registries;
+  const { clientReports, clientStandings } = parts.registries;
   const { clientRequests, connections, passkeys, passwordLinks } = parts.registries;
   const { removeClient, requestStreams, sessionList } = parts.registries;
   const { interactions, sessions, authorizations, clientTests } = parts.server;
-  const { offered, checkPassword, demands, disconnect, endingChoices, firstSignIn } = parts.signIn;
-  const { hourlyLimit, keptForms, signIns, waiting, waysIn } = parts.signIn;
+  const { offered, checkPassword, signInPolicy, disconnect, endingChoices, firstSignIn } =
+    parts.signIn;
+  const { hourlyLimit, formDrafts, signIns, waiting, signInMethods } = parts.signIn;
   const { issuer, limits, tokens: lifetimes } = settings;
   const { passwords, upstream } = offered;
   const { clientsPerPerson, apiKeysPerPerson } = limits;
@@ -94,8 +101,15 @@ export function listPages(parts: {
 
   const signInSteps = createSignInSteps({
     kit,
-    form: createSignInForm({ kit, offered, keptForms }),
-    attempts: createSignInAttempts({ kit, offered, checkPassword, demands, waysIn, activity }),
+    form: createSignInForm({ kit, offered, formDrafts }),
+    attempts: createSignInAttempts({
+      kit,
+      offered,
+      checkPassword,
+      signInPolicy,
+      signInMethods,
+      activity,
+    }),
     upstream,
     signIns,
     interactions,
@@ -103,7 +117,9 @@ export function listPages(parts: {
   });
   const consent = createConsentSteps({
     kit,
+    clock,
     access,
+    clientStandings,
     connections,
     interactions,
     seals,
@@ -116,14 +132,14 @@ export function listPages(parts: {
     links: passwordLinks,
     activity,
     waitSeconds: settings.signIn.recoveryWaitSeconds,
-    strongerSignIns,
+    strongSignIns,
   });
   const stopLinks = createStopLinks({ keys: settings.secrets.cookieKeys, clock });
   const stopRecovery = createStopRecovery({ kit, waits: recoveryWaits, stopLinks });
   const recoveryWait = createRecoveryWaitPage({
     kit,
     waits: recoveryWaits,
-    waysIn,
+    signInMethods,
     waiting,
     passwordLinks,
     mailRecovery: mail && createRecoveryMail({ issuer, mail, stopLinks }),
@@ -135,12 +151,12 @@ export function listPages(parts: {
     activity,
     recoveryWaits,
   });
-  const linkPage = createLinkPage({ kit, offered, endingChoices, demands, waiting });
+  const linkPage = createLinkPage({ kit, offered, endingChoices, signInPolicy, waiting });
   const useLink = createUseLink({ passwords, passwordChanges, endingChoices });
   const afterLink = createAfterLink({
     kit,
     passwords,
-    keptForms,
+    formDrafts,
     waiting,
     endingChoices,
     signIns,
@@ -181,7 +197,7 @@ export function listPages(parts: {
       kit,
       interactions,
       errorPage,
-      demands,
+      signInPolicy,
       waiting,
       signIn: signInSteps,
       consent,
@@ -202,47 +218,88 @@ export function listPages(parts: {
       : [],
     profilePage({ kit, clock, access, clients, connections, apiKeys, stopRecovery }),
     clientListPage({ kit, clients, clientProblems, limit: clientsPerPerson }),
-    newClientPage({ kit, clients, activity, shownOnce, limit: clientsPerPerson }),
-    clientPage({ kit, own, clientProblems, clientRequests }),
+    newClientPage({ kit, clients, activity, oneTimeValues, limit: clientsPerPerson }),
+    clientPage({ kit, own, clients, clientProblems, clientRequests }),
     clientRequestsPage({
       own,
       clients,
       clientRequests,
       requestStreams,
       isStillSignedIn: (ctx, accountId) =>
-        isAliveFor(ctx, accountId, { sessions, accounts, sessionDemands }),
+        isSignedInAs(ctx, accountId, { sessions, accounts, sessionRequirements }),
     }),
     connectPage({ kit, own, issuer, api }),
     clientSettingsPage({ kit, own, clients }),
-    clientSecretsPage({ kit, own, clock, clients, shownOnce }),
+    clientSecretsPage({ kit, own, clock, clients, oneTimeValues }),
     clientProblemsPage({ kit, own, clientProblems }),
-    clientCreatedPage({ kit, own, shownOnce, issuer, api }),
-    clientTestCallback({ kit, clients, activity, clientTests, shownOnce, runTest }),
-    clientTestPage({ kit, own, access, clientTests, shownOnce, lifetimes }),
+    clientCreatedPage({ kit, own, oneTimeValues, issuer, api }),
+    clientTestCallback({ kit, clients, activity, clientTests, oneTimeValues, runTest }),
+    clientTestPage({ kit, own, access, clientTests, oneTimeValues, lifetimes }),
     clientLinksPage({ kit, own, clients }),
+    clientHandoverPage({
+      kit,
+      own,
+      clients,
+      accounts,
+      activity,
+      mail,
+      perOwner: hourlyLimit('client_offers', 20),
+    }),
+    clientOfferPage({ kit, clients, clientProblems, activity, limit: clientsPerPerson }),
     deleteClientPage({ kit, own, removeClient, activity }),
-    connectionsPage({ kit, access, connections, disconnect }),
+    connectionsPage({
+      kit,
+      clock,
+      access,
+      clientStandings,
+      connections,
+      activity,
+      disconnect,
+    }),
+    clientReportPage({
+      kit,
+      clients,
+      clientReports,
+      activity,
+      limit: hourlyLimit('client_reports', 10),
+      outcomes,
+    }),
     organizationsPage({ kit, access, organizationEndings }),
-    apiKeysPage({ kit, clock, apiKeys, shownOnce, mail, limit: apiKeysPerPerson }),
+    apiKeyLimitPage({ kit, clock, access, apiKeys }),
+    apiKeysPage({ kit, clock, access, apiKeys, oneTimeValues, mail, limit: apiKeysPerPerson }),
     activityPage({ kit, activity }),
     securityPage({
       kit,
       connections,
       sessionsSection,
-      signInWays: createSignInWays({ kit, offered, waysIn, passkeys, signIns }),
+      signInMethodsPart: createSignInMethodsPart({
+        kit,
+        offered,
+        signInMethods,
+        passkeys,
+        signIns,
+      }),
       mailChoices: createMailChoices({ kit, accounts, sendsMail: mail !== undefined }),
       stopRecovery,
       changePassword,
     }),
-    firstSignInPage({ kit, firstSignIn, waysIn, endingChoices, keptForms, signIns, passwords }),
-    strongerSignInPage({ kit, demands, waysIn, offered }),
+    firstSignInPage({
+      kit,
+      firstSignIn,
+      signInMethods,
+      endingChoices,
+      formDrafts,
+      signIns,
+      passwords,
+    }),
+    strongSignInPage({ kit, signInPolicy, signInMethods, offered }),
     offered.passkeys
       ? passkeysPage({
           kit,
           passkeySignIns: offered.passkeys,
           passkeys,
-          waysIn,
-          demands,
+          signInMethods,
+          signInPolicy,
           signIns,
           passwords,
         })

@@ -1,4 +1,4 @@
-/** Creates the registries of stored data, whatever the settings are, for service and commands. */
+/** Creates the registries of stored data, independent of the settings, for service and commands. */
 import type { Logger } from 'pino';
 import { createAccess } from '../accounts/access/access.ts';
 import { createPeople } from '../accounts/access/people.ts';
@@ -11,12 +11,14 @@ import { createTakenNames } from '../accounts/organizations/taken-names.ts';
 import { createPasskeys } from '../accounts/passkeys/passkeys.ts';
 import { createPasswordLinks } from '../accounts/passwords/links.ts';
 import { createSessionList } from '../accounts/session-list.ts';
+import { createClientStandings } from '../authorizations/client-standing.ts';
 import { createConnections } from '../authorizations/connections.ts';
 import { createClientRemoval } from '../authorizations/endings.ts';
 import { createRevocations } from '../authorizations/revocations.ts';
 import type { Clock } from '../base/clock.ts';
 import { createClientProblems } from '../clients/client-problems.ts';
 import { createClientRegistry } from '../clients/client-registry.ts';
+import { createClientReports } from '../clients/client-reports.ts';
 import { createClientRequests } from '../clients/client-requests.ts';
 import { writeClientUses, writeSecretUses } from '../clients/client-row.ts';
 import { createRequestStreams } from '../clients/request-streams.ts';
@@ -26,39 +28,47 @@ import type { Database } from '../storage/queries.ts';
 
 export type Registries = ReturnType<typeof createRegistries>;
 
-/** Runs no query yet. The caller closes them. */
+/** Creates the registries without a query; the caller closes them. */
 export function createRegistries(parts: {
   readonly database: Database;
   readonly changes: ChangeFeed;
   readonly clock: Clock;
   readonly log: Pick<Logger, 'warn' | 'debug'>;
   readonly issuer: string;
-  /** The operator command that creates them, for the activity log. */
+  /** The operator command that uses the registries, for the activity log. */
   readonly by?: OperatedBy;
   /** Maximum number of cached users, and of cached API keys. */
-  readonly mostRemembered?: number | undefined;
+  readonly maxCached?: number | undefined;
 }) {
-  const { database, changes, clock, log, issuer, by, mostRemembered } = parts;
-  const people = createPeople({ database, changes, clock, mostRemembered });
+  const { database, changes, clock, log, issuer, by, maxCached } = parts;
+  const people = createPeople({ database, changes, clock, maxCached });
   const accounts = createAccountRegistry({ database, changes, clock, people });
   const access = createAccess({ database, changes, clock, people });
   const takenNames = createTakenNames(issuer);
   const checks = {
     isNameTaken: takenNames.isTaken,
-    followBars: access.bars.follow,
-    forgetBars: access.bars.forget,
+    followClientBlocks: access.clientBlocks.follow,
+    forgetClientBlocks: access.clientBlocks.forget,
   };
-  const clients = createClientRegistry({ database, changes, clock, checks });
+  const clients = createClientRegistry({
+    database,
+    changes,
+    clock,
+    checks,
+    operator: by?.operator,
+  });
   const connections = createConnections({ database, changes, clock, people });
   const sessionList = createSessionList({ database, accounts });
   const activity = createActivity({ database, clock, ...(by && { by }) });
   const revocations = createRevocations({ database, clock, activity, log });
-  const apiKeys = createApiKeys({ database, changes, clock, activity, mostRemembered });
+  const apiKeys = createApiKeys({ database, changes, clock, activity, maxCached });
   const identities = createIdentities({ database, clock });
   const upstreamSessions = createUpstreamSessions({ database, clock });
   const passkeys = createPasskeys({ database, clock, activity });
   const passwordLinks = createPasswordLinks({ database, clock, accounts, activity });
   const clientProblems = createClientProblems({ database, clock, log });
+  const clientReports = createClientReports({ database, clock });
+  const clientStandings = createClientStandings({ database });
   const clientRequests = createClientRequests({ database, changes, clock, log });
   const requestStreams = createRequestStreams({ requests: clientRequests, changes });
   const lastUsed = createLastUsed({
@@ -88,10 +98,12 @@ export function createRegistries(parts: {
     passwordLinks,
     revocations,
     clientProblems,
+    clientReports,
+    clientStandings,
     clientRequests,
     requestStreams,
     lastUsed,
-    /** Writes what is queued and ends the background work, in reverse order of creation. */
+    /** Writes queued data and ends the background work, in reverse order of creation. */
     async close(): Promise<void> {
       await lastUsed.close();
       await clientProblems.close();

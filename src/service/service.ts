@@ -27,41 +27,49 @@ export interface ServiceParts {
   readonly loadSettings: () => Settings;
   readonly clock: Clock;
   /**
-   * Milliseconds to add to the time of a store. For tests, whose `clock` moves while the clocks of
-   * the stores do not; absent in production, where all of them show the same time.
+   * Milliseconds to add to the time of a store. For tests, whose `clock` moves while the stores'
+   * clocks do not; absent in production, where all clocks show the same time.
    */
   readonly timeShift?: () => number;
   readonly log: Logger;
   /** Multiplies the timeouts of stores and connections. Not a setting, because requests wait. */
-  readonly patience?: number;
+  readonly timeoutFactor?: number;
 }
 
 export type Service = Awaited<ReturnType<typeof startService>>;
 
 /**
- * How long change streams stay open after the port is closed, unless their readers leave before:
- * enough time to find another node, and to listen to both for a second.
+ * How long change streams stay open after the port is closed, unless their readers leave first:
+ * time for a reader to find another node, and to listen to both nodes for a second.
  */
 const HANDOVER_MS = 3_000;
 
-/** Returns a port that no other process here has: with `reusePort`, they share the public one. */
+/** Returns a port that no other process has: with `reusePort` they share the public port. */
 const ownPort = ({ reusePort, port, operatorsPort }: Settings['server']): number =>
   reusePort ? operatorsPort : port;
 
 /**
- * Opens the stores, builds every part and listens. If it fails half-way, nothing stays open.
+ * Opens the stores, builds every part and listens. If this fails half-way, nothing stays open.
  *
  * @throws EmbeddedPostgresInUse, MigrationsPending, UnsafeRedis or StorageUnavailable, each with
  *   its remedy, before anything listens.
  */
 export async function startService(given: ServiceParts) {
   const { settings, loadSettings, clock, log } = given;
-  const { timeShift = () => 0, patience = 1 } = given;
+  const { timeShift = () => 0, timeoutFactor = 1 } = given;
   await using opened = new AsyncDisposableStack();
   const metrics = createMetrics();
   const { outcomes } = metrics;
 
-  const stores = await openStores({ settings, clock, timeShift, log, patience, metrics, opened });
+  const stores = await openStores({
+    settings,
+    clock,
+    timeShift,
+    log,
+    timeoutFactor,
+    metrics,
+    opened,
+  });
   const { database, changes, store, limits, readiness } = stores;
 
   const registries = createRegistries({
@@ -70,7 +78,7 @@ export async function startService(given: ServiceParts) {
     clock,
     log,
     issuer: settings.issuer,
-    mostRemembered: settings.storage.rememberedPeople,
+    maxCached: settings.storage.rememberedPeople,
   });
   opened.defer(() => registries.close());
   const { revocations, requestStreams } = registries;
@@ -133,13 +141,13 @@ export async function startService(given: ServiceParts) {
   opened.defer(current.replacedClosed);
   async function apply(next: Settings): Promise<void> {
     current.replace(next);
-    changes.forgetEverything();
+    changes.announceEverything();
     requestStreams.reopen();
-    await keySightings.note();
+    await keySightings.record();
   }
   const reload = createReload({ settings, loadSettings, apply, log, outcomes });
 
-  // In the background: it must neither delay nor prevent the start.
+  // In the background: this must neither delay nor prevent the start.
   const reported = reportRevived(endings, log);
   opened.defer(() => reported);
 
@@ -147,7 +155,7 @@ export async function startService(given: ServiceParts) {
   const { everyone, operators } = await listen({
     server: settings.server,
     log,
-    patience,
+    timeoutFactor,
     departure,
     opened,
     handle(request, response) {
@@ -200,9 +208,9 @@ export async function startService(given: ServiceParts) {
     metrics,
     readiness,
     shutdownDelayMs,
-    /** Runs the cleaning jobs now, in addition to every minute. */
+    /** Runs the cleaning jobs now, in addition to their run every minute. */
     clean: cleaning.round,
-    /** Puts these settings into force, instead of those that a reload would load. */
+    /** Puts these settings into force, instead of the settings that a reload would load. */
     apply,
     /** Announces the end, accepts requests during the shutdown delay, then closes the port. */
     async leave() {
@@ -210,9 +218,9 @@ export async function startService(given: ServiceParts) {
       void keySightings.beat();
       const leaving = {
         delayMs: shutdownDelayMs(),
-        // From here on, readers can open their next stream only at another node, if there is one.
+        // From now on readers can open their next stream only at another node, if there is one.
         onClosed: () => changeStreams.leave(database.embedded ? 0 : HANDOVER_MS),
-        // A browser gives a stream up for good if reopening it is refused, so none is refused.
+        // A browser gives up a stream for good if reopening it is refused, so refuse none.
         onUnreachable: () => requestStreams.reopen(),
       };
       await Promise.all(everyone.map((server) => departure.leave(server, leaving)));
@@ -222,29 +230,30 @@ export async function startService(given: ServiceParts) {
   };
 }
 
-/** Opens both listeners. They are closed before the parts they need, and streams end first. */
+/** Opens both listeners. They are closed before the parts that they use, and streams end first. */
 async function listen(parts: {
   readonly server: Settings['server'];
   readonly log: Logger;
-  readonly patience: number;
+  readonly timeoutFactor: number;
   readonly departure: ReturnType<typeof createDeparture>;
   readonly opened: AsyncDisposableStack;
   readonly handle: RequestListener;
   readonly handleOperators: RequestListener;
   readonly endStreams: () => void;
 }) {
-  const { server, log, patience, departure, opened, handle, handleOperators, endStreams } = parts;
+  const { server, log, timeoutFactor, departure, opened, handle, handleOperators, endStreams } =
+    parts;
   const listeners: Server[] = [];
   opened.defer(async () => {
     await Promise.all(listeners.map(drain));
   });
-  // End event streams first: drain would wait for each until it is cut.
+  // End event streams first: `drain` would wait until it cuts them.
   opened.defer(endStreams);
   const everyone = await listenOnHost(handle, server.port, server.host, {
     ServerResponse: departure.ServerResponse,
     maxConnections: server.maxConnections,
     reusePort: server.reusePort,
-    patience,
+    timeoutFactor,
     log,
   });
   listeners.push(...everyone);

@@ -1,13 +1,13 @@
-/** Wires how users sign in: with a password, with a passkey, at a provider or with a mailed link. */
+/** Wires the sign-in methods: password, passkey, provider and mailed link. */
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
-import { createComeIn } from '../accounts/identities/coming-in.ts';
+import { createResolveIdentity } from '../accounts/identities/resolve-identity.ts';
 import type { AccountMail } from '../accounts/mail/account-mail.ts';
-import { createShownOnce } from '../accounts/shown-once.ts';
+import { createOneTimeValues } from '../accounts/one-time-values.ts';
 import { createSignIn } from '../accounts/sign-in.ts';
 import { createSignInLimits } from '../accounts/sign-in-limits.ts';
-import type { StrongerSignIns } from '../accounts/stronger-sign-ins.ts';
-import { createWaysIn } from '../accounts/ways-in.ts';
+import { createSignInMethods } from '../accounts/sign-in-methods.ts';
+import type { StrongSignIns } from '../accounts/strong-sign-ins.ts';
 import { createDisconnect } from '../authorizations/endings.ts';
 import type { CreateAttemptLimit } from '../base/attempt-limits.ts';
 import type { Clock } from '../base/clock.ts';
@@ -16,15 +16,15 @@ import type { FormTokens } from '../host/form-token.ts';
 import type { Metrics } from '../host/metrics/metrics.ts';
 import type { ErrorPage } from '../pages/error-page/error-page.ts';
 import { createFirstSignIn } from '../pages/first-sign-in/question.ts';
-import { createKeptForms } from '../pages/forms/kept-forms.ts';
+import { createFormDrafts } from '../pages/forms/form-drafts.ts';
 import { type Notices, visitorOf } from '../pages/page.ts';
 import { FORGOT_PASSWORD } from '../pages/password/forgot-password.ts';
 import { createEndingChoices } from '../pages/password/recovery.ts';
 import { createBrowserSignIns } from '../pages/sign-in/browser-sign-ins.ts';
-import { createDemands } from '../pages/sign-in/demands.ts';
 import { createKnownDevices } from '../pages/sign-in/known-devices.ts';
 import { createPasskeySignIns } from '../pages/sign-in/passkeys.ts';
 import { createPasswordCheck, refusePasswords } from '../pages/sign-in/password-check.ts';
+import { createSignInPolicy } from '../pages/sign-in/sign-in-policy.ts';
 import { createWaitingSignIn } from '../pages/sign-in/waiting-sign-in.ts';
 import { createArrival } from '../pages/upstream/arrival.ts';
 import { createUpstreamFlows, LONGEST_SECONDS } from '../pages/upstream/flows.ts';
@@ -33,7 +33,7 @@ import { createNextPerson } from '../pages/upstream/next-person.ts';
 import { createConfirm, createLink } from '../pages/upstream/own-account.ts';
 import { createUpstreamSignIns } from '../pages/upstream/sign-in.ts';
 import type { AuthorizationServer } from '../provider/provider.ts';
-import type { SessionDemands } from '../provider/session-demands.ts';
+import type { SessionRequirements } from '../provider/session-requirements.ts';
 import type { Database } from '../storage/queries.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import { createUpstreamProvider } from '../upstream/upstream-provider.ts';
@@ -41,7 +41,7 @@ import type { Registries } from './registries.ts';
 
 export type SignInWiring = ReturnType<typeof wireSignIn>;
 
-/** Sends no request to a provider yet. */
+/** Wires all methods; sends no requests to providers yet. */
 export function wireSignIn(parts: {
   readonly settings: Settings;
   readonly clock: Clock;
@@ -52,8 +52,8 @@ export function wireSignIn(parts: {
   readonly createAttemptLimit: CreateAttemptLimit;
   readonly outcomes: Metrics['outcomes'];
   readonly server: Pick<AuthorizationServer, 'interactions' | 'sessions'>;
-  readonly strongerSignIns: StrongerSignIns;
-  readonly sessionDemands: SessionDemands;
+  readonly strongSignIns: StrongSignIns;
+  readonly sessionRequirements: SessionRequirements;
   readonly browserOf: FormTokens['browserOf'];
   readonly notices: Notices;
   readonly errorPage: ErrorPage;
@@ -61,7 +61,7 @@ export function wireSignIn(parts: {
   readonly mail: AccountMail | undefined;
 }) {
   const { settings, clock, log, database, store, createAttemptLimit, outcomes } = parts;
-  const { strongerSignIns, sessionDemands, browserOf, notices, errorPage, mail } = parts;
+  const { strongSignIns, sessionRequirements, browserOf, notices, errorPage, mail } = parts;
   const { accounts, activity, apiKeys, connections, identities } = parts.registries;
   const { passkeys, passwordLinks, sessionList, takenNames, upstreamSessions } = parts.registries;
   const { interactions, sessions } = parts.server;
@@ -80,28 +80,28 @@ export function wireSignIn(parts: {
   const devices = createKnownDevices({ issuer, keys, clock });
   const signIns = createBrowserSignIns({ sessions, activity, outcomes, devices, mail });
   const waiting = createWaitingSignIn({ issuer, interactions });
-  const demands = createDemands({
-    strongerSignIns,
+  const signInPolicy = createSignInPolicy({
+    strongSignIns,
     providers: settings.signIn.providers,
-    sessionDemands,
+    sessionRequirements,
     sessions,
     waiting,
   });
   const disconnect = createDisconnect(connections, activity);
-  const waysIn = createWaysIn({
+  const signInMethods = createSignInMethods({
     database,
     accounts,
     activity,
     kinds: [
-      identities.waysOf(settings.signIn.providers),
-      passkeys.waysOf(settings.signIn.passkeys),
+      identities.listMethods(settings.signIn.providers),
+      passkeys.listMethods(settings.signIn.passkeys),
     ],
   });
-  const endingChoices = createEndingChoices({ connections, disconnect, apiKeys, waysIn });
-  const keptForms = createKeptForms({
+  const endingChoices = createEndingChoices({ connections, disconnect, apiKeys, signInMethods });
+  const formDrafts = createFormDrafts({
     issuer,
     log,
-    shownOnce: createShownOnce({ store, clock, seconds: 3_600 }),
+    oneTimeValues: createOneTimeValues({ store, clock, seconds: 3_600 }),
     limit: hourlyLimit('kept_forms', 200),
   });
 
@@ -139,7 +139,7 @@ export function wireSignIn(parts: {
   const providers = settings.signIn.providers.map((provider) =>
     createUpstreamProvider({ issuer, settings: provider, clock }),
   );
-  const { comeIn, linkTo } = createComeIn({
+  const { resolveIdentity, linkIdentity } = createResolveIdentity({
     database,
     accounts,
     identities,
@@ -148,21 +148,21 @@ export function wireSignIn(parts: {
   });
   const firstSignIn = createFirstSignIn({
     passwords,
-    keptForms,
+    formDrafts,
     sessionList,
     sessions,
     endingChoices,
   });
   const arrive = createArrival({
-    comeIn,
+    resolveIdentity,
     link: createLink({
       visitorOf: (ctx: Context) => visitorOf(ctx, { sessions, accounts }),
-      linkTo,
+      linkIdentity,
       mail,
-      demands,
+      signInPolicy,
     }),
     confirm: createConfirm({ identities, activity }),
-    demands,
+    signInPolicy,
     passwordLinks,
     signIns,
     firstSignIn,
@@ -172,7 +172,7 @@ export function wireSignIn(parts: {
   });
   const flows = createUpstreamFlows({
     issuer,
-    kept: createShownOnce({ store, clock, seconds: LONGEST_SECONDS }),
+    kept: createOneTimeValues({ store, clock, seconds: LONGEST_SECONDS }),
     waiting: createAttemptLimit({
       name: 'upstream_sign_ins',
       attempts: limits.waitingSignInsPerAddress,
@@ -212,19 +212,19 @@ export function wireSignIn(parts: {
   });
 
   return {
-    /** How users of this service can sign in. */
+    /** The sign-in methods that this service offers. */
     offered: { passwords, forgotPasswordUrl, upstream, passkeys: passkeySignIns },
-    /** The routes by which providers say that a user signed out there. */
+    /** The routes at which providers report that a user signed out there. */
     upstreamLogouts: logouts,
     checkPassword,
-    demands,
+    signInPolicy,
     disconnect,
     endingChoices,
     firstSignIn,
     hourlyLimit,
-    keptForms,
+    formDrafts,
     signIns,
     waiting,
-    waysIn,
+    signInMethods,
   };
 }

@@ -7,12 +7,12 @@ const PAUSE_MS = 1_000;
 const REPORT_INTERVAL_MS = 5_000;
 
 /**
- * Calls `start`, and retries while a store is unavailable. A failure that does not pass by itself
- * (a wrong password, an unknown database) is thrown at once.
+ * Calls `start`, and retries while a store is unavailable. Other failures (a wrong password, an
+ * unknown database) are thrown at once.
  *
  * @param start leaves nothing open if it fails
- * @param report called with the failure, and the seconds for which the start is still retried
- * @param time monotonic milliseconds, and a pause of so many
+ * @param report called with the failure, and the seconds for which retries continue
+ * @param time monotonic milliseconds, and a pause of a given length
  * @throws the error of the last attempt
  */
 export async function startWithRetry<Started>(

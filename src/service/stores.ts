@@ -1,4 +1,4 @@
-/** Opens the database and the token store, and what monitors them. */
+/** Opens the database and the token store, and starts what monitors them. */
 import type { Logger } from 'pino';
 import { createActivity } from '../accounts/activity/activity.ts';
 import { keyEmails } from '../accounts/email.ts';
@@ -15,18 +15,18 @@ import { measuredDatabase, measuredStore } from '../storage/measured-store.ts';
 import { requireSchema } from '../storage/migrate.ts';
 import { openTokenStore } from '../storage/open-token-store.ts';
 
-/** @param parts.opened closes what was opened, even if a later step fails */
+/** @param parts.opened closes everything that was opened, even if a later step fails */
 export async function openStores(parts: {
   readonly settings: Settings;
   readonly clock: Clock;
   readonly timeShift: () => number;
   readonly log: Logger;
-  readonly patience: number;
+  readonly timeoutFactor: number;
   readonly metrics: Metrics;
   readonly opened: AsyncDisposableStack;
 }) {
-  const { settings, clock, timeShift, log, patience, metrics, opened } = parts;
-  const storage = { ...settings.storage, patience };
+  const { settings, clock, timeShift, log, timeoutFactor, metrics, opened } = parts;
+  const storage = { ...settings.storage, timeoutFactor };
   const database = measuredDatabase(
     await openDatabase({ ...storage, sharing: 'own' }),
     metrics.observeStore('database'),
@@ -34,9 +34,9 @@ export async function openStores(parts: {
   opened.defer(() => database.close());
   await requireSchema(database, storage);
   for (const conflict of await keyEmails(database)) {
-    log.warn(conflict, 'two accounts have the same email address: one of them cannot sign in');
+    log.warn(conflict, 'two accounts have the same email address, so one of them cannot sign in');
   }
-  const changes = await listenForChanges(database, patience);
+  const changes = await listenForChanges(database, timeoutFactor);
   opened.defer(() => changes.close());
 
   const recordedEnds = createRevocations({
@@ -68,7 +68,7 @@ export async function openStores(parts: {
     isFeedLive: () => changes.isLive,
     lastImport: () => lastImport(database),
   });
-  // Log differing clocks at the start, not only at the first health check.
+  // Log differing clocks at the start already, not only at the first health check.
   await readiness.ask();
   return { database, changes, store, limits, redisIdentity: identity, readiness };
 }

@@ -3,7 +3,7 @@ import { AccountBusy } from '../base/refusal.ts';
 import type { Database, InTurn, Queries } from './queries.ts';
 import { StorageUnavailable } from './storage-unavailable.ts';
 
-/** Maximum number of requests of one account that wait, in addition to the one that runs. */
+/** Maximum number of waiting requests of one account, in addition to the running one. */
 const MAX_WAITING = 10;
 
 type Waiting = PromiseWithResolvers<void>;

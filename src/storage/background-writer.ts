@@ -1,12 +1,12 @@
-/** Writes entries of requests to the database in the background, many at once. */
+/** Collects entries that requests produce, and writes them in the background, many at once. */
 import { outsideRequests } from '../base/current-request.ts';
 
 /**
- * @param pauseMs time from the first waiting entry to the write of all waiting entries.
- * @param maxWaiting further entries are dropped until the next write.
- * @param keyOf of entries with the same key only the latest is written; without `keyOf`, all are.
- * @param write must not reject. Returns the entries to retry after the next pause; the others are
- *   written, or lost.
+ * @param pauseMs time from adding the first waiting entry until all waiting entries are written.
+ * @param maxWaiting if this many entries wait, further ones are dropped until the next write.
+ * @param keyOf if given, only the latest of several entries with the same key is written.
+ * @param write must not reject. Returns the entries to retry after the next pause; all others count
+ *   as written.
  */
 export function createBackgroundWriter<Entry extends object>({
   pauseMs,
@@ -50,7 +50,7 @@ export function createBackgroundWriter<Entry extends object>({
   }
 
   return {
-    /** Check it first if an entry is costly to make: it would be dropped. */
+    /** True if a new entry would be dropped. Check this first if creating an entry is costly. */
     isFull,
 
     /** Only stores the entry in memory, so requests may call it. */

@@ -15,7 +15,7 @@ export type ChangeTopic =
   | 'connections'
   /** The organizations that block a client, by client id. */
   | 'bars'
-  /** Announced by the code that ends one: the token store has no triggers. */
+  /** Announced by the code that ends an authorization: the token store has no triggers. */
   | 'authorizations'
   /** The public ids of API keys, for resource servers. */
   | 'api-key-ids'
@@ -25,39 +25,39 @@ export type ChangeTopic =
   | 'everything';
 
 /**
- * @param key what changed: the id of an account or a client (also if its access changed); the hash
- *   or the id of an API key; account and client of a connection, with a space between. Empty for
- *   `everything`.
+ * @param key what changed: the id of an account or a client (also if its access changed), of an
+ *   authorization or an organization; the hash or the id of an API key; account and client of a
+ *   connection, with a space between; the replication id of a Redis. Empty for `everything`.
  */
 type ChangeListener = (topic: ChangeTopic, key: string) => void;
 
 /**
  * PostgreSQL's NOTIFY as events.
  *
- * While `isLive` is false no changes are announced (a lost connection, an operator command): caches
- * must then query the database every time.
+ * While `isLive` is false (after a lost connection, in an operator command) changes are not announced,
+ * so caches must query the database every time.
  */
 export interface ChangeFeed {
   /** True if all changes that were committed more than 950 milliseconds ago have been received. */
   readonly isLive: boolean;
-  /** Calls `listener` after each committed change, also of this node. */
+  /** Calls `listener` after each committed change of any node, including this one. */
   onChange(listener: ChangeListener): void;
-  /** Calls `listener` with each text of `messageEveryNode`; some are lost while it is not live. */
+  /** Calls `listener` with each text of `sendToAllNodes`. While the feed is not live, texts are lost. */
   onMessage(listener: (text: string) => void): void;
-  /** Announces a change on this node, which may answer before the database announces it. */
-  tell(topic: ChangeTopic, key: string): void;
+  /** Announces a change on this node only, and earlier than the database announces it. */
+  announce(topic: ChangeTopic, key: string): void;
   /** Announces `everything`, for an operator who knows of a change that was not announced. */
-  forgetEverything(): void;
+  announceEverything(): void;
   close(): Promise<void>;
 }
 
 /** Used by the triggers of migration 0024. Older nodes listen to `gatehouse_changes`. */
 const CHANNEL = 'gatehouse_named_changes';
-/** A channel of its own, because each announced change clears cached values. */
+/** Separate from `CHANNEL`, because every message on `CHANNEL` clears cached values. */
 const MESSAGES = 'gatehouse_messages';
-/** From the start of a round trip on the listening connection to the start of the next. */
+/** Time from the start of a round trip on the listening connection to the start of the next. */
 const ROUND_TRIP_INTERVAL_MS = 250;
-/** Whatever delays a round trip longer than this also delays notifications. */
+/** If a round trip takes longer, notifications may be late, too: the feed is no longer live. */
 const MAX_ROUND_TRIP_MS = 700;
 const CONNECT_TIMEOUT_MS = 1_000;
 const RETRY_PAUSE_MS = 500;
@@ -68,14 +68,14 @@ const RETRY_PAUSE_MS = 500;
  *
  * @param use adds a parameter to the statement and returns its name.
  */
-export const tellingOf = (
+export const announcementSql = (
   topic: ChangeTopic,
   key: string,
   use: (value: string) => string,
 ): string => `pg_notify('${CHANNEL}', ${use(`${topic} ${key}`)})`;
 
-/** Announces a change that no trigger sees to every node, once the transaction is committed. */
-export const tellEveryNode = (
+/** Announces a change that has no trigger to every node, when the transaction commits. */
+export const announceToAllNodes = (
   queries: Queries,
   topic: ChangeTopic,
   keys: readonly string[],
@@ -87,30 +87,34 @@ export const tellEveryNode = (
   ]);
 
 /** Sends every node a text that is not stored. @param text at most 7,999 bytes, without NUL. */
-export const messageEveryNode = (queries: Queries, text: string): Promise<unknown> =>
+export const sendToAllNodes = (queries: Queries, text: string): Promise<unknown> =>
   queries.query('SELECT pg_notify($1, $2)', [MESSAGES, text]);
 
-/** The feed of an operator command, which ends before anything changes: never live. */
+/** A feed that is never live, for operator commands: they end too soon to need a cache. */
 export const silentChangeFeed: ChangeFeed = {
   isLive: false,
   onChange: () => {},
   onMessage: () => {},
-  tell: () => {},
-  forgetEverything: () => {},
+  announce: () => {},
+  announceEverything: () => {},
   close: async () => {},
 };
 
 /**
- * Listens until closed, on its own connection unless the database is in this process.
+ * Listens until closed. Uses a separate connection unless the database runs in this process.
  *
- * @param patience multiplies how long a round trip may take, for tests on a busy machine.
+ * @param timeoutFactor multiplies how long a connection and a round trip may take, for tests on a
+ *   busy machine.
  */
-export async function listenForChanges(database: OpenDatabase, patience = 1): Promise<ChangeFeed> {
-  if (!database.embedded) return listenOnConnection(database, patience);
+export async function listenForChanges(
+  database: OpenDatabase,
+  timeoutFactor = 1,
+): Promise<ChangeFeed> {
+  if (!database.embedded) return listenOnConnection(database, timeoutFactor);
   return database.listen ? listenHere(database.listen) : silentChangeFeed;
 }
 
-/** Misses nothing: a change is announced here before its statement is answered. */
+/** Misses no change: this process announces each change before its statement returns. */
 async function listenHere(listen: Listen): Promise<ChangeFeed> {
   const { hear, receive, ...listeners } = createListeners();
   let isLive = true;
@@ -128,15 +132,18 @@ async function listenHere(listen: Listen): Promise<ChangeFeed> {
 }
 
 /** Reconnects whenever the connection fails. Resolves after the first attempt, failed or not. */
-async function listenOnConnection(database: OpenDatabase, patience: number): Promise<ChangeFeed> {
+async function listenOnConnection(
+  database: OpenDatabase,
+  timeoutFactor: number,
+): Promise<ChangeFeed> {
   const { hear, receive, ...listeners } = createListeners();
-  const { forgetEverything } = listeners;
-  const maxRoundTrip = MAX_ROUND_TRIP_MS * patience;
+  const { announceEverything } = listeners;
+  const maxRoundTrip = MAX_ROUND_TRIP_MS * timeoutFactor;
   const maxDelay = ROUND_TRIP_INTERVAL_MS + maxRoundTrip;
   const closing = new AbortController();
   /**
-   * By the clock of `performance.now()`. A time and not a flag, because a process that was stalled
-   * may handle a request before the first timer fires.
+   * When the feed stops being live (`performance.now()`). Not a flag that a timer clears: a process
+   * that was stalled may handle a request before the first timer fires.
    */
   let liveUntil = Number.NEGATIVE_INFINITY;
 
@@ -145,13 +152,13 @@ async function listenOnConnection(database: OpenDatabase, patience: number): Pro
     const client = new pg.Client({
       ...database.connection,
       application_name: 'gatehouse changes',
-      connectionTimeoutMillis: CONNECT_TIMEOUT_MS * patience,
+      connectionTimeoutMillis: CONNECT_TIMEOUT_MS * timeoutFactor,
       query_timeout: maxRoundTrip,
     });
     const echoes = createEchoes(database);
     const over = new AbortController();
 
-    /** Returns when it began, by the clock of `performance.now()`. */
+    /** Returns when the round trip began (`performance.now()`). */
     async function makeRoundTrip(): Promise<number> {
       const sentAt = performance.now();
       const sentEchoes = echoes.sent;
@@ -159,7 +166,7 @@ async function listenOnConnection(database: OpenDatabase, patience: number): Pro
       await client.query('SELECT 1');
       if (echoes.heard < sentEchoes) throw new Error('notifications do not arrive');
       // After a stall the answer may be read before the time limit is checked.
-      if (performance.now() - sentAt > maxRoundTrip) throw new Error('answered too late');
+      if (performance.now() - sentAt > maxRoundTrip) throw new Error('it answered too late');
       return sentAt;
     }
 
@@ -179,7 +186,7 @@ async function listenOnConnection(database: OpenDatabase, patience: number): Pro
       await echoes.send();
       let sentAt = await makeRoundTrip();
       // Changes may have been missed before: clear all caches first, then trust the feed.
-      forgetEverything();
+      announceEverything();
       liveUntil = sentAt + maxDelay;
       void echoes.repeat(over.signal);
       onReady();
@@ -193,7 +200,7 @@ async function listenOnConnection(database: OpenDatabase, patience: number): Pro
     } finally {
       over.abort();
       liveUntil = Number.NEGATIVE_INFINITY;
-      forgetEverything();
+      announceEverything();
       client.end().catch(() => {});
     }
   }
@@ -228,7 +235,7 @@ function createListeners() {
   function hear(payload: string): void {
     const [topic = '', ...names] = payload.split(' ');
     const key = names.join(' ');
-    // For older nodes only: other announcements name whose access changed, or the renamed owner.
+    // Only older nodes need a message without a key: newer messages name what changed.
     if (key === '' && topic !== 'everything') return;
     for (const listener of listeners) listener(topic as ChangeTopic, key);
   }
@@ -239,7 +246,7 @@ function createListeners() {
     },
     onMessage: (receiver: (text: string) => void) => void receivers.push(receiver),
     onChange: (listener: ChangeListener) => void listeners.push(listener),
-    tell: (topic: ChangeTopic, key: string) => hear(`${topic} ${key}`),
-    forgetEverything: () => hear('everything'),
+    announce: (topic: ChangeTopic, key: string) => hear(`${topic} ${key}`),
+    announceEverything: () => hear('everything'),
   };
 }

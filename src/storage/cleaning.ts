@@ -8,7 +8,7 @@ const BATCH = 1_000;
 const ROUND_PAUSE_MS = 60_000;
 const BATCH_PAUSE_MS = 50;
 
-/** Deletes at most `limit` expired things and returns how many it deleted. */
+/** Deletes at most `limit` expired rows or records and returns how many it deleted. */
 export type CleaningJob = (limit: number) => Promise<number>;
 
 /** A table whose rows expire. The names become part of a statement: never take them from input. */
@@ -19,8 +19,8 @@ interface ExpiringTable {
 }
 
 /**
- * Deletes at most `limit` rows of these tables in which `column` is not after `until`. Leaves rows
- * that another transaction has locked to a later call, so that two nodes never wait for each other.
+ * Deletes at most `limit` rows of these tables in which `column` is not after `until`. Skips rows
+ * that another transaction has locked, so that two nodes never wait for each other.
  *
  * @param until a number if the columns are numbers.
  * @returns how many rows were deleted.
@@ -44,7 +44,7 @@ export async function deleteExpired(
   return removed;
 }
 
-/** Returns the job for tables whose rows are deleted when `column` is past, or `keptMs` later. */
+/** Returns a job that deletes the rows of these tables `keptMs` after the time in `column`. */
 export const expiryJob =
   (
     { database, clock }: { readonly database: Queries; readonly clock: Clock },
@@ -61,7 +61,7 @@ interface CleaningOutcomes {
 
 /** Starts now and repeats until stopped. Logs a failed job; the next round tries it again. */
 export function startCleaning(parts: {
-  /** The keys say what each job removes. */
+  /** Each key names what its job removes. */
   jobs: Readonly<Record<string, CleaningJob>>;
   log: Logger;
   outcomes: CleaningOutcomes;
@@ -98,7 +98,7 @@ export function startCleaning(parts: {
 
   const done = run();
   return {
-    /** Runs every job now, without waiting for the next round. */
+    /** Runs every job immediately, without waiting for the next scheduled run. */
     round,
     async stop() {
       stopping.abort();

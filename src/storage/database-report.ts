@@ -7,7 +7,7 @@ import type { OpenDatabase } from './database.ts';
 
 export interface DatabaseReport {
   readonly version: string;
-  /** Duration of a simple query, the fastest of a few. */
+  /** Duration of a simple query in milliseconds, the shortest of several measurements. */
   readonly milliseconds: number;
   /** Negative if the clock of PostgreSQL is behind the clock of this machine. */
   readonly clockAheadMs: number;
@@ -15,7 +15,7 @@ export interface DatabaseReport {
 
 const ATTEMPTS = 5;
 const CHANNEL = 'gatehouse_doctor';
-/** Much longer than a notification takes. */
+/** Maximum wait for a notification, much longer than one takes. */
 const NOTIFY_TIMEOUT_MS = 2_000;
 
 /** @throws StorageUnavailable */

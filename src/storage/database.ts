@@ -17,11 +17,11 @@ const QUERY_TIMEOUT_MS = 900;
 export interface DatabaseOptions {
   readonly databaseUrl?: string | undefined;
   readonly dataDirectory: string;
-  /** `own` for the service, `share` for a command that may run at the same time. */
+  /** `own` for the service; `share` for an operator command, which may run while the service does. */
   readonly sharing?: Sharing;
   readonly databaseConnections?: number;
-  /** Multiplies the timeouts of a call, if no request has to be answered within 2 s. */
-  readonly patience?: number;
+  /** Multiplies the timeouts of a call. Only for callers that need no answer within 2 s. */
+  readonly timeoutFactor?: number;
 }
 
 export interface OpenDatabase extends Database {
@@ -35,14 +35,14 @@ export interface OpenDatabase extends Database {
   readonly connection: pg.ClientConfig;
   /** Receives NOTIFY without a connection; undefined unless this process serves the database. */
   readonly listen: Listen | undefined;
-  /** Connections of the pool, and the queries that wait for one. */
+  /** Counts the pool's connections, and the queries that wait for a connection. */
   connections(): { readonly used: number; readonly idle: number; readonly waiting: number };
 }
 
 /**
  * Opens the pool. A real server is not contacted before the first query.
  *
- * @throws EmbeddedPostgresInUse if `sharing` is `own` and another process has the data directory.
+ * @throws EmbeddedPostgresInUse, DataDirectoryRefused (see `serveEmbeddedPostgres`)
  */
 export async function openDatabase(options: DatabaseOptions): Promise<OpenDatabase> {
   const embedded =
@@ -52,15 +52,15 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
   const connection: pg.ClientConfig = embedded
     ? { host: embedded.socketDirectory, database: 'postgres', user: 'postgres' }
     : { connectionString: options.databaseUrl };
-  const { patience = 1 } = options;
-  const limit = QUERY_TIMEOUT_MS * patience;
+  const { timeoutFactor = 1 } = options;
+  const limit = QUERY_TIMEOUT_MS * timeoutFactor;
   const pool = new pg.Pool({
     ...connection,
     application_name: 'gatehouse',
     max: options.databaseConnections ?? 10,
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS * patience,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS * timeoutFactor,
     query_timeout: limit,
-    // The server must give up, too: a statement whose client has left would keep its locks.
+    // The server must stop, too: a statement whose client has disconnected would keep its locks.
     ...(embedded ? {} : { statement_timeout: limit, lock_timeout: limit }),
     keepAlive: true,
   });
@@ -108,7 +108,7 @@ function poolDatabase(
         await tx.query('BEGIN');
         const result = await work(tx);
         const { command } = await send(client, 'COMMIT');
-        // The reply of the server if a statement failed and `work` went on: nothing was committed.
+        // PostgreSQL replies so to a COMMIT if a statement had failed and `work` ignored that.
         if (command === 'ROLLBACK') throw new Error('a statement of the transaction had failed');
         return result;
       } catch (error) {
@@ -156,7 +156,7 @@ function throwUnavailable(error: unknown): never {
 }
 
 /**
- * SQLSTATEs of a server that cannot serve us now: connection, authentication, unknown database,
+ * SQLSTATEs of a server that cannot serve us at present: connection, authentication, unknown database,
  * resources, operator intervention, system error, read-only, lock timeout.
  */
 const UNAVAILABLE_STATES = /^(08|28|3D000|53|57|58|25006|55P03)/;

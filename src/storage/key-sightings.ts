@@ -20,7 +20,7 @@ export interface Keys {
   readonly tokenKeys: readonly string[];
 }
 
-/** When nodes had a key. The times as the current key are null for a key that never signed. */
+/** When nodes had a key. The `…CurrentAt` times are null if it was never the current key. */
 export interface KeySighting {
   readonly kind: KeyKind;
   readonly fingerprint: string;
@@ -30,7 +30,7 @@ export interface KeySighting {
   readonly lastCurrentAt: Date | null;
 }
 
-/** Keys are written once a minute. */
+/** Heartbeats are 10 seconds apart, so the keys are written once a minute. */
 const HEARTBEATS_PER_KEY_WRITE = 6;
 
 /** Eight hexadecimal characters: enough to tell keys apart, useless for recovering one. */
@@ -41,7 +41,7 @@ export const keyFingerprint = (key: string): string =>
  * Writes the keys and the row of this node now, and rejects if that fails. Then writes the row
  * every ten seconds, and the keys every minute, so that the end of a key's use is known.
  *
- * @param node its name, the same at every start: `host:port`.
+ * @param node the node's name, the same at every start: `host:port`.
  * @param keysInUse called at each write.
  * @param describe called at each write; absent only in tests.
  */
@@ -81,7 +81,7 @@ export async function startKeySightings(parts: {
   function enqueue(work: () => Promise<void>): Promise<void> {
     last = last
       .then(work)
-      .catch((err: unknown) => log.warn({ err }, 'the keys could not be noted'));
+      .catch((err: unknown) => log.warn({ err }, 'the key fingerprints could not be recorded'));
     return last;
   }
 
@@ -99,14 +99,14 @@ export async function startKeySightings(parts: {
   const done = keepWriting();
   return {
     /** Call it when keys or settings have changed. A failure is logged; later writes retry it. */
-    note: () => enqueue(write),
+    record: () => enqueue(write),
     /** Call it when the state of the node has changed. */
     beat: () => enqueue(beat),
     async stop(): Promise<void> {
       stopping.abort();
       await done;
       await last;
-      // If the database is unavailable the row stays, but without heartbeats it soon has no effect.
+      // If the database is unavailable, the row stays, but is soon ignored because its heartbeats end.
       await removeNode(database, node).catch(() => {});
     },
   };
@@ -145,7 +145,7 @@ async function writeKeys(tx: Queries, { cookieKeys, tokenKeys }: Keys, now: numb
   );
 }
 
-/** Returns every key that a node of this deployment ever had. */
+/** Returns every key that any node of this deployment has ever had. */
 export const keySightings = (database: Queries): Promise<KeySighting[]> =>
   database.query(
     `SELECT kind, fingerprint, first_seen_at AS "firstSeenAt", last_seen_at AS "lastSeenAt",

@@ -1,6 +1,6 @@
 /** The Redis masters that are known to have every revocation; PostgreSQL has the list. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { tellingOf } from './change-feed.ts';
+import { announcementSql } from './change-feed.ts';
 import type { Database } from './queries.ts';
 
 /** The replication position of a master, from its INFO. */
@@ -14,12 +14,12 @@ export interface KnownMasters {
   /** Returns the masters on which the recorded revocations have been repeated. */
   listReady(): Promise<readonly MasterPosition[]>;
   /**
-   * Records masters on which the revocations are about to be repeated, deletes those that they
-   * replace, and notifies every node. Resolves when every revocation that is not visible in the
-   * database yet is sure to see this change.
+   * Records masters on which the revocations are about to be repeated, deletes the masters that they
+   * replace, and notifies every node. Resolves when each revocation that is not committed yet is sure
+   * to see this change.
    *
-   * @param replaced.former the replication ids that the masters continued.
-   * @param replaced.current the ids of all present masters: all others were replaced. Null if a
+   * @param replaced.former the replication ids that the masters had before their promotion.
+   * @param replaced.current the ids of all masters at present: any other was replaced. Null if a
    *   master did not answer.
    */
   startRepeat(
@@ -39,8 +39,8 @@ const POLL_PAUSE_MS = 20;
 const WAIT_TIMEOUT_MS = 10_000;
 
 /**
- * SQL expression: the ids of the masters that are ready. A revocation that is recorded and then
- * done on another master than these must be repeated.
+ * SQL expression: the ids of the masters that are ready. A revocation that is recorded but then
+ * done on any other master, must be repeated.
  */
 export const READY_MASTERS =
   '(SELECT coalesce(array_agg(replication_id), ARRAY[]::text[]) FROM redis_masters WHERE is_ready)';
@@ -84,7 +84,7 @@ export function createKnownMasters(database: Database): KnownMasters {
             SELECT * FROM unnest($3::text[], $4::bigint[])
             ON CONFLICT (replication_id) DO UPDATE
               SET is_ready = false, replication_offset = excluded.replication_offset)
-          SELECT ${tellingOf('redis-masters', masters[0]?.id ?? '', use)}`,
+          SELECT ${announcementSql('redis-masters', masters[0]?.id ?? '', use)}`,
         values,
       );
       // Committed revocations will be repeated, and new ones see this change. Wait for statements
@@ -92,7 +92,7 @@ export function createKnownMasters(database: Database): KnownMasters {
       let unfinished = await listRecording();
       for (let waited = 0; unfinished.length > 0; waited += POLL_PAUSE_MS) {
         if (waited > WAIT_TIMEOUT_MS)
-          throw new Error('a transaction that records an end does not finish');
+          throw new Error('a transaction that records an end does not complete');
         await delay(POLL_PAUSE_MS);
         const now = await listRecording();
         unfinished = unfinished.filter((transaction) => now.includes(transaction));

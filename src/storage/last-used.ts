@@ -8,7 +8,7 @@ export interface Use {
   readonly at: Date;
 }
 
-/** Stores when things of one kind were last used; never replaces a later time. */
+/** Stores when secrets, keys or connections were last used; never replaces a later time. */
 export type WriteUses = (uses: readonly Use[]) => Promise<void>;
 
 export type LastUsed<Kind extends string> = ReturnType<typeof createLastUsed<Kind>>;
@@ -19,12 +19,12 @@ interface KindUse<Kind> {
   readonly at: number;
 }
 
-/** A thing is written at its first use, then at most once in this time. */
+/** The time of a use is written at the first use, then at most once in this many milliseconds. */
 const PRECISION_MS = 5 * 60_000;
-/** The time from a use to the write of all uses that are due. */
+/** The pause between the first new use and the write of all uses that are due. */
 const PAUSE_MS = 5_000;
 const BATCH = 500;
-/** The uses of further things are dropped until the next write. */
+/** Maximum number of uses in memory; further ones are dropped until the next write. */
 const MAX_WAITING = 100_000;
 
 const keyOf = ({ kind, id }: KindUse<string>): string => `${kind} ${id}`;
@@ -33,7 +33,7 @@ const keyOf = ({ kind, id }: KindUse<string>): string => `${kind} ${id}`;
  * Collects uses in memory and writes them a few seconds later, in batches. Failed writes are
  * retried.
  *
- * @param writers one for each kind of thing, each for its own table.
+ * @param writers one writer for each kind (secret, API key, …), because each has its own table.
  */
 export function createLastUsed<Kind extends string>({
   clock,
@@ -44,7 +44,7 @@ export function createLastUsed<Kind extends string>({
   readonly log: Pick<Logger, 'warn'>;
   readonly writers: Readonly<Record<Kind, WriteUses>>;
 }) {
-  /** When each thing was last written; entries are deleted after `PRECISION_MS`. */
+  /** When the use of each id was last written; entries are deleted after `PRECISION_MS`. */
   const written = new Map<string, number>();
   let isClosing = false;
 
@@ -68,7 +68,7 @@ export function createLastUsed<Kind extends string>({
           }
         }
       } catch (err) {
-        log.warn({ err, kind }, 'when it was last used could not be written');
+        log.warn({ err, kind }, 'the time of the last use could not be written');
       }
     }
     return [...left];
@@ -83,7 +83,7 @@ export function createLastUsed<Kind extends string>({
 
   return {
     /** Only stores the use in memory, so requests may call it. */
-    note(kind: Kind, id: string): void {
+    record(kind: Kind, id: string): void {
       if (!isClosing) writer.add({ kind, id, at: clock() });
     },
     /** Writes all uses that are due now. */

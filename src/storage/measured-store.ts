@@ -52,6 +52,6 @@ function timed<Given extends Operation>(
     );
     return pending;
   };
-  // Parameters and promise are the same: only the type parameters of the call are lost above.
+  // Parameters and promise are unchanged: only the type parameters were lost by the call above.
   return measured as Given;
 }

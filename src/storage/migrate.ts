@@ -10,13 +10,13 @@ const MIGRATIONS = path.join(import.meta.dirname, 'migrations');
 const TABLE = 'gatehouse_migrations';
 /** Migrations use a connection without a query timeout: one may rewrite a table. */
 const CONNECT_TIMEOUT_MS = 5_000;
-/** The embedded database answers no new connection while another process migrates it. */
+/** Long, because the embedded database accepts no connection while another process migrates it. */
 const EMBEDDED_CONNECT_TIMEOUT_MS = 60_000;
 
 /**
  * Applies missing migrations in order, each file in its own transaction, under an advisory lock: if
- * several nodes start at once, one migrates and the others wait. On the embedded database that lock
- * has no effect, because all connections share one session: there one transaction keeps the turn.
+ * several nodes start at once, one migrates and the others wait. On the embedded database, where all
+ * connections share one session, that lock has no effect: one transaction blocks the others instead.
  *
  * @param onMigration called when a migration begins.
  * @returns the names of the migrations applied now.
@@ -36,7 +36,7 @@ export async function migrate(
     throw new StorageUnavailable('postgresql', cause);
   });
   try {
-    // Before the runner looks what is missing. Its own COMMIT or the end of the connection ends it.
+    // Begin before the runner lists the missing files. The runner's COMMIT or a disconnect ends it.
     if (database.embedded) await client.query('BEGIN');
     const applied = await runner({
       dbClient: client,
@@ -61,8 +61,8 @@ export class MigrationsPending extends Refusal {
   constructor(names: readonly string[]) {
     super(
       'migrations_pending',
-      `the database schema is behind by ${names.join(', ')}`,
-      '`gatehouse migrate` applies them, as does a start with storage.auto_migrate: true',
+      `the database schema lacks ${names.join(', ')}`,
+      'run `gatehouse migrate`, or start with storage.auto_migrate: true',
     );
     this.name = 'MigrationsPending';
   }
@@ -77,7 +77,7 @@ export async function requireSchema(
   database: OpenDatabase,
   { autoMigrate }: { autoMigrate: boolean },
 ): Promise<void> {
-  // Do not look first: while another process migrates the embedded database, it answers too late.
+  // Do not compare first: while another process migrates, the embedded database answers too late.
   if (database.embedded && autoMigrate) {
     await migrate(database);
     return;
@@ -101,7 +101,7 @@ export async function hasSchema(database: OpenDatabase): Promise<boolean> {
 export const pendingMigrations = async (database: OpenDatabase): Promise<string[]> =>
   (await compareMigrations(database)).pending;
 
-/** Returns the names of migrations that only this version has, or only the database (`newer`). */
+/** Returns migration names: `pending` are only in this version, `newer` only in the database. */
 export async function compareMigrations(
   database: OpenDatabase,
 ): Promise<{ readonly pending: string[]; readonly newer: string[] }> {

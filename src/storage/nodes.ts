@@ -1,26 +1,35 @@
-/** The nodes of this deployment: every ten seconds each writes its state and what it runs with. */
+/** The nodes of this deployment: each writes its state and its settings every ten seconds. */
 import type { Clock } from '../base/clock.ts';
+import { Refusal } from '../base/refusal.ts';
 import type { Queries } from './queries.ts';
 
 /** The time between two heartbeats of a node. */
 export const HEARTBEAT_MS = 10_000;
-/** Without a heartbeat for so long a node is silent: frozen, killed, or disconnected. */
+/** A node without a heartbeat for this long is silent: frozen, killed, or disconnected. */
 const SILENT_AFTER_MS = 3 * HEARTBEAT_MS;
-/** The same for a node of an older version, which writes once a minute. */
+/** `SILENT_AFTER_MS` for a node of an older version, which writes once a minute. */
 const OLD_VERSION_SILENT_AFTER_MS = 180_000;
-/** Until then a silent node is listed, so that `doctor` can name it. */
+/** How long a silent node is still listed, so that `doctor` can name it. */
 const FORGOTTEN_AFTER_MS = 3_600_000;
 
 export type NodeState = 'starting' | 'ready' | 'not_ready' | 'leaving';
 
-/** What all nodes of a deployment should have in common, and what limits the load of a node. */
+/**
+ * Version of the rules by which a node decides what a credential may access. Raise it with each new
+ * rule that older nodes would ignore. 1: limits of connections and API keys.
+ */
+export const ACCESS_RULES = 1;
+
+/** Values that should be the same on all nodes of a deployment, and those that limit a node's load. */
 export interface RunsWith {
   readonly version: string;
+  /** `ACCESS_RULES` of the node's version; absent for a version without access limits. */
+  readonly accessRules?: number;
   /** Keys are names in the settings file; long values are fingerprints. Contains no secrets. */
   readonly settings: Readonly<Record<string, string>>;
-  /** The id stored in its Redis; `none` without Redis, absent if Redis did not return it. */
+  /** The id stored in the node's Redis; `none` without Redis, absent if Redis did not return an id. */
   readonly redis?: string;
-  /** How many files the process may open; absent if the system does not say it. */
+  /** The process's limit of open files; absent if the system does not report it. */
   readonly openFiles?: number;
   readonly maxConnections: number;
   /** True if the node received `X-Forwarded-For` although `server.proxy_hops` is 0. */
@@ -42,7 +51,7 @@ export interface NodeKeys {
 /**
  * Writes the row of this node.
  *
- * @param description absent only in tests, for a node of the version before.
+ * @param description absent only in tests, to act as a node of an older version.
  */
 export async function writeNode(
   database: Queries,
@@ -67,8 +76,8 @@ export async function writeNode(
 
 /** Deletes the rows of nodes that have been silent for an hour. */
 export async function removeForgottenNodes(database: Queries, now: number): Promise<void> {
-  // Compare both times: noted_at is by the database's clock, so a node whose clock is wrong neither
-  // deletes the others nor is deleted by them.
+  // Compare both times: noted_at is by the database's clock, so a node with a wrong clock neither
+  // deletes other nodes' rows nor loses its own.
   await database.query(
     `DELETE FROM node_keys WHERE seen_at < $1
       AND noted_at < clock_timestamp() - $2 * interval '1 millisecond'`,
@@ -137,6 +146,24 @@ export async function listNodes(database: Queries): Promise<ListedNode[]> {
       runsWith: runsWith ?? undefined,
     };
   });
+}
+
+/** True if every running node has at least this version's `ACCESS_RULES`. */
+export async function doAllNodesKnowAccessRules(database: Queries): Promise<boolean> {
+  const nodes = await listNodes(database);
+  return nodes.every(
+    ({ state, runsWith }) => state === 'silent' || (runsWith?.accessRules ?? 0) >= ACCESS_RULES,
+  );
+}
+
+/** @throws Refusal `limits_after_update` if an older node would ignore the limit to be stored */
+export async function requireAccessRules(database: Queries): Promise<void> {
+  if (await doAllNodesKnowAccessRules(database)) return;
+  throw new Refusal(
+    'limits_after_update',
+    'Limits are possible once the update of this service is complete.',
+    'Try again in a few minutes.',
+  );
 }
 
 interface NodeRow {

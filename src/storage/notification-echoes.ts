@@ -6,8 +6,8 @@ import type { Queries } from './queries.ts';
 const INTERVAL_MS = 2_000;
 
 /**
- * Sends echoes on another connection than the one that listens. A pooler, or a listener that is
- * still connected to a database that was replaced, answers queries but delivers no notifications.
+ * Sends notifications on another connection than the one that listens: a pooler, or a listener
+ * still connected to a replaced database, answers queries without delivering notifications.
  */
 export function createEchoes(database: Queries) {
   const channel = `gatehouse_echo_${randomBytes(8).toString('hex')}`;
@@ -35,7 +35,7 @@ export function createEchoes(database: Queries) {
     },
     send,
 
-    /** Sends an echo every two seconds. A failed one proves nothing about notifications. */
+    /** Sends an echo every two seconds. A failure to send proves nothing about notifications. */
     async repeat(signal: AbortSignal): Promise<void> {
       while (!signal.aborted) {
         await delay(INTERVAL_MS, undefined, { signal, ref: false }).catch(() => {});

@@ -32,15 +32,15 @@ export class UnsafeRedis extends Error {
 
 interface OpenTokenStore {
   readonly store: TokenStore;
-  /** Uses the same store and the same connections. */
+  /** The rate limits that all nodes share, in the same store and over the same connections. */
   readonly limits: SharedLimits;
   /** Returns the clock of Redis, in milliseconds since the epoch; absent without Redis. */
   readonly time?: () => Promise<number>;
-  /** Returns the random id in this Redis, by which nodes compare theirs; absent without Redis. */
+  /** Returns the random id of this Redis, by which nodes compare theirs; absent without Redis. */
   readonly identity?: () => Promise<string | undefined>;
 }
 
-/** Keeps a node from using a Redis that may have lost revocations. Commands run without it. */
+/** Keeps a node from using a Redis that may have lost revocations. Absent in operator commands. */
 interface Guarding {
   readonly repeater: EndsRepeater;
   readonly changes: Pick<ChangeFeed, 'isLive' | 'onChange'>;
@@ -59,7 +59,7 @@ export async function openTokenStore({
   acceptVolatileRedis,
   database,
   clock,
-  patience = 1,
+  timeoutFactor = 1,
   timeShift = () => 0,
   guarding,
 }: {
@@ -68,7 +68,7 @@ export async function openTokenStore({
   database: Database;
   clock: Clock;
   /** See `createRedis`. */
-  patience?: number;
+  timeoutFactor?: number;
   /** Milliseconds to add to the clock of the store; only tests use it. */
   timeShift?: () => number;
   guarding?: Guarding;
@@ -82,10 +82,10 @@ export async function openTokenStore({
     createMasterGuard({
       ...guarding,
       clock,
-      connect: () => createRedis(redisUrl, { patience }),
+      connect: () => createRedis(redisUrl, { timeoutFactor }),
       known: createKnownMasters(database),
     });
-  const redis = createRedis(redisUrl, { patience, ...(guard && { accepts: guard.accepts }) });
+  const redis = createRedis(redisUrl, { timeoutFactor, ...(guard && { accepts: guard.accepts }) });
   try {
     await guard?.verify();
     await connectRedis(redis);

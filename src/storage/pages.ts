@@ -1,4 +1,4 @@
-/** Lists in pages: the database finds the matching items and counts those after the page. */
+/** Splits lists into pages: the database finds the matches and counts the items after the page. */
 import { Refusal } from '../base/refusal.ts';
 import type { Queries } from './queries.ts';
 
@@ -19,14 +19,14 @@ export interface Page<Item> {
 interface ListQuery {
   /** A statement whose columns have names, one of them `id`. */
   readonly select: string;
-  /** Sorts by those columns, and ends with what tells any two rows apart. */
+  /** ORDER BY for the columns of `select`; the last one must be unique. */
   readonly order: string;
   /** Text expressions that `match` searches. */
   readonly cells: readonly string[];
   readonly values?: readonly unknown[];
 }
 
-/** Compares letters, also those outside ASCII, in the same way in every locale of the database. */
+/** Compares all letters, including non-ASCII ones, in the same way in every locale of the database. */
 const ANY_LOCALE = 'COLLATE "und-x-icu"';
 
 /** Returns an expression for ORDER BY that sorts numbers in names by value: `a 9` before `a 10`. */
@@ -62,11 +62,16 @@ export async function pageOf<Row extends object>(
 }
 
 function unknownAfter(after: string): Refusal {
-  const remedy = 'Begin again without --after: it may have been removed meanwhile.';
+  const remedy = 'Start again without --after: the entry may have been removed meanwhile.';
   return new Refusal('after_unknown', `${after} is not in this list.`, remedy);
 }
 
-/** Returns a page of a small list that is in memory. @throws Refusal `after_unknown` */
+/**
+ * Returns a page of a small list that is in memory.
+ *
+ * @param cellsOf the first cell must be the id, by which `after` is found.
+ * @throws Refusal `after_unknown`
+ */
 export function cutPage<Item>(
   all: readonly Item[],
   cellsOf: (item: Item) => readonly string[],

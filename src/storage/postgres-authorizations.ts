@@ -50,10 +50,10 @@ const READ_AUTHORIZATION = `
   SELECT * FROM authorizations WHERE key = $1 AND forgotten_at > $2`;
 
 const isThere = 'a.key = $2 AND a.forgotten_at > now';
-/** When a refresh token that is issued now expires: never after the authorization itself. */
+/** SQL expression: when a refresh token issued now expires, at the latest with its authorization. */
 const usableUntil = (seconds: string): string => `least(now + ${seconds}::bigint, a.ends_at)`;
 
-// A code works only once, or again for the same attempt: two at the same time wait for the row.
+// A code works once, then only for the same attempt. A concurrent exchange waits for the row.
 const EXCHANGE = `
   UPDATE authorizations a SET rotation = 0, attempt = $3, rotated_at = ms,
     usable_until = ${usableUntil('$4')},
@@ -69,8 +69,8 @@ const isCurrent = 'a.rotation <= $4::integer';
 const isRetry = `a.rotation = $4::integer + 1
   AND (a.attempt = $3 OR $5::bigint > 0 AND (NOT a.confirmed OR ms - a.rotated_at < $5 * 1000))`;
 
-// A token ahead of the record ($4 > rotation) is genuine: the store lost its last writes, so its
-// honest holder goes on from that token. A retry changes nothing.
+// A token ahead of the record ($4 > rotation) is genuine: the store lost its last writes, so the
+// client can continue with that token. A retry changes nothing.
 const ROTATE = `
   UPDATE authorizations a SET
     rotation = $4 + 1,
@@ -85,7 +85,7 @@ const ROTATE = `
     AND a.usable_until > now AND (${isCurrent} OR ${isRetry})
   RETURNING a.attempt, now, a.usable_until`;
 
-// A token older than the predecessor, or a predecessor that can no longer be retried.
+// The token is older than the predecessor, or is a predecessor that can no longer be retried.
 const ROTATED_BEFORE = `a.rotation > $4::integer AND NOT (${isRetry})
   AND (a.ends_at IS NULL OR a.ends_at > now)`;
 
@@ -113,7 +113,7 @@ export function createPostgresAuthorizations(parts: {
   /**
    * Issues with one statement; if nothing is issued, further statements find out why.
    *
-   * @param refreshSeconds the last parameter of `text`; `usedBefore` does not have it.
+   * @param refreshSeconds the last parameter of `text`; `usedBefore` has no such parameter.
    */
   async function issue(
     [text, usedBefore]: readonly [text: string, usedBefore: string],
@@ -129,7 +129,7 @@ export function createPostgresAuthorizations(parts: {
     const replayed = await database.query(IS_REPLAYED(usedBefore), values);
     if (replayed.length > 0) return { outcome: 'replayed' };
     const left = await readAuthorization(key);
-    // By the record the code was never exchanged: the store lost that, so the token is unknown.
+    // The store lost the exchange of the code, as the record shows: so the token is unknown.
     if (!left || (text === ROTATE && left.rotation < 0)) return { outcome: 'missing' };
     return { outcome: left.endsAt !== undefined && isOver(left.endsAt) ? 'too_old' : 'expired' };
   }
@@ -181,7 +181,7 @@ export function createPostgresAuthorizations(parts: {
       return removed.length === 1;
     },
 
-    // A committed row is as safe as all other data of the service.
+    // A committed row is as durable as all other data of the service.
     isReplicated: async () => true,
     usesOnlyMasters: () => true,
   };

@@ -21,7 +21,7 @@ const WRITE = `
   ON CONFLICT (kind, key) DO UPDATE
     SET uid = excluded.uid, data = excluded.data, expires_at = excluded.expires_at`;
 
-// Not an upsert: a record that was removed before must not come back.
+// Not an upsert: it would restore a record that was removed meanwhile.
 const REPLACE = `
   UPDATE token_records SET data = $3, expires_at = $4
   WHERE kind = $1 AND key = $2 AND expires_at > $5

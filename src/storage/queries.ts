@@ -15,12 +15,12 @@ export interface Queries {
 }
 
 /**
- * Runs `work` when no other work of this account is running in this process. Otherwise parallel
+ * Runs `work` when no other work of this account is running in this process. Without turns, parallel
  * requests of one user would wait for each other's row locks, each with a connection of the pool,
  * and leave none for other users. `work` must not wait for another turn of the same account.
  *
- * @param accountId undefined if no user causes the work: it then runs at once.
- * @throws AccountBusy if too many requests wait already; nothing was done then.
+ * @param accountId undefined if no user causes the work, which then runs immediately.
+ * @throws AccountBusy if too many requests are already waiting; `work` was not run.
  */
 export type InTurn = <Result>(
   accountId: string | undefined,
@@ -41,7 +41,7 @@ export interface Database extends Queries {
 }
 
 /**
- * Added to a generation after a part of its history was lost: the sum is higher than every
- * generation of that part, because nothing is ended so often.
+ * Added to a generation after part of its history was lost. The sum is higher than every lost
+ * generation, because nothing is revoked a million times.
  */
 export const BEYOND_LOST = 1_000_000;

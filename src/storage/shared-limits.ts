@@ -20,7 +20,7 @@ import { reply } from './redis/redis.ts';
 
 export interface SharedLimits {
   readonly createAttemptLimit: CreateAttemptLimit;
-  /** Does nothing if the store itself deletes windows that have ended. */
+  /** Deletes windows that have ended; does nothing if the store deletes them itself. */
   readonly removeExpired: CleaningJob;
 }
 
@@ -39,7 +39,7 @@ export function redisLimits(redis: Redis | Cluster): SharedLimits {
 
 export function postgresLimits(parts: { database: Queries; clock: Clock }): SharedLimits {
   const { database, clock } = parts;
-  // Drop the names of the library's statements: the embedded server allows none (see database.ts).
+  // Remove the library's statement names: the embedded server allows no names (see database.ts).
   const storeClient = {
     async query({ text, values }: { text: string; values: readonly unknown[] }) {
       const rows = await database.query(text, values);
@@ -80,7 +80,7 @@ const inCommon = ({ name, attempts, windowSeconds }: AttemptLimitOptions) => ({
 /** The time between two log entries about a store that is unavailable. */
 const LOG_PAUSE_MS = 60_000;
 
-/** @param awaitReply awaits the store's reply and turns its failures into StorageUnavailable. */
+/** @param awaitReply awaits the store's reply; if the store fails, throws StorageUnavailable. */
 function attemptLimit(
   options: AttemptLimitOptions,
   shared: RateLimiterAbstract,
@@ -96,7 +96,7 @@ function attemptLimit(
     } catch (err) {
       if (onStoreUnavailable === 'throw') throw err;
       if (performance.now() - loggedAt > LOG_PAUSE_MS) {
-        log.warn({ err, limit: name }, 'attempts are counted by this process alone');
+        log.warn({ err, limit: name }, 'attempts are counted by this process only');
         loggedAt = performance.now();
       }
       return await question(own);
@@ -135,5 +135,5 @@ function refusalOf(consuming: Promise<RateLimiterRes>): Promise<RateLimiterRes |
   );
 }
 
-/** Hashed, so that it is short whatever was typed, and the store names no users. */
+/** Hashes the key, so that it is always short and no user can be identified in the store. */
 const keyOf = (key: string): string => sha256(key).slice(0, 22);

@@ -14,7 +14,7 @@ export class StorageUnavailable extends Error {
   readonly allow_redirect = false;
   readonly error = 'temporarily_unavailable';
   readonly error_description = 'the service cannot reach its storage, try again in a moment';
-  /** The driver's message, for operators. Not `error_detail`, which authenticated clients get. */
+  /** The driver's message, for operators. Not named `error_detail`, which clients would receive. */
   readonly reason: string;
 
   /** @param cause what the driver of the store threw. */
@@ -25,7 +25,7 @@ export class StorageUnavailable extends Error {
   }
 }
 
-/** A host with several addresses fails with one error for each, in an error without a message. */
+/** A host with several addresses fails with an AggregateError without a message, one error for each. */
 function reasonOf(cause: unknown): string {
   if (cause instanceof AggregateError) return cause.errors.map(reasonOf).join(', ');
   return cause instanceof Error ? cause.message : String(cause);

@@ -4,7 +4,7 @@
  */
 import { sha256 } from '../base/random-id.ts';
 
-/** Kinds of records that are only stored and found. Each kind has its own name space. */
+/** Kinds of records without rules of their own. Each kind has its own name space. */
 export type RecordKind = 'machine_token' | 'session' | 'interaction' | 'shown_once';
 
 export interface StoredRecord<Data> {
@@ -13,13 +13,13 @@ export interface StoredRecord<Data> {
   readonly expiresAt: number;
 }
 
-/** What is known of an authorization from the start and never changes. */
+/** The facts of an authorization that are known from the start and never change. */
 export interface AuthorizationFacts {
   readonly accountId: string;
   readonly clientId: string;
-  /** Its connection's generation at approval; absent for a client test, which has no connection. */
+  /** The connection's generation at approval; absent for a client test, which has no connection. */
   readonly generation?: number;
-  /** Random. The code and the tokens are made with it. */
+  /** Random secret from which the code and the tokens are made. */
   readonly secret: string;
   /** The exchange of the code must send the same redirect URI again. */
   readonly redirectUriHash: string;
@@ -30,7 +30,7 @@ export interface AuthorizationFacts {
 export interface AuthorizationRecord extends AuthorizationFacts {
   /** Seconds since the epoch. All times here are by the store's clock. */
   readonly approvedAt: number;
-  /** When it ends in any case, in seconds since the epoch; absent without a maximum age. */
+  /** When it ends at the latest, in seconds since the epoch; absent without a maximum age. */
   readonly endsAt?: number;
   /** The number of the current refresh token; -1 until the code is exchanged. */
   readonly rotation: number;
@@ -89,18 +89,18 @@ export interface AuthorizationStore {
   /** Records that the response with this rotation has arrived, if it is still the current one. */
   confirmRotation(id: string, rotation: number): Promise<void>;
 
-  /** @returns whether it existed: true for exactly one of several callers. */
+  /** @returns true if the authorization existed: for exactly one of several callers. */
   endAuthorization(id: string): Promise<boolean>;
 
   /**
-   * True if all writes to this record so far survive the loss of one server, and false if the
-   * replicas have not received them. Also true if there are no replicas.
+   * False if this record has writes that no replica of Redis has received yet, so that the loss of
+   * one server would lose them. True if there are no replicas.
    */
   isReplicated(kind: RecordKind | 'authorization', id: string): Promise<boolean>;
 
   /**
-   * True if what was done a moment ago was done on these Redis masters, named by their replication
-   * ids. Also true without Redis, and for a command, which does not watch the masters.
+   * True if the latest commands went to these Redis masters, named by their replication ids. Also
+   * true without Redis, and in an operator command, which does not watch the masters.
    */
   usesOnlyMasters(ids: readonly string[]): boolean;
 }
@@ -108,10 +108,11 @@ export interface AuthorizationStore {
 /**
  * Every implementation guarantees:
  *
- * - Identifiers are stored only as a hash. One outside `[A-Za-z0-9_-]{16,128}` is not looked up.
+ * - Identifiers are stored only as hashes. Any outside `[A-Za-z0-9_-]{16,128}` is not looked up.
  * - An expired record is never returned, whatever the store's own clock says.
- * - Each method is one atomic step and one round trip. PostgreSQL needs a second one to say why
- *   nothing was issued; a session and its uid are two steps in Redis.
+ * - Each method is one atomic step and one round trip. PostgreSQL needs up to two more to say why
+ *   nothing was issued. In Redis a session and its uid are two steps, and `isReplicated` opens a
+ *   connection of its own.
  * - The store's clock decides about authorizations, so that nodes with different clocks never take
  *   an honest retry for a replay.
  * - A step that is sent twice because its answer was lost succeeds twice: `attempt` distinguishes
@@ -130,13 +131,13 @@ export interface TokenStore extends AuthorizationStore {
   /**
    * Like `write`, but only if the record exists: one that was removed meanwhile does not come back.
    *
-   * @returns whether it existed.
+   * @returns true if the record existed.
    */
   replace(kind: RecordKind, id: string, data: unknown, expiresAt: number): Promise<boolean>;
 
   /**
-   * @returns whether the record existed: true for exactly one of several callers, and for none if
-   *   the answer to that one was lost and its step was sent again.
+   * @returns true if the record existed: for exactly one of several callers, or for none of them
+   *   if the answer to that caller was lost and the step was sent again.
    */
   remove(kind: RecordKind, id: string): Promise<boolean>;
 
@@ -165,9 +166,9 @@ export interface TokenStore extends AuthorizationStore {
   close(): Promise<void>;
 }
 
-/** An authorization stays so long after its code has expired, so that a replay still ends it. */
+/** How long an authorization is kept after its code has expired, so that a replay still ends it. */
 export const REMEMBER_CODE_SECONDS = 3_600;
-/** The same after its last refresh token: the client gets the error "expired", not "unknown". */
+/** The same after the last refresh token has expired: the client gets "expired", not "unknown". */
 export const REMEMBER_EXPIRED_SECONDS = 86_400;
 
 /** Returns when the record may be deleted, in seconds since the epoch. */
@@ -179,8 +180,8 @@ export const forgottenAt = ({
 
 const ID = /^[A-Za-z0-9_-]{16,128}$/;
 
-/** False for a value that cannot be one of our identifiers: it must reach no query and no store. */
+/** False for a value that cannot be one of our identifiers: do not pass it to a query or store. */
 export const isStorableId = (id: string): boolean => ID.test(id);
 
-/** Hashes an identifier. 22 characters are 132 bits: too many to find a second one for a key. */
+/** Hashes an identifier to 22 characters, 132 bits: too many to find a second one with its hash. */
 export const keyOf = (id: string): string => sha256(id).slice(0, 22);

@@ -1,11 +1,11 @@
-/** Reads what a provider says about a user, as far as needed to find or make their account. */
+/** Reads a provider's claims about a user that are needed to find or create their account. */
 import { type Configuration, fetchUserInfo, type IDToken } from 'openid-client';
 import type { SignInProvider } from '../config/sign-in-providers.ts';
 
 export interface UpstreamClaims {
-  /** The claim that the operator chose as external id; undefined if it is missing. */
+  /** The value of the claim that the operator chose as external id; undefined if it is missing. */
   readonly externalId: string | undefined;
-  /** Undefined unless the provider says that it is verified. */
+  /** The email address; undefined unless the provider says that it is verified. */
   readonly verifiedEmail: string | undefined;
   /** True if the provider names an address without saying that it is verified. */
   readonly hasUnverifiedEmail: boolean;
@@ -14,7 +14,7 @@ export interface UpstreamClaims {
 
 type Claims = Readonly<Record<string, unknown>>;
 
-/** Reads the ID token, and what it lacks from the userinfo endpoint (OpenID Connect Core §5.4). */
+/** Reads the ID token, and missing claims from the userinfo endpoint (OpenID Connect Core §5.4). */
 export async function claimsOf(
   configuration: Configuration,
   { match, accountClaim, create }: SignInProvider,
@@ -27,7 +27,7 @@ export async function claimsOf(
     (!wantsEmail || token.email !== undefined) &&
     (!create || token.name !== undefined);
   const hasMore = configuration.serverMetadata().userinfo_endpoint !== undefined;
-  // Its subject must be the same (OpenID Connect Core §5.3.2): the client library checks that.
+  // The client library checks that userinfo has the same subject (OpenID Connect Core §5.3.2).
   const more: Claims =
     isWhole || !hasMore ? {} : await fetchUserInfo(configuration, accessToken, token.sub);
   // Take the address and its verification from the same source.
@@ -47,7 +47,7 @@ export async function claimsOf(
 }
 
 /**
- * JSON.parse rounds numbers beyond 2^53, and a rounded number may be another account's id.
+ * Refuses large numbers: JSON.parse rounds beyond 2^53, and the result may be another account's id.
  *
  * @throws Error if the claim is neither a string nor a number that was read exactly
  */
@@ -55,8 +55,9 @@ function externalIdOf(name: string, value: unknown): string | undefined {
   if (Number.isSafeInteger(value) && !Object.is(value, -0)) return String(value);
   if (value === undefined || value === null || typeof value === 'string') return textOf(value);
   throw new Error(
-    `its claim ${name} is neither a text nor a whole number up to ${Number.MAX_SAFE_INTEGER}, ` +
-      'so it names no account for certain: have the provider send it as a text',
+    `its claim ${name} is neither a text nor a whole number up to ` +
+      `${Number.MAX_SAFE_INTEGER}, so it does not identify an account reliably: make the ` +
+      'provider send it as a text',
   );
 }
 

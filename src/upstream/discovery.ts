@@ -17,7 +17,7 @@ import { isAddress, resolveEndpoint } from './internal-networks.ts';
 const CACHE_MS = 3_600_000;
 const PAUSE_AFTER_FAILURE_MS = 30_000;
 
-/** Signatures that only the provider can make. */
+/** Algorithms whose signatures only the provider can make. */
 export const ALGORITHMS: readonly string[] = [
   'RS256',
   'RS384',
@@ -36,8 +36,8 @@ type DiscoveredProvider = Pick<SignInProvider, 'issuer' | 'clientId' | 'endpoint
 
 export interface Discovery {
   /**
-   * Concurrent calls share one request. For a while after a failure, calls return older metadata or
-   * throw at once.
+   * Concurrent calls share one request. For some time after a failure, calls return older metadata
+   * or throw immediately.
    *
    * @throws UpstreamAway
    */
@@ -63,7 +63,7 @@ export function createDiscovery({
       return metadata;
     } catch (error) {
       failed = { error: new UpstreamAway(error), until: clock() + PAUSE_AFTER_FAILURE_MS };
-      // Use the older metadata: the provider's other endpoints may well answer.
+      // Use the older metadata: the provider's other endpoints may still work.
       if (known) return known.metadata;
       throw failed.error;
     } finally {
@@ -85,7 +85,7 @@ export function createDiscovery({
   };
 }
 
-/** @throws Error that says what is wrong with the provider's answer */
+/** @throws Error whose message describes the problem of the provider's answer */
 async function discover(provider: DiscoveredProvider): Promise<ServerMetadata> {
   const { issuer, clientId } = provider;
   const configuration = await discovery(new URL(issuer), clientId, undefined, undefined, {
@@ -96,7 +96,7 @@ async function discover(provider: DiscoveredProvider): Promise<ServerMetadata> {
   return accepted(configuration.serverMetadata(), provider);
 }
 
-/** Makes the checks that the client library leaves to us. */
+/** Checks the metadata, in addition to the checks of the client library. */
 async function accepted(
   metadata: ReturnType<Configuration['serverMetadata']>,
   provider: DiscoveredProvider,
@@ -104,7 +104,7 @@ async function accepted(
   const { issuer } = provider;
   // Compare exactly: issuer and subject together identify a user.
   if (metadata.issuer !== issuer) {
-    throw new Error(`its discovery document says it is ${JSON.stringify(metadata.issuer)}`);
+    throw new Error(`its discovery document has the issuer ${JSON.stringify(metadata.issuer)}`);
   }
   const hosts: string[] = [];
   for (const name of ENDPOINTS) {
@@ -119,8 +119,9 @@ async function accepted(
   // RFC 8725 §3.1: a token must not choose its algorithm, and a provider must not choose `none`.
   const offered = metadata.id_token_signing_alg_values_supported ?? ['RS256'];
   const algorithms = offered.filter((algorithm) => ALGORITHMS.includes(algorithm));
-  if (algorithms.length === 0) throw new Error('it offers no signature that only it can make');
-  // Drop the function, which cannot be cloned.
+  if (algorithms.length === 0)
+    throw new Error('it offers no asymmetric signature algorithm for ID tokens');
+  // Omit the function `supportsPKCE`, which cannot be cloned.
   const { supportsPKCE: _, ...plain } = metadata;
   return { ...plain, id_token_signing_alg_values_supported: algorithms };
 }
@@ -131,8 +132,8 @@ async function checkHosts(hosts: readonly string[], provider: DiscoveredProvider
   const unknown = unknownHosts(hosts, provider);
   if (unknown.length === 0) return;
   throw new Error(
-    `its endpoints are on other hosts than its issuer: if the provider says so itself, write ` +
-      `endpoint_hosts: [${unknown.join(', ')}] into its entry of sign_in.providers`,
+    'its endpoints are on other hosts than its issuer: if the provider confirms them, ' +
+      `write endpoint_hosts: [${unknown.join(', ')}] into its entry of sign_in.providers`,
   );
 }
 

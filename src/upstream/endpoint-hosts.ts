@@ -1,7 +1,7 @@
-/** Limits the hosts of a provider's endpoints, whatever its discovery document says. */
+/** Restricts the hosts of a provider's endpoints: its discovery document may name any host. */
 import type { SignInProvider } from '../config/sign-in-providers.ts';
 
-/** Additional hosts of providers with many customers, by the host of their issuer. */
+/** Additional hosts of well-known providers, by the host of their issuer. */
 const KNOWN_HOSTS: Readonly<Record<string, readonly string[]>> = {
   'accounts.google.com': [
     'oauth2.googleapis.com',
@@ -11,7 +11,7 @@ const KNOWN_HOSTS: Readonly<Record<string, readonly string[]>> = {
   'login.microsoftonline.com': ['graph.microsoft.com'],
 };
 
-/** Returns those `hosts` that are neither the issuer's, in its settings nor in `KNOWN_HOSTS`. */
+/** Returns the hosts that are not the issuer's, and neither in its settings nor in `KNOWN_HOSTS`. */
 export function unknownHosts(
   hosts: readonly string[],
   { issuer, endpointHosts }: Pick<SignInProvider, 'issuer' | 'endpointHosts'>,

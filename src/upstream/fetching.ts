@@ -3,12 +3,12 @@ import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest, type RequestOptions } from 'node:https';
 import { isAddress, lookupFor, resolveEndpoint } from './internal-networks.ts';
 
-/** A user waits for the answer. */
+/** Time limit of a request. Short, because a user waits for the answer. */
 export const TIME_LIMIT_SECONDS = 5;
-/** Discovery documents and key sets have a few thousand bytes. */
+/** Discovery documents and key sets are only a few kilobytes. */
 const MAX_ANSWER_BYTES = 256 * 1024;
 
-/** What openid-client and jose pass to `fetch`, whose types differ. */
+/** The options that both openid-client and jose pass to `fetch`; their types differ. */
 interface Options {
   readonly method: string;
   readonly headers: Record<string, string> | Headers;
@@ -22,7 +22,7 @@ export type ProviderFetch = (url: string, options: Options) => Promise<Response>
 /**
  * Replaces the global `fetch`, which cannot check the address that it connects to.
  *
- * @param issuer the provider's: internal addresses are allowed only in networks of its own
+ * @param issuer of the provider; an internal address is allowed only in a network of its host
  */
 export function createProviderFetch(issuer: string): ProviderFetch {
   const lookup = lookupFor(issuer);
@@ -30,9 +30,9 @@ export function createProviderFetch(issuer: string): ProviderFetch {
     const signal = givenSignal ?? AbortSignal.timeout(TIME_LIMIT_SECONDS * 1000);
     const target = new URL(url);
     const headers = new Headers(given);
-    // Without it any coding is acceptable (RFC 9110 §12.5.3), and nothing here decodes one.
+    // Without this header, servers may use any coding (RFC 9110 §12.5.3), but we decode none.
     headers.set('accept-encoding', 'identity');
-    // A reused connection would skip the check of its address.
+    // Do not reuse connections: that would skip the check of the address.
     headers.set('connection', 'close');
     const sent = body === undefined || body === null ? '' : String(body);
     if (sent !== '') headers.set('content-length', String(Buffer.byteLength(sent)));
@@ -40,13 +40,13 @@ export function createProviderFetch(issuer: string): ProviderFetch {
       headers.set('content-type', 'application/x-www-form-urlencoded;charset=UTF-8');
     }
     try {
-      // Check it here: Node calls `lookup` for names only.
+      // Check an IP address here, because Node calls `lookup` only for names.
       if (isAddress(target.hostname)) await resolveEndpoint(target.hostname, issuer);
       const options = { method, headers: Object.fromEntries(headers), signal, lookup };
       const answer = await send(target, options, sent);
       return await responseFrom(answer);
     } catch (error) {
-      // The clients recognize a timeout by the signal's reason.
+      // Throw the signal's reason, by which both libraries recognize a timeout.
       signal.throwIfAborted();
       throw error instanceof AnswerTooLarge
         ? error
@@ -77,7 +77,7 @@ async function responseFrom(answer: IncomingMessage): Promise<Response> {
 
 class AnswerTooLarge extends Error {}
 
-/** Throwing inside the loop closes the connection. */
+/** Reads the body. Throwing inside the loop closes the connection. */
 async function bodyOf(answer: IncomingMessage): Promise<Buffer<ArrayBuffer>> {
   const chunks: Buffer[] = [];
   let size = 0;

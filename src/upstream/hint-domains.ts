@@ -3,7 +3,7 @@
 import type { SignInProvider } from '../config/sign-in-providers.ts';
 import { mailDomain } from '../config/urls.ts';
 
-/** Does not check whether an account has that address. */
+/** Uses only the domain; does not check whether an account has the address. */
 export function providerOf(
   email: string,
   providers: readonly SignInProvider[],

@@ -1,4 +1,4 @@
-/** Keeps providers from directing us into internal networks (server-side request forgery). */
+/** Prevents providers from directing requests into internal networks (server-side request forgery). */
 import type { LookupAddress, LookupOptions } from 'node:dns';
 import { lookup } from 'node:dns/promises';
 import { BlockList, isIP, isIPv6, type LookupFunction } from 'node:net';
@@ -7,15 +7,15 @@ type InternalNetwork = 'loopback' | 'link-local' | 'private';
 
 /** Ranges of IANA's special-purpose registries (RFC 6890) in which a machine can be reached. */
 const SUBNETS: Readonly<Record<InternalNetwork, readonly string[]>> = {
-  // Linux delivers 0.0.0.0 and :: to the machine itself.
+  // Linux connects to the machine itself for 0.0.0.0 and ::.
   loopback: ['127.0.0.0/8', '0.0.0.0/8', '::1/128', '::/128'],
-  // Cloud providers answer with the credentials of the machine at 169.254.169.254.
+  // At 169.254.169.254, cloud providers serve the credentials of the machine.
   'link-local': ['169.254.0.0/16', 'fe80::/10'],
   private: [
     '10.0.0.0/8',
     '172.16.0.0/12',
     '192.168.0.0/16',
-    // Behind the NAT of an internet provider (RFC 6598); clouds use it internally as well.
+    // Addresses behind an internet provider's NAT (RFC 6598); clouds use them internally, too.
     '100.64.0.0/10',
     '192.0.0.0/24',
     '198.18.0.0/15',
@@ -30,7 +30,7 @@ const NETWORKS = Object.entries(SUBNETS).map(([network, subnets]) => {
     const [address = '', prefix] = subnet.split('/');
     const bits = Number(prefix);
     list.addSubnet(address, bits, isIPv6(address) ? 'ipv6' : 'ipv4');
-    // RFC 6052 §2.1: NAT64 leads on to the IPv4 address in the last 32 bits.
+    // RFC 6052 §2.1: NAT64 forwards to the IPv4 address in the last 32 bits.
     if (!isIPv6(address)) list.addSubnet(`64:ff9b::${address}`, 96 + bits, 'ipv6');
   }
   return { network: network as InternalNetwork, list };
@@ -44,11 +44,11 @@ function internalNetworkOf(address: string): InternalNetwork | undefined {
 }
 
 /**
- * Resolves the host of an endpoint. Drops addresses in an internal network, unless the issuer
- * itself has an address in it: then the operator chose a provider in that network.
+ * Resolves the host of an endpoint. Omits addresses in an internal network, unless the issuer
+ * itself has an address in that network: then the operator chose a provider there.
  *
  * @param hostname as in a URL: a name, an IPv4 address, or an IPv6 address in brackets.
- * @throws InternalAddress if no other address is left.
+ * @throws InternalAddress if no address remains.
  */
 export async function resolveEndpoint(
   hostname: string,
@@ -74,14 +74,14 @@ export async function resolveEndpoint(
 class InternalAddress extends Error {
   constructor(hostname: string, network: InternalNetwork) {
     super(
-      `${hostname} is a ${network} address, and its issuer is not in that network: ` +
-        'only a provider whose issuer is there may have endpoints there',
+      `${hostname} is a ${network} address, but its issuer is not in that network: only a ` +
+        'provider with an issuer in that network may have endpoints there',
     );
     this.name = 'InternalAddress';
   }
 }
 
-/** Used by the connection itself, so that no second DNS answer can differ from the checked one. */
+/** The connection uses this look-up, so that it connects to exactly the checked address. */
 export const lookupFor =
   (issuer: string): LookupFunction =>
   (hostname, options, callback) => {
@@ -95,7 +95,7 @@ export const lookupFor =
     );
   };
 
-/** @param hostname as in a URL. `localhost` is one address everywhere (RFC 6761 §6.3). */
+/** @param hostname as in a URL. `localhost` counts as an address (RFC 6761 §6.3: always loopback). */
 export const isAddress = (hostname: string): boolean =>
   hostname === 'localhost' || isIP(withoutBrackets(hostname)) !== 0;
 

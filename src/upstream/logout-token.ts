@@ -7,15 +7,15 @@ import { UpstreamAway, UpstreamRefusal } from './failures.ts';
 import { createProviderFetch, TIME_LIMIT_SECONDS } from './fetching.ts';
 import { CLOCK_TOLERANCE_SECONDS, requireShortLife } from './token-times.ts';
 
-/** Who signed out there: from one session, or from all of them if there is no `sid`. */
+/** The user who signed out at the provider: of one session, or of all if there is no `sid`. */
 export interface UpstreamLogout {
   readonly subject: string | undefined;
   readonly sid: string | undefined;
-  /** The `jti`: each token is accepted once. */
+  /** The `jti`: each token is accepted only once. */
   readonly tokenId: string;
 }
 
-/** Older tokens, and tokens of the future, are refused. Limits how long a token's id is stored. */
+/** Older tokens, and tokens from the future, are refused. So ids of tokens are stored only this long. */
 export const OLDEST_SECONDS = 600;
 /**
  * Maximum time until `exp`. Back-Channel Logout §2.4 recommends two minutes; providers with one
@@ -26,7 +26,7 @@ const MAX_LIFETIME_SECONDS = 86_400;
 const MAX_KEY_AGE_SECONDS = 300;
 
 const EVENT = 'http://schemas.openid.net/event/backchannel-logout';
-/** Back-Channel Logout §2.4 recommends the first; older providers send the general type or none. */
+/** Back-Channel Logout §2.4 recommends `logout+jwt`; older providers send `jwt` or no type. */
 const TYPES: readonly (string | undefined)[] = ['logout+jwt', 'jwt', undefined];
 const PRINTABLE = /^[\x20-\x7e]{1,255}$/;
 
@@ -49,7 +49,7 @@ export function createLogoutCheck({
     const { jwks_uri: url = '', id_token_signing_alg_values_supported: algorithms = [] } =
       await metadata();
     if (keys?.url !== url) {
-      // An unknown key id loads the keys again, at most every 30 seconds whatever callers send.
+      // An unknown key id reloads the keys, but at most every 30 seconds, whatever callers send.
       const options = {
         timeoutDuration: TIME_LIMIT_SECONDS * 1000,
         cooldownDuration: 30_000,
@@ -70,7 +70,7 @@ export function createLogoutCheck({
       });
       requireShortLife(payload, clock, MAX_LIFETIME_SECONDS);
       const type = protectedHeader.typ?.toLowerCase().replace(/^application\//, '');
-      if (!TYPES.includes(type)) throw new Error('it is a token of another kind');
+      if (!TYPES.includes(type)) throw new Error('its typ is not that of a logout token');
       return logoutFrom(payload);
     } catch (error) {
       const isAway =
@@ -80,16 +80,16 @@ export function createLogoutCheck({
   };
 }
 
-/** The rest of Back-Channel Logout §2.6, after signature, issuer, audience and times. */
+/** Checks the claims (Back-Channel Logout §2.6), except for issuer, audience and times. */
 function logoutFrom({ sub, sid, jti = '', events, nonce }: JWTPayload): UpstreamLogout {
   const event = (events as Readonly<Record<string, unknown>> | null)?.[EVENT];
-  if (typeof event !== 'object' || event === null) throw new Error('it is about no sign-out');
-  // An ID token is no logout token.
+  if (typeof event !== 'object' || event === null) throw new Error('it has no sign-out event');
+  // Do not accept an ID token as a logout token.
   if (nonce !== undefined) throw new Error('it has a nonce');
   const subject = optional('sub', sub);
   const session = optional('sid', sid);
-  if (subject === undefined && session === undefined) throw new Error('it names nobody');
-  if (typeof jti !== 'string' || jti === '') throw new Error('it has no id');
+  if (subject === undefined && session === undefined) throw new Error('it has neither sub nor sid');
+  if (typeof jti !== 'string' || jti === '') throw new Error('it has no jti');
   return { subject, sid: session, tokenId: jti };
 }
 

@@ -1,11 +1,11 @@
-/** Times in the tokens of a provider: how much its clock may differ, how long a token may live. */
+/** Checks the times in a provider's tokens: a limited clock difference and a limited lifetime. */
 import { type Clock, epochSeconds } from '../base/clock.ts';
 
 export const CLOCK_TOLERANCE_SECONDS = 60;
 
 /**
- * @throws Error for a token from the future or with an `exp` later than `maxLifetimeSeconds` from
- *   now: its provider has a wrong clock, or means it to be used far longer than this once
+ * @throws Error for a token from the future or with an `exp` more than `maxLifetimeSeconds` from
+ *   now: the provider has a wrong clock, or the token is meant for longer use
  */
 export function requireShortLife(
   { iat, exp }: { readonly iat?: number | undefined; readonly exp?: number | undefined },

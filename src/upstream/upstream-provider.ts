@@ -30,7 +30,7 @@ import { createProviderFetch, type ProviderFetch, TIME_LIMIT_SECONDS } from './f
 import { createLogoutCheck, type UpstreamLogout } from './logout-token.ts';
 import { CLOCK_TOLERANCE_SECONDS, requireShortLife } from './token-times.ts';
 
-/** What the provider's answer is checked against. Stored by us, not in the browser. */
+/** The values to check the provider's answer with. Stored in this service, not in the browser. */
 export interface UpstreamFlow {
   readonly nonce: string;
   readonly codeVerifier: string;
@@ -38,24 +38,24 @@ export interface UpstreamFlow {
   readonly begunAt: number;
   /** True if the user must have authenticated at the provider since `begunAt`. */
   readonly isFresh: boolean;
-  /** True if the provider must ask for an account, even if a user is signed in there. */
+  /** True if the provider must let the user choose an account, even if one is signed in there. */
   readonly asksWho?: boolean;
 }
 
 /** A user whom the provider has signed in. */
 export interface UpstreamPerson {
   readonly issuer: string;
-  /** With the issuer, identifies the user permanently (OpenID Connect Core §5.7). */
+  /** Together with the issuer, this identifies the user permanently (OpenID Connect Core §5.7). */
   readonly subject: string;
-  /** The id of their session at the provider, which a logout token may name. */
+  /** The id of the user's session at the provider; logout tokens may contain it. */
   readonly sid: string | undefined;
-  /** When they authenticated (seconds since the epoch); undefined if the provider does not say. */
+  /** When the user authenticated (seconds since the epoch); undefined if the provider does not tell. */
   readonly provedAt: number | undefined;
-  /** How they authenticated, in the provider's terms (OpenID Connect Core §2). */
+  /** How the user authenticated, as a value of the provider (OpenID Connect Core §2). */
   readonly acr: string | undefined;
   readonly amr: readonly string[];
   /**
-   * Returns further claims about the user. Call it only when they are needed.
+   * Returns further claims about the user. Call this only when they are needed.
    *
    * @throws UpstreamAway, UpstreamRefusal
    */
@@ -71,9 +71,9 @@ export interface UpstreamProvider {
     readonly loginHint?: string | undefined;
   }): Promise<URL>;
   /**
-   * Exchanges the code of the callback, and accepts only what is signed and for this sign-in.
+   * Exchanges the code of the callback. Accepts only a signed ID token for this sign-in.
    *
-   * @param query of the callback
+   * @param query of the callback request
    * @throws UpstreamAway, UpstreamRefusal
    */
   finish(
@@ -81,14 +81,14 @@ export interface UpstreamProvider {
     expected: UpstreamFlow & { state: string },
   ): Promise<UpstreamPerson>;
   /**
-   * Requests tokens with a code that does not exist: the provider may refuse only the code.
+   * Requests tokens with an invalid code, to check our client: the provider may refuse only the code.
    *
-   * @throws UpstreamAway, or UpstreamRefusal if it does not accept our client ID or secret
+   * @throws UpstreamAway, or UpstreamRefusal if the provider does not accept our client ID or secret
    */
   checkClient(): Promise<void>;
   /**
-   * Sends a request with `prompt=none`: a provider that knows our redirect URI redirects there
-   * (OpenID Connect Core §3.1.2.6), another must not (RFC 6749 §4.1.2.1). Some do neither.
+   * Sends a request with `prompt=none`: a provider redirects to a registered redirect URI (OpenID
+   * Connect Core §3.1.2.6), and must not redirect to others (RFC 6749 §4.1.2.1). Some do neither.
    *
    * @throws UpstreamAway
    */
@@ -103,7 +103,7 @@ const WHEN_PROVED = JSON.stringify({ id_token: { auth_time: null } });
 const isSubject = (value: unknown): value is string =>
   typeof value === 'string' && /^[\x20-\x7e]{1,255}$/.test(value);
 
-/** 30 days: the longest that a well-known provider lets its customers choose for ID tokens. */
+/** 30 days: the longest lifetime of ID tokens that customers of a well-known provider can choose. */
 const MAX_ID_TOKEN_LIFETIME_SECONDS = 30 * 86_400;
 
 /** Returns our redirect URI, to be registered at the provider. */
@@ -121,7 +121,7 @@ export const newFlow = (
   asksWho,
 });
 
-/** Sends no request to the provider yet. */
+/** Creates the client without sending a request to the provider. */
 export function createUpstreamProvider({
   issuer,
   settings,
@@ -160,7 +160,7 @@ export function createUpstreamProvider({
     },
 
     async finish(query, { state, nonce, codeVerifier, begunAt, isFresh }) {
-      // Keys are loaded for each sign-in: new ones are accepted and withdrawn ones refused at once.
+      // Load the keys for each sign-in, so that new and withdrawn keys take effect immediately.
       const configuration = configurationFor(settings, await metadata(), fetchFromProvider);
       return explained(async () => {
         const checks = {
@@ -174,11 +174,14 @@ export function createUpstreamProvider({
           refuseUs,
         );
         const token = answer.claims();
-        if (!isSubject(token?.sub)) throw new Error('its subject is no printable text');
+        if (!isSubject(token?.sub)) throw new Error('its sub is not a printable text');
         requireMeantForUs(token, settings, clock);
         const provedAt = timeOf(token, epochSeconds(clock));
         if (isFresh && (provedAt ?? 0) < begunAt - CLOCK_TOLERANCE_SECONDS) {
-          throw new Error('it did not ask the person again: auth_time is missing or too old');
+          throw new Error(
+            'the provider did not ask the person to sign in again: auth_time is missing or ' +
+              'too old',
+          );
         }
         let claims: Promise<UpstreamClaims> | undefined;
         return {
@@ -261,12 +264,12 @@ function configurationFor(
   configuration[customFetch] = fetchFromProvider;
   configuration.timeout = TIME_LIMIT_SECONDS;
   if (issuer.startsWith('http:')) allowInsecureRequests(configuration);
-  // TLS authenticates the token endpoint; the signature proves the token, whatever is in between.
+  // Check the signature as well: TLS only authenticates the endpoint of this connection.
   enableNonRepudiationChecks(configuration);
   return configuration;
 }
 
-/** RFC 8414 §2: the default is Basic. */
+/** Chooses the client authentication method. RFC 8414 §2: the default is Basic. */
 function authenticationFor(
   secret: string | undefined,
   { token_endpoint_auth_methods_supported: methods = ['client_secret_basic'] }: ServerMetadata,
@@ -284,16 +287,16 @@ const shortTextOf = (value: unknown): string | undefined =>
 const methodsIn = (amr: unknown): string[] =>
   Array.isArray(amr) ? amr.slice(0, 20).flatMap((method) => shortTextOf(method) ?? []) : [];
 
-/** Makes the checks that the client library leaves to us. */
+/** Checks an ID token, in addition to the checks of the client library. */
 function requireMeantForUs(token: IDToken, { clientId }: SignInProvider, clock: Clock): void {
-  // OpenID Connect Core §3.1.3.7, step 5: also if we are the only audience.
+  // OpenID Connect Core §3.1.3.7, step 5. Check `azp` even if we are the only audience.
   if (token.azp !== undefined && token.azp !== clientId) {
     throw new Error('its azp is another client');
   }
   requireShortLife(token, clock, MAX_ID_TOKEN_LIFETIME_SECONDS);
 }
 
-/** Never in the future: the session would look as if it had just begun, for a long time. */
+/** Returns `auth_time`, but never a future time: the session would seem to be new for too long. */
 const timeOf = ({ auth_time: at }: IDToken, now: number): number | undefined =>
   typeof at === 'number' && Number.isFinite(at) ? Math.min(at, now) : undefined;
 
@@ -311,7 +314,7 @@ async function explained<Result>(work: () => Promise<Result>): Promise<Result> {
   }
 }
 
-/** For errors of the token endpoint. A challenge (RFC 6749 §5.2) replaces `invalid_client`. */
+/** Handles errors of the token endpoint. A challenge (RFC 6749 §5.2) counts as `invalid_client`. */
 function refuseUs(error: unknown): never {
   const isOurs =
     error instanceof WWWAuthenticateChallengeError ||
@@ -319,14 +322,14 @@ function refuseUs(error: unknown): never {
   throw isOurs ? new UpstreamRefusal('misconfigured', error) : error;
 }
 
-/** Our client ID, our secret or our registration at the provider is wrong. */
+/** Errors that mean that our client ID, secret or registration at the provider is wrong. */
 const OURS: readonly string[] = ['invalid_client', 'unauthorized_client'];
 
-/** RFC 6749 §4.1.2.1. */
+/** Errors that mean that the provider is unavailable (RFC 6749 §4.1.2.1). */
 const AWAY: readonly string[] = ['server_error', 'temporarily_unavailable'];
 
 function isAway(error: unknown): boolean {
-  // The provider does not answer, or a proxy in front of it does.
+  // A status of 500 or above comes from a failing provider, or from a proxy in front of it.
   if (error instanceof ResponseBodyError) return error.status >= 500;
   if (error instanceof ClientError) {
     if (error.code === 'OAUTH_TIMEOUT' || error.code === 'OAUTH_ABORT') return true;

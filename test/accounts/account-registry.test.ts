@@ -4,7 +4,7 @@ import { type ChangeFeed, silentChangeFeed } from '../../src/storage/change-feed
 import { refusalOf } from '../clients/refusals.ts';
 import { testDatabase } from '../support/databases.ts';
 
-/** It tells of nothing: what is remembered stays, unless whoever writes forgets it. */
+/** Announces no changes: a cached value stays until the registry that changes it removes it. */
 const liveAndSilent: ChangeFeed = { ...silentChangeFeed, isLive: true };
 
 describe('account registry', () => {
@@ -12,7 +12,7 @@ describe('account registry', () => {
   const database = testDatabase();
   const accounts = createAccountRegistry({ database, changes: silentChangeFeed, clock });
 
-  it('an account is found as it was added, by id and by email in any case', async () => {
+  it('finds an added account by ID and by email address in any case', async () => {
     const ada = await accounts.add({ email: ' Ada@Demo.test ', name: ' Ada Lovelace ' });
     expect(ada).to.deep.include({ email: 'Ada@Demo.test', name: 'Ada Lovelace' });
     expect(ada).to.deep.include({ isSuspended: false, hasPassword: false });
@@ -20,17 +20,17 @@ describe('account registry', () => {
     expect(ada.createdAt.getTime()).to.equal(clock());
     expect(await accounts.find(ada.id)).to.deep.equal(ada);
     expect(await accounts.findByEmail('aDA@demo.TEST')).to.deep.equal(ada);
-    const listed = { ...ada, waysIn: [] };
+    const listed = { ...ada, signInMethods: [] };
     expect(await accounts.list()).to.deep.equal({ items: [listed], more: 0 });
   });
 
-  it('of a list only the page that was asked for leaves the database', async () => {
+  it('reads only the requested page of a list from the database', async () => {
     for (const name of ['b', 'c', 'd']) await accounts.add({ email: `${name}@demo.test`, name });
     let rows = 0;
     const counting: typeof database = {
       ...database,
-      async query(...asked) {
-        const found = await database.query(...asked);
+      async query(...args) {
+        const found = await database.query(...args);
         rows += found.length;
         return found as never;
       },
@@ -40,7 +40,7 @@ describe('account registry', () => {
     expect({ rows, more: page.more }).to.deep.equal({ rows: 1, more: 3 });
   });
 
-  it('an address outside of ASCII is the same one however it was typed', async () => {
+  it('treats composed and decomposed characters of an email address as equal', async () => {
     await accounts.add({ email: 'bücher@laden.example', name: 'Laden' });
     const decomposed = 'bu\u0308cher@laden.example';
     expect((await accounts.findByEmail(decomposed))?.name).to.equal('Laden');
@@ -49,12 +49,12 @@ describe('account registry', () => {
 
   const notAddresses = ['', 'ada', '@demo.test', 'ada@', 'ada@demo', 'a b@demo.test', 'a@b@c.test'];
   for (const email of notAddresses) {
-    it(`${JSON.stringify(email)} is no email address`, async () => {
+    it(`refuses ${JSON.stringify(email)} as an email address`, async () => {
       expect(await refusalOf(accounts.add({ email, name: 'Ada' }))).to.equal('email_invalid');
     });
   }
 
-  it('text that PostgreSQL cannot keep is refused, or found to be nobody', async () => {
+  it('refuses text that PostgreSQL cannot store or that is too long, and finds no account by it', async () => {
     const texts = ['nul\0@demo.test', 'lone\uD800@demo.test', `${'a'.repeat(300)}@demo.test`];
     for (const text of texts) {
       expect(await refusalOf(accounts.add({ email: text, name: 'Ada' }))).to.equal('email_invalid');
@@ -68,17 +68,17 @@ describe('account registry', () => {
     }
   });
 
-  it('a password is checked before it is kept', async () => {
+  it('checks a password before storing it, and stores only a hash', async () => {
     const person = { email: 'pw@demo.test', name: 'Petra' };
     const short = accounts.add({ ...person, password: 'short' });
     expect(await refusalOf(short)).to.equal('password_refused');
     const added = await accounts.add({ ...person, password: 'correct horse battery' });
     expect(added.hasPassword).to.equal(true);
-    const kept = await database.query('SELECT * FROM accounts');
-    expect(JSON.stringify(kept)).to.not.include('correct horse');
+    const stored = await database.query('SELECT * FROM accounts');
+    expect(JSON.stringify(stored)).to.not.include('correct horse');
   });
 
-  it('suspend and resume take effect at once', async () => {
+  it('suspends and resumes an account at once', async () => {
     const { id } = await accounts.add({ email: 'sus@demo.test', name: 'Susan' });
     expect((await accounts.suspend(id)).isSuspended).to.equal(true);
     expect((await accounts.suspend(id)).isSuspended).to.equal(true);
@@ -88,7 +88,7 @@ describe('account registry', () => {
     expect(await refusalOf(accounts.resume('acc_0000000000000000'))).to.equal('account_unknown');
   });
 
-  it('what it writes it finds at once, before the change feed says anything', async () => {
+  it('returns what it wrote at once, before the change feed announces it', async () => {
     const registry = createAccountRegistry({ database, changes: liveAndSilent, clock });
     const { id } = await registry.add({ email: 'live@demo.test', name: 'Livia' });
     const found = async () => {

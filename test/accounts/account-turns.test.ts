@@ -1,4 +1,4 @@
-/** One person's parallel requests never take the database connections that other people need. */
+/** Parallel requests of one user never take the database connections that other users need. */
 import { expect } from 'chai';
 import pg from 'pg';
 import { createAccountTurns } from '../../src/storage/account-turns.ts';
@@ -11,10 +11,10 @@ import { describeOn, postgresServer, redisServer } from '../support/requirements
 import { addPerson, type SeededPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 
-/** As storage/account-turns.ts has it. */
+/** Must equal the limit in storage/account-turns.ts. */
 const MAX_WAITING = 10;
 
-/** The rows that changes of one account lock. */
+/** These statements lock every row that a change of the account needs to lock. */
 const LOCKS = [
   'SELECT FROM accounts WHERE id = $1 FOR NO KEY UPDATE',
   'SELECT FROM clients WHERE owner_account_id = $1 FOR UPDATE',
@@ -23,22 +23,22 @@ const LOCKS = [
   'SELECT FROM organization_memberships WHERE account_id = $1 FOR UPDATE',
 ];
 
-describeOn([postgresServer, redisServer], 'parallel requests of one person', () => {
+describeOn([postgresServer, redisServer], 'parallel requests of one user', () => {
   const on = startSeeded({ on: 'postgres+redis' });
   let holder: pg.Client;
-  /** Not the holder: in a transaction, pg_stat_activity stays as it was first read. */
+  /** A separate connection: within the holder's transaction pg_stat_activity never changes. */
   let observer: pg.Client;
   let ada: SignedInPerson & SeededPerson;
   let grace: SignedInPerson;
 
-  before('sign two people in', async () => {
+  before('sign in two users', async () => {
     const person = await addPerson(on.service, 'Ada Admin', 'ada@example.test');
     const { accountId } = person;
     await on.service.memberships.setRole({ accountId }, on.seeded.organization.id, 'owner');
     ada = Object.assign(await signedIn(on.service, person), person);
     grace = await signedIn(on.service, on.seeded.person);
   });
-  beforeEach('be ready to lock rows', async () => {
+  beforeEach('connect to the database', async () => {
     const { databaseUrl: connectionString } = on.service.settings.storage;
     [holder, observer] = [new pg.Client({ connectionString }), new pg.Client({ connectionString })];
     await Promise.all([holder.connect(), observer.connect()]);
@@ -50,7 +50,7 @@ describeOn([postgresServer, redisServer], 'parallel requests of one person', () 
     for (const lock of LOCKS) await holder.query(lock, [accountId]);
   }
 
-  /** Connections that wait for a row lock, without the one that writes when something was last used. */
+  /** Counts connections that wait for a row lock, except the one that writes last-used times. */
   async function blockedConnections(): Promise<number> {
     const { rowCount } = await observer.query(
       `SELECT FROM pg_stat_activity WHERE datname = current_database()
@@ -60,7 +60,7 @@ describeOn([postgresServer, redisServer], 'parallel requests of one person', () 
     return rowCount ?? 0;
   }
 
-  /** Requests that were sent, and the statuses of those answered so far. */
+  /** Sends all requests. @returns the statuses received so far, and a promise of all pages. */
   function sendAll(requests: readonly (() => Promise<Page>)[]) {
     const statuses: number[] = [];
     const answers = requests.map(async (send) => {
@@ -71,7 +71,7 @@ describeOn([postgresServer, redisServer], 'parallel requests of one person', () 
     return { statuses, all: Promise.all(answers) };
   }
 
-  it('hold one connection, ten of them wait, and the others are told to come back later', async () => {
+  it('parallel requests use one connection, ten more wait, and the others get 429 with Retry-After', async () => {
     const page = await ada.get('/profile/api-keys');
     const { secret, id } = await addKey('Import');
     await lockEverythingOf(ada);
@@ -84,7 +84,7 @@ describeOn([postgresServer, redisServer], 'parallel requests of one person', () 
     await eventually(async () => expect(await blockedConnections()).to.equal(1));
     expect(new Set(sent.statuses)).to.deep.equal(new Set([429]));
 
-    // Everyone else is answered while they wait.
+    // Other users get answers meanwhile.
     const others = Array.from({ length: 12 }, () => grace.get('/profile/connections'));
     expect((await Promise.all(others)).map(({ status }) => status)).to.deep.equal(
       Array(12).fill(200),
@@ -104,7 +104,7 @@ describeOn([postgresServer, redisServer], 'parallel requests of one person', () 
     expect(await on.service.apiKeys.listOf(ada.accountId)).to.have.length(2 + MAX_WAITING);
   });
 
-  it('hold one connection, whatever forms they send', async () => {
+  it('parallel requests use one connection, whichever forms they send', async () => {
     const client = (name: string) =>
       on.service.clients.add({
         ...({ kind: 'confidential', name, isNative: false } as const),
@@ -138,7 +138,7 @@ describeOn([postgresServer, redisServer], 'parallel requests of one person', () 
       [`${organization}/people/${on.seeded.person.accountId}/end`, {}],
       ['/profile/security/sign-out-everywhere', {}],
     ];
-    // One by one, so that no more wait than may.
+    // One form at a time, so that the waiting requests stay below the limit.
     for (const [path, fields] of forms) {
       await lockEverythingOf(ada);
       const sent = sendAll([() => ada.send(path, fields), () => ada.send(path, fields)]);
@@ -160,24 +160,24 @@ describeOn([postgresServer, redisServer], 'parallel requests of one person', () 
   }
 });
 
-describe('the turns of an account', () => {
-  it('end together when the database does not answer, in place of one time limit after another', async () => {
+describe('turns of an account', () => {
+  it('waiting turns fail together if the database does not respond, instead of one timeout after another', async () => {
     const inTurn = createAccountTurns();
-    const away = Promise.withResolvers<never>();
-    let asked = 0;
-    const ask = () => {
-      asked += 1;
-      return away.promise;
+    const pending = Promise.withResolvers<never>();
+    let calls = 0;
+    const call = () => {
+      calls += 1;
+      return pending.promise;
     };
-    const works = [1, 2, 3].map(() => inTurn('acc_a', ask).catch((error: unknown) => error));
+    const works = [1, 2, 3].map(() => inTurn('acc_a', call).catch((error: unknown) => error));
     const error = new StorageUnavailable('postgresql', new Error('timeout'));
-    away.reject(error);
+    pending.reject(error);
     expect(await Promise.all(works)).to.deep.equal([error, error, error]);
-    expect(asked).to.equal(1);
+    expect(calls).to.equal(1);
     expect(await inTurn('acc_a', async () => 'answered')).to.equal('answered');
   });
 
-  it('go on after one that failed for a reason of its own', async () => {
+  it('a turn that fails does not prevent the next one', async () => {
     const inTurn = createAccountTurns();
     const refused = inTurn('acc_a', () => Promise.reject(new Error('refused')));
     const next = inTurn('acc_a', async () => 'answered');
@@ -185,7 +185,7 @@ describe('the turns of an account', () => {
     expect(await next).to.equal('answered');
   });
 
-  it('leave other accounts alone', async () => {
+  it('turns of one account do not block other accounts', async () => {
     const inTurn = createAccountTurns();
     const blocked = Promise.withResolvers<void>();
     const first = inTurn('acc_a', () => blocked.promise);

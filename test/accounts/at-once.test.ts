@@ -1,4 +1,4 @@
-/** Changes that come at once are made one after the other, whichever database keeps them. */
+/** Concurrent changes: each kind of database makes them one after the other. */
 import { expect } from 'chai';
 import { createAccess } from '../../src/accounts/access/access.ts';
 import { createMemberships } from '../../src/accounts/access/memberships.ts';
@@ -27,19 +27,19 @@ import { eventually } from '../support/eventually.ts';
 
 const origin = { address: '203.0.113.7', browser: 'curl/8.5.0' };
 
-/** What became of each, in alphabetical order. */
+/** Returns the outcomes in alphabetical order. */
 const outcomesOf = async (works: readonly Promise<unknown>[]): Promise<string[]> =>
   (await Promise.all(works.map(refusalOf))).sort();
 
-/** Begins it so often at once. */
+/** Starts the work `count` times in parallel. */
 const times = <Result>(count: number, work: (index: number) => Result): Result[] =>
   Array.from({ length: count }, (_, index) => work(index));
 
 /**
- * Begins works that write to the table, and lets none go on before each waits for its turn: those
- * that only look first, and then write, have all looked by then.
+ * Starts work that writes to the table, and releases the table only when all of it waits: code
+ * that reads before it writes has read by then.
  */
-async function meeting<Result>(
+async function collide<Result>(
   database: OpenDatabase,
   table: string,
   begin: () => Promise<Result>[],
@@ -47,7 +47,7 @@ async function meeting<Result>(
   const { works } = await database.transaction(async (tx) => {
     await tx.query(`LOCK TABLE ${table} IN SHARE MODE`);
     const works = begin();
-    // The embedded one lets no transaction begin beside this one.
+    // The embedded database lets no other transaction begin during this one.
     if (!database.embedded) await eventually(() => expectWaiting(database, works.length));
     return { works };
   });
@@ -61,7 +61,7 @@ async function expectWaiting(database: Queries, count: number): Promise<void> {
   expect(waiting).to.have.length(count);
 }
 
-forEachDatabase('at once', (open) => {
+forEachDatabase('concurrent changes', (open) => {
   let database: OpenDatabase;
   let parts: Parameters<typeof createClientRegistry>[0];
   let accounts: AccountRegistry;
@@ -75,29 +75,29 @@ forEachDatabase('at once', (open) => {
   });
   beforeEach(() => database.query('TRUNCATE accounts, clients, organizations CASCADE'));
 
-  /** The same database, from another node: within one node an account's changes wait their turn. */
+  /** The same database from another node, which has a separate queue for changes of an account. */
   const otherNode = () => ({ ...parts, database: { ...database, inTurn: createAccountTurns() } });
 
   const addAda = () => accounts.add({ email: 'ada@demo.test', name: 'Ada' });
 
-  it('one email address gets one account, in any case', async () => {
+  it('concurrent changes add only one account for an email address, in any case', async () => {
     const emails = ['Grace@navy.example', 'grace@navy.example', 'GRACE@NAVY.EXAMPLE '];
     const added = emails.map((email) => accounts.add({ email, name: 'Grace' }));
     expect(await outcomesOf(added)).to.deep.equal(['accepted', 'email_taken', 'email_taken']);
   });
 
-  it('two processes that start add one demo', async () => {
-    const seeded = await meeting(database, 'accounts', () => times(2, () => seedDemo(parts)));
+  it('two processes that start at the same time add the demo data once', async () => {
+    const seeded = await collide(database, 'accounts', () => times(2, () => seedDemo(parts)));
     expect(seeded.sort()).to.deep.equal([false, true]);
     expect(await database.query('SELECT id FROM warehouses')).to.have.length(2);
   });
 
-  it('a person gets no more API keys than the limit', async () => {
+  it('parallel requests give an account no more API keys than the limit', async () => {
     const { id: accountId } = await addAda();
     const activity = createActivity(parts);
     const apiKeys = createApiKeys({ ...parts, activity });
     const key = { accountId, name: 'Export', expiresInDays: 30, maxOfUser: 3 };
-    const outcomes = await meeting(database, 'api_keys', () =>
+    const outcomes = await collide(database, 'api_keys', () =>
       times(6, () => refusalOf(createApiKeys({ ...otherNode(), activity }).add(key, origin))),
     );
     expect(outcomes.sort()).to.deep.equal([
@@ -107,14 +107,14 @@ forEachDatabase('at once', (open) => {
     expect(await apiKeys.listOf(accountId)).to.have.length(3);
   });
 
-  it('an owner gets no more clients than the limit, which others and the operator do not use up', async () => {
+  it('parallel requests give an owner no more clients than the limit, which restricts neither others nor the operator', async () => {
     const [{ id: ownerAccountId }, other] = [
       await addAda(),
       await accounts.add({ email: 'eve@demo.test', name: 'Eve' }),
     ];
     const draft = { ...partner, ownerAccountId, maxOfOwner: 3 };
     await clients.add(draft);
-    const outcomes = await meeting(database, 'clients', () =>
+    const outcomes = await collide(database, 'clients', () =>
       times(5, () => refusalOf(createClientRegistry(otherNode()).add(draft))),
     );
     expect(outcomes.sort()).to.deep.equal([
@@ -126,16 +126,16 @@ forEachDatabase('at once', (open) => {
     await clients.add({ ...partner, ownerAccountId });
   });
 
-  it('a client gets no third secret', async () => {
+  it('parallel requests give a client no third secret', async () => {
     const { client } = await clients.add(partner);
-    const outcomes = await meeting(database, 'client_secrets', () =>
+    const outcomes = await collide(database, 'client_secrets', () =>
       times(5, () => refusalOf(clients.addSecret(client.id))),
     );
     expect(outcomes.sort()).to.deep.equal(['accepted', ...Array(4).fill('secrets_full')]);
     expect((await clients.find(client.id))?.secrets).to.have.length(2);
   });
 
-  it('a client keeps one of two secrets', async () => {
+  it('parallel removals leave a client one of two secrets', async () => {
     const { client } = await clients.add(partner);
     const { secrets } = (await clients.addSecret(client.id)).client;
     const outcomes = await outcomesOf(secrets.map(({ id }) => clients.removeSecret(client.id, id)));
@@ -143,7 +143,7 @@ forEachDatabase('at once', (open) => {
     expect((await clients.find(client.id))?.secrets).to.have.length(1);
   });
 
-  it('the links of an account set one password', async () => {
+  it('several links of an account, used in parallel, set only one password', async () => {
     const account = await addAda();
     const activity = createActivity(parts);
     const links = createPasswordLinks({ ...parts, accounts, activity });
@@ -151,7 +151,7 @@ forEachDatabase('at once', (open) => {
       times(2, () => links.make(account, 'invitation', origin)),
     );
     const recoveryWaits = { mustWait: async () => false };
-    const set = await meeting(database, 'accounts', () =>
+    const set = await collide(database, 'accounts', () =>
       [first, first, second].map((link, index) =>
         createPasswordChanges({
           ...otherNode(),
@@ -167,7 +167,7 @@ forEachDatabase('at once', (open) => {
     expect(set.filter(Boolean)).to.have.length(1);
   });
 
-  it('an account gets no more passkeys than 20', async () => {
+  it('parallel requests give an account no more than 20 passkeys', async () => {
     const { id: accountId } = await addAda();
     const activity = createActivity(parts);
     let made = 0;
@@ -180,11 +180,11 @@ forEachDatabase('at once', (open) => {
       });
     };
     for (const _ of times(19, () => undefined)) await add();
-    const outcomes = await meeting(database, 'passkeys', () => times(3, add));
+    const outcomes = await collide(database, 'passkeys', () => times(3, add));
     expect(outcomes.filter((outcome) => outcome === 'full')).to.have.length(2);
   });
 
-  it('owners who all leave an organization leave one behind', async () => {
+  it('an organization keeps one owner if all its owners remove themselves in parallel', async () => {
     const { id: organizationId } = await createOrganizations(parts).add({ name: 'Nord' });
     const memberships = createMemberships(parts);
     const people = await Promise.all(
@@ -194,7 +194,7 @@ forEachDatabase('at once', (open) => {
       await memberships.setRole({ accountId }, organizationId, 'owner');
     }
     const ends = createOrganizationEnds({ ...parts, access: createAccess(parts) });
-    const outcomes = await meeting(database, 'organization_memberships', () =>
+    const outcomes = await collide(database, 'organization_memberships', () =>
       people.map(({ id }) =>
         refusalOf(ends.endMembership({ organizationId, by: id, accountId: id })),
       ),
@@ -202,7 +202,7 @@ forEachDatabase('at once', (open) => {
     expect(outcomes.sort()).to.deep.equal(['accepted', 'accepted', 'last_owner']);
   });
 
-  it('a person gets one role', async () => {
+  it('parallel changes give an account one role in an organization', async () => {
     const { id: accountId } = await addAda();
     const { id } = await createOrganizations(parts).add({ name: 'Nord' });
     const roles = ['member', 'viewer', 'admin'] as const;

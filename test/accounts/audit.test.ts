@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { createActivity, type NewActivity } from '../../src/accounts/activity/activity.ts';
-import { ACTIONS, wordsOf } from '../../src/accounts/activity/activity-words.ts';
+import { ACTIONS, describeAction } from '../../src/accounts/activity/activity-words.ts';
 import { type AuditQuestion, createAudit } from '../../src/accounts/activity/audit.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import { testDatabase } from '../support/databases.ts';
@@ -37,27 +37,27 @@ describe('the audit', () => {
 
   const at = (hours: number) => new Date(START + hours * HOUR);
   const both = { clientId: 'gate_ci_a', actor: 'person' } as const;
-  const questions: [by: string, () => Partial<AuditQuestion>, hours: number[]][] = [
+  const filters: [by: string, () => Partial<AuditQuestion>, hours: number[]][] = [
     ['nothing', () => ({}), [4, 3, 2, 1, 0]],
     ['person', () => ({ accountId: ada }), [3, 2, 0]],
     ['client', () => ({ clientId: 'gate_ci_a' }), [3, 2, 1]],
-    ['kind', () => ({ action: 'signed_in' }), [4, 0]],
+    ['action', () => ({ action: 'signed_in' }), [4, 0]],
     ['actor', () => ({ actor: 'operator' }), [1]],
-    ['secret', () => ({ lastFour: 'x7Qa' }), [1]],
-    ['when it began', () => ({ since: at(3) }), [4, 3]],
-    ['when it ended', () => ({ until: at(2) }), [1, 0]],
-    ['an end before all', () => ({ until: at(0) }), []],
+    ['the last characters of a secret', () => ({ lastFour: 'x7Qa' }), [1]],
+    ['start time', () => ({ since: at(3) }), [4, 3]],
+    ['end time', () => ({ until: at(2) }), [1, 0]],
+    ['an end time before all entries', () => ({ until: at(0) }), []],
     ['time and person', () => ({ since: at(1), until: at(4), accountId: ada }), [3, 2]],
     ['client and actor', () => both, [2]],
   ];
-  for (const [by, question, hours] of questions) {
-    it(`answers by ${by}, the newest first`, async () => {
-      const records = await audit.find({ limit: 100, ...question() });
+  for (const [by, filter, hours] of filters) {
+    it(`filters by ${by}, newest first`, async () => {
+      const records = await audit.find({ limit: 100, ...filter() });
       expect(records.map(({ at }) => (at.getTime() - START) / HOUR)).to.deep.equal(hours);
     });
   }
 
-  it('goes on where a page ended', async () => {
+  it('the next page continues after the last entry of a page', async () => {
     const pages: number[][] = [];
     let before: number | undefined;
     do {
@@ -68,16 +68,16 @@ describe('the audit', () => {
     expect(pages).to.deep.equal([[4, 3], [2, 1], [0], []]);
   });
 
-  it('names the person while the account is there', async () => {
-    const [gone, , , , signedIn] = await audit.find({ limit: 5 });
+  it('an entry contains the email address of its account if that still exists', async () => {
+    const [ofDeletedAccount, , , , signedIn] = await audit.find({ limit: 5 });
     expect(signedIn).to.include({ email: 'ada@example.test', accountId: ada });
-    expect(gone).to.include({ accountId: 'acc_gone' }).and.not.have.property('email');
+    expect(ofDeletedAccount).to.include({ accountId: 'acc_gone' }).and.not.have.property('email');
   });
 
-  it('has words for every kind of activity', () => {
+  it('every action has a description', () => {
     expect(ACTIONS).to.include.members(['tokens_revoked', 'client_tokens_revoked']);
     for (const action of ACTIONS) {
-      expect(wordsOf({ action, details: {} }).what, action).to.match(/^[A-Z]/);
+      expect(describeAction({ action, details: {} }).what, action).to.match(/^[A-Z]/);
     }
   });
 });

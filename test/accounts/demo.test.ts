@@ -7,14 +7,14 @@ import { systemClock } from '../../src/base/clock.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import { testDatabase } from '../support/databases.ts';
 
-describe('demo', () => {
+describe('demo data', () => {
   const database = testDatabase();
   const parts = { database, changes: silentChangeFeed, clock: systemClock };
   const seed = () => seedDemo(parts);
 
   beforeEach(() => database.query('TRUNCATE accounts, organizations CASCADE'));
 
-  it('its person signs in and owns the organization with its two warehouses', async () => {
+  it('the demo data contains a user who can sign in and owns an organization with two warehouses', async () => {
     expect(await seed()).to.equal(true);
     const ada = await createSignIn({ database })({ email: DEMO.email, password: DEMO.password });
     if (ada === 'refused') throw new Error('the demo sign-in was refused');
@@ -25,7 +25,7 @@ describe('demo', () => {
     expect(await seed()).to.equal(false);
   });
 
-  it('is not added where there is an account', async () => {
+  it('the demo data is not added if any account exists', async () => {
     await createAccountRegistry(parts).add({ email: 'someone@else.example', name: 'Someone' });
     expect(await seed()).to.equal(false);
     expect(await database.query('SELECT id FROM organizations')).to.deep.equal([]);

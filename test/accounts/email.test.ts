@@ -1,4 +1,4 @@
-/** When two spellings are one address, and what becomes of the accounts of before that was decided. */
+/** Spellings of an email address that count as the same, and accounts older than that rule. */
 import { expect } from 'chai';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import {
@@ -21,7 +21,7 @@ import { describeOn, postgresServer } from '../support/requirements.ts';
 import { addPerson } from '../support/seed.ts';
 import { startsOn } from '../support/service.ts';
 
-/** Spellings of one address, the plain one first. */
+/** Each row contains spellings of one address, the plain spelling first. */
 const SAME: readonly (readonly string[])[] = [
   ['iris@kiln.test', 'IRIS@Kiln.TEST', ' iris@kiln.test ', '\u0130ris@k\u0131ln.test'],
   [
@@ -52,8 +52,8 @@ const DIFFERENT = [
   ' ',
 ];
 
-/** Addresses for new accounts, with the recipient that a mail server sees where it differs. */
-const GOOD: readonly (readonly [address: string, recipient?: string])[] = [
+/** Addresses for new accounts, with the recipient that a mail server sees if that differs. */
+const ALLOWED: readonly (readonly [address: string, recipient?: string])[] = [
   ['anna@corp.test'],
   ["o'brien+a_{b}=1/2!#$%&*?^`|~-@corp.test"],
   ['A.n.N.a@Corp.Test', 'A.n.N.a@corp.test'],
@@ -64,7 +64,7 @@ const GOOD: readonly (readonly [address: string, recipient?: string])[] = [
   [`${'a'.repeat(64)}@${'b'.repeat(63)}.test`],
 ];
 
-/** Addresses of the former rule, with the one to use instead if there is one. */
+/** Addresses that older versions allowed, some with the address to use instead. */
 const REFUSED: readonly (readonly [address: string, use?: string])[] = [
   ['anna<x@corp.test'],
   ['anna>x@corp.test'],
@@ -97,15 +97,15 @@ const REFUSED: readonly (readonly [address: string, use?: string])[] = [
 ];
 
 describe('an email address for a new account', () => {
-  it('is a dot-string and a domain (RFC 5321 §4.1.2), in any writing', () => {
-    for (const [email] of GOOD) expect(newEmailProblem(email), email).to.equal(undefined);
+  it('the address of a new account must be a dot-string and a domain (RFC 5321 §4.1.2), in any script', () => {
+    for (const [email] of ALLOWED) expect(newEmailProblem(email), email).to.equal(undefined);
     for (const [email, use] of REFUSED) {
       const problem = use === undefined ? {} : { other: use };
       expect(newEmailProblem(email), email).to.deep.equal(problem);
     }
   });
 
-  it('is what mail goes to, and nothing goes to an address that mail would change', async () => {
+  it('mail to an allowed address goes exactly there, and none goes to an address that a mail server reads differently', async () => {
     const server = await startMailServer();
     atEndOfFile(server.close);
     const sendMail = createSendMail({ smtpUrl: server.url, from: 'Gate, Inc <gate@localhost>' });
@@ -115,7 +115,7 @@ describe('an email address for a new account', () => {
       await sendMail({ to, subject: 'Hello', text: 'Hello' }).catch(() => {});
       return server.received.slice(before).flatMap((mail) => mail.to);
     };
-    for (const [email, recipient = email] of GOOD) {
+    for (const [email, recipient = email] of ALLOWED) {
       expect(await sentTo(email), email).to.deep.equal([recipient]);
     }
     for (const [email] of REFUSED) {
@@ -127,7 +127,7 @@ describe('an email address for a new account', () => {
 });
 
 describe('the key of an email address', () => {
-  it('is the same in all spellings, and its own key', () => {
+  it('the key is the same for all spellings of an address, and for the key itself', () => {
     for (const [plain = '', ...others] of SAME) {
       for (const other of others) expect(emailKey(other), other).to.equal(emailKey(plain));
       expect(emailKey(emailKey(plain))).to.equal(emailKey(plain));
@@ -135,7 +135,7 @@ describe('the key of an email address', () => {
     expect(new Set(DIFFERENT.map(emailKey))).to.have.length(DIFFERENT.length);
   });
 
-  it('differs by more than letter case only where another address is meant', () => {
+  it('a refusal suggests the key as the address if a spelling differs from it by more than letter case', () => {
     const plain = [
       ...SAME.map(([first = '']) => first),
       'Iris@Kiln.test',
@@ -148,7 +148,7 @@ describe('the key of an email address', () => {
   });
 });
 
-forEachDatabase('accounts and the spellings of their addresses', (open) => {
+forEachDatabase('accounts and spellings of their addresses', (open) => {
   let database: OpenDatabase;
   const accounts = () =>
     createAccountRegistry({ database, changes: silentChangeFeed, clock: systemClock });
@@ -158,8 +158,8 @@ forEachDatabase('accounts and the spellings of their addresses', (open) => {
   });
   beforeEach(() => database.query('TRUNCATE accounts CASCADE'));
 
-  /** As the version before kept it. */
-  const addOfBefore = (id: string, email: string, minute: number) =>
+  /** Adds an account as the previous version stored it. */
+  const addOlder = (id: string, email: string, minute: number) =>
     database.query(
       `INSERT INTO accounts (id, email, name, created_at)
         VALUES ('acc_000000000000000' || $1, $2, $1, $3)`,
@@ -167,7 +167,7 @@ forEachDatabase('accounts and the spellings of their addresses', (open) => {
     );
   const nameAt = async (email: string) => (await accounts().findByEmail(email))?.name;
 
-  it('every spelling finds the account, and no second one can be made of it', async () => {
+  it('every spelling finds the account, and cannot be used for a second one', async () => {
     for (const [plain = '', ...others] of SAME) {
       await accounts()
         .add({ email: plain, name: plain })
@@ -183,7 +183,7 @@ forEachDatabase('accounts and the spellings of their addresses', (open) => {
     for (const other of DIFFERENT.slice(1)) expect(await nameAt(other), other).to.equal(undefined);
   });
 
-  it('a new account gets no address that mail would change, and no two get one mailbox', async () => {
+  it('an address that a mail server reads differently is refused, so that no two accounts share a mailbox', async () => {
     for (const [email] of REFUSED) {
       const refusal = await refusalOf(accounts().add({ email, name: 'Anna' }));
       expect(refusal, email).to.be.oneOf(['email_invalid', 'email_ambiguous']);
@@ -194,9 +194,9 @@ forEachDatabase('accounts and the spellings of their addresses', (open) => {
     );
   });
 
-  it('addresses of before that no new account gets are found by, and are named', async () => {
+  it('older accounts whose addresses are refused today are found by these addresses, and are listed', async () => {
     const odd = ['anna<x@corp.test', '"anna"@corp.test', 'anna@corp.test:25'];
-    for (const [at, email] of odd.entries()) await addOfBefore(`${at}`, email, at);
+    for (const [at, email] of odd.entries()) await addOlder(`${at}`, email, at);
     await accounts().add({ email: 'bücher@laden.test', name: 'Good' });
     await keyEmails(database);
     for (const [at, email] of odd.entries()) expect(await nameAt(email), email).to.equal(`${at}`);
@@ -205,22 +205,22 @@ forEachDatabase('accounts and the spellings of their addresses', (open) => {
     );
   });
 
-  it('accounts of before are found from the first start on; of two that are one the older', async () => {
-    await addOfBefore('1', 'Stra\u00DFe@laden.test', 3);
-    await addOfBefore('2', 'strasse@laden.test', 2);
-    await addOfBefore('3', '\uFF53trasse@laden.test', 1);
-    await addOfBefore('4', '\u0130pek@laden.test', 4);
-    await addOfBefore('5', 'no address', 5);
+  it('older accounts are found after the first start; if several have the same address, only the oldest is', async () => {
+    await addOlder('1', 'Stra\u00DFe@laden.test', 3);
+    await addOlder('2', 'strasse@laden.test', 2);
+    await addOlder('3', '\uFF53trasse@laden.test', 1);
+    await addOlder('4', '\u0130pek@laden.test', 4);
+    await addOlder('5', 'no address', 5);
     const conflicts = [
       { accountId: 'acc_0000000000000002', holder: 'acc_0000000000000003' },
       { accountId: 'acc_0000000000000001', holder: 'acc_0000000000000003' },
     ];
-    // Once, by nodes that start at the same moment, and again with each start.
+    // Two nodes start at the same time, and a third one later.
     const seen = await Promise.all([keyEmails(database), keyEmails(database)]);
     expect([...seen, await keyEmails(database)]).to.deep.equal(Array(3).fill(conflicts));
     expect(await nameAt('strasse@laden.test')).to.equal('3');
     expect(await nameAt('ipek@laden.test')).to.equal('4');
-    // Whatever was kept is found by that.
+    // A stored text that is not an email address is found in exactly this spelling.
     expect(await nameAt('no address')).to.equal('5');
     const { items: all } = await accounts().list();
     expect(all.filter(({ isEmailTaken }) => isEmailTaken).map(({ name }) => name)).to.deep.equal([
@@ -229,7 +229,7 @@ forEachDatabase('accounts and the spellings of their addresses', (open) => {
     expect(all).to.have.length(5);
   });
 
-  it('who changes an address and knows of no keys leaves none that is wrong', async () => {
+  it('an address that is changed in the database without its key leaves no wrong key', async () => {
     const { id } = await accounts().add({ email: 'old@laden.test', name: 'Ada' });
     await database.query("UPDATE accounts SET email = 'new@laden.test' WHERE id = $1", [id]);
     expect(await nameAt('old@laden.test')).to.equal(undefined);
@@ -237,7 +237,7 @@ forEachDatabase('accounts and the spellings of their addresses', (open) => {
     expect(await nameAt('new@laden.test')).to.equal('Ada');
   });
 
-  it('more accounts than fit into one step are all found', async () => {
+  it('more accounts than fit into one batch all get their keys', async () => {
     await database.query(
       `INSERT INTO accounts (id, email, name, created_at)
         SELECT 'acc_' || lpad(n::text, 16, '0'), 'P' || n || '@laden.test', n::text,
@@ -252,10 +252,10 @@ forEachDatabase('accounts and the spellings of their addresses', (open) => {
   });
 });
 
-describeOn([postgresServer], 'a node that starts beside accounts of the version before', () => {
+describeOn([postgresServer], 'a node that starts with accounts of the previous version', () => {
   const start = startsOn('postgres');
 
-  it('signs them in, and names those of whom only one can be', async () => {
+  it('a started node signs in users of the previous version, and logs accounts that share an address', async () => {
     const before = await start();
     const person = await addPerson(before, 'Ada', 'ada@kiln.test');
     const { id } = await before.accounts.add({ email: 'later@kiln.test', name: 'Eve' });
@@ -264,11 +264,11 @@ describeOn([postgresServer], 'a node that starts beside accounts of the version 
       ...[id, '\uFF41da@kiln.test'],
     ]);
     const node = await start({ beside: before });
-    const told = node.logLines
+    const conflicts = node.logLines
       .map((line) => JSON.parse(line) as Record<string, unknown>)
       .filter(({ holder }) => holder !== undefined);
-    expect(told).to.have.length(1);
-    expect(told[0]).to.include({ level: 40, accountId: id, holder: person.accountId });
+    expect(conflicts).to.have.length(1);
+    expect(conflicts[0]).to.include({ level: 40, accountId: id, holder: person.accountId });
     expect(node.logLines.join()).not.to.include('kiln.test');
     const email = '\uFF41DA@kiln.test';
     const page = await createPerson(node.issuer).signIn({ ...person, email });

@@ -7,7 +7,7 @@ import { testDatabase } from '../support/databases.ts';
 describe('organizations', () => {
   const organizations = createOrganizations({ database: testDatabase(), clock: systemClock });
 
-  it('are listed by name with their warehouses', async () => {
+  it('organizations are listed by name with the number of their warehouses; Hall 9 precedes Hall 10', async () => {
     const sued = await organizations.add({ name: 'Süd' });
     const nord = await organizations.add({ name: ' Nord ' });
     expect(nord).to.include({ name: 'Nord' });
@@ -27,14 +27,14 @@ describe('organizations', () => {
     expect(names).to.deep.equal(['Annex', 'Hall 9', 'Hall 10']);
   });
 
-  it('a warehouse needs its organization', async () => {
+  it('a warehouse cannot be added to an unknown organization', async () => {
     for (const organizationId of ['org_0000000000000000', 'nowhere\0']) {
       const added = organizations.addWarehouse({ organizationId, name: 'Hall' });
       expect(await refusalOf(added)).to.equal('organization_unknown');
     }
   });
 
-  it('a name is text that can be shown', async () => {
+  it('an organization with an empty, invisible, unprintable or too long name is refused', async () => {
     const blank = ['\u3164', 'a\uffa0b', '\u2800', 'Z\u0338\u0321\u0322'];
     for (const name of ['', ' ', 'a\0', 'a\u202Eb', 'a'.repeat(201), '\uD800'].concat(blank)) {
       expect(await refusalOf(organizations.add({ name }))).to.equal('name_invalid');

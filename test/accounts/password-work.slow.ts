@@ -1,4 +1,4 @@
-/** A real flood of sign-ins, each of which costs what comparing a password costs. */
+/** A flood of sign-ins that compare passwords at the real cost. */
 import { expect } from 'chai';
 import { clientCredentials, introspect } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
@@ -7,11 +7,11 @@ import { startSeeded } from '../support/seeded.ts';
 describe('a flood of sign-ins', () => {
   const on = startSeeded({ settings: { limits: { signInFailuresPerAddress: 1_000 } } });
 
-  it('does not keep clients waiting, and each of them is answered', async () => {
+  it('a flood of sign-ins does not delay clients, and every attempt is answered', async () => {
     const { issuer, clients, seeded } = on;
     const { body } = await clientCredentials(issuer, clients.machine);
     const token = String(body.access_token);
-    const strangers = await Promise.all(
+    const browsers = await Promise.all(
       Array.from({ length: 150 }, async (_, index) => {
         const browser = createPerson(issuer);
         const page = await browser.get('/login');
@@ -19,24 +19,24 @@ describe('a flood of sign-ins', () => {
       }),
     );
     let answered = 0;
-    const flood = strangers.map(async ({ browser, page, email }) => {
+    const flood = browsers.map(async ({ browser, page, email }) => {
       const answer = await browser.submit(page, { email, password: 'seven red forklifts' });
       answered += 1;
       return answer;
     });
-    // Clients are answered one after the other while the strangers still wait.
+    // Introspection answers, one request after another, while the sign-ins still wait.
     for (let asked = 0; asked < 20; asked += 1) {
       const answer = await introspect(issuer, clients.resourceServer, token);
       expect(answer.body.active, answer.text).to.equal(true);
     }
-    expect(answered).to.be.below(strangers.length);
+    expect(answered).to.be.below(browsers.length);
 
     const answers = await Promise.all(flood);
-    const looked = answers.filter(({ status }) => status === 401);
-    // They come from one address, so it is their own doing.
+    const compared = answers.filter(({ status }) => status === 401);
+    // All attempts come from one address, whose waiting comparisons are limited.
     const busy = answers.filter(({ status }) => status === 429);
-    expect(looked.length + busy.length).to.equal(strangers.length);
-    expect(looked.length).to.be.at.least(24);
+    expect(compared.length + busy.length).to.equal(browsers.length);
+    expect(compared.length).to.be.at.least(24);
     expect(busy).to.have.length.above(0);
     for (const { headers } of busy) expect(headers.get('retry-after')).to.equal('5');
     expect((await createPerson(issuer).signIn(seeded.person)).status).to.equal(200);

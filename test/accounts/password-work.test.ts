@@ -1,4 +1,4 @@
-/** However much one account or one address asks for, everybody else waits for about one turn of it. */
+/** A flood from one account or address delays all others by only about one hash of a password. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import {
@@ -12,11 +12,11 @@ import { clientCredentials } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
 import { startSeeded } from '../support/seeded.ts';
 
-/** Work that goes on until it is released. */
-function held(takeTurn: TakeTurn, turn: PasswordTurn, onBegin = () => {}) {
+/** Starts work that continues until it is released. */
+function begin(takeTurn: TakeTurn, turn: PasswordTurn, onStart = () => {}) {
   const { promise, resolve } = Promise.withResolvers<void>();
   const outcome = takeTurn(turn, async () => {
-    onBegin();
+    onStart();
     await promise;
     return 'done';
   }).catch((error: unknown) => {
@@ -26,69 +26,69 @@ function held(takeTurn: TakeTurn, turn: PasswordTurn, onBegin = () => {}) {
   return { outcome, release: resolve };
 }
 
-/** From this account, at this address. */
-const by = (account: string, address: string, rank: PasswordTurn['rank'] = 'stranger') => ({
+/** A request of this account, from this address, to hash a password. */
+const from = (account: string, address: string, rank: PasswordTurn['rank'] = 'stranger') => ({
   ...{ rank, email: `${account}@demo.test`, address },
 });
 
-describe('the turns of hashing passwords', () => {
-  /** Asks for all turns while the first one is under way. @returns who began, in order. */
+describe('turns for hashing passwords', () => {
+  /** Requests all turns while the first one runs. @returns the turns that began, in order. */
   async function orderOf(turns: readonly PasswordTurn[], atOnce = 1, maxWaiting = 100) {
     const takeTurn = createTurns({ atOnce, maxWaiting });
-    const begun: string[] = [];
+    const started: string[] = [];
     const works = turns.map((turn) =>
-      held(takeTurn, turn, () => begun.push(`${turn.email.split('@')[0]} ${turn.address}`)),
+      begin(takeTurn, turn, () => started.push(`${turn.email.split('@')[0]} ${turn.address}`)),
     );
     for (const { release } of works) {
       await delay(0);
       release();
     }
     const outcomes = await Promise.all(works.map(({ outcome }) => outcome));
-    return { begun, outcomes };
+    return { started, outcomes };
   }
   const times = (count: number, turn: (index: number) => PasswordTurn): PasswordTurn[] =>
     Array.from({ length: count }, (_, index) => turn(index));
 
   const backlogs: Readonly<Record<string, (index: number) => PasswordTurn>> = {
-    'one account and one address': () => by('eve', '192.0.2.1'),
-    'one account, from many addresses': (index) => by('eve', `192.0.2.${index}`),
-    'one address, for many accounts': (index) => by(`eve-${index}`, '192.0.2.1'),
-    'one IPv6 network, for many accounts': (index) => by(`eve-${index}`, `2001:db8::${index}`),
+    'one account and one address': () => from('eve', '192.0.2.1'),
+    'one account, from many addresses': (index) => from('eve', `192.0.2.${index}`),
+    'one address, for many accounts': (index) => from(`eve-${index}`, '192.0.2.1'),
+    'one IPv6 network, for many accounts': (index) => from(`eve-${index}`, `2001:db8::${index}`),
     'one account in many spellings': (index) =>
-      by(index % 2 ? 'EVE' : '\uFF45ve', `192.0.2.${index}`),
-    'one known account': () => by('eve', '192.0.2.1', 'known'),
+      from(index % 2 ? 'EVE' : '\uFF45ve', `192.0.2.${index}`),
+    'one known account': () => from('eve', '192.0.2.1', 'known'),
     'a known account and a stranger': (index) =>
-      by('eve', '192.0.2.1', index % 2 ? 'known' : 'stranger'),
+      from('eve', '192.0.2.1', index % 2 ? 'known' : 'stranger'),
   };
   for (const [name, attacker] of Object.entries(backlogs)) {
     for (const rank of ['known', 'stranger'] as const) {
-      it(`a newcomer (${rank}) waits for no more than a turn in each line of ${name}`, async () => {
-        const newcomer = by('ada', '198.51.100.1', rank);
-        const { begun, outcomes } = await orderOf([...times(60, attacker), newcomer]);
-        // Beside the one under way.
-        expect(begun.indexOf('ada 198.51.100.1')).to.be.within(1, 3);
+      it(`a newcomer (${rank}) waits for at most one turn of each queue, despite 60 requests of ${name}`, async () => {
+        const newcomer = from('ada', '198.51.100.1', rank);
+        const { started, outcomes } = await orderOf([...times(60, attacker), newcomer]);
+        // Index 0 is the turn that was running already.
+        expect(started.indexOf('ada 198.51.100.1')).to.be.within(1, 3);
         expect(new Set(outcomes)).to.deep.equal(new Set(['done']));
       });
     }
   }
 
-  it('whoever asks again when the last turn is over is no earlier than a newcomer', async () => {
+  it('a caller who already had a turn comes after callers who had none', async () => {
     const takeTurn = createTurns({ atOnce: 1, maxWaiting: 10 });
-    const begun: string[] = [];
+    const started: string[] = [];
     const ask = (account: string) =>
-      held(takeTurn, by(account, account), () => begun.push(account));
+      begin(takeTurn, from(account, account), () => started.push(account));
     const first = ask('eve');
     const waiting = ['eve', 'ada', 'eve', 'bob'].map(ask);
     for (const { release } of [first, ...waiting]) release();
     await Promise.all(waiting.map(({ outcome }) => outcome));
-    expect(begun).to.deep.equal(['eve', 'ada', 'bob', 'eve', 'eve']);
+    expect(started).to.deep.equal(['eve', 'ada', 'bob', 'eve', 'eve']);
   });
 
-  it('and once a thousand others had one, that is forgotten: nobody fills the memory with turns', async () => {
+  it('a turn is forgotten after a thousand others, so that turns do not fill the memory', async () => {
     const takeTurn = createTurns({ atOnce: 1, maxWaiting: 10 });
-    const begun: string[] = [];
+    const started: string[] = [];
     const ask = (account: string) =>
-      held(takeTurn, by(account, account), () => begun.push(account));
+      begin(takeTurn, from(account, account), () => started.push(account));
     const passAll = (works: readonly ReturnType<typeof ask>[]) => {
       for (const { release } of works) release();
       return Promise.all(works.map(({ outcome }) => outcome));
@@ -96,112 +96,112 @@ describe('the turns of hashing passwords', () => {
     await passAll([ask('eve')]);
     for (let other = 0; other < 1_000; other += 1) await passAll([ask(`other-${other}`)]);
     await passAll(['zoe', 'eve', 'ada'].map(ask));
-    expect(begun.slice(-3)).to.deep.equal(['zoe', 'eve', 'ada']);
+    expect(started.slice(-3)).to.deep.equal(['zoe', 'eve', 'ada']);
   });
 
-  it('known people and strangers take turns, each in the order in which they came', async () => {
+  it('known users and strangers alternate, each group in the order of arrival', async () => {
     const crowd = (rank: 'known' | 'stranger') =>
-      times(3, (index) => by(`${rank}-${index}`, `192.0.2.${rank.length}${index}`, rank));
-    const { begun } = await orderOf([...crowd('stranger'), ...crowd('known')]);
-    expect(begun.map((name) => name.split(' ')[0])).to.deep.equal([
+      times(3, (index) => from(`${rank}-${index}`, `192.0.2.${rank.length}${index}`, rank));
+    const { started } = await orderOf([...crowd('stranger'), ...crowd('known')]);
+    expect(started.map((name) => name.split(' ')[0])).to.deep.equal([
       ...['stranger-0', 'known-0', 'stranger-1', 'known-1', 'stranger-2', 'known-2'],
     ]);
   });
 
-  it('of one account one hash is under way, of several as many as there may be', async () => {
+  it('one password hash per account runs at a time, and several accounts use the whole allowed number', async () => {
     const takeTurn = createTurns({ atOnce: 3, maxWaiting: 100 });
-    const begun: string[] = [];
+    const started: string[] = [];
     const ask = (turn: PasswordTurn) =>
-      held(takeTurn, turn, () => begun.push(turn.email.split('@')[0] ?? ''));
+      begin(takeTurn, turn, () => started.push(turn.email.split('@')[0] ?? ''));
     const turns = times(6, (index) =>
-      by('eve', `192.0.2.${index}`, index % 2 ? 'known' : 'stranger'),
+      from('eve', `192.0.2.${index}`, index % 2 ? 'known' : 'stranger'),
     );
-    const works = [...turns, by('ada', 'a'), by('bob', 'b'), by('joe', 'j')].map(ask);
+    const works = [...turns, from('ada', 'a'), from('bob', 'b'), from('joe', 'j')].map(ask);
     await delay(0);
-    expect(begun).to.deep.equal(['eve', 'ada', 'bob']);
+    expect(started).to.deep.equal(['eve', 'ada', 'bob']);
     for (const { release } of works) release();
     await Promise.all(works.map(({ outcome }) => outcome));
-    expect(begun).to.have.length(9);
+    expect(started).to.have.length(9);
   });
 
-  it('a full line sends away the last of who has most, and says whose fault it is', async () => {
-    const crowd = times(6, () => by('eve', '192.0.2.1'));
-    const newcomers = times(5, (index) => by(`new-${index}`, `198.51.100.${index}`));
-    // One of eve's is under way, and four may wait.
+  it('a full queue refuses the latest request of the caller with the most requests, and names that reason', async () => {
+    const crowd = times(6, () => from('eve', '192.0.2.1'));
+    const newcomers = times(5, (index) => from(`new-${index}`, `198.51.100.${index}`));
+    // One request of Eve runs, and four requests may wait.
     const { outcomes } = await orderOf([...crowd, ...newcomers], 1, 4);
     const own = 'too many of its own';
     expect(outcomes.slice(0, 6)).to.deep.equal(['done', own, own, own, own, own]);
-    // Of people who ask for one each, the last one has to come again.
+    // If each caller has one request, the last caller has to retry.
     expect(outcomes.slice(6)).to.deep.equal(['done', 'done', 'done', 'done', 'too many']);
   });
 
-  it('who has nothing else in a full line is not told that it is theirs', async () => {
+  it('a caller with no other request in a full queue is not refused for having too many', async () => {
     const takeTurn = createTurns({ atOnce: 1, maxWaiting: 2 });
-    const first = held(takeTurn, by('ada', '192.0.2.1'));
+    const first = begin(takeTurn, from('ada', '192.0.2.1'));
     first.release();
     await first.outcome;
-    const others = times(3, (index) => by(`c-${index}`, `198.51.100.${index}`));
-    const crowd = others.map((turn) => held(takeTurn, turn));
-    expect(await held(takeTurn, by('ada', '192.0.2.1')).outcome).to.equal('too many');
+    const others = times(3, (index) => from(`c-${index}`, `198.51.100.${index}`));
+    const crowd = others.map((turn) => begin(takeTurn, turn));
+    expect(await begin(takeTurn, from('ada', '192.0.2.1')).outcome).to.equal('too many');
     for (const { release } of crowd) release();
     await Promise.all(crowd.map(({ outcome }) => outcome));
   });
 
-  it('what was sent away does not push its account further back', async () => {
+  it('a refused turn does not move the account further back in the queue', async () => {
     const takeTurn = createTurns({ atOnce: 1, maxWaiting: 2 });
-    const works = times(50, () => by('eve', '192.0.2.1')).map((turn) => held(takeTurn, turn));
-    const begun: string[] = [];
-    const ada = held(takeTurn, by('ada', '192.0.2.1'), () => begun.push('ada'));
-    const bob = held(takeTurn, by('bob', 'b'), () => begun.push('bob'));
+    const works = times(50, () => from('eve', '192.0.2.1')).map((turn) => begin(takeTurn, turn));
+    const started: string[] = [];
+    const ada = begin(takeTurn, from('ada', '192.0.2.1'), () => started.push('ada'));
+    const bob = begin(takeTurn, from('bob', 'b'), () => started.push('bob'));
     for (const { release } of [...works, ada, bob]) release();
     expect(await bob.outcome).to.equal('done');
-    // Ada shares the address: she was the last of it when Bob came.
+    // Ada shares Eve's address, and her request was its latest one when Bob's request arrived.
     expect(await ada.outcome).to.equal('too many of its own');
     const outcomes = await Promise.all(works.map(({ outcome }) => outcome));
     expect(outcomes.filter((one) => one === 'done')).to.have.length(2);
-    const again = held(takeTurn, by('eve', '192.0.2.1'));
+    const again = begin(takeTurn, from('eve', '192.0.2.1'));
     again.release();
     expect(await again.outcome).to.equal('done');
   });
 
-  it('a turn is given on where the work fails', async () => {
+  it('the next turn runs even if the work of a turn fails', async () => {
     const takeTurn = createTurns({ atOnce: 1, maxWaiting: 10 });
-    const failing = times(5, () => by('eve', '192.0.2.1')).map((turn) =>
+    const failing = times(5, () => from('eve', '192.0.2.1')).map((turn) =>
       takeTurn(turn, () => Promise.reject(new Error('no'))).catch(() => 'failed'),
     );
     expect(await Promise.all(failing)).to.deep.equal(Array(5).fill('failed'));
-    expect(await takeTurn(by('eve', '192.0.2.1'), async () => 'done')).to.equal('done');
+    expect(await takeTurn(from('eve', '192.0.2.1'), async () => 'done')).to.equal('done');
   });
 });
 
-describe('while many passwords are hashed', () => {
-  // What nobody looked at was no guess: with one of them there would be no sign-in afterwards.
+describe('a flood of password hashes', () => {
+  // A refused attempt does not count as a guess: if it did, the sign-in below would be refused.
   const on = startSeeded({ settings: { limits: { signInFailures: 1 } } });
   const NEW_PASSWORD = 'eight blue pallets, stacked';
 
-  /** Fills both lines, and more. */
+  /** Requests more hashes than both queues can hold. */
   const crowd = (turn: (index: number) => PasswordTurn) =>
     (['stranger', 'known'] as const).flatMap((rank) =>
-      Array.from({ length: 110 }, (_, index) => held(inTurn, { ...turn(index), rank })),
+      Array.from({ length: 110 }, (_, index) => begin(inTurn, { ...turn(index), rank })),
     );
 
   const own = 'Too much is being tried at once, for this account or from your network.';
   const crowds: Readonly<Record<string, Crowd>> = {
-    many: {
-      turn: (index) => by(`c-${index}`, `10.0.0.${index}`),
+    'many accounts': {
+      turn: (index) => from(`c-${index}`, `10.0.0.${index}`),
       ...{ status: 503, words: 'Many people are signing in at this moment.' },
     },
-    'the account': {
-      turn: (index) => by('pat', `10.0.0.${index}`),
+    'one account': {
+      turn: (index) => from('pat', `10.0.0.${index}`),
       ...{ status: 429, words: own },
     },
-    'the address': {
-      turn: (index) => by(`c-${index}`, '127.0.0.1'),
+    'one address': {
+      turn: (index) => from(`c-${index}`, '127.0.0.1'),
       ...{ status: 429, words: own },
     },
   };
   for (const [name, { turn, status, words }] of Object.entries(crowds)) {
-    it(`of ${name}, a sign-in and a link are told to come back soon; clients do not wait`, async () => {
+    it(`password hashes of ${name}: a sign-in and a link get Retry-After, and clients do not wait`, async () => {
       const account =
         (await on.service.accounts.findByEmail('pat@demo.test')) ??
         (await on.service.accounts.add({ email: 'pat@demo.test', name: 'Pat' }));

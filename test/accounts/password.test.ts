@@ -40,7 +40,7 @@ describe('password rules', () => {
     ['123412341234', 'password_common'],
     ['Gatehouse2024', 'password_common'],
     ['gatehousegatehouse', 'password_common'],
-    // Printed by every first start.
+    // The demo password, which every first start prints.
     ['gatehouse-demo', 'password_common'],
     ['Gatehouse-Demo 2024!', 'password_common'],
     ['ada.lovelace@demo.test', 'password_common'],
@@ -54,7 +54,7 @@ describe('password rules', () => {
     });
   }
 
-  it('256 characters are accepted and 257 are not', async () => {
+  it('accepts a password of 256 characters and refuses 257', async () => {
     const long = 'correct horse battery staple '.repeat(9).slice(0, 256);
     expect(await checkPassword(long, ada)).to.deep.equal([]);
     const [problem] = await checkPassword(`${long}!`, ada);
@@ -71,36 +71,36 @@ describe('password hash', () => {
     hash = await hashPassword(password, turn);
   });
 
-  it('says how it was made', () => {
+  it('the hash names its algorithm', () => {
     expect(hash).to.match(/^\$argon2id\$/);
   });
 
-  it('matches the password, however its characters were composed', async () => {
+  it('a hash matches its password in any Unicode normalization', async () => {
     expect(await verifyPassword(hash, password.normalize('NFD'), turn)).to.equal(true);
   });
 
   for (const [what, other] of [
-    ['nothing', ''],
+    ['an empty password', ''],
     ['the password in another case', password.toUpperCase()],
     ['the password with a NUL byte behind it', `${password}\0`],
-    ['all of a long password but its last character', password.slice(0, -1)],
+    ['a long password without its last character', password.slice(0, -1)],
     ['a long password with another last character', `${password.slice(0, -1)}!`],
-    // It becomes the replacement character on its way to the hash.
+    // UTF-8 cannot encode a lone surrogate, and has the replacement character in its place.
     ['a lone surrogate in place of the replacement character', `\uD800${password.slice(1)}`],
   ] as const) {
-    it(`does not match ${what}`, async () => {
+    it(`a hash does not match ${what}`, async () => {
       expect(await verifyPassword(hash, other, turn)).to.equal(false);
     });
   }
 
-  it('nothing matches without one, and comparing holds nobody up', async () => {
-    const order: string[] = [];
+  it('no password matches an account without a hash, and comparing does not block the event loop', async () => {
+    const events: string[] = [];
     const comparing = verifyPassword(undefined, password, turn).then((isRight) => {
-      order.push('compared');
+      events.push('compared');
       return isRight;
     });
-    setImmediate(() => order.push('meanwhile'));
+    setImmediate(() => events.push('meanwhile'));
     expect(await comparing).to.equal(false);
-    expect(order).to.deep.equal(['meanwhile', 'compared']);
+    expect(events).to.deep.equal(['meanwhile', 'compared']);
   });
 });

@@ -7,7 +7,7 @@ import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import { testDatabase } from '../support/databases.ts';
 import { workOf } from '../support/stopwatch.ts';
 
-describe('sign in', () => {
+describe('sign-in', () => {
   const password = 'correct horse battery';
   const database = testDatabase();
   const signIn = createSignIn({ database });
@@ -21,14 +21,14 @@ describe('sign in', () => {
     });
     hash = await hashPassword(password, { email: 'ada@demo.test' });
     await accounts.add({ email: 'ada@demo.test', name: 'Ada' });
-    const gone = await accounts.add({ email: 'gone@demo.test', name: 'Gus' });
+    const suspended = await accounts.add({ email: 'gone@demo.test', name: 'Gus' });
     await database.query('UPDATE accounts SET password_hash = $1', [hash]);
-    await accounts.suspend(gone.id);
+    await accounts.suspend(suspended.id);
     await accounts.add({ email: 'invited@demo.test', name: 'Ines' });
   });
 
   for (const email of ['ada@demo.test', ' ADA@Demo.Test ']) {
-    it(`the right password of the person is accepted, the email being "${email}"`, async () => {
+    it(`accepts the right password for the email "${email}"`, async () => {
       expect(await signIn({ email, password })).to.include({ name: 'Ada' });
     });
   }
@@ -37,7 +37,7 @@ describe('sign in', () => {
     ['a wrong password', 'ada@demo.test', 'wrong horse battery'],
     ['an empty password', 'ada@demo.test', ''],
     ['the right password with a NUL byte', 'ada@demo.test', `${password}\0`],
-    ['an unknown person', 'nobody@demo.test', password],
+    ['an unknown account', 'nobody@demo.test', password],
     ['a suspended account', 'gone@demo.test', password],
     ['an account without a password', 'invited@demo.test', ''],
     ['no email address', '', password],
@@ -47,8 +47,8 @@ describe('sign in', () => {
     ['a very long password', 'ada@demo.test', 'a'.repeat(100_000)],
   ];
   for (const [reason, email, presented] of refused) {
-    it(`${reason} is refused after one comparison, so that nothing tells why`, async function () {
-      // Something else that this process does at that moment counts as well, such as tidying up.
+    it(`refuses ${reason} after exactly one comparison, so that the duration does not reveal the reason`, async function () {
+      // Other work of this process is measured too, such as garbage collection.
       this.retries(3);
       const oneComparison = await workOf(() =>
         verifyPassword(hash, 'wrong horse battery', { email }),
@@ -56,7 +56,7 @@ describe('sign in', () => {
       const work = await workOf(async () => {
         expect(await signIn({ email, password: presented })).to.equal('refused');
       });
-      // None would be next to nothing, two would be twice as much.
+      // Without a comparison the ratio would be almost 0, with two comparisons about 2.
       expect(work / oneComparison).to.be.within(0.6, 1.6);
     });
   }

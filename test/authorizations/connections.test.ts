@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { NO_LIMIT } from '../../src/accounts/access/access-limit.ts';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { createSessionList } from '../../src/accounts/session-list.ts';
 import {
@@ -45,7 +46,7 @@ forEachDatabase('connections', (open) => {
   const connect = (one = connection) => connections.rememberConsent({ ...one, ...consent });
   const generation = (one = connection) => connections.generationOf(one.accountId, one.clientId);
 
-  it('what the person approved is remembered, and renewed by the next approval', async () => {
+  it('an approval stores the name and hosts that the user saw, and the next approval replaces them', async () => {
     expect(await find()).to.equal(undefined);
     expect(await generation()).to.equal(undefined);
     await connect();
@@ -55,7 +56,7 @@ forEachDatabase('connections', (open) => {
     expect(await find()).to.deep.include({ ...renewed, generation: 1 });
   });
 
-  it('what was approved on a page counts only while session and connection are those of the page', async () => {
+  it('an approval is stored only if session and connection have not changed since its page was shown', async () => {
     const accounts = createAccountRegistry(parts());
     const approve = (sessionGeneration: number, seen?: number, sessionUid = 'a') =>
       connections.rememberConsent({
@@ -74,7 +75,7 @@ forEachDatabase('connections', (open) => {
     expect(await approve(1, 2)).to.equal(2);
     const sessions = createSessionList({ ...parts(), accounts });
     const origin = { address: '203.0.113.7', browser: 'curl/8.5.0' };
-    await sessions.note(connection.accountId, 1, { uid: 'a', begunAt: new Date(), origin });
+    await sessions.record(connection.accountId, 1, { uid: 'a', begunAt: new Date(), origin });
     expect(await sessions.end(connection.accountId, 'b', async () => {})).to.equal(false);
     expect(await approve(1, 2)).to.equal(2);
     expect(await sessions.end(connection.accountId, 'a', async () => {})).to.equal(true);
@@ -86,20 +87,20 @@ forEachDatabase('connections', (open) => {
     expect(await approve(1, 2, 'b')).to.equal(2);
   });
 
-  it('a node that has not heard yet asks again where somebody has a later generation', async () => {
+  it('a node with an outdated cache reads the generation again if an authorization has a later one', async () => {
     await connect();
-    const deaf = { ...silentChangeFeed, isLive: true };
-    const late = createConnections({ ...parts(), changes: deaf });
+    const live = { ...silentChangeFeed, isLive: true };
+    const outdated = createConnections({ ...parts(), changes: live });
     const { accountId, clientId } = connection;
-    expect(await late.generationOf(accountId, clientId, 1)).to.equal(1);
+    expect(await outdated.generationOf(accountId, clientId, 1)).to.equal(1);
     await connections.end(connection, 'person_disconnected');
     await connect();
-    expect(await late.generationOf(accountId, clientId, 1)).to.equal(1);
-    expect(await late.generationOf(accountId, clientId, 2)).to.equal(2);
-    expect(await late.generationOf(accountId, clientId, 1)).to.equal(2);
+    expect(await outdated.generationOf(accountId, clientId, 1)).to.equal(1);
+    expect(await outdated.generationOf(accountId, clientId, 2)).to.equal(2);
+    expect(await outdated.generationOf(accountId, clientId, 1)).to.equal(2);
   });
 
-  it('a person sees what they connected, since when, and what they approved last', async () => {
+  it('a user sees when each connection began and when it was last approved', async () => {
     const access = [{ id: 'org_1', name: 'Acme', role: 'owner' as const, warehouses: [] }];
     await connections.rememberConsent({ ...connection, ...consent, access: [] });
     const connectedAt = new Date(time.clock());
@@ -108,25 +109,25 @@ forEachDatabase('connections', (open) => {
     const [listed, ...others] = await connections.listOf(connection.accountId);
     expect(listed).to.deep.equal({
       ...{ clientId: connection.clientId, name: 'Partner', isSuspended: false },
-      ...{ ownerName: null, lastUsedAt: null },
+      ...{ ownerName: null, lastUsedAt: null, limit: NO_LIMIT },
       ...{ connectedAt, approvedAt: new Date(time.clock()), approvedAccess: access },
     });
     expect(others).to.deep.equal([]);
-    expect(await connections.listOf('acc_of_somebody_els')).to.deep.equal([]);
+    expect(await connections.listOf('acc_0000000000000000')).to.deep.equal([]);
   });
 
-  it('its last use is kept, and never set back', async () => {
+  it('the last use of a connection is stored, and never set to an earlier time', async () => {
     await connect();
     const id = connectionId(connection);
     const at = new Date(time.clock());
-    const nobody = { id: connectionId({ ...connection, accountId: 'acc_nobody' }), at };
-    await connections.writeUses([{ id, at }, nobody]);
+    const unknown = { id: connectionId({ ...connection, accountId: 'acc_unknown' }), at };
+    await connections.writeUses([{ id, at }, unknown]);
     await connections.writeUses([{ id, at: new Date(time.clock() - 1000) }]);
     const [listed] = await connections.listOf(connection.accountId);
     expect(listed).to.deep.include({ lastUsedAt: at });
   });
 
-  it('ending raises its generation once, and says when and why; it is forgotten everywhere else', async () => {
+  it('ending a connection increments its generation once, stores time and cause, and hides it elsewhere', async () => {
     await connect();
     expect(await generation()).to.equal(1);
     expect(await connections.end(connection, 'person_disconnected')).to.deep.equal([
@@ -144,7 +145,7 @@ forEachDatabase('connections', (open) => {
     expect(await connections.countOf(clientId)).to.equal(0);
   });
 
-  it('connected again it begins anew, with the generation that its end left', async () => {
+  it('a connection that is made again has new dates, and keeps the incremented generation', async () => {
     await connect();
     await connections.writeUses([{ id: connectionId(connection), at: new Date(time.clock()) }]);
     await connections.end(connection, 'person_disconnected');
@@ -157,14 +158,14 @@ forEachDatabase('connections', (open) => {
     expect(await connections.endOf(connection.accountId, connection.clientId)).to.equal(undefined);
   });
 
-  it('nobody’s are ended where nobody is named', async () => {
+  it('no connection ends if the filter names neither an account nor a client', async () => {
     await connect();
-    const nobody = {} as unknown as { accountId: string };
-    expect(await connections.end(nobody, 'operator_revoked')).to.deep.equal([]);
+    const noFilter = {} as unknown as { accountId: string };
+    expect(await connections.end(noFilter, 'operator_revoked')).to.deep.equal([]);
     expect(await generation()).to.equal(1);
   });
 
-  it('ends in the transaction of another change, or not at all', async () => {
+  it('ending a connection is undone if another change of the same transaction fails', async () => {
     await connect();
     const change = database.transaction(async (tx) => {
       await connections.end(connection, 'person_disconnected', undefined, tx);
@@ -174,21 +175,21 @@ forEachDatabase('connections', (open) => {
     expect(await find()).to.include({ generation: 1 });
   });
 
-  it('what goes with the end of a connection is written once, or nothing ends', async () => {
+  it('a record written together with the end of a connection is written once; if that fails, nothing ends', async () => {
     await connect();
     const failure = connections.end(connection, 'person_disconnected', async () => {
       throw new Error('not written');
     });
     await failure.catch(() => {});
     expect(await find()).to.deep.include({ ...consent, generation: 1 });
-    const told: number[] = [];
+    const endedCounts: number[] = [];
     const ending = () =>
       connections.end(connection, 'person_disconnected', async (_tx, ended) => {
-        told.push(ended.length);
+        endedCounts.push(ended.length);
       });
     await Promise.all([ending(), ending()]);
     await ending();
-    expect(told.sort()).to.deep.equal([0, 0, 1]);
+    expect(endedCounts.sort()).to.deep.equal([0, 0, 1]);
     expect(await generation()).to.equal(2);
   });
 });

@@ -1,4 +1,4 @@
-/** What ends: all of a connection in one statement, or one authorization in one step. */
+/** Ending all authorizations of a connection in one statement, or a single authorization. */
 import { mock } from 'node:test';
 import { expect } from 'chai';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
@@ -23,8 +23,8 @@ const WHY = { cause: 'client_revoked', actor: 'client', origin: FROM } as const;
 
 describe('endings', () => {
   let database: OpenDatabase;
-  /** Each statement that was asked, in order; `failing` ones fail. */
-  let asked: string[] = [];
+  /** The sent statements, in order. A statement that matches `failing` fails. */
+  let statements: string[] = [];
   let failing: RegExp | undefined;
   let time: TestClock;
   let connections: Connections;
@@ -69,7 +69,7 @@ describe('endings', () => {
     connection = { accountId: account.id, clientId: client.id };
   });
   beforeEach(() => {
-    asked = [];
+    statements = [];
     failing = undefined;
   });
   after(async () => {
@@ -82,8 +82,8 @@ describe('endings', () => {
     text: string,
     values?: readonly unknown[],
   ) {
-    asked.push(text.trim());
-    return failing?.test(text) ? Promise.reject(new Error('away')) : on.query<Row>(text, values);
+    statements.push(text.trim());
+    return failing?.test(text) ? Promise.reject(new Error('down')) : on.query<Row>(text, values);
   }
 
   const connect = () => connections.rememberConsent({ ...connection, name: 'Partner', hosts: [] });
@@ -92,10 +92,10 @@ describe('endings', () => {
     const facts = { ...FACTS, ...connection, ...more };
     await store.beginAuthorization(id, facts, { codeSeconds: 600, absoluteSeconds: undefined });
     const record = await store.readAuthorization(id);
-    if (!record) throw new Error('it was not kept');
+    if (!record) throw new Error('the authorization was not stored');
     return { id, ...record };
   };
-  /** What is in the person's log since it was last asked, the oldest first. */
+  /** Returns and removes the entries of the user's activity, oldest first. */
   const recorded = async () => {
     const rows = await database.query<{ action: string; actor: string; details: object }>(
       'WITH taken AS (DELETE FROM activity RETURNING *) SELECT * FROM taken ORDER BY id',
@@ -103,22 +103,22 @@ describe('endings', () => {
     return rows.map(({ action, actor, details }) => ({ action, actor, ...details }));
   };
 
-  it('a connection with 500 authorizations ends by one UPDATE, with its record, and no store', async () => {
+  it('a connection with 500 authorizations ends by one UPDATE and one log entry, without the token store', async () => {
     await connect();
     for (let count = 0; count < 500; count += 1) await begin();
     const disconnect = createDisconnect(connections, activity);
-    asked = [];
+    statements = [];
     await disconnect(connection, FROM);
-    expect(asked.filter((text) => text.startsWith('UPDATE connections'))).to.have.length(1);
-    expect(asked.filter((text) => text.startsWith('INSERT INTO activity'))).to.have.length(1);
-    expect(asked).to.have.length(2);
+    expect(statements.filter((text) => text.startsWith('UPDATE connections'))).to.have.length(1);
+    expect(statements.filter((text) => text.startsWith('INSERT INTO activity'))).to.have.length(1);
+    expect(statements).to.have.length(2);
     expect(await connections.generationOf(connection.accountId, connection.clientId)).to.equal(2);
     const { clientId: client_id } = connection;
     const entry = { action: 'disconnected', client_id, client_name: 'Partner' };
     expect(await recorded()).to.deep.equal([{ ...entry, actor: 'person' }]);
   });
 
-  it('an end by an operator is recorded as the operator’s, in the log and at the connection', async () => {
+  it('a revocation by an operator is recorded as such, in the activity and in the connection', async () => {
     const { accountId, clientId } = connection;
     const disconnect = createDisconnect(connections, activity);
     for (const [by, actor, cause] of [
@@ -132,17 +132,17 @@ describe('endings', () => {
     }
   });
 
-  it('it does not end where its record cannot be written', async () => {
+  it('a connection does not end if the entry in the activity log cannot be written', async () => {
     await connect();
     failing = /INSERT INTO activity/;
     const disconnect = createDisconnect(connections, activity);
-    expect(await disconnect(connection, FROM).catch(String)).to.equal('Error: away');
+    expect(await disconnect(connection, FROM).catch(String)).to.equal('Error: down');
     failing = undefined;
     expect(await connections.find(connection.accountId, connection.clientId)).to.be.ok;
     expect(await recorded()).to.deep.equal([]);
   });
 
-  it('one authorization ends at once, and why is recorded once, whoever was first', async () => {
+  it('a single authorization ends at once, and only the first cause is recorded', async () => {
     const [one, other] = [await begin(), await begin()];
     await Promise.all([endings.end(one, WHY), endings.end(one, WHY)]);
     await endings.end(one, { cause: 'operator_revoked', actor: 'operator' });
@@ -151,13 +151,13 @@ describe('endings', () => {
     expect(await store.readAuthorization(other.id)).not.to.equal(undefined);
     const { accountId, clientId } = connection;
     const at = new Date(time.clock());
-    const known = { id: one.id, accountId, clientId, at, cause: 'client_revoked' };
-    expect(await revocations.find(one.id)).to.deep.equal(known);
+    const expected = { id: one.id, accountId, clientId, at, cause: 'client_revoked' };
+    expect(await revocations.find(one.id)).to.deep.equal(expected);
     expect(await revocations.find(other.id)).to.equal(undefined);
     expect(await recorded()).to.have.length(1);
   });
 
-  it('the first cause stays, also where two processes record it', async () => {
+  it('the first recorded cause of a revocation stays, even if two processes record one', async () => {
     const one = await begin();
     const operator = { cause: 'operator_revoked', actor: 'operator' } as const;
     await endings.endRecorded({ authorization: one, ...operator });
@@ -167,11 +167,11 @@ describe('endings', () => {
     expect(await recorded()).to.have.length(1);
   });
 
-  it('a command that cannot record an end has ended nothing, and may be repeated', async () => {
+  it('a command that cannot record a revocation ends no authorization, and can be repeated', async () => {
     const one = await begin();
     failing = /ended_authorizations/;
     expect(await endings.endRecorded({ authorization: one, ...WHY }).catch(String)).to.equal(
-      'Error: away',
+      'Error: down',
     );
     failing = undefined;
     expect(await store.readAuthorization(one.id)).not.to.equal(undefined);
@@ -181,7 +181,7 @@ describe('endings', () => {
     expect(await recorded()).to.have.length(1);
   });
 
-  it('the end of a test is recorded, and the person’s log does not tell of it', async () => {
+  it('the end of a client test is recorded, but not in the activity of the user', async () => {
     const { generation: _, ...test } = await begin();
     await endings.end(test, WHY);
     expect(await store.readAuthorization(test.id)).to.equal(undefined);
@@ -189,7 +189,7 @@ describe('endings', () => {
     expect(await recorded()).to.deep.equal([]);
   });
 
-  it('what cannot be recorded ends all the same, and is recorded later', async () => {
+  it('an authorization ends even if that cannot be recorded, and is recorded later', async () => {
     const one = await begin();
     failing = /INSERT INTO ended_authorizations/;
     await endings.end(one, WHY);
@@ -204,7 +204,7 @@ describe('endings', () => {
     expect(await recorded()).to.have.length(1);
   });
 
-  it('a record that failed is written again after a pause, while the service goes on', async () => {
+  it('a record of an end that could not be written is retried after a pause, in the background', async () => {
     const one = await begin();
     const failed = new Promise<void>((resolve) => {
       onWarning = resolve;
@@ -225,7 +225,7 @@ describe('endings', () => {
     expect(await recorded()).to.have.length(1);
   });
 
-  it('a restored token store is found out by the latest ends, and every end is repeated', async () => {
+  it('a restored token store is detected by the latest revocations, and every revocation is repeated', async () => {
     await database.query('DELETE FROM ended_authorizations');
     const all: Authorization[] = [];
     for (let count = 0; count < 230; count += 1) {
@@ -234,21 +234,21 @@ describe('endings', () => {
       time.advance(1);
       await revocations.record({ authorization: one, ...WHY }, false);
     }
-    const alive = await begin();
+    const active = await begin();
     time.advance(180);
     expect(await endings.findRevived()).to.have.length(100);
     const middle = new Date(time.clock() - 294_500);
-    const told: number[] = [];
-    const since = await endings.repeatRecorded(middle, (looked) => told.push(looked));
+    const progress: number[] = [];
+    const since = await endings.repeatRecorded(middle, (looked) => progress.push(looked));
     expect(since).to.deep.equal({ looked: 115, ended: 115 });
-    expect(told).to.deep.equal([100, 115]);
+    expect(progress).to.deep.equal([100, 115]);
     expect(await endings.findRevived()).to.deep.equal([]);
     expect(await endings.repeatRecorded()).to.deep.equal({ looked: 230, ended: 115 });
     for (const { id } of all) expect(await store.readAuthorization(id)).to.equal(undefined);
-    expect(await store.readAuthorization(alive.id)).not.to.equal(undefined);
+    expect(await store.readAuthorization(active.id)).not.to.equal(undefined);
   });
 
-  it('every end is repeated, also of more than one batch that ended in one moment', async () => {
+  it('every revocation is repeated, even if more than one batch has the same time', async () => {
     await database.query('DELETE FROM ended_authorizations');
     for (let count = 0; count < 130; count += 1) {
       await revocations.record({ authorization: await begin(), ...WHY }, false);
@@ -257,7 +257,7 @@ describe('endings', () => {
     expect(await endings.findRevived()).to.deep.equal([]);
   });
 
-  it('an end is forgotten when the activity is, in batches', async () => {
+  it('recorded revocations older than the retention of activity are deleted in batches', async () => {
     await database.query('DELETE FROM ended_authorizations');
     for (let count = 0; count < 3; count += 1) {
       await revocations.record({ authorization: await begin(), ...WHY }, false);

@@ -1,12 +1,12 @@
-/** Revocations during each fault, as `npm run bench -- ends` measures them in more rounds. */
+/** Revocations during each fault; `npm run bench -- ends` measures more rounds. */
 import { expect } from 'chai';
 import { endsTable, measureEnds } from '../../bench/ends.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 
 const ROUNDS = 2;
 
-describeOn([postgresServer, redisServer], 'an answered revocation', () => {
-  it('stays in force through every fault', async () => {
+describeOn([postgresServer, redisServer], 'an acknowledged revocation', () => {
+  it('an acknowledged revocation stays in force through every fault', async () => {
     const results = await measureEnds(ROUNDS);
     console.log(endsTable(results).replace(/^/gm, '      '));
     for (const { fault, answered, activeAgain } of results) {

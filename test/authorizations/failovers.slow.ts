@@ -1,4 +1,4 @@
-/** Ends that were answered around a failover of Redis: none of them comes back. */
+/** Revocations that were acknowledged around a failover of Redis are never undone. */
 import { cpSync, rmSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
@@ -25,7 +25,7 @@ import { startsOn, type TestService } from '../support/service.ts';
 import { walk } from './random-walk.ts';
 
 const ROUNDS = Number(process.env.FAILOVER_ROUNDS ?? 2);
-/** Tokens of one round, each of an authorization of its own. */
+/** Number of tokens in one round, each from a separate authorization. */
 const TOKENS = 200;
 /** Milliseconds between two revocations. */
 const PACE = 5;
@@ -49,8 +49,8 @@ describeOn([postgresServer, redisServer], 'ends around a failover', () => {
     await eventually(async () => expect(await ask(replica, 'EXISTS', 'first')).to.equal(1));
     sentinel = await startSentinel(master);
     const redisUrl = `redis+sentinel://127.0.0.1:${sentinel.port}/warehouse`;
-    service = await start({ settings: { storage: { redisUrl } }, patience: 1 });
-    other = await start({ beside: service, patience: 1 });
+    service = await start({ settings: { storage: { redisUrl } }, timeoutFactor: 1 });
+    other = await start({ beside: service, timeoutFactor: 1 });
     seeded = await seed(service);
   });
   afterEach(async () => {
@@ -68,7 +68,7 @@ describeOn([postgresServer, redisServer], 'ends around a failover', () => {
     return tokens;
   }
 
-  /** Revokes the tokens one after another at both nodes. @returns those that were answered 204. */
+  /** Revokes tokens one after another at both nodes. @returns those that were answered with 204. */
   function revokeAll(tokens: readonly string[]) {
     const revoked: string[] = [];
     let unavailable = 0;
@@ -90,16 +90,16 @@ describeOn([postgresServer, redisServer], 'ends around a failover', () => {
     await eventually(async () => {
       for (const { store } of nodes()) await store.ping();
     });
-    const alive = await Promise.all(
+    const active = await Promise.all(
       revoked.map(async (token) => {
         const { resourceServer } = seeded.clients;
         return (await introspect(service.issuer, resourceServer, token)).body.active;
       }),
     );
-    expect(alive.filter((isActive) => isActive !== false)).to.deep.equal([]);
+    expect(active.filter((isActive) => isActive !== false)).to.deep.equal([]);
   }
 
-  it('stay in force when their master is killed before it passed them on', async () => {
+  it('revocations stay in force if the master is killed before it replicated them', async () => {
     const [master, replica] = servers;
     const tokens = (await issueTokens()).slice(0, 50);
     await eventually(async () => {
@@ -107,7 +107,7 @@ describeOn([postgresServer, redisServer], 'ends around a failover', () => {
         await ask(master as RedisServer, 'DBSIZE'),
       );
     });
-    // It hears nothing any more, and is the next master all the same.
+    // The replica receives nothing more, but still becomes the next master.
     replica?.pause();
     const { revoked, done } = revokeAll(tokens);
     await done;
@@ -117,7 +117,7 @@ describeOn([postgresServer, redisServer], 'ends around a failover', () => {
     await expectAllInactive(revoked);
   });
 
-  it(`stay in force through ${ROUNDS} planned failovers, without a pause of the writes`, async () => {
+  it(`revocations stay in force through ${ROUNDS} planned failovers without a pause of writes`, async () => {
     for (let round = 0; round < ROUNDS; round += 1) {
       const [, next] = servers;
       if (!next) throw new Error('no replica');
@@ -132,7 +132,7 @@ describeOn([postgresServer, redisServer], 'ends around a failover', () => {
         console.log({ round, revoked: revoked.length, unavailable: unavailable() });
       }
       servers.reverse();
-      // The former master follows the new one before it may take its place again.
+      // The former master must follow the new one before it can replace it.
       await eventually(async () => {
         const [former] = servers.toReversed();
         if (!former) throw new Error('no replica');
@@ -157,7 +157,7 @@ describeOn([postgresServer, redisServer], 'ends on a Cluster', () => {
     for (const master of masters) await master.stop();
   });
 
-  /** Asks until every answer is 200. */
+  /** Introspects until every answer is 200, and expects that none of them was active. */
   async function expectNeverActive(
     nodes: readonly TestService[],
     tokens: readonly string[],
@@ -175,7 +175,7 @@ describeOn([postgresServer, redisServer], 'ends on a Cluster', () => {
     expect(active, 'answers "active"').to.equal(0);
   }
 
-  it('stay in force when one master comes back from a backup, which is not ready before', async () => {
+  it('revocations stay in force if one master returns from a backup; until they do, the service is not ready', async () => {
     const [first] = masters;
     if (!first) throw new Error('no cluster');
     const other = await start({ beside: on.service });
@@ -204,16 +204,16 @@ describeOn([postgresServer, redisServer], 'ends on a Cluster', () => {
     const revived = [on.service, other]
       .flatMap(({ logLines }) => logLines)
       .map((line) => Number(JSON.parse(line).revived ?? 0));
-    expect(Math.max(...revived), 'there was something to end again').to.be.above(0);
+    expect(Math.max(...revived), 'authorizations that were ended again').to.be.above(0);
   });
 
-  it('agree with the reference model in a random walk', async () => {
+  it('revocations agree with the reference model in a random walk', async () => {
     const seedOfWalk = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
     await walk('postgres', { walks: 3, steps: 150, seed: seedOfWalk, redisUrl });
   });
 
-  // The last one: afterwards the address of one master in the URL is dead.
-  it('stay in force when a replica that has not heard of them takes the place of its master', async () => {
+  // Must be the last test: afterwards no server has the address of one master in the URL.
+  it('revocations stay in force if a replica that did not receive them replaces its master', async () => {
     const [master] = masters;
     if (!master) throw new Error('no cluster');
     const replica = await addReplica(master);
@@ -234,6 +234,6 @@ describeOn([postgresServer, redisServer], 'ends on a Cluster', () => {
     await eventually(() => ask(replica, 'CLUSTER', 'FAILOVER', 'TAKEOVER'));
     await expectNeverActive([on.service], tokens);
     const revived = on.service.logLines.map((line) => Number(JSON.parse(line).revived ?? 0));
-    expect(Math.max(...revived), 'there was something to end again').to.be.above(0);
+    expect(Math.max(...revived), 'authorizations that were ended again').to.be.above(0);
   });
 });

@@ -1,4 +1,4 @@
-/** What a person, their partners and their browsers hold, and each door of the service that takes it. */
+/** Credentials of users, their clients and their browsers, and the endpoints that accept them. */
 import { expect } from 'chai';
 import { signedIn } from '../pages/signed-in-person.ts';
 import { outcomeOf } from '../provider/authorization-outcome.ts';
@@ -20,25 +20,25 @@ import type { TestService } from '../support/service.ts';
 
 const DAY = 86_400;
 
-/** Repeats a check until it holds, or makes it once: for what must be in force when it is answered. */
-export type Hears = (check: () => Promise<void>) => Promise<void>;
+/** Repeats a check until it passes, or runs it once if access must have ended already. */
+export type Check = (check: () => Promise<void>) => Promise<void>;
 
-/** Who hears of an end, and how soon: the node where it was done, and all others. */
-export interface Hearing {
-  readonly here: Hears;
-  readonly elsewhere: Hears;
-  /** An API that remembers is told by a stream. */
-  readonly remembering: Hears;
+/** How soon the end of access is in force: at the node that ended it, and at all others. */
+export interface Timing {
+  readonly here: Check;
+  readonly elsewhere: Check;
+  /** Checks an API with a cache that a stream invalidates. */
+  readonly caching: Check;
 }
 
-/** One thing that opens doors. */
+/** A token, code, key, secret or session that gives access. */
 interface Credential {
-  /** An API remembers who it belongs to. */
-  readonly remember: () => Promise<unknown>;
-  /** Asserts that every door takes it, `isEmpty` with no organization behind it. */
-  readonly expectTaken: (hearing: Hearing, isEmpty: boolean) => Promise<unknown>;
-  /** Asserts that no door takes it. */
-  readonly expectRefused: (hearing: Hearing) => Promise<unknown>;
+  /** Makes an API cache the caller who has this credential. */
+  readonly cache: () => Promise<unknown>;
+  /** Asserts that every endpoint accepts the credential. @param isEmpty if it reaches nothing */
+  readonly expectValid: (timing: Timing, isEmpty: boolean) => Promise<unknown>;
+  /** Asserts that every endpoint refuses the credential. */
+  readonly expectRefused: (timing: Timing) => Promise<unknown>;
 }
 
 export const HELD = [
@@ -61,7 +61,7 @@ export interface Holdings {
   readonly on: Seeded;
   readonly person: SeededPerson;
   readonly organizationId: string;
-  /** Registered by the seeded `other`, who owns the organization. */
+  /** A client of the seeded user `other`, who owns the organization. */
   readonly client: TestClient & { readonly name: string };
   readonly machine: TestClient;
   readonly first: Tokens & { readonly former: string; readonly replaced: string };
@@ -70,37 +70,37 @@ export interface Holdings {
   readonly machineToken: string;
   readonly browser: Awaited<ReturnType<typeof signedIn>>;
   readonly credentials: Readonly<Record<HeldName, Credential>>;
-  /** New tokens of the same person and client, by a browser that signs in for them. */
+  /** Signs the user in and gets new tokens for the same client. */
   reconnect(): Promise<Credential>;
   isConnected(): Promise<boolean>;
 }
 
-export interface Doors {
+export interface Apis {
   readonly on: Seeded;
-  /** Another node of the same deployment; the embedded one has none. */
+  /** Another node of the same deployment; on the embedded database, the same node. */
   readonly elsewhere: TestService;
-  /** Asks the node where everything is changed at each call. */
+  /** An API that introspects each call, at the node where everything is changed. */
   readonly asking: CalledApi;
-  /** Is told by the other node, and remembers until then. */
-  readonly remembering: CalledApi;
+  /** An API with a cache, which the other node invalidates. */
+  readonly caching: CalledApi;
 }
 
-/** The doors of a service that was seeded. Call it in a hook. */
-export async function openDoors(on: Seeded, elsewhere: TestService): Promise<Doors> {
+/** Starts the APIs of a seeded service. Call it in a hook. */
+export async function openApis(on: Seeded, elsewhere: TestService): Promise<Apis> {
   const { resourceServer } = on.clients;
   return {
     on,
     elsewhere,
     asking: await startCalledApi(on.service, resourceServer),
-    remembering: await startCalledApi(elsewhere, resourceServer, true),
+    caching: await startCalledApi(elsewhere, resourceServer, true),
   };
 }
 
 let people = 0;
 
-/** Everything new: a person with an organization, the clients around them, and what they hold. */
-export async function hold(doors: Doors): Promise<Holdings> {
-  const { on } = doors;
+/** Adds a user with an organization, connected and machine clients, and all their credentials. */
+export async function hold(apis: Apis): Promise<Holdings> {
+  const { on } = apis;
   const { service, issuer, seeded } = on;
   const { memberships } = service;
   people += 1;
@@ -124,13 +124,13 @@ export async function hold(doors: Doors): Promise<Holdings> {
   const renew = async ({ refreshToken }: Tokens): Promise<Tokens> =>
     tokensOf(await refresh(issuer, client, refreshToken));
 
-  // An end counts for what was approved a month before it, too.
-  const begun = await mine.tokens(client);
+  // The end of access must also apply to an approval that is a month old.
+  const earlier = await mine.tokens(client);
   on.clock.advance(29 * DAY);
   await service.clean();
-  // The session of that time is over.
+  // The session of the earlier approval has expired.
   const now = partnerTokens(issuer, { ...seeded, person });
-  const before = await renew(begun);
+  const before = await renew(earlier);
   const former = { former: before.accessToken, replaced: before.refreshToken };
   const first = { ...(await renew(before)), ...former };
   const second = await now.tokens(client);
@@ -144,30 +144,30 @@ export async function hold(doors: Doors): Promise<Holdings> {
   const browser = await signedIn(service, person);
   const secondBrowser = await signedIn(service, person);
 
-  // What changed a moment ago an API does not remember.
+  // An API does not cache callers whose data changed a moment ago.
   on.clock.advance(6);
 
   const tokensWith = (tokens: Tokens, of: TestClient, ...older: string[]): Credential =>
     all([
-      ...[tokens.accessToken, ...older].map((value) => bearer(doors, value, organizationId)),
-      grant(doors, (at) => refresh(at, of, tokens.refreshToken)),
+      ...[tokens.accessToken, ...older].map((value) => bearer(apis, value, organizationId)),
+      grant(apis, (at) => refresh(at, of, tokens.refreshToken)),
     ]);
-  const keyWith = ({ value = '' }: { value?: string } = {}) => bearer(doors, value, organizationId);
+  const keyWith = ({ value = '' }: { value?: string } = {}) => bearer(apis, value, organizationId);
   return {
     ...{ on, person, organizationId, client, machine, first, code, keys, machineToken, browser },
     credentials: {
       authorization: tokensWith(first, client, before.accessToken),
       'second authorization': tokensWith(second, client),
-      code: grant(doors, (at) => exchangeCode(at, client, code)),
+      code: grant(apis, (at) => exchangeCode(at, client, code)),
       'authorization of another client': tokensWith(ofOtherClient, otherClient),
       'authorization of another person': tokensWith(ofOtherPerson, client),
       'API key': keyWith(keys[0]),
       'second API key': keyWith(keys[1]),
-      'machine token': bearer(doors, machineToken, organizationId),
-      'second machine token': bearer(doors, secondMachineToken, organizationId),
-      'machine secret': grant(doors, (at) => clientCredentials(at, machine)),
-      browser: await session(doors, browser, person, unconnected),
-      'second browser': await session(doors, secondBrowser, person, unconnected),
+      'machine token': bearer(apis, machineToken, organizationId),
+      'second machine token': bearer(apis, secondMachineToken, organizationId),
+      'machine secret': grant(apis, (at) => clientCredentials(at, machine)),
+      browser: await session(apis, browser, person, unconnected),
+      'second browser': await session(apis, secondBrowser, person, unconnected),
     },
     reconnect: async () =>
       tokensWith(await partnerTokens(issuer, { ...seeded, person }).tokens(client), client),
@@ -176,17 +176,17 @@ export async function hold(doors: Doors): Promise<Holdings> {
 }
 
 const all = (credentials: readonly Credential[]): Credential => ({
-  async remember() {
-    for (const one of credentials) await one.remember();
+  async cache() {
+    for (const one of credentials) await one.cache();
   },
-  expectTaken: (hearing, isEmpty) =>
-    Promise.all(credentials.map((one) => one.expectTaken(hearing, isEmpty))),
-  expectRefused: (hearing) => Promise.all(credentials.map((one) => one.expectRefused(hearing))),
+  expectValid: (timing, isEmpty) =>
+    Promise.all(credentials.map((one) => one.expectValid(timing, isEmpty))),
+  expectRefused: (timing) => Promise.all(credentials.map((one) => one.expectRefused(timing))),
 });
 
-/** What an API is called with: introspection, and the module of an API with and without a memory. */
+/** A bearer token, checked at introspection and at APIs with and without a cache. */
 function bearer(
-  { on, elsewhere, asking, remembering }: Doors,
+  { on, elsewhere, asking, caching }: Apis,
   value: string,
   organizationId: string,
 ): Credential {
@@ -199,31 +199,31 @@ function bearer(
   };
   const isInactive = ({ text }: Answer) => expect(text).to.equal('{"active":false}');
   return {
-    remember: () => remembering.expectLetIn(value),
-    async expectTaken(hearing, isEmpty) {
-      const isTaken = ({ body, text }: Answer) => {
+    cache: () => caching.expectLetIn(value),
+    async expectValid(timing, isEmpty) {
+      const isActive = ({ body, text }: Answer) => {
         expect(body, text).to.include({ active: true });
         isReached(body.organizations, isEmpty);
       };
-      await hearing.here(() => answers(on.issuer, isTaken));
-      await hearing.elsewhere(() => answers(elsewhere.issuer, isTaken));
-      await hearing.here(() => asking.expectLetIn(value));
-      await hearing.remembering(async () => {
-        const { body } = await remembering.query(value, '{ organizations { id } }');
+      await timing.here(() => answers(on.issuer, isActive));
+      await timing.elsewhere(() => answers(elsewhere.issuer, isActive));
+      await timing.here(() => asking.expectLetIn(value));
+      await timing.caching(async () => {
+        const { body } = await caching.query(value, '{ organizations { id } }');
         isReached((body.data as { organizations?: unknown } | undefined)?.organizations, isEmpty);
       });
     },
-    async expectRefused(hearing) {
-      await hearing.here(() => answers(on.issuer, isInactive));
-      await hearing.here(() => asking.expectRefused(value));
-      await hearing.elsewhere(() => answers(elsewhere.issuer, isInactive));
-      await hearing.remembering(() => remembering.expectRefused(value));
+    async expectRefused(timing) {
+      await timing.here(() => answers(on.issuer, isInactive));
+      await timing.here(() => asking.expectRefused(value));
+      await timing.elsewhere(() => answers(elsewhere.issuer, isInactive));
+      await timing.caching(() => caching.expectRefused(value));
     },
   };
 }
 
-/** What the token endpoint takes. */
-function grant({ on, elsewhere }: Doors, ask: (issuer: string) => Promise<Answer>): Credential {
+/** A code, refresh token or client secret, checked at the token endpoint. */
+function grant({ on, elsewhere }: Apis, ask: (issuer: string) => Promise<Answer>): Credential {
   const refuses = async (issuer: string): Promise<void> => {
     const { status, body, text } = await ask(issuer);
     const error = status === 401 ? 'invalid_client' : 'invalid_grant';
@@ -233,23 +233,23 @@ function grant({ on, elsewhere }: Doors, ask: (issuer: string) => Promise<Answer
     });
   };
   return {
-    remember: async () => {},
-    async expectTaken(hearing) {
-      await hearing.elsewhere(async () => {
+    cache: async () => {},
+    async expectValid(timing) {
+      await timing.elsewhere(async () => {
         const { status, text } = await ask(elsewhere.issuer);
         expect(status, text).to.equal(200);
       });
     },
-    async expectRefused(hearing) {
-      await hearing.here(() => refuses(on.issuer));
-      await hearing.elsewhere(() => refuses(elsewhere.issuer));
+    async expectRefused(timing) {
+      await timing.here(() => refuses(on.issuer));
+      await timing.elsewhere(() => refuses(elsewhere.issuer));
     },
   };
 }
 
-/** A browser that is signed in, on its pages and on a consent page that it has open. */
+/** A signed-in browser, checked on its pages and on consent pages that it has open. */
 async function session(
-  { on }: Doors,
+  { on }: Apis,
   browser: Person,
   { accountId, email, name }: SeededPerson,
   unconnected: TestClient,
@@ -260,26 +260,26 @@ async function session(
   const seen = await open();
   const answered = { deny: await open(), approve: await open() };
   let isAnswered = false;
-  // A copy of its cookies opens nothing either, once it has ended.
+  // A copy of the browser's cookies must not work either, once the session has ended.
   const cookie = browser.cookieHeader('/profile');
   const copy = createPerson(on.issuer);
   return {
-    remember: async () => {},
-    async expectTaken() {
+    cache: async () => {},
+    async expectValid() {
       expect((await browser.get('/profile')).html).to.include(email);
       expect((await browser.post('/oauth/token/refresh', {})).status).to.equal(200);
       expect(await outcomeOf(browser, silent)).to.equal('consent_required');
     },
-    async expectRefused(hearing) {
-      await hearing.here(async () => {
+    async expectRefused(timing) {
+      await timing.here(async () => {
         const profile = await copy.get('/profile', { cookie });
         expect(profile.location?.pathname).to.equal('/login');
       });
-      const kept = await copy.post('/oauth/token/refresh', {}, { cookie });
-      expect(kept.status).to.equal(401);
-      const told = (await copy.get(silent, { cookie })).location;
-      expect(told?.searchParams.get('error')).to.equal('login_required');
-      // Each page takes one answer.
+      const refreshed = await copy.post('/oauth/token/refresh', {}, { cookie });
+      expect(refreshed.status).to.equal(401);
+      const location = (await copy.get(silent, { cookie })).location;
+      expect(location?.searchParams.get('error')).to.equal('login_required');
+      // Each consent page accepts one answer.
       if (isAnswered) return;
       isAnswered = true;
       const shown = await browser.follow(await browser.get(seen.url));

@@ -1,4 +1,4 @@
-/** A Redis that comes back without its last ends answers nothing before they are repeated on it. */
+/** A Redis that lost the latest revocations is not used before they are repeated on it. */
 import { cpSync, rmSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
@@ -12,10 +12,10 @@ import { describeOn, postgresServer, redisServer } from '../support/requirements
 import { startSeeded } from '../support/seeded.ts';
 import { startsOn, type TestService } from '../support/service.ts';
 
-/** By default a master waits five seconds for further replicas. */
+/** Replaces the default: a master waits five seconds for more replicas before it synchronizes. */
 const SYNC_AT_ONCE = { 'repl-diskless-sync-delay': '0' };
 
-describeOn([postgresServer, redisServer], 'ends that Redis lost', () => {
+describeOn([postgresServer, redisServer], 'ends of authorizations that Redis lost', () => {
   let redis: RedisServer;
   let other: TestService;
   const start = startsOn('postgres');
@@ -33,7 +33,7 @@ describeOn([postgresServer, redisServer], 'ends that Redis lost', () => {
   const nodes = (): readonly TestService[] => [on.service, other];
   const database = () => on.service.database;
 
-  /** Asks the stores themselves, for /readyz may answer what it heard a second ago. */
+  /** Asks the stores themselves, because /readyz may send an answer that is a second old. */
   function expectBothReady(): Promise<void> {
     return eventually(async () => {
       for (const { store } of nodes()) await store.ping();
@@ -52,13 +52,13 @@ describeOn([postgresServer, redisServer], 'ends that Redis lost', () => {
     }
   }
 
-  /** Introspects all the time at every node. @returns the statuses, and how often one was active. */
-  function askAlways(tokens: readonly string[]) {
+  /** Introspects at every node until stopped. @returns the counts so far, and how to stop it */
+  function startAsking(tokens: readonly string[]) {
     const answers = { active: 0, inactive: 0, unavailable: 0 };
-    let isOver = false;
+    let isStopped = false;
     const askers = nodes().flatMap((node) =>
       tokens.map(async (token) => {
-        while (!isOver) {
+        while (!isStopped) {
           const { status, body } = await introspect(node.issuer, on.clients.resourceServer, token);
           if (status === 503) answers.unavailable += 1;
           else if (body.active === true) answers.active += 1;
@@ -67,11 +67,11 @@ describeOn([postgresServer, redisServer], 'ends that Redis lost', () => {
         }
       }),
     );
-    return async (): Promise<typeof answers> => {
-      isOver = true;
+    const stop = async (): Promise<void> => {
+      isStopped = true;
       await Promise.all(askers);
-      return answers;
     };
+    return { answers, stop };
   }
 
   const repeats = async (): Promise<number> => {
@@ -82,46 +82,51 @@ describeOn([postgresServer, redisServer], 'ends that Redis lost', () => {
     return sum;
   };
 
-  /** Kills Redis, and waits until both nodes use it again. */
-  async function restartRedis(changeFiles: () => void = () => {}): Promise<void> {
+  /**
+   * Kills Redis, restarts it, and waits until both nodes use it again.
+   *
+   * @param whileDown runs before the restart
+   */
+  async function restartRedis(whileDown: () => void | Promise<void> = () => {}): Promise<void> {
     const before = await repeats();
     await redis.kill();
-    changeFiles();
+    await whileDown();
     await redis.restart();
     await eventually(async () => expect(await repeats(), 'by one node').to.equal(before + 1));
     await expectBothReady();
   }
 
-  it('stay ended when an older backup of it is restored while the nodes run', async () => {
+  it('revocations stay in force when an older backup of Redis is restored while the nodes run', async () => {
     const tokens = await issueTokens();
     const backup = `${redis.directory}-backup`;
     await restartRedis(() => cpSync(redis.directory, backup, { recursive: true }));
     await expectRevoked(tokens);
-    const stopAsking = askAlways(tokens);
-    await restartRedis(() => {
+    const { answers, stop } = startAsking(tokens);
+    await restartRedis(async () => {
       rmSync(redis.directory, { recursive: true });
       cpSync(backup, redis.directory, { recursive: true });
+      // A Redis that returns within one reconnection of a node is not noticed by any request.
+      await eventually(() => expect(answers.unavailable, 'answers with 503').to.be.above(0));
     });
-    const { active, unavailable } = await stopAsking();
-    expect(unavailable, 'answers 503 meanwhile').to.be.above(0);
-    expect(active, 'answers "active"').to.equal(0);
-    const said = nodes()
+    await stop();
+    expect(answers.active, 'answers "active"').to.equal(0);
+    const logged = nodes()
       .flatMap(({ logLines }) => logLines)
       .map((line) => JSON.parse(line));
-    const [repeat] = said.filter(({ revived }) => revived === 2);
+    const [repeat] = logged.filter(({ revived }) => revived === 2);
     expect(repeat).to.include({
-      msg: 'another Redis answers: the ends of the last day were repeated on it',
+      msg: 'another Redis answers: repeated the ends of the last day on it',
     });
   });
 
-  it('are repeated on one that comes back empty, which then keeps new tokens', async () => {
+  it('revocations are repeated on a Redis that returns empty, which then stores new tokens', async () => {
     await restartRedis(() => rmSync(`${redis.directory}/appendonlydir`, { recursive: true }));
     const tokens = await issueTokens();
     await expectRevoked(tokens);
     for (const token of tokens) expect(await on.partner.isActive(token)).to.equal(false);
   });
 
-  it('keep each node from answering until another node has repeated them', async () => {
+  it('lost revocations make each node answer 503 until another node has repeated them', async () => {
     const tokens = await issueTokens();
     await database().query(
       `UPDATE ends_carried_out SET node = 'another', turn_until = now() + interval '1 hour'`,
@@ -131,7 +136,9 @@ describeOn([postgresServer, redisServer], 'ends that Redis lost', () => {
     try {
       for (const node of nodes()) {
         await eventually(async () => {
-          expect((await readinessOf(node)).body.reason).to.contain('another node repeats the ends');
+          expect((await readinessOf(node)).body.reason).to.contain(
+            'another node is repeating the ends',
+          );
         });
         for (const token of tokens) {
           const answer = await introspect(node.issuer, on.clients.resourceServer, token);
@@ -145,7 +152,7 @@ describeOn([postgresServer, redisServer], 'ends that Redis lost', () => {
     for (const token of tokens) expect(await on.partner.isActive(token)).to.equal(true);
   });
 
-  it('keep each node from answering while PostgreSQL does not say which Redis is known', async () => {
+  it('each node answers 503 while PostgreSQL cannot say which Redis has the revocations', async () => {
     const tokens = await issueTokens();
     await expectRevoked(tokens);
     await database().query('ALTER TABLE redis_masters RENAME TO out_of_reach');
@@ -167,7 +174,7 @@ describeOn([postgresServer, redisServer], 'ends that Redis lost', () => {
     for (const token of tokens) expect(await on.partner.isActive(token)).to.equal(false);
   });
 
-  it('are repeated on one that is behind what was seen of it', async () => {
+  it('revocations are repeated on a Redis with an older replication offset than the one stored', async () => {
     await expectRevoked(await issueTokens());
     const before = await repeats();
     await database().query(
@@ -183,9 +190,9 @@ describeOn([postgresServer, redisServer], 'ends that Redis lost', () => {
     await next.close();
   });
 
-  it('are not answered when they are done on a Redis that was replaced meanwhile', async () => {
+  it('revocations are not acknowledged if they are written to a Redis that was replaced meanwhile', async () => {
     const [token = ''] = await issueTokens();
-    // As if another node had met the next master and its notification had not arrived yet.
+    // Simulates another node that found the next master; its notification has not arrived yet.
     const replaced = await database().query<{ id: string }>(
       `UPDATE redis_masters SET is_ready = false RETURNING replication_id AS id`,
     );
@@ -199,7 +206,7 @@ describeOn([postgresServer, redisServer], 'ends that Redis lost', () => {
     expect(await on.partner.isActive(token)).to.equal(false);
   });
 
-  it('are repeated when the data is replaced and no connection breaks', async () => {
+  it('revocations are repeated when the data of Redis is replaced and no connection breaks', async () => {
     const tokens = await issueTokens();
     const copy = await startRedisServer({
       replicaof: `127.0.0.1 ${new URL(redis.url).port}`,
@@ -210,7 +217,7 @@ describeOn([postgresServer, redisServer], 'ends that Redis lost', () => {
       expect(await admins.info('replication')).to.contain('master_link_status:up');
     });
     await admins.replicaof('NO', 'ONE');
-    // Having a replica for the first time made another replication id.
+    // A server that gets its first replica chooses a new replication ID.
     await delay(1_100);
     await expectBothReady();
     await expectRevoked(tokens);

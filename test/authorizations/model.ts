@@ -1,10 +1,10 @@
 /**
- * What is promised of authorizations, without stores, networks or parallel requests: the reference
- * that a random walk compares the service with. Times are seconds.
+ * The promised behaviour of authorizations, without stores, networks or parallel requests: the
+ * reference that a random walk compares the service with. Times are in seconds.
  */
 
 export const LIFETIMES = {
-  // Ten seconds beside every time that a walk can reach, so that a slow machine changes no answer.
+  // No walk reaches a time within ten seconds of a limit, so a slow machine changes no answer.
   retryWindowSeconds: 70,
   authorizationCodeSeconds: 610,
   accessTokenSeconds: 3_610,
@@ -14,9 +14,9 @@ export const LIFETIMES = {
 const REMEMBER_CODE = 3_600;
 const REMEMBER_EXPIRED = 86_400;
 
-/** What the token store holds of an authorization: a restored backup brings an older one back. */
-interface Kept {
-  /** -1 until the code was exchanged. */
+/** The record in the token store; restoring a backup brings back an older record. */
+interface Stored {
+  /** -1 until the code is exchanged. */
   rotation: number;
   rotatedAt: number;
   isConfirmed: boolean;
@@ -28,8 +28,8 @@ export interface ModelAuthorization {
   readonly client: string;
   readonly generation: number;
   readonly endsAt: number;
-  kept: Kept | undefined;
-  /** Ended by itself, and recorded. */
+  stored: Stored | undefined;
+  /** True if this authorization was ended alone, without its connection. This is recorded. */
   isEnded: boolean;
 }
 
@@ -40,7 +40,7 @@ export class Model {
   readonly authorizations: ModelAuthorization[] = [];
   readonly #generations = new Map<string, number>();
   readonly #connected = new Set<string>();
-  #backup: readonly (Kept | undefined)[] | undefined;
+  #backup: readonly (Stored | undefined)[] | undefined;
 
   connect(account: string, client: string): ModelAuthorization {
     const key = `${account} ${client}`;
@@ -50,7 +50,7 @@ export class Model {
       client,
       generation: this.#generations.get(key) ?? 0,
       endsAt: this.now + LIFETIMES.absoluteAgeSeconds,
-      kept: {
+      stored: {
         rotation: -1,
         rotatedAt: this.now,
         isConfirmed: false,
@@ -66,87 +66,87 @@ export class Model {
     return !this.suspended.has(name) && !this.deleted.has(name);
   }
 
-  /** The record, as long as the token store keeps it. */
-  remembered({ kept }: ModelAuthorization): Kept | undefined {
-    const more = kept && kept.rotation < 0 ? REMEMBER_CODE : REMEMBER_EXPIRED;
-    return kept && kept.usableUntil + more > this.now ? kept : undefined;
+  /** Returns the record while the token store keeps it. */
+  storedRecord({ stored }: ModelAuthorization): Stored | undefined {
+    const more = stored && stored.rotation < 0 ? REMEMBER_CODE : REMEMBER_EXPIRED;
+    return stored && stored.usableUntil + more > this.now ? stored : undefined;
   }
 
-  /** The same, where the authorization counts. */
-  counted(authorization: ModelAuthorization): Kept | undefined {
+  /** Returns the record while the token store keeps it and the authorization is active. */
+  activeRecord(authorization: ModelAuthorization): Stored | undefined {
     const { account, client, generation } = authorization;
     if (!this.isUsable(account) || !this.isUsable(client)) return undefined;
     const current = this.#generations.get(`${account} ${client}`) ?? 0;
-    return generation === current ? this.remembered(authorization) : undefined;
+    return generation === current ? this.storedRecord(authorization) : undefined;
   }
 
   exchange(authorization: ModelAuthorization): 'issued' | 'refused' {
-    const kept = this.counted(authorization);
-    if (!kept) return 'refused';
-    if (kept.rotation >= 0) return this.end(authorization);
-    if (kept.usableUntil <= this.now) return 'refused';
-    return this.#issue(authorization, kept, 0);
+    const stored = this.activeRecord(authorization);
+    if (!stored) return 'refused';
+    if (stored.rotation >= 0) return this.end(authorization);
+    if (stored.usableUntil <= this.now) return 'refused';
+    return this.#issue(authorization, stored, 0);
   }
 
   refresh(authorization: ModelAuthorization, rotation: number): 'issued' | 'refused' {
-    const kept = this.counted(authorization);
-    if (!kept || kept.rotation < 0 || authorization.endsAt <= this.now) return 'refused';
-    if (rotation >= kept.rotation) {
-      if (kept.usableUntil <= this.now) return 'refused';
-      return this.#issue(authorization, kept, rotation + 1);
+    const stored = this.activeRecord(authorization);
+    if (!stored || stored.rotation < 0 || authorization.endsAt <= this.now) return 'refused';
+    if (rotation >= stored.rotation) {
+      if (stored.usableUntil <= this.now) return 'refused';
+      return this.#issue(authorization, stored, rotation + 1);
     }
-    const isYoung = this.now - kept.rotatedAt < LIFETIMES.retryWindowSeconds;
-    if (rotation === kept.rotation - 1 && (isYoung || !kept.isConfirmed)) {
-      return kept.usableUntil > this.now ? 'issued' : 'refused';
+    const isRecent = this.now - stored.rotatedAt < LIFETIMES.retryWindowSeconds;
+    if (rotation === stored.rotation - 1 && (isRecent || !stored.isConfirmed)) {
+      return stored.usableUntil > this.now ? 'issued' : 'refused';
     }
     return this.end(authorization);
   }
 
-  #issue({ endsAt }: ModelAuthorization, kept: Kept, rotation: number): 'issued' | 'refused' {
+  #issue({ endsAt }: ModelAuthorization, stored: Stored, rotation: number): 'issued' | 'refused' {
     const usableUntil = Math.min(this.now + LIFETIMES.refreshTokenSeconds, endsAt);
-    Object.assign(kept, { rotation, rotatedAt: this.now, isConfirmed: false, usableUntil });
+    Object.assign(stored, { rotation, rotatedAt: this.now, isConfirmed: false, usableUntil });
     return 'issued';
   }
 
-  /** @returns whether the token is good; seen good, it proves that its answer has arrived. */
+  /** @returns whether the token is active; if it is, its rotation is now confirmed */
   introspect(
     authorization: ModelAuthorization,
     token: { readonly rotation: number; readonly expiresAt: number },
   ): boolean {
-    const kept = this.counted(authorization);
-    if (!kept || token.expiresAt <= this.now) return false;
-    if (kept.rotation > 0 && kept.rotation === token.rotation) kept.isConfirmed = true;
+    const stored = this.activeRecord(authorization);
+    if (!stored || token.expiresAt <= this.now) return false;
+    if (stored.rotation > 0 && stored.rotation === token.rotation) stored.isConfirmed = true;
     return true;
   }
 
   end(authorization: ModelAuthorization): 'refused' {
-    authorization.kept = undefined;
+    authorization.stored = undefined;
     authorization.isEnded = true;
     return 'refused';
   }
 
-  disconnect(isMeant: (account: string, client: string) => boolean): void {
+  disconnect(matches: (account: string, client: string) => boolean): void {
     for (const key of [...this.#connected]) {
       const [account = '', client = ''] = key.split(' ');
-      if (!isMeant(account, client)) continue;
+      if (!matches(account, client)) continue;
       this.#connected.delete(key);
       this.#generations.set(key, (this.#generations.get(key) ?? 0) + 1);
     }
   }
 
   backUp(): void {
-    this.#backup = this.authorizations.map(({ kept }) => kept && { ...kept });
+    this.#backup = this.authorizations.map(({ stored }) => stored && { ...stored });
   }
 
   get hasBackup(): boolean {
     return this.#backup !== undefined;
   }
 
-  /** The token store of the backup, and after it the documented step: `revoke --recorded`. */
+  /** Restores the token store, and takes the documented step after it: `revoke --recorded`. */
   restore(): void {
     for (const [index, authorization] of this.authorizations.entries()) {
-      const kept = this.#backup?.[index];
-      authorization.kept = authorization.isEnded || !kept ? undefined : { ...kept };
+      const stored = this.#backup?.[index];
+      authorization.stored = authorization.isEnded || !stored ? undefined : { ...stored };
     }
   }
 }

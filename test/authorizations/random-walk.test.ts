@@ -1,14 +1,14 @@
-/** Whatever happens to authorizations, in whatever order, introspection and refresh are as promised. */
+/** After any order of events, introspection and refresh of authorizations match a model. */
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import type { Deployment } from '../support/service.ts';
 import { walk } from './random-walk.ts';
 
-/** Another one each time: what fails is printed with it, and `SEED=…` walks the same way again. */
+/** A new seed for each run. A failure prints it, and `SEED=…` repeats the same walk. */
 const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
 
-describe('a random walk through authorizations agrees with the reference model', () => {
+describe('random walks through authorizations', () => {
   const suite = (deployment: Deployment, walks: number, steps: number) => () => {
-    it(`${walks} walks of up to ${steps} steps, seed ${seed}`, () =>
+    it(`${walks} walks of up to ${steps} steps agree with the reference model, seed ${seed}`, () =>
       walk(deployment, { walks, steps, seed }));
   };
   describe('embedded', suite('embedded', 1, 100));

@@ -1,4 +1,4 @@
-/** Random steps through the life of authorizations, at the service and at the reference model. */
+/** Random steps through the life of authorizations, in the service and in the reference model. */
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { createDisconnect } from '../../src/authorizations/endings.ts';
@@ -14,16 +14,16 @@ import {
 } from '../support/oauth.ts';
 import type { Deployment } from '../support/service.ts';
 import { Model, type ModelAuthorization } from './model.ts';
-import { type Issued, openWorld, there, type World } from './walked-world.ts';
+import { type Issued, openWorld, required, type World } from './walked-world.ts';
 
 interface Step {
   readonly name: string;
-  /** Whether it can be gone now. */
+  /** Returns whether the step is possible in this state of the model. */
   readonly check?: (model: Model) => boolean;
   readonly run: (model: Model, world: World) => Promise<void>;
 }
 
-/** What a step is told of the authorization it is for. */
+/** The authorization of a step, its state in the model, and what was issued for it. */
 interface Chosen {
   readonly chosen: ModelAuthorization;
   readonly issued: Issued;
@@ -32,31 +32,31 @@ interface Chosen {
   readonly world: World;
 }
 
-/** A step for one of the authorizations there are, counted from the latest. */
+/** A step for an existing authorization. @param pick its position, counted from the latest */
 const forOne = (name: string, pick: number, run: (chosen: Chosen) => Promise<void>): Step => ({
   name: `${name} of authorization -${pick}`,
   check: ({ authorizations }) => authorizations.length > 0,
   run(model, world) {
     const { authorizations } = model;
-    const chosen = there(
+    const chosen = required(
       authorizations[authorizations.length - 1 - (pick % authorizations.length)],
     );
-    return run({ chosen, ...held(world, chosen), model, world });
+    return run({ chosen, ...lookUp(world, chosen), model, world });
   },
 });
 
-const together = (times: number, send: () => Promise<HttpAnswer>): Promise<HttpAnswer[]> =>
+const parallel = (times: number, send: () => Promise<HttpAnswer>): Promise<HttpAnswer[]> =>
   Promise.all(Array.from({ length: times }, send));
 
 const exchange = ([pick, times]: [number, number]): Step =>
   forOne(`exchange × ${times}`, pick, async ({ chosen, issued, client, model, world }) => {
     const { issuer } = world.service;
-    const answers = await together(times, () => exchangeCode(issuer, client, issued.code));
+    const answers = await parallel(times, () => exchangeCode(issuer, client, issued.code));
     const expected = model.exchange(chosen);
-    const good = answers.filter(({ status }) => status === 200);
-    expect(good.length, texts(answers)).to.equal(expected === 'issued' ? 1 : 0);
-    for (const answer of good) keep(issued, answer, 0, model);
-    // The others are replays of a code that was just used.
+    const issues = answers.filter(({ status }) => status === 200);
+    expect(issues.length, texts(answers)).to.equal(expected === 'issued' ? 1 : 0);
+    for (const answer of issues) store(issued, answer, 0, model);
+    // All but one of the requests are replays of the code that one of them used.
     if (expected === 'issued' && times > 1) model.end(chosen);
   });
 
@@ -67,11 +67,11 @@ const refreshing = ([pick, times, age]: [number, number, number]): Step =>
     const rotation = issued.refreshTokens.length - 1 - age;
     const value = issued.refreshTokens[rotation];
     if (value === undefined) return;
-    const answers = await together(times, () => refresh(world.service.issuer, client, value));
+    const answers = await parallel(times, () => refresh(world.service.issuer, client, value));
     const expected = model.refresh(chosen, rotation);
     for (const answer of answers) {
       expect(answer.status === 200 ? 'issued' : 'refused', answer.text).to.equal(expected);
-      if (expected === 'issued') keep(issued, answer, rotation + 1, model);
+      if (expected === 'issued') store(issued, answer, rotation + 1, model);
     }
     expect(new Set(answers.map(({ body }) => body.refresh_token)).size, 'successors').to.equal(1);
   });
@@ -87,10 +87,10 @@ const revokingCurrent = (pick: number): Step =>
   forOne('revocation by its access token', pick, async ({ chosen, issued, model, world }) => {
     const access = issued.accessTokens.at(-1);
     if (!access) return;
-    const isGood = model.remembered(chosen) !== undefined && access.expiresAt > model.now;
+    const isValid = model.storedRecord(chosen) !== undefined && access.expiresAt > model.now;
     const { status } = await revokeCurrent(world.service.issuer, access.value);
-    expect(status).to.equal(isGood ? 204 : 401);
-    if (isGood) model.end(chosen);
+    expect(status).to.equal(isValid ? 204 : 401);
+    if (isValid) model.end(chosen);
   });
 
 const revokingByClient = (pick: number): Step =>
@@ -100,16 +100,16 @@ const revokingByClient = (pick: number): Step =>
     const mayAsk = model.isUsable(chosen.client);
     const { status } = await postForm(world.service.issuer, '/oauth/revoke', { token }, { client });
     expect(status).to.equal(mayAsk ? 200 : 401);
-    if (mayAsk && model.remembered(chosen)) model.end(chosen);
+    if (mayAsk && model.storedRecord(chosen)) model.end(chosen);
   });
 
-/** Who registered the client; the other one is the operator's. */
+/** Owner of each client; a client without an entry belongs to the operator. */
 const OWNERS: Readonly<Record<string, string>> = { confidential: 'other' };
 
-/** @param exchanges how often the code is exchanged at once, if at all. */
+/** @param exchanges number of parallel exchanges of the code, 0 for none. */
 const connecting = ([account, client, exchanges]: [string, string, number]): Step => ({
   name: `connect ${account} and ${client}, exchange × ${exchanges}`,
-  // The client of somebody who is suspended collects no approvals.
+  // A client of a suspended owner cannot be approved.
   check: (model) =>
     [account, client, OWNERS[client]].every((one) => one === undefined || model.isUsable(one)),
   async run(model, world) {
@@ -120,17 +120,17 @@ const connecting = ([account, client, exchanges]: [string, string, number]): Ste
   },
 });
 
-/** By the person, or by the operator: of one connection, of a person or of a client. */
+/** The user or the operator ends one connection, or all connections of a user or a client. */
 const disconnecting = ([account, client, isByPerson]: [
   string | undefined,
   string | undefined,
   boolean,
 ]): Step => ({
-  name: `disconnect ${account ?? 'everybody'} and ${client ?? 'every client'}`,
+  name: `disconnect ${account ?? 'every account'} and ${client ?? 'every client'}`,
   async run(model, { service, people, clients }) {
     const disconnect = createDisconnect(service.connections, service.activity);
-    const accountId = account && there(people.get(account)).accountId;
-    const clientId = client && there(clients.get(client)).id;
+    const accountId = account && required(people.get(account)).accountId;
+    const clientId = client && required(clients.get(client)).id;
     const origin = isByPerson ? { address: '127.0.0.1', browser: 'walk' } : undefined;
     if (accountId) await disconnect({ accountId, ...(clientId && { clientId }) }, origin);
     else if (clientId) await disconnect({ clientId }, origin);
@@ -149,7 +149,7 @@ const suspending = ([name, isResuming]: [string, boolean]): Step => ({
     const does = isResuming ? 'resume' : 'suspend';
     const accountId = people.get(name)?.accountId;
     if (accountId) await service.accounts[does](accountId);
-    else await service.clients[does](there(clients.get(name)).id);
+    else await service.clients[does](required(clients.get(name)).id);
     if (isResuming) model.suspended.delete(name);
     else model.suspended.add(name);
   },
@@ -159,7 +159,7 @@ const deletingClient: Step = {
   name: 'delete a client',
   check: (model) => !model.deleted.has('otherConfidential'),
   async run(model, { service, clients }) {
-    await service.clients.remove(there(clients.get('otherConfidential')).id);
+    await service.clients.remove(required(clients.get('otherConfidential')).id);
     model.disconnect((_account, client) => client === 'otherConfidential');
     model.deleted.add('otherConfidential');
   },
@@ -206,7 +206,7 @@ const account = fc.constantFrom('person', 'other');
 const client = fc.constantFrom('confidential', 'otherConfidential');
 const either = fc.constantFrom('person', 'other', 'confidential', 'otherConfidential');
 const pick = fc.nat(3);
-/** Of one of these, the earlier ones more often. */
+/** Picks one of these values, earlier ones more often. */
 const often = <Value>(...values: readonly Value[]): fc.Arbitrary<Value> =>
   fc.oneof(
     ...values.map((value, index) => {
@@ -219,7 +219,7 @@ const duration = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom(31 * DAY, 366 * DAY) },
 );
 
-/** Any step, and how often it comes beside the others: most of a life is refreshing and calling. */
+/** Any step; refreshing and calling APIs are the most frequent ones, as in real use. */
 const anyStep = fc.oneof(
   { weight: 10, arbitrary: fc.tuple(account, client, often(1, 1, 1, 0, 5)).map(connecting) },
   { weight: 1, arbitrary: fc.tuple(pick, fc.constant(1)).map(exchange) },
@@ -242,17 +242,17 @@ const anyStep = fc.oneof(
   { weight: 2, arbitrary: often(restarting, restoring, deletingClient) },
 );
 
-/** The step, and after it: every late authorization is as the model says. */
+/** Runs the step, and then compares the latest four authorizations with the model. */
 const checked = ({ name, check = () => true, run }: Step): fc.AsyncCommand<Model, World> => ({
   check: (model) => check(model as Model),
   async run(model, world) {
     await run(model, world);
     for (const chosen of model.authorizations.slice(-4)) {
-      const token = held(world, chosen).issued.accessTokens.at(-1);
-      // Looking must not change what is looked at: an unconfirmed rotation stays one.
-      const { kept } = chosen;
-      const isUnseen = kept && !kept.isConfirmed && token?.rotation === kept.rotation;
-      if (token && !(isUnseen && kept.rotation > 0)) {
+      const token = lookUp(world, chosen).issued.accessTokens.at(-1);
+      // Introspection would confirm an unconfirmed rotation, which must stay unconfirmed.
+      const { stored } = chosen;
+      const isUnseen = stored && !stored.isConfirmed && token?.rotation === stored.rotation;
+      if (token && !(isUnseen && stored.rotation > 0)) {
         await expectIntrospection(model, world, chosen, token);
       }
     }
@@ -260,7 +260,7 @@ const checked = ({ name, check = () => true, run }: Step): fc.AsyncCommand<Model
   toString: () => name,
 });
 
-/** Walks so many times through at most `steps` steps. @throws with the seed and the shortest walk. */
+/** Runs walks of at most `steps` steps. @throws with the seed and the shortest failing walk. */
 export async function walk(
   deployment: Deployment,
   {
@@ -288,25 +288,25 @@ async function expectIntrospection(
   chosen: ModelAuthorization,
   token: Issued['accessTokens'][number],
 ): Promise<void> {
-  const wasConfirmed = chosen.kept?.isConfirmed;
+  const wasConfirmed = chosen.stored?.isConfirmed;
   const expected = model.introspect(chosen, token);
   await eventually(async () => {
     const { body } = await introspect(service.issuer, seeded.clients.resourceServer, token.value);
     expect(body.active, `introspection of ${JSON.stringify(chosen)}`).to.equal(expected);
-    if (wasConfirmed || !chosen.kept?.isConfirmed) return;
+    if (wasConfirmed || !chosen.stored?.isConfirmed) return;
     const record = await service.store.readAuthorization(String(body.authorization));
     expect(record?.isConfirmed, 'confirmed').to.equal(true);
   });
 }
 
-function keep(issued: Issued, { body }: HttpAnswer, rotation: number, model: Model): void {
+function store(issued: Issued, { body }: HttpAnswer, rotation: number, model: Model): void {
   issued.refreshTokens[rotation] = String(body.refresh_token);
   const expiresAt = model.now + Number(body.expires_in);
   issued.accessTokens.push({ value: String(body.access_token), rotation, expiresAt });
 }
 
-function held({ issued, clients }: World, chosen: ModelAuthorization) {
-  return { issued: there(issued.get(chosen)), client: there(clients.get(chosen.client)) };
+function lookUp({ issued, clients }: World, chosen: ModelAuthorization) {
+  return { issued: required(issued.get(chosen)), client: required(clients.get(chosen.client)) };
 }
 
 const texts = (answers: readonly HttpAnswer[]): string =>

@@ -1,4 +1,4 @@
-/** The values that are handed out: what they look like, and that nobody else can make one. */
+/** Codes and tokens: their format, and protection against forgery. */
 import { expect } from 'chai';
 import {
   createTokenFormats,
@@ -12,7 +12,7 @@ const KEY = 'key-of-this-test-0123456789abcdefghij';
 const OTHER_KEY = 'another-key-of-this-test-0123456789ab';
 const SOURCE = { id: 'i'.repeat(22), secret: 's'.repeat(22) };
 const TIMES = { issuedAt: 1_900_000_000, expiresAt: 1_900_003_600 };
-/** Of the MAC, or of a random value. */
+/** Length of a MAC or of a random value. */
 const RANDOM = 43;
 
 const formats = createTokenFormats([KEY]);
@@ -24,14 +24,14 @@ const values = (made = formats, source = SOURCE, rotation = 40) => ({
 
 const read = (value: string): PresentedValue => {
   const found = readValue(value);
-  if (!found) throw new Error(`${value} is none of ours`);
+  if (!found) throw new Error(`${value} is not recognized`);
   return found;
 };
 const isGenuine = (value: string, made = formats, { secret } = SOURCE): boolean =>
   made.isGenuine(read(value), secret);
 
-describe('values that are handed out', () => {
-  it('each begin with the prefix of their kind and the public id, and say what they say', () => {
+describe('codes and tokens', () => {
+  it('codes and tokens contain the prefix of their kind, the public ID, the rotation and the times', () => {
     const { code, refresh_token, access_token } = values();
     const named = { authorizationId: SOURCE.id };
     expect(code).to.match(/^gate_ac_i{22}[\w-]{43}$/);
@@ -48,7 +48,7 @@ describe('values that are handed out', () => {
     }
   });
 
-  it('are the same again for the same authorization, but for access tokens: no two are alike', () => {
+  it('codes and refresh tokens are the same each time they are made; access tokens all differ', () => {
     const [first, second] = [values(), values()];
     expect(second.code).to.equal(first.code);
     expect(second.refresh_token).to.equal(first.refresh_token);
@@ -56,26 +56,26 @@ describe('values that are handed out', () => {
     expect(new Set(many).size).to.equal(1_000);
   });
 
-  it('hold nothing of the secret or the key', () => {
+  it('codes and tokens contain neither the secret nor the key', () => {
     for (const value of Object.values(values())) {
       expect(value).not.to.include(SOURCE.secret).and.not.include(KEY);
     }
   });
 
   for (const kind of ['code', 'refresh_token', 'access_token'] as const) {
-    it(`a ${kind} is genuine as it is, and with no character changed`, () => {
+    it(`a ${kind} is genuine, but not with any character changed`, () => {
       const value = values()[kind];
       expect(isGenuine(value)).to.equal(true);
       for (let place = 0; place < value.length; place += 1) {
         const other = value[place] === 'A' ? 'B' : 'A';
         const changed = value.slice(0, place) + other + value.slice(place + 1);
         const found = readValue(changed);
-        const isTaken = found !== undefined && formats.isGenuine(found, SOURCE.secret);
-        expect(isTaken, `place ${place}`).to.equal(false);
+        const isAccepted = found !== undefined && formats.isGenuine(found, SOURCE.secret);
+        expect(isAccepted, `place ${place}`).to.equal(false);
       }
     });
 
-    it(`a ${kind} is made with the key and the secret of the record, and neither alone`, () => {
+    it(`a ${kind} depends on both the key and the secret of the record`, () => {
       const value = values()[kind];
       expect(isGenuine(value, createTokenFormats([OTHER_KEY]))).to.equal(false);
       const other = { ...SOURCE, secret: 't'.repeat(22) };
@@ -84,7 +84,7 @@ describe('values that are handed out', () => {
     });
   }
 
-  it('of one kind are none of another, whatever prefix they are given', () => {
+  it('a token of one kind is not genuine as another kind, even with the prefix of that kind', () => {
     const { code, refresh_token } = values(formats, SOURCE, 0);
     const mac = code.slice(-RANDOM);
     expect(refresh_token).not.to.include(mac);
@@ -92,14 +92,14 @@ describe('values that are handed out', () => {
     expect(isGenuine(swapped)).to.equal(false);
   });
 
-  it('a key can be replaced: the first signs, all are accepted', () => {
+  it('codes and tokens are signed with the first of several keys and verified with all', () => {
     const both = createTokenFormats([OTHER_KEY, KEY]);
     expect(isGenuine(formats.code(SOURCE), both)).to.equal(true);
     expect(isGenuine(both.code(SOURCE), createTokenFormats([OTHER_KEY]))).to.equal(true);
     expect(isGenuine(both.code(SOURCE))).to.equal(false);
   });
 
-  it('what this service cannot have made is not looked for', () => {
+  it('a token in a format that this service does not produce is not recognized', () => {
     const { code, refresh_token, access_token } = values();
     const token = refresh_token.slice(0, -2);
     for (const value of [
@@ -113,7 +113,7 @@ describe('values that are handed out', () => {
     }
   });
 
-  it('a machine token has its shape', () => {
+  it('a machine token is recognized by its format', () => {
     expect(isMachineToken(randomId('gate_mt_', RANDOM))).to.equal(true);
     for (const value of ['gate_mt_', `gate_mt_${'x'.repeat(44)}`, `gate_at_${'x'.repeat(43)}`]) {
       expect(isMachineToken(value)).to.equal(false);
@@ -125,7 +125,7 @@ describe('values that are handed out', () => {
     ['client secrets', 'gate_cs_', () => randomId('gate_cs_', RANDOM)],
     ['ids and secrets of authorizations', '', () => randomId('', 22)],
   ] as const) {
-    it(`10,000 ${kind} are random in every place, and none comes twice`, () => {
+    it(`10,000 ${kind} are random in every position and contain no duplicates`, () => {
       const drawn = Array.from({ length: 10_000 }, draw);
       expect(new Set(drawn).size).to.equal(drawn.length);
       const [one = ''] = drawn;

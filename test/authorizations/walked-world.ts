@@ -1,4 +1,4 @@
-/** The service that a random walk goes through, and what its clients and people hold. */
+/** The service that a random walk uses, and the codes and tokens of its clients and users. */
 import type { Cluster, Redis } from 'ioredis';
 import { createEndings } from '../../src/authorizations/endings.ts';
 import { createRedis, mastersOf } from '../../src/storage/redis/redis.ts';
@@ -9,14 +9,13 @@ import { type Seed, type SeededPerson, seed } from '../support/seed.ts';
 import { type Deployment, startTestService, type TestService } from '../support/service.ts';
 import { LIFETIMES, type ModelAuthorization } from './model.ts';
 
-/** Everything that was handed out for one authorization, by rotation. */
+/** Everything that was issued for one authorization, in the order of rotations. */
 export interface Issued {
   code: string;
   readonly refreshTokens: string[];
   readonly accessTokens: { value: string; rotation: number; expiresAt: number }[];
 }
 
-/** The service, and what its clients and people hold. */
 export class World {
   readonly issued = new Map<ModelAuthorization, Issued>();
   readonly retired: TestService[] = [];
@@ -43,17 +42,17 @@ export class World {
     ]);
   }
 
-  /** @returns the code. */
+  /** @returns the authorization code. */
   async authorize(account: string, client: string): Promise<string> {
     const { issuer } = this.service;
-    const url = authorizationUrl(issuer, there(this.clients.get(client)));
+    const url = authorizationUrl(issuer, required(this.clients.get(client)));
     const browser = this.#browsers.get(account + issuer) ?? createPerson(issuer);
     this.#browsers.set(account + issuer, browser);
-    const redirect = await browser.authorize(url, there(this.people.get(account)));
-    return there(redirect.searchParams.get('code'));
+    const redirect = await browser.authorize(url, required(this.people.get(account)));
+    return required(redirect.searchParams.get('code'));
   }
 
-  /** Ends it as in a crash: nothing is closed before another node has taken over. */
+  /** Replaces the service as after a crash: with servers as stores, the old node closes later. */
   async restart(): Promise<void> {
     this.retired.push(this.service);
     const { settings } = this.service;
@@ -90,7 +89,7 @@ export class World {
     });
   }
 
-  /** The token store of the backup, and the step that the docs ask for. */
+  /** Restores the token store from the backup, and takes the step that the docs ask for. */
   async restore(): Promise<void> {
     const { database, store, revocations, settings } = this.service;
     const { redisUrl } = settings.storage;
@@ -129,13 +128,13 @@ const authorizationsIn = async (redis: Redis | Cluster): Promise<string[]> =>
 
 const DAY = 86_400;
 
-/** Everything new, with the lifetimes of the model. */
+/** Starts a new service with the lifetimes of the model. */
 export async function openWorld(deployment: Deployment, redisUrl?: string): Promise<World> {
   const time = createTestClock();
   const storage = redisUrl === undefined ? {} : { storage: { redisUrl } };
   const settings = { tokens: LIFETIMES, sessions: { idleSeconds: DAY }, ...storage };
   const starting = startTestService({ deployment, clock: time.clock, settings });
-  // Without this, a start that fails would stop the time for all later files.
+  // Without this, a start that fails would leave the clock stopped for all later files.
   const service = await starting.catch((error: unknown) => {
     time.restore();
     throw error;
@@ -143,7 +142,7 @@ export async function openWorld(deployment: Deployment, redisUrl?: string): Prom
   return new World(service, await seed(service), time);
 }
 
-export function there<Value>(value: Value | null | undefined): Value {
-  if (value === undefined || value === null) throw new Error('nothing there');
+export function required<Value>(value: Value | null | undefined): Value {
+  if (value === undefined || value === null) throw new Error('a value is missing');
   return value;
 }

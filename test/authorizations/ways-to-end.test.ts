@@ -1,6 +1,6 @@
-/** Every way in which access ends: what it ends at each door, what goes on, and what comes back. */
+/** Every action that ends access: what it ends, what stays valid, and what can be restored. */
 import { expect } from 'chai';
-import { operatorBeside, valueFrom } from '../operator/run-operator.ts';
+import { operatorFor, valueFrom } from '../operator/run-operator.ts';
 import { signedIn } from '../pages/signed-in-person.ts';
 import { confirmAt } from '../sandbox/called-api.ts';
 import { eventually } from '../support/eventually.ts';
@@ -15,14 +15,14 @@ import {
 import { startSeeded } from '../support/seeded.ts';
 import { forEachDeployment } from '../support/service.ts';
 import {
-  type Doors,
+  type Apis,
+  type Check,
   HELD,
-  type Hearing,
-  type Hears,
   type HeldName,
   type Holdings,
   hold,
-  openDoors,
+  openApis,
+  type Timing,
 } from './holdings.ts';
 
 const CONNECTION = ['authorization', 'second authorization', 'code'] as const;
@@ -32,28 +32,28 @@ const BROWSERS = ['browser', 'second browser'] as const;
 const PERSON = [...CONNECTION, 'authorization of another client', ...KEYS, ...BROWSERS] as const;
 const CLIENT = [...CONNECTION, 'authorization of another person'] as const;
 
-interface Way {
+interface End {
   readonly end: (held: Holdings) => Promise<unknown>;
-  /** All else goes on. */
+  /** The credentials that end; all others stay valid. */
   readonly ends?: readonly HeldName[];
-  /** What stays good and reaches no organization any more. */
+  /** The credentials that stay valid, but give access to no organization any more. */
   readonly empties?: readonly HeldName[];
-  /** Takes the end back: then what has ended is good again, browser sessions too. */
+  /** Undoes the action, which makes everything valid again, including browser sessions. */
   readonly undo?: (held: Holdings) => Promise<unknown>;
-  /** It is done at every node when it is answered; else the others hear of it a moment later. */
+  /** True if the end is in force at every node when the request is answered, not a moment later. */
   readonly isShared?: boolean;
-  /** It is done by another process, of which every node hears a moment later. */
+  /** True if another process makes the change: every node learns of it a moment later. */
   readonly isElsewhere?: boolean;
-  /** The user or the client is deleted, so the two cannot be connected again. */
+  /** True if the user or the client is deleted, so that the two cannot be connected again. */
   readonly isFinal?: boolean;
 }
 
 const command =
   (line: (held: Holdings) => string) =>
   (held: Holdings): Promise<unknown> =>
-    valueFrom(operatorBeside(held.on.service), `${line(held)} --yes`);
+    valueFrom(operatorFor(held.on.service), `${line(held)} --yes`);
 
-/** RFC 7009. */
+/** Revokes a token as the client (RFC 7009). */
 const revokeBy =
   (pick: (held: Holdings) => readonly [token: string, client: TestClient, hint?: string]) =>
   async (held: Holdings): Promise<void> => {
@@ -72,7 +72,7 @@ const revokeAsHolder =
 
 const asOwner = async ({ on }: Holdings) => signedIn(on.service, on.seeded.other);
 
-const WAYS: Readonly<Record<string, Way>> = {
+const ENDS: Readonly<Record<string, End>> = {
   'the account is suspended': {
     end: ({ on, person }) => on.service.accounts.suspend(person.accountId),
     undo: ({ on, person }) => on.service.accounts.resume(person.accountId),
@@ -169,17 +169,17 @@ const WAYS: Readonly<Record<string, Way>> = {
     ends: ['code'],
     isShared: true,
   },
-  'an operator revokes what acts for the account': {
+  'an operator revokes everything that acts for the account': {
     end: command(({ person }) => `revoke --account ${person.email}`),
     ends: PERSON,
     isElsewhere: true,
   },
-  'an operator revokes what the client holds': {
+  'an operator revokes everything that the client holds': {
     end: command(({ client }) => `revoke --client ${client.id}`),
     ends: CLIENT,
     isElsewhere: true,
   },
-  'an operator revokes what the machine client holds': {
+  'an operator revokes everything that the machine client holds': {
     end: command(({ machine }) => `revoke --client ${machine.id}`),
     ends: MACHINE,
     isElsewhere: true,
@@ -193,7 +193,7 @@ const WAYS: Readonly<Record<string, Way>> = {
     async end(held) {
       const { on, person, client, first } = held;
       const { body } = await introspect(on.issuer, on.clients.resourceServer, first.accessToken);
-      // As after such a restore: recorded as ended, and active in the token store.
+      // Simulates the state after a restore: recorded as ended, but active in the token store.
       await on.service.database.query(
         `INSERT INTO ended_authorizations (id, at, cause, account_id, client_id)
           VALUES ($1, now(), 'client_revoked', $2, $3)`,
@@ -243,66 +243,66 @@ const WAYS: Readonly<Record<string, Way>> = {
   },
 };
 
-const once: Hears = (check) => check();
-const LATER: Hearing = { here: eventually, elsewhere: eventually, remembering: eventually };
+const once: Check = (check) => check();
+const LATER: Timing = { here: eventually, elsewhere: eventually, caching: eventually };
 
-forEachDeployment('what an end ends', (start) => {
+forEachDeployment('the end of access', (start) => {
   const many = 100_000;
   const limits = { clientFailures: many, clientFailuresPerAddress: many, clientsPerPerson: many };
   const on = startSeeded({ on: start, clock: true, settings: { limits } });
-  let doors: Doors;
+  let apis: Apis;
 
-  before('open the doors', async () => {
+  before('start the other node and the APIs', async () => {
     const { clock } = on.clock;
     const isAlone = on.service.database.embedded;
-    doors = await openDoors(on, isAlone ? on.service : await start({ beside: on.service, clock }));
+    apis = await openApis(on, isAlone ? on.service : await start({ beside: on.service, clock }));
   });
 
-  for (const [title, { end, ends = [], empties = [], undo, ...way }] of Object.entries(WAYS)) {
+  for (const [title, { end, ends = [], empties = [], undo, ...way }] of Object.entries(ENDS)) {
     const rest = HELD.filter((name) => !ends.includes(name));
-    const isAsked = ends.includes('second authorization');
+    const isConnectionEnd = ends.includes('second authorization');
 
     it(title, async () => {
-      const held = await hold(doors);
+      const held = await hold(apis);
       const { credentials } = held;
-      const refused = (hearing = LATER) =>
-        Promise.all(ends.map((name) => credentials[name].expectRefused(hearing)));
-      for (const name of [...ends, ...empties]) await credentials[name].remember();
+      const refused = (timing = LATER) =>
+        Promise.all(ends.map((name) => credentials[name].expectRefused(timing)));
+      for (const name of [...ends, ...empties]) await credentials[name].cache();
 
       await end(held);
       const here = way.isElsewhere ? eventually : once;
       const elsewhere = way.isShared ? once : eventually;
-      await refused({ here, elsewhere, remembering: eventually });
+      await refused({ here, elsewhere, caching: eventually });
       on.clock.advance(60);
       await on.service.clean();
       await refused();
       await Promise.all(
-        rest.map((name) => credentials[name].expectTaken(LATER, empties.includes(name))),
+        rest.map((name) => credentials[name].expectValid(LATER, empties.includes(name))),
       );
 
       if (undo) {
         await undo(held);
-        for (const name of ends) await credentials[name].expectTaken(LATER, false);
+        for (const name of ends) await credentials[name].expectValid(LATER, false);
       } else if (ends.includes('authorization') && !way.isFinal) {
-        expect(await held.isConnected(), 'the consent is remembered').to.equal(!isAsked);
-        await (await held.reconnect()).expectTaken(LATER, false);
+        expect(await held.isConnected(), 'the consent is stored').to.equal(!isConnectionEnd);
+        await (await held.reconnect()).expectValid(LATER, false);
         await refused();
       }
     });
   }
 
-  it('an API whose own client is suspended accepts no caller until it is resumed', async () => {
-    const { credentials, machineToken } = await hold(doors);
+  it('an API whose own client is suspended accepts no caller until the client is resumed', async () => {
+    const { credentials, machineToken } = await hold(apis);
     const { id } = on.clients.resourceServer;
     const bearer = credentials['machine token'];
-    await bearer.remember();
+    await bearer.cache();
     await on.service.clients.suspend(id);
-    for (const api of [doors.asking, doors.remembering]) {
+    for (const api of [apis.asking, apis.caching]) {
       await eventually(async () => {
         expect((await api.query(machineToken, '{ caller { subject } }')).status).to.equal(503);
       });
     }
     await on.service.clients.resume(id);
-    await bearer.expectTaken(LATER, false);
+    await bearer.expectValid(LATER, false);
   });
 });

@@ -41,7 +41,7 @@ describe('changes of a client', () => {
     expect(await registry.find(client.id)).to.deep.equal(edited);
   });
 
-  it('of two edits at once each leaves what the other one changed', async () => {
+  it('concurrent edits of different fields are all kept', async () => {
     const { client } = await registry.add(partner);
     const redirectUris = ['https://b.example/1'];
     const links = { homepage: 'https://b.example/' };
@@ -54,7 +54,7 @@ describe('changes of a client', () => {
     expect(now).to.deep.include({ name: 'New', redirectUris, links });
   });
 
-  it('an edit is held to the rules of the kind of client', async () => {
+  it('an edit must obey the rules for its kind of client', async () => {
     const { client } = await registry.add(partner);
     const scheme = { name: 'Phone', redirectUris: ['com.example.app:/cb'] };
     expect(await refusalOf(registry.edit(client.id, scheme))).to.equal('client_invalid');
@@ -66,7 +66,7 @@ describe('changes of a client', () => {
     expect(await registry.edit(phone.id, scheme)).to.deep.include(scheme);
   });
 
-  it('an unknown client cannot be changed in any way', async () => {
+  it('an unknown client cannot be changed', async () => {
     for (const id of ['', 'gate_ci_\0', NO_CLIENT]) {
       for (const change of [
         () => registry.edit(id, partner),
@@ -88,19 +88,19 @@ describe('changes of a client', () => {
     expect(await registry.transfer(client.id, to)).to.include({ ownerAccountId: to });
     expect(await registry.listByOwner(from)).to.deep.equal([]);
     expect(await registry.listByOwner(to)).to.have.length(1);
-    for (const nobody of ['acc_0000000000000000', 'acc_\0']) {
-      expect(await refusalOf(registry.transfer(client.id, nobody))).to.equal('owner_unknown');
+    for (const unknown of ['acc_0000000000000000', 'acc_\0']) {
+      expect(await refusalOf(registry.transfer(client.id, unknown))).to.equal('owner_unknown');
     }
     const provided = await registry.transfer(client.id, undefined);
     expect(provided).to.not.have.any.keys('ownerAccountId', 'ownerName');
   });
 
-  it('an owner sees own clients only, oldest first, with how many people are connected', async () => {
-    const [owner, stranger] = [await addPerson(), await addPerson()];
+  it('owners see only their own clients, oldest first, with the number of connected users', async () => {
+    const [owner, other] = [await addPerson(), await addPerson()];
     const { client } = await registry.add({ ...partner, ownerAccountId: owner });
     const { client: second } = await registry.add({ ...partner, ownerAccountId: owner });
     await connect(owner, client);
-    await connect(stranger, client);
+    await connect(other, client);
     const listed = await registry.listByOwner(owner);
     expect(listed).to.have.deep.members([
       { ...client, connectedPeople: 2 },
@@ -108,7 +108,7 @@ describe('changes of a client', () => {
     ]);
     expect(await registry.findByOwner(owner, client.id)).to.include({ connectedPeople: 2 });
     for (const [account, id] of [
-      [stranger, client.id],
+      [other, client.id],
       [owner, NO_CLIENT],
       [owner, 'gate_ci_\0'],
     ] as const) {
@@ -116,13 +116,13 @@ describe('changes of a client', () => {
     }
   });
 
-  it('a removed client leaves nothing, is dead from the first moment on, and everybody finds out', async () => {
+  it('a removed client is unknown at once, leaves no rows, and its users’ logs record the disconnection', async () => {
     const { client } = await registry.add({ ...partner, ownerAccountId: await addPerson() });
     const { client: other } = await registry.add(partner);
     const connected = await Promise.all([addPerson(), addPerson(), addPerson()]);
     for (const accountId of connected) await connect(accountId, client);
-    const [ada = '', bob = '', gone = ''] = connected;
-    await connections.end({ accountId: gone, clientId: client.id }, 'person_disconnected');
+    const [ada = '', bob = '', former = ''] = connected;
+    await connections.end({ accountId: former, clientId: client.id }, 'person_disconnected');
     await connect(bob, other);
 
     const people = await removal(client.id, async (tx, inTransaction) => {
@@ -135,28 +135,28 @@ describe('changes of a client', () => {
       const rows = await database.query(`SELECT FROM ${table} WHERE client_id = $1`, [client.id]);
       expect(rows, table).to.deep.equal([]);
     }
-    const told = await database.query<{ account_id: string }>(
+    const logged = await database.query<{ account_id: string }>(
       "SELECT account_id FROM activity WHERE details->>'client_id' = $1 AND action = 'disconnected'",
       [client.id],
     );
-    expect(told.map(({ account_id }) => account_id)).to.have.members([ada, bob]);
+    expect(logged.map(({ account_id }) => account_id)).to.have.members([ada, bob]);
     expect(await connections.find(bob, other.id)).not.to.equal(undefined);
   });
 
-  it('a removal that broke off has suspended the client, and goes on where it was', async () => {
+  it('a removal that fails leaves the client suspended and can be repeated', async () => {
     const ada = await addPerson();
     const { client } = await registry.add({ ...partner, ownerAccountId: ada });
     await connect(ada, client);
     const breakOff = async () => {
-      throw new Error('the store is away');
+      throw new Error('the store is unavailable');
     };
-    expect(await refusalOf(removal(client.id, breakOff))).to.match(/away/);
+    expect(await refusalOf(removal(client.id, breakOff))).to.match(/unavailable/);
     expect(await registry.findByOwner(ada, client.id)).to.include({ isSuspended: true });
     await removal(client.id);
     expect(await registry.find(client.id)).to.equal(undefined);
   });
 
-  it('what is written in the transaction of a change is kept with it or not at all', async () => {
+  it('a change of a client and a record written in its transaction are stored together or not at all', async () => {
     const owner = await addPerson();
     const { client } = await registry.add({ ...partner, ownerAccountId: owner });
     const fail = async () => {

@@ -16,7 +16,7 @@ import { machine } from './drafts.ts';
 const DAY = 86_400_000;
 const log = pino({ level: 'silent' });
 
-describe('recent problems', () => {
+describe('recent problems of a client', () => {
   let now = Date.parse('2031-02-03T04:05:06.789Z');
   const clock = () => now;
   const database = testDatabase();
@@ -38,10 +38,10 @@ describe('recent problems', () => {
     requestId,
     ...more,
   });
-  /** One after the other, as slowly as no flood comes. */
-  async function note(count: number): Promise<void> {
+  /** Records problems so slowly that the limit per minute does not apply. */
+  async function record(count: number): Promise<void> {
     for (let number = 0; number < count; number += 1) {
-      problems.note(problem(`req_${number}`));
+      problems.record(problem(`req_${number}`));
       if (number % 50 === 49) {
         now += 60_000;
         await problems.of(client.id);
@@ -53,34 +53,34 @@ describe('recent problems', () => {
   const rows = async () =>
     (await database.query('SELECT FROM client_problems WHERE client_id = $1', [client.id])).length;
 
-  it('a problem is found as it was noted, the newest first', async () => {
-    problems.note(problem('req_1', { authMethod: 'both' }));
-    problems.note(problem('req_2', { step: 'authorize', redirectUri: 'https://app.example/cb' }));
+  it('problems are returned as recorded, newest first', async () => {
+    problems.record(problem('req_1', { authMethod: 'both' }));
+    problems.record(problem('req_2', { step: 'authorize', redirectUri: 'https://app.example/cb' }));
     const [second, first] = await problems.of(client.id);
-    const { clientId: _, ...noted } = problem('req_1', { authMethod: 'both' });
-    expect(first).to.deep.equal({ ...noted, at: new Date(now) });
+    const { clientId: _, ...recorded } = problem('req_1', { authMethod: 'both' });
+    expect(first).to.deep.equal({ ...recorded, at: new Date(now) });
     expect(second).to.include({ step: 'authorize', redirectUri: 'https://app.example/cb' });
     expect(second).to.not.have.property('authMethod');
   });
 
-  it('it is written by itself a moment later, and at the end', async () => {
-    problems.note(problem('req_1'));
+  it('problems are written in the background a moment later, and on close', async () => {
+    problems.record(problem('req_1'));
     expect(await rows()).to.equal(0);
     await eventually(async () => expect(await rows()).to.equal(1));
-    problems.note(problem('req_2'));
+    problems.record(problem('req_2'));
     await problems.close();
     expect(await rows()).to.equal(2);
   });
 
-  it('the last 100 are kept, in the table as well', async () => {
-    await note(230);
+  it('the recorded problems of a client are limited to the last 100, also in the table', async () => {
+    await record(230);
     const expected = Array.from({ length: 100 }, (_, index) => `req_${229 - index}`);
     expect(await requestIds()).to.deep.equal(expected);
     expect(await rows()).to.equal(100);
   });
 
-  it('after 7 days they are not shown, and then deleted', async () => {
-    await note(3);
+  it('problems are not shown after 7 days, and then deleted', async () => {
+    await record(3);
     now += 7 * DAY - 1;
     expect(await requestIds()).to.have.length(3);
     now += 1;
@@ -91,26 +91,26 @@ describe('recent problems', () => {
     expect(await rows()).to.equal(0);
   });
 
-  it('a flood is kept out of the table, and is over with its minute', async () => {
-    for (let number = 0; number < 5_000; number += 1) problems.note(problem(`req_${number}`));
+  it('at most 60 problems a minute are recorded, so that a flood does not fill the table', async () => {
+    for (let number = 0; number < 5_000; number += 1) problems.record(problem(`req_${number}`));
     expect(await requestIds()).to.have.length(60);
     now += 60_000;
-    problems.note(problem('req_later'));
+    problems.record(problem('req_later'));
     expect((await requestIds())[0]).to.equal('req_later');
   });
 
-  it('a client that does not exist is no reason to lose the others', async () => {
-    problems.note(problem('req_0', { clientId: 'gate_ci_0000000000000000000000' }));
-    problems.note(problem('req_1'));
+  it('problems of an unknown client do not prevent writing the others', async () => {
+    problems.record(problem('req_0', { clientId: 'gate_ci_0000000000000000000000' }));
+    problems.record(problem('req_1'));
     expect(await requestIds()).to.deep.equal(['req_1']);
   });
 
-  it('neither a token nor a secret nor what cannot be stored is kept', async () => {
+  it('recorded problems contain no token, no secret, and no text that cannot be stored', async () => {
     const secret = `gate_cs_${'s'.repeat(43)}`;
     const cause = `\0\uD800 client_secret=${secret} ${'x'.repeat(3_000)}😀`;
     const redirectUri = `https://me:pass@app.example/${secret}?code=gate_ac_1&x=${secret}#token=1\0`;
-    problems.note(problem('req_1', { cause, redirectUri }));
-    problems.note(problem('req_2', { redirectUri: `a${'😀'.repeat(4_000)}` }));
+    problems.record(problem('req_1', { cause, redirectUri }));
+    problems.record(problem('req_2', { redirectUri: `a${'😀'.repeat(4_000)}` }));
     const [long, hostile] = await problems.of(client.id);
     expect(hostile?.redirectUri).to.equal('https://…@app.example/gate_cs_…?code=…&x=…#…');
     expect(hostile?.cause).to.match(/^\uFFFD\uFFFD client_secret=gate_cs_… x+$/);
@@ -118,28 +118,28 @@ describe('recent problems', () => {
     expect(long?.redirectUri).to.have.length(2_000);
   });
 
-  it('they end with their client', async () => {
-    problems.note(problem('req_1'));
+  it('problems are deleted with their client', async () => {
+    problems.record(problem('req_1'));
     await problems.of(client.id);
     await database.query('DELETE FROM clients WHERE id = $1', [client.id]);
     expect(await rows()).to.equal(0);
   });
 
-  it('a database that is away costs nothing but what was noted', async () => {
-    let isAway = true;
+  it('problems are lost if the database is unavailable, but later ones are written', async () => {
+    let isDown = true;
     const flaky = {
       query: <Row extends object>(text: string, values?: readonly unknown[]): Promise<Row[]> =>
-        isAway ? Promise.reject(new Error('away')) : database.query<Row>(text, values),
+        isDown ? Promise.reject(new Error('unavailable')) : database.query<Row>(text, values),
     };
     const fragile = createClientProblems({ database: flaky, clock, log });
-    fragile.note(problem('req_1'));
+    fragile.record(problem('req_1'));
     await fragile.of(client.id).catch(() => {});
-    isAway = false;
-    fragile.note(problem('req_2'));
+    isDown = false;
+    fragile.record(problem('req_2'));
     expect(await requestIds()).to.deep.equal([]);
     await fragile.close();
     expect(await requestIds()).to.deep.equal(['req_2']);
-    fragile.note(problem('req_3'));
+    fragile.record(problem('req_3'));
     expect(await requestIds()).to.deep.equal(['req_2']);
   });
 });
@@ -156,7 +156,7 @@ describe('a redirect URI without values', () => {
     'https://app.example/gate_ci_abc': 'https://app.example/gate_ci_abc',
     '': '',
   };
-  it('has … in their place, and those of tokens', () => {
+  it('a redirect URI is recorded with … in place of its values and of tokens', () => {
     for (const [uri, shown] of Object.entries(cases)) expect(withoutValues(uri)).to.equal(shown);
   });
 });

@@ -24,7 +24,7 @@ describe('client registry', () => {
   const parts = { database, changes: silentChangeFeed, clock };
   const registry = createClientRegistry(parts);
 
-  it('a client is found as it was added, with a secret that is shown once', async () => {
+  it('finds a client as it was added, and returns the client secret only once', async () => {
     const redirectUris = ['https://app.example/cb', 'https://app.example/other'];
     const draft = { ...partner, name: '  Partner ', redirectUris };
     const { client, secret } = await registry.add(draft);
@@ -39,7 +39,7 @@ describe('client registry', () => {
     expect((await registry.list()).items).to.deep.include(client);
   });
 
-  it('no secret is in the database in clear', async () => {
+  it('stores no client secret in clear text', async () => {
     const { secret = '' } = await registry.add(partner);
     const stored = await database.query('SELECT * FROM client_secrets');
     expect(JSON.stringify(stored))
@@ -47,7 +47,7 @@ describe('client registry', () => {
       .and.not.include(secret.slice('gate_cs_'.length));
   });
 
-  it('all kinds but public clients have a secret', async () => {
+  it('gives every client a secret, except public clients', async () => {
     const native = { ...partner, kind: 'public', isNative: true } as const;
     expect(await registry.add(native)).to.not.have.property('secret');
     for (const kind of ['machine', 'resource-server'] as const) {
@@ -56,7 +56,7 @@ describe('client registry', () => {
     }
   });
 
-  it('what the rules refuse is not stored', async () => {
+  it('does not store a client that breaks the rules', async () => {
     const before = await registry.list();
     const redirectUris = ['https://*.app.example/'];
     const added = registry.add({ ...partner, redirectUris });
@@ -64,7 +64,7 @@ describe('client registry', () => {
     expect(await registry.list()).to.deep.equal(before);
   });
 
-  it('the client tells its owner, who must exist', async () => {
+  it('finds a client with the name of its owner, who must exist', async () => {
     const olga = { email: 'owner@partner.example', name: 'Olga Owner' };
     const owner = await createAccountRegistry(parts).add(olga);
     const { client } = await registry.add({ ...partner, ownerAccountId: owner.id });
@@ -75,14 +75,14 @@ describe('client registry', () => {
     }
   });
 
-  it('ids that no client can have are answered without an error', async () => {
+  it('finds no client for a malformed or unknown ID, without an error', async () => {
     for (const id of ['', 'nope', 'gate_ci_\0', 'gate_ci_0000000000000000000000\0', '\uD800']) {
       expect(await registry.find(id)).to.equal(undefined);
     }
     expect(await registry.find('gate_ci_0000000000000000000000')).to.equal(undefined);
   });
 
-  it('suspend and resume take effect at once and are another version each time', async () => {
+  it('suspends and resumes a client at once, and changes its version each time', async () => {
     const { client } = await registry.add(partner);
     const suspended = await registry.suspend(client.id);
     expect(suspended.isSuspended).to.equal(true);
@@ -91,7 +91,7 @@ describe('client registry', () => {
     expect(await registry.resume(client.id)).to.deep.equal(client);
   });
 
-  it('the version changes with a secret, and not with a use, of which the latest stays', async () => {
+  it('a change of a secret changes the version of the client, a use does not; the latest use is kept', async () => {
     const { client } = await registry.add(partner);
     const { id, secrets } = client;
     const [earlier, later] = [new Date(clock() - 1), new Date(clock())];
@@ -106,7 +106,7 @@ describe('client registry', () => {
     expect((await registry.find(client.id))?.version).to.not.equal(client.version);
   });
 
-  it('what it writes it finds at once, before the change feed says anything', async () => {
+  it('returns a changed client at once, before the change feed announces the change', async () => {
     const live = createClientRegistry({ ...parts, changes: { ...silentChangeFeed, isLive: true } });
     const { id } = (await live.add(partner)).client;
     const found = () => live.find(id);
@@ -116,7 +116,7 @@ describe('client registry', () => {
     await live.resume(id);
     await live.edit(id, { ...partner, name: 'Renamed' });
     expect(await found()).to.include({ isSuspended: false, name: 'Renamed' });
-    // Asked for while it is removed, it is remembered as it was until then.
+    // A read during the removal caches the client as it was before.
     await live.remove(id, async () => {
       expect(await found()).to.include({ name: 'Renamed' });
     });
@@ -129,7 +129,7 @@ describeOn([postgresServer], 'client registry on several nodes', () => {
   after(opened.closeAll);
   const database = testDatabase();
 
-  it('a node that remembers a client hears of changes made on another one', async () => {
+  it('a node that caches a client is notified of changes made on another node', async () => {
     const changes = await opened.add(listenForChanges(database), (feed) => feed.close());
     const parts = { database, changes: silentChangeFeed, clock: systemClock };
     const here = createClientRegistry({ ...parts, changes });
@@ -137,18 +137,18 @@ describeOn([postgresServer], 'client registry on several nodes', () => {
     const { client } = await here.add(partner);
     expect(await here.find(client.id)).to.deep.equal(client);
 
-    // One that is not there is not asked for again, and is there once another node has added it.
+    // An unknown client is cached as a miss, until the node that adds the client announces it.
     const id = 'gate_ci_0000000000000000000000';
     expect(await here.find(id)).to.equal(undefined);
     await database.query('ALTER TABLE clients DISABLE TRIGGER clients_added');
     await database.query(ADDED_ELSEWHERE, [id]);
-    expect(await here.find(id), 'nobody told').to.equal(undefined);
+    expect(await here.find(id), 'the addition was not announced').to.equal(undefined);
     await database.query('DELETE FROM clients WHERE id = $1', [id]);
     await database.query('ALTER TABLE clients ENABLE TRIGGER clients_added');
     await database.query(ADDED_ELSEWHERE, [id]);
     await eventually(async () => expect(await here.find(id)).to.include({ name: 'Elsewhere' }));
 
-    // It carries the name of its owner.
+    // The name of the owner is cached with the client.
     const accounts = createAccountRegistry(parts);
     const { id: ownerAccountId } = await accounts.add({
       email: 'o@example.test',
@@ -173,7 +173,7 @@ describeOn([postgresServer], 'client registry on several nodes', () => {
 });
 
 describe('redirect hosts', () => {
-  it('are the distinct hosts with their port, and private-use schemes', () => {
+  it('the redirect hosts of a client are its distinct hosts with ports, and private-use schemes', () => {
     const redirectUris = wordsOf(
       'https://b.example/1 https://a.example:8443/1 https://b.example/2 com.example.app:/cb',
     );

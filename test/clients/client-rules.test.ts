@@ -10,13 +10,13 @@ import { wordsOf } from '../support/words.ts';
 import { partner } from './drafts.ts';
 
 const web = { native: false };
-const UNSHOWABLE = 'App\0 App\u202Eppa App\u2066x App\u200Bx App\u3164x App\uD800';
+const UNDISPLAYABLE = 'App\0 App\u202Eppa App\u2066x App\u200Bx App\u3164x App\uD800';
 const uriNumber = (number: number) => `https://app.example/${number}`;
 const found = (uris: readonly string[]) =>
   checkRedirectUris(uris, web).problems.map(({ index, code }) => [index, code]);
 
 describe('list of redirect URIs', () => {
-  it('one to twenty distinct URIs are accepted, none and more are refused', () => {
+  it('one to twenty distinct redirect URIs are accepted; none, or more than twenty, are refused', () => {
     const many = Array.from({ length: 21 }, (_, number) => uriNumber(number));
     for (const uris of [many.slice(0, 1), many.slice(0, 20)]) {
       expect(checkRedirectUris(uris, web)).to.deep.equal({ problems: [], warnings: [] });
@@ -25,7 +25,7 @@ describe('list of redirect URIs', () => {
     expect(checkRedirectUris(many, web).problems).to.have.nested.property('[0].code', 'too_many');
   });
 
-  it('each row has its own problem, and a repeated URI is refused, not merged', () => {
+  it('each row of the list has its own problem, and a repeated URI is refused, not merged', () => {
     const uris = [uriNumber(1), 'https://app.example/*', uriNumber(1), '', 'http://App.example/'];
     expect(found(uris)).to.deep.equal([
       [1, 'wildcard'],
@@ -35,7 +35,7 @@ describe('list of redirect URIs', () => {
     ]);
   });
 
-  it('a URI that is another row once it is spelled as browsers send it is a duplicate', () => {
+  it('a URI that browsers send exactly like that of another row is a duplicate', () => {
     const upper = 'https://App.example/1';
     const second = [1, 'duplicate'];
     expect(found([upper, uriNumber(1)])).to.deep.equal([[0, 'duplicate']]);
@@ -44,7 +44,7 @@ describe('list of redirect URIs', () => {
     expect(found([upper, uriNumber(2)])).to.deep.equal([[0, 'spelling']]);
   });
 
-  it('an origin and the same with its slash are one URI: the second is refused', () => {
+  it('an origin with and without a slash at its end is one URI: the second row is refused', () => {
     for (const uris of [
       ['https://app.example', 'https://app.example/'],
       ['https://app.example/', 'https://app.example'],
@@ -57,7 +57,7 @@ describe('list of redirect URIs', () => {
     }
   });
 
-  it('two URIs that differ only by the slash at the end are accepted with a warning', () => {
+  it('two URIs that differ only by a slash at the end are accepted with a warning', () => {
     const found = checkRedirectUris(['https://app.example/cb', 'https://app.example/cb/'], web);
     expect(found.problems).to.deep.equal([]);
     expect(found.warnings.map(({ index, code }) => [index, code])).to.deep.equal([
@@ -67,7 +67,7 @@ describe('list of redirect URIs', () => {
 });
 
 describe('client name', () => {
-  it('may be any text of up to 100 characters that can be shown', () => {
+  it('a client name may be any displayable text of up to 100 characters', () => {
     const html = '<img src=x onerror=alert(1)>';
     const others = [
       '東京 Stock',
@@ -89,7 +89,7 @@ describe('client name', () => {
   for (const [code, names] of Object.entries({
     name_missing: ['', ' \t\n '],
     name_too_long: ['a'.repeat(101), 'a'.repeat(10_000)],
-    name_character: ['App\nname', '\u3164', 'a\uffa0b', '\u2800', ...wordsOf(UNSHOWABLE)],
+    name_character: ['App\nname', '\u3164', 'a\uffa0b', '\u2800', ...wordsOf(UNDISPLAYABLE)],
     name_marks: ['Z\u0338\u0321\u0322x', 'e\u0301\u0302\u0303', '\u0e01\u0e47\u0e47\u0e47'],
     // Cyrillic, Greek and Cherokee letters that look like Latin ones.
     name_scripts: ['\u0430dmin', 'St\u03bfrm', 'S\u13a2nc', '\u0421клад A'],
@@ -102,7 +102,7 @@ describe('client name', () => {
       'xn--x.xn--y',
     ],
   })) {
-    it(`is refused: ${code}`, () => {
+    it(`a client name is refused: ${code}`, () => {
       for (const name of names) {
         const [problem] = checkClientName(name);
         expect(problem, JSON.stringify(name.slice(0, 20))).to.include({ code });
@@ -110,13 +110,13 @@ describe('client name', () => {
     });
   }
 
-  it('is not judged again where the client has it, and by the operator only for what shows', () => {
+  it('an unchanged client name is not checked; one set by the operator only has to be displayable', () => {
     expect(checkClientName('\u3164', 'as before')).to.deep.equal([]);
     expect(checkClientName('Booking.com', 'by the operator')).to.deep.equal([]);
     expect(checkClientName('\u3164', 'by the operator')).to.have.length(1);
   });
 
-  it('is kept without space around it and in one spelling', () => {
+  it('a client name is stored without surrounding space and with composed characters', () => {
     expect(normalizeClientName('  Bu\u0308cher ')).to.equal('Bücher');
   });
 });
@@ -131,7 +131,7 @@ describe('client draft', () => {
     }
   };
 
-  it('a refusal names every problem', () => {
+  it('a refusal lists every problem', () => {
     expect(codesOf({})).to.deep.equal([]);
     const codes = codesOf({ name: '', redirectUris: ['x', 'https://y.example/*'] });
     expect(codes).to.deep.equal(['name_missing', 'not_a_url', 'wildcard']);

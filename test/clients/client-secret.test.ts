@@ -11,31 +11,31 @@ describe('client secret', () => {
   const [first, second] = [newClientSecret(), newClientSecret()];
   const client = clientWith(first, second);
 
-  it('is recognizable, needs no escaping and has more than 256 random bits', () => {
+  it('a client secret is recognizable, needs no escaping and has more than 256 random bits', () => {
     expect(first.value).to.match(/^gate_cs_[A-Za-z0-9_-]{43}$/);
     expect(first.value).to.not.equal(second.value);
     expect(first.lastFour).to.equal(first.value.slice(-4));
   });
 
-  it('is not kept: the hash does not contain it', () => {
+  it('a client secret is stored only as a hash that is not a part of it', () => {
     expect(first.hash).to.have.length(43);
     expect(first.value).to.not.include(first.hash);
   });
 
-  it('every live secret of the client is accepted', () => {
+  it('every active secret of the client is accepted', () => {
     expect(matchesSecret(client, first.value)).to.equal(true);
     expect(matchesSecret(client, second.value)).to.equal(true);
     expect(matchesSecret(clientWith(second), first.value)).to.equal(false);
   });
 
-  it('a client without secrets and an unknown client match nothing', () => {
+  it('no secret matches a client without secrets or an unknown client', () => {
     for (const presented of [first.value, '', '\0'.repeat(43)]) {
       expect(matchesSecret(clientWith(), presented)).to.equal(false);
       expect(matchesSecret(undefined, presented)).to.equal(false);
     }
   });
 
-  it('a right secret with anything around it is a wrong one', () => {
+  it('a secret with added, missing or changed characters does not match', () => {
     const { value } = first;
     for (const presented of [
       `${value}\0`,

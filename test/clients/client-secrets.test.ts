@@ -22,7 +22,7 @@ describe('secrets of a client', () => {
 
   const idsOf = (found: Client | undefined) => found?.secrets.map(({ id }) => id) ?? [];
 
-  it('a second secret is good beside the first, until the first is removed', async () => {
+  it('two secrets are valid at the same time, until one of them is removed', async () => {
     now += 1_000;
     const added = await registry.addSecret(client.id);
     expect(added.secret)
@@ -43,7 +43,7 @@ describe('secrets of a client', () => {
     expect(await registry.find(client.id)).to.deep.equal(left);
   });
 
-  it('neither a third secret is made nor the last one removed', async () => {
+  it('a third secret cannot be added, and the last one cannot be removed', async () => {
     const [first = ''] = idsOf(client);
     expect(await refusalOf(registry.removeSecret(client.id, first))).to.equal('secret_last');
     await registry.addSecret(client.id);
@@ -51,7 +51,7 @@ describe('secrets of a client', () => {
     expect(idsOf(await registry.find(client.id))).to.have.length(2);
   });
 
-  it('a secret of another client, and one that no client can have, is unknown', async () => {
+  it('removing a secret of another client, or one with an impossible ID, is refused', async () => {
     await registry.addSecret(client.id);
     const { client: other } = await registry.add({ ...client, name: 'Other' });
     for (const id of [...idsOf(other), '', 'sec_\0', 'sec_0000000000000000']) {
@@ -60,7 +60,7 @@ describe('secrets of a client', () => {
     expect(await registry.find(other.id)).to.deep.equal(other);
   });
 
-  it('a public client needs none', async () => {
+  it('a public client cannot have a secret', async () => {
     const { client: phone } = await registry.add({ ...client, kind: 'public' });
     expect(await refusalOf(registry.addSecret(phone.id))).to.equal('secret_unused');
   });

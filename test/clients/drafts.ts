@@ -1,4 +1,4 @@
-/** What the suites of clients and accounts register where any client will do. */
+/** Client registrations for tests that work with any client. */
 
 export const partner = {
   kind: 'confidential',

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { isDifferent, redirectUriDifference } from '../../src/clients/redirect-uri-difference.ts';
 
-/** The URI that was sent, with `[sent|registered]` where they differ. */
+/** Formats the sent URI with `[sent|registered]` where the two differ. */
 function shown(sent: string, registered: readonly string[]): string | undefined {
   return redirectUriDifference(sent, registered)
     ?.map((part) => (isDifferent(part) ? `[${part.sent}|${part.registered}]` : part.sent))
@@ -25,25 +25,25 @@ describe('difference of redirect URIs', () => {
   };
 
   for (const [sent, marked] of Object.entries(cases)) {
-    it(`${JSON.stringify(sent)} is marked where it differs`, () => {
+    it(`marks the parts of ${JSON.stringify(sent)} that differ`, () => {
       expect(shown(sent, registered)).to.equal(marked);
     });
   }
 
-  it('the nearest of several registered ones is compared with', () => {
+  it('the sent URI is compared with the nearest of several registered URIs', () => {
     const several = ['https://other.example/cb', 'https://app.example/cb', 'https://app.example/x'];
     expect(shown('https://app.example/cb2', several)).to.match(/\[cb2\|cb\]$/);
     expect(shown('http://app.example/cb/', several)).to.match(/^\[http\|https\].*cb\[\/\|\]$/);
   });
 
-  it('there is none to a registered one, and where none is registered', () => {
+  it('there is no difference if the sent URI is registered, or if no URI is registered', () => {
     expect(shown('https://app.example/cb', [...registered, 'https://b.example/'])).to.equal(
       undefined,
     );
     expect(shown('https://app.example/cb', [])).to.equal(undefined);
   });
 
-  it('the stretches together are both URIs, whatever was sent', () => {
+  it('for any input, the parts of a difference join to the sent and to the registered URI', () => {
     const hostile = ['/'.repeat(2_000), 'a/'.repeat(1_000), 'https://ä.example/😀', '//\uFFFD//'];
     for (const [sent, other] of hostile.flatMap((uri) =>
       [...hostile, ...registered].map((another) => [uri, another] as const),

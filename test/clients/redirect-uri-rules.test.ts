@@ -47,13 +47,13 @@ describe('redirect URI rules', () => {
       http://2130706433/cb http://127.0.0.1:/cb https://app.example/it's?it's`,
   });
 
-  it('says how a name outside of ASCII is written', () => {
+  it('a refusal says how to write a host name that is not ASCII', () => {
     expect(redirectUriProblem('https://bücher.example/cb', web)?.message).to.include(
       'https://xn--bcher-kva.example/cb',
     );
   });
 
-  it('says which part of a URI a browser would spell otherwise', () => {
+  it('a refusal names the part of a URI that a browser would spell differently', () => {
     const messages = [
       ['https://App.example/cb', /lower case: https:\/\/app\.example\/cb$/],
       ['HTTPS://app.example/cb', /lower case: https:\/\/app\.example\/cb$/],
@@ -90,34 +90,34 @@ describe('redirect URI warnings', () => {
   const warnings = (uri: string, options = web) =>
     redirectUriWarnings(uri, options).map(({ code }) => code);
 
-  it('nothing is said about an https URI', () => {
+  it('an https URI causes no warning', () => {
     expect(warnings('https://app.example/cb?keep=1')).to.deep.equal([]);
   });
 
-  it('http beyond this machine is warned about', () => {
+  it('http to another machine causes a warning', () => {
     expect(warnings('http://app.example/cb')).to.deep.equal(['plain_http']);
     expect(warnings('http://192.168.1.10/cb')).to.deep.equal(['plain_http']);
     expect(warnings('http://app.localhost:3000/cb')).to.deep.equal([]);
   });
 
-  it('localhost is warned about for native clients only (RFC 8252 §8.3)', () => {
+  it('localhost causes a warning for native clients only (RFC 8252 §8.3)', () => {
     expect(warnings('http://localhost/cb', native)).to.deep.equal(['localhost_name']);
     expect(warnings('http://localhost/cb')).to.deep.equal([]);
   });
 
-  it('a query that will arrive spelled differently is warned about', () => {
+  it('a query that a browser would spell differently causes a warning', () => {
     expect(warnings('https://app.example/cb?x=a%20b')).to.deep.equal(['query_rewritten']);
   });
 });
 
 function itAccepts(options: typeof web, uris: string): void {
-  it('accepts every other URI', () => {
+  it('accepts valid URIs', () => {
     for (const uri of wordsOf(uris))
       expect(redirectUriProblem(uri, options), uri).to.equal(undefined);
   });
 }
 
-/** @param refused the URIs by the code of the refusal. */
+/** @param refused URIs, keyed by the code of their refusal. */
 function itRefuses(options: typeof web, refused: Record<string, string | readonly string[]>): void {
   for (const [code, uris] of Object.entries(refused)) {
     it(`refuses a URI: ${code}`, () => {

@@ -1,7 +1,7 @@
-/** How the suites of clients and accounts look at what was refused. */
+/** Returns the outcome of work that may be refused, for the tests of clients and accounts. */
 import { Refusal } from '../../src/base/refusal.ts';
 
-/** The code of the refusal, or what happened instead. */
+/** Returns the code of the refusal, or another outcome if the work was not refused. */
 export async function refusalOf(work: Promise<unknown>): Promise<string> {
   return work.then(
     () => 'accepted',

@@ -1,11 +1,11 @@
-/** Names of clients that people could take for those of an organization or of a verified client. */
+/** Client names that users could mistake for those of an organization or of a verified client. */
 import { expect } from 'chai';
 import { Refusal } from '../../src/base/refusal.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { partner } from './drafts.ts';
 import { refusalOf } from './refusals.ts';
 
-describe('a name that could be taken for that of somebody else', () => {
+describe('a client name that resembles a taken name', () => {
   const on = startSeeded();
   const add = (name: string, more: object = {}) =>
     on.service.clients.add({
@@ -19,9 +19,9 @@ describe('a name that could be taken for that of somebody else', () => {
     return error instanceof Refusal ? error.problems : error;
   };
 
-  it('is refused with one sentence, whatever has the name', async () => {
-    const { client: checked } = await on.service.clients.add({ ...partner, name: 'Dock Billing' });
-    await on.service.clients.verify(checked.id, true);
+  it('a taken name is refused with the same message, whether an organization, a client or Gatehouse has it', async () => {
+    const { client: verified } = await on.service.clients.add({ ...partner, name: 'Dock Billing' });
+    await on.service.clients.verify(verified.id, true);
     const first = await problemsOf(add('Northern Logistics'));
     expect(first).to.have.deep.nested.property('[0].code', 'name_taken');
     for (const name of ['Gatehouse Security', 'Elsewhere-St0rage', 'DOCK BlLLlNG']) {
@@ -30,7 +30,7 @@ describe('a name that could be taken for that of somebody else', () => {
     expect(await refusalOf(add('Southern Logistics'))).to.equal('accepted');
   });
 
-  it('costs one query, whether it is taken or free', async () => {
+  it('a name takes one query to check, whether it is taken or free', async () => {
     await refusalOf(add('Northern Logistics'));
     const { takenNames, database } = on.service;
     for (const name of ['Northern Logistics', 'Gatehouse', 'Quite Another']) {
@@ -47,7 +47,7 @@ describe('a name that could be taken for that of somebody else', () => {
     }
   });
 
-  it('is free for owners and admins of that organization, and for nobody else in it', async () => {
+  it('the name of an organization is allowed for clients of its owners and admins, not of other members', async () => {
     const { person, organization } = on.seeded;
     const { memberships } = on.service;
     const subject = { accountId: person.accountId };
@@ -62,7 +62,7 @@ describe('a name that could be taken for that of somebody else', () => {
     await memberships.setRole(subject, organization.id, 'member');
   });
 
-  it('follows the name of an organization, whoever writes it', async () => {
+  it('names are compared with the current name of an organization, even if SQL changed it', async () => {
     const { id } = await on.service.organizations.add({ name: 'Before Ltd' });
     expect(await refusalOf(add('Before Ltd'))).to.equal('client_invalid');
     await on.service.database.query("UPDATE organizations SET name = 'After Ltd' WHERE id = $1", [
@@ -72,7 +72,7 @@ describe('a name that could be taken for that of somebody else', () => {
     expect(await refusalOf(add('Before Ltd'))).to.equal('accepted');
   });
 
-  it('is looked for among all organizations, however many have come at once', async () => {
+  it('names are compared with all organizations, even if 2,100 were added at once', async () => {
     await on.service.database.query(
       `INSERT INTO organizations (id, name, created_at)
         SELECT 'org_many-' || lpad(n::text, 11, '0'), 'Imported ' || n, now()
@@ -82,7 +82,7 @@ describe('a name that could be taken for that of somebody else', () => {
     expect(await refusalOf(add('Imported 2101'))).to.equal('accepted');
   });
 
-  it('stays where a client has it, and is judged where it is changed', async () => {
+  it('a client keeps a name that is taken later; only a changed name is checked', async () => {
     const { client } = await add('Northern Logistics', { naming: 'by the operator' });
     const redirectUris = ['https://app.example/other'];
     const { clients } = on.service;

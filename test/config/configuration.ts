@@ -1,4 +1,4 @@
-/** A settings file of one test, and what the configuration says about it. */
+/** Loads a settings file for a test, and returns the settings or the problems found. */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Variables } from '../../src/config/environment.ts';
@@ -14,14 +14,14 @@ export const keysOfEnvironment = {
   GATEHOUSE_TOKEN_KEYS: 't'.repeat(32),
 };
 
-/** Writes a file and answers its path. */
+/** Writes a file and returns its path. */
 export function fileWith(content: string, name = 'settings.yaml'): string {
   const file = path.join(directory, name);
   writeFileSync(file, content, { mode: 0o600 });
   return file;
 }
 
-/** The settings a service would start on, without its secrets. */
+/** Returns the settings that a service would start with, without its secrets. */
 export function checkSettings(options: LoadOptions): SettingsWithoutSecrets {
   const { secrets: _, ...settings } = inspectSettings(options).settings;
   return settings;

@@ -20,7 +20,7 @@ const production = {
 const YAML_OF_MAIL = 'mail: { from: Gatehouse <gate@example.com> }';
 
 describe('the environment', () => {
-  it('decides over the file', () => {
+  it('a variable overrides the file', () => {
     const yaml = `
       issuer: https://file.example.com
       server: { port: 4000, proxy_hops: 2, operators_port: 4001 }
@@ -44,17 +44,17 @@ describe('the environment', () => {
     expect(settings.log.level).to.equal('debug');
   });
 
-  it('moves the default issuer along with PORT', () => {
+  it('PORT changes the port of the default issuer, too', () => {
     expect(settingsOf('', { PORT: '4567' }).issuer).to.equal('http://localhost:4567');
     expect(settingsOf('', { PORT: '80' }).issuer).to.equal('http://localhost');
   });
 
-  it('counts an empty variable as unset', () => {
+  it('an empty variable is treated as unset', () => {
     const settings = settingsOf('', { PORT: '', DATABASE_URL: ' ', GATEHOUSE_COOKIE_KEYS: '' });
     expect(settings.storage).not.to.have.property('databaseUrl');
   });
 
-  it('gives secrets as lists, the current key first, by itself or in files, as well as URLs', () => {
+  it('keys are lists, the current one first; keys and URLs can be in files that variables name', () => {
     const [current, older] = ['a'.repeat(32), 'b'.repeat(40)];
     const smtpUrl = 'smtps://gate:secret@mail.example.com';
     const settings = loadSettings({
@@ -79,13 +79,13 @@ describe('the environment', () => {
     expect(settingsOf(YAML_OF_MAIL)).not.to.have.property('mail');
   });
 
-  it('is refused with a file that is missing, empty, or named besides the value itself', () => {
+  it('a variable for a file is refused if the file is missing or empty, or if the value is set, too', () => {
     const environment = {
       DATABASE_URL_FILE: '/nowhere/database',
       GATEHOUSE_COOKIE_KEYS_FILE: fileWith('\n', 'empty'),
       ...{ GATEHOUSE_TOKEN_KEYS: 't'.repeat(32), GATEHOUSE_TOKEN_KEYS_FILE: '/nowhere/tokens' },
     };
-    // Nothing is concluded from what could not be read: no complaint about missing secrets.
+    // A file that could not be read causes no further problems, such as missing secrets.
     expect(pathsOf('', environment)).to.have.members([
       'DATABASE_URL_FILE',
       'GATEHOUSE_COOKIE_KEYS_FILE',
@@ -93,18 +93,18 @@ describe('the environment', () => {
     ]);
   });
 
-  it('has to give both secrets once the database is outside the process', () => {
+  it('both secrets are required if the database is not embedded', () => {
     const { DATABASE_URL } = production;
     const problems = problemsOf('', { DATABASE_URL });
     const both = ['GATEHOUSE_COOKIE_KEYS', 'GATEHOUSE_TOKEN_KEYS'];
     expect(problems.map(({ path }) => path)).to.deep.equal(both);
     for (const { message, remedy } of problems) {
       expect(message).to.include('is not set');
-      expect(remedy).to.include('make a key with `openssl rand -base64 48`');
+      expect(remedy).to.include('create a key with `openssl rand -base64 48`');
     }
   });
 
-  it('never has a secret shown, however it is refused', () => {
+  it('a refusal of a variable shows no secret', () => {
     const { message } = refusalOf(() =>
       settingsOf('', {
         GATEHOUSE_COOKIE_KEYS: `${'k'.repeat(32)},hunter2`,
@@ -115,10 +115,10 @@ describe('the environment', () => {
     );
     expect(message).not.to.match(/hunter2|swordfish|tiger|kkkk/);
     expect(message).to.contain('GATEHOUSE_COOKIE_KEYS, key 2 of 2');
-    expect(message).to.contain('has 9 characters; at least 32 are needed');
+    expect(message).to.contain('has 9 characters, but needs at least 32');
   });
 
-  it('is held to the same words as the file, variable by variable', () => {
+  it('a variable is validated like its setting in the file, with the same problem', () => {
     const refused: readonly [string, string, string][] = [
       ['GATEHOUSE_ISSUER', 'ftp://auth.example.com', 'issuer'],
       ['PORT', 'http', 'server.port'],
@@ -141,7 +141,7 @@ describe('the environment', () => {
     }
   });
 
-  it('is told which variable or file a refused URL came from', () => {
+  it('the refusal of a URL names the variable or file that contains it', () => {
     for (const name of ['DATABASE_URL', 'REDIS_URL', 'SMTP_URL']) {
       const [problem] = problemsOf('', {
         [`${name}_FILE`]: fileWith('http://x:swordfish@y', name),
@@ -151,8 +151,8 @@ describe('the environment', () => {
     }
   });
 
-  it('is told about a variable that was taken for one of ours', () => {
-    const meant = {
+  it('a variable that is probably misspelled is refused with a remedy', () => {
+    const remedies = {
       GATEHOUSE_COOKIE_KEY: 'did you mean GATEHOUSE_COOKIE_KEYS?',
       GATEHOUSE_TOKEN_KEY: 'did you mean GATEHOUSE_TOKEN_KEYS?',
       GATEHOUSE_TOKEN_KEYS_FIEL: 'did you mean GATEHOUSE_TOKEN_KEYS_FILE?',
@@ -160,23 +160,23 @@ describe('the environment', () => {
       GATEHOUSE_PORT: 'did you mean PORT?',
       GATEHOUSE_LOGLEVEL: 'did you mean GATEHOUSE_LOG_LEVEL?',
       GATEHOUSE_STORAGE_DATA_DIRECTORY: 'did you mean GATEHOUSE_DATA_DIR?',
-      GATEHOUSE_ISSUER_FILE: 'set GATEHOUSE_ISSUER itself: only secrets may be in files',
+      GATEHOUSE_ISSUER_FILE: 'set GATEHOUSE_ISSUER instead: only secrets can be read from a file',
       GATEHOUSE_TOKENS_RETRY_WINDOW:
-        'unset it and write `tokens.retry_window` into the settings file: it has no variable',
+        'unset it and write `tokens.retry_window` into the settings file: this setting has no variable',
     };
-    const variables = Object.fromEntries(Object.keys(meant).map((name) => [name, '3000']));
+    const variables = Object.fromEntries(Object.keys(remedies).map((name) => [name, '3000']));
     const problems = problemsOf('', variables);
     expect(Object.fromEntries(problems.map(({ path, remedy }) => [path, remedy]))).to.deep.equal(
-      meant,
+      remedies,
     );
     expect(JSON.stringify(problems)).not.to.contain('3000');
   });
 
-  it('is warned about a variable that has no effect, with the name that was probably meant', () => {
+  it('a variable without effect causes a warning that names the variable that was probably meant', () => {
     const remedies = {
       GATEHOUSE_ISSUER_URL: 'did you mean GATEHOUSE_ISSUER?',
       GATEHOUSE_PROXY_HOPS:
-        'unset it and write `server.proxy_hops` into the settings file: it has no variable',
+        'unset it and write `server.proxy_hops` into the settings file: this setting has no variable',
       GATEHOUSE_RELEASE: 'unset it, or give it a name that does not begin with GATEHOUSE_',
     };
     const variables = Object.fromEntries(Object.keys(remedies).map((name) => [name, '1']));
@@ -188,14 +188,14 @@ describe('the environment', () => {
     expect(warnings.map(({ path }) => path)).to.include.members(Object.keys(remedies));
   });
 
-  it('may hold what others put there', () => {
+  it('variables of other programs are ignored', () => {
     settingsOf('', {
-      // Kubernetes adds these to every pod beside a service that is called gatehouse.
+      // Kubernetes adds these to every pod if there is a service named gatehouse.
       GATEHOUSE_PORT: 'tcp://10.0.0.1:3000',
       GATEHOUSE_PORT_3000_TCP_ADDR: '10.0.0.1',
       GATEHOUSE_SERVICE_HOST: '10.0.0.1',
       GATEHOUSE_SERVICE_PORT: '3000',
-      // And this is an operator's own.
+      // Operators may set this variable for another purpose.
       GATEHOUSE_VERSION: '1.2.3',
     });
   });

@@ -16,7 +16,7 @@ import {
 } from './configuration.ts';
 
 describe('the settings file', () => {
-  it('has the defaults the product promises', () => {
+  it('the settings have the promised defaults', () => {
     const settings = settingsOf('');
     expect(settings.tokens).to.deep.equal({
       authorizationCodeSeconds: 600,
@@ -32,12 +32,12 @@ describe('the settings file', () => {
     expect(settings.storage.dataDirectory).to.equal(path.join(projectDirectory, 'data'));
   });
 
-  it('may leave a heading without settings, and switch the absolute age off', () => {
+  it('the file may have a heading without settings, and may disable the absolute age', () => {
     const { tokens } = settingsOf('server:\ntokens:\n  absolute_age: off\n  retry_window: 0s\n');
     expect(tokens).to.include({ absoluteAgeSeconds: undefined, retryWindowSeconds: 0 });
   });
 
-  it('is refused with all its problems at once, each with a value and a remedy', () => {
+  it('a refusal lists all problems of the file at once, each with its value and a remedy', () => {
     const yaml = `
       issuer: http://auth.example.com
       server: { port: "80" }
@@ -66,7 +66,7 @@ describe('the settings file', () => {
     );
   });
 
-  it('is refused with the line of each problem that stands in it', () => {
+  it('a refusal names the line of each problem', () => {
     const yaml = `
 # two headings
 tokens:
@@ -92,14 +92,14 @@ colour: red
     expect(message).to.match(/tokens\.retry_window\n +place: +\/.*settings\.yaml, line 4\n/);
   });
 
-  it('accepts what the remedy of each refused value says to write', () => {
+  it('every value that the remedy for a refused value suggests is accepted', () => {
     let tried = 0;
-    // What is said of a list names the settings of its entries.
+    // The remedy for a list names the settings of its entries.
     for (const name of [...knownSettings.keys()].filter((one) => one !== 'sign_in.providers')) {
       const [refused] = problemsOf(fileOf(name, '{ no: value }'));
       expect(refused?.path, name).to.equal(name);
       for (const [, value = ''] of refused?.remedy.matchAll(/`([^`]+)`/g) ?? []) {
-        // Another rule may still refuse it together with the defaults.
+        // Another rule may still refuse the suggested value in combination with the defaults.
         const problems = problemsIfRefused(fileOf(name, JSON.stringify(parse(value))));
         expect(problems, value).not.to.include(`${name} ${refused?.message}`);
         tried += 1;
@@ -108,7 +108,7 @@ colour: red
     expect(tried).to.be.above(30);
   });
 
-  it('is refused with values that no service could run on', () => {
+  it('values with which no service could run are refused', () => {
     const refused: Readonly<Record<string, readonly string[]>> = {
       issuer: ['https://*.example.com', 'https://a..b', 'https://auth.example.com.'],
       'server.host': ['http://localhost', '0.0.0.0:3000', '[::1]', '*', '999.1.1.1'],
@@ -140,15 +140,15 @@ colour: red
     }
   });
 
-  it('is warned about values that contradict each other', () => {
-    const odd = {
+  it('values that contradict each other cause warnings', () => {
+    const contradictions = {
       'tokens: { refresh_token: 10m }': 'tokens.refresh_token',
       'tokens: { absolute_age: 1m }': 'tokens.absolute_age',
       'limits: { client_failures_per_address: 1 }': 'limits.client_failures_per_address',
       'limits: { sign_in_failures_per_address: 1 }': 'limits.sign_in_failures_per_address',
       'mail: { from: a@example.com }': 'mail.from',
     };
-    for (const [yaml, path] of Object.entries(odd)) {
+    for (const [yaml, path] of Object.entries(contradictions)) {
       const { warnings } = inspectSettings({ environment: {}, file: fileWith(yaml) });
       expect(
         warnings.map((one) => one.path),
@@ -158,7 +158,7 @@ colour: red
     expect(inspectSettings({ environment: {}, file: fileWith('') }).warnings).to.deep.equal([]);
   });
 
-  it('is refused with an unknown key, and the name that was probably meant', () => {
+  it('an unknown key is refused, and the refusal suggests the name that was probably meant', () => {
     const yaml = `
       isuer: x
       server: { prot: 1, proxyHops: 1, operators-port: 1 }
@@ -173,15 +173,15 @@ colour: red
       'tokens.acess_token': 'did you mean `access_token`?',
       'limits.signInFailureWindow': 'did you mean `sign_in_failure_window`?',
     });
-    expect(remediesOf(yaml).blue).to.match(/^remove it; known here: issuer, server,/);
+    expect(remediesOf(yaml).blue).to.match(/^remove it; allowed here: issuer, server,/);
   });
 
-  it('is refused with a setting that there was, and what to do instead', () => {
+  it('a setting that was removed is refused, and the refusal names its replacement', () => {
     const remedies = remediesOf('server: { processes: auto }');
     expect(remedies['server.processes']).to.include('server.reuse_port: true');
   });
 
-  it('is refused with a key in the wrong place, and the heading it belongs under', () => {
+  it('a key in the wrong place is refused, and the refusal names the heading where it belongs', () => {
     const yaml = `
       retry_window: 5s
       sign_in_failurs: 3
@@ -199,7 +199,7 @@ colour: red
     });
   });
 
-  it('that is not YAML is refused with line and column', () => {
+  it('a file that is not YAML is refused with line and column', () => {
     const [problem] = problemsOf('server:\n  port: [1\nlog: {}');
     expect(problem?.path).to.equal(`${path.join(directory, 'settings.yaml')}, line 3, column 1`);
     expect(pathsOf('- a list')).to.have.lengthOf(1);
@@ -207,7 +207,7 @@ colour: red
     expect(pathsOf('log: 1\nlog: 2')[0]).to.match(/line 2, column 1$/);
   });
 
-  it('with a tag is refused, for no tag is carried out here', () => {
+  it('a YAML tag is refused, because tags are not evaluated', () => {
     const [problem, ...others] = problemsOf('log:\n  level: !env debug');
     expect(problem?.path).to.match(/settings\.yaml, line 2, column 10$/);
     expect(problem?.message).to.contain('!env');
@@ -215,7 +215,7 @@ colour: red
     expect(settingsOf('log:\n  level: debug').log.level).to.equal('debug');
   });
 
-  it('may be missing only where nobody named it', () => {
+  it('the settings file may be missing only if no variable names it', () => {
     const missing = path.join(directory, 'missing.yaml');
     const { problems } = refusalOf(() =>
       checkSettings({ environment: { GATEHOUSE_CONFIG: missing } }),
@@ -224,7 +224,7 @@ colour: red
     expect(problems[0]).to.include({ path: missing, message: 'cannot be read (ENOENT)' });
   });
 
-  it('keeps its unknown and refused values to itself where they may be secret', () => {
+  it('a refusal does not show unknown or refused values that may be secret', () => {
     const password = 'correct-horse';
     const yaml = `
       issuer: https://me:${password}@auth.example.com
@@ -235,31 +235,31 @@ colour: red
     const { message, problems } = refusalOf(() => settingsOf(yaml));
     expect(problems).to.have.lengthOf(4);
     expect(message).not.to.contain(password);
-    expect(message).to.contain('mysql://… (not shown');
+    expect(message).to.contain('mysql://… (hidden, because');
     for (const broken of [`a: 1\n ${password}: "`, `a: @${password}`, `x: 1\n"${password}"`]) {
       expect(refusalOf(() => settingsOf(broken)).message).not.to.contain(password);
     }
   });
 
-  it('keeps the data directory where it says, or where the variable says', () => {
+  it('a data directory is relative to the project in the file, to the working directory in the variable', () => {
     const file = fileWith('storage: { data_directory: kept }');
-    const keptBy = (environment: Record<string, string>) =>
+    const directoryWith = (environment: Record<string, string>) =>
       checkSettings({ environment, file }).storage.dataDirectory;
-    expect(keptBy({})).to.equal(path.join(projectDirectory, 'kept'));
-    expect(keptBy({ GATEHOUSE_DATA_DIR: 'typed' })).to.equal(path.resolve('typed'));
+    expect(directoryWith({})).to.equal(path.join(projectDirectory, 'kept'));
+    expect(directoryWith({ GATEHOUSE_DATA_DIR: 'typed' })).to.equal(path.resolve('typed'));
   });
 });
 
 const remediesOf = (yaml: string): Record<string, string> =>
   Object.fromEntries(problemsOf(yaml).map(({ path, remedy }) => [path, remedy]));
 
-/** A settings file with this value, as YAML, for one setting. */
+/** The text of a settings file that sets only this setting, to a value in YAML. */
 function fileOf(name: string, value: string): string {
   const [heading, key] = name.split('.');
   return key === undefined ? `${heading}: ${value}` : `${heading}: { ${key}: ${value} }`;
 }
 
-/** Empty for a file that is accepted. */
+/** Returns an empty list if the file is accepted. */
 function problemsIfRefused(yaml: string): string[] {
   try {
     settingsOf(yaml);

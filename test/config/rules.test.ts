@@ -5,8 +5,8 @@ import { keysOfEnvironment, pathsOf, problemsOf, settingsOf } from './configurat
 const HTTPS = 'issuer: https://auth.example.com\nserver: { proxy_hops: 1 }';
 const database = { ...keysOfEnvironment, DATABASE_URL: 'postgres://db/gatehouse' };
 
-describe('settings together', () => {
-  it('take an issuer only as a plain origin, https except on loopback', () => {
+describe('rules across settings', () => {
+  it('an issuer is a plain origin, with https except on loopback', () => {
     const refused = `auth.example.com ftp://auth.example.com http://auth.example.com
       http://127.0.0.1.example.com https://auth.example.com/ https://auth.example.com/oauth
       https://auth.example.com?x https://auth.example.com#x https://me@auth.example.com
@@ -22,7 +22,7 @@ describe('settings together', () => {
     expect(settingsOf(HTTPS)).to.include({ isLoopback: false, demo: false });
   });
 
-  it('share a port only where the database is shared as well', () => {
+  it('processes may share a port only if they share a database server', () => {
     const [problem, ...others] = problemsOf('server: { reuse_port: true }');
     expect(problem).to.include({ path: 'server.reuse_port' });
     expect(problem?.remedy).to.include('DATABASE_URL');
@@ -30,7 +30,7 @@ describe('settings together', () => {
     expect(settingsOf('server: { reuse_port: true }', database).server.reusePort).to.equal(true);
   });
 
-  it('let a code live for ten minutes at most (RFC 6749 §4.1.2)', () => {
+  it('a code is valid for ten minutes at most (RFC 6749 §4.1.2)', () => {
     const { tokens } = settingsOf('tokens: { authorization_code: 10m }');
     expect(tokens.authorizationCodeSeconds).to.equal(600);
     expect(pathsOf('tokens: { authorization_code: 601s }')).to.deep.equal([
@@ -38,7 +38,7 @@ describe('settings together', () => {
     ]);
   });
 
-  it('say how an issuer is written plainly, and what makes it https', () => {
+  it('the remedy for a refused issuer shows the plain spelling, or says how to get https', () => {
     const [trailing] = problemsOf('issuer: https://Auth.example.com:443/\nserver: {proxy_hops: 1}');
     expect(trailing?.remedy).to.match(/^write `https:\/\/auth\.example\.com`/);
     const [problem] = problemsOf('issuer: http://auth.example.com');
@@ -47,20 +47,20 @@ describe('settings together', () => {
     expect(problem?.remedy).to.include(remedy);
   });
 
-  it('need a stated number of proxies behind an https issuer, be it none', () => {
+  it('an https issuer requires a number of proxies, even if it is 0', () => {
     const [problem, ...others] = problemsOf('issuer: https://auth.example.com');
     expect(problem?.path).to.equal('server.proxy_hops');
-    expect(problem?.message).to.include('is not stated');
+    expect(problem?.message).to.include('is not set');
     expect(problem?.remedy).to.include('write how many of your proxies append to X-Forwarded-For');
     expect(others).to.deep.equal([]);
     settingsOf('issuer: https://auth.example.com\nserver: { proxy_hops: 0 }');
   });
 
-  it('keep the two listeners apart', () => {
+  it('the two listeners must have different ports', () => {
     expect(pathsOf('', { PORT: '3001' })).to.deep.equal(['server.operators_port']);
   });
 
-  it('send access tokens to an API by https only, or on this machine', () => {
+  it('the URL of the API, which receives access tokens, is https or on this machine', () => {
     const paths = (url: string) => pathsOf(`api: { graphql_url: "${url}" }`);
     for (const url of ['https://api.example/graphql?v=1', 'http://127.0.0.1:4402/graphql']) {
       expect(settingsOf(`api: { graphql_url: "${url}" }`).api?.graphqlUrl).to.equal(url);
@@ -71,7 +71,16 @@ describe('settings together', () => {
     }
   });
 
-  it('send no mail without a sender', () => {
+  it('the issuer of a sign-in provider is not that of the service itself', () => {
+    const provider = { id: 'own', label: 'Own', client_id: 'x', issuer: 'http://localhost:3000' };
+    const file = `issuer: http://localhost:3000\nsign_in: ${JSON.stringify({ providers: [provider] })}`;
+    const [problem, ...others] = problemsOf(file);
+    expect(problem?.path).to.equal('sign_in.providers');
+    expect(problem?.remedy).to.include('write the issuer of the provider');
+    expect(others).to.deep.equal([]);
+  });
+
+  it('mail requires a sender, which is exactly one valid address', () => {
     expect(pathsOf('', { SMTP_URL: 'smtp://mail.example.com:587' })).to.deep.equal(['mail.from']);
     const senders = ['gate', 'a@b c', 'Gate gate@b.c', '<gate@b.c>', 'a@b.c\r\nBcc: x@y.z'];
     senders.push('a@b.c:25', 'Gate <a(x)@b.c>', 'a@b.c, x@y.z', '"a"@b.c');
@@ -80,7 +89,7 @@ describe('settings together', () => {
     }
   });
 
-  it('take a sender with a display name, in any writing, and one of this machine', () => {
+  it('a sender may have a display name in any script, and an address on this machine', () => {
     for (const from of ['Gatehouse, Inc. (EU) <a@b.c>', 'Ж <ж@ж.рф>', 'gatehouse@localhost']) {
       const { mail } = settingsOf(`mail: { from: ${JSON.stringify(from)} }`, {
         SMTP_URL: 'smtp://mail.example.com:587',
@@ -89,21 +98,21 @@ describe('settings together', () => {
     }
   });
 
-  it('keep no database in a process that has no data directory', () => {
+  it('without a data directory, a database URL is required', () => {
     const off = 'storage: { data_directory: off }';
     expect(pathsOf(off)).to.deep.equal(['storage.database_url']);
     expect(pathsOf('', { GATEHOUSE_DATA_DIR: 'off' })).to.deep.equal(['storage.database_url']);
     settingsOf(off, database);
   });
 
-  it('put tokens into Redis beside an embedded database only on a loopback issuer', () => {
+  it('tokens in Redis with an embedded database are allowed only for a loopback issuer', () => {
     const redis = { REDIS_URL: 'redis://localhost' };
     expect(pathsOf(HTTPS, redis)).to.deep.equal(['storage.redis_url (from REDIS_URL)']);
     settingsOf(HTTPS, { ...redis, ...database });
     settingsOf('', redis);
   });
 
-  it('allow a demo only in the embedded database on a loopback issuer', () => {
+  it('a demo is allowed only in the embedded database and for a loopback issuer', () => {
     expect(settingsOf('').demo).to.equal(true);
     expect(settingsOf('demo: false').demo).to.equal(false);
     expect(settingsOf('', database).demo).to.equal(false);
@@ -111,13 +120,13 @@ describe('settings together', () => {
     expect(pathsOf(`demo: true\n${HTTPS}`)).to.deep.equal(['demo']);
   });
 
-  it('have windows that fit into what they are part of', () => {
+  it('a retry window is shorter than the lifetime of refresh tokens, and sessions.idle fits into sessions.absolute', () => {
     expect(
       pathsOf('tokens: { refresh_token: 60s }\nsessions: { idle: 2d, absolute: 1d }'),
     ).to.deep.equal(['tokens.retry_window', 'sessions.idle']);
   });
 
-  it('draw no conclusion from a setting that was refused', () => {
+  it('a refused setting causes no further problems', () => {
     expect(
       pathsOf('', { ...database, DATABASE_URL: 'mysql://db', REDIS_URL: 'x' }),
     ).to.have.members([
@@ -126,7 +135,7 @@ describe('settings together', () => {
     ]);
   });
 
-  it('know the URLs of PostgreSQL and of one, watched or clustered Redis', () => {
+  it('URLs of PostgreSQL, of mail servers and of single, Sentinel and Cluster Redis are validated', () => {
     const refused = `http://redis:6379 redis://a:1,b:2 redis+sentinel://a:1,b:2
       redis+cluster://a:1/x redis:// redis://host:port redis://:50%@redis`;
     for (const REDIS_URL of wordsOf(refused)) {
@@ -139,7 +148,7 @@ describe('settings together', () => {
     const notPostgres = [
       'db.example.com:5432',
       'mysql://db/gatehouse',
-      // Passwords that should have been percent-encoded: half of each would be taken for the path.
+      // These passwords are not percent-encoded: a part of each would be parsed as the path.
       'postgres://gatehouse:1/2@db/gatehouse',
       'postgres://gatehouse:50%@db/gatehouse',
     ];

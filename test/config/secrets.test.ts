@@ -19,7 +19,7 @@ describe('the secrets of an embedded deployment', () => {
     file = path.join(dataDirectory, 'secrets.json');
   });
 
-  it('are made once, for their owner only, and stay', () => {
+  it('secrets are generated once, are readable by their owner only, and do not change', () => {
     const secrets = load();
     expect(statSync(file).mode & 0o777).to.equal(0o600);
     expect(statSync(dataDirectory).mode & 0o777).to.equal(0o700);
@@ -30,7 +30,7 @@ describe('the secrets of an embedded deployment', () => {
     expect(load()).to.deep.equal(secrets);
   });
 
-  it('are the same for processes that start at once', async () => {
+  it('processes that start at the same time get the same secrets', async () => {
     const load = new URL('../../src/config/load.ts', import.meta.url).href;
     const program = `import { loadSettings } from '${load}';
       console.log(JSON.stringify(loadSettings().secrets));`;
@@ -44,7 +44,7 @@ describe('the secrets of an embedded deployment', () => {
     expect(readdirSync(dataDirectory)).to.deep.equal(['.first-start', 'secrets.json']);
   });
 
-  it('give way to those of the environment, one by one', () => {
+  it('each secret of the environment replaces the generated one', () => {
     const { GATEHOUSE_COOKIE_KEYS, GATEHOUSE_TOKEN_KEYS } = keysOfEnvironment;
     const both = { ...environment(), ...keysOfEnvironment };
     expect(loadSettings({ environment: both }).secrets).to.deep.equal({
@@ -60,7 +60,7 @@ describe('the secrets of an embedded deployment', () => {
     });
   });
 
-  it('are refused when others may read them', () => {
+  it('secrets are refused if other users of the machine may read the file', () => {
     const secrets = load();
     chmodSync(file, 0o640);
     const { problems, message } = refusalOf(load);
@@ -72,7 +72,7 @@ describe('the secrets of an embedded deployment', () => {
     );
   });
 
-  it('are refused when they are damaged or short, without being shown', () => {
+  it('damaged and too short secrets are refused, and the error does not contain them', () => {
     load();
     for (const content of ['{"cookieKeys": ["swordfish"', '{"cookieKeys":["swordfish"]}']) {
       writeFileSync(file, content);
@@ -80,7 +80,7 @@ describe('the secrets of an embedded deployment', () => {
     }
   });
 
-  it('are neither made by a check nor needed by a command that signs nothing', () => {
+  it('a configuration check generates no secrets, and a command that signs nothing needs none', () => {
     checkSettings({ environment: environment() });
     expect(existsSync(dataDirectory)).to.equal(false);
     const DATABASE_URL = 'postgres://db/gatehouse';

@@ -1,4 +1,4 @@
-/** Every setting does what it says with a value that is not its default. */
+/** Every setting has its effect with a value other than its default. */
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -21,92 +21,100 @@ const DEFAULTS = settingsOf('');
 const TESTS = path.join(import.meta.dirname, '..');
 const HERE = 'config/settings-in-force.test.ts';
 
-/** @param setting the text by which the file sets another value, if it does so by no literal. */
+/** @param setting text in the file that sets the value, if the value is not a literal. */
 type Tested = readonly [file: string, beginningOfTitle: string, setting?: string];
 
-/** For each setting the test that sees it work with a value other than its default. */
+/** For each setting, the test that uses a value other than its default. */
 const TESTED: Readonly<Record<string, Tested>> = {
   issuer: [
     'provider/metadata.test.ts',
-    'is what the metadata says, though the request came by http',
+    'an https issuer is the one in the metadata, even if the request came by http',
     "issuer = 'https://auth.example.test'",
   ],
   'server.host': [HERE, 'server.host is the only address'],
-  'server.port': ['main.test.ts', 'on an empty directory prints where it answers', 'PORT: '],
-  'server.proxy_hops': ['many-nodes/reload.test.ts', 'changes which address a caller comes from'],
-  'server.max_connections': [HERE, 'server.max_connections are'],
-  'server.operators_host': ['host/operators-host.test.ts', 'goes by the name that it is'],
-  'server.operators_port': ['main.test.ts', 'at SIGTERM it answers'],
-  'server.reuse_port': ['many-nodes/shared-port.slow.ts', 'all answer'],
-  'server.shutdown_delay': ['many-nodes/leaving.slow.ts', 'takes requests for the shutdown delay'],
+  'server.port': ['main.test.ts', 'on an empty directory the service prints', 'PORT: '],
+  'server.proxy_hops': ['many-nodes/reload.test.ts', 'a reload changes which client address'],
+  'server.max_connections': [HERE, 'server.max_connections limits'],
+  'server.operators_host': ['host/operators-host.test.ts', 'the listener answers for its'],
+  'server.operators_port': ['main.test.ts', 'on SIGTERM the service answers'],
+  'server.reuse_port': ['many-nodes/shared-port.slow.ts', 'all processes receive'],
+  'server.shutdown_delay': ['many-nodes/leaving.slow.ts', 'a stopping node accepts requests'],
   'storage.data_directory': ['main.test.ts', 'the next start', 'GATEHOUSE_DATA_DIR: dataDirectory'],
-  'storage.database_url': ['storage/database.test.ts', 'a server that is not', 'databaseUrl'],
+  'storage.database_url': ['storage/database.test.ts', 'a server that is', 'databaseUrl'],
   'storage.database_connections': [HERE, 'storage.database_connections'],
   'storage.remembered_people': [HERE, 'storage.remembered_people'],
-  'storage.redis_url': ['storage/redis.test.ts', 'of one server names host, port', 'redis://'],
+  'storage.redis_url': ['storage/redis.test.ts', 'the URL of one server contains', 'redis://'],
   'storage.auto_migrate': ['storage/migrate.test.ts', 'a node that may not migrate refuses to'],
   'storage.accept_volatile_redis': [
     'storage/redis.test.ts',
-    'that evicts or keeps nothing on disk is refused, each with its remedy',
+    'a Redis that evicts keys or keeps nothing on disk is refused, with each remedy',
     'acceptVolatileRedis',
   ],
-  'tokens.authorization_code': [HERE, 'tokens.* are how long'],
-  'tokens.access_token': [HERE, 'tokens.* are how long'],
-  'tokens.machine_access_token': [HERE, 'tokens.* are how long'],
-  'tokens.refresh_token': [HERE, 'tokens.* are how long'],
-  'tokens.retry_window': ['many-nodes/reload.test.ts', 'changes the retry window, for chains that'],
-  'tokens.absolute_age': [HERE, 'tokens.* are how long'],
-  'sessions.idle': ['pages/sign-in/current-session.test.ts', 'a session that nobody keeps alive'],
-  'sessions.absolute': ['pages/sign-in/current-session.test.ts', 'says how long the session lives'],
-  'sign_in.passwords': ['sign-in-upstream/journey.test.ts', 'meets no page about passwords'],
-  'sign_in.passkeys': ['pages/passkeys/passkeys.test.ts', 'are on no page, and nothing answers'],
-  'sign_in.require': ['sign-in-upstream/required.test.ts', 'do nothing in a session of before'],
-  'sign_in.require_grace': ['sign-in-upstream/required.test.ts', 'are told until when, on each'],
+  'tokens.authorization_code': [HERE, 'tokens.* are the lifetimes'],
+  'tokens.access_token': [HERE, 'tokens.* are the lifetimes'],
+  'tokens.machine_access_token': [HERE, 'tokens.* are the lifetimes'],
+  'tokens.refresh_token': [HERE, 'tokens.* are the lifetimes'],
+  'tokens.retry_window': ['many-nodes/reload.test.ts', 'a reload changes the retry window'],
+  'tokens.absolute_age': [HERE, 'tokens.* are the lifetimes'],
+  'sessions.idle': ['pages/sign-in/current-session.test.ts', 'a session without requests ends'],
+  'sessions.absolute': ['pages/sign-in/current-session.test.ts', 'answers the remaining lifetime'],
+  'sign_in.passwords': ['sign-in-upstream/journey.test.ts', 'a user without a password sees'],
+  'sign_in.passkeys': ['pages/passkeys/passkeys.test.ts', 'disabled passkeys are'],
+  'sign_in.require': ['sign-in-upstream/required.test.ts', 'owners and admins cannot'],
+  'sign_in.require_grace': ['sign-in-upstream/required.test.ts', 'owners and admins see the end'],
   'sign_in.providers': [
     'sign-in-upstream/sign-in.test.ts',
-    'leads there with PKCE, state and nonce, back, and on to the page that asked for it',
+    'a sign-in redirects with PKCE, state and nonce, and returns to the requested page',
     'startWithUpstream(',
   ],
-  'sign_in.recovery_wait': ['sign-in-upstream/recovery-wait.test.ts', 'starts a wait that the'],
-  'limits.clients_per_person': ['pages/oauth-clients/oauth-clients.test.ts', 'has a limit, told'],
-  'limits.api_keys_per_person': ['pages/api-keys.test.ts', 'at the limit there is no form, and'],
+  'sign_in.recovery_wait': ['sign-in-upstream/recovery-wait.test.ts', 'a mailed link starts'],
+  'limits.clients_per_person': ['pages/oauth-clients/oauth-clients.test.ts', 'enforces the'],
+  'limits.api_keys_per_person': ['pages/api-keys.test.ts', 'at the limit of API keys'],
+  'limits.people_per_unchecked_client': [
+    'provider/people-limit.test.ts',
+    'the next user is refused',
+  ],
   'limits.sign_in_failures': [HERE, 'limits.sign_in_failures and'],
   'limits.sign_in_failures_per_address': [HERE, 'limits.sign_in_failures_per_address'],
   'limits.sign_in_failure_window': [HERE, 'limits.sign_in_failures and'],
   'limits.sign_in_failures_per_account': [HERE, 'limits.sign_in_failures_per_account and'],
   'limits.sign_in_account_window': [HERE, 'limits.sign_in_failures_per_account and'],
   'limits.client_failures': [HERE, 'limits.client_failures and'],
-  'limits.client_failures_per_address': ['provider/failure-limits.test.ts', 'of one address are'],
+  'limits.client_failures_per_address': ['provider/failure-limits.test.ts', 'refused requests are'],
   'limits.client_failure_window': [HERE, 'limits.client_failures and'],
-  'limits.change_streams_per_client': ['provider/introspection-changes.test.ts', 'is refused to a'],
-  'limits.waiting_sign_ins_per_address': ['provider/waiting-sign-ins.test.ts', 'are so many for'],
-  'mail.smtp_url': ['pages/account-mail.test.ts', 'tells of a new browser', 'startsWithMail('],
+  'limits.change_streams_per_client': ['provider/introspection-changes.test.ts', 'too many'],
+  'limits.waiting_sign_ins_per_address': ['provider/waiting-sign-ins.test.ts', 'at most the'],
+  'mail.smtp_url': ['pages/account-mail.test.ts', 'mail announces a new', 'startsWithMail('],
   'mail.from': [
     'pages/account-mail.test.ts',
-    'tells of a new browser, connection, key',
+    'mail announces a new browser, connection',
     'startsWithMail(',
   ],
-  'api.graphql_url': ['pages/oauth-clients/test.test.ts', 'an API that fails', 'api: { graphqlUrl'],
-  'api.example_query': ['pages/oauth-clients/test.test.ts', 'an API that fails stops the test'],
-  'activity.retention': ['pages/activity.test.ts', 'is what the operator set'],
+  'api.graphql_url': [
+    'pages/oauth-clients/test.test.ts',
+    'a failing API stops',
+    'api: { graphqlUrl',
+  ],
+  'api.example_query': ['pages/oauth-clients/test.test.ts', 'a failing API stops the test'],
+  'activity.retention': ['pages/activity.test.ts', 'entries are kept for as long as'],
   'import.prune_at_most': [
     'import/prune.test.ts',
-    'has the limit of the settings, in place of which an option may stand',
+    'the limit comes from the settings, unless an option sets another',
     'import: { prune_at_most:',
   ],
-  'log.level': ['many-nodes/reload.test.ts', 'changes which address a caller comes from, and what'],
-  'log.format': ['process-log.slow.ts', 'has what is wrong at once, even if the', "'words'"],
+  'log.level': ['many-nodes/reload.test.ts', 'a reload changes which client address is'],
+  'log.format': ['process-log.slow.ts', 'warnings are written at once, even', "'words'"],
 };
 
 /** Settings without such a test, each with the reason. */
 const NOT_TESTED: Readonly<Record<string, string>> = {
-  demo: 'main.test.ts sees it in force; every service of the tests is started with false',
+  demo: 'main.test.ts tests it; every service of the tests is started with false',
 };
 
 describe('each setting', () => {
   const all = [...knownSettings.values()];
 
-  it('is read by the service', () => {
+  it('each setting is read by the service', () => {
     const folder = path.join(TESTS, '../src');
     const readers = readdirSync(folder, { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.ts') && !name.startsWith('config/'))
@@ -116,18 +124,18 @@ describe('each setting', () => {
     expect(unread.map(({ name }) => name)).to.deep.equal([]);
   });
 
-  it('has a test that sees a value other than its default in force', () => {
+  it('each setting has a test with a value other than its default', () => {
     const tested = all.filter(({ name }) => !Object.hasOwn(NOT_TESTED, name));
     expect(tested.flatMap(faultOf)).to.deep.equal([]);
     expect(Object.keys({ ...TESTED, ...NOT_TESTED })).to.have.lengthOf(all.length);
   });
 });
 
-/** What is wrong with its row above; empty for one that is right. */
+/** Returns the faults of the setting's row in TESTED; empty if there are none. */
 function faultOf({ name, path: steps, codePath, variable, defaultValue }: KnownSetting): string[] {
   const [file, title = '', setting] = TESTED[name] ?? [];
   if (file === undefined) return [`${name} has no row in TESTED`];
-  // What this list itself says does not count.
+  // The list above, which quotes all titles, does not count as a test.
   const text =
     readFileSync(path.join(TESTS, file), 'utf8').split('\nconst NOT_TESTED').at(-1) ?? '';
   if (!text.includes(`'${title}`)) return [`${name}: ${file} has no test '${title}…'`];
@@ -173,19 +181,19 @@ const settings = {
   },
 };
 
-/** Seconds that the clocks of the stores may differ from the test's. */
+/** Maximum seconds by which the clocks of the stores differ from the test clock. */
 const SLACK = 10;
 
 describeOn([postgresServer, redisServer], 'a service with other settings', () => {
   const on = startSeeded({ on: 'postgres+redis', clock: true, settings });
   const port = (): number => Number(new URL(on.issuer).port);
 
-  it('server.host is the only address that it answers at', async () => {
+  it('server.host is the only address at which the service listens', async () => {
     const [error] = await once(connect(port(), '127.0.0.2'), 'error');
     expect(error).to.have.property('code', 'ECONNREFUSED');
   });
 
-  it('server.max_connections are open at once, and the others are closed', async () => {
+  it('server.max_connections limits the open connections, and further ones are closed', async () => {
     const sockets = Array.from({ length: CONNECTIONS + 5 }, () => connect(port(), '127.0.0.1'));
     let closed = 0;
     for (const socket of sockets) {
@@ -202,7 +210,7 @@ describeOn([postgresServer, redisServer], 'a service with other settings', () =>
     });
   });
 
-  it('storage.database_connections are the most that are opened', async () => {
+  it('storage.database_connections limits the open connections', async () => {
     const { database } = on.service;
     const slow = Array.from({ length: 5 }, () => database.query('SELECT pg_sleep(0.5)'));
     await eventually(() => {
@@ -211,7 +219,7 @@ describeOn([postgresServer, redisServer], 'a service with other settings', () =>
     await Promise.all(slow);
   });
 
-  it('storage.remembered_people are the most whose keys are looked up once', async () => {
+  it('storage.remembered_people limits the people in the cache', async () => {
     const values: string[] = [];
     for (const name of ['First', 'Second']) {
       const { value } = await on.service.apiKeys.add(
@@ -237,7 +245,7 @@ describeOn([postgresServer, redisServer], 'a service with other settings', () =>
     expect(await queriesFor(first)).to.be.above(remembered);
   });
 
-  it('tokens.* are how long codes and tokens live', async () => {
+  it('tokens.* are the lifetimes of codes and tokens', async () => {
     const { confidential, machine, resourceServer } = on.clients;
     const isActive = async (token: unknown): Promise<unknown> =>
       (await introspect(on.issuer, resourceServer, String(token))).body.active;
@@ -278,7 +286,7 @@ describeOn([postgresServer, redisServer], 'a service with other settings', () =>
     expect(old.body.error_description).to.include('greatest age');
   });
 
-  it('limits.client_failures and limits.client_failure_window hold back wrong secrets', async () => {
+  it('limits.client_failures and limits.client_failure_window limit wrong secrets', async () => {
     const wrong = { ...on.clients.machine, secret: 'wrong' };
     const left = windowOf(800);
     const answers = [];
@@ -289,7 +297,7 @@ describeOn([postgresServer, redisServer], 'a service with other settings', () =>
     expect(Number(answers[2]?.headers.get('retry-after'))).to.be.within(left(), 800);
   });
 
-  it('limits.sign_in_failures and limits.sign_in_failure_window hold back wrong passwords', async () => {
+  it('limits.sign_in_failures and limits.sign_in_failure_window limit wrong passwords', async () => {
     const person = await newPerson(on.service);
     const left = windowOf(700);
     const seen = await guesses(on.service, person, Array(3).fill('10.50.0.1'));
@@ -298,7 +306,7 @@ describeOn([postgresServer, redisServer], 'a service with other settings', () =>
     expect(Number(right.headers.get('retry-after'))).to.be.within(left(), 700);
   });
 
-  it('limits.sign_in_failures_per_address are those of all accounts', async () => {
+  it('limits.sign_in_failures_per_address counts the failures of all accounts', async () => {
     const people = [];
     for (let count = 0; count < 5; count += 1) people.push(await newPerson(on.service));
     const seen = [];
@@ -306,7 +314,7 @@ describeOn([postgresServer, redisServer], 'a service with other settings', () =>
     expect(seen).to.deep.equal([401, 401, 401, 401, 429]);
   });
 
-  it('limits.sign_in_failures_per_account and limits.sign_in_account_window are for all addresses', async () => {
+  it('limits.sign_in_failures_per_account and limits.sign_in_account_window apply to all addresses', async () => {
     const person = await newPerson(on.service);
     const left = windowOf(1_500);
     expect(await guesses(on.service, person, spread(4, 52))).to.deep.equal([401, 401, 401, 429]);

@@ -1,4 +1,4 @@
-/** What stands in config/: the settings files to start from, and the schema that editors use. */
+/** The files in config/: the settings files to start from, and the schema for editors. */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
@@ -13,7 +13,7 @@ import { checkSettings, keysOfEnvironment, refusalOf, settingsOf } from './confi
 const directory = path.dirname(defaultFile);
 const shipped = (name: string): string => readFileSync(path.join(directory, name), 'utf8');
 const SCHEMA = 'gatehouse.schema.json';
-/** As the units of systemd expect it. */
+/** The installation folder that the systemd units expect. */
 const [, INSTALLED] =
   /^WorkingDirectory=(.*)$/m.exec(
     readFileSync(new URL('../../deploy/systemd/gatehouse@.service', import.meta.url), 'utf8'),
@@ -23,11 +23,11 @@ const yamlFiles = readdirSync(directory).filter((name) => name.endsWith('.yaml')
 describe('config/gatehouse.yaml', () => {
   const text = shipped('gatehouse.yaml');
 
-  it('says what holds without any file', () => {
+  it('config/gatehouse.yaml has the same effect as no file', () => {
     expect(checkSettings({ environment: {}, file: defaultFile })).to.deep.equal(settingsOf(''));
   });
 
-  it('shows every setting, with its default', () => {
+  it('config/gatehouse.yaml shows every setting with its default', () => {
     const everything = parse(text.replace(/^( *)# ([a-z_]+: \S+)$/gm, '$1$2'));
     for (const { name, path: steps, defaultValue } of knownSettings.values()) {
       const value = valueAt(everything, steps);
@@ -38,7 +38,7 @@ describe('config/gatehouse.yaml', () => {
 });
 
 describe('config/production.example.yaml', () => {
-  it('starts a service once the environment has the URLs and the secrets', () => {
+  it('the example for production is complete once the environment has the URLs and secrets', () => {
     const settings = checkSettings({
       file: path.join(directory, 'production.example.yaml'),
       environment: {
@@ -55,7 +55,7 @@ describe('config/production.example.yaml', () => {
 });
 
 describe('config/container.yaml', () => {
-  it('is reached from outside, keeps nothing inside, and takes the rest from the environment', () => {
+  it('config/container.yaml listens on all addresses, requires external stores, and leaves the rest to variables', () => {
     const file = path.join(directory, 'container.yaml');
     const environment = { ...keysOfEnvironment, GATEHOUSE_ISSUER: 'https://auth.example.com' };
     expect(refusalOf(() => checkSettings({ file, environment })).message).to.include(
@@ -72,7 +72,7 @@ describe('config/gatehouse.schema.json', () => {
   const validator = z.fromJSONSchema(schema);
   const accepts = (yaml: string): boolean => validator.safeParse(parse(yaml) ?? {}).success;
 
-  it('describes each setting, with its default', () => {
+  it('the schema describes each setting with its default', () => {
     for (const { name, path: steps, defaultValue, expectation } of knownSettings.values()) {
       const member = steps.flatMap((step) => ['properties', step]);
       expect(valueAt(schema, [...member, 'description']), name).to.include(expectation?.accepts);
@@ -83,24 +83,24 @@ describe('config/gatehouse.schema.json', () => {
     }
   });
 
-  it('accepts the shipped files, which name it for editors', () => {
+  it('the schema accepts the shipped files, whose first line names the schema for editors', () => {
     expect(yamlFiles).to.have.lengthOf(3);
     for (const name of yamlFiles) {
       const text = shipped(name);
       expect(accepts(text), name).to.equal(true);
-      // The example is copied to another folder, so it names the schema where Gatehouse is installed.
+      // The example is copied to another folder, so it names the schema by its installed path.
       const folder = name.includes('example') ? `${INSTALLED}/config` : '.';
       expect(text.split('\n')[0]).to.equal(`# yaml-language-server: $schema=${folder}/${SCHEMA}`);
     }
   });
 
-  it('accepts what the service accepts, and refuses what it refuses', () => {
-    const good = ['', 'server:', 'tokens: { absolute_age: off }', 'tokens: { retry_window: 90s }'];
-    for (const yaml of good) {
+  it('the schema accepts what the service accepts, and refuses what the service refuses', () => {
+    const valid = ['', 'server:', 'tokens: { absolute_age: off }', 'tokens: { retry_window: 90s }'];
+    for (const yaml of valid) {
       settingsOf(yaml);
       expect(accepts(yaml), yaml).to.equal(true);
     }
-    const bad = [
+    const invalid = [
       'colour: red',
       'server: { prot: 1 }',
       'server: { port: 0 }',
@@ -112,7 +112,7 @@ describe('config/gatehouse.schema.json', () => {
       'storage: { auto_migrate: maybe }',
       'issuer: ""',
     ];
-    for (const yaml of bad) {
+    for (const yaml of invalid) {
       expect(() => settingsOf(yaml), yaml).to.throw('The configuration has a problem');
       expect(accepts(yaml), yaml).to.equal(false);
     }

@@ -1,4 +1,4 @@
-/** The providers that people come from, as the settings file says them. */
+/** The settings for the upstream providers with which users sign in. */
 import { chmodSync } from 'node:fs';
 import { expect } from 'chai';
 import { inspectSettings, loadSettingsWithoutSecrets } from '../../src/config/load.ts';
@@ -14,7 +14,7 @@ const yamlOf = (...entries: object[]): string =>
   `sign_in: ${JSON.stringify({ providers: entries })}`;
 
 describe('the settings of sign-in providers', () => {
-  it('have defaults, and the secret out of a file of its own', () => {
+  it('the optional settings have defaults, and the client secret is read from a separate file', () => {
     const client_secret_file = fileWith('the secret\n', 'secret');
     const file = yamlOf({ ...ENTRY, client_secret_file });
     expect(settingsOf(file).signIn.providers).to.deep.equal([
@@ -37,13 +37,13 @@ describe('the settings of sign-in providers', () => {
       'sign_in.providers.0.client_secret_file',
     ]);
     expect(JSON.stringify(inspection.effectiveSettings)).not.to.include('the secret');
-    // A command that signs nobody in need not be able to read it.
-    const gone = fileWith(yamlOf({ ...ENTRY, client_secret_file: '/nonexistent/secret' }));
-    const { signIn } = loadSettingsWithoutSecrets({ environment: {}, file: gone });
+    // A command that signs no users in works even if it cannot read the secret.
+    const unreadable = fileWith(yamlOf({ ...ENTRY, client_secret_file: '/nonexistent/secret' }));
+    const { signIn } = loadSettingsWithoutSecrets({ environment: {}, file: unreadable });
     expect(signIn.providers[0]).not.to.have.property('clientSecret');
   });
 
-  it('have passkeys where the issuer has a name, and check-config says where it has none', () => {
+  it('passkeys are enabled only if the issuer has a host name; otherwise check-config warns', () => {
     const inspected = (issuer: string, yaml = '') =>
       inspectSettings({ environment: { GATEHOUSE_ISSUER: issuer }, file: fileWith(yaml) });
     const warned = ({ warnings }: ReturnType<typeof inspected>): boolean =>
@@ -61,7 +61,7 @@ describe('the settings of sign-in providers', () => {
     }
   });
 
-  it('must prove what is asked for, unless it is said what else counts', () => {
+  it('a strong sign-in needs one of the requested acr_values, unless the settings list others', () => {
     const [first, second] = settingsOf(
       yamlOf(
         { ...ENTRY, acr_values: ['phr', 'phrh'] },
@@ -79,31 +79,31 @@ describe('the settings of sign-in providers', () => {
     });
   });
 
-  const WRONG: readonly (readonly [what: string, yaml: string, path: string, said: RegExp])[] = [
+  const WRONG: readonly (readonly [what: string, yaml: string, path: string, text: RegExp])[] = [
     ['an http issuer', yamlOf({ ...ENTRY, issuer: 'http://id.example.com' }), '0.issuer', /https/],
-    ['a query', yamlOf({ ...ENTRY, issuer: 'https://id.example.com/?a' }), '0.issuer', /query/],
-    ['a login', yamlOf({ ...ENTRY, issuer: 'https://a:b@id.example.com' }), '0.issuer', /https/],
+    ['a URL query', yamlOf({ ...ENTRY, issuer: 'https://id.example.com/?a' }), '0.issuer', /query/],
+    ['userinfo', yamlOf({ ...ENTRY, issuer: 'https://a:b@id.example.com' }), '0.issuer', /https/],
     ['no issuer', yamlOf({ ...ENTRY, issuer: undefined }), '0.issuer', /no value/],
-    ['an id for an address', yamlOf({ ...ENTRY, id: 'a/b' }), '0.id', /id of lower-case/],
+    ['an ID with a slash', yamlOf({ ...ENTRY, id: 'a/b' }), '0.id', /id of lower-case/],
     ['a secret', yamlOf({ ...ENTRY, client_secret: 'x y z' }), '0.client_secret', /secret_file/],
-    ['a slip', yamlOf({ ...ENTRY, lable: 'x' }), '0.lable', /did you mean `label`/],
-    ['another match', yamlOf({ ...ENTRY, match: 'email' }), '0.match', /verified_email/],
+    ['a misspelled setting', yamlOf({ ...ENTRY, lable: 'x' }), '0.lable', /did you mean `label`/],
+    ['an unknown match', yamlOf({ ...ENTRY, match: 'email' }), '0.match', /verified_email/],
     [
-      'a missing file',
+      'a missing secret file',
       yamlOf({ ...ENTRY, client_secret_file: '/nonexistent' }),
       '0.client_secret_file',
       /cannot be read/,
     ],
     [
-      'a URL for a host',
+      'a URL as an endpoint host',
       yamlOf({ ...ENTRY, endpoint_hosts: ['https://keys.example.com'] }),
       '0.endpoint_hosts.0',
       /host name/,
     ],
-    ['two contexts in one', yamlOf({ ...ENTRY, acr_values: ['a b'] }), '0.acr_values.0', /context/],
-    ['the name of another way in', yamlOf({ ...ENTRY, id: 'password' }), '0.id', /other than/],
+    ['a space in an ACR', yamlOf({ ...ENTRY, acr_values: ['a b'] }), '0.acr_values.0', /context/],
+    ['the ID of a built-in method', yamlOf({ ...ENTRY, id: 'password' }), '0.id', /other than/],
     [
-      'an address for a domain',
+      'an email address as a domain',
       yamlOf({ ...ENTRY, prompt_hint_domains: ['a@b.example'] }),
       '0.prompt_hint_domains.0',
       /domain of email addresses/,
@@ -118,22 +118,22 @@ describe('the settings of sign-in providers', () => {
         },
       ),
       '1.prompt_hint_domains.1',
-      /platform as well/,
+      /already listed for platform/,
     ],
-    ['one id twice', yamlOf(ENTRY, { ...ENTRY, issuer: 'https://b.example' }), '1.id', /earlier/],
-    ['one issuer twice', yamlOf(ENTRY, { ...ENTRY, id: 'b' }), '1.issuer', /earlier/],
+    ['a repeated ID', yamlOf(ENTRY, { ...ENTRY, issuer: 'https://b.example' }), '1.id', /earlier/],
+    ['a repeated issuer', yamlOf(ENTRY, { ...ENTRY, id: 'b' }), '1.issuer', /earlier/],
   ];
-  for (const [what, yaml, path, said] of WRONG) {
-    it(`refuse ${what}`, () => {
+  for (const [what, yaml, path, text] of WRONG) {
+    it(`the settings of a provider are refused with ${what}`, () => {
       const [problem, ...others] = problemsOf(yaml);
       expect(others).to.deep.equal([]);
       expect(problem?.path).to.equal(`sign_in.providers.${path}`);
-      expect(`${problem?.message} ${problem?.remedy}`).to.match(said);
+      expect(`${problem?.message} ${problem?.remedy}`).to.match(text);
       expect(JSON.stringify(problem)).not.to.include('x y z');
     });
   }
 
-  it('are not said to be missing where one of them is wrong', () => {
+  it('an invalid provider is not also reported as missing', () => {
     for (const wrong of [{ lable: 'x' }, { id: 'a/b' }]) {
       const providers = [{ ...ENTRY, ...wrong }];
       expect(pathsOf(`sign_in: ${JSON.stringify({ passwords: false, providers })}`)).to.deep.equal([
@@ -142,7 +142,7 @@ describe('the settings of sign-in providers', () => {
     }
   });
 
-  it('ask for more than a password only where there is more', () => {
+  it('the settings can require more than a password only if another method is enabled', () => {
     const { signIn } = settingsOf('sign_in: { require: passkey-or-upstream, require_grace: 2d }');
     expect(signIn.requireGraceSeconds).to.equal(2 * 86_400);
     expect(settingsOf('').signIn.require).to.equal('off');
@@ -150,7 +150,7 @@ describe('the settings of sign-in providers', () => {
     expect(refused.map(({ path }) => path)).to.deep.equal(['sign_in.require']);
   });
 
-  it('leave some way in, and lead to another service', () => {
+  it('settings are refused if they have no sign-in method, or name this service as a sign-in provider', () => {
     expect(problemsOf('sign_in: { passwords: false }').map(({ path }) => path)).to.deep.equal([
       'sign_in.passwords',
     ]);

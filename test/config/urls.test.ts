@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import { withoutPassword } from '../../src/config/urls.ts';
 import { wordsOf } from '../support/words.ts';
 
-describe('a URL that is shown', () => {
-  it('has *** in place of its password, and is whole otherwise', () => {
+describe('a URL for display', () => {
+  it('a displayed URL has *** in place of its password and is otherwise unchanged', () => {
     const shown = {
       'postgres://gatehouse@db.example.com:5432/gatehouse': undefined,
       'postgres://gate:hunter2@db:5432/gatehouse?sslmode=verify-full':
@@ -24,17 +24,17 @@ describe('a URL that is shown', () => {
     }
   });
 
-  it('shows no password wherever one may stand', () => {
+  it('a displayed URL contains no password, whichever part of the URL has one', () => {
     const urls = {
-      'in the query, whatever it is called there': `postgres://db/gatehouse?password=hunter2
+      'in the query, under any name': `postgres://db/gatehouse?password=hunter2
         postgres://db/gatehouse?sslmode=require&PGPASSWORD=hunter2
         postgres://db/gatehouse?p%61ssword=hunter2 postgres://db/gatehouse?hunter2`,
-      'with less encoding than it needs': `postgres://gate:p@hunter2@db/gatehouse
+      'not fully encoded': `postgres://gate:p@hunter2@db/gatehouse
         postgres://gate:1/hunter2@db/gatehouse postgres://gate:1?hunter2@db/gatehouse
         postgres://gate:1#hunter2@db/gatehouse`,
-      'with more of it': `postgres://gate%3Ahunter2@db/gatehouse
+      'encoded more than necessary': `postgres://gate%3Ahunter2@db/gatehouse
         postgres://gate:%68unter2%40hunter2@db/gatehouse`,
-      'in place of a name, and once per host': `redis://hunter2@redis smtp://hunter2@mail
+      'in place of a user name, and once per host': `redis://hunter2@redis smtp://hunter2@mail
         redis+sentinel://:hunter2@s1:26379,:hunter2@s2:26379/mymaster`,
       'in upper case': 'POSTGRES://gate:hunter2@db/gatehouse',
     };

@@ -1,4 +1,4 @@
-/** `deploy/backup.sh`, on a Redis as deployments have it. */
+/** `deploy/backup.sh`, on a Redis configured as in real deployments. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, writeFileSync } from 'node:fs';
@@ -28,7 +28,7 @@ describeOn([postgresServer, redisServer, openssl, pgDump, redisCli], 'deploy/bac
   const folder = temporaryDirectory('backup');
   const file = (name: string): string => path.join(folder, name);
 
-  it('copies a Redis with TLS, a password and ACL, and fails without the password', async () => {
+  it('backs up a Redis with TLS, a password and an ACL, and fails without the password', async () => {
     const port = await freePort();
     const certificate = [
       ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'],
@@ -63,7 +63,7 @@ describeOn([postgresServer, redisServer, openssl, pgDump, redisCli], 'deploy/bac
     administrator.disconnect();
   });
 
-  it('copies a Redis that is being written to', async () => {
+  it('backs up a Redis during writes', async () => {
     const redis = await startRedisServer();
     const administrator = new Redis(redis.url);
     const [, redisFolder] = (await administrator.config('GET', 'dir')) as string[];
@@ -75,7 +75,7 @@ describeOn([postgresServer, redisServer, openssl, pgDump, redisCli], 'deploy/bac
       },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
-    // tar has begun with the file, and cannot go on while the archive is not read.
+    // tar has opened the file, and blocks until the archive is read.
     await once(script.stdout, 'readable');
     await administrator.set('another', 'y'.repeat(100_000));
     const chunks: Buffer[] = await script.stdout.toArray();

@@ -29,7 +29,7 @@ import { buildImage, containerTools, type Image } from './image.ts';
 
 const ROOT = path.join(import.meta.dirname, '../..');
 const OPERATOR = ['gatehouse'];
-/** As compose.yaml mounts them. */
+/** Where compose.yaml mounts the secrets. */
 const SECRETS = '/run/gatehouse';
 const READERS = { nodes: 1000, postgres: 999, redis: 999 };
 
@@ -51,10 +51,10 @@ describeOn([...containerTools, postgresServer, redisServer], 'the image', () => 
       volumes: { '/secrets': secrets, '/make-secrets': path.join(ROOT, 'deploy/compose') },
     });
 
-  before('build it', async () => {
+  before('build the image', async () => {
     image = await buildImage();
     for (const name of Object.keys(READERS)) mkdirSync(path.join(secrets, name));
-    // The volume of a Caddy that ran as root.
+    // Simulates the volume of a Caddy that ran as root.
     mkdirSync(path.join(secrets, 'caddy/pki'), { recursive: true, mode: 0o700 });
     const made = await outcomeOf(makeSecrets());
     expect(made).to.deep.equal({ exitCode: 0, output: 'The secrets are made.\n' });
@@ -77,7 +77,7 @@ describeOn([...containerTools, postgresServer, redisServer], 'the image', () => 
     outcomeOf(image.start(command, { environment: given, volumes }));
   const health = () => runs(image.config.Healthcheck.Test.slice(1));
 
-  it('holds what the service needs, and nobody but root may write it', () => {
+  it('the image contains what the service needs, writable by root only', () => {
     const { files, config } = image;
     expect(config).to.include({ User: '1000:1000', StopSignal: 'SIGTERM' });
     const { version } = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8'));
@@ -94,7 +94,7 @@ describeOn([...containerTools, postgresServer, redisServer], 'the image', () => 
     expect(open).to.deep.equal([]);
   });
 
-  it('makes the secrets of compose.yaml, once, each for its reader alone', async () => {
+  it('the image creates the secrets of compose.yaml once, each readable only by its service', async () => {
     const files = Object.keys(READERS).flatMap((folder) =>
       readdirSync(path.join(secrets, folder)).map((name) => `${folder}/${name}`),
     );
@@ -122,7 +122,7 @@ describeOn([...containerTools, postgresServer, redisServer], 'the image', () => 
     expect(files.map(contentOf)).to.deep.equal(all);
   });
 
-  it('gives PostgreSQL and Caddy what belonged to root before version 0.2.0', async () => {
+  it('the container for secrets gives PostgreSQL and Caddy their files, which belonged to root before version 0.2.0', async () => {
     const uidOf = (name: string) => statSync(path.join(secrets, name)).uid;
     chownSync(path.join(secrets, 'postgres/password'), 0, 0);
     for (const name of ['caddy', 'caddy/pki']) chownSync(path.join(secrets, name), 0, 0);
@@ -131,15 +131,15 @@ describeOn([...containerTools, postgresServer, redisServer], 'the image', () => 
     expect([uidOf('caddy'), uidOf('caddy/pki')]).to.deep.equal([1001, 1001]);
   });
 
-  it('without a database says so and ends', async () => {
+  it('a container exits with an explanation if no database is configured', async () => {
     const { DATABASE_URL, ...others } = environment;
     const { exitCode, output } = await runs(image.config.Cmd, others);
-    // What `RestartPreventExitStatus` of the unit names: no restart helps.
+    // The status in `RestartPreventExitStatus` of the systemd unit: no restart helps.
     expect(exitCode).to.equal(78);
     expect(output).to.include('set DATABASE_URL, or DATABASE_URL_FILE');
   });
 
-  it('ends at once when it is told to before it serves, though it is the first process', async () => {
+  it('a starting container exits at once on its stop signal, even as process 1', async () => {
     const silent = createServer().listen(0, '127.0.0.1');
     atEndOfFile(() => void silent.close());
     await once(silent, 'listening');
@@ -159,19 +159,19 @@ describeOn([...containerTools, postgresServer, redisServer], 'the image', () => 
     expect(await service.exitCode, service.output()).to.equal(143);
   });
 
-  it('is administered in it, on a file system that nobody can write', async () => {
+  it('the image runs operator commands on a read-only file system', async () => {
     const migrated = await runs([...OPERATOR, 'migrate']);
     expect(migrated.exitCode, migrated.output).to.equal(0);
     const add = ['accounts', 'add', '--email', 'jo@example.com', '--name', 'Jo', '--invite'];
     const { exitCode, output } = await runs([...OPERATOR, ...add, '--json']);
     expect(exitCode, output).to.equal(0);
-    // The line before it, on standard error, names the deployment.
+    // The line before, from standard error, names the deployment.
     expect(JSON.parse(output.trim().split('\n').at(-1) ?? '').invite_link).to.include(
       `https://${host}/`,
     );
   });
 
-  describe('when two of it run', () => {
+  describe('with two running containers', () => {
     const nodes: { readonly program: Program; readonly port: string }[] = [];
 
     before(async () => {
@@ -186,13 +186,13 @@ describeOn([...containerTools, postgresServer, redisServer], 'the image', () => 
       }
     });
 
-    it('each calls itself healthy', async () => {
+    it('each container passes its health check', async () => {
       const { exitCode, output } = await health();
       expect(exitCode, output).to.equal(0);
     });
 
-    describeOn([caddy], 'behind the Caddy of compose.yaml', () => {
-      it('people and partners are served as they should be, says the doctor', async () => {
+    describeOn([caddy], 'and the Caddy of compose.yaml', () => {
+      it('the deployment passes the checks of the doctor', async () => {
         const [one = '', two = ''] = nodes.map(({ port }) => port);
         const home = temporaryDirectory('caddy');
         const file = path.join(home, 'Caddyfile');
@@ -202,7 +202,7 @@ describeOn([...containerTools, postgresServer, redisServer], 'the image', () => 
           .replace(/\n\s*(health_|request_buffers).*/g, '')
           .replace('one:3000', `localhost:${one}`)
           .replace('two:3000', `localhost:${two}`);
-        // Nothing of this machine is to trust what a test signs.
+        // This machine must not trust the certificates that a test signs.
         const global = `admin off\nskip_install_trust\nhttp_port ${await freePort()}`;
         writeFileSync(file, `{\n${global}\n}\n${here}`);
         const { GATEHOUSE_ISSUER } = environment;
@@ -227,8 +227,8 @@ describeOn([...containerTools, postgresServer, redisServer], 'the image', () => 
       });
     });
 
-    describe('and are told to end', () => {
-      it('each ends in order at the signal that the image names, though it is the first process', async () => {
+    describe('containers on the stop signal of the image', () => {
+      it('each container shuts down cleanly, even as process 1', async () => {
         for (const { program } of nodes) {
           const [first = 0] = program.children();
           process.kill(first, image.config.StopSignal);
@@ -248,7 +248,7 @@ const freePorts = async () => ({
   GATEHOUSE_OPERATORS_PORT: String(await freePort()),
 });
 
-/** Whoever is in the container may read it there: not so in Caddy's own folder. */
+/** Copies the file out of Caddy's closed folder, so that every user in the container can read it. */
 function copied(file: string): string {
   const folder = temporaryDirectory('authority');
   chmodSync(folder, 0o755);
@@ -257,7 +257,7 @@ function copied(file: string): string {
   return folder;
 }
 
-/** Rejects where nobody listens. */
+/** Connects once. Rejects if no server listens there. */
 async function connected(address: string): Promise<void> {
   const { hostname, port } = new URL(`https://${address}`);
   const socket = connect(Number(port), hostname);

@@ -1,4 +1,4 @@
-/** The image of the Dockerfile, built and run here without a daemon and without any other registry. */
+/** Builds and runs the image of the Dockerfile without a container daemon or an image registry. */
 import { execFile, execFileSync } from 'node:child_process';
 import { copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -17,7 +17,7 @@ const program = (name: string, remedy = `${name} (Debian package ${name})`): Req
 const buildah = program('buildah');
 const mmdebstrap = program('mmdebstrap');
 
-/** What `describeOn` asks for where an image is built and run. */
+/** Requirements of suites that build and run an image, for `describeOn`. */
 export const containerTools: readonly Requirement[] = [
   buildah,
   mmdebstrap,
@@ -25,7 +25,6 @@ export const containerTools: readonly Requirement[] = [
   { program: runsAsRoot ? 'root' : undefined, remedy: 'root, who may mount' },
 ];
 
-/** What the image says of itself. */
 export interface ImageConfig {
   readonly User: string;
   readonly Env: readonly string[];
@@ -38,30 +37,29 @@ export interface ImageConfig {
 
 export interface Image {
   readonly config: ImageConfig;
-  /** Its files, as a folder of this machine. */
+  /** The folder of this machine with the files of the image. */
   readonly files: string;
   /**
-   * Starts a command in it as a container would be: as its user, first process of its own, on a root
-   * file system that is read-only, without a way to more rights. The network is that of this machine.
+   * Starts a command as in a container: as the image's user, as process 1 of its own namespace, on a
+   * read-only root file system, without gaining privileges. The network is that of this machine.
    */
   start(command: readonly string[], options: ContainerOptions): Program;
 }
 
 export interface ContainerOptions {
   readonly environment?: Readonly<Record<string, string>>;
-  /** In place of the image's user. */
   readonly user?: string;
-  /** Folders of this machine, by where they are mounted. */
+  /** Folders of this machine, keyed by the paths at which they are mounted. */
   readonly volumes?: Readonly<Record<string, string>>;
 }
 
-/** Files of Debian that Node, npm and a shell need: what the real base has, and little else. */
+/** The Debian packages that Node, npm and a shell need: a subset of the real base. */
 const PACKAGES = [
   ...['base-files', 'base-passwd', 'ca-certificates', 'coreutils', 'dash', 'findutils'],
   ...['libc-bin', 'libgcc-s1', 'libstdc++6'],
 ];
 
-/** Builds the base under the name that the Dockerfile gives it, then the image on it. */
+/** Builds a base image with the name in the Dockerfile, then the image itself. */
 export async function buildImage(): Promise<Image> {
   const folder = temporaryDirectory('image');
   const store = ['--root', path.join(folder, 'store'), '--runroot', path.join(folder, 'run')];
@@ -92,7 +90,7 @@ export async function buildImage(): Promise<Image> {
   const inspected = JSON.parse(await build('inspect', '--type', 'image', 'gatehouse'));
   const config: ImageConfig = inspected.Docker.config;
   const files = await build('mount', await build('from', '--pull-never', 'gatehouse'));
-  // Every container is given one.
+  // Container runtimes provide this file.
   writeFileSync(path.join(files, 'etc/hosts'), '127.0.0.1 localhost\n::1 localhost\n');
   return { config, files, start: starterOf(files, config) };
 }
@@ -127,10 +125,10 @@ function npmFolder(): string {
     : path.join(npmSays('root', '--global').trim(), 'npm');
 }
 
-/** Where the base keeps the certificates by which this machine trusts its registry. */
+/** Where the base has the CA certificates with which this machine trusts its npm registry. */
 const AUTHORITIES = '/usr/local/etc/authorities.pem';
 
-/** How this machine reaches its registry, as the secret that the Dockerfile takes. */
+/** The npm settings with which this machine reaches its registry: the build secret of the Dockerfile. */
 function npmSettings(): string {
   const known = npmConfig();
   const passed = ['registry', 'proxy', 'https-proxy', 'noproxy', 'strict-ssl']
@@ -150,7 +148,7 @@ const npmConfig = (): Readonly<Record<string, unknown>> =>
 const npmSays = (...args: string[]): string =>
   execFileSync('npm', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
 
-/** As every container runtime sets them where the image does not. */
+/** Container runtimes set these unless the image does. */
 const HOME = '/home/node';
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 

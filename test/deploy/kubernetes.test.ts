@@ -1,4 +1,4 @@
-/** The manifests of Kubernetes: valid, complete, in agreement with the settings and the docs. */
+/** The Kubernetes manifests are valid, complete, and consistent with the settings and the docs. */
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -59,10 +59,10 @@ describe('deploy/kubernetes', () => {
     .map((name) => textOf(`docs/operations/${name}`))
     .join('');
 
-  it('is what Kubernetes reads, and all that is in the folder', () => {
+  it('contains only manifests that the Kubernetes API accepts, and no other files', () => {
     const files = ['kustomization.yaml', ...kustomization.resources, ...generated.files];
     expect(readdirSync(folder)).to.have.members(files);
-    // The types of its API refuse what is missing, what is of another kind, and what it does not know.
+    // The types of the API refuse missing fields, wrong types and unknown fields.
     const checked = temporaryDirectory('kubernetes');
     symlinkSync(path.join(ROOT, 'node_modules'), path.join(checked, 'node_modules'));
     const [, inDocs = ''] = /```yaml\n(# restore-redis\.yaml\n.*?)```/s.exec(docs) ?? [];
@@ -81,7 +81,7 @@ describe('deploy/kubernetes', () => {
     }
   });
 
-  it('has pods only in kinds that can be changed, so that a second `kubectl apply` succeeds', () => {
+  it('defines pods only in mutable kinds, so that a second `kubectl apply` succeeds', () => {
     // The pod template of a Job and the spec of a Pod are immutable, and the ConfigMap is renamed by
     // every changed setting.
     const changeable = ['Deployment', 'StatefulSet', 'DaemonSet', 'CronJob'];
@@ -93,14 +93,14 @@ describe('deploy/kubernetes', () => {
     expect(kustomization).not.to.have.property('generatorOptions');
   });
 
-  it('migrates in every pod of the node before the node starts', () => {
+  it('migrates the database in an init container of every node', () => {
     expect(storage.autoMigrate).to.equal(false);
     const commands = pod.initContainers.map(({ command }: Container) => command);
     expect(commands).to.deep.equal([['gatehouse', 'migrate']]);
     expect(pod.initContainers[0].image).to.equal(container.image);
   });
 
-  it('has a pod for operator commands with what the nodes have, which runs only on demand', () => {
+  it('has a pod for operator commands with the configuration of the nodes, which runs only on demand', () => {
     const [commands] = operator.spec.template.spec.containers;
     expect(operator.spec.replicas).to.equal(0);
     expect(commands.command).to.deep.equal(['sleep', 'infinity']);
@@ -112,7 +112,7 @@ describe('deploy/kubernetes', () => {
     expect(operator.spec.template.spec.volumes).to.deep.include.members(pod.volumes);
   });
 
-  it('has all that the commands of the docs name', () => {
+  it('has every object that the commands in the docs name', () => {
     const lines = docs
       .split('\n')
       .filter((line) => line.startsWith('kubectl --namespace gatehouse '));
@@ -130,7 +130,7 @@ describe('deploy/kubernetes', () => {
     expect(new Set(replicas)).to.deep.equal(new Set([written]));
   });
 
-  it('selects the nodes, and not the pod for operator commands', () => {
+  it('selects the nodes, but not the pod for operator commands', () => {
     const { matchLabels } = deployment.spec.selector;
     expect(metadata.labels).to.include(matchLabels);
     expect(operator.spec.template.metadata.labels).to.include(operator.spec.selector.matchLabels);
@@ -143,7 +143,7 @@ describe('deploy/kubernetes', () => {
     for (const selector of selectors) expect(selector).to.deep.equal(matchLabels);
   });
 
-  it('leads to the ports where the service listens, by name', () => {
+  it('refers by name to the ports on which the service listens', () => {
     const ports = [
       { name: 'http', containerPort: server.port },
       { name: 'operators', containerPort: server.operatorsPort },
@@ -160,15 +160,15 @@ describe('deploy/kubernetes', () => {
     expect(targets).to.deep.equal(['http', 'operators']);
   });
 
-  it('lets in and out only what it names: other pods by namespace and label, with a port', () => {
+  it('allows network traffic only with named peers: other pods by namespace and label, with a port', () => {
     const text = readFileSync(path.join(folder, 'networkpolicy.yaml'), 'utf8');
-    // What stands in it as an example, too.
+    // Also check the examples in its comments.
     const withExamples = text.replaceAll(
       /^( +)# ( *(?:- to:|ports:|- ipBlock:|cidr:|except:).*)$/gm,
       '$1$2',
     );
     for (const { spec } of [text, withExamples].map((one) => parse(one))) {
-      // Every pod of the namespace.
+      // The empty selector applies to every pod of the namespace.
       expect(spec).to.deep.include({ podSelector: {}, policyTypes: ['Ingress', 'Egress'] });
       const rules: readonly NetworkRule[] = [...spec.ingress, ...spec.egress];
       for (const { from, to, ports } of rules) {
@@ -178,7 +178,7 @@ describe('deploy/kubernetes', () => {
         for (const { ipBlock, namespaceSelector, podSelector } of peers) {
           if (ipBlock) continue;
           expect(namespaceSelector?.matchLabels).to.have.key('kubernetes.io/metadata.name');
-          // kustomize would add our own label to matchLabels, and no pod of others has it.
+          // kustomize would add our own label to matchLabels, and no pod of other software has it.
           expect(podSelector).to.have.all.keys('matchExpressions');
         }
       }
@@ -188,17 +188,17 @@ describe('deploy/kubernetes', () => {
     expect(withExamples.match(/ipBlock/g)).to.have.length(3);
   });
 
-  it('gives time to leave, and announces it before', () => {
+  it('gives a node time to shut down, and lets the readiness probe notice it first', () => {
     const { periodSeconds, failureThreshold } = container.readinessProbe;
     expect(server.shutdownDelaySeconds).to.be.above(periodSeconds * failureThreshold);
-    const patience = pod.terminationGracePeriodSeconds;
-    expect(patience).to.be.above(server.shutdownDelaySeconds + CLOSING);
+    const timeoutFactor = pod.terminationGracePeriodSeconds;
+    expect(timeoutFactor).to.be.above(server.shutdownDelaySeconds + CLOSING);
   });
 
-  it('mounts the settings where the image looks, and the secrets that the docs tell to make', () => {
+  it('mounts the settings where the image reads them, and the secrets that the docs create', () => {
     expect(textOf('Dockerfile')).to.include('GATEHOUSE_CONFIG=/etc/gatehouse/gatehouse.yaml');
     expect(generated.files).to.deep.equal(['gatehouse.yaml']);
-    const told = [...docs.matchAll(/--from-file=(\S+?)=/g)].map(([, key]) => key);
+    const documented = [...docs.matchAll(/--from-file=(\S+?)=/g)].map(([, key]) => key);
     for (const { volumes, initContainers = [], containers: own } of pods) {
       const known = volumes.map(({ configMap, secret, emptyDir }) =>
         emptyDir ? 'temporary' : (configMap?.name ?? secret?.secretName),
@@ -215,13 +215,13 @@ describe('deploy/kubernetes', () => {
         for (const { name, value } of env) {
           expect(VARIABLES).to.include(name);
           expect(path.dirname(value)).to.equal(place.get(secrets?.name ?? ''));
-          expect(told).to.include(path.basename(value));
+          expect(documented).to.include(path.basename(value));
         }
       }
     }
   });
 
-  it('runs the image that its digest names, as its user, on a file system that is read-only', () => {
+  it('runs the image by digest, as its user, on a read-only file system', () => {
     const [image] = kustomization.images;
     expect(image).to.have.all.keys('name', 'newName', 'digest');
     expect(image.name).to.equal(container.image);

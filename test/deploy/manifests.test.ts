@@ -1,4 +1,4 @@
-/** What starts Gatehouse elsewhere: well-formed, complete, and of one mind with the settings. */
+/** The files for Compose and systemd are valid, complete, and consistent with the settings. */
 import { execFileSync } from 'node:child_process';
 import {
   cpSync,
@@ -19,9 +19,9 @@ import { describeOn, type Requirement } from '../support/requirements.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { CLOSING, ROOT, settingsIn, textOf, VARIABLES } from './shipped-files.ts';
 
-/** Seconds: `health_interval` in deploy/compose/Caddyfile. */
-const CADDY_ASKS_EVERY = 1;
-/** What a Caddyfile says below `reverse_proxy`, without comments. */
+/** The `health_interval` in deploy/compose/Caddyfile, in seconds. */
+const CADDY_HEALTH_INTERVAL = 1;
+/** Returns the lines below `reverse_proxy` of a Caddyfile, without comments. */
 const optionsOf = (block: string): string[] =>
   [...block.matchAll(/^ {4}(\w[^#\n]*\w)/gm)].map(([, option = '']) => option);
 
@@ -38,7 +38,7 @@ interface ComposeService {
   readonly mem_limit: string;
 }
 
-/** What the containers of compose.yaml may do beyond what every one of them may. */
+/** Additional capabilities of containers in compose.yaml. */
 const CAPABILITIES: Readonly<Record<string, readonly string[]>> = {
   secrets: ['CHOWN'],
   caddy: ['NET_BIND_SERVICE'],
@@ -50,7 +50,7 @@ describe('compose.yaml', () => {
   const nodes = each.filter(([name]) => name === 'one' || name === 'two').map(([, node]) => node);
   const image = textOf('Dockerfile');
 
-  it('has nothing that Compose does not know', () => {
+  it('compose.yaml has only keys that Compose knows', () => {
     const known = `build cap_add cap_drop command depends_on environment healthcheck image mem_limit
       network_mode networks pids_limit ports read_only restart security_opt stop_grace_period
       stop_signal sysctls tmpfs user volumes`.split(/\s+/);
@@ -58,7 +58,7 @@ describe('compose.yaml', () => {
       expect(known, name).to.include.members(Object.keys(service));
   });
 
-  it('names only what is there, and uses all of it', () => {
+  it('compose.yaml names only existing files, and uses every volume and network', () => {
     const mounted = each.flatMap(([, { volumes: own = [] }]) =>
       own.map((volume) => volume.replace(/:.*/, '')),
     );
@@ -70,7 +70,7 @@ describe('compose.yaml', () => {
     expect([...joined]).to.have.members(Object.keys(networks));
   });
 
-  it('waits only for what can be waited for', () => {
+  it('compose.yaml waits only for containers that have a health check or that end', () => {
     for (const [name, { depends_on: awaited = {} }] of each) {
       for (const [other, { condition }] of Object.entries<{ condition: string }>(awaited)) {
         const { healthcheck, image: from, restart } = services[other];
@@ -83,7 +83,7 @@ describe('compose.yaml', () => {
     }
   });
 
-  it('confines every container: no rights, a file system that is read-only, a user, limits', () => {
+  it('compose.yaml confines every container: no capabilities, a read-only file system, a user of its own, limits', () => {
     for (const [name, service] of each) {
       expect(service, name).to.deep.include({
         read_only: true,
@@ -93,7 +93,7 @@ describe('compose.yaml', () => {
       });
       expect(service.cap_add, name).to.deep.equal(CAPABILITIES[name]);
       expect(service.mem_limit, name).to.match(/^\d+[mg]$/);
-      // It gives each file to its reader, once, without a network.
+      // This container runs once as root, without a network, to give each file to its reader.
       if (name === 'secrets') expect(service).to.include({ user: '0:0', network_mode: 'none' });
       else expect(service.user, name).to.match(/^(\d{3,4}):\1$/);
       for (const place of service.tmpfs ?? []) {
@@ -110,12 +110,12 @@ describe('compose.yaml', () => {
     }
   });
 
-  it('starts the images whose digests pin-images.sh has written down', () => {
+  it('compose.yaml uses the image digests that pin-images.sh writes', () => {
     const folder = temporaryDirectory('pinned');
     const copies = ['compose.yaml', 'deploy/compose/pin-images.sh'];
     for (const name of copies) cpSync(path.join(ROOT, name), path.join(folder, name));
     writeFileSync(path.join(folder, '.env'), 'GATEHOUSE_ISSUER=https://a.example\nREDIS_IMAGE=x\n');
-    // In the place of Docker: it has pulled whatever it is asked about.
+    // A stub replaces Docker: every image counts as pulled.
     const digest = `sha256:${'4'.repeat(64)}`;
     const docker = path.join(folder, 'docker');
     writeFileSync(docker, `#!/bin/sh\n[ "$1" = pull ] || echo "example@${digest}"\n`, {
@@ -129,7 +129,7 @@ describe('compose.yaml', () => {
       'GATEHOUSE_ISSUER=https://a.example',
       ...defaults.map(([, variable, tag]) => `${variable}=${tag}@${digest}`),
     ]);
-    // Every image is one of these, or built here on one of these.
+    // Every other image is built in this repository, on one of the images above.
     const own = each.filter(([, { image: from }]) => from !== 'gatehouse');
     for (const [name, { image: from }] of own) expect(from, name).to.match(/^\$\{[A-Z]+_IMAGE:-/);
     expect(services.secrets.build.args).to.have.all.keys('NODE_IMAGE');
@@ -138,20 +138,20 @@ describe('compose.yaml', () => {
     expect(image.match(/^FROM (?!\$\{NODE_IMAGE\})/gm)).to.equal(null);
   });
 
-  it('gives each node what it asks of a container, and Redis what it asks of Redis', () => {
+  it('compose.yaml configures the nodes, Caddy and Redis as the service needs them', () => {
     expect(nodes).to.have.lengthOf(2);
     const { server } = settingsIn('config/container.yaml');
     for (const { environment = {}, ...node } of nodes) {
       expect(VARIABLES).to.include.members(Object.keys(environment));
       expect(node).to.include({ image: 'gatehouse', read_only: true });
-      const patience = Number.parseInt(node.stop_grace_period ?? '', 10);
-      expect(patience).to.be.above(server.shutdownDelaySeconds + CLOSING);
+      const timeoutFactor = Number.parseInt(node.stop_grace_period ?? '', 10);
+      expect(timeoutFactor).to.be.above(server.shutdownDelaySeconds + CLOSING);
     }
     const caddyfile = textOf('deploy/compose/Caddyfile');
     expect(caddyfile).to.include(`one:${server.port} two:${server.port}`);
-    // The settings that test/journeys/rolling-restarts.slow.ts restarts nodes behind.
+    // test/journeys/rolling-restarts.slow.ts restarts nodes behind a Caddy with these settings.
     for (const line of optionsOf(documentedBlock('caddy'))) expect(caddyfile).to.include(line);
-    expect(server.shutdownDelaySeconds).to.be.above(2 * CADDY_ASKS_EVERY);
+    expect(server.shutdownDelaySeconds).to.be.above(2 * CADDY_HEALTH_INTERVAL);
     expect(server.operatorsPort).to.equal(3001);
     const command = services.redis.command.join(' ');
     expect(command).to.include('--appendonly yes').and.to.include('--maxmemory-policy noeviction');
@@ -169,7 +169,7 @@ describeOn([systemdAnalyze], 'deploy/systemd', () => {
   );
   const unitText = (name: string): string => textOf(`deploy/systemd/${name}`);
 
-  it('has the environment that the docs print, each line a variable of the service', () => {
+  it('the environment file is that of the docs, with only variables of the service', () => {
     const lines = unitText('environment').replace(/^#.*\n/gm, '');
     expect(textOf('docs/operations/deploy.md')).to.contain(`\`\`\`sh\n${lines}\`\`\`\n`);
     const names = lines
@@ -179,10 +179,10 @@ describeOn([systemdAnalyze], 'deploy/systemd', () => {
     expect([...VARIABLES, 'GATEHOUSE_CONFIG']).to.include.members(names);
   });
 
-  it('has units that systemd reads without a word', () => {
+  it('systemd accepts the units without a warning', () => {
     const folder = temporaryDirectory('systemd');
     for (const name of units) {
-      // It looks for the program, which this machine may have elsewhere.
+      // systemd checks that the program exists, which this machine may have elsewhere.
       const here = unitText(name).replace(
         'ExecStart=/usr/bin/node',
         `ExecStart=${process.execPath}`,
@@ -194,7 +194,7 @@ describeOn([systemdAnalyze], 'deploy/systemd', () => {
     expect(execFileSync('sh', verify, { encoding: 'utf8' })).to.equal('');
   });
 
-  it('starts Node as `npm start` and the image do', () => {
+  it('the unit starts Node as `npm start` and the image do', () => {
     const { start } = manifest.scripts;
     const [, variable = '', flags = ''] = /^(\S+) exec node (--.+?) --require/.exec(start) ?? [];
     const unit = unitText('gatehouse@.service');
@@ -205,20 +205,20 @@ describeOn([systemdAnalyze], 'deploy/systemd', () => {
       .and.include(`"${flags.replaceAll(' ', '", "')}"`);
   });
 
-  it('is left alone by systemd after wrong settings, which no restart mends', () => {
+  it('the unit is not restarted after wrong settings', () => {
     const [, status] = /^const WRONG_SETTINGS = (\d+);$/m.exec(textOf('src/main.ts')) ?? [];
     expect(unitText('gatehouse@.service')).to.include(`\nRestartPreventExitStatus=${status}\n`);
   });
 
-  it('starts and stops every process with gatehouse.target', () => {
+  it('gatehouse.target starts and stops every process', () => {
     const unit = unitText('gatehouse@.service');
     expect(unit).to.include('\nPartOf=gatehouse.target\n');
     expect(unit).to.include('\nWantedBy=gatehouse.target\n');
-    expect(unit, 'started means ready').to.include('\nType=notify\n');
+    expect(unit, 'systemd waits until the service is ready').to.include('\nType=notify\n');
   });
 
   for (const name of ['gatehouse@.service', 'gatehouse-import.service']) {
-    it(`confines ${name}: an exposure of at most 1.3`, () => {
+    it(`the unit ${name} is confined to an exposure level of at most 1.3`, () => {
       const folder = temporaryDirectory('exposure');
       const file = path.join(folder, name);
       writeFileSync(file, unitText(name));
@@ -227,7 +227,7 @@ describeOn([systemdAnalyze], 'deploy/systemd', () => {
     });
   }
 
-  it('confines the import as it confines the service', () => {
+  it('the unit of the import is confined like the service', () => {
     const confinement = (name: string) =>
       /^AmbientCapabilities=(?:\n.+)+/m.exec(unitText(name))?.[0].trim().split('\n');
     expect(confinement('gatehouse-import.service'))
@@ -235,7 +235,7 @@ describeOn([systemdAnalyze], 'deploy/systemd', () => {
       .and.to.have.length.above(20);
   });
 
-  it('makes the folder of the import: its group writes there, and the service reads', function () {
+  it('tmpfiles.conf creates the folder of the import, writable by its group and readable by the service', function () {
     if (!runsAsRoot) return this.skip();
     const root = temporaryDirectory('machine');
     mkdirSync(path.join(root, 'etc'));
@@ -253,9 +253,9 @@ describeOn([systemdAnalyze], 'deploy/systemd', () => {
     expect(groups).to.match(/^gatehouse:/m);
   });
 
-  it('gives a process time to leave', () => {
-    const [, patience] = /^TimeoutStopSec=(\d+)$/m.exec(unitText('gatehouse@.service')) ?? [];
+  it('the unit gives a process time to shut down', () => {
+    const [, timeoutFactor] = /^TimeoutStopSec=(\d+)$/m.exec(unitText('gatehouse@.service')) ?? [];
     const { server } = settingsIn('config/production.example.yaml');
-    expect(Number(patience)).to.be.above(server.shutdownDelaySeconds + CLOSING);
+    expect(Number(timeoutFactor)).to.be.above(server.shutdownDelaySeconds + CLOSING);
   });
 });

@@ -1,4 +1,4 @@
-/** Alerts and dashboard: they ask for what the service tells, and each alert is raised when it should. */
+/** Alerts and dashboard query metrics that the service exports, and each alert fires when it should. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -41,10 +41,10 @@ const asked = [
 ];
 
 const WORDS = ['by', 'and', 'or', 'unless', 'on', 'ignoring', 'without'];
-/** Of the scrape, and not of what is scraped. */
+/** Labels that Prometheus adds to what it scrapes. */
 const LABELS_OF_TARGET = ['job', 'instance'];
 
-/** The metrics of a query: every name that is no function, no word of the language and no label. */
+/** Returns the metrics of a query: every name that is no function, keyword or label. */
 const metricsIn = (expr: string): string[] =>
   [
     ...expr
@@ -55,7 +55,7 @@ const metricsIn = (expr: string): string[] =>
     .map(([, name = '']) => name)
     .filter((name) => !WORDS.includes(name));
 
-/** Each label that a query looks for, and the values that it names. */
+/** Yields each label that a query selects by, with the values that it names. */
 function* selectorsIn(expr: string) {
   for (const [, metric = '', list = ''] of expr.matchAll(/([a-z_0-9]+)\{([^}]*)\}/g)) {
     for (const [, label = '', value = ''] of list.matchAll(
@@ -75,26 +75,26 @@ const promtool: Requirement = {
 describe('alerts and dashboard', () => {
   const on = startWithUpstream({ settings: { limits: { clientFailures: 1 } } });
 
-  it('ask for metrics, labels and values that the service tells', async () => {
+  it('alerts and dashboard query only metrics, labels and values that the service exports', async () => {
     const { service, seeded } = on;
     const { issuer } = service;
     await fetch(`${issuer}/oauth/introspect`, { method: 'POST' });
     await fetch(`${issuer}/oauth/token`, { method: 'POST' });
-    // The rate limit of a client: a request that is answered 429.
+    // The second request exceeds the rate limit of the client.
     const wrong = { ...seeded.clients.machine, secret: 'gate_cs_wrong' };
     for (const status of [401, 429]) {
       expect(await clientCredentials(issuer, wrong)).to.include({ status });
     }
     await service.clean();
     const text = await (await fetch(`${service.operatorsUrl}/metrics`)).text();
-    const told = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].flatMap(([, name = '', type]) =>
+    const exported = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].flatMap(([, name = '', type]) =>
       type === 'histogram' ? [`${name}_bucket`, `${name}_sum`, `${name}_count`] : [name],
     );
     const samples = [...samplesOf(text).keys()];
     for (const expr of asked) {
       const metrics = metricsIn(expr);
       expect(metrics, expr).to.have.length.above(0);
-      expect([...told, 'up'], expr).to.include.members(metrics);
+      expect([...exported, 'up'], expr).to.include.members(metrics);
       for (const { metric, label, values } of selectorsIn(expr)) {
         if (LABELS_OF_TARGET.includes(label)) continue;
         const own = samples.filter((sample) => sample.startsWith(`${metric}{`)).join('\n');
@@ -104,7 +104,7 @@ describe('alerts and dashboard', () => {
     }
   });
 
-  it('have a test for each alert, and a number of its own for each panel', () => {
+  it('each alert has a test, and each panel a unique id', () => {
     const { tests } = parse(textOf(TESTS));
     const raised = tests
       .flatMap((test: { alert_rule_test: unknown[] }) => test.alert_rule_test)
@@ -114,7 +114,7 @@ describe('alerts and dashboard', () => {
     expect(new Set(panels.map(({ id }) => id))).to.have.lengthOf(panels.length);
   });
 
-  it('have a section each that says what to do, and how urgent it is', () => {
+  it('the docs have a section for each alert, with its severity and what to do', () => {
     const sections = new Map(
       textOf(RUNBOOK)
         .split(/^## /m)
@@ -129,17 +129,17 @@ describe('alerts and dashboard', () => {
     }
   });
 
-  describeOn([promtool], 'by promtool', () => {
+  describeOn([promtool], 'checked by promtool', () => {
     const check = (...args: string[]): void => {
       execFileSync(required(promtool), args, { stdio: 'pipe' });
     };
 
-    it('are raised when they should be, and not before', () => {
+    it('alerts fire when they should, and not before', () => {
       check('check', 'rules', RULES);
       check('test', 'rules', TESTS);
     });
 
-    it('are written as Prometheus reads them', () => {
+    it('all queries are accepted by Prometheus', () => {
       const exprs = asked.map((expr) => expr.replaceAll('$__rate_interval', '5m'));
       const recorded = exprs.map((expr, at) => ({ record: `panel:${at}`, expr }));
       const file = path.join(temporaryDirectory('rules'), 'dashboard.yml');

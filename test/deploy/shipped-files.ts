@@ -1,4 +1,4 @@
-/** What the tests of deployments read: the files of this repository and the settings in them. */
+/** Reads the deployment files of this repository and the settings in them. */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { mayBeInAFile, settingOf } from '../../src/config/environment.ts';
@@ -7,17 +7,16 @@ import { checkSettings, keysOfEnvironment } from '../config/configuration.ts';
 export const ROOT = path.join(import.meta.dirname, '../..');
 export const textOf = (name: string): string => readFileSync(path.join(ROOT, name), 'utf8');
 
-/** Names of the variables that the service reads. */
 export const VARIABLES = [
   ...Object.keys(settingOf),
   ...mayBeInAFile,
   ...mayBeInAFile.map((name) => `${name}_FILE`),
 ];
 
-/** Seconds that a process takes from SIGTERM on, at most: main.ts ends it by itself then. */
+/** Seconds until main.ts ends the process, counted from the end of the shutdown delay. */
 export const CLOSING = 10;
 
-/** What the service makes of a settings file where the environment gives the rest. */
+/** The settings that the service derives from this file, with keys and stores from the environment. */
 export const settingsIn = (name: string) =>
   checkSettings({
     file: path.join(ROOT, name),

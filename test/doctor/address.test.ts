@@ -16,7 +16,7 @@ const opened = createOpened();
 const proxies = (tls?: { key: string; cert: string }): Promise<ReverseProxy> =>
   opened.add(startReverseProxy(tls), (proxy) => proxy.close());
 
-describeOn([postgresServer, redisServer], 'operator doctor, behind a proxy', () => {
+describeOn([postgresServer, redisServer], 'operator doctor, with a reverse proxy', () => {
   let proxy: ReverseProxy;
   let issuer: string;
   let node: TestService;
@@ -43,7 +43,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, behind a proxy', () 
     expect(exitCode).to.equal(status === 'problem' ? 1 : 0);
   };
 
-  it('finds nothing where the proxy is set up as the docs say, or appends', async () => {
+  it('accepts a proxy configured as documented, or one that appends to X-Forwarded-For', async () => {
     for (const forwardedFor of ['set', 'append'] as const) {
       proxy.conduct.forwardedFor = forwardedFor;
       const { healthy, troubles, exitCode, of } = await examine(environment);
@@ -58,26 +58,26 @@ describeOn([postgresServer, redisServer], 'operator doctor, behind a proxy', () 
 
   for (const { wrong, conduct, check, message, remedy } of [
     {
-      ...{ wrong: 'that changes the Host header', conduct: { host: '127.0.0.1:1' } },
-      ...{ check: 'public_address', message: '', remedy: 'proxy_set_header Host' },
+      ...{ wrong: 'that replaces the Host header', conduct: { host: '127.0.0.1:1' } },
+      ...{ check: 'public_address', message: '', remedy: 'that answered is http://localhost:' },
     },
     {
-      ...{ wrong: 'that hands on an X-Forwarded-For that anybody can write' },
+      ...{ wrong: 'that passes on the X-Forwarded-For of the client' },
       ...{ conduct: { forwardedFor: 'pass' as const }, check: 'proxy_hops' },
       ...{ message: '', remedy: '' },
     },
     {
       ...{ wrong: 'that reaches no node', conduct: { leadTo: 1 }, check: 'public_address' },
-      message: '502 from something in front of the service (test proxy)',
-      remedy: 'the proxy reaches no node',
+      message: '502 from a server in front of the service (test proxy)',
+      remedy: 'the proxy cannot reach a node',
     },
     {
       ...{ wrong: 'that repeats a POST', conduct: { repeats: '/oauth/token' }, check: 'exchange' },
       ...{ message: 'already used', remedy: 'non_idempotent' },
     },
     {
-      ...{ wrong: 'that keeps Authorization', conduct: { dropped: ['authorization'] } },
-      ...{ check: 'exchange', message: '', remedy: 'keeps the Authorization header' },
+      ...{ wrong: 'that drops Authorization', conduct: { dropped: ['authorization'] } },
+      ...{ check: 'exchange', message: '', remedy: 'removes the Authorization header' },
     },
   ]) {
     it(`finds a proxy ${wrong}, and says what to do`, async () => {
@@ -91,13 +91,13 @@ describeOn([postgresServer, redisServer], 'operator doctor, behind a proxy', () 
   }
 
   for (const [stream, wrong, message] of [
-    ['buffer', 'holds back', 'brought nothing for 1 s'],
+    ['buffer', 'buffers', 'delivered nothing for 1 s'],
     ['collect', 'collects the heartbeats of', '8 heartbeats at once'],
     ['cut', 'ends', 'ended after 1 heartbeat'],
   ] as const) {
     it(`finds a proxy that ${wrong} the stream of changes`, async () => {
       proxy.conduct.stream = stream;
-      // From a buffered stream nothing arrives, however long the doctor waits.
+      // Nothing arrives from a buffered stream, so a short limit is enough.
       const limit = stream === 'buffer' ? 1_000 : 3_500;
       const run = operatorWith(environment, undefined, { watched: 500, limit });
       const examination = await examineBy(run);
@@ -107,12 +107,14 @@ describeOn([postgresServer, redisServer], 'operator doctor, behind a proxy', () 
     });
   }
 
-  it('finds a proxy in front of a node that declares none, though it does not go through it', async () => {
+  it('finds a proxy in front of a node with proxy_hops 0, even if the doctor bypasses it', async () => {
     const other = await nodeBehind(opened, issuer, { proxyHops: 0 });
     proxy.conduct.leadTo = other.settings.server.port;
     const address = `http://127.0.0.1:${other.settings.server.port}`;
     const direct = () => examine(environmentOf(other), '--address', address);
-    expect((await direct()).of('proxy_hops').status, 'its own header').to.equal('not_checked');
+    expect((await direct()).of('proxy_hops').status, 'its own header is ignored').to.equal(
+      'not_checked',
+    );
     await fetch(`${issuer}/login`);
     const examination = await direct();
     expectOnly(examination, 'proxy_hops', 'warning');
@@ -145,9 +147,9 @@ describeOn([postgresServer, redisServer], 'operator doctor, behind a proxy', () 
 
   for (const [hops, message] of [
     [2, '203.0.113.7'],
-    [0, 'a proxy’s own address'],
+    [0, 'the address of a proxy'],
   ] as const) {
-    it(`finds that ${hops} hops are stated, and which address the service believes`, async () => {
+    it(`finds a wrong proxy_hops of ${hops}, and names the address that the service would trust`, async () => {
       const other = await nodeBehind(opened, issuer, { proxyHops: hops });
       Object.assign(proxy.conduct, { forwardedFor: 'append', leadTo: other.settings.server.port });
       const examination = await examine(environmentOf(other));
@@ -156,28 +158,30 @@ describeOn([postgresServer, redisServer], 'operator doctor, behind a proxy', () 
     });
   }
 
-  it('--address asks a node directly, in the name of the issuer', async () => {
+  it('--address sends the requests for the issuer directly to a node', async () => {
     proxy.conduct.leadTo = await freePort();
     const address = `http://127.0.0.1:${node.settings.server.port}`;
     const { healthy, of } = await examine(environment, '--address', address);
     expect(healthy).to.equal(true);
-    expect(of('proxy_hops').message).to.equal('not checked: --address goes past the proxy');
+    expect(of('proxy_hops').message).to.equal('not checked: --address bypasses the proxy');
     const nowhere = `http://127.0.0.1:${await freePort()}`;
     const examination = await examine(environment, '--address', nowhere);
     expectOnly(examination, 'public_address', 'problem');
     expect(examination.of('public_address').where).to.contain(nowhere).and.contain(issuer);
   });
 
-  it('finds that another deployment answers', async () => {
+  it('finds that another deployment answers at the issuer', async () => {
     const other = await nodeBehind(opened, issuer);
     proxy.conduct.leadTo = other.settings.server.port;
     const examination = await examine(environment);
     expectOnly(examination, 'authorize', 'problem');
-    expect(examination.of('authorize').remedy).to.contain('another deployment answers there');
+    expect(examination.of('authorize').remedy).to.contain(
+      'another deployment answers at this address',
+    );
     expect(examination.of('sign_out').status).to.equal('not_checked');
   });
 
-  it('says that nothing listens', async () => {
+  it('reports that no server listens at the issuer', async () => {
     const GATEHOUSE_ISSUER = `http://localhost:${await freePort()}`;
     const examination = await examine({ ...environment, GATEHOUSE_ISSUER });
     const found = examination.troubles.map(({ check, status }) => `${check} ${status}`);
@@ -218,7 +222,7 @@ describeOn([postgresServer, redisServer, openssl], 'operator doctor, over TLS', 
     return { proxy, environment };
   }
 
-  it('is content with a good certificate and Secure cookies, and says how to trust a private authority', async () => {
+  it('accepts a valid certificate and Secure cookies, and says how to trust a private CA', async () => {
     const { proxy, environment } = await behind(certificate(30));
     const { troubles, of } = await trusting(ca, () => examine(environment));
     expect(troubles).to.deep.equal([]);
@@ -236,13 +240,15 @@ describeOn([postgresServer, redisServer, openssl], 'operator doctor, over TLS', 
     expect(bare.of('cookies').message).to.contain('not Secure: ').and.contain('__Host-');
   });
 
-  it('warns of a certificate that ends soon, and refuses one for another name', async () => {
+  it('warns of a certificate that expires soon, and rejects one for another name', async () => {
     const { environment: ending } = await behind(certificate(5));
     const soon = await trusting(ca, () => examine(ending));
     expect(soon.troubles.map(({ check }) => check)).to.deep.equal(['certificate']);
-    expect(soon, 'a warning is no failure').to.include({ healthy: true, exitCode: 0 });
+    expect(soon, 'a warning does not fail the run').to.include({ healthy: true, exitCode: 0 });
     const { environment: elsewhere } = await behind(certificate(30, 'other.example'));
     const other = await trusting(ca, () => examine(elsewhere));
-    expect(other.of('public_address').message).to.contain('another name');
+    expect(other.of('public_address').message).to.contain(
+      'a host name other than that of the issuer',
+    );
   });
 });

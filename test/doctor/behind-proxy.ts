@@ -1,4 +1,4 @@
-/** Nodes whose public address is that of a reverse proxy, and how the doctor reaches them. */
+/** Nodes behind a reverse proxy, and the environment for a doctor that examines them. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
@@ -11,7 +11,7 @@ import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 type Opened = ReturnType<typeof createOpened>;
 
-/** A node whose public address is the proxy's. */
+/** Starts a node whose issuer is the address of the proxy. */
 export async function nodeBehind(
   opened: Opened,
   issuer: string,
@@ -19,7 +19,7 @@ export async function nodeBehind(
     proxyHops?: number;
     beside?: TestService;
     settings?: Overrides;
-    /** Where it listens; without it, free ports of 127.0.0.1. */
+    /** The address of the node; default: free ports of 127.0.0.1. */
     address?: NodeAddress;
   } = {},
 ): Promise<TestService> {
@@ -49,7 +49,7 @@ export function environmentOf(
   };
 }
 
-/** As with NODE_EXTRA_CA_CERTS, which a process reads at its start alone. */
+/** Replaces NODE_EXTRA_CA_CERTS, which a process reads only at its start. */
 export async function trusting<Result>(
   authority: string,
   work: () => Promise<Result>,

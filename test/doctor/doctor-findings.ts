@@ -1,4 +1,4 @@
-/** The doctor as an operator runs it, and its findings by the check they are of. */
+/** Runs the doctor as an operator does, and returns its findings by check. */
 import { expect } from 'chai';
 import { operatorWith, type RunOperator } from '../operator/run-operator.ts';
 
@@ -13,13 +13,13 @@ export interface Finding {
 export interface Examination {
   readonly exitCode: number | null;
   readonly healthy: boolean;
-  /** Without the ones that are `ok`. */
+  /** Warnings and problems. */
   readonly troubles: readonly Finding[];
   of(check: string): Finding;
   readonly output: string;
 }
 
-/** Runs it with these variables and none of the test's own. */
+/** Runs the doctor with these variables instead of the environment of the tests. */
 export const examine = (
   environment: Readonly<Record<string, string>>,
   ...args: string[]

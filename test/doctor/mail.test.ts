@@ -1,4 +1,4 @@
-/** What the doctor finds out about the mail server, and that it mails nobody who did not ask for it. */
+/** The doctor checks the mail server, and sends mail only to the address given with --mail. */
 import { expect } from 'chai';
 import { fileWith } from '../config/configuration.ts';
 import { expectWrongUsage, operatorWith, storesOf } from '../operator/run-operator.ts';
@@ -10,7 +10,7 @@ import { examine } from './doctor-findings.ts';
 
 const FROM = 'gatehouse@example.com';
 
-describe('operator doctor, of mail', () => {
+describe('operator doctor, checking mail', () => {
   const start = startsOn();
   const opened = createOpened();
   after(opened.closeAll);
@@ -21,7 +21,7 @@ describe('operator doctor, of mail', () => {
     SMTP_URL,
   });
 
-  it('logs in, and sends nothing: not to its throw-away account either', async () => {
+  it('logs in to the mail server, and sends no mail, not even to its temporary account', async () => {
     const { url, received } = await server();
     const service = await start({ settings: { mail: { smtpUrl: url, from: FROM } } });
     const environment = {
@@ -35,7 +35,7 @@ describe('operator doctor, of mail', () => {
     expect(received.map(({ to }) => to)).to.deep.equal([]);
   });
 
-  it('sends one mail with --mail, and says so', async () => {
+  it('sends one test mail with --mail, and reports it', async () => {
     const { url, received } = await server();
     const { of } = await examine(variables(url), '--mail', 'you@example.com');
     expect(of('mail').message).to.contain('one test mail to you@example.com');
@@ -45,14 +45,14 @@ describe('operator doctor, of mail', () => {
     await expectWrongUsage(operatorWith({}), ['doctor --mail nobody']);
   });
 
-  it('names a mail server that refuses our login, or is not there, without the password', async () => {
+  it('reports a mail server that rejects our login or is unavailable, without the password', async () => {
     const { url } = await server();
     const refused = await examine(variables(url.replace('swordfish', 'haddock')));
     expect(refused.of('mail')).to.include({ status: 'problem', where: 'SMTP_URL' });
     expect(refused.of('mail').message).to.contain('does not accept our login');
     expect(refused.output).not.to.contain('haddock');
-    const dead = await examine(variables(`smtp://127.0.0.1:${await freePort()}`));
-    expect(dead.of('mail')).to.include({ status: 'problem', where: 'SMTP_URL' });
-    expect(dead.of('mail').message).to.contain('does not answer as a mail server');
+    const unavailable = await examine(variables(`smtp://127.0.0.1:${await freePort()}`));
+    expect(unavailable.of('mail')).to.include({ status: 'problem', where: 'SMTP_URL' });
+    expect(unavailable.of('mail').message).to.contain('does not answer as a mail server');
   });
 });

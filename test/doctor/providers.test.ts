@@ -1,4 +1,4 @@
-/** What the doctor finds out about a provider without a person: our client, and where it sends people. */
+/** The doctor checks our client and our redirect URI at a provider, without signing in. */
 import { expect } from 'chai';
 import { createFindings } from '../../src/doctor/findings.ts';
 import { checkProviders } from '../../src/doctor/providers.ts';
@@ -7,7 +7,7 @@ import { startUpstream, type Upstream } from '../support/upstream.ts';
 
 const OURS = 'http://localhost:1';
 
-describe('operator doctor, of a provider', () => {
+describe('operator doctor, checking a provider', () => {
   let upstream: Upstream;
   before(async () => {
     upstream = await startUpstream(OURS);
@@ -24,10 +24,10 @@ describe('operator doctor, of a provider', () => {
     return findings.all[0];
   }
 
-  it('is content with the right client ID, secret and redirect URI', async () => {
+  it('accepts the right client ID, secret and redirect URI', async () => {
     const found = await findingOf();
     expect(found).to.include({ status: 'ok' });
-    expect(found?.message).to.contain(`sends people back to ${OURS}/login/platform/callback`);
+    expect(found?.message).to.contain(`the redirect URI ${OURS}/login/platform/callback`);
   });
 
   it('finds a wrong secret, and a wrong client ID', async () => {
@@ -39,11 +39,11 @@ describe('operator doctor, of a provider', () => {
     }
   });
 
-  it('finds one that is away, writes its issuer otherwise, or keeps its keys at another host', async () => {
+  it('finds a provider that is unavailable, has another issuer, or has its keys on another host', async () => {
     const away = await findingOf({ issuer: `http://127.0.0.1:${await freePort()}` });
-    expect(away?.message).to.match(/^nobody can sign in with platform .*ECONNREFUSED/);
+    expect(away?.message).to.match(/^the provider platform cannot be used .*ECONNREFUSED/);
     const slash = await findingOf({ issuer: `${upstream.issuer}/` });
-    expect(slash?.message).to.match(/^nobody can sign in with platform/);
+    expect(slash?.message).to.match(/^the provider platform cannot be used/);
     upstream.changes.set('/.well-known/openid-configuration', (ctx) => {
       ctx.body = { ...(ctx.body as object), jwks_uri: 'https://keys.example.test/jwks' };
     });
@@ -58,7 +58,7 @@ describe('operator doctor, of a provider', () => {
     const unread = [{ path, message: 'cannot be read', remedy: '' }];
     const found = await findingOf({ clientSecret: 'unread' }, unread);
     expect(found).to.include({ status: 'warning', where: path });
-    expect(found?.message).to.contain('our secret was not tried');
+    expect(found?.message).to.contain('our secret was not tested');
   });
 
   it('finds that our redirect URI is not registered there, and says which to register', async () => {
@@ -67,7 +67,7 @@ describe('operator doctor, of a provider', () => {
     expect(found?.remedy).to.contain(`register ${OURS}/login/renamed/callback as a redirect URI`);
   });
 
-  it('says that it cannot tell if the provider shows a page instead of answering', async () => {
+  it('cannot check the redirect URI if the provider shows a page, and says so', async () => {
     upstream.changes.set('/auth', (ctx) => {
       ctx.status = 200;
       ctx.remove('location');
@@ -76,6 +76,6 @@ describe('operator doctor, of a provider', () => {
     const found = await findingOf();
     upstream.changes.clear();
     expect(found).to.include({ status: 'ok' });
-    expect(found?.message).to.contain('does not say without a person');
+    expect(found?.message).to.contain('shows only to people');
   });
 });

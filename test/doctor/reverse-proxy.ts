@@ -1,31 +1,30 @@
-/** A reverse proxy that a test can set up right, or wrong in one way at a time. */
+/** A reverse proxy that a test can configure correctly, or with chosen faults. */
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { buffer } from 'node:stream/consumers';
 import { freePort } from '../support/programs.ts';
 
 export interface ProxyConduct {
-  /** The port of the node; where nobody listens the proxy answers 502. */
+  /** The port of the node; the proxy answers 502 if no server listens there. */
   leadTo: number;
-  /** `set`: the address of the connection alone; `pass`: what the client sent, as it came. */
+  /** `set`: only the address of the connection; `pass`: the header of the client, unchanged. */
   forwardedFor: 'set' | 'append' | 'pass';
-  /** In place of the Host that the client sent. */
+  /** Replaces the Host header of the client. */
   host?: string;
-  /** Headers that do not come through. */
+  /** Headers that the proxy removes from requests and responses. */
   dropped: readonly string[];
   /** Sends a POST to this path twice, and passes on the second answer. */
   repeats?: string;
-  /** Takes this attribute off every cookie. */
   strippedAttribute?: 'secure' | 'httponly' | undefined;
-  /** What it does with an answer of events; undefined: it passes on what arrives as it arrives. */
+  /** How the proxy treats an event stream; by default it passes on each chunk at once. */
   stream?: 'buffer' | 'collect' | 'cut' | undefined;
-  /** Told of a request to the authorization endpoint, which is then never answered. */
+  /** Called for a request to the authorization endpoint, which is then never answered. */
   onStall?: () => void;
 }
 
 export interface ReverseProxy {
   readonly port: number;
-  /** To be changed between requests. */
+  /** The behavior of the proxy, which tests change between requests. */
   readonly conduct: ProxyConduct;
   close(): Promise<void>;
 }
@@ -94,7 +93,7 @@ async function pass(
   else collect(answered, answer);
 }
 
-/** Passes on eight pieces at a time. */
+/** Passes on eight chunks at a time. */
 function collect(from: IncomingMessage, to: ServerResponse): void {
   let waiting: Buffer[] = [];
   from.on('data', (chunk: Buffer) => {

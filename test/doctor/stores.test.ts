@@ -19,7 +19,7 @@ import { examine } from './doctor-findings.ts';
 
 const MEBIBYTE = 1024 ** 2;
 
-describeOn([postgresServer, redisServer], 'operator doctor, of the stores', () => {
+describeOn([postgresServer, redisServer], 'operator doctor, checking the stores', () => {
   const opened = createOpened();
   after(opened.closeAll);
   let issuer: string;
@@ -29,7 +29,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, of the stores', () =
   const withStores = (DATABASE_URL: string, REDIS_URL = '') =>
     examine({ GATEHOUSE_ISSUER: issuer, DATABASE_URL, REDIS_URL });
 
-  it('finds a Redis that evicts, keeps nothing, and is full', async () => {
+  it('finds a Redis that evicts keys, has no persistence and is full', async () => {
     const databaseUrl = await freshMigratedDatabaseUrl();
     const good = await startRedisServer();
     const fine = await withStores(databaseUrl, good.url);
@@ -53,7 +53,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, of the stores', () =
     const gone = await withStores(databaseUrl, bad.url);
     expect(gone.of('redis').status).to.equal('problem');
     expect(gone.of('redis_clock').message).to.equal('not checked: Redis cannot be used');
-    expect(gone.of('database').status, 'goes on with what can be checked').to.equal('ok');
+    expect(gone.of('database').status, 'the other checks still run').to.equal('ok');
   });
 
   it('warns of a Redis that is nearly full', async () => {
@@ -62,7 +62,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, of the stores', () =
     const redis = await opened.add(Promise.resolve(new Redis(server.url)), async (one) =>
       one.disconnect(),
     );
-    // So much that what the doctor's own connections take changes no percentage.
+    // Large enough that the memory of the doctor's own connections changes no percentage.
     await redis.setrange('filler', 64 * MEBIBYTE, 'x');
     const [, used = ''] = /^used_memory:(\d+)/m.exec(await redis.info('memory')) ?? [];
     for (const [percent, status] of [
@@ -79,7 +79,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, of the stores', () =
     await server.stop();
   });
 
-  it('refuses a replica, and warns of a master that goes on without its replicas if it has two', async () => {
+  it('rejects a replica, and warns of a master with two replicas without min-replicas-to-write', async () => {
     const databaseUrl = await freshMigratedDatabaseUrl();
     const master = await startRedisServer();
     const replicaof = `127.0.0.1 ${new URL(master.url).port}`;
@@ -87,7 +87,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, of the stores', () =
     const single = await withStores(databaseUrl, master.url);
     expect(single.of('redis_replication'), 'it would refuse writes in a failover').to.include({
       status: 'ok',
-      message: '1 replica follows, too few for min-replicas-to-write',
+      message: '1 replica is connected, which is too few for min-replicas-to-write',
     });
     const second = await startRedisServer({ replicaof });
     const { of } = await withStores(databaseUrl, replica.url);
@@ -100,7 +100,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, of the stores', () =
     await master.stop();
   });
 
-  it('names what the schema lacks, and changes nothing', async () => {
+  it('names the missing migrations, and changes nothing', async () => {
     const databaseUrl = await freshDatabaseUrl();
     const { of, exitCode } = await withStores(databaseUrl);
     expect(of('migrations').message).to.contain('0001_people-and-access to ');
@@ -114,7 +114,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, of the stores', () =
     expect(tables.rowCount).to.equal(0);
   });
 
-  it('names what a later version has added to the schema', async () => {
+  it('names the migrations of a later version', async () => {
     const databaseUrl = await freshMigratedDatabaseUrl();
     const client = new pg.Client(databaseUrl);
     await client.connect();
@@ -124,29 +124,29 @@ describeOn([postgresServer, redisServer], 'operator doctor, of the stores', () =
     await client.end();
     const { of } = await withStores(databaseUrl);
     expect(of('migrations')).to.include({ status: 'ok' });
-    expect(of('migrations').message).to.contain('9999_later of a later one');
+    expect(of('migrations').message).to.contain('9999_later of a later version');
   });
 
-  it('says of a server that only reads what to do', async () => {
+  it('says what to do about a read-only server', async () => {
     const databaseUrl = await freshMigratedDatabaseUrl();
     const url = new URL(databaseUrl);
     url.searchParams.set('options', '-c default_transaction_read_only=on');
     const found = (await withStores(url.href)).of('database_writes');
     expect(found).to.include({ status: 'problem', where: 'DATABASE_URL' });
-    expect(found.remedy).to.contain('only reads: name the primary');
+    expect(found.remedy).to.contain('read-only: use the primary');
   });
 
-  it('says of an unknown database what a start says, and of the nodes that it cannot know', async () => {
+  it('explains an unknown database like a failed start does, and does not check the nodes', async () => {
     const url = new URL(await freshMigratedDatabaseUrl());
     url.pathname = '/missing';
     const { of } = await withStores(url.href);
     expect(of('database').remedy).to.equal(
-      'make the database, or correct its name at the end of DATABASE_URL',
+      'create the database, or correct its name at the end of DATABASE_URL',
     );
-    expect(of('nodes').message).to.contain('which cannot be used');
+    expect(of('nodes').message).to.contain('because the database cannot be used');
   });
 
-  it('finds a pooler behind which nodes hear of no change', async () => {
+  it('finds a connection pooler that drops notifications', async () => {
     const databaseUrl = await freshMigratedDatabaseUrl();
     const pooler = await opened.add(startDeafPooler(Number(new URL(databaseUrl).port)), (one) =>
       one.close(),
@@ -159,10 +159,10 @@ describeOn([postgresServer, redisServer], 'operator doctor, of the stores', () =
     expect((await withStores(databaseUrl)).of('notifications').status).to.equal('ok');
   });
 
-  it('finds nodes whose keys differ or whose clock is wrong, on whatever machine it runs', async () => {
+  it('finds nodes with different keys or a wrong clock, from any machine', async () => {
     const databaseUrl = await freshMigratedDatabaseUrl();
     const database = await opened.add(
-      openDatabase({ databaseUrl, dataDirectory: '', patience: PATIENCE }),
+      openDatabase({ databaseUrl, dataDirectory: '', timeoutFactor: PATIENCE }),
       (one) => one.close(),
     );
     const node = (name: string, key: string, behindMs: number) =>
@@ -189,7 +189,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, of the stores', () =
     expect(differing.exitCode).to.equal(1);
   });
 
-  it('tells a database that is away, never its password', async () => {
+  it('reports an unavailable database without its password', async () => {
     const { of, output } = await withStores(
       `postgres://me:swordfish@127.0.0.1:${await freePort()}/gatehouse`,
     );
@@ -199,8 +199,8 @@ describeOn([postgresServer, redisServer], 'operator doctor, of the stores', () =
   });
 });
 
-describe('operator doctor', () => {
-  it('asks the node of this machine, whichever addresses it listens on', async () => {
+describe('operator doctor, checking nodes, clocks and settings', () => {
+  it('checks the node of this machine on any address that it listens on', async () => {
     const node = createHttpServer((_request, response) => response.end('ready'));
     const operatorsPort = Number(await freePort());
     await new Promise<void>((resolve) => node.listen(operatorsPort, '::', resolve));
@@ -213,14 +213,14 @@ describe('operator doctor', () => {
     await new Promise((resolve) => node.close(resolve));
   });
 
-  it('tells how far a clock is off: above a second a warning, above five a problem', () => {
+  it('reports a clock that is off by more than a second as a warning, by more than five as a problem', () => {
     const statusAt = (clockAheadMs: number) => clockVerdict({ clockAheadMs }).status;
     expect([-999, 1_000].map(statusAt)).to.deep.equal(['ok', 'ok']);
     expect([-1_001, 5_000].map(statusAt)).to.deep.equal(['warning', 'warning']);
     expect([-5_001, 60_000].map(statusAt)).to.deep.equal(['problem', 'problem']);
   });
 
-  it('lists every problem of the settings, and checks nothing else', async () => {
+  it('reports all problems of the settings, and checks nothing else', async () => {
     const wrong = { GATEHOUSE_ISSUER: 'http://auth.example.com', PORT: 'eighty' };
     const { troubles, of, exitCode } = await examine(wrong);
     expect(troubles.map(({ check }) => check)).to.deep.equal(['settings', 'settings']);
@@ -229,7 +229,7 @@ describe('operator doctor', () => {
   });
 });
 
-/** Passes everything on but notifications, as pgbouncer does in transaction mode. */
+/** Passes on everything except notifications, like pgbouncer in transaction mode. */
 async function startDeafPooler(target: number) {
   const sockets = new Set<Socket>();
   const server = createServer((client) => {
@@ -244,7 +244,7 @@ async function startDeafPooler(target: number) {
     let unread = Buffer.alloc(0);
     upstream.on('data', (bytes) => {
       unread = Buffer.concat([unread, bytes]);
-      // A message is its type in one byte, then its length in four, which count themselves.
+      // A message has one byte for its type, and four for its length, which includes these four.
       while (unread.length >= 5 && unread.length > unread.readUInt32BE(1)) {
         const message = unread.subarray(0, unread.readUInt32BE(1) + 1);
         unread = unread.subarray(message.length);

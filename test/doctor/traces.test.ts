@@ -1,10 +1,10 @@
-/** The doctor leaves nothing behind, however it ends. */
+/** The doctor removes everything that it created, however it ends. */
 import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
-import { createThrowAwayAccounts } from '../../src/accounts/throw-away-accounts.ts';
+import { createDoctorAccounts } from '../../src/accounts/doctor-accounts.ts';
 import { createVisitors } from '../../src/doctor/visitor.ts';
 import { fileWith } from '../config/configuration.ts';
 import { OPERATOR_PROGRAM, storesOf } from '../operator/run-operator.ts';
@@ -23,7 +23,7 @@ const environmentOf = (service: TestService) => ({
   ...storesOf(service),
 });
 
-/** Every row of what a visitor could leave in the database. */
+/** Counts the rows of each table to which the doctor's visit could add. */
 async function tracesIn({ database }: TestService): Promise<Record<string, number>> {
   const traces: Record<string, number> = {};
   for (const table of [
@@ -35,12 +35,12 @@ async function tracesIn({ database }: TestService): Promise<Record<string, numbe
   return traces;
 }
 
-forEachDeployment('operator doctor, beside a running service', (start) => {
+forEachDeployment('operator doctor, on a running service', (start) => {
   let service: TestService;
   let present: Record<string, number>;
 
   beforeEach(async () => {
-    // Which asks more than a password of who owns a client, and not of the doctor's visitor.
+    // The owner of a client needs more than a password here, but the doctor's temporary account does not.
     service = await start({
       settings: { signIn: { require: 'passkey-or-upstream', requireGraceSeconds: 0 } },
     });
@@ -48,7 +48,7 @@ forEachDeployment('operator doctor, beside a running service', (start) => {
     present = await tracesIn(service);
   });
 
-  it('tries everything out and leaves one record: that it ran, and how it went', async () => {
+  it('the doctor tries all steps and leaves one log entry: that it ran, and the outcome', async () => {
     const { healthy, output, of } = await examine(environmentOf(service));
     expect(healthy, output).to.equal(true);
     expect(of('refresh_revoked').status).to.equal('ok');
@@ -66,7 +66,7 @@ forEachDeployment('operator doctor, beside a running service', (start) => {
     expect(output).not.to.match(/gate_(at|rt|ac|cs)_/);
   });
 
-  it('tries everything out where nobody has a password, with a link of its own', async () => {
+  it('without passwords the doctor tries all steps, with a one-time link of its own', async () => {
     const port = await freePort();
     const issuer = `http://localhost:${port}`;
     const upstream = await startUpstream(issuer);
@@ -74,7 +74,7 @@ forEachDeployment('operator doctor, beside a running service', (start) => {
     service = await start({ settings: { issuer, server: { port }, signIn } });
     await seed(service);
     const { id } = await service.accounts.add({ email: 'anna@corp.test', name: 'Anna' });
-    // As a version of before could keep it.
+    // An address that an older version could store.
     await service.database.query("UPDATE accounts SET email = 'anna<x@corp.test' WHERE id = $1", [
       id,
     ]);
@@ -86,9 +86,11 @@ forEachDeployment('operator doctor, beside a running service', (start) => {
     );
     const { healthy, output, of } = await examine({ ...environmentOf(service), GATEHOUSE_CONFIG });
     expect(healthy, output).to.equal(true);
-    expect(of('sign_in_providers').message).to.contain('and sends people back to');
+    expect(of('sign_in_providers').message).to.contain('and the redirect URI');
     expect(of('sign_in_require')).to.include({ status: 'warning' });
-    expect(of('sign_in_require').message).to.match(/^1 of whom it is demanded/);
+    expect(of('sign_in_require').message).to.match(
+      /^1 of the people to whom sign_in.require applies/,
+    );
     expect(of('email_addresses')).to.include({ status: 'warning' });
     expect(of('email_addresses').message)
       .to.match(/^1 of the accounts/)
@@ -99,7 +101,7 @@ forEachDeployment('operator doctor, beside a running service', (start) => {
     expect(await tracesIn(service)).to.deep.equal({ ...present, activity: records });
   });
 
-  it('removes what a killed run left, an hour later, and nothing else', async () => {
+  it('the doctor removes what a killed run left, after an hour, and nothing else', async () => {
     const { database, accounts } = service;
     const visitors = createVisitors(database, { by: { operator: 'tests' }, passwords: true });
     const [old, young] = [await visitors.add(), await visitors.add()];
@@ -115,27 +117,27 @@ forEachDeployment('operator doctor, beside a running service', (start) => {
     expect(await accounts.find(young.accountId)).not.to.equal(undefined);
   });
 
-  it('an account of somebody else, or with access, is never deleted', async () => {
+  it('the doctor never deletes an account that it did not create, or that has access', async () => {
     const { database, accounts, clock, organizations, memberships } = service;
-    const throwAway = createThrowAwayAccounts({ database, accounts, clock });
-    const { id: somebody } = await accounts.add({ email: 'doctor-@example.test', name: 'Dora' });
-    expect(await throwAway.remove(somebody)).to.equal(false);
-    expect(await accounts.find(somebody)).to.include({ name: 'Dora' });
-    const { account } = await throwAway.add();
+    const doctorAccounts = createDoctorAccounts({ database, accounts, clock });
+    const { id: another } = await accounts.add({ email: 'doctor-@example.test', name: 'Dora' });
+    expect(await doctorAccounts.remove(another)).to.equal(false);
+    expect(await accounts.find(another)).to.include({ name: 'Dora' });
+    const { account } = await doctorAccounts.add();
     const { id } = await organizations.add({ name: 'Given' });
     await memberships.setRole({ accountId: account.id }, id, 'viewer');
-    expect(await throwAway.remove(account.id)).to.equal(false);
+    expect(await doctorAccounts.remove(account.id)).to.equal(false);
     await memberships.remove({ accountId: account.id }, id);
-    expect(await throwAway.remove(account.id)).to.equal(true);
+    expect(await doctorAccounts.remove(account.id)).to.equal(true);
     expect((await accounts.list()).items.map(({ email }) => email)).not.to.include(account.email);
   });
 });
 
-describe('operator doctor, broken off with Ctrl-C', () => {
+describe('operator doctor, interrupted with Ctrl-C', () => {
   const opened = createOpened();
   after(opened.closeAll);
 
-  it('removes what it made, and says so', async () => {
+  it('an interrupted doctor removes what it created, and reports that', async () => {
     const proxy = await opened.add(startReverseProxy(), (one) => one.close());
     const issuer = `http://localhost:${proxy.port}`;
     const service = await opened.add(startTestService({ settings: { issuer } }), (one) =>
@@ -154,7 +156,7 @@ describe('operator doctor, broken off with Ctrl-C', () => {
     expect((await tracesIn(service)).accounts).to.equal((before.accounts ?? 0) + 1);
     child.kill('SIGINT');
     const exitCode = await new Promise((resolve) => child.once('close', resolve));
-    expect(await output).to.contain('Broken off. What was made for it is removed.');
+    expect(await output).to.contain('Interrupted. Everything that it created was removed.');
     expect(exitCode).to.equal(130);
     expect(await tracesIn(service)).to.deep.equal({
       ...before,

@@ -1,4 +1,4 @@
-/** A node whose clock is wrong says so, and takes no requests when it is very wrong. */
+/** A node whose clock is wrong logs a warning, and is not ready if the difference is large. */
 import { expect } from 'chai';
 import { createTestClock, realNow } from '../support/clock.ts';
 import { eventually } from '../support/eventually.ts';
@@ -13,11 +13,11 @@ const deployment = 'postgres+redis';
 describeOn([postgresServer, redisServer], 'a clock that differs from those of the stores', () => {
   const start = startsOn(deployment);
   let service: TestService;
-  /** Milliseconds by which this node's clock is wrong; it runs on, unlike one of `createTestClock`. */
+  /** Milliseconds by which this node's clock is wrong; unlike `createTestClock`, it keeps running. */
   let wrongBy = 0;
 
   before(async () => {
-    // The service was given no clock and reads this one; the stores have their own.
+    // Without a clock option the service reads Date.now; the stores have their own clocks.
     Date.now = () => realNow() + wrongBy;
     wrongBy = 8_000;
     service = await start();
@@ -26,7 +26,7 @@ describeOn([postgresServer, redisServer], 'a clock that differs from those of th
     Date.now = realNow;
   });
 
-  const said = () =>
+  const logs = () =>
     service.logLines
       .map((line) => JSON.parse(line) as { level: number; msg: string; store: string })
       .filter(({ msg }) => msg.includes('clock'));
@@ -35,11 +35,11 @@ describeOn([postgresServer, redisServer], 'a clock that differs from those of th
 
   const readyz = async () => (await readinessOf(service)).body;
 
-  it('by 8 seconds is said at the start and measured, and the node is ready', async () => {
-    expect(said().map(({ store, level }) => [store, level])).to.have.deep.members(
+  it('a clock that is wrong by 8 seconds is logged at the start and measured, and the node is ready', async () => {
+    expect(logs().map(({ store, level }) => [store, level])).to.have.deep.members(
       stores.map((store) => [store, LEVELS.warn]),
     );
-    expect(said()[0]?.msg).to.match(/^the clock of PostgreSQL is [78] s behind this node’s: .*NTP/);
+    expect(logs()[0]?.msg).to.match(/^the clock of PostgreSQL is [78] s behind this node’s: .*NTP/);
     const samples = await scrape(service);
     for (const store of stores) {
       const offset = samples.get(`gatehouse_clock_offset_seconds{store="${store}"}`);
@@ -52,7 +52,7 @@ describeOn([postgresServer, redisServer], 'a clock that differs from those of th
     ['ahead of', -40],
     ['behind', 40],
   ] as const) {
-    it(`by 40 seconds keeps the node from being ready (the store’s ${direction} it)`, async () => {
+    it(`a node whose clock is wrong by 40 seconds is not ready (the store’s clock is ${direction} it)`, async () => {
       wrongBy = seconds * 1_000;
       const body = await eventually(async () => {
         const answer = await readyz();
@@ -64,15 +64,15 @@ describeOn([postgresServer, redisServer], 'a clock that differs from those of th
         );
         return answer;
       });
-      expect(body.reason).to.contain('let NTP (chrony, systemd-timesyncd) set both');
-      expect(said().at(-1)).to.include({ level: LEVELS.error });
+      expect(body.reason).to.contain('synchronize both with NTP (chrony, systemd-timesyncd)');
+      expect(logs().at(-1)).to.include({ level: LEVELS.error });
       wrongBy = 0;
       await eventually(async () => expect(await readyz()).to.include({ status: 'ready' }));
-      expect(said().at(-1)).to.include({ level: LEVELS.info });
+      expect(logs().at(-1)).to.include({ level: LEVELS.info });
     });
   }
 
-  it('is no difference where all clocks of a test are moved', async () => {
+  it('no clock is reported if a test moves all clocks together', async () => {
     const moved = createTestClock();
     try {
       moved.advance(-86_400);

@@ -1,4 +1,4 @@
-/** What people see when there is nothing to see: a sentence, a way on, and a reference. */
+/** Error pages for users: a sentence, a link to continue, and a reference. */
 import { expect } from 'chai';
 import { ask } from '../support/oauth.ts';
 import { createPerson, type Page } from '../support/person.ts';
@@ -7,7 +7,7 @@ import { startSeeded } from '../support/seeded.ts';
 describe('error pages', () => {
   const on = startSeeded();
 
-  /** What happened, what to do, and the reference by which an operator finds the request. */
+  /** Asserts the heading, the status, and the reference by which an operator finds the request. */
   function expectErrorPage({ status, html, headers }: Page, expected: number, heading: string) {
     expect(status).to.equal(expected);
     expect(html).to.include(`<h1>${heading}</h1>`);
@@ -18,7 +18,7 @@ describe('error pages', () => {
     expect(html).not.to.match(/Error:|node_modules|\.ts:|\n +at /);
   }
 
-  it('a missing page leads to the profile', async () => {
+  it('the page for an unknown address links to the profile', async () => {
     const person = createPerson(on.issuer);
     for (const path of ['/nothing', '/profile/nothing', '/errors/nothing', '/errors/__proto__']) {
       const page = await person.get(path);
@@ -27,7 +27,7 @@ describe('error pages', () => {
     }
   });
 
-  it('what is missing where programs ask is JSON for who accepts it, and a page for a browser', async () => {
+  it('programs get JSON for an unknown path under /oauth or /.well-known, browsers get a page', async () => {
     const person = createPerson(on.issuer);
     const browser = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
     for (const path of ['/oauth/nothing', '/oauth/token/', '/.well-known/openid-configuration']) {
@@ -45,7 +45,7 @@ describe('error pages', () => {
     expect(elsewhere.headers.get('content-type')).to.include('text/html');
   });
 
-  it('a wrong method, a form that is too large and one that is no form are pages', async () => {
+  it('a wrong method, a form that is too large and a wrong content type are answered with pages', async () => {
     const person = createPerson(on.issuer);
     expectErrorPage(await person.post('/profile', {}), 405, 'This address is not for visiting');
     const page = await person.get('/login');
@@ -56,7 +56,7 @@ describe('error pages', () => {
     expectErrorPage(other, 400, 'This request cannot be understood');
   });
 
-  it('an address that cannot be decoded is no fault of ours', async () => {
+  it('an address that cannot be decoded is answered with 4xx, and not logged as a failure', async () => {
     const person = createPerson(on.issuer);
     const broken = ['/%', '/%E0%A4%A', '/errors/%FF', '/interaction/%00', '/assets/%2e%2e%2fx'];
     for (const path of broken) {

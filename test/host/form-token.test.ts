@@ -1,4 +1,4 @@
-/** Forms that another site sends, or that come without proof of being ours, change nothing. */
+/** Forms from another site, or without a valid form token, change nothing (CSRF). */
 import { expect } from 'chai';
 import { fieldOf } from '../pages/signed-in-person.ts';
 import { madeOnce } from '../support/made-once.ts';
@@ -21,13 +21,13 @@ describe('form tokens', () => {
     await person.signIn(on.seeded.person);
     return person;
   }
-  /** For the forms that leave their person signed in. */
+  /** The signed-in browser of all tests that do not sign out. */
   const signedIn = madeOnce(signIn);
 
-  /** Whose password stays as it is. */
+  /** A second account. */
   const wanda = madeOnce(() => addPerson(on.service, 'Wanda', 'wanda@example.test'));
 
-  async function askedFor(person: Person): Promise<Page> {
+  async function openConsent(person: Person): Promise<Page> {
     const url = authorizationUrl(on.issuer, on.clients.public, pkce().parameters);
     return person.follow(await person.get(url));
   }
@@ -35,14 +35,14 @@ describe('form tokens', () => {
   const isSignedIn = async (person: Person): Promise<boolean> =>
     (await person.get('/profile')).status === 200;
 
-  /** Where pages send their forms; what programs post is held elsewhere. */
+  /** The paths to which pages send forms. POST endpoints for programs have other tests. */
   const forms = (): string[] =>
     on.service
       .routes()
       .filter(({ method, path }) => method === 'POST' && !/^\/oauth\/|backchannel/.test(path))
       .map(({ path }) => path.replace(/:\w+/g, 'x'));
 
-  it('every form is taken from our own page only', async () => {
+  it('every form is accepted only from pages of the issuer', async () => {
     const person = await signIn();
     const own = fieldOf(await person.get('/profile'), 'form_token');
     const foreign = await foreignToken();
@@ -72,7 +72,7 @@ describe('form tokens', () => {
     }
   });
 
-  it('every form of the profile leads who is not signed in to sign in, and then back', async () => {
+  it('every form of the profile redirects a signed-out user to the sign-in, and back afterwards', async () => {
     const stranger = createPerson(on.issuer);
     const form_token = fieldOf(await stranger.get('/login'), 'form_token');
     for (const path of forms().filter((one) => one.startsWith('/profile'))) {
@@ -83,9 +83,9 @@ describe('form tokens', () => {
     }
   });
 
-  it('a visit changes nothing, whatever its address carries', async () => {
+  it('a GET request changes nothing, whatever its query contains', async () => {
     const person = await signedIn();
-    const consent = await askedFor(person);
+    const consent = await openConsent(person);
     const visits = [
       '/logout?form_token=x',
       `${consent.url.pathname}?decision=approve`,
@@ -99,14 +99,14 @@ describe('form tokens', () => {
     }
   });
 
-  it('a browser without Origin and Sec-Fetch-Site signs in by its form token', async () => {
+  it('a browser that sends neither Origin nor Sec-Fetch-Site can sign in with its form token', async () => {
     const person = createPerson(on.issuer);
     const headers = { origin: '', 'sec-fetch-site': '' };
     const page = await person.submit(await person.get('/login'), credentials(), headers);
     expect(page.location?.pathname).to.equal('/profile');
   });
 
-  it('the token is another one after each sign-in, sign-out and change of account', async () => {
+  it('the form token changes with each sign-in, sign-out and change of account', async () => {
     const person = createPerson(on.issuer);
     const tokenNow = async () => fieldOf(await person.get('/forgot-password'), 'form_token');
     const tokens = [await tokenNow()];
@@ -123,20 +123,20 @@ describe('form tokens', () => {
     expect(new Set(tokens).size).to.equal(4);
   });
 
-  it('whoever a page was drawn for is signed out by it, and nobody else without a question', async () => {
+  it('a page signs out the user it was rendered for, and asks before it signs out another', async () => {
     const person = createPerson(on.issuer);
-    const drawn = await person.signIn(on.seeded.person);
-    await person.submit(drawn, {});
+    const rendered = await person.signIn(on.seeded.person);
+    await person.submit(rendered, {});
     const { email } = await wanda();
     await person.signIn(await wanda());
-    const page = await person.follow(await person.submit(drawn, {}));
+    const page = await person.follow(await person.submit(rendered, {}));
     expect(page.html).to.include('Sign out?').and.include(email);
     expect(await isSignedIn(person)).to.equal(true);
     await person.submit(page, {});
     expect(await isSignedIn(person)).to.equal(false);
   });
 
-  /** The token of a form that another browser was given. */
+  /** Returns the form token of another browser. */
   async function foreignToken(): Promise<string> {
     const token = fieldOf(await createPerson(on.issuer).get('/login'), 'form_token');
     expect(token).to.match(/^\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}$/);

@@ -1,4 +1,4 @@
-/** What each address answers to a method it does not have, and which addresses do not exist. */
+/** The answers to unsupported methods, and to requests for addresses that do not exist. */
 import { expect } from 'chai';
 import { rawRequest } from '../support/raw-request.ts';
 import { startSeeded } from '../support/seeded.ts';
@@ -23,7 +23,7 @@ describe('paths and methods', () => {
   };
   const pages = {
     '/': 'HEAD, GET',
-    // HEAD never begins or answers an authorization request: its code would go nowhere.
+    // HEAD never begins or answers an authorization request, because the code would be lost.
     '/oauth/authorize': 'GET',
     '/oauth/authorize/some-uid': 'GET',
     '/interaction/some-uid': 'HEAD, GET, POST',
@@ -35,7 +35,7 @@ describe('paths and methods', () => {
     '/assets/gatehouse.css': 'HEAD, GET',
   };
 
-  it('an address names the methods it has: as JSON to programs, on a page to people', async () => {
+  it('an unsupported method is answered with 405 and Allow: to programs as JSON, to users as a page', async () => {
     for (const [path, allowed] of Object.entries({ ...programs, ...pages })) {
       for (const method of METHODS) {
         if (allowed.includes(method)) continue;
@@ -53,7 +53,7 @@ describe('paths and methods', () => {
     }
   });
 
-  it('HEAD answers as GET does, without the body', async () => {
+  it('a HEAD request is answered like GET, without the body', async () => {
     for (const path of wordsOf('/login /errors /nothing /.well-known/oauth-authorization-server')) {
       const [head, get] = [await ask('HEAD', path), await ask('GET', path)];
       expect(head.status, path).to.equal(get.status);
@@ -62,7 +62,7 @@ describe('paths and methods', () => {
     }
   });
 
-  it('a second Host or Authorization header is a bad request, whatever they say', async () => {
+  it('a second Host or Authorization header is refused with 400, whatever it contains', async () => {
     const { port } = on.service.settings.server;
     const operators = Number(new URL(on.service.operatorsUrl).port);
     const host = ['Host', `localhost:${port}`];
@@ -86,7 +86,7 @@ describe('paths and methods', () => {
     }
   });
 
-  it('what OpenID Connect and the engine would have besides is not there', async () => {
+  it('other endpoints of OpenID Connect and of the engine do not exist', async () => {
     const paths = `/.well-known/openid-configuration /.well-known/oauth-authorization-server/
       /.well-known/jwks.json /jwks /oauth/jwks /me /userinfo /oauth/userinfo /request /reg /auth
       /session/end /session/end/confirm /session/end/success /device /token /token/introspection
@@ -98,7 +98,7 @@ describe('paths and methods', () => {
     }
   });
 
-  it('an address that is spelled almost right is another address', async () => {
+  it('an address in a slightly different spelling does not exist', async () => {
     for (const path of wordsOf('/login/ /Login /oauth/token/ /OAUTH/token //login /login%2f')) {
       expect((await ask('GET', path)).status, path).to.equal(404);
     }

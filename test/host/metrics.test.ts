@@ -1,7 +1,7 @@
-/** What is counted: exactly what happened, under labels that no caller can multiply. */
+/** Metrics count events exactly, with labels whose number callers cannot increase. */
 import { expect } from 'chai';
 import { fileOf, line } from '../import/import-file.ts';
-import { operatorBeside } from '../operator/run-operator.ts';
+import { operatorFor } from '../operator/run-operator.ts';
 import { counted, scrape } from '../support/metrics.ts';
 import {
   authorizationUrl,
@@ -19,7 +19,7 @@ describe('metrics', () => {
   const start = startsOn();
   const on = startSeeded({ on: start });
 
-  it('count what happened, and nothing else', async () => {
+  it('metrics count each event once, and no others', async () => {
     const { issuer } = on;
     const { person: account, clients } = on.seeded;
     const { confidential, resourceServer } = clients;
@@ -37,16 +37,16 @@ describe('metrics', () => {
       codes.map(async (code) => (await exchangeCode(issuer, confidential, code)).body),
     );
 
-    // A retry inside the window.
+    // Refresh again within the retry window.
     const retried = String(first?.refresh_token);
     await refresh(issuer, confidential, retried);
     await refresh(issuer, confidential, retried);
-    // A token two generations old.
+    // Use the refresh token that preceded the previous one.
     const old = String(second?.refresh_token);
     const { body } = await refresh(issuer, confidential, old);
     await refresh(issuer, confidential, String(body.refresh_token));
     await refresh(issuer, confidential, old);
-    // A code twice, which ends its tokens.
+    // Exchange a code twice, which ends its tokens.
     await exchangeCode(issuer, confidential, codes[2] ?? '');
     await introspect(issuer, resourceServer, String(first?.access_token));
     await introspect(issuer, resourceServer, String(third?.access_token));
@@ -91,7 +91,7 @@ describe('metrics', () => {
     expect(reads['{store="database",operation="query"}']).to.be.greaterThan(10);
   });
 
-  it('a path, a method and a grant type that somebody made up are no series of their own', async () => {
+  it('an invented path, method or grant type does not create a series of metrics', async () => {
     const { issuer } = on;
     await fetch(`${issuer}/made-up/one`);
     await fetch(`${issuer}/made-up/two?code=1`);
@@ -114,7 +114,7 @@ describe('metrics', () => {
     });
   });
 
-  it('say how things stand', async () => {
+  it('metrics report the state of stores, connections, change feed and build', async () => {
     const samples = await scrape(on.service);
     expect(counted(samples, 'gatehouse_store_up')).to.deep.equal({
       '{store="database"}': 1,
@@ -131,25 +131,25 @@ describe('metrics', () => {
     expect(samples.has('gatehouse_cleaning_removed_total{task="tokens"}')).to.equal(true);
   });
 
-  it('tell what the last import came to, which ran elsewhere: never a dry run, nor one that failed', async () => {
+  it('metrics report the last successful import of another process, but no dry run or failed import', async () => {
     const time = 'gatehouse_import_last_success_timestamp_seconds';
-    const run = operatorBeside(on.service);
-    const good = fileOf(line.organization('O1'), line.organization('O2'));
-    await run(`import ${good} --dry-run`);
+    const run = operatorFor(on.service);
+    const valid = fileOf(line.organization('O1'), line.organization('O2'));
+    await run(`import ${valid} --dry-run`);
     await run(`import ${fileOf('not json')}`);
     expect((await scrape(on.service)).has(time)).to.equal(false);
-    expect((await run(`import ${good}`)).exitCode).to.equal(0);
+    expect((await run(`import ${valid}`)).exitCode).to.equal(0);
     const first = await scrape(on.service);
     expect(first.get(time)).to.be.closeTo(Date.now() / 1000, 3_600);
     const changes = 'gatehouse_import_last_changes';
     expect(counted(first, changes)).to.deep.equal({ '{type="organization",change="added"}': 2 });
-    await run(`import ${good}`);
+    await run(`import ${valid}`);
     const second = await scrape(on.service);
     expect(counted(second, changes)).to.deep.equal({});
     expect(second.get(time)).to.be.above(first.get(time) ?? Number.NaN);
   });
 
-  it('go on counting after a reload, and say whether it was taken over', async () => {
+  it('metrics continue to count after a reload, and report whether the reload succeeded', async () => {
     const outcomes: (() => { log: { level: 'warn' } })[] = [
       () => ({ log: { level: 'warn' } }),
       () => {

@@ -1,4 +1,4 @@
-/** Who may ask the operators' listener: no page in an operator's browser, by whatever name. */
+/** The operators' listener refuses pages in an operator's browser, also after DNS rebinding. */
 import { expect } from 'chai';
 import { pino } from 'pino';
 import { addressOf, drain, listen } from '../../src/host/listeners.ts';
@@ -17,7 +17,7 @@ describe("the operators' listener", () => {
       headers: { 'content-length': '0', ...headers },
     });
 
-  it('tells metrics and reloads for addresses and localhost, and for no other name', async () => {
+  it('metrics and reload are answered for IP addresses and localhost, and for no other host name', async () => {
     for (const [method, path] of [['GET', '/metrics'] as const, ['POST', '/reload'] as const]) {
       for (const host of wordsOf('127.0.0.1 localhost:9 LOCALHOST [::1]:9 10.1.2.3')) {
         const { status, text } = await ask(method, path, { host });
@@ -29,18 +29,18 @@ describe("the operators' listener", () => {
     }
   });
 
-  it('tells anybody whether it is alive and ready: load balancers ask by any name', async () => {
+  it('health and readiness are answered for any host name, because load balancers use any', async () => {
     for (const path of ['/healthz', '/readyz']) {
       expect((await ask('GET', path, { host: 'node-1.internal' })).status, path).to.equal(200);
     }
   });
 
-  it('goes by the name that it is configured to listen at', async () => {
+  it('the listener answers for its configured host name, too', async () => {
     const app = createOperatorsHost({
       ...{ log: pino({ level: 'silent' }), operatorsHost: 'Gatehouse.internal' },
       readiness: {} as Readiness,
       metrics: async () => ({ contentType: 'text/plain', text: 'up 1' }),
-      reload: () => Promise.reject(new Error('nobody asks')),
+      reload: () => Promise.reject(new Error('not called')),
       reloadCredentials: () => undefined,
     });
     const server = await listen(app.callback(), 0, '127.0.0.1');
@@ -55,16 +55,16 @@ describe("the operators' listener", () => {
     }
   });
 
-  it('reloads for no page: neither where the browser names its origin nor its site', async () => {
+  it('a reload requested by a page is refused by its Origin or its Sec-Fetch-Site header', async () => {
     const host = 'localhost';
-    for (const said of [
+    for (const sent of [
       { origin: 'http://evil.example' },
       { origin: 'null' },
       { 'sec-fetch-site': 'cross-site' },
       { 'sec-fetch-site': 'same-origin' },
       { 'sec-fetch-site': 'none' },
     ]) {
-      expect((await ask('POST', '/reload', { host, ...said })).status).to.equal(403);
+      expect((await ask('POST', '/reload', { host, ...sent })).status).to.equal(403);
     }
   });
 });

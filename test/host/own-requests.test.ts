@@ -1,10 +1,10 @@
-/** Requests to ourselves do not depend on what leads to the issuer's address. */
+/** Requests of the service to itself do not depend on DNS or on a proxy in front of the issuer. */
 import { createServer, type RequestListener } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
 import { createOwnRequests } from '../../src/host/own-requests.ts';
 
-describe('requests to ourselves', () => {
+describe('requests of the service to itself', () => {
   const seen: string[] = [];
   const handler: RequestListener = async (request, response) => {
     const { method, url, headers } = request;
@@ -12,7 +12,7 @@ describe('requests to ourselves', () => {
     response.writeHead(401).end('no');
   };
 
-  it('reach the application as requests to the issuer, where nobody outside could', async () => {
+  it('requests of the service to itself reach it as requests to the issuer, even if DNS does not know the issuer', async () => {
     const issuer = 'https://auth.nowhere.example';
     const postForm = createOwnRequests({ issuer, handler: () => handler });
     const form = { grant_type: 'refresh_token', refresh_token: 'a b&c=é' };
@@ -23,7 +23,7 @@ describe('requests to ourselves', () => {
     ]);
   });
 
-  it('leave no listener open', async () => {
+  it('requests of the service to itself leave no listener open', async () => {
     const addresses: unknown[] = [];
     const postForm = createOwnRequests({
       issuer: 'http://localhost:3000',
@@ -35,7 +35,7 @@ describe('requests to ourselves', () => {
     await Promise.all([postForm('/', {}), postForm('/', {})]);
     expect(addresses).to.have.length(2);
     for (const address of addresses) {
-      // The address is free again.
+      // Succeeds only if the address is free again.
       const server = createServer().listen(address as { port: number; host: string });
       await new Promise((resolve, reject) => {
         server.on('listening', resolve).on('error', reject);

@@ -1,4 +1,4 @@
-/** Whether a process can serve is answered in time, whatever its stores do. */
+/** The readiness check is answered in time, even if a store does not answer. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import { createReadiness, type Probe } from '../../src/host/readiness.ts';
@@ -9,12 +9,12 @@ const readinessOf = (probes: { database: Probe; tokens?: Probe }) =>
   createReadiness({ probes, clock: () => NOW, timeShift: () => 0, onAnswer: () => {} });
 
 describe('readiness', () => {
-  it('a store that never answers is away within 2 seconds, and the other is not', async () => {
+  it('readiness reports a store that does not answer within 2 seconds as away, and the other as available', async () => {
     const readiness = readinessOf({
       database: () => new Promise<never>(() => {}),
       tokens: async () => NOW + 7,
     });
-    // Of timers that are both over the earlier one is heard of first, on a busy machine too.
+    // Of two expired timers the earlier one fires first, even on a busy machine.
     const tooLate = delay(2_000, 'too late');
     expect(await Promise.race([readiness.stores(), tooLate])).to.deep.equal({
       database: { isAway: true, reason: 'no answer' },
@@ -22,7 +22,7 @@ describe('readiness', () => {
     });
   });
 
-  it('several who ask within a second get one answer, which the stores gave once', async () => {
+  it('readiness asks the stores once for all requests within a second', async () => {
     let asked = 0;
     const readiness = readinessOf({
       database: async () => {

@@ -38,7 +38,7 @@ describe('request lines', () => {
   const lineOf = (headers: Headers): Line =>
     linesOf(headers).find(({ msg }) => msg === 'request') ?? {};
 
-  it('are found from every kind of answer, whoever gives it', async () => {
+  it('a request line is written for every kind of answer, and can be found by the request id', async () => {
     const { issuer, operatorsUrl } = on.service;
     const { port, host } = new URL(issuer);
     const raw = (path: string, headers: Record<string, string> = { host }) =>
@@ -80,7 +80,7 @@ describe('request lines', () => {
     }
   });
 
-  it('of probes and scrapes are written at debug only, unless they fail', async () => {
+  it('probes and scrapes are logged only at level debug, unless they fail', async () => {
     const probed = async (service: TestService, host?: string) => {
       const { port } = new URL(service.operatorsUrl);
       for (const path of ['/healthz', '/readyz', '/metrics']) {
@@ -99,7 +99,7 @@ describe('request lines', () => {
     expect(await probed(debugging)).to.deep.equal(['/healthz 20', '/readyz 20', '/metrics 20']);
   });
 
-  it('name the trace of a valid traceparent, each of them, and ignore every other header', async () => {
+  it('all log lines of a request contain the trace id of a valid traceparent header, and none of an invalid one', async () => {
     const { issuer } = on;
     const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
     const parent = '00f067aa0ba902b7';
@@ -140,7 +140,7 @@ describe('request lines', () => {
     }
   });
 
-  it('are found from the entries of the audit that their request made', async () => {
+  it('audit entries have the request id of their request line', async () => {
     const { service } = on;
     const person = createPerson(on.issuer);
     await person.signIn(on.seeded.person);
@@ -167,7 +167,7 @@ describe('request lines', () => {
     expect(found.map(({ action }) => action)).to.deep.equal(['tokens_revoked']);
   });
 
-  it('say what was asked for, under a reference that is ours', async () => {
+  it('a request line contains the requested method and path, and never the X-Request-Id of the caller', async () => {
     const headers = { 'x-request-id': 'req_of-the-caller' };
     const answer = await fetch(`${on.issuer}/login?code=x`, { method: 'HEAD', headers });
     const asked = { method: 'HEAD', path: '/login', status: 200, ip: '127.0.0.1' };
@@ -175,7 +175,7 @@ describe('request lines', () => {
     expect(on.service.logLines.join('')).not.to.include('req_of-the-caller');
   });
 
-  it('of a failure of ours carry its cause under the same reference', async () => {
+  it('the cause of an internal failure is logged under the same request id', async () => {
     const broken = await start();
     const { clients } = await seed(broken);
     await broken.database.query('ALTER TABLE clients RENAME TO clients_elsewhere');
@@ -192,7 +192,7 @@ describe('request lines', () => {
     }
   });
 
-  it('of a failure of ours hold no value that stood in the path', async () => {
+  it('the log lines of an internal failure contain no secret from the path', async () => {
     const broken = await start();
     const { person: account } = await seed(broken);
     const person = createPerson(broken.issuer);
@@ -205,7 +205,7 @@ describe('request lines', () => {
     expect(broken.logLines.join('')).not.to.include(value);
   });
 
-  it('name the client, the authorization, and the account by its id', async () => {
+  it('a request line names the client, the authorization, and the account by its id', async () => {
     const { issuer } = on;
     const { person: account, clients } = on.seeded;
     const { confidential, resourceServer, machine } = clients;
@@ -216,7 +216,7 @@ describe('request lines', () => {
     const exchanged = await exchangeCode(issuer, confidential, code);
     const refreshed = await refresh(issuer, confidential, String(exchanged.body.refresh_token));
     const token = String(refreshed.body.access_token);
-    // As it stands in the token: it is public.
+    // The public part of the token.
     const authorization = token.slice('gate_at_'.length).slice(0, 22);
 
     const clientId = confidential.id;
@@ -247,7 +247,7 @@ describe('request lines', () => {
     expect(on.service.logLines.join('')).not.to.include(account.email);
   });
 
-  it('name nobody that only the request says, and cut off what is too long', async () => {
+  it('a request line names no unauthenticated client, and long paths and tokens in them are shortened', async () => {
     const { issuer } = on;
     const unknown = { id: 'gate_ci_nobody', secret: 'gate_cs_none', redirectUri: '' };
     const refused = await introspect(issuer, unknown, 'gate_at_none');
@@ -261,14 +261,14 @@ describe('request lines', () => {
     expect(lineOf(cutOff.headers).path).to.equal('/gate_at_…');
   });
 
-  it('tell the time to the microsecond, whatever the clock says', async () => {
+  it('a request line contains the duration in milliseconds with microseconds, even if the clock stands still', async () => {
     const answers = await Promise.all(Array.from({ length: 5 }, () => fetch(`${on.issuer}/login`)));
     const times = answers.map(({ headers }) => Number(lineOf(headers).ms));
     for (const ms of times) expect(ms).to.be.at.least(0.001);
     expect(times.some((ms) => !Number.isInteger(ms))).to.equal(true);
   });
 
-  it('tell of a caller who left before the answer as 499', async () => {
+  it('a client that disconnected before the answer is logged with status 499', async () => {
     const { port, host } = new URL(on.issuer);
     const left = () => entriesOf(on.service).filter(({ status }) => status === 499);
     expect(left()).to.deep.equal([]);
@@ -277,7 +277,7 @@ describe('request lines', () => {
     const head = `POST /login HTTP/1.1\r\nHost: ${host}\r\nContent-Length: 100\r\n`;
     const type = 'Content-Type: application/x-www-form-urlencoded\r\n\r\n';
     socket.write(`${head}${type}email=`);
-    // Its headers are read before those of the next connection are.
+    // The headers of this request are read before those of the next connection.
     const next = request(`${on.issuer}/login`, { agent: false }).end();
     await once(next, 'response');
     socket.destroy();
@@ -288,7 +288,7 @@ describe('request lines', () => {
   });
 });
 
-/** What `rawRequest` cannot send. */
+/** Sends a request without Host, which `rawRequest` cannot do. */
 async function withoutHost(port: number): Promise<{ status: number; headers: Headers }> {
   const socket = connect(port, '127.0.0.1');
   socket.end('GET /login HTTP/1.1\r\n\r\n');

@@ -1,4 +1,4 @@
-/** Every path of the service on one screen, with what stands before its answer. */
+/** Every path of the service, with the middleware that handles its requests, in order. */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
@@ -7,11 +7,11 @@ import type { Route } from '../../src/pages/routes.ts';
 import { signedIn } from '../pages/signed-in-person.ts';
 import { startSeeded } from '../support/seeded.ts';
 
-/** What many have in common, in the words of the table. */
-const FORM = 'readForm requireFormToken keepAnswer';
+/** Steps that many paths share, abbreviated in the table. */
+const FORM = 'readForm requireFormToken keepResult';
 const OWN_FORM = `${FORM} requireSignedIn requireOwnForm`;
 
-/** In the order in which they are tried. */
+/** All routes, in the order of matching. */
 const TABLE = `
 POST /oauth/introspect: readOAuthForm requireClient refusePublicClient answerIntrospection
 GET /oauth/introspect/changes: readOAuthForm requireClient refuseOthers openStream
@@ -68,6 +68,14 @@ GET /profile/oauth-clients/:id/test: requireSignedIn requireOwnClient show
 POST /profile/oauth-clients/:id/test: OWN FORM requireOwnClient begin
 GET /profile/oauth-clients/:id/links: requireSignedIn requireOwnClient show
 POST /profile/oauth-clients/:id/links: OWN FORM requireOwnClient check requireRecentSignIn save
+GET /profile/oauth-clients/:id/handover: requireSignedIn requireOwnClient show
+POST /profile/oauth-clients/:id/handover: OWN FORM requireOwnClient check requireRecentSignIn offer
+GET /profile/oauth-clients/:id/handover/withdraw: requireSignedIn requireOwnClient backToHandover
+POST /profile/oauth-clients/:id/handover/withdraw: OWN FORM requireOwnClient withdraw
+GET /profile/oauth-clients/offers/:offer: requireSignedIn requireOffer show
+POST /profile/oauth-clients/offers/:offer: OWN FORM requireOffer requireRecentSignIn takeOver
+GET /profile/oauth-clients/offers/:offer/decline: requireSignedIn requireOffer backToOffer
+POST /profile/oauth-clients/offers/:offer/decline: OWN FORM requireOffer decline
 GET /profile/oauth-clients/:id/delete: requireSignedIn requireOwnClient show
 POST /profile/oauth-clients/:id/delete: OWN FORM requireOwnClient check requireRecentSignIn submit
 GET /profile/connections: requireSignedIn showAll
@@ -75,15 +83,21 @@ GET /profile/connections/disconnect-all: requireSignedIn askToDisconnectAll
 POST /profile/connections/disconnect-all: OWN FORM disconnectAll
 GET /profile/connections/:id: requireSignedIn show
 GET /profile/connections/:id/disconnect: requireSignedIn askToDisconnect
+POST /profile/connections/:id/limit: OWN FORM requireRecentSignIn saveLimit
+POST /profile/connections/:id/limit/add: OWN FORM requireRecentSignIn addPlace
 POST /profile/connections/:id/disconnect: OWN FORM disconnectOne
+GET /profile/connections/:id/report: requireSignedIn show
+POST /profile/connections/:id/report: OWN FORM send
 GET /profile/organizations: requireSignedIn list
-GET /profile/organizations/:id: requireSignedIn requireInCharge show
-GET /profile/organizations/:id/people/:person/end: requireSignedIn requireInCharge askToEndMembership
-POST /profile/organizations/:id/people/:person/end: OWN FORM requireInCharge requireRecentSignIn endMembership
-GET /profile/organizations/:id/clients/:client/end: requireSignedIn requireInCharge askToEndClient
-POST /profile/organizations/:id/clients/:client/end: OWN FORM requireInCharge requireRecentSignIn endClient
-GET /profile/organizations/:id/clients/:client/let-in: requireSignedIn requireInCharge askToLetIn
-POST /profile/organizations/:id/clients/:client/let-in: OWN FORM requireInCharge requireRecentSignIn letIn
+GET /profile/organizations/:id: requireSignedIn requireAdmin show
+GET /profile/organizations/:id/people/:person/end: requireSignedIn requireAdmin askToEndMembership
+POST /profile/organizations/:id/people/:person/end: OWN FORM requireAdmin requireRecentSignIn endMembership
+GET /profile/organizations/:id/clients/:client/end: requireSignedIn requireAdmin askToEndClient
+POST /profile/organizations/:id/clients/:client/end: OWN FORM requireAdmin requireRecentSignIn endClient
+GET /profile/organizations/:id/clients/:client/let-in: requireSignedIn requireAdmin askToLetIn
+POST /profile/organizations/:id/clients/:client/let-in: OWN FORM requireAdmin requireRecentSignIn letIn
+GET /profile/api-keys/:id/limit: requireSignedIn show
+POST /profile/api-keys/:id/limit: OWN FORM requireRecentSignIn save
 GET /profile/api-keys: requireSignedIn show
 POST /profile/api-keys: OWN FORM requireRecentSignIn create
 GET /profile/api-keys/created: requireSignedIn showCreated
@@ -146,32 +160,32 @@ describe('routes', () => {
   const rows = (): string[] => on.service.routes().map(row);
   const under = (prefix: string): string[] =>
     rows().filter((row) => row.split(' ')[1]?.startsWith(prefix));
-  /** Forms of pages; what programs post is held elsewhere. */
+  /** The rows for the forms of pages, without the POST endpoints for programs. */
   const posts = (): string[] =>
     rows().filter((row) => /^POST (?!\/oauth\/|\/login\/platform\/)/.test(row));
 
-  it('are these', () => {
+  it('the routes are exactly those of the table', () => {
     const shown = rows().map((row) => row.replace(OWN_FORM, 'OWN FORM').replace(FORM, 'FORM'));
     const next =
       'give a new path a row in TABLE, with its steps, and its view a sample in views.test.ts';
     expect(shown.join('\n'), next).to.equal(TABLE.trim());
   });
 
-  /** Pages of the profile that stand by themselves. */
+  /** The main pages of the profile. */
   const sections = (): string[] =>
     under('/profile/')
       .flatMap((row) => /^GET (\/profile\/[a-z-]+): /.exec(row)?.[1] ?? [])
-      // It is shown in the place of the others until it is done.
+      // This page is shown instead of the others until the user has completed it.
       .filter((path) => path !== '/profile/stronger-sign-in');
 
-  it('of the profile have an entry in its navigation', async () => {
+  it('each main page of the profile has an entry in the navigation', async () => {
     const { html } = await (await signedIn(on.service, on.seeded.person)).get('/profile');
     const [navigation = ''] = /<nav class="sections"[\s\S]*?<\/nav>/.exec(html) ?? [];
     const missing = sections().filter((path) => !navigation.includes(`href="${path}"`));
     expect(missing, 'add an entry to views/partials/profile-nav.ejs').to.deep.equal([]);
   });
 
-  it('of the profile have a test of what they do', () => {
+  it('each main page of the profile has a test', () => {
     const folder = path.join(import.meta.dirname, '../pages');
     const tests = readdirSync(folder, { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.test.ts'))
@@ -180,28 +194,30 @@ describe('routes', () => {
     expect(missing, 'add a test to test/pages/').to.deep.equal([]);
   });
 
-  it('take a form only when it is ours, and keep its answer for the Back button', () => {
+  it('every form requires a form token, and its result is kept for the Back button', () => {
     const form = new RegExp(`: (pageToClient )?${FORM} `);
     expect(posts()).to.have.length.above(10);
     expect(posts().filter((row) => !form.test(row))).to.deep.equal([]);
   });
 
-  it('of the profile are for somebody signed in, and their forms for whom they were drawn', () => {
+  it('pages of the profile require a sign-in, and forms the user for whom they were rendered', () => {
     const own = new RegExp(`^GET [^ ]+ requireSignedIn |^POST [^ ]+ ${OWN_FORM} `);
     expect(under('/profile').filter((row) => !own.test(row))).to.deep.equal([]);
   });
 
-  it('that change what acts for a person need a recent sign-in', () => {
+  it('forms that let something act for a user require a recent sign-in', () => {
     const without = posts().filter(
       (row) => row.includes('requireSignedIn') && !row.includes('requireRecentSignIn'),
     );
-    // Those that only take away, test, or ask for a proof of their own. Whoever adds one
-    // says so here.
+    // Exceptions: forms that only remove or test something, or ask for a proof themselves.
     expect(without.map((row) => row.split(': ')[0])).to.deep.equal([
       'POST /profile/security/stop-recovery',
       'POST /profile/oauth-clients/:id/test',
+      'POST /profile/oauth-clients/:id/handover/withdraw',
+      'POST /profile/oauth-clients/offers/:offer/decline',
       'POST /profile/connections/disconnect-all',
       'POST /profile/connections/:id/disconnect',
+      'POST /profile/connections/:id/report',
       'POST /profile/security/password',
       'POST /profile/security/password/reset',
       'POST /profile/security/sessions/:uid/sign-out',
@@ -209,11 +225,11 @@ describe('routes', () => {
     ]);
   });
 
-  it('about one client are for its owner, and about an organization for who is in charge', () => {
+  it('pages of a client require its owner, and pages of an organization an owner or admin', () => {
     const others = [
       ...under('/profile/oauth-clients/:id'),
       ...under('/profile/organizations/:id'),
-    ].filter((row) => !/requireSignedIn (requireOwnForm )?require(OwnClient|InCharge) /.test(row));
+    ].filter((row) => !/requireSignedIn (requireOwnForm )?require(OwnClient|Admin) /.test(row));
     expect(others).to.deep.equal([]);
   });
 });

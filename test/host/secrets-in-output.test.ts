@@ -1,4 +1,4 @@
-/** A whole run, what fails in it included, leaves no secret in the log and none on /metrics. */
+/** After a run of the service with failures, no secret is in the log or on /metrics. */
 import { expect } from 'chai';
 import { randomId } from '../../src/base/random-id.ts';
 import { eventually } from '../support/eventually.ts';
@@ -23,20 +23,20 @@ import { describeOn, postgresServer, redisServer } from '../support/requirements
 import { seed } from '../support/seed.ts';
 import { startsOn } from '../support/service.ts';
 
-/** Every way in which a value may have been written down, whole or in its telling part. */
+/** All forms in which a value may have been written, whole or in part. */
 function spellings(secret: string): string[] {
   const base64 = (text: string) => Buffer.from(text).toString('base64');
-  // Within a longer text it stands at one of three offsets; the ends depend on its neighbours.
+  // In Base64 of a longer text the secret has one of three forms; its ends depend on neighbours.
   const within = ['', 'x', 'xx'].map((before) => base64(before + secret).slice(4, -4));
   const spelled = [secret, encodeURIComponent(secret), secret.slice(0, -4), base64(secret)];
   return [...spelled, ...within, Buffer.from(secret).toString('hex'), secret.slice(-16)];
 }
 
-describeOn([postgresServer, redisServer], 'secrets in what is put out', () => {
+describeOn([postgresServer, redisServer], 'the log and the metrics', () => {
   const start = startsOn();
 
-  it('there are none, of a run that uses every kind in every way', async () => {
-    // Redis takes any password for its default user, and PostgreSQL trusts this machine.
+  it('log and metrics contain no secret after every kind of secret was used, correctly and incorrectly', async () => {
+    // Redis accepts any password for its default user, and PostgreSQL trusts this machine.
     const redisPassword = randomId('', 24);
     const redis = await startRedisServer();
     const databasePassword = randomId('', 24);
@@ -80,12 +80,12 @@ describeOn([postgresServer, redisServer], 'secrets in what is put out', () => {
     keep('password', account.password);
     const wrongPassword = keep('wrong password', 'seven red forklifts');
 
-    // The person: everything that is typed, clicked, carried in a cookie or sent by mail.
+    // The user's secrets: all that are typed, clicked, stored in a cookie or sent by mail.
     const person = createPerson(issuer);
     const keepCookies = (path: string): void => {
       for (const cookie of person.cookieHeader(path).split('; ')) {
         const [name = '', value = ''] = cookie.split('=');
-        // An interaction's cookie is the name in its path; what proves it is the signature.
+        // The value of an interaction's cookie is in its path; its secret is the signature.
         if (value.length > 16 && !path.includes(value)) keep(`cookie ${name}`, value);
       }
     };
@@ -118,7 +118,7 @@ describeOn([postgresServer, redisServer], 'secrets in what is put out', () => {
     );
     const key = keep('API key', /gate_key_[\w-]+/.exec(made.html)?.[0]);
 
-    // The client: everything that works, and each value in every place where it does not belong.
+    // The client's secrets: each valid request, and each value in every wrong place.
     const proof = { code_verifier: verifier };
     const wrong = { ...confidential, secret: wrongSecret };
     const sendEverywhere = async (value: string): Promise<void> => {
@@ -163,7 +163,7 @@ describeOn([postgresServer, redisServer], 'secrets in what is put out', () => {
     for (const value of values) await sendEverywhere(value);
     await exchangeCode(issuer, confidential, code, proof);
 
-    // A fault of ours, then stores that are away: the errors of their drivers are logged.
+    // Cause an internal error, then stop the stores: the errors of their drivers are logged.
     await service.database.query('ALTER TABLE accounts RENAME TO accounts_elsewhere');
     await createPerson(issuer).post('/login', { email, password: account.password });
     await person.signIn(account).catch(() => {});

@@ -1,4 +1,4 @@
-/** What every answer tells the browser, which host it answers for, and how it redirects. */
+/** Security headers of every answer, refused hosts, and the status of redirects. */
 import { expect } from 'chai';
 import { authorizationUrl, pkce, postForm } from '../support/oauth.ts';
 import { createPerson, type Page, type Person } from '../support/person.ts';
@@ -18,25 +18,25 @@ describe('security headers', () => {
     await person.signIn(on.seeded.person);
   });
 
-  /** An interaction's page, by the redirect to it. */
+  /** Opens the page of an interaction by an authorization request. */
   async function interactionPage(browser: Person): Promise<Page> {
     const url = authorizationUrl(on.issuer, on.clients.public, pkce().parameters);
     return browser.follow(await browser.get(url));
   }
 
-  it('every page is for nobody’s frame, runs no script but ours, and is not kept', async () => {
-    const nobody = createPerson(on.issuer);
+  it('every page forbids framing, foreign scripts and storing', async () => {
+    const visitor = createPerson(on.issuer);
     const pages = {
-      'sign in': await nobody.get('/login'),
+      'sign in': await visitor.get('/login'),
       profile: await person.get('/profile'),
       'sign out': await person.get('/logout'),
-      'signed out': await nobody.get('/logout'),
-      'error reference': await nobody.get('/errors'),
-      'one error': await nobody.get('/errors/invalid_grant'),
-      missing: await nobody.get('/nothing'),
-      'wrong method': await nobody.post('/profile', {}),
-      'redirect to sign in': await nobody.get('/profile'),
-      'refused form': await nobody.post('/login', {}),
+      'signed out': await visitor.get('/logout'),
+      'error reference': await visitor.get('/errors'),
+      'one error': await visitor.get('/errors/invalid_grant'),
+      missing: await visitor.get('/nothing'),
+      'wrong method': await visitor.post('/profile', {}),
+      'redirect to sign in': await visitor.get('/profile'),
+      'refused form': await visitor.post('/login', {}),
     };
     for (const [name, { headers }] of Object.entries(pages)) {
       expect(headers.get('content-security-policy'), name).to.equal(`${POLICY};form-action 'self'`);
@@ -45,16 +45,16 @@ describe('security headers', () => {
     }
   });
 
-  it('the pages that lead to a client let it lead on: no form-action, no opener cut off', async () => {
-    const nobody = createPerson(on.issuer);
+  it('pages that redirect to a client have no form-action, and keep their opener', async () => {
+    const visitor = createPerson(on.issuer);
     const pages = {
-      'sign in': await interactionPage(nobody),
+      'sign in': await interactionPage(visitor),
       consent: await interactionPage(person),
       approved: await person.submit(await interactionPage(person), { decision: 'approve' }),
       refused: await person.submit(await interactionPage(person), { decision: 'deny' }),
-      'over or unknown': await nobody.get('/interaction/none'),
-      'unknown client': await nobody.get('/oauth/authorize?client_id=none'),
-      'refused form': await nobody.post('/interaction/none', {}),
+      'over or unknown': await visitor.get('/interaction/none'),
+      'unknown client': await visitor.get('/oauth/authorize?client_id=none'),
+      'refused form': await visitor.post('/interaction/none', {}),
     };
     for (const [name, { headers }] of Object.entries(pages)) {
       expect(headers.get('content-security-policy'), name).to.equal(POLICY);
@@ -62,12 +62,12 @@ describe('security headers', () => {
       expectPageHeaders(headers, name);
     }
     const { confidential } = on.clients;
-    const error = await nobody.get(authorizationUrl(on.issuer, confidential, { scope: 'x' }));
+    const error = await visitor.get(authorizationUrl(on.issuer, confidential, { scope: 'x' }));
     expect(error.location?.searchParams.get('error')).to.equal('invalid_scope');
     expect(error.headers.get('cache-control')).to.equal('no-store');
   });
 
-  it('every JSON answer is not sniffed, not framed, and never kept when it holds a token', async () => {
+  it('every JSON answer forbids sniffing and framing, and storing if it contains a token', async () => {
     const { machine, resourceServer } = on.clients;
     const by = { client: machine };
     const grant = { grant_type: 'client_credentials' };
@@ -102,7 +102,7 @@ describe('security headers', () => {
     expect(answers.introspection.headers.get('cache-control')).to.equal('no-store');
   });
 
-  it('an asset may be kept for good and is asked for once, a missing one not', async () => {
+  it('an asset may be cached for a year and is revalidated with 304; a missing asset is not cached', async () => {
     const { html } = await person.get('/profile');
     const links = [...html.matchAll(/(?:href|src)="(\/assets\/[^"]+)"/g)].map(([, url]) => url);
     expect(links).to.have.length(3);
@@ -123,7 +123,7 @@ describe('security headers', () => {
     }
   });
 
-  it('an authorization request from another origin is not told to that origin', async () => {
+  it('the answer to an authorization request is not readable by pages of another origin', async () => {
     const url = authorizationUrl(on.issuer, on.clients.public, pkce().parameters);
     for (const method of ['GET', 'OPTIONS']) {
       const headers = { origin: 'https://evil.example' };
@@ -132,27 +132,27 @@ describe('security headers', () => {
     }
   });
 
-  it('every redirect is 303, so that no form is ever sent on', async () => {
-    const somebody = createPerson(on.issuer);
+  it('every redirect has status 303, so that no form is ever sent to its target', async () => {
+    const browser = createPerson(on.issuer);
     const { email, password } = on.seeded.person;
     const seen: Page[] = [];
     const walk = async (page: Page): Promise<Page> => {
       seen.push(page);
       const isOurs = page.location?.origin === on.issuer;
-      return isOurs && page.location ? walk(await somebody.get(page.location)) : page;
+      return isOurs && page.location ? walk(await browser.get(page.location)) : page;
     };
     const url = authorizationUrl(on.issuer, on.clients.public, pkce().parameters);
 
-    const signIn = await walk(await somebody.get('/'));
-    await walk(await somebody.submit(signIn, { email, password }));
-    await walk(await somebody.get('/login'));
+    const signIn = await walk(await browser.get('/'));
+    await walk(await browser.submit(signIn, { email, password }));
+    await walk(await browser.get('/login'));
     for (const decision of ['of another page', 'approve', 'deny', 'switch-account']) {
-      await walk(await somebody.submit(await walk(await somebody.get(url)), { decision }));
+      await walk(await browser.submit(await walk(await browser.get(url)), { decision }));
     }
-    await walk(await somebody.submit(await walk(await somebody.get(url)), { email, password }));
-    const signOut = await somebody.get('/logout');
-    await walk(await somebody.submit(signOut, {}));
-    await walk(await somebody.get(`${url}&scope=foo`));
+    await walk(await browser.submit(await walk(await browser.get(url)), { email, password }));
+    const signOut = await browser.get('/logout');
+    await walk(await browser.submit(signOut, {}));
+    await walk(await browser.get(`${url}&scope=foo`));
 
     const redirects = seen.filter(({ location }) => location);
     const places = redirects.map(({ url: { pathname } }) => pathname.replace(/[^/]{20,}$/, 'uid'));
@@ -161,7 +161,7 @@ describe('security headers', () => {
     expect(new Set(redirects.map(({ status }) => status))).to.deep.equal(new Set([303]));
   });
 
-  it('a request for another host is refused with 421, whatever it asks', async () => {
+  it('every request for another host is refused with 421', async () => {
     const { port } = on.service.settings.server;
     const long = `${'a'.repeat(200)}.example`;
     const near = [`localhost.evil.example:${port}`, `evil.example@localhost:${port}`, 'localhost'];
@@ -180,21 +180,21 @@ describe('security headers', () => {
         const answer = await rawRequest(port, path, { headers: { host }, ...(form && { form }) });
         expect(answer.status, `${host}${path}`).to.equal(421);
         const shown = (host || `127.0.0.1:${port}`).slice(0, 100);
-        const said = `This service answers at ${on.issuer} only, and was asked as ${shown}.\n`;
-        expect(answer.text).to.equal(said);
+        const expected = `This service answers only at ${on.issuer}, but the request was for ${shown}.\n`;
+        expect(answer.text).to.equal(expected);
         expect(answer.headers.get('location')).to.equal(null);
         expect(answer.headers.get('x-request-id')).to.match(REQUEST_ID);
       }
     }
-    const shouted = { host: `LOCALHOST:${port}` };
-    expect((await rawRequest(port, METADATA, { headers: shouted })).status).to.equal(200);
+    const upperCase = { host: `LOCALHOST:${port}` };
+    expect((await rawRequest(port, METADATA, { headers: upperCase })).status).to.equal(200);
   });
 });
 
 describe('security headers of an https issuer', () => {
   const start = startsOn();
 
-  it('ask for https from then on, on pages, JSON and assets', async () => {
+  it('pages, JSON and assets require https from then on (HSTS)', async () => {
     const service = await start({ settings: { issuer: 'https://gatehouse.example' } });
     const ask = (path: string): Promise<RawAnswer> =>
       rawRequest(service.settings.server.port, path, { headers: { host: 'gatehouse.example' } });
@@ -212,7 +212,7 @@ const POLICY =
   "default-src 'none';script-src 'self';style-src 'self';img-src 'self';connect-src 'self';" +
   "base-uri 'none';object-src 'none';frame-ancestors 'none'";
 
-/** What all pages have in common. */
+/** Asserts the headers that all pages share. */
 function expectPageHeaders(headers: Headers, name: string): void {
   expect(headers.get('cache-control'), name).to.equal('no-store');
   expect(headers.get('x-content-type-options'), name).to.equal('nosniff');

@@ -1,4 +1,4 @@
-/** Guessing a password stops being worth it, and locks out nobody who is somewhere else. */
+/** Password guesses are limited per account and address, and lock no user out elsewhere. */
 import { expect } from 'chai';
 import type { Credentials } from '../support/person.ts';
 import { rawRequest } from '../support/raw-request.ts';
@@ -16,7 +16,7 @@ describe('sign-in limits', () => {
     service = await start({ settings: limited(0) });
   });
 
-  it('after the allowed failures even the right password has to wait', async () => {
+  it('after the allowed failures even the right password is refused for a while', async () => {
     const person = await newPerson(service);
     for (let failure = 0; failure < FAILURES; failure += 1) {
       expect(await attempt(service, wrong(person))).to.deep.equal({
@@ -36,20 +36,20 @@ describe('sign-in limits', () => {
     }
   });
 
-  it('guesses that come at once are counted like those that come one by one', async () => {
+  it('parallel guesses are counted like sequential ones', async () => {
     const person = await newPerson(service);
     const guesses = Array.from({ length: 10 }, () => attempt(service, wrong(person)));
     const statuses = (await Promise.all(guesses)).map(({ status }) => status).toSorted();
     expect(statuses).to.deep.equal([401, 401, 401, ...Array(7).fill(429)]);
   });
 
-  it('an address nobody has an account for is limited with the same words', async () => {
-    const nobody = { email: 'nobody@example.test', password: 'seven red forklifts' };
-    const answers = await failUntilLimited(service, nobody);
+  it('an unknown email address is limited like a known one', async () => {
+    const unknown = { email: 'unknown@example.test', password: 'seven red forklifts' };
+    const answers = await failUntilLimited(service, unknown);
     expect(answers).to.deep.equal([401, 401, 401, 429]);
   });
 
-  it('the failures of a stranger keep the person out neither elsewhere nor others here', async () => {
+  it('failures from one address lock out neither the user at another address nor other users', async () => {
     const person = await newPerson(service);
     const neighbor = await newPerson(service);
     await failUntilLimited(service, wrong(person), { address: '127.0.0.66' });
@@ -58,7 +58,7 @@ describe('sign-in limits', () => {
     expect((await attempt(service, neighbor, { address: '127.0.0.66' })).status).to.equal(303);
   });
 
-  it('another way to write the email address does not begin a new count', async () => {
+  it('another spelling of the email address does not start a new count', async () => {
     const person = await addPerson(service, 'Iris', 'iris@kiln.test');
     await failUntilLimited(service, wrong(person));
     const spellings = [
@@ -72,7 +72,7 @@ describe('sign-in limits', () => {
     }
   });
 
-  it('a success before the limit forgets the failures', async () => {
+  it('a successful sign-in before the limit resets the count', async () => {
     const person = await newPerson(service);
     for (let round = 0; round < 2; round += 1) {
       for (let failure = 1; failure < FAILURES; failure += 1) {
@@ -82,7 +82,7 @@ describe('sign-in limits', () => {
     }
   });
 
-  it('without a proxy nobody changes their address by writing another one', async () => {
+  it('without a proxy a client cannot forge its address with X-Forwarded-For', async () => {
     const person = await newPerson(service);
     await failUntilLimited(service, wrong(person));
     for (const forwardedFor of ['203.0.113.7', '127.0.0.1, 203.0.113.8', '']) {
@@ -92,7 +92,7 @@ describe('sign-in limits', () => {
   });
 });
 
-/** How many addresses our own proxies add, and what they then make of a caller's address. */
+/** The X-Forwarded-For that our own proxies send for a caller's address, by number of proxies. */
 const proxies = {
   1: (caller: string) => caller,
   2: (caller: string) => `${caller}, 198.51.100.1`,
@@ -102,7 +102,7 @@ for (const [hops, from] of Object.entries(proxies)) {
   describe(`sign-in limits behind proxies that add ${hops} to the address`, () => {
     const start = startsOn();
 
-    it('the address is the one that the outermost of them wrote, and nothing before it', async () => {
+    it('the caller’s address is the one that the outermost proxy added; forged ones before it are ignored', async () => {
       const service = await start({ settings: limited(Number(hops)) });
       const person = await newPerson(service);
       const attack = { forwardedFor: from('203.0.113.66') };
@@ -124,7 +124,7 @@ const limited = (proxyHops: number): Overrides => ({
 
 let people = 0;
 
-/** Nobody failed to sign in as them yet. */
+/** Adds an account without failed sign-ins. */
 function newPerson(service: TestService): Promise<Credentials> {
   people += 1;
   return addPerson(service, `Person ${people}`, `person-${people}@example.test`);
@@ -133,13 +133,13 @@ function newPerson(service: TestService): Promise<Credentials> {
 const wrong = ({ email }: Credentials): Credentials => ({ email, password: 'seven red forklifts' });
 
 interface From {
-  /** The address of the socket: 127.0.0.1 unless it is another. */
+  /** The address of the socket; default: 127.0.0.1. */
   readonly address?: string;
-  /** What a proxy, or anybody, wrote. */
+  /** The X-Forwarded-For header, from a proxy or forged. */
   readonly forwardedFor?: string;
 }
 
-/** One try on the sign-in page. */
+/** Submits the sign-in page once. */
 async function attempt(service: TestService, { email, password }: Credentials, from: From = {}) {
   const { port } = service.settings.server;
   const { address = '127.0.0.1', forwardedFor } = from;
@@ -157,7 +157,7 @@ async function attempt(service: TestService, { email, password }: Credentials, f
   return { status, problem, retryAfter: headers.get('retry-after') };
 }
 
-/** Tries until it is told to wait. @returns each status. */
+/** Signs in until an attempt is limited. @returns the status of each attempt */
 async function failUntilLimited(service: TestService, credentials: Credentials, from: From = {}) {
   const statuses: number[] = [];
   while (statuses.at(-1) !== 429 && statuses.length <= FAILURES) {

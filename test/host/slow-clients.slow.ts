@@ -1,4 +1,4 @@
-/** Hundreds of clients that send a byte a second do not hold up the others, and are cut (a real process). */
+/** Real process: hundreds of clients that send a byte a second delay no others, and are closed. */
 import { connect, type Socket } from 'node:net';
 import { expect } from 'chai';
 import { eventually } from '../support/eventually.ts';
@@ -29,7 +29,7 @@ describe('node src/main.ts under slow clients', () => {
     return program.end('SIGKILL');
   });
 
-  it('answers others while 500 sockets drip, and closes them all', async () => {
+  it('the service answers other clients while 500 sockets send slowly, and closes those sockets', async () => {
     const { port } = new URL(issuer);
     let open = 0;
     let refused = 0;
@@ -54,7 +54,7 @@ describe('node src/main.ts under slow clients', () => {
 
     const statuses = new Set<number>();
     let meanwhile = 0;
-    // The usual limits: 10 s for the headers, looked at every 2 s.
+    // The limits of production: 10 s for the headers, checked every 2 s.
     const deadline = performance.now() + 120_000;
     do {
       const wasFull = open === SLOW;

@@ -1,4 +1,4 @@
-/** A store that goes away shows at once: on /metrics and on /readyz, by its name, and until it is back. */
+/** /metrics and /readyz name an unavailable store, until it is available again. */
 import { expect } from 'chai';
 import { eventually } from '../support/eventually.ts';
 import { counted, readinessOf, scrape } from '../support/metrics.ts';
@@ -9,7 +9,7 @@ import { describeOn, postgresServer, redisServer } from '../support/requirements
 import { type Seed, seed } from '../support/seed.ts';
 import { startsOn, type TestService } from '../support/service.ts';
 
-describeOn([postgresServer, redisServer], 'a store that is away', () => {
+describeOn([postgresServer, redisServer], 'an unavailable store', () => {
   const start = startsOn();
   let service: TestService;
   let seeded: Seed;
@@ -21,7 +21,7 @@ describeOn([postgresServer, redisServer], 'a store that is away', () => {
     [redis, postgres] = await Promise.all([startRedisServer(), startPostgresServer()]);
     const databaseUrl = await postgres.createDatabase();
     const settings = { storage: { databaseUrl, redisUrl: redis.url } };
-    service = await start({ patience: 1, settings });
+    service = await start({ timeoutFactor: 1, settings });
     seeded = await seed(service);
     const answer = await clientCredentials(service.issuer, seeded.clients.machine);
     token = String(answer.body.access_token);
@@ -37,7 +37,7 @@ describeOn([postgresServer, redisServer], 'a store that is away', () => {
     expect(await up()).to.deep.equal({ '{store="database"}': 1, '{store="tokens"}': 1 });
   }
 
-  it('Redis: its errors are counted, it is down, the database is not, then it is up', async () => {
+  it('Redis is reported as down with its errors until it is restarted, and the database is not', async () => {
     await untilUp();
     const lookUps = '{store="tokens",operation="read"}';
     const before = counted(await scrape(service), 'gatehouse_store_errors_total');
@@ -57,7 +57,7 @@ describeOn([postgresServer, redisServer], 'a store that is away', () => {
     await untilUp();
   });
 
-  it('PostgreSQL that hangs is named while it hangs', async () => {
+  it('PostgreSQL is reported as down while it hangs', async () => {
     postgres.pause();
     try {
       await eventually(async () => expect((await readiness()).status).to.equal(503));
@@ -74,7 +74,7 @@ describeOn([postgresServer, redisServer], 'a store that is away', () => {
     await untilUp();
   });
 
-  it('a process that is about to end is not ready, with all its stores there', async () => {
+  it('a process that is shutting down is not ready, although its stores are available', async () => {
     service.readiness.startDraining();
     expect(await readiness()).to.deep.equal({
       status: 503,

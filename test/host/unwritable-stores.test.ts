@@ -1,4 +1,4 @@
-/** Ready means able to write: a PostgreSQL that only reads, or has no room, is named and comes back. */
+/** A node is not ready while PostgreSQL is read-only or has no space, and recovers by itself. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { rm, statfs, writeFile } from 'node:fs/promises';
@@ -18,7 +18,7 @@ import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const readyz = async (service: TestService) => (await readinessOf(service)).body;
 
-/** The service on the way into such a state, in it, and back. */
+/** Asserts that the node is ready before `harm`, then not ready, and ready again after `undo`. */
 async function expectNoticed(
   service: TestService,
   { reason, harm, undo }: { reason: RegExp; harm(): Promise<void>; undo(): Promise<void> },
@@ -40,7 +40,7 @@ async function expectNoticed(
   });
 }
 
-describeOn([postgresServer], 'a PostgreSQL that keeps nothing', () => {
+describeOn([postgresServer], 'a node whose PostgreSQL cannot write', () => {
   const start = startsOn('postgres');
   let service: TestService;
   let machine: Seed['clients']['machine'];
@@ -57,13 +57,13 @@ describeOn([postgresServer], 'a PostgreSQL that keeps nothing', () => {
   after(() => operator?.end());
 
   async function set(setting: string): Promise<void> {
-    // The session of the operator itself is read-only as well by then.
+    // The operator's own session may already be read-only.
     await operator.query('SET default_transaction_read_only = off');
     await operator.query(`ALTER SYSTEM ${setting}`);
     await operator.query('SELECT pg_reload_conf()');
   }
 
-  it('because it is read-only is not ready within seconds, and is again by itself', () =>
+  it('a node is not ready while the database is read-only, and recovers by itself', () =>
     expectNoticed(service, {
       reason: /read-only/,
       async harm() {
@@ -76,7 +76,7 @@ describeOn([postgresServer], 'a PostgreSQL that keeps nothing', () => {
       undo: () => set('RESET default_transaction_read_only'),
     }));
 
-  it('because no file may grow is not ready within seconds, and is again by itself', () =>
+  it('a node is not ready while PostgreSQL cannot extend any file, and recovers by itself', () =>
     expectNoticed(service, {
       reason: /temp_file_limit/,
       harm: () => set("SET temp_file_limit = '1kB'"),
@@ -90,7 +90,7 @@ describe('an embedded database on a full disk', () => {
 
   before('mount a small disk', async function () {
     disk = temporaryDirectory('disk');
-    // Elsewhere nobody may mount; a container may forbid it to root as well.
+    // Only root may mount a disk, and a container may forbid even that.
     if (!runsAsRoot) this.skip();
     try {
       execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=120m', 'none', disk], { stdio: 'pipe' });
@@ -107,7 +107,7 @@ describe('an embedded database on a full disk', () => {
     if (service) execFileSync('umount', ['--lazy', disk]);
   });
 
-  it('is not ready within seconds, and is again by itself once there is room', async () => {
+  it('the node is not ready until the disk has space again', async () => {
     if (!service) throw new Error('not started');
     const filling = path.join(disk, 'filling');
     await expectNoticed(service, {

@@ -1,4 +1,4 @@
-/** Data for every view, made from the types of `ViewData`: a new view or field is drawn without a word more. */
+/** Data for every view, made from the types of `ViewData`, so that new views are rendered as well. */
 import path from 'node:path';
 import { isInterfaceDeclaration } from 'typescript/unstable/ast';
 import { API, type Checker, type Type } from 'typescript/unstable/sync';
@@ -13,15 +13,15 @@ type Shape =
   | { readonly kind: 'one of'; readonly shapes: readonly Shape[] }
   | { readonly kind: 'object'; readonly fields: readonly (readonly [string, Shape])[] };
 
-/** Of each view what makes its data, with `text` in each string. */
+/** A function for each view that makes its data, with `text` in each string. */
 export type ViewSamples = {
   readonly [Name in ViewName]: (text: string, count: number) => ViewData[Name];
 };
 
 /**
- * Reads the types of all views. A sample of 0 has nothing that may be missing, and its lists are
- * empty; from 1 on lists have as many items, of which each third has nothing, one or two of what it
- * may have. Odd samples have each flag set.
+ * Reads the types of all views. Samples with `count` 0 have no optional values and empty lists.
+ * Others have lists of `count` items, whose samples have a `count` of 0, 1 and 2 in turn. A flag is
+ * set if the count is odd.
  */
 export function readViewSamples(): ViewSamples {
   const api = new API({ cwd: ROOT });
@@ -34,7 +34,7 @@ export function readViewSamples(): ViewSamples {
   const type = views && project?.checker.getTypeAtLocation(views);
   const shape = type && project && shapeOf(type, project.checker);
   api.close();
-  if (shape?.kind !== 'object') throw new Error('ViewData is not where it was');
+  if (shape?.kind !== 'object') throw new Error('no interface ViewData in view-data.ts');
   const samples = shape.fields.map(([name, view]) => {
     return [name, (text: string, count: number) => sample(view, text, count)] as const;
   });
@@ -46,7 +46,7 @@ function shapeOf(type: Type, checker: Checker): Shape {
     return { kind: 'literal', value: type.value };
   }
   if (type.isUnionType()) {
-    // `true` and `false` are both a flag, which the value `true` alone is as well.
+    // A boolean is the union of `true` and `false`; `true` alone stands for the flag.
     const types = type.getTypes().filter((one) => !(one.isBooleanLiteralType() && !one.value));
     return { kind: 'one of', shapes: types.map((one) => shapeOf(one, checker)) };
   }
@@ -94,10 +94,10 @@ function sample(shape: Shape, text: string, count: number): unknown {
       return chosen && sample(chosen, text, count);
     }
     case 'list': {
-      // The parts of a page are never none: one is the part that is shown.
+      // A list of the parts of a page is never empty: one part is the current one.
       const isOfParts = shape.of.kind === 'object' && shape.of.fields.some(isMark);
       const length = isOfParts ? Math.max(count, 2) : count;
-      // Each item has texts of its own, since some become ids.
+      // Texts differ between items, because some become ids.
       return Array.from({ length }, (_, index) => sample(shape.of, `${text}${index}`, index % 3));
     }
     case 'object':

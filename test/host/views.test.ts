@@ -1,4 +1,4 @@
-/** Every view, drawn over a real socket with ordinary, empty and hostile data. */
+/** Every view, rendered over a real socket with ordinary, empty and hostile data. */
 import { once } from 'node:events';
 import { cpSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import type { Server } from 'node:http';
@@ -55,14 +55,14 @@ describe('views', () => {
     return html;
   }
 
-  it('each file in views/ has its type, and each type its file', () => {
+  it('each file in views/ has a TypeScript type, and each type has a file', () => {
     const files = readdirSync(viewsDirectory).filter((name) => name.endsWith('.ejs'));
     const names = Object.keys(samples).map((name) => `${name}.ejs`);
     expect(files.sort(), 'write views/<name>.ejs').to.deep.equal(names.sort());
   });
 
-  // An upgrade in place replaces them under a process that still runs.
-  it('are those of the start, with what they include, whatever the files hold later', async () => {
+  // An upgrade in place replaces the files of a running process.
+  it('views and their includes are read at the start: later changes of the files have no effect', async () => {
     const root = fileURLToPath(new URL('../../', import.meta.url));
     const copy = temporaryDirectory('views');
     for (const name of ['src', 'views', 'config', 'package.json']) {
@@ -86,7 +86,7 @@ describe('views', () => {
     expect(response.status, await response.text()).to.equal(200);
   });
 
-  it('show any text as text, with and without lists and what may be missing', async () => {
+  it('views escape any text, with and without list items and optional values', async () => {
     for (const name of Object.keys(samples) as ViewName[]) {
       for (const count of [0, 1, 2, 51]) {
         const who = count > 0 ? HOSTILE : undefined;
@@ -100,7 +100,7 @@ describe('views', () => {
     expect(html).to.include('&lt;b a=&#34;1&#34; b=&#39;2&#39;&gt;&amp;').and.not.include('<b ');
   });
 
-  it('the consent page offers approve and deny alike', async () => {
+  it('the consent page shows Approve and Deny with equal weight', async () => {
     const html = await page('consent', samples.consent('Parcel Pilot', 1));
     const buttons = html.match(/<button[^>]*name="decision"[^>]*>/g) ?? [];
     const alike = buttons.map((button) => button.replace(/ value="[^"]*"/, ''));
@@ -115,14 +115,14 @@ describe('views', () => {
     expect(html).to.match(/name="password"[^>]*aria-describedby="problem[ "][^>]*autofocus/);
   });
 
-  it('the name and password of a person are marked for password managers', async () => {
+  it('the fields for email address and password are marked for password managers', async () => {
     const html = await page('sign-in', { ...samples['sign-in']('', 0), passwords: true });
     expect(html).to.match(/name="email"[^>]*autocomplete="username"/);
     expect(html).to.match(/name="password"[^>]*autocomplete="current-password"/);
     expect(html).not.to.match(/maxlength|placeholder/);
   });
 
-  it('each documented error has its page and its place in the index', async () => {
+  it('each documented error has a page and an entry in the index', async () => {
     const lifetimes = {
       authorizationCodeSeconds: 600,
       accessTokenSeconds: 3_600,
@@ -134,12 +134,12 @@ describe('views', () => {
       if (!reference) throw new Error(`no page for ${code}`);
       const { title, meaning, causes, ...others } = reference;
       expect(others, code).to.deep.equal({ code });
-      const told = causes.map(({ cause, remedy, ...rest }) => {
+      const texts = causes.map(({ cause, remedy, ...rest }) => {
         expect(rest, code).to.deep.equal({});
         return [cause, remedy];
       });
-      // Plain text, with each lifetime in place: a misspelled one would be NaN.
-      for (const text of [title, meaning, ...told.flat()]) {
+      // The text has no HTML, and each lifetime inserted: a misspelled lifetime would be NaN.
+      for (const text of [title, meaning, ...texts.flat()]) {
         expect(text, code)
           .to.be.a('string')
           .that.match(/^[^{}]{10,}$/)
@@ -155,7 +155,7 @@ describe('views', () => {
     }
   });
 
-  it('pages drawn at the same time do not mix', async () => {
+  it('pages rendered at the same time do not mix', async () => {
     draw = (ctx) => render(ctx, 'signed-out', { title: `page of ${ctx.query.of}` });
     const answers = Array.from({ length: 20 }, async (_, of) => {
       const html = await (await fetch(`${origin}/?of=${of}`)).text();
@@ -173,7 +173,7 @@ describe('views', () => {
     expect(await (await fetch(origin)).text()).to.include('<h1>&lt;b&gt;</h1>');
   });
 
-  it('a context that did not pass the middleware can be drawn on', async () => {
+  it('a page can be rendered without the usual middleware', async () => {
     const app = new Koa();
     app.use((ctx) => render(ctx, 'signed-out', { title: 'Elsewhere' }));
     const other = app.listen(0, '127.0.0.1');
@@ -184,7 +184,7 @@ describe('views', () => {
     expect(html).to.include('<h1>Elsewhere</h1>');
   });
 
-  it('what ends something looks like it, and nothing else does', () => {
+  it('only buttons that end or delete something have the style for danger', () => {
     const button = /<(?:a|button) class="button([^"]*)"((?:"[^"]*"|[^">])*)>(<%= [^%]* %>|[^<]*)/g;
     const dangerous = templates().flatMap(({ source }) =>
       [...source.matchAll(button)]
@@ -217,7 +217,7 @@ describe('views', () => {
   });
 });
 
-/** For nobody, or for somebody of this name. */
+/** Renders for a signed-out visitor, or for a user of this name. */
 function renderFor(name?: string): Render {
   const id = 'acc_0123456789abcdef';
   const visitor = name !== undefined && {
@@ -241,7 +241,7 @@ function renderFor(name?: string): Render {
 
 const render = renderFor();
 
-/** What holds for every page: its frame, its one heading, and nothing the content policy refuses. */
+/** Asserts the frame of every page, a single heading, and nothing that the content policy forbids. */
 function expectWellFormed(html: string, name: string): void {
   expect(html, name).to.match(/^<!doctype html>\s*<html lang="en">/);
   expect(html.match(/<title>[^<]+ · Gatehouse<\/title>/g), name).to.have.length(1);
@@ -256,11 +256,11 @@ function expectWellFormed(html: string, name: string): void {
   expect(html.match(/<script/g), name).to.have.length(1);
   expect(html).to.include(`<script src="${assetUrls.script}" defer></script>`);
   expect(html).not.to.match(/<(?:img|style|iframe|base)[ >]/);
-  // The links of a client lead elsewhere, in a page of their own that knows nothing of this one.
+  // Links of a client lead to other sites, in a new tab without opener and referrer.
   const own = html.replace(/<a href="https:[^"]*" target="_blank" rel="noopener noreferrer">/g, '');
   expect(own, name).not.to.match(/(?:src|href)="(?:https?:)?\/\//);
   for (const form of html.match(/<form[\s\S]*?<\/form>/g) ?? []) {
-    // A search changes nothing, and its address may be kept.
+    // A search changes nothing, so it needs no form token in its address.
     if (form.includes('method="get"')) expect(form).to.not.include('form_token');
     else expect(form).to.include('name="form_token"').and.include('method="post"');
   }
@@ -271,7 +271,7 @@ function expectWellFormed(html: string, name: string): void {
 function templates(): { name: string; source: string }[] {
   return (
     readdirSync(viewsDirectory, { recursive: true, encoding: 'utf8' })
-      // What is printed there is no HTML: the test of the programs holds their rule.
+      // The templates of sample programs are not HTML, and have their own test.
       .filter((name) => name.endsWith('.ejs') && !name.startsWith('programs/'))
       .map((name) => ({ name, source: readFileSync(new URL(name, viewsDirectory), 'utf8') }))
   );

@@ -1,23 +1,23 @@
-/** What an import takes for its own: by name, by a former id, and in another organization. */
+/** Existing data that an import adopts: by name, by a former id, and in another organization. */
 import { expect } from 'chai';
 import { createAccess } from '../../src/accounts/access/access.ts';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
-import { besideDatabase } from '../operator/beside-database.ts';
+import { setUpOperator } from '../operator/operator-suite.ts';
 import { refusalFrom } from '../operator/run-operator.ts';
-import { emptied, everythingIn, fileOf, type Line, line } from './import-file.ts';
+import { databaseSnapshot, emptyDatabase, fileOf, type Line, line } from './import-file.ts';
 
 const { account, membership, organization, rights, warehouse } = line;
 
-describe('an import takes for its own', () => {
-  const { run, value, parts } = besideDatabase();
-  beforeEach(() => emptied(parts().database));
+describe('existing data in an import', () => {
+  const { run, value, parts } = setUpOperator();
+  beforeEach(() => emptyDatabase(parts().database));
 
-  /** Carried out, and the same as its dry run, which writes nothing; the second time nothing is left. */
+  /** Does a dry run, which must print the same but write nothing, imports, and repeats without changes. */
   async function imported(lines: readonly Line[], options = '') {
     const file = fileOf(...lines);
-    const before = await everythingIn(parts().database);
+    const before = await databaseSnapshot(parts().database);
     const planned = await value(`import ${file} ${options} --dry-run`);
-    expect(await everythingIn(parts().database)).to.deep.equal(before);
+    expect(await databaseSnapshot(parts().database)).to.deep.equal(before);
     const done = await value(`import ${file} ${options} --yes`);
     expect(done).to.deep.equal({ ...planned, dry_run: false, import_id: done.import_id });
     expect((await value(`import ${file} ${options} --yes`)).changes).to.deep.equal([]);
@@ -39,7 +39,7 @@ describe('an import takes for its own', () => {
     );
   };
 
-  it('what was made by hand and has its name, where that is asked, with all that reaches it', async () => {
+  it('with --adopt-by-name an import adopts manually created places of the same name, with all existing access', async () => {
     const { id: acme } = await value(['organizations', 'add', '--name', 'Acme']);
     const { id: riga } = await value([
       'warehouses',
@@ -70,7 +70,7 @@ describe('an import takes for its own', () => {
     expect(await reached('a1@example.test')).to.deep.equal(['O1 W1 read']);
   });
 
-  it('nothing by name where it is not asked, and none where two have it', async () => {
+  it('an import adopts nothing by name without --adopt-by-name, or if several places have that name', async () => {
     for (let count = 0; count < 2; count += 1)
       await value(['organizations', 'add', '--name', 'Acme']);
     await value(['organizations', 'add', '--name', 'Bolt']);
@@ -80,14 +80,14 @@ describe('an import takes for its own', () => {
         '--adopt-by-name',
       ),
     ).to.deep.equal([
-      '1 name: 2 organizations that were made by hand have the name "Acme"; give the right one its external_id first (organizations update)',
-      '3 name: the line of "O2" has the same name, of one that was made by hand; give the right one its external_id first (organizations update)',
+      '1 name: 2 organizations that were not imported have the name "Acme"; set the external_id on the right one first (organizations update)',
+      '3 name: the line of "O2" has the same name, and it matches one that was not imported; set the external_id on the right one first (organizations update)',
     ]);
     const [{ change }] = await imported([organization('O1', 'Bolt')]);
     expect(change).to.equal('added');
   });
 
-  it('what has another external id now, by a line that names the former one', async () => {
+  it('an import adopts records whose external id has changed, if the line names the former id', async () => {
     const access = [membership('A1', 'O1'), rights('A1', 'W1', 'read')];
     await imported([organization('O1'), warehouse('W1', 'O1'), account('A1'), ...access]);
     const former = (former_external_id: string) => ({ former_external_id });
@@ -114,16 +114,16 @@ describe('an import takes for its own', () => {
         { ...account('A4'), ...former('A9') },
       ]),
     ).to.deep.equal([
-      '1 former_external_id: line 2 is about that organization; remove one of the two',
-      '4 former_external_id: line 3 has the same one',
+      '1 former_external_id: line 2 describes that organization; remove one of the two',
+      '4 former_external_id: line 3 has the same former_external_id; remove one of the two',
     ]);
     await imported([organization('O1', 'another'), organization('O2', 'Organization O1')]);
     expect(await problemsOf([{ ...organization('O1'), ...former('O2') }])).to.deep.equal([
-      '1 former_external_id: there is one with "O2" and one with the external_id; remove one of the two first, or leave former_external_id out',
+      '1 former_external_id: the database has both "O2" and the external_id; delete one of the two first, or leave former_external_id out',
     ]);
   });
 
-  it('a warehouse in another organization, by a line that names the one it leaves', async () => {
+  it('an import moves a warehouse to another organization, if the line names the former organization', async () => {
     const places = [organization('O1'), organization('O2')];
     const people = [account('A1'), account('A2')];
     const home = [
@@ -154,7 +154,7 @@ describe('an import takes for its own', () => {
       ...[warehouse('W1', 'O2', more), rights('A1', 'W1', 'read', 'write')],
     ];
     expect(await problemsOf(moved({}))).to.deep.equal([
-      '8 organization: the warehouse belongs to "O1"; where it is to move, add "former_organization":"O1"',
+      '8 organization: the warehouse belongs to "O1"; to move it, add "former_organization":"O1"',
     ]);
     const refused = await refusalFrom(
       run,

@@ -1,4 +1,4 @@
-/** Files for `operator import`, and the databases that it works on. */
+/** Files for `operator import`, and the state of the databases that it changes. */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { OpenDatabase } from '../../src/storage/database.ts';
@@ -6,7 +6,7 @@ import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 export type Line = Readonly<Record<string, unknown>>;
 
-/** The path of a file with these lines: objects in JSON, texts as they are. */
+/** Writes a file with these lines, objects as JSON and strings unchanged, and returns its path. */
 export function fileOf(...lines: readonly (Line | string)[]): string {
   const file = path.join(temporaryDirectory('import'), 'people.jsonl');
   const texts = lines.map((line) => (typeof line === 'string' ? line : JSON.stringify(line)));
@@ -14,7 +14,7 @@ export function fileOf(...lines: readonly (Line | string)[]): string {
   return file;
 }
 
-/** Lines of each type, as short as they may be; `more` replaces and adds keys. */
+/** Minimal lines of each type; `more` replaces and adds keys. */
 export const line = {
   organization: (external_id: string, name = `Organization ${external_id}`): Line => ({
     ...{ type: 'organization', external_id, name },
@@ -34,8 +34,8 @@ export const line = {
   }),
 } as const;
 
-/** Every row that an import may write, with the transaction that wrote it last. */
-export async function everythingIn(database: OpenDatabase): Promise<unknown> {
+/** Fingerprints all rows that an import may write, with the transactions that wrote them last. */
+export async function databaseSnapshot(database: OpenDatabase): Promise<unknown> {
   const tables = [
     ...['accounts', 'organizations', 'warehouses', 'organization_memberships'],
     ...['warehouse_rights', 'activity'],
@@ -48,8 +48,8 @@ export async function everythingIn(database: OpenDatabase): Promise<unknown> {
   );
 }
 
-/** Before each test: a deletion takes a fraction of the time of TRUNCATE. */
-export async function emptied(database: OpenDatabase): Promise<void> {
+/** Uses DELETE, which takes a fraction of the time of TRUNCATE. */
+export async function emptyDatabase(database: OpenDatabase): Promise<void> {
   for (const table of ['accounts', 'organizations', 'activity']) {
     await database.query(`DELETE FROM ${table}`);
   }

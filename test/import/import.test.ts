@@ -2,25 +2,25 @@ import { expect } from 'chai';
 import { createAccess } from '../../src/accounts/access/access.ts';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { listenForChanges } from '../../src/storage/change-feed.ts';
-import { besideDatabase } from '../operator/beside-database.ts';
+import { setUpOperator } from '../operator/operator-suite.ts';
 import { forEachDatabase } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
-import { emptied, everythingIn, fileOf, line } from './import-file.ts';
+import { databaseSnapshot, emptyDatabase, fileOf, line } from './import-file.ts';
 
 const { account, membership, organization, rights, warehouse } = line;
 
 const ACME = [organization('O1', 'Acme'), warehouse('W1', 'O1', { name: 'Riga' })];
 
 forEachDatabase('operator import', (open) => {
-  const { run, value, parts } = besideDatabase(open);
-  beforeEach(() => emptied(parts().database));
+  const { run, value, parts } = setUpOperator(open);
+  beforeEach(() => emptyDatabase(parts().database));
 
   const accounts = () => createAccountRegistry(parts());
-  const everything = () => everythingIn(parts().database);
+  const everything = () => databaseSnapshot(parts().database);
   const importFile = (file: string, options = '') => value(`import ${file} ${options}`);
   const nothing = { added: 0, changed: 0, removed: 0, kept: 0, unchanged: 0 };
 
-  it('brings everything to the state of the file, in whatever order its lines stand', async () => {
+  it('an import brings the database to the state of the file, in whichever order its lines are', async () => {
     const file = fileOf(
       '\uFEFF',
       rights('A1', 'W1', 'write', 'read'),
@@ -58,7 +58,7 @@ forEachDatabase('operator import', (open) => {
     }
   });
 
-  it('a dry run shows the same difference and writes nothing', async () => {
+  it('a dry run shows the same changes and writes nothing', async () => {
     await importFile(fileOf(...ACME, account('A1'), membership('A1', 'O1')));
     const before = await everything();
     const later = fileOf(
@@ -86,7 +86,7 @@ forEachDatabase('operator import', (open) => {
     expect(import_id).to.match(/^imp_[\w-]{16}$/);
   });
 
-  it('a second import writes nothing and tells no node anything', async () => {
+  it('a second import of the same file writes nothing and notifies no node', async () => {
     const lines = [...ACME, account('A1'), membership('A1', 'O1'), rights('A1', 'W1', 'read')];
     await importFile(fileOf(...lines));
     const before = await everything();
@@ -98,13 +98,13 @@ forEachDatabase('operator import', (open) => {
       expect(count).to.deep.equal({ ...nothing, unchanged: 1 });
     }
     expect(await everything()).to.deep.equal(before);
-    // Heard in order: what the import said would come before this.
+    // Notifications arrive in order: a notification from the import would come before this one.
     await value('accounts suspend a1@example.test');
     await eventually(() => expect(heard).to.deep.equal(['accounts']));
     await changes.close();
   });
 
-  it('what changed is in the activity log, with the import named as the cause', async () => {
+  it('the changes of an import are in the activity log, with the import as their cause', async () => {
     const acme = [...ACME, membership('A1', 'O1'), rights('A1', 'W1', 'read')];
     await importFile(fileOf(...acme, account('A1')));
     await importFile(fileOf(...acme, account('A1', { name: 'Jo', suspended: true })));
@@ -139,7 +139,7 @@ forEachDatabase('operator import', (open) => {
     ]);
   });
 
-  it('the audit lists what one import changed, and nothing else', async () => {
+  it('audit --import lists only the changes of that import', async () => {
     const first = await importFile(fileOf(...ACME, account('A1')));
     const later = fileOf(...ACME, account('A1', { name: 'Jo' }), account('A2'));
     const { output } = await run(`import ${later}`);
@@ -152,7 +152,7 @@ forEachDatabase('operator import', (open) => {
     expect(await actionsOf('imp_0123456789abcdef')).to.deep.equal([]);
   });
 
-  it('an account that was made by hand is adopted by its address, with what it has', async () => {
+  it('an import adopts a manually created account by its email address, with its password and memberships', async () => {
     const made = await accounts().add({
       email: 'jo@example.test',
       name: 'Jo',
@@ -179,7 +179,7 @@ forEachDatabase('operator import', (open) => {
     expect(await accounts().find(made.id)).to.include({ externalId: 'A1', hasPassword: true });
   });
 
-  it('addresses may go from one account of the file to another, also round in a circle', async () => {
+  it('email addresses can move between the accounts of a file, even in a cycle', async () => {
     const emails = ['a@example.test', 'b@example.test', 'c@example.test'];
     const people = (shift: number) =>
       fileOf(...emails.map((_, at) => account(`A${at}`, { email: emails[(at + shift) % 3] })));
@@ -191,7 +191,7 @@ forEachDatabase('operator import', (open) => {
     }
   });
 
-  it('a new address ends the links that were mailed to the old one, not the sessions', async () => {
+  it('a new email address revokes the links mailed to the old one, and keeps the sessions', async () => {
     await importFile(fileOf(account('A1')));
     await value('accounts invite a1@example.test');
     const before = await accounts().findByEmail('a1@example.test');
@@ -202,7 +202,7 @@ forEachDatabase('operator import', (open) => {
     expect(after).to.deep.equal({ ...before, email: 'new@example.test' });
   });
 
-  it('ends a suspension that an import began, and one by hand only when told to', async () => {
+  it('an account that an import suspended is resumed by a line without "suspended"; one that an operator suspended needs suspended: false', async () => {
     const state = async () => (await accounts().findByEmail('a1@example.test'))?.isSuspended;
     const states = [];
     for (const suspended of [true, undefined]) {

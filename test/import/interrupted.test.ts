@@ -10,8 +10,8 @@ const { account, membership, organization } = line;
 
 const PEOPLE = 4_000;
 
-describeOn([postgresServer], 'an import whose database is killed half-way', () => {
-  it('says what it kept, and the same command goes on from there', async function () {
+describeOn([postgresServer], 'an import whose database crashes half-way', () => {
+  it('an interrupted import reports what it has written, and the same command continues from there', async function () {
     this.timeout(180_000);
     const server = await startPostgresServer();
     const options = { databaseUrl: await server.createDatabase(), dataDirectory: '' };
@@ -28,24 +28,24 @@ describeOn([postgresServer], 'an import whose database is killed half-way', () =
       (await database.query('SELECT FROM accounts')).length;
 
     const running = refusalFrom(run, `import ${file}`);
-    // A failed look at a busy server is no reason to look away.
+    // A busy server may refuse a query: try again.
     while ((await count().catch(() => 0)) === 0);
     await server.kill();
     const error = await running;
     expect(error).to.include({ code: 'import_interrupted' });
-    const [, told] =
-      /^The import imp_\S{16} broke off after (\d+) change\(s\), which are kept: /.exec(
+    const [, reported] =
+      /^The import imp_\S{16} stopped after (\d+) change\(s\), which are kept: /.exec(
         error.message,
       ) ?? [];
-    expect(error.remedy).to.match(/^Run the same command again/);
+    expect(error.remedy).to.match(/^Run the same command again once the cause is gone/);
 
     await server.restart();
     const kept = await count();
-    // One organization, then whole batches; of the last one the answer may have been lost.
-    expect([0, 500]).to.include(kept + 1 - Number(told));
+    // One organization, then whole batches; the answer to the last batch may have been lost.
+    expect([0, 500]).to.include(kept + 1 - Number(reported));
     expect(kept % 500).to.equal(0);
     expect(kept).to.be.below(PEOPLE);
-    // In place of the seconds until the lock of the import that broke off expires.
+    // Instead of waiting until the lock of the interrupted import expires.
     await database.query('UPDATE running_import SET expires_at = clock_timestamp()');
     const { counts } = await valueFrom(run, `import ${file}`);
     expect(counts.accounts).to.include({ added: PEOPLE - kept, unchanged: kept });

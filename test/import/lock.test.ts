@@ -1,26 +1,26 @@
-/** One import at a time: of two that are started at once, the second begins when the first has ended. */
+/** Imports run one at a time: a second one starts when the first has ended. */
 import { Readable } from 'node:stream';
 import { mock } from 'node:test';
 import { expect } from 'chai';
 import { lockImports } from '../../src/import/import-lock.ts';
 import { runOperator } from '../../src/operator/program/run-operator.ts';
-import { besideDatabase } from '../operator/beside-database.ts';
+import { setUpOperator } from '../operator/operator-suite.ts';
 import { createPage, variablesOf } from '../operator/run-operator.ts';
 import { forEachDatabase } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
-import { emptied, fileOf, type Line, line } from './import-file.ts';
+import { emptyDatabase, fileOf, type Line, line } from './import-file.ts';
 
 const { account, membership, organization } = line;
 
-/** More than one transaction writes. */
+/** More accounts than one transaction of an import contains. */
 const PEOPLE = 1_100;
 
-forEachDatabase('imports at once', (open) => {
-  const { value, refusal, parts } = besideDatabase(open);
+forEachDatabase('parallel imports', (open) => {
+  const { value, refusal, parts } = setUpOperator(open);
 
-  beforeEach(() => emptied(parts().database));
+  beforeEach(() => emptyDatabase(parts().database));
 
-  /** The same people under this name, in either order. */
+  /** A file in which all accounts and the organization have this name, optionally in reverse order. */
   const fileNamed = (name: string, isReversed = false): string => {
     const people = Array.from({ length: PEOPLE }, (_, at) => `A${at}`);
     if (isReversed) people.reverse();
@@ -29,12 +29,12 @@ forEachDatabase('imports at once', (open) => {
     return fileOf(...lines);
   };
   const small = fileOf(organization('O1'), account('A1'), membership('A1', 'O1'));
-  /** As an import on another machine holds it. */
+  /** Takes the lock as an import on another machine would. */
   const lockElsewhere = () =>
     lockImports(parts().database, { startedBy: 'ada, process 1 on web-1' });
   const query = (statement: string) => parts().database.query(statement);
 
-  it('leave the state of one file, that of the last', async () => {
+  it('parallel imports leave the state of one file: that of the last import', async () => {
     const files = [fileNamed('First'), fileNamed('Second', true)];
     const lock = await lockElsewhere();
     const started = files.map((file) => {
@@ -48,7 +48,7 @@ forEachDatabase('imports at once', (open) => {
       });
       return { stderr, exitCode };
     });
-    // Both are under way, so that the one that begins second has to wait for the other.
+    // Both imports are waiting, so one must wait for the other when the lock is released.
     for (const { stderr } of started) {
       await eventually(() => expect(stderr.text()).to.contain('Waiting for another import'));
     }
@@ -62,13 +62,13 @@ forEachDatabase('imports at once', (open) => {
     expect(left.map(({ changes }) => changes.length === 0)).to.have.members([true, false]);
   });
 
-  it('of one file all end well, and one of them adds everything', async () => {
+  it('parallel imports of the same file all succeed, and one of them adds everything', async () => {
     const reports = await Promise.all([1, 2, 3, 4].map(() => value(`import ${small}`)));
     const added = reports.map(({ counts }) => counts.accounts.added);
     expect(added.toSorted()).to.deep.equal([0, 0, 0, 1]);
   });
 
-  it('the next one waits and says for whom, or is refused with --no-wait; a dry run does neither', async () => {
+  it('an import waits and names the user who started the running one, or fails with --no-wait; a dry run does neither', async () => {
     const lock = await lockElsewhere();
     const error = await refusal(`import ${small} --no-wait`);
     expect(error.code).to.equal('import_running');
@@ -80,22 +80,22 @@ forEachDatabase('imports at once', (open) => {
       ...{ environment: variablesOf(parts().database), stdin: Readable.from(['']), stdout, stderr },
       onInterrupt: () => {},
     });
-    const told = /Waiting for another import, .* started by ada, process 1 on web-1\.\n/;
-    await eventually(() => expect(stderr.text()).to.match(told));
+    const waitingLine = /Waiting for another import, .* started by ada, process 1 on web-1\.\n/;
+    await eventually(() => expect(stderr.text()).to.match(waitingLine));
     expect(stdout.text()).to.equal('');
     await lock[Symbol.asyncDispose]();
     expect(await waiting).to.equal(0);
     expect(JSON.parse(stdout.text()).counts.accounts).to.include({ added: 1 });
   });
 
-  it('one whose process died lets the next one begin when its lock has expired', async () => {
+  it('an import starts after the lock of a crashed one has expired', async () => {
     await lockElsewhere();
     expect((await refusal(`import ${small} --no-wait`)).code).to.equal('import_running');
     await query("UPDATE running_import SET expires_at = clock_timestamp() - interval '1 second'");
     expect((await value(`import ${small} --no-wait`)).counts.accounts).to.include({ added: 1 });
   });
 
-  it('one that takes long keeps its lock', async () => {
+  it('an import renews its lock while it runs', async () => {
     const secondsLeft = async (): Promise<number> => {
       const [row] = await parts().database.query<{ left: number }>(
         `SELECT extract(epoch FROM expires_at - clock_timestamp())::float8 AS "left" FROM running_import`,
@@ -115,22 +115,22 @@ forEachDatabase('imports at once', (open) => {
     }
   });
 
-  it('one that stood still while another began writes nothing more', async () => {
+  it('an import that loses its lock while it is stalled writes nothing more', async () => {
     const { database } = parts();
     const lock = await lockElsewhere();
     const tryToWrite = () =>
       database.transaction((tx) => lock.requireHeld(tx)).then(() => 'held', String);
     expect(await tryToWrite()).to.equal('held');
     await query("UPDATE running_import SET expires_at = clock_timestamp() - interval '1 second'");
-    expect(await tryToWrite(), 'expired, and not taken').to.equal('held');
+    expect(await tryToWrite(), 'expired, but not taken over').to.equal('held');
     const next = await lockElsewhere();
     expect(await tryToWrite()).to.equal('Error');
     await lock[Symbol.asyncDispose]();
-    expect(await query('SELECT FROM running_import'), 'that of the other one').to.have.length(1);
+    expect(await query('SELECT FROM running_import'), 'its own lock').to.have.length(1);
     await next[Symbol.asyncDispose]();
   });
 
-  it('one that is refused, or asks for a confirmation in vain, leaves no lock', async () => {
+  it('an import releases the lock if it is refused or not confirmed', async () => {
     await value(`import ${small}`);
     for (const [options, code] of [
       [`${fileOf('')} --prune --yes`, 'prune_over_limit'],

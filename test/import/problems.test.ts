@@ -3,7 +3,7 @@ import path from 'node:path';
 import { expect } from 'chai';
 import { type ImportFile, openImportFile } from '../../src/operator/import/file.ts';
 import { refusalOf } from '../clients/refusals.ts';
-import { besideDatabase } from '../operator/beside-database.ts';
+import { setUpOperator } from '../operator/operator-suite.ts';
 import {
   operatorWith,
   type RunOperator,
@@ -11,7 +11,7 @@ import {
   valueFrom,
 } from '../operator/run-operator.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
-import { everythingIn, fileOf, type Line, line } from './import-file.ts';
+import { databaseSnapshot, fileOf, type Line, line } from './import-file.ts';
 
 const { account, membership, organization, rights, warehouse } = line;
 
@@ -20,7 +20,7 @@ interface Found {
   readonly message: string;
 }
 
-/** Without a database: what can be seen in the file is refused before any is opened. */
+/** Runs without a database: problems in the file itself are found before a database is opened. */
 const alone = operatorWith({ GATEHOUSE_DATA_DIR: '/nowhere/at/all' });
 
 async function problemsOf(file: string, run: RunOperator = alone): Promise<Found[]> {
@@ -29,7 +29,7 @@ async function problemsOf(file: string, run: RunOperator = alone): Promise<Found
   return error.problems;
 }
 
-/** One expression for each problem, in order. */
+/** @param expected the line and message of each problem, in order */
 function expectProblems(found: readonly Found[], expected: readonly (readonly [number, RegExp])[]) {
   expect(found.map(({ line }) => line)).to.deep.equal(expected.map(([line]) => line));
   for (const [at, [, message]] of expected.entries()) {
@@ -37,8 +37,8 @@ function expectProblems(found: readonly Found[], expected: readonly (readonly [n
   }
 }
 
-describe('a file that operator import refuses', () => {
-  it('every line that breaks a rule is named, with what to write instead', async () => {
+describe('the check of an import file', () => {
+  it('the check names every invalid line, and what to write instead', async () => {
     const but = (more: Line): Line => account('A1', more);
     const wrong: readonly (readonly [Line | string, ...RegExp[]])[] = [
       ['not json', /^is not JSON; write one object, such as {"type"/],
@@ -56,11 +56,11 @@ describe('a file that operator import refuses', () => {
       ],
       [
         but({ email: 'stra\u00DFe@x.test' }),
-        /^email: "straße@x.test" has characters that stand for others; write "strasse@x.test", or another address$/,
+        /^email: "straße@x.test" has characters that are normalized; write "strasse@x.test", or another address$/,
       ],
-      [but({ name: ' ' }), /^name: " " cannot be a name; write 1 to 200 visible characters$/],
-      [but({ name: 'a\u202eb' }), /^name: "a\\u{202e}b" cannot be a name/],
-      [but({ name: 'x'.repeat(201) }), /^name: "x{79}… cannot be a name/],
+      [but({ name: ' ' }), /^name: " " is not a valid name; write 1 to 200 visible characters$/],
+      [but({ name: 'a\u202eb' }), /^name: "a\\u{202e}b" is not a valid name/],
+      [but({ name: 'x'.repeat(201) }), /^name: "x{79}… is not a valid name/],
       [but({ name: null }), /^name: null is not a text/],
       [
         but({ external_id: 7 }),
@@ -68,12 +68,12 @@ describe('a file that operator import refuses', () => {
       ],
       [
         but({ external_id: ' 7' }),
-        /^external_id: " 7" is not an id; .* without spaces around them$/,
+        /^external_id: " 7" is not a valid id; .* without spaces around them$/,
       ],
-      [but({ external_id: 'a\0' }), /^external_id: "a\\u0000" is not an id/],
+      [but({ external_id: 'a\0' }), /^external_id: "a\\u0000" is not a valid id/],
       [but({ suspended: 'yes' }), /^suspended: "yes" is neither true nor false$/],
       [
-        ...[{ type: 'account', external_id: 'A1' }, /^email: is missing; every account line has/],
+        ...[{ type: 'account', external_id: 'A1' }, /^email: is missing; every account line needs/],
         /^name: is missing/,
       ] as const,
       [
@@ -83,17 +83,17 @@ describe('a file that operator import refuses', () => {
       [rights('A1', 'W1'), /^rights: \[\] is empty; leave the line out instead$/],
       [
         rights('A1', 'W1', 'read', 'fly'),
-        /^rights: "fly" is not a right; write some of read, write, manage$/,
+        /^rights: "fly" is not a right; write one or more of read, write, manage$/,
       ],
     ];
     const found = await problemsOf(fileOf(...wrong.map(([line]) => line)));
-    const expected = wrong.flatMap(([, ...told], at) =>
-      told.map((message) => [at + 1, message] as const),
+    const expected = wrong.flatMap(([, ...messages], at) =>
+      messages.map((message) => [at + 1, message] as const),
     );
     expectProblems(found, expected);
   });
 
-  it('references that lead nowhere, things said twice, and rights without ground', async () => {
+  it('the check names dangling references, duplicates, and rights without a membership', async () => {
     const file = fileOf(
       membership('A1', 'O1', 'viewer'),
       rights('A1', 'W1', 'read', 'write'),
@@ -104,19 +104,19 @@ describe('a file that operator import refuses', () => {
       ...[rights('A1', 'W2', 'read'), rights('A1', 'W9', 'read'), rights('A1', 'W1', 'read')],
     );
     expectProblems(await problemsOf(file), [
-      [2, /^rights: a viewer may have "read" only/],
-      [5, /^line 3 is about the same organization; remove one of the two$/],
+      [2, /^rights: a viewer may have only "read"/],
+      [5, /^line 3 describes the same organization; remove one of the two$/],
       [8, /^organization: no organization line has the external_id "O9"/],
       [10, /^email: line 9 has the same address/],
       [11, /^account: no account line has the external_id "A9"/],
-      [12, /^line 1 is about the same membership/],
+      [12, /^line 1 describes the same membership/],
       [13, /^needs a membership line of account "A1" in organization "O2"/],
       [14, /^warehouse: no warehouse line has the external_id "W9"/],
-      [15, /^line 2 is about the same rights in a warehouse/],
+      [15, /^line 2 describes the same rights in a warehouse/],
     ]);
   });
 
-  it('a broken line that is understood in part is not missed by those that refer to it', async () => {
+  it('the check does not report references to an invalid line whose id is readable', async () => {
     const file = fileOf(
       organization('O1', ''),
       account('A1', { email: 'jo' }),
@@ -129,7 +129,7 @@ describe('a file that operator import refuses', () => {
     expect(lines).to.deep.equal([1, 2, 3, 6]);
   });
 
-  it('a file or folder that is missing is named as such', async () => {
+  it('the check names a missing file or directory', async () => {
     const folder = temporaryDirectory('import');
     for (const [file, message] of [
       [`${folder}/people.jsonl`, `there is no file ${folder}/people.jsonl`],
@@ -140,19 +140,16 @@ describe('a file that operator import refuses', () => {
     }
   });
 
-  it('what refers to nothing is told beside what cannot be read, which it may be about', async () => {
+  it('a dangling reference is reported with the unreadable line that it may refer to', async () => {
     const file = fileOf(organization('O1'), 'not json', membership('A9', 'O1'), '{}');
     expectProblems(await problemsOf(file), [
       [2, /^is not JSON/],
-      [
-        3,
-        /no account line has the external_id "A9".*, unless that is line 2, which cannot be read$/,
-      ],
+      [3, /no account line has the external_id "A9".*, unless it is line 2, which cannot be read$/],
       [4, /^type: is missing/],
     ]);
   });
 
-  it('whatever bytes the file holds', async () => {
+  it('the check names lines with invalid bytes, and lines that are too long', async () => {
     const file = path.join(temporaryDirectory('import'), 'bytes');
     const [one, two] = [JSON.stringify(organization('O1')), JSON.stringify(organization('O2'))];
     const parts = [
@@ -162,14 +159,14 @@ describe('a file that operator import refuses', () => {
     writeFileSync(file, Buffer.concat(parts.map((part) => Buffer.from(part))));
     expectProblems(await problemsOf(file), [
       [2, /^is not UTF-8/],
-      [3, /^holds a NUL byte/],
+      [3, /^contains a NUL byte/],
       [5, /^is longer than 65536 bytes/],
       [7, /^is not JSON/],
       [8, /^is not JSON/],
     ]);
   });
 
-  it('one that grows while it is read, or between two readings', async () => {
+  it('a file that grows while it is read, or between two readings, is refused', async () => {
     const name = fileOf(...Array.from({ length: 2_000 }, (_, at) => account(`A${at}`)));
     const grow = () => appendFileSync(name, '{}\n');
     const read = async (file: ImportFile, onPiece = () => {}): Promise<number> => {
@@ -186,7 +183,7 @@ describe('a file that operator import refuses', () => {
     ];
     expect(await read(first)).to.equal(2_000);
     expect(await refusalOf(read(second, grow))).to.equal('import_file_changed');
-    // Before any line of it, which may be one that is written to the database.
+    // Refused before any line is read: the second reading writes its lines to the database.
     let pieces = 0;
     const readAgain = read(first, () => {
       pieces += 1;
@@ -196,7 +193,7 @@ describe('a file that operator import refuses', () => {
     await Promise.all([first.close(), second.close()]);
   });
 
-  it('of many problems the first hundred are told, and how many there are', async () => {
+  it('the check lists the first hundred problems, and their total number', async () => {
     const file = fileOf(...Array.from({ length: 250 }, () => '{}'));
     const { errors, output, exitCode } = await alone(`import ${file}`);
     expect({ exitCode, output }).to.deep.equal({ exitCode: 1, output: '' });
@@ -206,14 +203,14 @@ describe('a file that operator import refuses', () => {
   });
 });
 
-describe('what only the database knows to be wrong with an import', () => {
-  const { run, value, parts } = besideDatabase();
+describe('an import that contradicts the database', () => {
+  const { run, value, parts } = setUpOperator();
 
-  it('is told before anything is written', async () => {
+  it('an import that contradicts the database is refused before anything is written', async () => {
     const start = [organization('O1'), organization('O2'), warehouse('W1', 'O1')];
     await value(`import ${fileOf(...start, account('A1'), account('A2'))}`);
     await value('accounts add --email hand@example.test --name H --invite');
-    const before = await everythingIn(parts().database);
+    const before = await databaseSnapshot(parts().database);
     const file = fileOf(
       organization('O1', 'Another name'),
       organization('O2'),
@@ -222,17 +219,17 @@ describe('what only the database knows to be wrong with an import', () => {
       account('A2', { email: 'hand@example.test' }),
     );
     expectProblems(await problemsOf(file, run), [
-      [3, /^organization: the warehouse belongs to "O1"; where it is to move, add "former_org/],
+      [3, /^organization: the warehouse belongs to "O1"; to move it, add "former_org/],
       [
         4,
         /^email: the account with the external_id "A1", which is not in the file, has this address/,
       ],
-      [5, /^email: the account acc_\S+, which was made by hand, has this address/],
+      [5, /^email: the account acc_\S+, which was not imported, has this address/],
     ]);
-    expect(await everythingIn(parts().database)).to.deep.equal(before);
+    expect(await databaseSnapshot(parts().database)).to.deep.equal(before);
   });
 
-  it('an address that mail would change is refused, unless its account has it since before', async () => {
+  it('an import with an address that is not in its normalized form is refused, unless the account already has it', async () => {
     const odd = { external_id: 'A5', email: 'anna<x@corp.test' };
     await value(`import ${fileOf(account('A5', { email: 'anna@corp.test' }))}`);
     await parts().database.query('UPDATE accounts SET email = $1 WHERE external_id = $2', [
@@ -248,7 +245,10 @@ describe('what only the database knows to be wrong with an import', () => {
     );
     expectProblems(await problemsOf(file, run), [
       [1, /^email: "anna>x@corp.test" is not an email address; write one like/],
-      [2, /^email: "anna@xn--bcher-kva.test" is another spelling; write "anna@bücher.test"$/],
+      [
+        2,
+        /^email: "anna@xn--bcher-kva.test" is not in its normalized form; write "anna@bücher.test"$/,
+      ],
     ]);
   });
 });

@@ -2,11 +2,11 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import type { OpenDatabase } from '../../src/storage/database.ts';
-import { besideDatabase } from '../operator/beside-database.ts';
+import { setUpOperator } from '../operator/operator-suite.ts';
 import { operatorWith, refusalFrom, valueFrom, variablesOf } from '../operator/run-operator.ts';
 import { forEachDatabase } from '../support/databases.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
-import { emptied, everythingIn, fileOf, type Line, line } from './import-file.ts';
+import { databaseSnapshot, emptyDatabase, fileOf, type Line, line } from './import-file.ts';
 
 const { account, membership, organization, rights, warehouse } = line;
 
@@ -22,18 +22,18 @@ const ACCESS = [
 ];
 const ALL = [...PLACES, ...PEOPLE, ...ACCESS];
 
-/** The lines that neither are about one of these ids nor refer to one. */
+/** A file without the lines that contain one of these ids. */
 const without = (...ids: string[]): string => {
   const mentions = (line: Line) => Object.values(line).some((value) => ids.includes(`${value}`));
   return fileOf(...ALL.filter((line) => !mentions(line)));
 };
 
 forEachDatabase('operator import --prune', (open) => {
-  const { run, value, refusal, parts } = besideDatabase(open);
+  const { run, value, refusal, parts } = setUpOperator(open);
   const query: OpenDatabase['query'] = (...asked) => parts().database.query(...asked);
 
   beforeEach(async () => {
-    await emptied(parts().database);
+    await emptyDatabase(parts().database);
     await value(`import ${fileOf(...ALL)}`);
   });
 
@@ -55,7 +55,7 @@ forEachDatabase('operator import --prune', (open) => {
     return Object.fromEntries(rows.map(({ external_id, id }) => [external_id, id]));
   };
 
-  it('removes what the file no longer has: organizations, warehouses, memberships, rights', async () => {
+  it('`--prune` removes organizations, warehouses, memberships and rights that are missing from the file', async () => {
     const file = without('O4', 'W3', 'A2');
     const planned = await prune(file, '--prune-at-most 50% --dry-run');
     const done = await prune(file);
@@ -68,7 +68,7 @@ forEachDatabase('operator import --prune', (open) => {
     expect(removedIn(await prune(file))).to.deep.equal([0, 0, 0, 0, 0]);
   });
 
-  it('suspends an account, deletes none, and lets it in again when the file has it again', async () => {
+  it('`--prune` suspends a missing account without deleting it, and a later file with the account resumes it', async () => {
     await prune(without('A2'));
     const suspended = () =>
       query('SELECT external_id FROM accounts WHERE suspended_at IS NOT NULL');
@@ -78,7 +78,7 @@ forEachDatabase('operator import --prune', (open) => {
     expect(await suspended()).to.deep.equal([]);
   });
 
-  it('each removal is in the activity log', async () => {
+  it('each removal is recorded in the activity log', async () => {
     await query('DELETE FROM activity');
     await prune(without('O4', 'W3', 'A2'));
     const rows = await query<{ action: string; what: string }>(
@@ -97,7 +97,7 @@ forEachDatabase('operator import --prune', (open) => {
     ]);
   });
 
-  it('never touches what was made by hand, nor what that depends on', async () => {
+  it('`--prune` keeps everything created manually, and whatever that depends on', async () => {
     const { id: hand } = await value('accounts add --email hand@example.test --name H --invite');
     const own = await value('organizations add --name Own');
     const listed = await value('organizations list');
@@ -142,8 +142,8 @@ forEachDatabase('operator import --prune', (open) => {
     expect(active).to.have.length(4);
   });
 
-  it('is refused beyond its limit, unless a higher one is given, and without an answer', async () => {
-    const before = await everythingIn(parts().database);
+  it('`import --prune` is refused without a confirmation, and over its limit unless a higher one is given', async () => {
+    const before = await databaseSnapshot(parts().database);
     for (const [options, code] of [
       [`${fileOf('')} --yes`, 'prune_over_limit'],
       [`${fileOf('')} --yes --prune-at-most 99%`, 'prune_over_limit'],
@@ -160,15 +160,15 @@ forEachDatabase('operator import --prune', (open) => {
     const looked = await value(`import --prune ${fileOf('')} --dry-run`);
     expect(looked).to.include({ needs_prune_at_most: '100%' });
     expect(removedIn(looked)).to.deep.equal([4, 3, 4, 5, 0]);
-    expect(await everythingIn(parts().database)).to.deep.equal(before);
+    expect(await databaseSnapshot(parts().database)).to.deep.equal(before);
     expect(removedIn(await prune(without('W2', 'W3'), '--prune-at-most 2'))[1]).to.equal(2);
     expect(removedIn(await prune(fileOf(''), '--prune-most'))).to.deep.equal([4, 1, 4, 5, 0]);
   });
 
-  it('of thirty people three may go in a night, and four need the option that the refusal names', async () => {
+  it('`--prune` by default removes at most 3 of 30 accounts; removing 4 needs the option that the refusal names', async () => {
     const thirty = Array.from({ length: 30 }, (_, at) => account(`N${at}`));
     const file = (left: number) => fileOf(organization('O1'), ...thirty.slice(0, left));
-    await emptied(parts().database);
+    await emptyDatabase(parts().database);
     await value(`import ${file(30)}`);
     const nightly = (left: number) => `import ${file(left)} --prune --yes`;
     const error = await refusal(nightly(26));
@@ -185,7 +185,7 @@ forEachDatabase('operator import --prune', (open) => {
     expect(again).to.include({ needs_prune_at_most: null });
   });
 
-  it('has the limit of the settings, in place of which an option may stand', async () => {
+  it('the limit comes from the settings, unless an option sets another', async () => {
     const GATEHOUSE_CONFIG = path.join(temporaryDirectory('import'), 'gatehouse.yaml');
     const runWith = (limit: string) => {
       writeFileSync(GATEHOUSE_CONFIG, `import: { prune_at_most: ${limit} }\n`);

@@ -1,14 +1,14 @@
 import { expect } from 'chai';
 import { operatorProgramWith, valueFrom, variablesOf } from '../operator/run-operator.ts';
 import { forEachDatabase } from '../support/databases.ts';
-import { everythingIn, fileOf, line } from './import-file.ts';
+import { databaseSnapshot, fileOf, line } from './import-file.ts';
 
 const { account, membership, organization, rights, warehouse } = line;
 
 const ORGANIZATIONS = 100;
 const ROLES = ['member', 'viewer', 'admin'];
 
-/** Every account in five organizations, every tenth with rights in a warehouse; badly ordered. */
+/** Each account in five organizations, each tenth with rights in a warehouse; references come first. */
 function peopleOf(accounts: number): string {
   const all = Array.from({ length: accounts }, (_, at) => at);
   const places = Array.from({ length: ORGANIZATIONS }, (_, at) => at);
@@ -28,13 +28,13 @@ function peopleOf(accounts: number): string {
 }
 
 forEachDatabase('a large import', (open) => {
-  it('arrives whole with bounded memory; the same again changes nothing', async function () {
+  it('a large import succeeds with bounded memory, and a repetition changes nothing', async function () {
     this.timeout(180_000);
     const database = await open();
-    // The embedded database works in this very process, whose other suites are waiting.
+    // The embedded database runs in this process and slows it down.
     const accounts = database.embedded ? 1_000 : 10_000;
     const file = peopleOf(accounts);
-    // The program alone has 30 MB. A small young generation, or V8 counts that against the limit too.
+    // The program alone takes 30 MB. V8 counts the young generation against the limit, so keep it small.
     const NODE_OPTIONS = '--max-old-space-size=64 --max-semi-space-size=2';
     const run = operatorProgramWith({ ...variablesOf(database), NODE_OPTIONS });
 
@@ -42,10 +42,10 @@ forEachDatabase('a large import', (open) => {
     expect(counts.accounts).to.include({ added: accounts });
     expect(counts.memberships).to.include({ added: 5 * accounts });
 
-    const before = await everythingIn(database);
+    const before = await databaseSnapshot(database);
     const again = await valueFrom(run, `import ${file} --prune --yes`);
     expect(again.changes).to.deep.equal([]);
     expect(again.counts.memberships).to.include({ unchanged: 5 * accounts, removed: 0 });
-    expect(await everythingIn(database)).to.deep.equal(before);
+    expect(await databaseSnapshot(database)).to.deep.equal(before);
   });
 });

@@ -1,4 +1,4 @@
-/** Every page, for people who see it dark, small, by keyboard or not at all; and for hostile names. */
+/** Every page is accessible in dark mode, on a phone and by keyboard, and with hostile names. */
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import { expectAccessible, PHONE } from '../support/axe.ts';
@@ -17,7 +17,7 @@ describeInBrowser('pages in the browser', (visit) => {
   const mail = { smtpUrl: 'smtp://127.0.0.1:1', from: 'gate@example.test' };
   const on = startSeeded({ settings: { mail } });
   let partner: Partner;
-  /** Whose names are all as long as can be, and who has something on every page. */
+  /** A user whose names have the maximum length and who has data on every page. */
   let person: SeededPerson;
   let client: TestClient;
   let session: Person;
@@ -38,7 +38,7 @@ describeInBrowser('pages in the browser', (visit) => {
     organizationUrl = `/profile/organizations/${organization.id}`;
     await service.apiKeys.add({ accountId, name: LONG, expiresInDays: undefined }, ORIGIN);
     await service.clients.addSecret(client.id);
-    // A problem to be shown on the page of the client.
+    // The client's page shows this problem.
     await fetch(authorizationUrl(issuer, { ...client, redirectUri: 'https://app.example/cb/' }));
   });
 
@@ -67,7 +67,6 @@ describeInBrowser('pages in the browser', (visit) => {
     await expectAccessible(page, name);
   }
 
-  /** Opens each page by its address. */
   async function expectPages(page: Page, paths: Readonly<Record<string, number>>): Promise<void> {
     for (const [path, status] of Object.entries(paths)) {
       const response = await page.goto(on.issuer + path);
@@ -76,8 +75,8 @@ describeInBrowser('pages in the browser', (visit) => {
     }
   }
 
-  describe('shut nobody out and fit on a phone:', () => {
-    it('those for everybody', async () => {
+  describe('accessibility and phone layout', () => {
+    it('the public pages are accessible and fit on a phone', async () => {
       const { page } = await visit(PHONE);
       const account = await on.service.accounts.find(person.accountId);
       if (!account) throw new Error('no such account');
@@ -98,7 +97,7 @@ describeInBrowser('pages in the browser', (visit) => {
       await expectPage(page, 'Look into your mail');
     });
 
-    it('those on the way to a client, and out again', async () => {
+    it('the pages for authorizing a client and for signing out are accessible and fit on a phone', async () => {
       const { page } = await visit(PHONE);
       await page.goto(requestUrl(client));
       await signIn(page, { ...person, password: 'seven red forklifts' });
@@ -116,7 +115,34 @@ describeInBrowser('pages in the browser', (visit) => {
       await expectPage(page, 'Signed out');
     });
 
-    it('those of the profile', async () => {
+    it('the pages for handing over a client are accessible and fit on a phone', async () => {
+      const { page } = await visit(PHONE);
+      await enterAs(page, on.issuer, session);
+      const { clients } = on.service;
+      const { accountId } = person;
+      const { other } = on.seeded;
+      const received = { id: on.clients.confidential.id, ownerAccountId: other.accountId };
+      const to = { email: person.email, accountId };
+      const offer = await clients.offer(received, to, async () => {});
+      const own = `/profile/oauth-clients/${client.id}`;
+      await expectPages(page, {
+        '/profile/oauth-clients': 200,
+        [`/profile/oauth-clients/offers/${offer?.id}`]: 200,
+        [`${own}/settings`]: 200,
+        [`${own}/handover`]: 200,
+      });
+      const given = { id: client.id, ownerAccountId: accountId };
+      await clients.offer(given, { email: other.email, accountId: undefined }, async () => {});
+      await expectPages(page, { [own]: 200, [`${own}/handover`]: 200 });
+      await page.goto(`${on.issuer}/profile/oauth-clients/offers/${offer?.id}`);
+      await press(page, 'Take over');
+      await expectPage(page, 'Route Planner');
+      await page.goto(`${on.issuer}/profile/oauth-clients/${received.id}/secrets`);
+      await expectPage(page, 'Route Planner');
+      await clients.transfer(received.id, other.accountId);
+    });
+
+    it('the profile pages are accessible and fit on a phone', async () => {
       const { page } = await visit(PHONE);
       await enterAs(page, on.issuer, session);
       const connection = `/profile/connections/${client.id}`;
@@ -124,6 +150,7 @@ describeInBrowser('pages in the browser', (visit) => {
         '/profile': 200,
         '/profile/connections': 200,
         [connection]: 200,
+        [`${connection}/report`]: 200,
         [`${connection}/disconnect`]: 200,
         '/profile/connections/disconnect-all': 200,
         '/profile/api-keys/created': 200,
@@ -146,6 +173,22 @@ describeInBrowser('pages in the browser', (visit) => {
       await page.getByLabel('Name').fill(LONG);
       await press(page, 'Create API key');
       await expectPage(page, 'Your new API key');
+      for (const url of [connection, '/profile/api-keys']) {
+        await page.goto(`${on.issuer}${url}`);
+        if (url !== connection)
+          await page
+            .getByRole('link', { name: `None for ${LONG}` })
+            .first()
+            .click();
+        const details = page.locator('details.limit');
+        if (!(await details.getByLabel('Only these:').isVisible())) {
+          await details.locator('summary').click();
+        }
+        await details.getByLabel('Only these:').check();
+        await press(page, 'Save limit');
+        await page.getByRole('alert').waitFor();
+        await expectAccessible(page);
+      }
       await page.goto(`${on.issuer}/profile/api-keys`);
       const revoke = page.getByRole('link', { name: `Revoke ${LONG}` });
       await revoke.first().click();
@@ -160,7 +203,7 @@ describeInBrowser('pages in the browser', (visit) => {
       await expectAccessible(page);
     });
 
-    it('those of OAuth clients', async () => {
+    it('the pages of OAuth clients are accessible and fit on a phone', async () => {
       const { page } = await visit(PHONE);
       await enterAs(page, on.issuer, session);
       await page.goto(`${on.issuer}/profile/oauth-clients`);
@@ -192,7 +235,7 @@ describeInBrowser('pages in the browser', (visit) => {
     });
   });
 
-  it('what is wrong leads to its field, and each field says what is wrong with it', async () => {
+  it('the error summary links to the invalid field, and the error is the description of that field', async () => {
     const { page } = await visit();
     await enterAs(page, on.issuer, session);
     await page.goto(`${on.issuer}/profile/api-keys`);
@@ -208,7 +251,7 @@ describeInBrowser('pages in the browser', (visit) => {
     expect(await page.title()).to.match(/^Error: /);
   });
 
-  it('a person signs in and approves by keyboard alone, and sees where they are', async () => {
+  it('sign-in and approval work with the keyboard alone, with a visible focus', async () => {
     const { page } = await visit();
     await page.goto(requestUrl(client));
     await tabTo(page, '[name=email]');
@@ -224,7 +267,7 @@ describeInBrowser('pages in the browser', (visit) => {
     expect(partner.received[before]?.searchParams.get('code')).to.match(/^gate_ac_/);
   });
 
-  it('markup in the name of a client or a person is shown as text', async () => {
+  it('markup in the name of a client or a user is shown as text', async () => {
     const { page, problems } = await visit();
     const dialogs: string[] = [];
     page.on('dialog', (dialog) => {
@@ -249,7 +292,7 @@ describeInBrowser('pages in the browser', (visit) => {
   });
 });
 
-/** Presses Tab until the element has the focus. It must be in the order, and be seen there. */
+/** Presses Tab until the element has the focus, which must be visible. */
 async function tabTo(page: Page, selector: string): Promise<void> {
   for (let presses = 0; presses < 15; presses += 1) {
     await page.keyboard.press('Tab');

@@ -1,4 +1,4 @@
-/** People who connect a client, in a real Chromium, by what they see and press. */
+/** Users connect a client in a real Chromium. */
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import { describeInBrowser, enterAs, type Visit } from '../support/browser.ts';
@@ -12,10 +12,10 @@ import { startSeeded } from '../support/seeded.ts';
 
 describeInBrowser('connecting a client in the browser', (visit) => {
   const on = startSeeded();
-  /** Where the partner sends everybody after its callback: another origin than ours and its own. */
+  /** The origin that the partner redirects to after its callback. */
   let onward: Partner;
   let partner: Partner;
-  /** A partner that stays on its callback page. */
+  /** A partner whose callback page does not redirect. */
   let plain: Partner;
   let client: TestClient;
 
@@ -30,7 +30,7 @@ describeInBrowser('connecting a client in the browser', (visit) => {
 
   const { parameters: challenge } = pkce();
 
-  /** An authorization request of the client that asks for approval every time. */
+  /** An authorization request of a public client, which requires approval every time. */
   const requestUrl = (parameters: Parameters = {}): string =>
     authorizationUrl(on.issuer, client, { ...challenge, ...parameters }).href;
 
@@ -45,7 +45,7 @@ describeInBrowser('connecting a client in the browser', (visit) => {
     await signInButton(page).click();
   }
 
-  /** Opens an authorization request, signs in, and waits for the question. */
+  /** Opens an authorization request, signs in, and waits for the consent page. */
   async function signInToConsent(page: Page, parameters: Parameters = {}): Promise<void> {
     await page.goto(requestUrl(parameters));
     await signIn(page, on.seeded.person);
@@ -56,13 +56,13 @@ describeInBrowser('connecting a client in the browser', (visit) => {
     await person.signIn(on.seeded.person);
     await enterAs(page, on.issuer, person);
   }
-  /** The question, where somebody has signed in before. */
+  /** Opens the consent page with an existing session. */
   async function reachConsent(page: Page): Promise<void> {
     await signInBefore(page);
     await page.goto(requestUrl());
     await heading(page, CONSENT).waitFor();
   }
-  /** Presses the button and waits until the partner has sent the browser on. */
+  /** Approves, and waits until the partner has redirected the browser. */
   async function approve(page: Page): Promise<URLSearchParams> {
     await approveButton(page).click();
     await page.waitForURL(`${onward.origin}/`);
@@ -71,12 +71,12 @@ describeInBrowser('connecting a client in the browser', (visit) => {
     return searchParams;
   }
 
-  /** What the console said of scripts and policies; an answer with an error status is no problem. */
-  const complaints = ({ problems }: Visit): string[] =>
+  /** The console's errors about scripts and content policies, but not about failed HTTP requests. */
+  const scriptProblems = ({ problems }: Visit): string[] =>
     problems.filter((problem) => !problem.startsWith('Failed to load resource'));
 
-  it('a wrong password is said in a sentence, and the right one goes on', async () => {
-    // The script moves the field, and where it comes late the field has lost the focus by that.
+  it('a wrong password is explained, and the correct one continues', async () => {
+    // Without JavaScript: a script that loads late rebuilds the field, which then loses the focus.
     const { page } = await visit({ javaScript: false });
     await page.goto(requestUrl());
     await signIn(page, { ...on.seeded.person, password: 'seven red forklifts' });
@@ -92,19 +92,19 @@ describeInBrowser('connecting a client in the browser', (visit) => {
     await page.getByText('Provided by the operator of this service').waitFor();
     await page.getByRole('main').getByText(on.seeded.person.email).waitFor();
     await page.getByText(partner.redirectUri).waitFor();
-    await page.getByText(on.seeded.warehouse.name).waitFor();
+    await page.getByRole('region').getByText(on.seeded.warehouse.name).waitFor();
   });
 
-  it('approving reaches the partner, and where the partner goes on to, under our policy', async () => {
+  it('approving leads to the partner and to the page that it redirects to, under our content security policy', async () => {
     const visitor = await visit();
     const { page } = visitor;
     await reachConsent(page);
     const answer = await approve(page);
     expect([...answer.keys()]).to.deep.equal(['code', 'state', 'iss']);
     expect(answer.get('state')).to.equal('state-of-the-partner');
-    expect(complaints(visitor)).to.deep.equal([]);
+    expect(scriptProblems(visitor)).to.deep.equal([]);
 
-    // Going back shows a calm page with a way on.
+    // The Back button leads to a page that offers to continue.
     await page.goBack();
     await heading(page, 'This request is over').waitFor();
     await page.reload();
@@ -113,7 +113,7 @@ describeInBrowser('connecting a client in the browser', (visit) => {
     expect((await approve(page)).get('state')).to.equal('state-of-the-partner');
   });
 
-  it('denying, and cancelling the sign-in, reach the partner with access_denied and state', async () => {
+  it('denying, and cancelling the sign-in, redirect with access_denied and state', async () => {
     const visitor = await visit();
     const { page } = visitor;
     const state = 'a b+c&d="<é';
@@ -128,10 +128,10 @@ describeInBrowser('connecting a client in the browser', (visit) => {
       expect(searchParams.get('state'), button).to.equal(state);
       expect(searchParams.get('iss'), button).to.equal(on.issuer);
     }
-    expect(complaints(visitor)).to.deep.equal([]);
+    expect(scriptProblems(visitor)).to.deep.equal([]);
   });
 
-  it('a double click on Approve is one answer, and a press while it is under way none', async () => {
+  it('a double click on Approve sends one answer, and a key press during the request sends no other', async () => {
     const visitor = await visit();
     const { page } = visitor;
     await reachConsent(page);
@@ -143,25 +143,25 @@ describeInBrowser('connecting a client in the browser', (visit) => {
 
     await page.goto(requestUrl());
     let posts = 0;
-    const goOn = Promise.withResolvers<void>();
+    const proceed = Promise.withResolvers<void>();
     await page.route('**/interaction/*', async (route) => {
       posts += 1;
-      await goOn.promise;
+      await proceed.promise;
       await route.continue();
     });
-    const isSent = page.waitForRequest((request) => request.method() === 'POST');
+    const requestSent = page.waitForRequest((request) => request.method() === 'POST');
     await approveButton(page).click({ noWaitAfter: true });
-    await isSent;
-    // It still has the focus.
+    await requestSent;
+    // The button still has the focus.
     await page.keyboard.press('Enter');
-    goOn.resolve();
+    proceed.resolve();
     await page.waitForURL(`${onward.origin}/`);
     expect(posts).to.equal(1);
     expect((await partner.nextRedirect()).searchParams.get('code')).to.match(/^gate_ac_/);
-    expect(complaints(visitor)).to.deep.equal([]);
+    expect(scriptProblems(visitor)).to.deep.equal([]);
   });
 
-  it('everything works without JavaScript', async () => {
+  it('sign-in, consent and sign-out work without JavaScript', async () => {
     const { page } = await visit({ javaScript: false });
     await signInToConsent(page);
     await approve(page);
@@ -172,7 +172,7 @@ describeInBrowser('connecting a client in the browser', (visit) => {
     await signInButton(page).waitFor();
   });
 
-  it('a popup window finds its opener again at the callback', async () => {
+  it('at the callback of the client a popup can still reach its opener', async () => {
     const { page } = await visit();
     await page.goto(`${plain.origin}/`);
     const opened = page.waitForEvent('popup');
@@ -182,11 +182,11 @@ describeInBrowser('connecting a client in the browser', (visit) => {
     await signIn(popup, on.seeded.person);
     await approveButton(popup).click();
     await popup.getByText('connected').waitFor();
-    // A page with Cross-Origin-Opener-Policy on the way would have cut the tie for good.
+    // A page with Cross-Origin-Opener-Policy in between would have removed the opener for good.
     expect(await popup.evaluate('window.opener?.location.href')).to.equal(`${plain.origin}/`);
   });
 
-  it('no page of ours is drawn in a frame of another site', async () => {
+  it('no page can be embedded in a frame of another site', async () => {
     const { page } = await visit();
     await page.goto(`${plain.origin}/`);
     const addresses = [requestUrl(), `${on.issuer}/login`];

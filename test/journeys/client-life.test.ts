@@ -1,4 +1,4 @@
-/** The life of a client, lived in the browser by the developer who owns it. */
+/** The life of a client in the browser of its owner. */
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import { describeInBrowser } from '../support/browser.ts';
@@ -27,7 +27,7 @@ describeInBrowser('the life of an OAuth client', (visit) => {
   const shownSecret = async (page: Page): Promise<string> =>
     (await page.locator('[data-secret]').textContent()) ?? '';
 
-  it('goes from nothing to a working client and to its end', async () => {
+  it('a client is created, connected, rotated, edited and deleted in the browser', async () => {
     const { page, problems } = await visit();
     const { issuer, service } = on;
     await page.goto(`${issuer}/profile`);
@@ -37,7 +37,7 @@ describeInBrowser('the life of an OAuth client', (visit) => {
     await page.getByRole('link', { name: 'OAuth Clients' }).first().click();
     await page.getByText('You have no OAuth clients.').waitFor();
 
-    // Create: a first try with a near-miss, corrected.
+    // Create: the first try has an invalid redirect URI, which is corrected.
     await page.getByRole('link', { name: 'Create OAuth Client' }).click();
     await page.getByLabel('Name').fill('Stock Sync');
     await page.getByLabel('Redirect URI 1').fill(partner.redirectUri.toUpperCase());
@@ -53,7 +53,6 @@ describeInBrowser('the life of an OAuth client', (visit) => {
     await first.fill(partner.redirectUri);
     await press(page, 'Create OAuth Client');
 
-    // The secret is shown once.
     await page.getByRole('heading', { name: 'Your new OAuth client' }).waitFor();
     const secret = await shownSecret(page);
     expect(secret).to.match(/^gate_cs_[A-Za-z0-9_-]{43}$/);
@@ -65,7 +64,7 @@ describeInBrowser('the life of an OAuth client', (visit) => {
     expect(await page.content()).not.to.include(secret);
     await page.goForward();
 
-    // Somebody connects it, and its code is exchanged with the secret.
+    // A user connects the client, which exchanges its code with the secret.
     await page.goto(authorizationUrl(issuer, client).href);
     await press(page, 'Approve');
     const code = (await partner.nextRedirect()).searchParams.get('code') ?? '';
@@ -74,7 +73,7 @@ describeInBrowser('the life of an OAuth client', (visit) => {
     const accessToken = String(exchanged.body.access_token);
     let refreshToken = String(exchanged.body.refresh_token);
 
-    // Rotate: both secrets work, then only the newer one.
+    // Rotate: both secrets work, then only the new one.
     await page.goto(`${issuer}/profile/oauth-clients/${id}/secrets`);
     await press(page, 'Rotate secret');
     await page.getByRole('heading', { name: 'Your new client secret' }).waitFor();
@@ -93,7 +92,7 @@ describeInBrowser('the life of an OAuth client', (visit) => {
     await page.getByText('The secret is removed.').waitFor();
     expect((await refresh(issuer, client, refreshToken)).status).to.equal(401);
 
-    // What went wrong is there, with its cause.
+    // The problems page shows the failed requests with their causes.
     await page.getByRole('link', { name: 'Problems' }).click();
     await page.getByText('client_secret is not one of the live secrets').waitFor();
     await page.goto(
@@ -103,7 +102,6 @@ describeInBrowser('the life of an OAuth client', (visit) => {
     await page.goto(`${issuer}/profile/oauth-clients/${id}/problems`);
     await page.getByText('“/” should not be there.').waitFor();
 
-    // Edit.
     await page.getByRole('link', { name: 'Settings' }).click();
     await page.getByLabel('Name').fill('Stock Sync 2');
     await press(page, 'Remove redirect URI 2');
@@ -115,7 +113,7 @@ describeInBrowser('the life of an OAuth client', (visit) => {
       redirectUris: [partner.redirectUri],
     });
 
-    // Delete: everything is dead.
+    // Delete: all tokens stop working.
     await page.getByRole('link', { name: 'Delete client' }).click();
     await page.getByText('1 person has it connected').waitFor();
     await page.getByLabel(/^Type its name/).fill('Stock Sync 2');
@@ -129,7 +127,7 @@ describeInBrowser('the life of an OAuth client', (visit) => {
     expect((await refresh(issuer, newer, refreshToken)).status).to.equal(401);
     expect((await page.goto(`${issuer}/profile/oauth-clients/${id}`))?.status()).to.equal(404);
 
-    // Nothing but the refusals that were asked for.
+    // The console reports only the expected refusals.
     const others = problems.filter((problem) => !/status of (400|404|422)/.test(problem));
     expect(others).to.deep.equal([]);
   });

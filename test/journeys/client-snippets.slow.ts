@@ -1,13 +1,13 @@
-/** The programs of languages that are compiled first, each time. */
+/** The example programs in compiled languages. */
 import { findProgram } from '../support/programs.ts';
 import { atLeast, describePrograms } from './client-snippets.ts';
 
-describePrograms('the ready-to-run programs of a client, compiled', [
+describePrograms('the compiled example programs of a client', [
   { name: 'Go', program: findProgram('go'), arguments: ['run'], file: 'try.go' },
   {
     name: 'Java',
     program: findProgram('javac') && atLeast(17, 'java', '-version'),
-    // Compiles sooner than it would run well.
+    // Less optimization: compiling would take longer than the program runs.
     arguments: ['-XX:TieredStopAtLevel=1'],
     file: 'Try.java',
   },

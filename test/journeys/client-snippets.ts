@@ -1,4 +1,4 @@
-/** The programs on the page of a client, copied from there and run, with a person who approves. */
+/** Runs the example programs copied from the page of a client, with a user who approves. */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { symlinkSync, writeFileSync } from 'node:fs';
@@ -15,19 +15,19 @@ import { startSeeded } from '../support/seeded.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { nameWarehouseApi } from '../support/warehouse-api.ts';
 
-/** What a developer runs the program of this name with, and the name it is saved under. */
+/** How a developer runs the example program of this name, and the file it is saved in. */
 export interface Runtime {
   readonly name: string;
-  /** Absent where the language is not installed. */
+  /** Undefined if the language is not installed. */
   readonly program: string | undefined;
   readonly arguments?: readonly string[];
   readonly file: string;
 }
 
-/** Found, or made, when it is needed. */
+/** Python itself is looked up or installed when a test needs it. */
 export const PYTHON: Runtime = { name: 'Python', program: undefined, file: 'try.py' };
 
-/** The program, unless it is older than what ours says that it needs. */
+/** Returns the program, unless it is missing or older than the example requires. */
 export function atLeast(version: number, name: string, asking: string): string | undefined {
   const program = findProgram(name);
   if (program === undefined) return undefined;
@@ -38,14 +38,14 @@ export function atLeast(version: number, name: string, asking: string): string |
 
 type Ready = Runtime & { readonly program: string };
 
-const needed = ['bash', 'curl', 'openssl', 'perl'].map((name) => ({
+const requirements = ['bash', 'curl', 'openssl', 'perl'].map((name) => ({
   program: findProgram(name),
   remedy: name,
 }));
 
-/** A suite for each of them, on a service and a client of their own. */
+/** Runs a suite per language, with a service and a client of its own. */
 export const describePrograms = (title: string, runtimes: readonly Runtime[]): void =>
-  describeOn(needed, title, () => suite(runtimes));
+  describeOn(requirements, title, () => suite(runtimes));
 
 function suite(runtimes: readonly Runtime[]): void {
   const on = startSeeded();
@@ -56,25 +56,25 @@ function suite(runtimes: readonly Runtime[]): void {
     owner = await signedIn(on.service, on.seeded.other);
     await nameWarehouseApi(on);
     folder = temporaryDirectory('snippets');
-    // Where a developer would have installed what the program says that it needs.
+    // The example program's dependencies, as a developer would have installed them.
     const installed = path.join(import.meta.dirname, '../../node_modules');
     symlinkSync(installed, path.join(folder, 'node_modules'));
   });
 
   for (const runtime of runtimes) {
     if (runtime !== PYTHON && runtime.program === undefined) {
-      it(`${runtime.name} (needs what runs ${runtime.file})`);
+      it(`${runtime.name} (requires a program that runs ${runtime.file})`);
       continue;
     }
     describe(runtime.name, function () {
-      // Some are compiled first, each time.
+      // Some languages compile the program for each run.
       this.timeout(600_000);
 
-      it('goes through the flow to an answer of the API, and ends what it began', async function () {
+      it('the program runs the flow, calls the API and revokes its tokens', async function () {
         await expectFlow(await installed(this, runtime));
       });
 
-      it('keeps the tokens where it is told to', async function () {
+      it('the program keeps the tokens if requested', async function () {
         const client = await addClient();
         const run = await start(await installed(this, runtime), client, { KEEP_TOKENS: '1' });
         await run.answer(await approve(await run.addressToOpen()));
@@ -89,14 +89,14 @@ function suite(runtimes: readonly Runtime[]): void {
         expect(body.active).to.equal(true);
       });
 
-      it('fails without the secret, and for every answer that is not as it should be', async function () {
+      it('the program fails without the secret and after every wrong answer', async function () {
         const ready = await installed(this, runtime);
         const client = await addClient();
         const without = await start(ready, { ...client, secret: '' }, {});
         expect(await without.ended).not.to.equal(0);
         expect(without.output()).to.include('CLIENT_SECRET').and.not.include('Open this address');
 
-        // Before anything is approved: afterwards nobody is asked.
+        // Denied first: once the client is connected, no approval is requested.
         const denied = await start(ready, client, {});
         await denied.answer(await approve(await denied.addressToOpen(), 'deny'));
         expect(await denied.ended, denied.output()).not.to.equal(0);
@@ -116,7 +116,7 @@ function suite(runtimes: readonly Runtime[]): void {
     });
   }
 
-  /** The same with what runs it. */
+  /** Adds the program that runs the file. */
   async function installed(context: Mocha.Context, runtime: Runtime): Promise<Ready> {
     const { program } = runtime;
     if (program !== undefined) return { ...runtime, program };
@@ -129,8 +129,8 @@ function suite(runtimes: readonly Runtime[]): void {
   async function expectFlow(runtime: Ready): Promise<void> {
     const client = await addClient();
     const run = await start(runtime, client, {});
-    const said = await run.answer(await approve(await run.addressToOpen()), true);
-    expect(said).to.include('You may close this window');
+    const page = await run.answer(await approve(await run.addressToOpen()), true);
+    expect(page).to.include('You may close this window');
     const status = await run.ended;
     const output = run.output();
     expect(status, output).to.equal(0);
@@ -156,14 +156,14 @@ function suite(runtimes: readonly Runtime[]): void {
       kind: 'confidential',
       name: 'Copied',
       isNative: false,
-      // The programs take the one that they can wait at.
+      // The programs pick the redirect URI that they can listen on.
       redirectUris: ['https://partner.example/cb', redirectUri],
       ownerAccountId: on.seeded.other.accountId,
     });
     return { id: client.id, secret, redirectUri };
   }
 
-  /** The text that the copy button of the page would copy. */
+  /** The text of the page's copy button. */
   async function programOn(client: TestClient, name: string): Promise<string> {
     const { html } = await owner.get(`/profile/oauth-clients/${client.id}/connect`);
     const shown = new RegExp(`<pre [^>]*The flow with ${name}"[^>]*><code>([^]*?)</code></pre>`);
@@ -194,15 +194,15 @@ function suite(runtimes: readonly Runtime[]): void {
     return {
       ended,
       output: () => output,
-      /** What the browser is shown. `startsIdle`: it opens a connection before that it does not use. */
+      /** The page the browser shows. `startsIdle`: first opens a connection that stays unused. */
       async answer(callback: URL, startsIdle = false): Promise<string> {
         const idle =
           startsIdle && connect(Number(callback.port), callback.hostname).on('error', () => {});
-        const said = await (await fetch(callback)).text();
+        const page = await (await fetch(callback)).text();
         if (idle) idle.destroy();
-        return said;
+        return page;
       },
-      /** The address that it prints, as soon as it does. */
+      /** Waits for the authorization URL in the output. */
       async addressToOpen(): Promise<string> {
         for (;;) {
           const [, address] = /approve:\s+(http\S+)\s/.exec(output) ?? [];

@@ -1,4 +1,4 @@
-/** "Test this client" and the programs to copy, by the developer who owns the client, in Chromium. */
+/** "Test this client" and copying the example programs, by the owner of the client in Chromium. */
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import { clientSnippets, SUGGESTED_REDIRECT_URI } from '../../src/pages/oauth-clients/programs.ts';
@@ -29,7 +29,7 @@ describeInBrowser('testing a client in the browser', (visit) => {
   const answer = (page: Page, name: string) => page.getByRole('button', { name }).click();
   const secretField = (page: Page) => page.getByLabel('Client secret', { exact: true });
 
-  it('a developer pastes the secret, approves, and sees that the client works', async () => {
+  it('a developer enters the secret, approves, and sees that the client works', async () => {
     const { page, problems } = await visit(PHONE);
     await openClient(page);
     await expectAccessible(page, 'the client');
@@ -54,7 +54,7 @@ describeInBrowser('testing a client in the browser', (visit) => {
     await page.getByText('"active": false').waitFor();
     await page.getByText(on.seeded.elsewhere.name).waitFor();
     await expectAccessible(page, 'the result');
-    // A reload shows the same again, and begins nothing.
+    // A reload shows the same result and starts no new test.
     await page.reload();
     await page.getByText('This client works.').waitFor();
 
@@ -65,7 +65,7 @@ describeInBrowser('testing a client in the browser', (visit) => {
     expect(problems.filter((problem) => !problem.includes('422'))).to.deep.equal([]);
   });
 
-  it('a developer who denies is told what a client is told', async () => {
+  it('a developer who denies sees the error that the client receives', async () => {
     const { page } = await visit();
     await openClient(page);
     await secretField(page).fill(client.secret ?? '');
@@ -75,7 +75,7 @@ describeInBrowser('testing a client in the browser', (visit) => {
     await page.getByText('error=access_denied').waitFor();
   });
 
-  it('each program is copied as it stands', async () => {
+  it('each program is copied unchanged', async () => {
     const { page } = await visit(PHONE);
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
     await openClient(page);

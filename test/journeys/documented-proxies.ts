@@ -1,4 +1,4 @@
-/** nginx and Caddy, set up as docs/operations/deploy.md says, in front of two nodes. */
+/** nginx and Caddy as configured in docs/operations/deploy.md, in front of two nodes. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -14,14 +14,14 @@ const DOCS = readFileSync(
   'utf8',
 );
 
-/** The first code block in this language. */
+/** Returns the first code block in this language. */
 export const documentedBlock = (language: string): string =>
   new RegExp(`\`\`\`${language}\n(.*?)\`\`\``, 's').exec(DOCS)?.[1] ?? '';
 
 /** Two addresses of this machine stand for two machines, so that the nodes' ports are the same. */
 const HOSTS = ['127.0.0.1', '127.0.0.2'] as const;
 
-/** What the documented settings are changed to, so that they work on this machine. */
+/** The local values that replace those of the documented configuration. */
 interface Place {
   readonly folder: string;
   readonly certificate: string;
@@ -33,13 +33,13 @@ interface Place {
 
 export interface DocumentedProxy extends Requirement {
   readonly name: string;
-  /** The settings below `server` that the docs ask for with it. */
+  /** The settings below `server` that the docs require for this proxy. */
   readonly serverSettings: object;
-  /** Milliseconds after a node was killed in which it may fail POSTs that the node refused. */
+  /** Milliseconds after a node was killed during which POSTs that it refused may fail. */
   readonly failsRefusedPostsForMs: number;
-  /** Milliseconds to wait after a node is ready, before the next one is ended. */
+  /** Milliseconds to wait after a node is ready, before the next one is stopped. */
   readonly pauseBetweenNodesMs: number;
-  /** Writes its configuration. @returns the arguments that it is started with. */
+  /** Writes the configuration. @returns the arguments to start the proxy with. */
   configure(place: Place): readonly string[];
 }
 
@@ -63,7 +63,7 @@ const nginx: DocumentedProxy = {
     const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
       .map((kind) => `${kind}_temp_path ${folder}/${kind};`)
       .join(' ');
-    // Its worker processes give up root, which owns the folder.
+    // nginx workers would drop root, but root owns the folder.
     const user = runsAsRoot ? 'user root;' : '';
     const main = `${user} daemon off; pid ${folder}/pid; error_log stderr; events {}
 http { access_log off; ${temporary}
@@ -77,7 +77,7 @@ const caddyProgram = findProgram('caddy');
 const [, caddyMinor = '8'] =
   /2\.(\d+)/.exec(caddyProgram ? execFileSync(caddyProgram, ['version']).toString() : '') ?? [];
 const REQUEST_BUFFERS = /\n *request_buffers .*/;
-/** Older versions lose the body of a POST that a node refused, and more of them with a buffer. */
+/** Before 2.8, Caddy loses the body of a POST that a node refused, more often if it buffers requests. */
 const buffersRequests = Number(caddyMinor) >= 8;
 
 const caddy: DocumentedProxy = {
@@ -85,15 +85,15 @@ const caddy: DocumentedProxy = {
   program: caddyProgram,
   remedy: 'caddy (Debian package caddy)',
   serverSettings: { shutdown_delay: '3s' },
-  // Two of its health checks, one a second.
+  // Two intervals of Caddy's health check, which runs once a second.
   failsRefusedPostsForMs: buffersRequests ? 0 : 2_000,
-  // It may hear that one node leaves before it hears that the other is back, and refuses POSTs meanwhile.
+  // Caddy may see one node stop before it sees the other one start, and then refuses POSTs.
   pauseBetweenNodesMs: buffersRequests ? 0 : 2_000,
   configure({ folder, certificate, key, ports: { tls, plain }, nodes: [one, another] }) {
     const documented = documentedBlock('caddy');
     expect(documented).to.match(REQUEST_BUFFERS);
-    const understood = buffersRequests ? documented : documented.replace(REQUEST_BUFFERS, '');
-    const block = replaced(understood, {
+    const supported = buffersRequests ? documented : documented.replace(REQUEST_BUFFERS, '');
+    const block = replaced(supported, {
       '10.0.0.1:3000': `${one.host}:${one.port}`,
       '10.0.0.2:3000': `${another.host}:${another.port}`,
       'health_port 3001': `health_port ${one.operatorsPort}`,
@@ -107,17 +107,17 @@ const caddy: DocumentedProxy = {
 
 export const DOCUMENTED_PROXIES: readonly DocumentedProxy[] = [nginx, caddy];
 
-/** A running proxy; the nodes may not run yet. */
+/** A running proxy. Its nodes may not be running yet. */
 export interface RunningProxy {
   readonly issuer: string;
-  /** The address that redirects to the issuer. */
+  /** The plain HTTP origin, which redirects to the issuer. */
   readonly plainOrigin: string;
   readonly nodes: readonly [NodeAddress, NodeAddress];
-  /** The file of the certificate that it proves itself with. */
+  /** The file with the certificate of the proxy. */
   readonly certificate: string;
 }
 
-/** Starts the proxy, and adds it to `opened`. Resolves when it takes connections. */
+/** Starts the proxy and adds it to `opened`. Resolves when it accepts connections. */
 export async function startProxy(opened: Opened, proxy: DocumentedProxy): Promise<RunningProxy> {
   const folder = temporaryDirectory('proxy');
   const [certificate, key] = [path.join(folder, 'host.pem'), path.join(folder, 'host.key')];
@@ -147,7 +147,7 @@ export async function startProxy(opened: Opened, proxy: DocumentedProxy): Promis
   return { issuer: `https://localhost:${ports.tls}`, plainOrigin, nodes, certificate };
 }
 
-/** @throws AssertionError if the text lacks something that is to be replaced. */
+/** @throws AssertionError if the text lacks a part to replace. */
 function replaced(text: string, replacements: Readonly<Record<string, string>>): string {
   return Object.entries(replacements).reduce((done, [from, to]) => {
     expect(done, 'the docs').to.include(from);

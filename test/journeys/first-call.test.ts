@@ -1,4 +1,4 @@
-/** From an account to the first answer of the GraphQL API, by a developer who was told one address. */
+/** From a new account to the first answer of the GraphQL API, in few clicks. */
 import { expect } from 'chai';
 import type { Locator, Page } from 'playwright-core';
 import { expectAccessible, PHONE } from '../support/axe.ts';
@@ -8,11 +8,11 @@ import { addTestClient } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { nameWarehouseApi } from '../support/warehouse-api.ts';
 
-/** What a person has patience for. */
-const MOST_CLICKS = 12;
+/** The number of clicks that a new developer should need at most. */
+const MAX_CLICKS = 12;
 const PASSWORD = 'nine green pallets';
 
-describeInBrowser('a developer who is new here', (visit) => {
+describeInBrowser('a new developer', (visit) => {
   const on = startSeeded();
   let clicks = 0;
 
@@ -25,7 +25,7 @@ describeInBrowser('a developer who is new here', (visit) => {
   const button = (page: Page, name: string) =>
     page.getByRole('main').getByRole('button', { name, exact: true });
 
-  it('reaches the first answer of the API in a few clicks, and sees their requests as they happen', async () => {
+  it('a new developer gets the first answer of the API within 12 clicks and sees requests live', async () => {
     const { page, problems } = await visit(PHONE);
     const { service, issuer } = on;
     const account = await service.accounts.add({ email: 'new@example.test', name: 'Nia New' });
@@ -54,9 +54,9 @@ describeInBrowser('a developer who is new here', (visit) => {
     await test.getByText('This client works.').waitFor();
     const answer = test.getByRole('region', { name: 'What the API answered' });
     await answer.getByText('"username": "new@example.test"').waitFor();
-    expect(clicks, 'clicks').to.be.at.most(MOST_CLICKS);
+    expect(clicks, 'clicks').to.be.at.most(MAX_CLICKS);
     await expectAccessible(test, 'the answer');
-    // The page with the secret is still there, and forgets it when it is left.
+    // The page with the secret is still open. It is not restored after leaving it.
     expect(await page.locator('[data-secret]').textContent()).to.match(/^gate_cs_/);
     await page.getByRole('link', { name: 'I have copied it' }).click();
 
@@ -68,7 +68,7 @@ describeInBrowser('a developer who is new here', (visit) => {
     await page.goBack();
     expect(await page.content()).not.to.include('gate_cs_');
 
-    // And what was wrong is mended with a click.
+    // The wrong redirect URI is registered with one click.
     await page.goto(`${issuer}/profile/oauth-clients`);
     await page.getByRole('link', { name: '1 problem of Stock Sync' }).click();
     await expectAccessible(page, 'the problems');
@@ -78,11 +78,11 @@ describeInBrowser('a developer who is new here', (visit) => {
     expect(problems).to.deep.equal([]);
   });
 
-  it('is asked before leaving settings with something that was not saved', async () => {
+  it('a developer is warned before leaving the settings with unsaved changes', async () => {
     const { page } = await visit();
-    const asked: string[] = [];
+    const dialogs: string[] = [];
     page.on('dialog', (dialog) => {
-      asked.push(dialog.type());
+      dialogs.push(dialog.type());
       void dialog.accept();
     });
     const owner = { ownerAccountId: on.seeded.person.accountId };
@@ -94,17 +94,17 @@ describeInBrowser('a developer who is new here', (visit) => {
     await page.getByLabel('Name').click();
     await page.getByRole('link', { name: 'Connect', exact: true }).click();
     await page.getByRole('heading', { name: 'Connect it' }).waitFor();
-    expect(asked, 'nothing was typed').to.deep.equal([]);
+    expect(dialogs, 'nothing was typed').to.deep.equal([]);
     await page.getByRole('link', { name: 'Settings' }).click();
     await page.getByLabel('Name').fill('Typed');
     await page.getByRole('link', { name: 'Connect', exact: true }).click();
     await page.getByRole('heading', { name: 'Connect it' }).waitFor();
-    expect(asked).to.deep.equal(['beforeunload']);
+    expect(dialogs).to.deep.equal(['beforeunload']);
     await page.getByRole('link', { name: 'Settings' }).click();
     await page.getByLabel('Name').fill('Typed');
     await button(page, 'Save changes').last().click();
     await page.getByText('The changes are saved.').waitFor();
-    expect(asked).to.have.length(1);
+    expect(dialogs).to.have.length(1);
   });
 });
 

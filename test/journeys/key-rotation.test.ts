@@ -1,4 +1,4 @@
-/** Keys are replaced under running clients and signed-in people, one step at a time. */
+/** Secret keys are rotated step by step while clients and sessions stay valid. */
 import { expect } from 'chai';
 import type { Keys } from '../../src/config/environment.ts';
 import { fieldOf } from '../pages/signed-in-person.ts';
@@ -22,8 +22,8 @@ async function connect(node: TestService, { clients, person }: Seed, browser: Pe
   return String(body.refresh_token);
 }
 
-/** @returns the successor of a refresh token that is accepted. */
-async function renewed(node: TestService, client: TestClient, token: string): Promise<string> {
+/** Refreshes with a token that must be accepted. @returns its successor. */
+async function refreshed(node: TestService, client: TestClient, token: string): Promise<string> {
   const { status, text, body } = await refresh(node.issuer, client, token);
   expect(status, text).to.equal(200);
   return String(body.refresh_token);
@@ -38,7 +38,7 @@ const isSignedIn = async (node: TestService, browser: Person): Promise<boolean> 
 describe('key rotation', () => {
   const start = startsOn();
 
-  it('signs nobody out and breaks no refresh token, and the old key ends with its removal', async () => {
+  it('rotating keys ends no session and no refresh token; the old key is invalid once it is removed', async () => {
     let node = await start({ settings: { secrets: secrets(OLD) } });
     const { issuer, settings } = node;
     const restart = async (...keys: Keys): Promise<void> => {
@@ -49,9 +49,9 @@ describe('key rotation', () => {
     const seeded = await seed(node);
     const client = seeded.clients.confidential;
     const browser = createPerson(issuer);
-    const abandoned = createPerson(issuer);
-    let kept = await connect(node, seeded, browser);
-    const forgotten = await connect(node, seeded, abandoned);
+    const unusedBrowser = createPerson(issuer);
+    let current = await connect(node, seeded, browser);
+    const unusedToken = await connect(node, seeded, unusedBrowser);
     expect(await isSignedIn(node, browser)).to.equal(true);
 
     for (const [first, second] of [
@@ -60,24 +60,24 @@ describe('key rotation', () => {
     ] as const) {
       await restart(first, second);
       expect(await isSignedIn(node, browser), first).to.equal(true);
-      const before = kept;
-      kept = await renewed(node, client, before);
-      // A retry arrives at the same successor under either key.
-      expect(await renewed(node, client, before)).to.equal(kept);
+      const before = current;
+      current = await refreshed(node, client, before);
+      // A retry returns the same successor under either key.
+      expect(await refreshed(node, client, before)).to.equal(current);
     }
 
     await restart(NEW);
-    expect(await isSignedIn(node, browser), 'its cookie was signed anew').to.equal(true);
-    expect(await isSignedIn(node, abandoned), 'its cookie was not').to.equal(false);
-    const { status, body } = await refresh(issuer, client, forgotten);
+    expect(await isSignedIn(node, browser), 'its cookie was signed again').to.equal(true);
+    expect(await isSignedIn(node, unusedBrowser), 'its cookie was not').to.equal(false);
+    const { status, body } = await refresh(issuer, client, unusedToken);
     expect(status).to.equal(400);
     expect(body.error).to.equal('invalid_grant');
-    kept = await renewed(node, client, kept);
-    // Signed out cleanly: who signs in again goes on as ever.
-    expect((await abandoned.signIn(seeded.person)).status).to.equal(200);
+    current = await refreshed(node, client, current);
+    // The session ended cleanly: the user can sign in again.
+    expect((await unusedBrowser.signIn(seeded.person)).status).to.equal(200);
   });
 
-  it('a cookie that is signed anew lasts as long as it did', async () => {
+  it('a cookie that is signed again keeps its expiry', async () => {
     const node = await start({ settings: { secrets: secrets(OLD) } });
     const { issuer, settings } = node;
     const { person } = await seed(node);
@@ -106,18 +106,18 @@ describeOn([postgresServer, redisServer], 'key rotation, two nodes', () => {
   const nodeWith = (...keys: Keys) =>
     start({ beside: first, settings: { secrets: secrets(...keys) } });
 
-  /** What one node gave out, the other takes: a session and a refresh token. */
-  async function goesOver(from: TestService, to: TestService): Promise<void> {
+  /** Asserts that a session and a refresh token of one node are accepted by the other. */
+  async function expectAccepted(from: TestService, to: TestService): Promise<void> {
     const browser = createPerson(from.issuer);
     const token = await connect(from, seeded, browser);
     expect(await isSignedIn(to, browser), 'session').to.equal(true);
-    const successor = await renewed(to, seeded.clients.confidential, token);
-    await renewed(from, seeded.clients.confidential, successor);
+    const successor = await refreshed(to, seeded.clients.confidential, token);
+    await refreshed(from, seeded.clients.confidential, successor);
     expect(await isSignedIn(from, browser), 'session on the way back').to.equal(true);
   }
 
-  /** A page that one node drew is sent to the other, which takes its form token. */
-  async function formGoesOver(from: TestService, to: TestService): Promise<void> {
+  /** Asserts that a form that one node rendered is accepted by the other. */
+  async function expectFormAccepted(from: TestService, to: TestService): Promise<void> {
     const visitor = createPerson(from.issuer);
     const form_token = fieldOf(await visitor.get(`${from.issuer}/login`), 'form_token');
     const { email, password } = seeded.person;
@@ -131,25 +131,25 @@ describeOn([postgresServer, redisServer], 'key rotation, two nodes', () => {
   const STEPS: readonly (readonly [string, Keys, Keys])[] = [
     ['accept the new key everywhere', [OLD], [OLD, NEW]],
     ['sign with the new key', [OLD, NEW], [NEW, OLD]],
-    ['take the old key away', [NEW, OLD], [NEW]],
+    ['remove the old key', [NEW, OLD], [NEW]],
   ];
   for (const [step, before, after] of STEPS) {
-    it(`nodes before and after the step "${step}" take what the other gave out`, async () => {
+    it(`nodes before and after the step "${step}" accept each other's tokens and sessions`, async () => {
       const [one, other] = [await nodeWith(...before), await nodeWith(...after)];
-      await goesOver(one, other);
-      await goesOver(other, one);
-      await formGoesOver(one, other);
-      await formGoesOver(other, one);
+      await expectAccepted(one, other);
+      await expectAccepted(other, one);
+      await expectFormAccepted(one, other);
+      await expectFormAccepted(other, one);
     });
   }
 
-  it('a node that signs before all accept is refused by the others, which ends nothing', async () => {
+  it('a node that signs with the new key too early is refused by others, and its tokens stay valid', async () => {
     const hasty = await nodeWith(NEW, OLD);
     const browser = createPerson(hasty.issuer);
     const token = await connect(hasty, seeded, browser);
     const client = seeded.clients.confidential;
     expect((await refresh(first.issuer, client, token)).body.error).to.equal('invalid_grant');
     expect(await isSignedIn(first, browser)).to.equal(false);
-    await renewed(hasty, client, token);
+    await refreshed(hasty, client, token);
   });
 });

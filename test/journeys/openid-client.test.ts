@@ -1,25 +1,22 @@
-/**
- * The life of a client through openid-client, as a partner's server would use it: unchanged. It stands
- * on oauth4webapi, which checks every answer against the RFCs.
- */
+/** An unmodified openid-client connects and revokes, and checks every answer against the RFCs. */
 import { expect } from 'chai';
 import * as oauth from 'openid-client';
 import type { TestClient } from '../support/oauth.ts';
 import { REDIRECT_URI } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 
-// What somebody has who starts Gatehouse and configures nothing.
+// The embedded database needs no configuration.
 describe('openid-client, on the embedded database', () => {
   const on = startSeeded({ on: 'embedded' });
 
-  /** All a partner is told: the issuer, the client id, the secret. */
+  /** Discovers the service as a developer would: with only the issuer, client id and secret. */
   const discover = (client: TestClient, authentication: oauth.ClientAuth) =>
     oauth.discovery(new URL(on.issuer), client.id, {}, authentication, {
       algorithm: 'oauth2',
       execute: [oauth.allowInsecureRequests],
     });
 
-  /** Sends the person off with `state` and a challenge, and exchanges what comes back. */
+  /** Authorizes with `state` and a code challenge, and exchanges the code. */
   async function connect(config: oauth.Configuration) {
     const pkceCodeVerifier = oauth.randomPKCECodeVerifier();
     const expectedState = oauth.randomState();
@@ -44,7 +41,7 @@ describe('openid-client, on the embedded database', () => {
     'the form': oauth.ClientSecretPost,
   };
   for (const [place, method] of Object.entries(methods)) {
-    it(`a client with its secret in ${place} connects, refreshes twice and ends it`, async () => {
+    it(`a client with its secret in ${place} connects, refreshes twice and revokes its token`, async () => {
       const { confidential } = on.clients;
       const config = await discover(confidential, method(confidential.secret));
       const first = await connect(config);
@@ -86,7 +83,7 @@ describe('openid-client, on the embedded database', () => {
     });
   }
 
-  it('a client without a secret connects, refreshes and revokes by PKCE alone', async () => {
+  it('a client without a secret connects, refreshes and revokes with PKCE alone', async () => {
     const config = await discover(on.clients.public, oauth.None());
     const first = await connect(config);
     expect(Object.keys(first).sort()).to.deep.equal(TOKEN_RESPONSE);
@@ -97,7 +94,7 @@ describe('openid-client, on the embedded database', () => {
     expect(await introspect(second.access_token)).to.deep.equal({ active: false });
   });
 
-  it('a machine client gets a token of its own, without a refresh token', async () => {
+  it('a machine client gets its own access token, without a refresh token', async () => {
     const { machine } = on.clients;
     const config = await discover(machine, oauth.ClientSecretPost(machine.secret));
     const answer = await oauth.clientCredentialsGrant(config);

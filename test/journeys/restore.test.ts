@@ -1,6 +1,6 @@
 /**
- * Backup and restore, by the commands of docs/operations/backup.md in their order: no access that was revoked comes
- * back, and no user is locked out.
+ * Backup and restore with the commands of docs/operations/backup.md in their order: revoked access
+ * stays revoked, and no user is locked out.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -30,7 +30,7 @@ const ROOT = path.join(import.meta.dirname, '../..');
 const PASSWORD = 'swordfish';
 const DOCS = readFileSync(path.join(ROOT, 'docs/operations/backup.md'), 'utf8');
 
-/** @returns the lines of the first block of commands after these words, which are in this section. */
+/** Returns the first block of commands after this phrase in this section. */
 function commandsBehind(section: string, words: string): string[] {
   const text = DOCS.slice(DOCS.indexOf(section));
   const [, block = ''] = /```sh\n(.*?)```/s.exec(text.slice(text.indexOf(words))) ?? [];
@@ -39,7 +39,7 @@ function commandsBehind(section: string, words: string): string[] {
   return lines;
 }
 
-/** The last command waits for a heartbeat, about ten seconds: it is run in one deployment only. */
+/** The last command waits about ten seconds for a heartbeat, so only one deployment runs it. */
 function withoutWait(commands: readonly string[]): readonly string[] {
   expect(commands.at(-1)).to.match(/gatehouse nodes --wait 2$/);
   return commands.slice(0, -1);
@@ -51,21 +51,21 @@ const SECTIONS = {
   Kubernetes: '## With Kubernetes',
 };
 
-/** A program in a container. Here it runs on this machine, on the stores of the test. */
+/** Matches a command in a container. The test runs it on this machine, with the test's stores. */
 const IN_CONTAINER =
   /^(?:docker compose (?:exec|run)(?: --?[a-zA-Z-]+)* [a-z]+|kubectl --namespace [a-z]+ exec(?: --stdin)? \S+ --) (.*)$/;
 
-/** Commands about containers and pods that have no counterpart here. */
+/** Commands about containers and pods, which the test skips: it has neither. */
 const ABOUT_PODS = [
   /^kubectl --namespace [a-z]+ (?:wait|rollout status) /,
   /^kubectl --namespace gatehouse scale deployment\/gatehouse-operator /,
   /^kubectl (?:apply --filename restore-redis.yaml|--namespace stores delete pod\/restore-redis)$/,
 ];
 
-const dumps = { program: findProgram('pg_dump'), remedy: 'pg_dump (package postgresql-client)' };
-const asks = { program: findProgram('redis-cli'), remedy: 'redis-cli (package redis-tools)' };
+const pgDump = { program: findProgram('pg_dump'), remedy: 'pg_dump (package postgresql-client)' };
+const redisCli = { program: findProgram('redis-cli'), remedy: 'redis-cli (package redis-tools)' };
 
-describeOn([postgresServer, redisServer, dumps, asks], 'a restored backup', () => {
+describeOn([postgresServer, redisServer, pgDump, redisCli], 'a restored backup', () => {
   const start = startsOn();
   const folder = temporaryDirectory('kept');
   let redis: RedisServer;
@@ -94,8 +94,8 @@ describeOn([postgresServer, redisServer, dumps, asks], 'a restored backup', () =
     await redis.stop();
   });
 
-  /** Runs each command as the docs have it, on the paths and ports of this test. */
-  async function carryOut(commands: readonly string[]): Promise<void> {
+  /** Runs each command of the docs with the paths and ports of this test. */
+  async function runCommands(commands: readonly string[]): Promise<void> {
     const { settings } = service;
     const operator = operatorWith({ ...storesOf(service), ...keysOf(service) });
     const stopNodes = () => service.close();
@@ -126,7 +126,7 @@ describeOn([postgresServer, redisServer, dumps, asks], 'a restored backup', () =
       const [, words] = /^gatehouse (.*)$/.exec(command) ?? [];
       if (words === undefined) run(command);
       else {
-        // One process runs here.
+        // Only one node runs here.
         const here = words.replace('nodes --wait 2', 'nodes --wait 1');
         const { exitCode, output, errors } = await operator(here);
         expect(exitCode, `${line}\n${output}${errors}`).to.equal(0);
@@ -147,14 +147,14 @@ describeOn([postgresServer, redisServer, dumps, asks], 'a restored backup', () =
     const variables = [
       `DATABASE_URL_FILE=${folder}/database-url`,
       `REDIS_CLI='redis-cli -p ${new URL(redis.url).port}'`,
-      // The containers of compose.yaml do not have it.
+      // The containers of compose.yaml do not set REDISCLI_AUTH.
       ...(command.includes('REDISCLI_AUTH') ? [] : [`REDISCLI_AUTH=${PASSWORD}`]),
     ];
     runProgram('bash', ['-ec', `export ${variables.join(' ')}; ${here}`], { cwd: folder });
   }
 
-  /** What becomes of people and clients, of whom some are ended before and some after the backup. */
-  async function ledger(section: string) {
+  /** Creates users and clients whose access ends before or after the backup, and backs up. */
+  async function issueAccess(section: string) {
     const { clients, person } = seeded;
     const { confidential, otherConfidential, machine } = clients;
     const partner = partnerTokens(issuer, seeded);
@@ -167,18 +167,18 @@ describeOn([postgresServer, redisServer, dumps, asks], 'a restored backup', () =
       String((await clientCredentials(issuer, machine)).body.access_token);
 
     const revokedBefore = await connect();
-    const [kept, refreshed, revoked, replayed] = [
+    const [unchanged, refreshed, revoked, replayed] = [
       ...[await connect(), await connect(), await connect(), await connect()],
     ] as const;
     const disconnected = await connect(otherConfidential);
-    const ofMachine = await machineToken();
+    const machineTokenBefore = await machineToken();
     const elsewhere = createPerson(issuer);
     await elsewhere.signIn(seeded.other);
     const cookies = [partner.browser, elsewhere].map((browser) => browser.cookieHeader('/profile'));
     await end(revokedBefore);
 
     const words = section === SECTIONS.systemd ? 'Back up both stores' : 'Back up Redis first';
-    await carryOut(commandsBehind(section, words));
+    await runCommands(commandsBehind(section, words));
 
     const current = await next(await next(refreshed));
     await end(revoked);
@@ -189,14 +189,14 @@ describeOn([postgresServer, redisServer, dumps, asks], 'a restored backup', () =
     await service.clients.endMachineTokens(machine.id);
     await partner.browser.submit(await partner.browser.get('/logout'), {});
     await service.accounts.endSessions(seeded.other.accountId);
-    // With the generations that these ends led to, which an older PostgreSQL does not know.
+    // This access has generations from after those revocations, which an older PostgreSQL lacks.
     const connectedAgain = await connect(otherConfidential);
     const laterMachineToken = await machineToken();
     await elsewhere.signIn(seeded.other);
     const laterCookie = elsewhere.cookieHeader('/profile');
     await service.revocations.close();
 
-    const isDead = async (tokens: Tokens, client = confidential) => {
+    const expectEnded = async (tokens: Tokens, client = confidential) => {
       expect(await partner.isActive(tokens.accessToken)).to.equal(false);
       const { status, body } = await refresh(issuer, client, tokens.refreshToken);
       expect({ status, error: body.error }).to.deep.equal({ status: 400, error: 'invalid_grant' });
@@ -207,22 +207,22 @@ describeOn([postgresServer, redisServer, dumps, asks], 'a restored backup', () =
       expect(status, 'the profile without a session').to.be.within(302, 303);
     };
     return {
-      ...{ kept, current, isDead },
-      async nobodyComesBack() {
-        for (const tokens of [revokedBefore, revoked, replayed]) await isDead(tokens);
-        await isDead(disconnected, otherConfidential);
-        expect(await partner.isActive(ofMachine)).to.equal(false);
+      ...{ unchanged, current, expectEnded },
+      async expectRevoked() {
+        for (const tokens of [revokedBefore, revoked, replayed]) await expectEnded(tokens);
+        await expectEnded(disconnected, otherConfidential);
+        expect(await partner.isActive(machineTokenBefore)).to.equal(false);
         for (const cookie of cookies) await isSignedOut(cookie);
       },
-      /** Issued after the backup: lost with an older Redis, ended by the commands for an older PostgreSQL. */
-      async everyLaterCredentialHasEnded() {
-        await isDead(later);
-        await isDead(connectedAgain, otherConfidential);
+      /** Access granted after the backup is lost (older Redis) or revoked (older PostgreSQL). */
+      async expectLaterRevoked() {
+        await expectEnded(later);
+        await expectEnded(connectedAgain, otherConfidential);
         expect(await partner.isActive(laterMachineToken)).to.equal(false);
         await isSignedOut(laterCookie);
       },
-      /** @param client that was connected, and is connected again unasked. */
-      async nobodyIsLockedOut(client = confidential) {
+      /** @param client a connected client, which is connected again without approval. */
+      async expectNoLockout(client = confidential) {
         const browser = createPerson(issuer);
         expect((await browser.signIn(person)).html).to.include(person.email);
         const url = authorizationUrl(issuer, client, { prompt: 'none' });
@@ -239,50 +239,50 @@ describeOn([postgresServer, redisServer, dumps, asks], 'a restored backup', () =
       return section === SECTIONS.systemd ? commands : withoutWait(commands);
     };
 
-    it(`an older Redis (${name}): what was ended since stays so, who refreshed since goes on`, async () => {
-      const people = await ledger(section);
-      await carryOut(commandsFor('**An older Redis, below'));
-      await people.nobodyComesBack();
+    it(`an older Redis (${name}): revoked access stays revoked, refreshed tokens stay valid`, async () => {
+      const issued = await issueAccess(section);
+      await runCommands(commandsFor('**An older Redis, below'));
+      await issued.expectRevoked();
       const { confidential } = seeded.clients;
-      for (const { refreshToken } of [people.kept, people.current]) {
+      for (const { refreshToken } of [issued.unchanged, issued.current]) {
         expect((await refresh(issuer, confidential, refreshToken)).status).to.equal(200);
       }
-      await people.everyLaterCredentialHasEnded();
-      await people.nobodyIsLockedOut();
+      await issued.expectLaterRevoked();
+      await issued.expectNoLockout();
     });
 
-    it(`an older PostgreSQL (${name}): all access is ended, and no user is asked for approval again`, async () => {
-      const people = await ledger(section);
-      // A migration of a later version, which the backup does not have.
+    it(`an older PostgreSQL (${name}): all access is revoked, and no user has to approve again`, async () => {
+      const issued = await issueAccess(section);
+      // A table from a later migration, which the backup does not contain.
       const database = new pg.Client({ connectionString: databaseUrl });
       await database.connect();
       await database.query('CREATE TABLE later (id text REFERENCES organizations)');
-      await carryOut(commandsFor('**An older PostgreSQL, above'));
+      await runCommands(commandsFor('**An older PostgreSQL, above'));
       const { rows } = await database.query("SELECT to_regclass('later') AS later");
       expect(rows).to.deep.equal([{ later: null }]);
       await database.end();
-      await people.nobodyComesBack();
-      for (const tokens of [people.kept, people.current]) await people.isDead(tokens);
-      await people.everyLaterCredentialHasEnded();
-      await people.nobodyIsLockedOut();
-      await people.nobodyIsLockedOut(seeded.clients.otherConfidential);
+      await issued.expectRevoked();
+      for (const tokens of [issued.unchanged, issued.current]) await issued.expectEnded(tokens);
+      await issued.expectLaterRevoked();
+      await issued.expectNoLockout();
+      await issued.expectNoLockout(seeded.clients.otherConfidential);
     });
   }
 
-  it('both older: the commands for an older PostgreSQL end everything', async () => {
-    const people = await ledger(SECTIONS.systemd);
-    const ofRedis = commandsBehind(SECTIONS.systemd, '**An older Redis, below');
-    const files = ofRedis.slice(0, ofRedis.indexOf('systemctl start redis-server') + 1);
+  it('if both stores are older, the commands for an older PostgreSQL revoke everything', async () => {
+    const issued = await issueAccess(SECTIONS.systemd);
+    const redisCommands = commandsBehind(SECTIONS.systemd, '**An older Redis, below');
+    const files = redisCommands.slice(0, redisCommands.indexOf('systemctl start redis-server') + 1);
     expect(files).to.have.length.above(3);
-    const ofPostgres = commandsBehind(SECTIONS.systemd, '**An older PostgreSQL, above');
-    await carryOut([...files, ...withoutWait(ofPostgres).slice(1)]);
-    await people.nobodyComesBack();
-    for (const tokens of [people.kept, people.current]) await people.isDead(tokens);
-    await people.everyLaterCredentialHasEnded();
-    await people.nobodyIsLockedOut();
+    const postgresCommands = commandsBehind(SECTIONS.systemd, '**An older PostgreSQL, above');
+    await runCommands([...files, ...withoutWait(postgresCommands).slice(1)]);
+    await issued.expectRevoked();
+    for (const tokens of [issued.unchanged, issued.current]) await issued.expectEnded(tokens);
+    await issued.expectLaterRevoked();
+    await issued.expectNoLockout();
   });
 
-  it('who changed a password or revoked an API key since can be found in the log', async () => {
+  it('password changes and revoked API keys since the backup can be found in the log', async () => {
     const partner = partnerTokens(issuer, seeded);
     await partner.browser.signIn(seeded.person);
     const fields = { name: 'Scale', expires_in_days: '30' };

@@ -1,4 +1,4 @@
-/** The reverse proxies of docs/operations/deploy.md, unchanged: the doctor finds no problem behind them. */
+/** The doctor finds no problem behind the reverse proxies of docs/operations/deploy.md. */
 import { expect } from 'chai';
 import { environmentOf, nodeBehind, trusting } from '../doctor/behind-proxy.ts';
 import { examine } from '../doctor/doctor-findings.ts';
@@ -12,7 +12,7 @@ for (const proxy of DOCUMENTED_PROXIES) {
     const opened = createOpened();
     after(opened.closeAll);
 
-    it('as it stands in the docs the doctor finds nothing wrong, and plain HTTP leads to TLS', async () => {
+    it('the documented configuration passes the doctor and redirects plain HTTP to TLS', async () => {
       const { issuer, plainOrigin, certificate, nodes } = await startProxy(opened, proxy);
       const [one, another] = nodes;
       const node = await nodeBehind(opened, issuer, { address: one });

@@ -1,4 +1,4 @@
-/** What partners, APIs and browsers ask of a deployment all day, at a steady rate, and what they got. */
+/** Sends requests of clients, APIs and browsers at a steady rate and records the failures. */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
@@ -17,25 +17,25 @@ export interface Failure {
 }
 
 export interface RollingLoad {
-  /** Requests that were sent, without those of streams. */
+  /** Number of requests sent, without event streams. */
   readonly requests: number;
   readonly failures: readonly Failure[];
   readonly streamsOpened: number;
-  /** The `X-Request-Id` of every answer that the token endpoint gave to this process. */
+  /** The `X-Request-Id` of every answer from the token endpoint. */
   readonly tokenAnswers: readonly string[];
-  /** Sends this many requests a second from now on, however long the answers take. */
+  /** Starts sending this many requests per second, however long the answers take. */
   start(requestsPerSecond: number): void;
   /** Ends the streams, and resolves when every request is answered. */
   stop(): Promise<void>;
-  /** Refreshes each chain, and introspects the token of each exchange. @throws if one is not valid. */
+  /** Refreshes each chain and introspects each exchanged token. @throws if one is not valid. */
   expectAllValid(): Promise<void>;
 }
 
 const REFRESH_CHAINS = 8;
-/** A machine that is too busy sends less, instead of more and more at the same time. */
-const MAX_UNDER_WAY = 50;
-/** Milliseconds until a browser opens a stream again that ended. */
-const STREAM_RETRY = 250;
+/** Limits parallel requests, so that a busy machine sends fewer instead of piling them up. */
+const MAX_IN_PROGRESS = 50;
+/** Milliseconds until an ended stream is reopened, as a browser would. */
+const STREAM_RETRY_MS = 250;
 
 export async function prepareLoad(issuer: string, seeded: Seed): Promise<RollingLoad> {
   const { clients } = seeded;
@@ -57,7 +57,7 @@ export async function prepareLoad(issuer: string, seeded: Seed): Promise<Rolling
     live: true,
     // A busy machine is slower than the API's default allows.
     timeoutMs: 10_000,
-    // That its stream ended is no failure: each call that is not answered is.
+    // An ended stream is not a failure. An unanswered call is a failure, and `send` records it.
     onFailure: () => {},
   });
 
@@ -65,7 +65,7 @@ export async function prepareLoad(issuer: string, seeded: Seed): Promise<Rolling
   const requests = requestsOf({ issuer, clients, partner, chains, accessToken, api, exchanged });
   const failures: Failure[] = [];
   const stopping = new AbortController();
-  const underWay = new Set<Promise<void>>();
+  const inProgress = new Set<Promise<void>>();
   const loops: Promise<void>[] = [];
   let sent = 0;
   let streamsOpened = 0;
@@ -80,8 +80,8 @@ export async function prepareLoad(issuer: string, seeded: Seed): Promise<Rolling
     sent += 1;
     const answered = request()
       .catch(record(name, performance.now()))
-      .finally(() => underWay.delete(answered));
-    underWay.add(answered);
+      .finally(() => inProgress.delete(answered));
+    inProgress.add(answered);
   }
 
   async function sendSteadily(requestsPerSecond: number): Promise<void> {
@@ -89,14 +89,14 @@ export async function prepareLoad(issuer: string, seeded: Seed): Promise<Rolling
     let last = performance.now();
     while (!stopping.signal.aborted) {
       const now = performance.now();
-      due = Math.min(due + ((now - last) * requestsPerSecond) / 1000, MAX_UNDER_WAY);
+      due = Math.min(due + ((now - last) * requestsPerSecond) / 1000, MAX_IN_PROGRESS);
       last = now;
-      for (; due >= 1 && underWay.size < MAX_UNDER_WAY; due -= 1) send();
+      for (; due >= 1 && inProgress.size < MAX_IN_PROGRESS; due -= 1) send();
       await delay(5);
     }
   }
 
-  /** Reads a stream to its end, again and again. */
+  /** Reads a stream to its end and reopens it, until the load stops. */
   async function listen(path: string, headers: Readonly<Record<string, string>>): Promise<void> {
     const { signal } = stopping;
     while (!signal.aborted) {
@@ -109,7 +109,7 @@ export async function prepareLoad(issuer: string, seeded: Seed): Promise<Rolling
       } catch (error) {
         if (!signal.aborted) record(path, begunAt, true)(error);
       }
-      await delay(STREAM_RETRY, undefined, { signal }).catch(() => {});
+      await delay(STREAM_RETRY_MS, undefined, { signal }).catch(() => {});
     }
   }
 
@@ -124,18 +124,18 @@ export async function prepareLoad(issuer: string, seeded: Seed): Promise<Rolling
     tokenAnswers,
 
     start(requestsPerSecond) {
-      const ofClient = `/profile/oauth-clients/${clients.confidential.id}/requests`;
+      const clientStream = `/profile/oauth-clients/${clients.confidential.id}/requests`;
       loops.push(
         sendSteadily(requestsPerSecond),
         listen('/oauth/introspect/changes', { authorization: basic(clients.resourceServer) }),
-        listen(ofClient, eventSourceHeaders(owner, ofClient)),
+        listen(clientStream, eventSourceHeaders(owner, clientStream)),
       );
     },
 
     async stop() {
       stopping.abort();
       await Promise.all(loops);
-      await Promise.all(underWay);
+      await Promise.all(inProgress);
       api.close();
     },
 
@@ -153,7 +153,7 @@ export async function prepareLoad(issuer: string, seeded: Seed): Promise<Rolling
 
 type Request = readonly [name: string, send: () => Promise<void>];
 
-/** One request of each kind. Each throws unless it gets the answer that it should get. */
+/** One function per kind of request, which throws if the answer is not the expected one. */
 function requestsOf(parts: {
   readonly issuer: string;
   readonly clients: Seed['clients'];
@@ -161,7 +161,7 @@ function requestsOf(parts: {
   readonly chains: readonly RefreshChain[];
   readonly accessToken: string;
   readonly api: ReturnType<typeof createIntrospector>;
-  /** Receives each access token. */
+  /** Filled with the access token of each exchange. */
   readonly exchanged: string[];
 }): readonly Request[] {
   const { issuer, clients, partner, accessToken, api, exchanged } = parts;
@@ -185,7 +185,7 @@ function requestsOf(parts: {
     [
       'refresh',
       async () => {
-        // A client waits for the answer before it uses the token in it.
+        // A chain waits for its answer before it uses the token in it.
         const chain = idle.shift();
         if (!chain) return;
         const { unanswered } = chain;
@@ -225,13 +225,13 @@ const eventSourceHeaders = (person: Person, path: string) => ({
   cookie: person.cookieHeader(path),
 });
 
-/** The part of Node's `undici:request:headers` that is read here. */
+/** The fields of Node's `undici:request:headers` message that are read here. */
 interface ReceivedHeaders {
   readonly request: { readonly origin: string; readonly path: string };
   readonly response: { readonly headers: readonly Buffer[] };
 }
 
-/** Calls `onAnswer` for each answer to a `fetch` of this process. @returns what ends that. */
+/** Calls `onAnswer` for each answer to a `fetch` of this process. @returns a function that unsubscribes. */
 function watchTokenAnswers(issuer: string, onAnswer: (requestId: string) => void): () => void {
   const channel = 'undici:request:headers';
   function receive(message: unknown): void {

@@ -1,4 +1,4 @@
-/** Nodes behind the documented proxies are restarted in turn under load, and no request fails. */
+/** Restarts nodes behind the documented proxies in turn under load: no request fails. */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -14,17 +14,25 @@ import { DOCUMENTED_PROXIES, type RunningProxy, startProxy } from './documented-
 import { type Failure, prepareLoad, type RollingLoad } from './rolling-load.ts';
 
 const ROUNDS = Number(process.env.ROUNDS ?? 3);
-/** Requests a second: about a third of what two cores can do for all programs that run here. */
+/** Requests per second: about a third of the maximum on two cores that run all programs. */
 const RATE = 40;
 
-/** Milliseconds that a request takes on a busy machine. */
-const LONGEST_ANSWER = 2_000;
+/** The longest time a request takes on a busy machine. */
+const MAX_ANSWER_MS = 2_000;
 
-/** One line of a node's log. */
 interface LogLine {
   readonly msg: string;
   readonly path: string;
   readonly requestId: string;
+}
+
+/** Returns nothing for half a line, which a killed node may leave in the log that all nodes share. */
+function parseLine(line: string): LogLine[] {
+  try {
+    return [JSON.parse(line)];
+  } catch {
+    return [];
+  }
 }
 
 for (const proxy of DOCUMENTED_PROXIES) {
@@ -34,15 +42,15 @@ for (const proxy of DOCUMENTED_PROXIES) {
     () => {
       const opened = createOpened();
       let running: RunningProxy;
-      let beside: TestService;
+      let firstService: TestService;
       let seeded: Seed;
       let logFile: string;
       let nodes: RunningNode[];
 
       before(async () => {
         running = await startProxy(opened, proxy);
-        beside = await nodeBehind(opened, running.issuer);
-        seeded = await seed(beside);
+        firstService = await nodeBehind(opened, running.issuer);
+        seeded = await seed(firstService);
       });
       beforeEach(async () => {
         logFile = path.join(temporaryDirectory('log'), 'nodes.log');
@@ -57,7 +65,7 @@ for (const proxy of DOCUMENTED_PROXIES) {
         const { issuer } = running;
         // JSON is YAML.
         return startNode({
-          beside,
+          beside: firstService,
           issuer,
           address,
           logFile,
@@ -65,7 +73,7 @@ for (const proxy of DOCUMENTED_PROXIES) {
         });
       };
 
-      /** Ends each node in turn, and the next one as soon as it is ready again and the docs allow it. */
+      /** Restarts each node once the one before is ready and the documented pause has passed. */
       async function restartAll(): Promise<void> {
         for (const [index, address] of running.nodes.entries()) {
           const node = nodes[index];
@@ -89,11 +97,11 @@ for (const proxy of DOCUMENTED_PROXIES) {
         });
       }
 
-      /** Every request that a node says it answered at the token endpoint. */
+      /** The request ids of all token requests that the nodes logged. */
       function loggedTokenRequests(): string[] {
         const lines = readFileSync(logFile, 'utf8').split('\n').filter(Boolean);
         return lines
-          .map((line) => JSON.parse(line) as LogLine)
+          .flatMap(parseLine)
           .filter(({ msg, path }) => msg === 'request' && path === '/oauth/token')
           .map(({ requestId }) => requestId);
       }
@@ -103,12 +111,12 @@ for (const proxy of DOCUMENTED_PROXIES) {
           for (let round = 0; round < ROUNDS; round += 1) await restartAll();
         });
         expect(load.failures).to.deep.equal([]);
-        // Both log all they did before they end.
+        // The nodes write their remaining log lines when they shut down.
         await Promise.all(nodes.map((node) => node.end('SIGTERM')));
         expect(loggedTokenRequests()).to.have.members([...load.tokenAnswers]);
       });
 
-      it('of a node that is killed only the requests that it was working on fail', async () => {
+      it('when a node is killed, only the requests in progress on it fail', async () => {
         const killedAt: number[] = [];
         const load = await underLoad(async () => {
           for (const [index, address] of running.nodes.entries()) {
@@ -123,10 +131,10 @@ for (const proxy of DOCUMENTED_PROXIES) {
           killedAt.some(
             (at) =>
               begunAt < at + proxy.failsRefusedPostsForMs &&
-              (isStream || begunAt > at - LONGEST_ANSWER),
+              (isStream || begunAt > at - MAX_ANSWER_MS),
           );
         expect(load.failures.filter((failure) => !isInFlight(failure))).to.deep.equal([]);
-        // What a node did and could not answer any more is not done a second time.
+        // A request that a killed node completed but could not answer is not repeated.
         const answered = new Set(load.tokenAnswers);
         const unanswered = loggedTokenRequests().filter((id) => !answered.has(id));
         expect(unanswered.length).to.be.at.most(load.failures.length);

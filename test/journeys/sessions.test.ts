@@ -1,4 +1,4 @@
-/** The session of a browser: its cookie, when it changes, and everything that ends it. */
+/** The session of a browser: its cookie, when the cookie changes, and how the session ends. */
 import { expect } from 'chai';
 import type { Settings } from '../../src/config/settings.ts';
 import { authorizationUrl } from '../support/oauth.ts';
@@ -20,7 +20,7 @@ describe('browser sessions', () => {
     return person;
   }
 
-  /** Whether the service knows who sends these cookies: on a page, and at an authorization. */
+  /** Returns true if these cookies are signed in, both on a page and for an authorization. */
   async function isSignedIn(cookie: string): Promise<boolean> {
     const ask = (url: string | URL) => createPerson(on.issuer).get(url, { cookie });
     const profile = await ask('/profile');
@@ -36,7 +36,7 @@ describe('browser sessions', () => {
     return false;
   }
 
-  it('the cookie is for this service, by http, and not for scripts or other sites', async () => {
+  it('the session cookie is HttpOnly, for this host only, and not sent with requests from other sites', async () => {
     const page = await signInPost(createPerson(on.issuer), on.seeded);
     expect(setCookies(page.headers)).to.deep.equal({
       gate_device: ['httponly', 'path=/', 'samesite=lax'],
@@ -45,7 +45,7 @@ describe('browser sessions', () => {
     });
   });
 
-  it('a changed session cookie is nobody’s', async () => {
+  it('a changed session cookie is rejected', async () => {
     const cookie = (await signedIn()).cookieHeader('/profile');
     expect(await isSignedIn(cookie)).to.equal(true);
     const changed = cookie.replace(/(gate_session=)(.)/, (_, name: string, first: string) =>
@@ -55,7 +55,7 @@ describe('browser sessions', () => {
     expect(await isSignedIn(cookie.replace(/; gate_session\.sig=[^;]*/, ''))).to.equal(false);
   });
 
-  it('an approval makes the sign-in of its request no younger', async () => {
+  it('an approval does not make the sign-in more recent', async () => {
     const person = createPerson(on.issuer);
     const url = authorizationUrl(on.issuer, on.clients.otherConfidential, { prompt: 'consent' });
     const signIn = await person.follow(await person.get(url));
@@ -67,7 +67,7 @@ describe('browser sessions', () => {
     expect(asked.html).to.include('Confirm it is you');
   });
 
-  it('nobody has a session before they sign in', async () => {
+  it('a browser gets no session before the sign-in', async () => {
     const person = createPerson(on.issuer);
     const url = authorizationUrl(on.issuer, on.clients.confidential);
     await person.follow(await person.get(url));
@@ -75,24 +75,24 @@ describe('browser sessions', () => {
     expect(sessionCookie(person)).to.equal('');
   });
 
-  const signingIn = { 'the same person': 'person', 'somebody else': 'other' } as const;
+  const signingIn = { 'the same user': 'person', 'another user': 'other' } as const;
   for (const [whom, who] of Object.entries(signingIn)) {
-    it(`a session from before is dead once ${whom} signs in for a client`, async () => {
+    it(`the earlier session ends when ${whom} signs in for a client`, async () => {
       const victim = await signedIn();
-      const planted = sessionCookie(victim);
+      const earlierCookie = sessionCookie(victim);
       const { confidential } = on.clients;
       const url = authorizationUrl(on.issuer, confidential, { prompt: 'login' });
       const page = await victim.follow(await victim.get(url));
       const next = await victim.follow(await victim.submit(page, credentials(on.seeded[who])));
       expect(next.html).to.include(on.seeded[who].email);
       const current = sessionCookie(victim);
-      expect(current).not.to.equal(planted);
-      expect(await isSignedIn(planted)).to.equal(false);
+      expect(current).not.to.equal(earlierCookie);
+      expect(await isSignedIn(earlierCookie)).to.equal(false);
       expect(await isSignedIn(current)).to.equal(true);
     });
   }
 
-  it('signing in on the sign-in page again ends the session that was there', async () => {
+  it('a new sign-in on the sign-in page ends the earlier session', async () => {
     const person = createPerson(on.issuer);
     const form = await person.get('/login');
     await person.submit(form, credentials(on.seeded.person));
@@ -104,38 +104,38 @@ describe('browser sessions', () => {
     expect(await isSignedIn(second)).to.equal(true);
   });
 
-  it('a sign-out clears what the browser keeps of pages, and no cookies of other sites', async () => {
+  it("signing out clears the browser's cache and storage, but no cookies of other sites", async () => {
     const person = await signedIn();
     const answer = await person.submit(await person.get('/logout'), {});
-    // `"cookies"` would delete those of every site below the same registered domain.
+    // `"cookies"` would delete the cookies of every site of the same registered domain.
     expect(answer.headers.get('clear-site-data')).to.equal('"cache", "storage"');
     expect(person.cookieNames).to.include('gate_device').and.not.include('gate_session');
     expect((await person.get('/logout')).headers.get('clear-site-data')).to.equal(null);
   });
 
-  it('a cookie kept from before a confirmation by password is refused', async () => {
+  it('a cookie from before a confirmation by password is refused', async () => {
     const person = await signedIn();
     on.clock.advance(601);
     const fields = { name: 'Night sync', expires_in_days: '30' };
     const asked = await person.submit(await person.get('/profile/api-keys'), fields);
     expect(asked.html).to.include('Confirm it is you');
-    const kept = sessionCookie(person);
+    const earlierCookie = sessionCookie(person);
     const { password } = on.seeded.person;
     const done = await person.submit(asked, { current_password: password });
     expect(done.location?.pathname).to.equal('/profile/api-keys/created');
-    expect(await isSignedIn(kept)).to.equal(false);
+    expect(await isSignedIn(earlierCookie)).to.equal(false);
     expect(await isSignedIn(sessionCookie(person))).to.equal(true);
   });
 
-  it('a session that nobody uses ends after 12 hours, wherever it was begun', async () => {
+  it('an unused session ends after 12 hours, wherever it started', async () => {
     const url = authorizationUrl(on.issuer, on.clients.confidential);
-    const onTheWay = async (): Promise<Person> => {
+    const signedInForClient = async (): Promise<Person> => {
       const person = createPerson(on.issuer);
       await person.signIn(on.seeded.person, url.pathname + url.search);
       return person;
     };
-    for (const begin of [signedIn, onTheWay]) {
-      const [early, late] = [await begin(), await begin()];
+    for (const startSession of [signedIn, signedInForClient]) {
+      const [early, late] = [await startSession(), await startSession()];
       on.clock.advance(12 * HOUR - 1);
       expect(await isSignedIn(early.cookieHeader('/profile'))).to.equal(true);
       on.clock.advance(1);
@@ -143,7 +143,7 @@ describe('browser sessions', () => {
     }
   });
 
-  it('visiting a page counts the idle time anew, without JavaScript too', async () => {
+  it('a visited page restarts the idle time, also without JavaScript', async () => {
     const person = await signedIn();
     for (let visits = 0; visits < 3; visits += 1) {
       on.clock.advance(12 * HOUR - 1);
@@ -151,7 +151,7 @@ describe('browser sessions', () => {
     }
   });
 
-  it('keeping a session alive counts its idle time anew, until it is seven days old', async () => {
+  it('keeping the session alive restarts its idle time, until it is seven days old', async () => {
     const person = await signedIn();
     const answered: unknown[] = [];
     for (let age = 11 * HOUR; age < 7 * DAY; age += 11 * HOUR) {
@@ -160,7 +160,7 @@ describe('browser sessions', () => {
       expect(status, `after ${age / HOUR} hours`).to.equal(200);
       answered.push((JSON.parse(html) as { session_expires_in: number }).session_expires_in);
     }
-    // The last time at the age of 165 of its 168 hours.
+    // At the last answer the session is 165 hours old; its limit is 168.
     expect(answered).to.deep.equal([...Array(14).fill(12 * HOUR), 3 * HOUR]);
     on.clock.advance(3 * HOUR);
     expect(await isSignedIn(person.cookieHeader('/profile'))).to.equal(false);
@@ -168,15 +168,15 @@ describe('browser sessions', () => {
   });
 });
 
-describe('a maximum age of sessions that a reload shortens', () => {
+describe('a session lifetime that a reload shortens', () => {
   const MINUTE = 60;
-  let ages: Partial<Settings['sessions']> = {};
-  const on = startSeeded({ clock: true, reloaded: () => ({ sessions: ages }) });
-  const reloadWith = async (changed: typeof ages): Promise<void> => {
-    ages = changed;
+  let lifetimes: Partial<Settings['sessions']> = {};
+  const on = startSeeded({ clock: true, reloaded: () => ({ sessions: lifetimes }) });
+  const reloadWith = async (changed: typeof lifetimes): Promise<void> => {
+    lifetimes = changed;
     await on.service.reload();
   };
-  afterEach('the ages of the start', () => reloadWith({}));
+  afterEach('restore the lifetimes', () => reloadWith({}));
 
   const signedIn = async (): Promise<Person> => {
     const person = createPerson(on.issuer);
@@ -193,7 +193,7 @@ describe('a maximum age of sessions that a reload shortens', () => {
   const othersListed = async (person: Person): Promise<number> =>
     [...(await person.get('/profile/security')).html.matchAll(/\/sign-out"/g)].length;
 
-  it('ends the sessions that have been idle for longer, and no other', async () => {
+  it('a shorter idle lifetime ends the sessions that have been idle for longer, and no other', async () => {
     const [idle, active] = [await signedIn(), await signedIn()];
     on.clock.advance(64);
     expect(await othersListed(active)).to.equal(1);
@@ -205,7 +205,7 @@ describe('a maximum age of sessions that a reload shortens', () => {
     expect(await othersListed(active)).to.equal(0);
   });
 
-  it('applies to sessions that are open: an older one makes no key and gets no code', async () => {
+  it('a shorter lifetime applies to existing sessions: an older one creates no API key and gets no code', async () => {
     const old = await signedIn();
     const request = authorizationUrl(on.issuer, on.clients.confidential);
     await old.authorize(request, on.seeded.person);
@@ -223,7 +223,7 @@ describe('a maximum age of sessions that a reload shortens', () => {
     expect(await keys()).to.have.length(1);
   });
 
-  it('ends open streams, and an ended session opens no other', async () => {
+  it('a shorter lifetime ends open event streams, and an ended session cannot open a new one', async () => {
     const owner = createPerson(on.issuer);
     await owner.signIn(on.seeded.other);
     const path = `/profile/oauth-clients/${on.clients.confidential.id}/requests`;
@@ -237,7 +237,7 @@ describe('a maximum age of sessions that a reload shortens', () => {
     expect(again.headers.get('location')).to.match(/^\/login/);
   });
 
-  it('applies to the session of an open consent page', async () => {
+  it('a shorter lifetime applies to the session of an open consent page', async () => {
     const person = await signedIn();
     const url = authorizationUrl(on.issuer, on.clients.otherConfidential, { prompt: 'consent' });
     const consent = await person.follow(await person.get(url));
@@ -255,14 +255,14 @@ describe('cookies of an https issuer', () => {
   const issuer = 'https://gatehouse.example';
   const on = startSeeded({ settings: { issuer, server: { proxyHops: 1 } } });
 
-  /** As a proxy would pass it on that ends TLS and says otherwise. */
+  /** Sends a request like a proxy that terminates TLS but says http. */
   const ask = (path: string, cookie = '', form?: Record<string, string>) =>
     rawRequest(on.service.settings.server.port, path, {
       headers: { host: 'gatehouse.example', origin: issuer, cookie, 'x-forwarded-proto': 'http' },
       ...(form && { form }),
     });
 
-  it('are Secure and bound to this host, the ones of a request to its path', async () => {
+  it('all cookies are Secure and bound to this host, and those of an authorization request to its path', async () => {
     const url = authorizationUrl(issuer, on.clients.confidential);
     const asked = await ask(url.pathname + url.search);
     expect(asked.status).to.equal(303);
@@ -303,13 +303,13 @@ async function signInPost(person: Person, { person: account }: Seed): Promise<Pa
   return person.submit(await person.get('/login'), credentials(account));
 }
 
-/** The session cookie with its signature, as the browser would send it. */
+/** The session cookie and its signature, as the browser sends them. */
 function sessionCookie(person: Person): string {
   const cookies = person.cookieHeader('/profile').split('; ');
   return cookies.filter((cookie) => cookie.startsWith('gate_session')).join('; ');
 }
 
-/** The attributes of each cookie that is set, sorted, but for the time it ends. */
+/** The attributes of each cookie that is set, sorted, without the expiry. */
 function setCookies(headers: Headers): Record<string, string[]> {
   const lines = headers.getSetCookie().map((line) => line.split('; '));
   return Object.fromEntries(

@@ -1,4 +1,4 @@
-/** Nothing typed is lost: wrong forms, the Back button, an ended session, a forgotten password. */
+/** Entered values survive invalid forms, Back, an ended session, a forgotten password. */
 import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
@@ -14,7 +14,7 @@ import { startSeeded } from '../support/seeded.ts';
 
 const NEW_PASSWORD = 'eight blue pallets, stacked';
 
-describeInBrowser('what people type', (visit) => {
+describeInBrowser('the values that users enter', (visit) => {
   const on = startSeeded({
     settings: { mail: { smtpUrl: 'smtp://127.0.0.1:9', from: 'gatehouse@example.test' } },
   });
@@ -32,7 +32,7 @@ describeInBrowser('what people type', (visit) => {
   }
 
   for (const [how, javaScript] of Object.entries({ with: true, without: false })) {
-    it(`Back leads to a wrong form as it was typed, never to a question, ${how} JavaScript`, async () => {
+    it(`the Back button restores a refused form without resubmission, ${how} JavaScript`, async () => {
       const page = await signedInPage(javaScript);
       await page.goto(`${on.issuer}${LIST}/new`);
       await page.getByLabel('Name').fill('Stock Sync');
@@ -58,7 +58,7 @@ describeInBrowser('what people type', (visit) => {
     });
   }
 
-  it('Back from the app after a wrong password leads to a page that says where to go on', async () => {
+  it('the Back button after a wrong password and the sign-in leads to a page that continues to the app', async () => {
     const { page } = await visit();
     await page.goto(authorizationUrl(on.issuer, on.clients.public, CHALLENGE).href);
     await page.getByLabel('Email address').fill(on.seeded.person.email);
@@ -74,7 +74,7 @@ describeInBrowser('what people type', (visit) => {
     await page.getByRole('button', { name: 'Approve' }).waitFor();
   });
 
-  it('changes that are refused put the focus on the field, where the person sees it', async () => {
+  it('refused changes put the focus on the invalid field and scroll it into view', async () => {
     const owner = { ownerAccountId: on.seeded.person.accountId };
     const client = await addTestClient(on.service, 'Label Printer', owner);
     for (const javaScript of [true, false]) {
@@ -91,24 +91,24 @@ describeInBrowser('what people type', (visit) => {
     }
   });
 
-  it('the script, however late, leaves the focus where it was', async () => {
+  it('a script that loads late does not move the focus', async () => {
     const { page } = await visit();
-    let arrive = () => {};
-    const held = new Promise<void>((resolve) => {
-      arrive = resolve;
+    let load = () => {};
+    const loading = new Promise<void>((resolve) => {
+      load = resolve;
     });
     await page.route('**/assets/*.js', async (route) => {
-      await held;
+      await loading;
       await route.continue();
     });
     await page.goto(`${on.issuer}/login`, { waitUntil: 'commit' });
     await page.getByLabel('Password', { exact: true }).focus();
-    arrive();
+    load();
     await page.getByRole('button', { name: 'Show password' }).waitFor();
     expect(await focused(page)).to.equal('password');
   });
 
-  it('a forgotten password inside an authorization leads on to the app, with the address', async () => {
+  it('a forgotten password during an authorization continues to the app and keeps the email address', async () => {
     const { page } = await visit();
     const { email, accountId } = on.seeded.other;
     await page.goto(authorizationUrl(on.issuer, on.clients.public, CHALLENGE).href);
@@ -135,10 +135,10 @@ describeInBrowser('what people type', (visit) => {
   });
 });
 
-describe('a page that answers a form of a browser', () => {
+describe('a redirect to the result of a submitted form', () => {
   const on = startSeeded({ clock: true });
 
-  /** As a browser asks, which `fetch` says it is not. Knows this browser from its first answer on. */
+  /** Sends navigations like a browser, which `fetch` cannot, and keeps the browser cookie. */
   function browserOf(person: Person) {
     let own = '';
     return async (path: string, form?: Readonly<Record<string, string>>) => {
@@ -156,7 +156,7 @@ describe('a page that answers a form of a browser', () => {
     };
   }
 
-  async function refused() {
+  async function refuseForm() {
     const person = await signedIn(on.service, on.seeded.person);
     const page = await person.get(`${LIST}/new`);
     const form = { form_token: fieldOf(page, 'form_token'), name: 'Stock Sync' };
@@ -167,8 +167,8 @@ describe('a page that answers a form of a browser', () => {
     return { person, browse, location, direct };
   }
 
-  it('is there for an hour with its status and headers, as often as it is looked at', async () => {
-    const { browse, location, direct } = await refused();
+  it('the result of a form is shown with its status and headers for an hour, each time it is opened', async () => {
+    const { browse, location, direct } = await refuseForm();
     for (const { status, text, headers } of [await browse(location), await browse(location)]) {
       expect(status).to.equal(direct.status).and.to.equal(422);
       expect(text).to.include('value="Stock Sync"').and.include('aria-invalid');
@@ -182,20 +182,20 @@ describe('a page that answers a form of a browser', () => {
     expect(late.text).not.to.include('Stock Sync');
   });
 
-  it('is for its person, in its browser, at its address', async () => {
-    const { person, browse, location } = await refused();
+  it('the result of a form is shown only to its user, in the same browser, at its URL', async () => {
+    const { person, browse, location } = await refuseForm();
     const elsewhere = await signedIn(on.service, on.seeded.person);
     expect((await elsewhere.get(location)).status, 'another browser').to.equal(200);
     const moved = location.replace(`${LIST}/new`, '/profile/api-keys');
     expect((await browse(moved)).status, 'another address').to.equal(200);
     expect((await browse(location)).status, 'here').to.equal(422);
     await person.submit(await person.get('/logout'), {});
-    expect((await browse(location)).location, 'nobody').to.include('/login');
+    expect((await browse(location)).location, 'signed out').to.include('/login');
     await person.signIn(on.seeded.other);
     expect((await browse(location)).status, 'another person').to.equal(200);
   });
 
-  it('of a sign-in says when to come back, and to a program it is the answer itself', async () => {
+  it('the result of a sign-in keeps Retry-After; programs, long forms and more than 200 forms an hour get no redirect', async () => {
     const person = createPerson(on.issuer);
     const browse = browserOf(person);
     const page = await person.get('/login');
@@ -205,7 +205,9 @@ describe('a page that answers a form of a browser', () => {
     expect(shown.status).to.equal(401);
     expect(shown.text).to.include(credentials.email).and.not.include(credentials.password);
     const long = { ...form, email: randomBytes(12_000).toString('base64') };
-    expect((await browse('/login', long)).status, 'what is too long to be kept').to.equal(401);
+    expect((await browse('/login', long)).status, 'a form that is too long to be stored').to.equal(
+      401,
+    );
     let last = await person.submit(page, credentials);
     expect(last.status).to.equal(401);
     while (last.status !== 429) last = await person.submit(page, credentials);
@@ -215,11 +217,11 @@ describe('a page that answers a form of a browser', () => {
     expect(status).to.equal(429);
     expect(Number(headers.get('retry-after'))).to.be.within(1, 900);
 
-    // Nobody fills the store with them: more than 200 an hour are answered as they are.
-    let kept = 2;
+    // At most 200 results an hour are stored; further forms are answered directly.
+    let stored = 2;
     let next = await browse('/login', form);
-    for (; next.status === 303 && kept < 250; kept += 1) next = await browse('/login', form);
-    expect(kept).to.equal(200);
+    for (; next.status === 303 && stored < 250; stored += 1) next = await browse('/login', form);
+    expect(stored).to.equal(200);
     expect(next.status).to.equal(429);
   });
 });

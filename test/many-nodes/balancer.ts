@@ -1,4 +1,4 @@
-/** A load balancer in front of nodes, which counts what becomes of every request. */
+/** A load balancer in front of nodes, which counts lost and retried requests. */
 import { Agent, createServer, type IncomingMessage, request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -6,16 +6,16 @@ import type { RunningNode } from './running-node.ts';
 
 export interface Balancer {
   readonly issuer: string;
-  /** The nodes it may choose from, in turn, in the place of those it had. */
+  /** Replaces the nodes among which it distributes requests in turn. */
   serve(nodes: readonly RunningNode[]): void;
-  /** Requests that a node took and did not answer. The caller got a 502. */
+  /** Requests that no node answered. The caller got a 502. */
   readonly lost: number;
-  /** Requests that went to another node because one refused the connection. */
+  /** Connections refused by a node, after which the request went to the next one. */
   readonly retried: number;
   close(): Promise<void>;
 }
 
-/** As nginx does: kept connections, another node only where the request cannot have been taken. */
+/** Like nginx, reuses connections and retries only requests that no node can have received. */
 export async function startBalancer(port: number): Promise<Balancer> {
   const agent = new Agent({ keepAlive: true, maxFreeSockets: 32 });
   const ready = new Set<RunningNode>();
@@ -63,7 +63,7 @@ export async function startBalancer(port: number): Promise<Balancer> {
     });
   }
 
-  /** Asks each node again and again whether it wants requests, as load balancers do. */
+  /** Polls the readiness of each node, as load balancers do. */
   async function watch(): Promise<void> {
     while (!stopping.signal.aborted) {
       for (const node of served) {
@@ -71,8 +71,8 @@ export async function startBalancer(port: number): Promise<Balancer> {
           (answer) => answer.status,
           () => 0,
         );
-        // A node that does not answer at all has ended: its refused connections tell as much.
-        // It may have been taken out of service while it was asked.
+        // A node that does not answer has ended: its connections are refused, so it need not be removed.
+        // `serve` may have replaced the nodes while this one was polled.
         if (status === 200 && served.includes(node)) ready.add(node);
         else if (status === 503) ready.delete(node);
       }

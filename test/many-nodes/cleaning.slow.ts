@@ -1,4 +1,4 @@
-/** What has expired is removed in small batches, by all nodes together, while they answer. */
+/** Expired records are removed in small batches, by all nodes together, while they answer requests. */
 import { expect } from 'chai';
 import { pino } from 'pino';
 import { systemClock } from '../../src/base/clock.ts';
@@ -13,13 +13,15 @@ import { startLoad } from './steady-load.ts';
 
 const EXPIRED = 100_000;
 
-describeOn([postgresServer], 'cleaning, by two nodes at once', () => {
+describeOn([postgresServer], 'cleaning, by two nodes in parallel', () => {
   const on = startSeeded({ on: 'postgres' });
   const databases: OpenDatabase[] = [];
 
   before(async () => {
     for (let node = 0; node < 2; node += 1) {
-      databases.push(await openDatabase({ ...on.service.settings.storage, patience: PATIENCE }));
+      databases.push(
+        await openDatabase({ ...on.service.settings.storage, timeoutFactor: PATIENCE }),
+      );
     }
   });
   after(async () => {
@@ -33,7 +35,7 @@ describeOn([postgresServer], 'cleaning, by two nodes at once', () => {
     return Number(row?.count);
   };
 
-  it(`${EXPIRED} expired records go in batches of at most 1000, and no request notices`, async () => {
+  it(`${EXPIRED} expired records are removed in batches of at most 1000, and no request fails`, async () => {
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
     const kept = await count('token_records');
     for (let part = 0; part < 10; part += 1) {
@@ -59,7 +61,7 @@ describeOn([postgresServer], 'cleaning, by two nodes at once', () => {
     });
     const about = { accessToken, session: on.partner.browser };
     const load = startLoad(mixedRequests(on.issuer, on.seeded, about));
-    // Far more rounds than are needed: a cleaning that stands still is to fail, not to hang.
+    // Far more rounds than needed, so that a stalled cleaning fails instead of hanging.
     for (let round = 0; round < 2_000; round += 1) {
       if ((await count('token_records')) < kept + 1_000) break;
       await load.more(5);
@@ -70,7 +72,7 @@ describeOn([postgresServer], 'cleaning, by two nodes at once', () => {
     expect(load.failures).to.deep.equal([]);
     expect(load.answered).to.be.greaterThan(50);
     expect(Math.max(...batches)).to.equal(1_000);
-    // None was counted by both, though they took from the same table.
+    // No record was removed by both nodes.
     const removed = batches.reduce((sum, batch) => sum + batch, 0);
     expect(removed).to.be.within(EXPIRED - 2_000, EXPIRED);
     expect(batches.length).to.be.at.least((EXPIRED - 2_000) / 1_000);

@@ -1,4 +1,4 @@
-/** Two nodes that remove what is old at the same moment. */
+/** Two nodes that remove old records at the same moment. */
 import { expect } from 'chai';
 import { pino } from 'pino';
 import { createActivity } from '../../src/accounts/activity/activity.ts';
@@ -9,20 +9,22 @@ import { PATIENCE } from '../support/patience.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';
 
-describeOn([postgresServer], 'cleaning, by two nodes at once', () => {
+describeOn([postgresServer], 'cleaning, by two nodes in parallel', () => {
   const on = startSeeded({ on: 'postgres' });
   const databases: OpenDatabase[] = [];
 
   before(async () => {
     for (let node = 0; node < 2; node += 1) {
-      databases.push(await openDatabase({ ...on.service.settings.storage, patience: PATIENCE }));
+      databases.push(
+        await openDatabase({ ...on.service.settings.storage, timeoutFactor: PATIENCE }),
+      );
     }
   });
   after(async () => {
     await Promise.all(databases.map((database) => database.close()));
   });
 
-  it('of the security log and the recent problems, none waits for rows that the other removes', async () => {
+  it('a node does not wait for log entries or recent problems that the other node is removing', async () => {
     const [here, there] = databases;
     if (!here || !there) throw new Error('two databases are open');
     const { confidential } = on.clients;
@@ -38,7 +40,7 @@ describeOn([postgresServer], 'cleaning, by two nodes at once', () => {
     const old = new Date('2001-01-01');
     const parts = { clock: systemClock, log: pino({ level: 'silent' }) };
     await here.transaction(async (tx) => {
-      // Removed, and not yet committed, when the other node comes.
+      // This node has removed the entries, but not yet committed when the other node starts.
       expect(await createActivity({ ...parts, database: tx }).removeOlderThan(old, 10)).to.equal(
         10,
       );

@@ -1,4 +1,4 @@
-/** What users change on pages and operators with commands. */
+/** Operations of users on pages, and of operators with commands. */
 import { expect } from 'chai';
 import { fileOf, line } from '../import/import-file.ts';
 import { operatorOn, valueFrom } from '../operator/run-operator.ts';
@@ -41,7 +41,7 @@ const disconnection: Operation = async (world) => {
   const { act, again } = await form(person, `/profile/connections/${client.id}/disconnect`);
   return {
     act,
-    // 404: it is disconnected already.
+    // 404: the client is disconnected already.
     retry: () => expectStatus(again(), 303, 404),
     ...ending(world, client, tokens),
   };
@@ -146,7 +146,7 @@ const approval: Operation = async (world) => {
   };
 };
 
-/** How many entries with this action the user's activity log has. */
+/** Counts the entries with this action in the user's activity log. */
 async function countLogged(
   { activity }: TestService,
   { accountId }: { readonly accountId: string },
@@ -249,7 +249,7 @@ const blockedClient: Operation = async (world) => {
   );
   return {
     act,
-    // 404: it is blocked already.
+    // 404: the client is blocked already.
     retry: () => expectStatus(again(), 303, 404),
     isDone: async (node) => !(await isReachedAt(node)),
     isDoneAtApi: async () => !(await isReachedAtApi()),
@@ -286,7 +286,6 @@ const importBatch: Operation = async (world) => {
   };
 };
 
-/** By users on pages, and by operators with commands. */
 export const CHANGES: Readonly<Record<string, Operation>> = {
   'a disconnection by its person': disconnection,
   'a sign-out everywhere': signOutEverywhere,

@@ -1,4 +1,4 @@
-/** What clients ask for that changes something. */
+/** Requests of clients that change something. */
 import { expect } from 'chai';
 import { readValue } from '../../src/authorizations/token-formats.ts';
 import { type Tokens, tokensOf } from '../provider/partner-tokens.ts';
@@ -19,7 +19,7 @@ export const expectStatus = async (
   ...wanted: readonly number[]
 ): Promise<void> => void expect((await answer).status).to.be.oneOf(wanted);
 
-/** For operations that end an authorization: done means inactive, and refused at a refresh. */
+/** For operations that end an authorization: then it is inactive, and refreshes are refused. */
 export function ending(
   world: CrashWorld,
   client: TestClient,
@@ -185,7 +185,6 @@ const refreshing: Operation = async (world) => {
 const recordOf = (token: string, node: TestService) =>
   node.store.readAuthorization(readValue(token)?.authorizationId ?? '');
 
-/** By clients. */
 export const REQUESTS: Readonly<Record<string, Operation>> = {
   'a code exchange': exchange,
   'a refresh': refreshing,

@@ -1,4 +1,4 @@
-/** A node that is killed and restarted, a second node that goes on, and an API that remembers its callers. */
+/** A node that is killed and restarted, a second node that survives, and an API that caches its callers. */
 import { expect } from 'chai';
 import type { Introspector } from '../../src/resource-server/resource-server.ts';
 import { type PartnerTokens, partnerTokens } from '../provider/partner-tokens.ts';
@@ -18,10 +18,10 @@ import { createLifeline, type Lifeline } from './lifeline.ts';
 const DAY = 86_400;
 const SETTINGS = {
   tokens: { accessTokenSeconds: DAY, machineAccessTokenSeconds: DAY },
-  // The tests try former passwords.
+  // Some tests sign in with the old password.
   limits: { signInFailures: 1_000, signInFailuresPerAddress: 100_000, clientsPerPerson: 1_000 },
 } satisfies Overrides;
-/** The module remembers no answers in the first seconds after a change. */
+/** The module caches no answers in the first seconds after a change. */
 const UNTIL_REMEMBERED_MS = 10_000;
 
 export class CrashWorld {
@@ -100,7 +100,7 @@ export class CrashWorld {
     this.lifeline.restart();
     this.node = await startTestService({ settings, ...(survivor && { beside: survivor }) });
     if (survivor) return;
-    // Its stream ended with the node, and it waits longer before each further attempt.
+    // The API's stream ended with the node, and the API waits longer before each further attempt.
     this.#api.close();
     this.#api = this.#openApi();
   }
@@ -123,7 +123,7 @@ export class CrashWorld {
     return (await this.introspect(value, node)).active === true;
   }
 
-  /** Calls the API. @returns whether it accepts the caller, and whether from memory. */
+  /** Calls the API. @returns whether the API accepts the caller, and whether from its cache. */
   async call(
     value: string,
   ): Promise<{ isAccepted: boolean; isRemembered: boolean; organizations: unknown }> {
@@ -137,7 +137,7 @@ export class CrashWorld {
     };
   }
 
-  /** Calls the API until it accepts these values from memory. */
+  /** Calls the API until it accepts these values from its cache. */
   async remember(...values: readonly string[]): Promise<void> {
     this.#ahead += UNTIL_REMEMBERED_MS;
     await eventually(async () => {

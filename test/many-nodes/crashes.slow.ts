@@ -7,7 +7,7 @@ import { CrashWorld } from './crash-world.ts';
 import { crashAtEachCall } from './crashes.ts';
 
 const DEPLOYMENTS = {
-  // A restart takes a second there, and no second node can have seen half of it.
+  // Here a restart takes a second, and no second node exists that could see a partial result.
   embedded: { needed: [], every: 3 },
   postgres: { needed: [postgresServer], every: 1 },
   'postgres+redis': { needed: [postgresServer, redisServer], every: 1 },
@@ -22,7 +22,7 @@ for (const [deployment, { needed, every }] of Object.entries(DEPLOYMENTS)) {
     after(() => world?.close());
 
     for (const [name, operation] of Object.entries({ ...REQUESTS, ...CHANGES })) {
-      it(`keeps ${name} that it answered, and leaves no other half done`, async () => {
+      it(`${name} is never half done, and never lost once it was answered`, async () => {
         const times = await crashAtEachCall(world, operation, every);
         console.log(`      ${name}: killed ${times} times`);
       });

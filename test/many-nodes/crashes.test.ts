@@ -12,7 +12,7 @@ describeOn([postgresServer, redisServer], 'a node killed after any call of a sto
   after(() => world?.close());
 
   for (const [name, operation] of Object.entries(REQUESTS)) {
-    it(`keeps ${name} that it answered, and leaves no other half done`, async () => {
+    it(`${name} is never half done, and never lost once it was answered`, async () => {
       await crashAtEachCall(world, operation);
     });
   }

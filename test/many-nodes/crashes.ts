@@ -1,4 +1,4 @@
-/** Kills a node after each call of a store that an operation makes, and checks what is left of the operation. */
+/** Kills a node after each store call of an operation, and checks that it is never partly done. */
 import { expect } from 'chai';
 import { eventually } from '../support/eventually.ts';
 import type { TestService } from '../support/service.ts';
@@ -6,29 +6,29 @@ import type { CrashWorld } from './crash-world.ts';
 
 /** One try of an operation. */
 export interface Attempt {
-  /** Sends the request to the node. Rejects unless the answer says that it is done. */
+  /** Sends the request to the node. Rejects unless the answer says that the operation is done. */
   act(): Promise<unknown>;
-  /** Whether this node sees it as done. Rejects if only a part of it is done. */
+  /** True if this node sees the operation as done. Rejects if only a part of it is done. */
   isDone(node: TestService): Promise<boolean>;
-  /** Whether the API that remembers its callers sees it as done. */
+  /** True if the API that caches its callers sees the operation as done. */
   isDoneAtApi?(): Promise<boolean>;
-  /** Does what a client, user or operator does who received no answer. Rejects unless it succeeds. */
+  /** Retries as a client, user or operator would without an answer. Rejects unless this succeeds. */
   retry(): Promise<unknown>;
-  /** Checks what else is true once it is done. */
+  /** Checks further effects of the completed operation. */
   expectDone?(): Promise<unknown>;
 }
 
 /** Prepares an attempt at the node that is killed next. */
 export type Operation = (world: CrashWorld) => Promise<Attempt>;
 
-/** More than any operation makes. */
+/** More calls than any operation makes. */
 const MAX_CALLS = 60;
 
 /**
  * Repeats the operation, and kills the node after its first call, its second and so on, and last
  * after its answer.
  *
- * @param every after each call of so many only, where each kill takes long.
+ * @param every kills only after every nth call, for deployments on which a restart takes long.
  * @returns how often the node was killed.
  */
 export async function crashAtEachCall(
@@ -50,7 +50,7 @@ export async function crashAtEachCall(
   throw new Error(`not answered within ${MAX_CALLS} calls`);
 }
 
-/** @returns whether the operation was answered before. */
+/** @returns whether the operation was answered before the node was killed. */
 async function crashAfter(
   calls: number,
   world: CrashWorld,
@@ -58,7 +58,7 @@ async function crashAfter(
 ): Promise<boolean> {
   const { lifeline, survivor } = world;
   const { act, isDone, isDoneAtApi, retry, expectDone } = await operation(world);
-  // Other nodes and the API hear of a change some milliseconds later.
+  // Other nodes and the API receive a change some milliseconds later.
   const expectAgreement = async (
     nodes: readonly TestService[],
     wanted: readonly boolean[],

@@ -23,14 +23,14 @@ describeOn([postgresServer, redisServer], 'at SIGHUP a node', () => {
   });
   after(() => node?.end('SIGKILL'));
 
-  async function hangUp(said: string): Promise<void> {
+  async function hangUp(output: string): Promise<void> {
     process.kill(node.pid, 'SIGHUP');
-    await node.waitUntil(async () => expect(node.output()).to.include(said));
+    await node.waitUntil(async () => expect(node.output()).to.include(output));
   }
   const expiresIn = async (): Promise<unknown> =>
     (await clientCredentials(issuer, on.clients.machine)).body.expires_in;
 
-  it('takes over settings and keys, and says which, but no key', async () => {
+  it('a node applies changed settings and keys, and logs which changed, but never a key', async () => {
     const client = on.clients.confidential;
     const { refreshToken } = await partnerTokens(issuer, on.seeded).tokens(client);
     const keys = readFileSync(tokenKeysFile, 'utf8');
@@ -48,7 +48,7 @@ describeOn([postgresServer, redisServer], 'at SIGHUP a node', () => {
     expect((await refresh(issuer, client, successor)).status).to.equal(200);
   });
 
-  it('tells what is wrong, to people and in the log, and then changes nothing', async () => {
+  it('a node reports wrong settings as text and in the log, and changes nothing', async () => {
     node.writeSettings('tokens:\n  machine_access_token: soon\n  colour: red\n');
     await hangUp('Nothing was reloaded.');
     expect(node.output()).to.include('problem: is not a setting');

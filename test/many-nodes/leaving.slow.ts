@@ -1,4 +1,4 @@
-/** A process that is told to end: who is still answered, and what they are told. */
+/** The requests that a process still answers after SIGTERM, and the notice of its shutdown. */
 import { once } from 'node:events';
 import { Agent, request } from 'node:http';
 import { text } from 'node:stream/consumers';
@@ -10,14 +10,14 @@ import { type RunningNode, startNode } from './running-node.ts';
 
 const PAGE = '/.well-known/oauth-authorization-server';
 
-describeOn([postgresServer, redisServer], 'a node that is told to end', () => {
+describeOn([postgresServer, redisServer], 'a node that receives SIGTERM', () => {
   const start = startsOn('postgres+redis');
   let service: TestService;
   before(async () => {
     service = await start();
   });
 
-  it('takes requests for the shutdown delay, on old and new connections, and says it leaves', async () => {
+  it('a stopping node accepts requests during the shutdown delay, on any connection, and announces its shutdown', async () => {
     const settings = 'server:\n  shutdown_delay: 3s\n';
     const node = await startNode({ beside: service, settings });
     const kept = new Agent({ keepAlive: true, maxSockets: 1 });
@@ -35,26 +35,26 @@ describeOn([postgresServer, redisServer], 'a node that is told to end', () => {
     expect(await node.exitCode, node.output()).to.equal(0);
   });
 
-  it('without a delay loses no request on a connection it had, and lets nobody in after that', async () => {
+  it('without a delay a node answers every request on existing connections, and then refuses new ones', async () => {
     const node = await startNode({ beside: service });
     const agent = new Agent({ keepAlive: true, maxSockets: 16 });
     const counts = { answered: 0, lost: 0, refused: 0 };
-    let isTold = false;
+    let isSignalled = false;
     let isOver = false;
 
     async function call(): Promise<void> {
       while (!isOver) {
         const outcome = await attempt(node, agent);
         if (outcome.status === 200) counts.answered += 1;
-        // A connection that nobody accepted, after it was told: there is nothing to answer on.
-        else if (isTold && outcome.isNew) counts.refused += 1;
+        // After SIGTERM a new connection may be refused: no request was accepted on it.
+        else if (isSignalled && outcome.isNew) counts.refused += 1;
         else counts.lost += 1;
         await delay(50);
       }
     }
     const callers = Array.from({ length: 16 }, call);
     while (counts.answered < 200) await delay(10);
-    isTold = true;
+    isSignalled = true;
     await node.end('SIGTERM');
     while (counts.refused < 16) await delay(10);
     isOver = true;
@@ -71,7 +71,7 @@ async function get({ port }: RunningNode, agent?: Agent) {
   return { status: response.statusCode, connection: response.headers.connection };
 }
 
-/** Status 0: no answer. `isNew`: nothing was ever answered on its connection. */
+/** Status 0 means no answer, `isNew` that no earlier request on this connection was answered. */
 function attempt(
   { port }: RunningNode,
   agent: Agent,
@@ -90,7 +90,7 @@ function attempt(
   });
 }
 
-/** A request that the node has taken up and that waits for its body. */
+/** Sends a request that the node has started to process, and that waits for its body. */
 async function hold({ port }: RunningNode) {
   const body = 'email=ada%40demo.test&password=wrong';
   const asked = request({
@@ -98,7 +98,7 @@ async function hold({ port }: RunningNode) {
     headers: {
       'content-type': 'application/x-www-form-urlencoded',
       'content-length': body.length,
-      // Its answer tells that the request was taken up.
+      // The interim response shows that the node is processing the request.
       expect: '100-continue',
     },
   });

@@ -1,4 +1,4 @@
-/** All connections of one node, which break for good after a chosen call of a store. */
+/** All connections of one node, which break permanently after a chosen call of a store. */
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { PGlite } from '@electric-sql/pglite';
 import { freePort } from '../support/programs.ts';
@@ -15,7 +15,7 @@ export interface Lifeline {
   cut(): void;
   /** Resolves when the node is killed. */
   readonly death: Promise<void>;
-  /** Lets the next node through. The killed one must be closed before. */
+  /** Lets the calls of the next node through. The killed node must be closed before. */
   restart(): void;
   close(): Promise<void>;
 }
@@ -150,7 +150,7 @@ function pass(client: Socket, upstream: Socket, protocol: Protocol, fate: Fate):
 interface Protocol {
   /** The first call in these bytes; undefined if it is incomplete. */
   callAt(bytes: Buffer): { readonly length: number; readonly isCounted: boolean } | undefined;
-  /** The call, with what `isDone` needs to recognize its answer. */
+  /** The call, with the state that `isDone` needs to recognize the answer. */
   asLast(call: Buffer): Buffer;
   /** True if these bytes contain the end of the answer to the last call that was counted. */
   isDone(answers: Buffer): boolean;
@@ -188,7 +188,7 @@ function POSTGRES(): Protocol {
   };
 }
 
-/** Echoed by Redis after the last command. */
+/** Text that Redis echoes after the last command. */
 const MARKER = 'the last command is carried out';
 
 /** RESP: a command is an array of bulk strings. */

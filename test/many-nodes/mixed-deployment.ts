@@ -1,4 +1,4 @@
-/** The suites of an upgrade: one deployment, whose nodes run the previous version or this one. */
+/** The suites of an upgrade: one deployment whose nodes run the previous or the present version. */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
@@ -9,7 +9,7 @@ import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { startUpstream, type Upstream } from '../support/upstream.ts';
 import { type Balancer, startBalancer } from './balancer.ts';
 import { CARRIED_OVER, type World } from './carried-over/carried-over.ts';
-import { type Begun, beginAll, setUpWorld } from './carried-over/world.ts';
+import { setUpWorld, startAll, type Unfinished } from './carried-over/world.ts';
 import {
   PREVIOUS_VERSION,
   type PreviousVersion,
@@ -24,7 +24,7 @@ export type Version = 'previous' | 'present';
 /**
  * One deployment whose nodes run either version, behind one issuer and on the same stores.
  *
- * @param storesOf the variables that name its stores, which are empty.
+ * @param storesOf creates empty stores. Returns the variables that name them.
  */
 export function mixedDeployment(storesOf: () => Promise<Readonly<Record<string, string>>>) {
   const parts = {} as {
@@ -51,7 +51,7 @@ export function mixedDeployment(storesOf: () => Promise<Readonly<Record<string, 
 
   const running = (version: Version): RunningNode => {
     const node = nodes.get(version);
-    if (!node) throw new Error(`the ${version} version does not run`);
+    if (!node) throw new Error(`the ${version} version is not running`);
     return node;
   };
 
@@ -64,7 +64,7 @@ export function mixedDeployment(storesOf: () => Promise<Readonly<Record<string, 
     },
     running,
 
-    /** Adds people and clients, by the operator command of the previous version. */
+    /** Adds accounts and clients with the operator command of the previous version. */
     async setUp(): Promise<void> {
       const { upstream, balancer } = parts;
       parts.world = await setUpWorld(this.operator('previous'), {
@@ -73,12 +73,12 @@ export function mixedDeployment(storesOf: () => Promise<Readonly<Record<string, 
       });
     },
 
-    /** Starts a node of this version, which alone answers from then on. */
+    /** Starts a node of this version, which receives all requests from then on. */
     async start(version: Version): Promise<void> {
       const { settings, environment, previous, balancer } = parts;
       const { issuer } = balancer;
       const main = version === 'previous' ? { main: previous.main } : {};
-      // A hook that failed may have left one running.
+      // A failed hook may have left a node running.
       await nodes.get(version)?.end('SIGKILL');
       nodes.set(version, await startNode({ settings, environment, issuer, ...main }));
       this.serveBy(version);
@@ -92,7 +92,7 @@ export function mixedDeployment(storesOf: () => Promise<Readonly<Record<string, 
       expect(await node.exitCode, node.output()).to.equal(0);
     },
 
-    /** From now on this version alone answers. */
+    /** Sends all requests to the node of this version. */
     serveBy: (version: Version): void => parts.balancer.serve([running(version)]),
 
     operator(version: Version): RunOperator {
@@ -106,7 +106,7 @@ export function mixedDeployment(storesOf: () => Promise<Readonly<Record<string, 
 
 export type MixedDeployment = ReturnType<typeof mixedDeployment>;
 
-/** The file that both versions read. */
+/** The settings file of both versions. */
 function settingsFor({ settings }: Upstream): string {
   const { id, label, issuer, clientId: client_id, clientSecret = '' } = settings();
   const client_secret_file = path.join(temporaryDirectory('provider'), 'secret');
@@ -117,38 +117,38 @@ function settingsFor({ settings }: Upstream): string {
   return JSON.stringify({ limits: { sign_in_failures: 2 }, sign_in: { providers: [provider] } });
 }
 
-/** A test for each thing that was begun, so that the title of the one that fails says what was lost. */
-export function finishes(begun: () => Begun, where: string): void {
+/** Defines a test for each unfinished thing, so the title of a failing test says what was lost. */
+export function testFinishing(unfinished: () => Unfinished, where: string): void {
   for (const { what } of [...CARRIED_OVER].reverse()) {
     it(`${what}: ${where}`, async () => {
-      const finish = begun().get(what);
-      if (!finish) throw new Error('it was not begun');
+      const finish = unfinished().get(what);
+      if (!finish) throw new Error('it was not started');
       await finish();
     });
   }
 }
 
-/** Two suites: what the previous version began is finished on this one, and the other way round. */
-export function upgradesAndStepsBack(on: MixedDeployment): void {
-  let begun: Begun;
+/** Two suites: things started on one version are finished on the other, in both directions. */
+export function testUpgradeAndRollback(on: MixedDeployment): void {
+  let unfinished: Unfinished;
 
-  describe('to this one', () => {
+  describe('upgrade to the present version', () => {
     before(async () => {
       await on.start('previous');
       await on.setUp();
-      begun = await beginAll(on.world, on.operator('previous'));
+      unfinished = await startAll(on.world, on.operator('previous'));
       await on.stop('previous');
       await on.start('present');
     });
-    finishes(() => begun, `begun on ${PREVIOUS}, finished on this one`);
+    testFinishing(() => unfinished, `started on ${PREVIOUS}, finished on the present version`);
   });
 
-  describe('and back', () => {
+  describe('rollback to the previous version', () => {
     before(async () => {
-      begun = await beginAll(on.world, on.operator('present'));
+      unfinished = await startAll(on.world, on.operator('present'));
       await on.stop('present');
       await on.start('previous');
     });
-    finishes(() => begun, `begun on this version, finished on ${PREVIOUS}`);
+    testFinishing(() => unfinished, `started on the present version, finished on ${PREVIOUS}`);
   });
 }

@@ -1,10 +1,10 @@
-/** What partners, a resource server and people ask all day, one request of each kind. */
+/** One typical request each of a client, a resource server and a user. */
 import { expect } from 'chai';
 import { clientCredentials, introspect } from '../support/oauth.ts';
 import type { Person } from '../support/person.ts';
 import type { Seed } from '../support/seed.ts';
 
-/** @param session of a person who is signed in at the issuer. */
+/** @param session the browser of a user who is signed in at the issuer */
 export function mixedRequests(
   issuer: string,
   { clients }: Seed,

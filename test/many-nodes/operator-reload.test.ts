@@ -1,4 +1,4 @@
-/** `operator reload`: what the operator is told of the settings that the node found. */
+/** `operator reload`: its report about the settings that the node has read again. */
 import { createServer } from 'node:http';
 import { expect } from 'chai';
 import { ConfigurationProblems } from '../../src/config/problems.ts';
@@ -22,16 +22,18 @@ describe('operator reload', () => {
     operator = operatorAt(new URL(operatorsUrl).port);
   });
 
-  it('names what is in force now, and what waits for a restart', async () => {
+  it('`reload` names the changed settings, and those that need a restart', async () => {
     found = () => ({ tokens: { machineAccessTokenSeconds: 180 } });
     const changed = ['tokens.machine_access_token'];
     expect(await valueFrom(operator, ['reload'])).to.deep.equal({ changed, needs_restart: [] });
     found = () => ({ tokens: { machineAccessTokenSeconds: 180 }, server: { reusePort: true } });
     const { output } = await operator(['reload']);
-    expect(output).to.equal('Settings reloaded.\nWaiting for a restart: server.reuse_port\n');
+    expect(output).to.equal(
+      'Settings reloaded.\nTakes effect at the next start: server.reuse_port\n',
+    );
   });
 
-  it('tells each problem with its remedy', async () => {
+  it('`reload` prints each problem with its remedy', async () => {
     const problem = { message: 'is not a setting', remedy: 'Remove it.' };
     found = () => {
       throw new ConfigurationProblems([
@@ -46,7 +48,7 @@ describe('operator reload', () => {
     expect(await fetch(`${operatorsUrl}/reload`, { method: 'POST' })).to.include({ status: 422 });
   });
 
-  it('proves itself with the keys of the service where other machines reach the listener', async () => {
+  it('`reload` authenticates with the cookie keys if other machines can reach the listener', async () => {
     found = () => ({});
     const server = { operatorsHost: '0.0.0.0' };
     const keys = ['c'.repeat(32), 'o'.repeat(32)] as const;
@@ -57,9 +59,9 @@ describe('operator reload', () => {
     const ask = (headers = {}) =>
       fetch(`http://127.0.0.1:${port}/reload`, { method: 'POST', headers });
     for (const headers of [{}, { authorization: 'Bearer x' }, { authorization: 'Bearer ' }]) {
-      const { status, headers: told } = await ask(headers);
+      const { status, headers: answered } = await ask(headers);
       expect(status).to.equal(401);
-      expect(told.get('www-authenticate')).to.equal('Bearer');
+      expect(answered.get('www-authenticate')).to.equal('Bearer');
     }
     const environment = { ...keysOfEnvironment, GATEHOUSE_OPERATORS_PORT: port };
     const file = fileWith('server:\n  operators_host: 0.0.0.0\n');
@@ -71,12 +73,12 @@ describe('operator reload', () => {
         ['reload'],
         { exitCode: cookieKeys.includes('c') ? 0 : 1 },
       );
-    // One of them is enough, as while they are rotated.
+    // One common key is enough, as during a rotation.
     expect(await reload(`${'n'.repeat(32)},${'c'.repeat(32)}`)).to.have.property('changed');
     expect((await reload('n'.repeat(32))).error.code).to.equal('keys_differ');
   });
 
-  it('takes nothing else that answers there for Gatehouse, whatever it says', async () => {
+  it('`reload` does not take another server on the port for Gatehouse, whatever status it answers', async () => {
     let status = 0;
     const other = createServer((_request, response) => response.writeHead(status).end('{}'));
     const port = await freePort();
@@ -88,7 +90,7 @@ describe('operator reload', () => {
     await new Promise((resolve) => other.close(resolve));
   });
 
-  it('where nothing answers, or the port is not known, says so and what to do', async () => {
+  it('`reload` reports that no server answers or that the port is unknown, and what to do', async () => {
     const port = await freePort();
     const { error } = await valueFrom(operatorAt(port), ['reload'], { exitCode: 1 });
     expect(error.code).to.equal('not_running');

@@ -1,7 +1,7 @@
 /**
- * The version that was released before this one. Its sources are kept as an archive, and not read from
- * git, because a shallow clone, a copy without history and the copies of `npm run mutants` must hold the
- * upgrade as well.
+ * The previous release. Its sources are an archive in the repository instead of being read from
+ * git, because a shallow clone, a copy without history and the copies of `npm run mutants` must test
+ * the upgrade as well.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync, symlinkSync } from 'node:fs';
@@ -11,27 +11,27 @@ import type { runOperator } from '../../src/operator/program/run-operator.ts';
 import type { createIntrospector } from '../../src/resource-server/introspector.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
-/** Moved at each release, as CONTRIBUTING.md says. */
+/** Update it at each release (see CONTRIBUTING.md). */
 export const PREVIOUS_VERSION = {
   version: '0.1.0',
   commit: 'c4c279924a3d5c824c37d71fdebdbbc8cf8a8c9c',
 } as const;
 
-/** What a node and the operator command are run from. */
+/** The files that a node and the operator command need. */
 export const KEPT_PATHS = ['src', 'views', 'config', 'package.json'] as const;
 
 const ARCHIVE = path.join(import.meta.dirname, 'previous-version.tar.gz');
 const NODE_MODULES = path.join(import.meta.dirname, '../../node_modules');
 
-/** The archive as `git archive` made it, uncompressed. */
+/** Returns the uncompressed output of `git archive`. */
 export const previousSources = (): Buffer => gunzipSync(readFileSync(ARCHIVE));
 
 export interface PreviousVersion {
-  /** The program of a node. */
+  /** Path of the program of a node. */
   readonly main: string;
-  /** Its operator command, which runs in this process. */
+  /** The operator command of that version, which runs in this process. */
   readonly runOperator: typeof runOperator;
-  /** Its module for APIs. */
+  /** From that version's module for APIs. */
   readonly createIntrospector: typeof createIntrospector;
 }
 

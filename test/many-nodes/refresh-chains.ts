@@ -1,18 +1,18 @@
-/** Clients that refresh again and again, and remember the token that the last 200 brought them. */
+/** Clients that refresh repeatedly, and keep the token of the latest successful response. */
 import { tokensOf } from '../provider/partner-tokens.ts';
 import { refresh, type TestClient } from '../support/oauth.ts';
 
 export interface RefreshChain {
-  /** The newest refresh token that a 200 brought. */
+  /** The refresh token of the latest response with status 200. */
   readonly token: string;
   /** Refreshes that succeeded. */
   readonly length: number;
-  /** One more refresh. An answer that is lost (a connection error, a 502) leaves the token as it is. */
+  /** Refreshes once. A lost response (a connection error or a 502) does not change the token. */
   next(): Promise<void>;
   readonly unanswered: number;
 }
 
-/** @throws Error from `next` where a refresh is refused: the chain is broken. */
+/** `next` throws if a refresh is refused: the chain is broken. */
 export function refreshChain(issuer: string, client: TestClient, first: string): RefreshChain {
   let token = first;
   let length = 0;

@@ -1,4 +1,4 @@
-/** Settings that change again and again while requests come in. */
+/** Settings that are reloaded repeatedly under load. */
 import { expect } from 'chai';
 import { startSeeded } from '../support/seeded.ts';
 import type { Overrides } from '../support/service.ts';
@@ -9,7 +9,7 @@ describe('a reload', () => {
   let found: Overrides = {};
   const on = startSeeded({ reloaded: () => found });
 
-  it('again and again loses no request of those that come meanwhile', async () => {
+  it('repeated reloads under load lose no request', async () => {
     const { partner } = on;
     const { accessToken } = await partner.tokens(on.clients.confidential);
     const about = { accessToken, session: partner.browser };

@@ -1,4 +1,4 @@
-/** Settings that change while the service runs: which are in force at once, and what nobody notices. */
+/** Settings that change while the service runs: some apply at once, and no user is disturbed. */
 import { expect } from 'chai';
 import { loadSettings } from '../../src/config/load.ts';
 import { reloaded } from '../../src/config/reload.ts';
@@ -7,7 +7,7 @@ import type { Effect } from '../../src/config/schema/setting.ts';
 import type { Settings } from '../../src/config/settings.ts';
 import { keyFingerprint } from '../../src/storage/key-sightings.ts';
 import { fileWith, keysOfEnvironment } from '../config/configuration.ts';
-import { keysOf, operatorBeside, valueFrom } from '../operator/run-operator.ts';
+import { keysOf, operatorFor, valueFrom } from '../operator/run-operator.ts';
 import { partnerTokens, tokensOf } from '../provider/partner-tokens.ts';
 import {
   authorizationUrl,
@@ -25,20 +25,20 @@ describe('a reload', () => {
   let found: Overrides = {};
   const on = startSeeded({ clock: true, reloaded: () => found });
 
-  afterEach('what the start had is in force again', () => reloadWith({}));
+  afterEach('restore the settings of the start', () => reloadWith({}));
 
-  /** Reloads what differs from the settings of the start in this. */
+  /** Reloads the settings of the start with these changes. */
   async function reloadWith(overrides: Overrides) {
     found = overrides;
     const { changed, needsRestart } = await on.service.reload();
     return { changed, needsRestart };
   }
 
-  it('that finds nothing new says so', async () => {
+  it('a reload without changes reports that there are none', async () => {
     expect(await reloadWith({})).to.deep.equal({ changed: [], needsRestart: [] });
   });
 
-  it('lets tokens live as long as it says from now on', async () => {
+  it('a reload applies new lifetimes to tokens that are issued afterwards', async () => {
     const { machine } = on.clients;
     const { changed } = await reloadWith({ tokens: { machineAccessTokenSeconds: 77 } });
     expect(changed).to.deep.equal(['tokens.machine_access_token']);
@@ -47,7 +47,7 @@ describe('a reload', () => {
     expect((await clientCredentials(on.issuer, machine)).body.expires_in).to.equal(3600);
   });
 
-  it('tells developers the lifetimes that are in force', async () => {
+  it('a reload updates the lifetimes on the error pages for developers', async () => {
     const reference = async () => (await createPerson(on.issuer).get('/errors/invalid_grant')).html;
     const tokens = { authorizationCodeSeconds: 90, refreshTokenSeconds: 7_200 };
     for (const [overrides, code, refreshToken] of [
@@ -60,7 +60,7 @@ describe('a reload', () => {
     }
   });
 
-  it('changes the retry window, for chains that were begun before too', async () => {
+  it('a reload changes the retry window, also for existing chains of refresh tokens', async () => {
     const { confidential } = on.clients;
     const { refreshToken } = await on.partner.tokens(confidential);
     expect((await refresh(on.issuer, confidential, refreshToken)).status).to.equal(200);
@@ -71,7 +71,7 @@ describe('a reload', () => {
     expect(strict.body.error).to.equal('invalid_grant');
   });
 
-  it('leaves each code and token the lifetime that it was issued with', async () => {
+  it('a reload does not change the lifetime of codes and tokens that were issued before', async () => {
     const { confidential, machine } = on.clients;
     const before = await on.partner.tokens(confidential);
     const machineToken = tokensOf(await clientCredentials(on.issuer, machine)).accessToken;
@@ -98,7 +98,7 @@ describe('a reload', () => {
     expect(late.status).to.equal(400);
   });
 
-  it('changes how many wrong secrets are one too many', async () => {
+  it('a reload changes the limit of wrong client secrets', async () => {
     const { otherConfidential } = on.clients;
     await reloadWith({ limits: { clientFailures: 1 } });
     const wrong = { ...otherConfidential, secret: `${otherConfidential.secret}x` };
@@ -106,7 +106,7 @@ describe('a reload', () => {
     expect((await introspect(on.issuer, wrong, 'any')).status).to.equal(429);
   });
 
-  it('opens and closes what needs mail', async () => {
+  it('a reload enables and disables the pages that need mail', async () => {
     const person = createPerson(on.issuer);
     const visit = async () => (await person.get('/forgot-password')).status;
     expect(await visit()).to.equal(404);
@@ -117,7 +117,7 @@ describe('a reload', () => {
     expect(await visit()).to.equal(404);
   });
 
-  it('changes which address a caller comes from, and what is logged', async () => {
+  it('a reload changes which client address is trusted, and what is logged', async () => {
     const { port } = new URL(on.issuer);
     const headers = { host: `localhost:${port}`, 'x-forwarded-for': '203.0.113.9' };
     const loggedAddress = async (path: string): Promise<unknown> => {
@@ -134,7 +134,7 @@ describe('a reload', () => {
     expect(await loggedAddress('/errors/four')).to.match(/127\.0\.0\.1$/);
   });
 
-  it('names what needs a restart, and leaves that as it was', async () => {
+  it('a reload reports settings that need a restart, and does not change them', async () => {
     const outcome = await reloadWith({
       issuer: 'https://elsewhere.example',
       isLoopback: false,
@@ -147,11 +147,11 @@ describe('a reload', () => {
       ...['issuer', 'server.host', 'server.port', 'server.reuse_port'],
       ...['storage.database_url', 'storage.auto_migrate'],
     ]);
-    // It still answers to its name.
+    // The service still answers under its old issuer.
     expect((await createPerson(on.issuer).get('/login')).status).to.equal(200);
   });
 
-  it('of settings that the application cannot be built from changes nothing', async () => {
+  it('a reload with settings from which the application cannot be built changes nothing', async () => {
     const mail = { smtpUrl: 'nowhere', from: '' };
     const tokens = { machineAccessTokenSeconds: 78 };
     found = { mail, tokens };
@@ -164,12 +164,12 @@ describe('a reload', () => {
     expect((await clientCredentials(on.issuer, machine)).body.expires_in).to.equal(3600);
     expect((await createPerson(on.issuer).get('/forgot-password')).status).to.equal(404);
     expect(on.service.logLines.join('')).to.include('settings not reloaded');
-    // As if it had never been tried.
+    // The failed reload left no trace.
     const next = await reloadWith({ tokens });
     expect(next.changed).to.deep.equal(['tokens.machine_access_token']);
   });
 
-  it('does not disturb somebody who is about to sign in and to approve', async () => {
+  it('a reload does not disturb a user during sign-in and approval', async () => {
     const { confidential } = on.clients;
     const browser = createPerson(on.issuer);
     const url = authorizationUrl(on.issuer, confidential, { prompt: 'consent' });
@@ -187,7 +187,7 @@ describe('a reload', () => {
     expect(answer.body.expires_in).to.equal(600);
   });
 
-  it('rotates keys: with the old one behind the new one nobody is signed out or disconnected', async () => {
+  it('a reload rotates keys without ending sessions or tokens if the old key stays listed second', async () => {
     const { confidential } = on.clients;
     const { partner } = on;
     const { refreshToken } = await partner.tokens(confidential);
@@ -206,7 +206,7 @@ describe('a reload', () => {
     const later = partnerTokens(on.issuer, on.seeded);
     await later.tokens(confidential);
 
-    // The old ones are taken away: who came since then stays.
+    // The old keys are removed: sessions and tokens from after the rotation stay valid.
     await reloadWith({ secrets: added });
     expect((await later.browser.get('/profile')).status).to.equal(200);
     const next = await refresh(on.issuer, confidential, successor.refreshToken);
@@ -215,14 +215,14 @@ describe('a reload', () => {
     expect(old.status).to.equal(400);
   });
 
-  it('with new keys shows them in `operator keys` at once, not only after a minute', async () => {
+  it('after a reload `operator keys` shows new keys at once', async () => {
     const { cookieKeys, tokenKeys } = on.service.settings.secrets;
     const secrets: Settings['secrets'] = {
       cookieKeys: ['d'.repeat(40), ...cookieKeys],
       tokenKeys: ['u'.repeat(40), ...tokenKeys],
     };
     await reloadWith({ secrets });
-    const operator = operatorBeside(on.service, keysOf({ settings: { secrets } }));
+    const operator = operatorFor(on.service, keysOf({ settings: { secrets } }));
     const { keys, nodes } = await valueFrom(operator, 'keys');
     const fingerprints = [...secrets.cookieKeys, ...secrets.tokenKeys].map(keyFingerprint);
     expect([...nodes[0].cookie_keys, ...nodes[0].token_keys]).to.deep.equal(fingerprints);
@@ -232,7 +232,7 @@ describe('a reload', () => {
   });
 });
 
-describe('where a change of a setting is seen', () => {
+describe('the effect of each setting in the schema', () => {
   const environment = {
     ...keysOfEnvironment,
     DATABASE_URL: 'postgres://db/gatehouse',
@@ -253,7 +253,7 @@ describe('where a change of a setting is seen', () => {
     Object.fromEntries(Object.entries(values).map(([name, value]) => [name, changed(value)]));
   const after = mapped(before) as unknown as Settings;
 
-  it('is told of each setting as the table says, and is so', () => {
+  it('the effect in the schema matches what a reload applies and what it leaves for a restart', () => {
     const named = (wanted: Effect): string[] =>
       [...knownSettings.values()].filter(({ effect }) => effect === wanted).map(({ name }) => name);
     const reload = reloaded(before, after);

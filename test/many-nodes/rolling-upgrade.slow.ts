@@ -1,4 +1,4 @@
-/** A node beside the next version of itself, whose migration has run: it notices nothing. */
+/** A node that runs while the next version has already migrated the database: it works as before. */
 import { expect } from 'chai';
 import { partnerTokens } from '../provider/partner-tokens.ts';
 import { clientCredentials, introspect, refresh, revokeCurrent } from '../support/oauth.ts';
@@ -27,7 +27,7 @@ describeOn([postgresServer, redisServer], 'a node on the schema of the next vers
     );
   });
 
-  /** What touches most of the tables. */
+  /** Uses most of the tables. */
   async function everything({ issuer }: TestService): Promise<void> {
     const { confidential, machine, resourceServer } = on.clients;
     const partner = partnerTokens(issuer, on.seeded);
@@ -53,9 +53,9 @@ describeOn([postgresServer, redisServer], 'a node on the schema of the next vers
     await on.service.lastUsed.flush();
   }
 
-  it('that has begun before goes on with everything', () => everything(on.service));
+  it('a node that was started before the migration keeps working', () => everything(on.service));
 
-  it('that starts then, as a rollback does, starts and does everything', async () => {
+  it('a node that starts after the migration, as in a rollback, works', async () => {
     const storage = { autoMigrate: false };
     const rolledBack = await startTestService({ beside: on.service, settings: { storage } });
     await everything(rolledBack).finally(() => rolledBack.close());

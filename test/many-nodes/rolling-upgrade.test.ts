@@ -1,16 +1,16 @@
-/** Old nodes and new ones beside each other: a migration takes nothing away from who still runs. */
+/** Old and new nodes run together: a migration removes nothing that an older node needs. */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 
 const MIGRATIONS = path.join(import.meta.dirname, '../../src/storage/migrations');
-/** Up to here the schema was made in one piece, and no older version ran beside it. */
+/** The last migration of the first release: before it, no older version ran on the same database. */
 const LAST_OF_THE_FIRST = '0016';
 
-/** Nothing was deployed yet: its tokens are unknown afterwards, and the CHANGELOG says so. */
+/** This migration invalidates all tokens, as the CHANGELOG says: nothing was deployed yet. */
 const BEFORE_THE_FIRST_TAG = '0025_authorizations.sql';
 
-/** Replaced by one that also takes what only new nodes write. */
+/** Dropped constraints, each replaced by one that also accepts what only new nodes write. */
 const WIDENED = ['activity_actor_check', 'password_links_purpose_check'];
 
 const later = readdirSync(MIGRATIONS)
@@ -19,12 +19,12 @@ const later = readdirSync(MIGRATIONS)
 
 describe('every migration since the first release', () => {
   for (const name of later) {
-    it(`${name} only adds`, () => {
+    it(`the migration ${name} makes only additive changes`, () => {
       expect(harmIn(readFileSync(path.join(MIGRATIONS, name), 'utf8'))).to.deep.equal([]);
     });
   }
 
-  it('a migration that would harm a node of the version before is recognized', () => {
+  it('a migration that would break a node of the previous version is detected', () => {
     for (const harmful of [
       'alter table clients drop column name;',
       'drop index clients_owner;',
@@ -47,7 +47,7 @@ describe('every migration since the first release', () => {
   });
 });
 
-/** What a node that knows nothing of the migration would stumble over. */
+/** Returns the clauses that would break a node that does not know the migration. */
 function harmIn(file: string): string[] {
   const up = (/-- Up Migration([\s\S]*?)(-- Down Migration|$)/.exec(file)?.[1] ?? '')
     .replace(/--.*$/gm, '')

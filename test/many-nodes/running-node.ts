@@ -1,4 +1,4 @@
-/** Nodes as operators run them: real processes over shared stores, behind one issuer. */
+/** Nodes as operators run them: real processes with shared stores and one issuer. */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Environment } from '../operator/run-operator.ts';
@@ -11,36 +11,36 @@ const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
 export interface RunningNode extends Program {
   readonly port: number;
   readonly operatorsUrl: string;
-  /** What it and the operator command of this machine are started with. */
+  /** The variables for the node and for the operator command. */
   readonly environment: Environment;
-  /** Replaces its settings file; it reads that when it is told to. */
+  /** Replaces the node's settings file. The node reads it at the next reload. */
   writeSettings(yaml: string): void;
   readyz(): Promise<{ status: number; body: Readonly<Record<string, unknown>> }>;
 }
 
 export interface NodeOptions {
-  /** Whose stores and secrets it shares; without it, `environment` names them. */
+  /** A service whose stores and keys the node shares; without it, `environment` must name them. */
   readonly beside?: TestService;
-  /** The `src/main.ts` that it runs; without it, that of this checkout. */
+  /** The `src/main.ts` that the node runs; by default that of this checkout. */
   readonly main?: string;
-  /** Without it, its own port on localhost. */
+  /** By default the node's own port on localhost. */
   readonly issuer?: string;
   readonly settings?: string;
   readonly environment?: Environment;
-  /** Where it listens, for a node that is started again there; without it, free ports of localhost. */
+  /** The address of the node, given to restart it at the same one; default: free ports of localhost. */
   readonly address?: NodeAddress;
-  /** Receives its log, in place of `output()`. */
+  /** A file for its log, which `output()` then does not return. */
   readonly logFile?: string;
 }
 
 export interface NodeAddress {
-  /** That `settings` name as well; without them nodes listen on localhost. */
+  /** `settings` must name this host, too; otherwise nodes listen on localhost. */
   readonly host: string;
   readonly port: number;
   readonly operatorsPort: number;
 }
 
-/** Resolves when it is ready. */
+/** Starts a node and waits until it is ready. */
 export async function startNode(options: NodeOptions): Promise<RunningNode> {
   const node = await launchNode(options);
   await node.waitUntil(async () => {
@@ -49,7 +49,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   return node;
 }
 
-/** Does not wait until it answers. */
+/** Starts a node without waiting until it answers. */
 export async function launchNode({
   beside,
   main = MAIN,
@@ -96,7 +96,7 @@ export async function launchNode({
   };
 }
 
-/** @param more variables that name a file of keys in the place of the keys. */
+/** @param more may name files of keys, which then replace the keys. */
 function environmentOf({ settings: { storage, secrets } }: TestService, more: Environment) {
   return {
     DATABASE_URL: storage.databaseUrl ?? '',

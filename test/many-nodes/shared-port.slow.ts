@@ -1,4 +1,4 @@
-/** Several processes behind one port: the system spreads connections, and one may leave. */
+/** Several processes on one port: the system distributes connections, and processes can come and go. */
 import { once } from 'node:events';
 import { request } from 'node:http';
 import { expect } from 'chai';
@@ -16,7 +16,7 @@ describeOn([postgresServer, redisServer], 'processes with server.reuse_port', ()
   let port: number;
   let nodes: RunningNode[] = [];
 
-  /** What starts a process on the same port. */
+  /** Returns options for a process on the same port. */
   const here = () => ({
     beside,
     settings,
@@ -32,7 +32,7 @@ describeOn([postgresServer, redisServer], 'processes with server.reuse_port', ()
   });
   after(() => Promise.all(nodes.map((node) => node.end('SIGKILL'))));
 
-  /** Each on a connection of its own. */
+  /** Sends requests, each on a new connection. */
   async function ask(times: number): Promise<void> {
     for (let count = 0; count < times; count += 1) {
       const asked = request({ host: 'localhost', port, path: PATH, agent: false }).end();
@@ -47,20 +47,20 @@ describeOn([postgresServer, redisServer], 'processes with server.reuse_port', ()
     return counted(samples, 'gatehouse_http_requests_total')[labels] ?? 0;
   }
 
-  it('all answer', async () => {
+  it('all processes receive requests', async () => {
     await ask(64);
     const answers = await Promise.all(nodes.map(answersOf));
     expect(Math.min(...answers), String(answers)).to.be.above(0);
     expect(answers[0]).to.equal(64 - Number(answers[1]));
   });
 
-  it('do not let one in that does not say so', async () => {
+  it('a process without server.reuse_port cannot start on a port that others share', async () => {
     const refused = await launchNode({ ...here(), settings: '' });
     expect(await refused.exitCode).to.equal(1);
     expect(refused.output()).to.include('EADDRINUSE');
   });
 
-  it('go on when one of them leaves, and take another in', async () => {
+  it('the other processes keep answering when one stops and when a new one starts', async () => {
     const [first, second] = nodes as [RunningNode, RunningNode];
     await first.end('SIGTERM');
     expect(await first.exitCode, first.output()).to.equal(0);

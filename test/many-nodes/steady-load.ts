@@ -1,23 +1,23 @@
-/** Requests that go on and on beside what a test does, each of them counted. */
+/** Constant load in the background of a test, with counted responses. */
 import { setTimeout as delay } from 'node:timers/promises';
 
 export interface SteadyLoad {
-  /** Requests that were answered as they should be. */
+  /** Number of requests that were answered as expected. */
   readonly answered: number;
-  /** What each other one got instead. */
+  /** The error of each other request. */
   readonly failures: readonly string[];
-  /** Resolves when `count` more were answered. */
+  /** Resolves when `count` more requests were answered. */
   more(count: number): Promise<void>;
-  /** Resolves when the last one has its answer. */
+  /** Sends no more requests, and resolves when the last one is answered. */
   stop(): Promise<void>;
 }
 
-/** Milliseconds between the answer and the next request of one caller: 300 a second of all. */
+/** Milliseconds between a caller's response and its next request: 300 requests a second in total. */
 const PAUSE = 50;
 const CALLERS = 15;
 
 /**
- * @param requests made by all callers in turn; what one throws is a failure.
+ * @param requests sent by every caller in turn. If a request throws, this counts as a failure.
  */
 export function startLoad(requests: readonly (() => Promise<void>)[]): SteadyLoad {
   let isStopped = false;
@@ -47,9 +47,9 @@ export function startLoad(requests: readonly (() => Promise<void>)[]): SteadyLoa
     failures,
     async more(count) {
       const goal = answered + count;
-      // Where everything fails, the count of failures tells; waiting would tell nothing.
-      const patience = failures.length + count;
-      while (answered < goal && failures.length < patience) await delay(10);
+      // Do not wait forever if every request fails.
+      const maxFailures = failures.length + count;
+      while (answered < goal && failures.length < maxFailures) await delay(10);
     },
     async stop() {
       isStopped = true;

@@ -1,4 +1,4 @@
-/** Two nodes, each a process: one that ends, or is ended, while requests come in, and what is lost. */
+/** Two node processes: requests that are lost when one of them stops or is killed under load. */
 import { expect } from 'chai';
 import { type PartnerTokens, partnerTokens } from '../provider/partner-tokens.ts';
 import { freePort } from '../support/programs.ts';
@@ -26,7 +26,7 @@ describeOn([postgresServer, redisServer], 'two nodes behind a load balancer', ()
     const { issuer } = balancer;
     const service = await start({ settings: { issuer } });
     seeded = await seed(service);
-    // Longer than the balancer takes to notice, on the busiest machine.
+    // Longer than the balancer needs to notice a shutdown, even on a busy machine.
     options = { beside: service, issuer, settings: 'server:\n  shutdown_delay: 2s\n' };
     nodes.push(...(await Promise.all([startNode(options), startNode(options)])));
     balancer.serve(nodes);
@@ -37,7 +37,7 @@ describeOn([postgresServer, redisServer], 'two nodes behind a load balancer', ()
     await balancer?.close();
   });
 
-  it('no request is lost when one is told to end', async () => {
+  it('no request is lost when one of two nodes receives SIGTERM', async () => {
     const { accessToken } = await partner.tokens(seeded.clients.confidential);
     const about = { accessToken, session: partner.browser };
     const load = startLoad(mixedRequests(balancer.issuer, seeded, about));
@@ -51,7 +51,7 @@ describeOn([postgresServer, redisServer], 'two nodes behind a load balancer', ()
     expect(await leaving?.exitCode, leaving?.output()).to.equal(0);
   });
 
-  it('no chain of refreshes breaks when one is killed', async () => {
+  it('no chain of refreshes breaks when one of two nodes is killed', async () => {
     const client = seeded.clients.confidential;
     nodes.push(await startNode(options));
     balancer.serve(nodes);
@@ -68,9 +68,9 @@ describeOn([postgresServer, redisServer], 'two nodes behind a load balancer', ()
     await load.stop();
     expect(load.failures).to.deep.equal([]);
     const unanswered = chains.reduce((sum, chain) => sum + chain.unanswered, 0);
-    expect(unanswered, 'only what was under way').to.be.at.most(CHAINS);
+    expect(unanswered, 'only requests in flight').to.be.at.most(CHAINS);
     expect(balancer.lost).to.equal(unanswered);
-    // Whoever was told 200 can go on from there.
+    // Every client can continue from its latest successful response.
     for (const chain of chains) {
       const { length, unanswered: before } = chain;
       await chain.next();
@@ -80,7 +80,7 @@ describeOn([postgresServer, redisServer], 'two nodes behind a load balancer', ()
   });
 });
 
-/** A client waits for its token before it refreshes that one. */
+/** Runs the work one call at a time: a client waits for its token before it refreshes again. */
 function oneAfterTheOther(work: () => Promise<void>): () => Promise<void> {
   let last: Promise<void> = Promise.resolve();
   return () => {

@@ -1,10 +1,10 @@
-/** The embedded deployment, from the version before to this one and back: nothing that was under way is lost. */
+/** Upgrades the embedded deployment from the previous version and back: nothing unfinished is lost. */
 import { temporaryDirectory } from '../support/temporary-directory.ts';
-import { mixedDeployment, PREVIOUS, upgradesAndStepsBack } from './mixed-deployment.ts';
+import { mixedDeployment, PREVIOUS, testUpgradeAndRollback } from './mixed-deployment.ts';
 
 describe(`an upgrade from ${PREVIOUS}, embedded`, () => {
-  // The data folder is all there is: the first node makes its secrets in it.
-  upgradesAndStepsBack(
+  // No keys are configured: the first node creates them in the data directory.
+  testUpgradeAndRollback(
     mixedDeployment(async () => ({ GATEHOUSE_DATA_DIR: temporaryDirectory('data') })),
   );
 });

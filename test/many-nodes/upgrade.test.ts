@@ -1,4 +1,4 @@
-/** From the version before to this one and back: nothing that was under way is lost, and both run together. */
+/** Upgrades from the previous version and back: nothing unfinished is lost, and both versions run together. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -12,12 +12,12 @@ import { freshDatabaseUrl } from '../support/postgres-server.ts';
 import { freshRedisUrl } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { addClient } from './carried-over/clients.ts';
-import { type Begun, beginAll } from './carried-over/world.ts';
+import { startAll, type Unfinished } from './carried-over/world.ts';
 import {
-  finishes,
   mixedDeployment,
   PREVIOUS,
-  upgradesAndStepsBack,
+  testFinishing,
+  testUpgradeAndRollback,
   type Version,
 } from './mixed-deployment.ts';
 import { KEPT_PATHS, PREVIOUS_VERSION, previousSources } from './previous-version.ts';
@@ -33,12 +33,12 @@ const DIRECTIONS = [
   ['present', 'previous'],
 ] as const;
 
-describe('the sources that are kept of the previous version', () => {
+describe('the archived sources of the previous version', () => {
   const git = (...args: readonly string[]): Buffer =>
     execFileSync('git', args, { cwd: ROOT, maxBuffer: 2 ** 28, stdio: 'pipe' });
   const { commit, version } = PREVIOUS_VERSION;
 
-  it('are those of the commit that is named', function () {
+  it('the archived sources are those of the commit in PREVIOUS_VERSION', function () {
     const kept = previousSources();
     // `git archive` writes the commit into the first header.
     expect(kept.subarray(0, 1_024).toString('latin1')).to.include(`comment=${commit}`);
@@ -52,7 +52,7 @@ describe('the sources that are kept of the previous version', () => {
     expect(kept.equals(archived)).to.equal(true);
   });
 
-  it('are of an older version than this one', () => {
+  it('the archived sources have a lower version than this checkout', () => {
     const { version: present } = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8'));
     expect(present.localeCompare(version, 'en', { numeric: true })).to.equal(1);
   });
@@ -67,24 +67,24 @@ describeOn(
       DATABASE_URL: await freshDatabaseUrl(),
       REDIS_URL: await freshRedisUrl(),
     }));
-    upgradesAndStepsBack(on);
+    testUpgradeAndRollback(on);
 
-    describe('with nodes of both', () => {
+    describe('with nodes of both versions', () => {
       before(() => on.start('present'));
 
       for (const [from, to] of DIRECTIONS) {
-        describe(`from the ${from} to the ${to} one`, () => {
-          let begun: Begun;
+        describe(`from the ${from} to the ${to} version`, () => {
+          let unfinished: Unfinished;
           before(async () => {
             on.serveBy(from);
-            begun = await beginAll(on.world, on.operator(from));
+            unfinished = await startAll(on.world, on.operator(from));
             on.serveBy(to);
           });
-          finishes(() => begun, 'begun on one node, finished on the other');
+          testFinishing(() => unfinished, 'started on one node, finished on the other');
         });
       }
 
-      it('a chain of refreshes goes on, whichever version answers', async () => {
+      it('a chain of refreshes continues, whichever version answers', async () => {
         const { issuer, clients } = on.world;
         const { refreshToken } = await partnerTokens(issuer, on.world).tokens(clients.confidential);
         const chain = refreshChain(issuer, clients.confidential, refreshToken);
@@ -96,13 +96,13 @@ describeOn(
       });
 
       for (const [from, to] of DIRECTIONS) {
-        it(`what the ${from} version ends, the ${to} one tells the module of an API, old or new`, () =>
-          expectEndsAreHeard({ from, to }));
+        it(`revocations on the ${from} version reach APIs of either version through the ${to} one`, () =>
+          expectEndsAreAnnounced({ from, to }));
       }
     });
 
-    /** APIs that remember their callers, by the module of each version, at a node of one. */
-    async function expectEndsAreHeard(how: { from: Version; to: Version }) {
+    /** Revokes on one version, and checks APIs with the modules of both that introspect at the other. */
+    async function expectEndsAreAnnounced(how: { from: Version; to: Version }) {
       const { issuer, clients } = on.world;
       const operator = on.operator(how.from);
       on.serveBy(how.from);

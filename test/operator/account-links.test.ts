@@ -1,18 +1,18 @@
-/** What operators do about accounts elsewhere: import the links, look at them, take them away. */
+/** Operators import, list and remove links with identities at providers, and passkeys. */
 import { expect } from 'chai';
 import { createActivity } from '../../src/accounts/activity/activity.ts';
 import { createPasskeys } from '../../src/accounts/passkeys/passkeys.ts';
 import { fileWith } from '../config/configuration.ts';
 import { fileOf, type Line, line } from '../import/import-file.ts';
 import { startMailServer } from '../support/mail-server.ts';
-import { besideDatabase } from './beside-database.ts';
+import { setUpOperator } from './operator-suite.ts';
 import { operatorWith, refusalFrom, valueFrom, variablesOf } from './run-operator.ts';
 
 const ISSUER = 'https://id.example.com/';
 const identity = (subject: string, issuer = ISSUER): Line => ({ identity: { issuer, subject } });
 
-describe('links with accounts elsewhere', () => {
-  const { run, value, refusal, parts, records } = besideDatabase();
+describe('operator links, to identities at a provider', () => {
+  const { run, value, refusal, parts, records } = setUpOperator();
   const imported = (...lines: Line[]) => value(`import ${fileOf(...lines)} --yes`);
   const problems = async (...lines: Line[]): Promise<string> =>
     (await refusalFrom(run, `import ${fileOf(...lines)}`)).problems
@@ -21,7 +21,7 @@ describe('links with accounts elsewhere', () => {
   const linksOf = async (account: string) =>
     (await value(`links list ${account}`)).map(({ subject }: { subject: string }) => subject);
 
-  it('come with an import: of new people and of those that are there, and only once', async () => {
+  it('an import links new and existing accounts, and a repeated import changes nothing', async () => {
     await imported(line.account('A1', identity('ada')), line.account('A2'));
     await records();
     const { changes } = await imported(
@@ -36,23 +36,23 @@ describe('links with accounts elsewhere', () => {
     expect(record?.action).to.equal('identity_linked');
     expect(record?.details).to.include({ subject: 'bob', issuer: ISSUER, by: 'import' });
     await records();
-    // A line without it leaves it.
+    // A line without an identity keeps the link.
     expect((await imported(line.account('A1'), line.account('A2'))).changes).to.deep.equal([]);
   });
 
-  it('are moved by no import, neither to another account nor to another subject', async () => {
+  it('an import never moves a link to another account or to another subject', async () => {
     expect(await problems(line.account('A3', identity('ada')))).to.include('is linked with it');
     expect(await problems(line.account('A1', identity('other')))).to.include(
       'is linked with the subject "ada"',
     );
     expect(
       await problems(line.account('A4', identity('x')), line.account('A5', identity('x'))),
-    ).to.include('identity: line 1 has the same one');
+    ).to.include('identity: line 1 has the same identity');
     expect(await problems(line.account('A4', identity('')))).to.include('printable ASCII');
     expect(await linksOf('a1@example.test')).to.deep.equal(['ada']);
   });
 
-  it('are taken away by hand, which is asked first and recorded', async () => {
+  it('`links remove` asks for confirmation and records the removal', async () => {
     const unlink = `links remove a1@example.test --provider ${ISSUER}`;
     expect((await refusal(unlink)).code).to.equal('confirmation_needed');
     expect(await value(`${unlink} --yes`)).to.include({ subject: 'ada', unlinked: true });
@@ -63,7 +63,7 @@ describe('links with accounts elsewhere', () => {
     expect(await linksOf('a1@example.test')).to.deep.equal(['ada again']);
   });
 
-  it('are told by the id of the provider where the settings know it; without passwords an invitation signs in', async () => {
+  it('`links list` shows the id of a configured provider; without passwords an invitation link signs its user in', async () => {
     const config = fileWith(`
 sign_in:
   passwords: false
@@ -75,18 +75,18 @@ sign_in:
     const unlink = 'links remove a2@example.test --provider platform --yes';
     expect(await valueFrom(configured, unlink)).to.include({ issuer: ISSUER });
     const invited = await configured('accounts invite a2@example.test');
-    expect(invited.output).to.include('Link to sign in, good once').and.include('/password?token=');
+    expect(invited.output).to.include('One-time link to sign in').and.include('/password?token=');
   });
 });
 
-describe('passkeys', () => {
-  const { run, value, refusal, parts, records } = besideDatabase();
+describe('operator passkeys', () => {
+  const { run, value, refusal, parts, records } = setUpOperator();
 
-  it('are listed and taken away, which is asked first, recorded and told by mail', async () => {
+  it('the command lists passkeys, and removes one after confirmation, which is recorded and mailed to the user', async () => {
     const passkeys = createPasskeys({ ...parts(), activity: createActivity(parts()) });
     const email = 'ada@example.test';
     const { id: accountId } = await value(`accounts add --email ${email} --name Ada --invite`);
-    expect((await run('accounts list')).output).to.match(/no password yet +nothing yet$/m);
+    expect((await run('accounts list')).output).to.match(/no password yet +none yet$/m);
     const made = {
       ...{ credentialId: 'x', publicKey: 'x', transports: [], maySync: true, isSynced: true },
       ...{ counter: 0, aaguid: 'x', accountId, name: 'Phone' },
@@ -95,7 +95,7 @@ describe('passkeys', () => {
     await passkeys.handleOf(accountId);
     await passkeys.add(made);
     expect((await run('accounts list')).output).to.match(/Ada +active +passkey$/m);
-    expect((await run(`accounts show ${email}`)).output).to.include('It signs in with passkey.');
+    expect((await run(`accounts show ${email}`)).output).to.include('Sign-in methods: passkey.');
     const [one] = await value(`passkeys list --account ${email}`);
     expect(one).to.include({ name: 'Phone', synced: true, last_used_at: null });
     expect((await run(`passkeys list ${email}`)).output).to.match(/^pk_.* Phone +yes /m);
@@ -116,6 +116,6 @@ describe('passkeys', () => {
       .and.include('by the operator of the service');
     expect((await records()).map(({ action }) => action)).to.deep.equal(['passkey_removed']);
     expect((await refusal(`${remove} --yes`)).code).to.equal('passkey_unknown');
-    expect((await run(`passkeys list ${email}`)).output).to.equal('It has no passkey.\n');
+    expect((await run(`passkeys list ${email}`)).output).to.equal('The account has no passkey.\n');
   });
 });

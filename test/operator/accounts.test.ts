@@ -5,16 +5,17 @@ import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { createActivity } from '../../src/accounts/activity/activity.ts';
 import { createPasswordLinks } from '../../src/accounts/passwords/links.ts';
 import { createSignIn } from '../../src/accounts/sign-in.ts';
+import { createConnections } from '../../src/authorizations/connections.ts';
 import { fileWith } from '../config/configuration.ts';
 import { startMailServer } from '../support/mail-server.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
-import { besideDatabase } from './beside-database.ts';
+import { setUpOperator } from './operator-suite.ts';
 import { expectWrongUsage, operatorWith, valueFrom, variablesOf } from './run-operator.ts';
 
 const PASSWORD = 'a password of ada’s ';
 
-describe('operator accounts, beside a service that keeps the embedded database', () => {
-  const { run, value, refusal, parts, records } = besideDatabase();
+describe('operator accounts, while a service keeps the embedded database open', () => {
+  const { run, value, refusal, parts, records } = setUpOperator();
   const add = (name: string) => `accounts add --email ${name}@example.test --name ${name}`;
   const links = () => {
     const [accounts, activity] = [createAccountRegistry(parts()), createActivity(parts())];
@@ -22,7 +23,7 @@ describe('operator accounts, beside a service that keeps the embedded database',
   };
   const tokenOf = (link: string): string => new URL(link).searchParams.get('token') ?? '';
 
-  it('adds people, suspends and resumes them, says and records what it did', async () => {
+  it('adds, suspends and resumes accounts, and reports and records each change', async () => {
     const passwordFile = path.join(temporaryDirectory('operator'), 'password');
     writeFileSync(passwordFile, `${PASSWORD}\n`);
     const [ada, bob] = await Promise.all([
@@ -36,7 +37,7 @@ describe('operator accounts, beside a service that keeps the embedded database',
       expect(await signIn({ email, password: PASSWORD }), email).not.to.equal('refused');
     }
     const made = await run(`${add('cy')} --generate-password`);
-    const [, password = ''] = /only this once: (\S+)/.exec(made.output) ?? [];
+    const [, password = ''] = /only once: (\S+)/.exec(made.output) ?? [];
     expect(await signIn({ email: 'cy@example.test', password })).to.include({ name: 'cy' });
 
     await records();
@@ -48,7 +49,7 @@ describe('operator accounts, beside a service that keeps the embedded database',
       `INSERT INTO accounts (id, email, name, created_at)
         VALUES ('acc_ofbefore00000000', '\uFF42ob@example.test', 'Bo', now())`,
     );
-    expect((await run('accounts list')).output).to.match(/Bo +address taken +nothing yet$/m);
+    expect((await run('accounts list')).output).to.match(/Bo +address taken +none yet$/m);
     await parts().database.query("DELETE FROM accounts WHERE name = 'Bo'");
     expect((await run('accounts list')).output).to.match(/^acc_.*Ada +suspended +password$/m);
     expect(await value(`accounts resume --account ${ada.id}`)).to.deep.equal(ada);
@@ -63,7 +64,7 @@ describe('operator accounts, beside a service that keeps the embedded database',
     ]);
   });
 
-  it('refuses who is there or not, and a bad password without showing it; records nothing', async () => {
+  it('refuses to add an existing account, to suspend an unknown one, and to set a weak password; records nothing, prints no password', async () => {
     await value(`${add('eve')} --generate-password`);
     await records();
     expect((await refusal(`${add('eve')} --invite`)).code).to.equal('email_taken');
@@ -76,7 +77,7 @@ describe('operator accounts, beside a service that keeps the embedded database',
     expect(await records()).to.deep.equal([]);
   });
 
-  it('invites with a link that it prints, at the start and whenever another is needed', async () => {
+  it('prints an invitation link for each new account, and a new link for each later invitation', async () => {
     const added = await value(`${add('gil')} --invite`);
     expect(added).to.include({ email: 'gil@example.test', has_password: false, mailed: false });
     expect(added.invite_link).to.match(/^http:\/\/localhost:3000\/password\?token=[\w-]{43}$/);
@@ -89,7 +90,7 @@ describe('operator accounts, beside a service that keeps the embedded database',
     expect(again.invite_link).not.to.equal(added.invite_link);
   });
 
-  it('mails the link as well, where mail is configured, and says when that failed', async () => {
+  it('accounts add also mails the link if mail is configured, and reports a failed mail', async () => {
     const mailServer = await startMailServer();
     const mailingBy = (SMTP_URL: string) =>
       operatorWith({
@@ -109,7 +110,41 @@ describe('operator accounts, beside a service that keeps the embedded database',
     expect(await links().find(tokenOf(invited.invite_link))).to.be.ok;
   });
 
-  it('invites nobody who has no account or may not sign in', async () => {
+  it('says which clients depend on an account that is suspended or to be deleted', async () => {
+    const kim = await value(`${add('kim')} --generate-password`);
+    await value(`${add('lea')} --generate-password`);
+    const client = await value(
+      'clients add --kind confidential --name Sync --redirect-uri https://a.example/ --owner kim@example.test',
+    );
+    const lea = (await value('accounts show lea@example.test')).account_id;
+    await createConnections(parts()).rememberConsent({
+      ...{ accountId: lea, clientId: client.id, name: 'Sync', hosts: [] },
+    });
+    const line = `  ${client.id}  Sync, 1 person connected`;
+    const { output } = await run('accounts suspend kim@example.test');
+    expect(output).to.equal(
+      [
+        `Suspended account ${kim.id}: kim <kim@example.test>.`,
+        'It owns clients. They keep working for those who connected them, but no one can approve',
+        'them any more, and no one can manage them:',
+        ...[line, 'Hand one over: clients transfer CLIENT --owner ACCOUNT.'],
+        'Stop one: clients suspend CLIENT.\n',
+      ].join('\n'),
+    );
+    const owned = [{ client_id: client.id, name: 'Sync', connected_people: 1 }];
+    const suspended = await value('accounts suspend kim@example.test');
+    expect(suspended).to.deep.include({ id: kim.id, suspended: true, owned_clients: owned });
+    expect(await value('accounts suspend lea@example.test')).to.not.have.property('owned_clients');
+    expect(await value('accounts resume kim@example.test')).to.not.have.property('owned_clients');
+    // The command refuses before it asks, because an answer would change nothing.
+    const refused = await refusal('accounts delete kim@example.test');
+    expect(refused.code).to.equal('account_owns_clients');
+    expect(refused.remedy).to.include(line).and.include('clients transfer CLIENT');
+    await value(`clients transfer ${client.id} --to-operator`);
+    await value('accounts delete kim@example.test --yes');
+  });
+
+  it('does not invite an unknown or suspended account', async () => {
     expect((await refusal('accounts invite x@example.test')).code).to.equal('account_unknown');
     await run(`${add('ida')} --invite`);
     await run('accounts suspend ida@example.test');

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import { createActivity } from '../../src/accounts/activity/activity.ts';
-import { besideDatabase } from './beside-database.ts';
+import { setUpOperator } from './operator-suite.ts';
 
 describe('operator audit', () => {
-  const { run, value, refusal, parts } = besideDatabase();
+  const { run, value, refusal, parts } = setUpOperator();
   let accountId: string;
   const audit = (options: string) => value(`audit ${options}`);
 
@@ -20,7 +20,7 @@ describe('operator audit', () => {
     });
   });
 
-  it('prints for people: when, who, what, about what, of whom, from where', async () => {
+  it('prints time, actor, action, subject, account and address of each entry on separate lines', async () => {
     const { output } = await run('audit --limit 3');
     const [revoked = '', signedIn = '', , more = ''] = output.split('\n\n');
     expect(revoked).to.match(/^TIME {5}\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\n/);
@@ -35,13 +35,13 @@ describe('operator audit', () => {
     ]);
     expect(Math.max(...output.split('\n').map((line) => line.length))).to.be.at.most(80);
     const [record] = await audit('--limit 1 --action password_link_made');
-    expect(more).to.equal(`There may be older ones: add --before ${record.id}\n`);
+    expect(more).to.equal(`There may be older entries: add --before ${record.id}\n`);
     expect((await run('audit --client nobody')).output).to.equal(
-      'Nothing is recorded that fits.\n',
+      'No entry matches these options.\n',
     );
   });
 
-  it('prints one array for programs, with everything but secrets', async () => {
+  it('--json prints one array with all fields but no secrets', async () => {
     const [record] = await audit('--client gate_ci_a');
     expect(record).to.deep.include({
       ...{ account_id: accountId, email: 'ada@example.test', address: null, browser: null },
@@ -58,7 +58,7 @@ describe('operator audit', () => {
     expect(code).to.equal('account_unknown');
   });
 
-  it('prints no character that a terminal obeys, whoever put it there', async () => {
+  it('replaces control characters in recorded values when it prints them', async () => {
     const activity = createActivity(parts());
     await activity.record({
       ...{ action: 'signed_in', actor: 'person', accountId },

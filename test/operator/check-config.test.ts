@@ -8,7 +8,7 @@ import { operatorWith, valueFrom } from './run-operator.ts';
 
 const production = {
   ...keysOfEnvironment,
-  // Nobody answers there: whatever is found is found without asking.
+  // No server answers at these URLs: the command must not connect.
   DATABASE_URL: 'postgres://gate:swordfish@127.0.0.1:1/gatehouse?sslmode=verify-full',
   REDIS_URL: 'redis+sentinel://:swordfish@127.0.0.1:1,127.0.0.1:2/mymaster',
   SMTP_URL: 'smtp://gate:swordfish@127.0.0.1:1',
@@ -24,7 +24,7 @@ const file = fileWith(
 const command = `check-config ${file}`;
 
 describe('operator check-config', () => {
-  it('tells every problem of file and environment at once, as every command does', async () => {
+  it('reports all problems of file and environment together, as every command does', async () => {
     const wrong = fileWith('tokens: { acess_token: 1h }\nlog: { level: loud }\n');
     const run = operatorWith({ DATABASE_URL: production.DATABASE_URL, GATEHOUSE_CONFIG: wrong });
     const { error } = await valueFrom(run, `check-config ${wrong}`, { exitCode: 3 });
@@ -37,7 +37,7 @@ describe('operator check-config', () => {
     expect(printed.errors).to.contain('did you mean `access_token`?');
   });
 
-  it('shows every setting as the file would say it, and where it came from', async () => {
+  it('shows every setting in the notation of the file, and where its value comes from', async () => {
     const run = operatorWith({ ...production, PORT: '5000' });
     const value = await valueFrom(run, command);
     expect(value).to.include({
@@ -58,7 +58,7 @@ describe('operator check-config', () => {
 
     const { exitCode, output, errors } = await run(command);
     expect({ exitCode, errors }).to.deep.equal({ exitCode: 0, errors: '' });
-    expect(output).to.match(/^The settings are fine/);
+    expect(output).to.match(/^The settings are valid/);
     const all = Object.entries<{ value: unknown; from: string }>(value.settings);
     for (const [name, setting] of all) {
       const line = output.split('\n').find((line) => line.startsWith(`${name} `));
@@ -67,7 +67,7 @@ describe('operator check-config', () => {
     }
   });
 
-  it('concludes what is not stated as the service does', async () => {
+  it('derives unset values as the service does', async () => {
     const run = operatorWith({ PORT: '4567', GATEHOUSE_CONFIG: fileWith('') });
     expect((await valueFrom(run, 'check-config')).settings).to.deep.include({
       issuer: { value: 'http://localhost:4567', from: 'default' },
@@ -77,7 +77,7 @@ describe('operator check-config', () => {
     });
   });
 
-  it('shows where the stores are and no password, whatever form it prints', async () => {
+  it('shows the URLs of the stores without passwords, as text and as JSON', async () => {
     const { REDIS_URL, ...others } = production;
     const run = operatorWith({ ...others, REDIS_URL_FILE: fileWith(REDIS_URL, 'redis') });
     for (const form of ['', ' --json']) {
@@ -89,7 +89,7 @@ describe('operator check-config', () => {
     }
   });
 
-  it('tells of secrets how many and how long they are, and where they came from', async () => {
+  it('shows only the number of keys, their lengths and where they come from, but no key', async () => {
     const GATEHOUSE_DATA_DIR = path.join(temporaryDirectory('check'), 'data');
     const run = operatorWith({
       ...{ GATEHOUSE_TOKEN_KEYS: keysOfEnvironment.GATEHOUSE_TOKEN_KEYS, GATEHOUSE_DATA_DIR },
@@ -112,7 +112,7 @@ describe('operator check-config', () => {
     expect(existsSync(GATEHOUSE_DATA_DIR), 'the data directory').to.equal(false);
   });
 
-  it('warns of what would start and hardly anybody wants', async () => {
+  it('warns of settings that work but are probably mistakes', async () => {
     const [cookies = '', tokens = ''] = ['c1o2o3k4i5e6', 't1o2k3e4n5s6'].map((word) =>
       Buffer.from(`${word} of the tests, at random`).toString('base64url'),
     );
@@ -135,11 +135,11 @@ describe('operator check-config', () => {
       ...['storage.redis_url (from REDIS_URL)', 'mail.smtp_url'],
     ]);
     const { output } = await run(command);
-    expect(output).to.contain('(from REDIS_URL) names the host nowhere.invalid');
+    expect(output).to.contain('(from REDIS_URL) has the host nowhere.invalid');
     for (const secret of [cookies, tokens, 'swordfish']) expect(output).not.to.contain(secret);
   });
 
-  it('builds the service on the settings, so that what a URL names must be there', async () => {
+  it('builds the service with the settings, so a URL that names a missing file is a problem', async () => {
     const certificate = path.join(temporaryDirectory('check'), 'ca.pem');
     const DATABASE_URL = `${production.DATABASE_URL}&sslrootcert=${certificate}`;
     const run = operatorWith({ ...production, DATABASE_URL });
@@ -147,11 +147,11 @@ describe('operator check-config', () => {
     const [problem] = error.problems;
     expect(problem.path).to.equal('storage.database_url (from DATABASE_URL)');
     expect(problem.message).to.contain('ENOENT').and.contain(certificate);
-    expect(problem.remedy).to.contain('read the file');
+    expect(problem.remedy).to.contain('make the file');
     expect(JSON.stringify(error)).not.to.contain('swordfish');
   });
 
-  it('prints the schema of the settings file, whatever the settings are', async () => {
+  it('prints the schema of the settings file, even if the settings are wrong', async () => {
     const { exitCode, output } = await operatorWith({ PORT: '?' })('check-config --schema');
     expect(exitCode).to.equal(0);
     expect(output).to.equal(`${JSON.stringify(settingsJsonSchema(), null, 2)}\n`);

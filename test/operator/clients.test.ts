@@ -1,14 +1,16 @@
+import { userInfo } from 'node:os';
 import { expect } from 'chai';
 import { createConnections } from '../../src/authorizations/connections.ts';
 import { createClientRegistry } from '../../src/clients/client-registry.ts';
 import { matchesSecret } from '../../src/clients/client-secrets.ts';
-import { besideDatabase } from './beside-database.ts';
+import { setUpOperator } from './operator-suite.ts';
 import { expectWrongUsage } from './run-operator.ts';
 
+const OPERATOR = userInfo().username;
 const NO_CLIENT = 'gate_ci_0000000000000000000000';
 
-describe('operator clients, over the life of a client', () => {
-  const { run, value, refusal, parts, records } = besideDatabase();
+describe('operator clients', () => {
+  const { run, value, refusal, parts, records } = setUpOperator();
   let ada: string;
   let bob: string;
 
@@ -24,7 +26,7 @@ describe('operator clients, over the life of a client', () => {
   const addOwned = () =>
     addClient('--kind confidential --redirect-uri https://app.example/cb --owner ada@example.test');
   const find = (id: string) => createClientRegistry(parts()).find(id);
-  /** What is recorded of a client that this account owns. */
+  /** The expected log entry about a client that this account owns. */
   const change = (
     action: string,
     account_id: string | null,
@@ -64,7 +66,7 @@ describe('operator clients, over the life of a client', () => {
     }
   });
 
-  it('vouches for a name that could be taken for somebody else’s only where that is said', async () => {
+  it('accepts a misleading client name only with --allow-name', async () => {
     const add = 'clients add --kind machine --name';
     expect((await refusal(`${add} Gatehouse`)).code).to.equal('client_invalid');
     const robot = await value(`${add} Gatehouse --allow-name`);
@@ -83,7 +85,7 @@ describe('operator clients, over the life of a client', () => {
     ]);
   });
 
-  it('rotates the secret of any client, and removes the one that is not needed', async () => {
+  it('rotates the secret of any client, and removes the old one but never the last one', async () => {
     const robot = await addClient('--kind machine');
     const rotated = await value(`clients rotate-secret ${robot.id}`);
     expect(rotated.client_secret).to.match(/^gate_cs_/);
@@ -105,14 +107,14 @@ describe('operator clients, over the life of a client', () => {
       expect((await refusal(`${remove} --secret=${secret}`)).code).to.equal(code);
     }
     const shown = await run(`clients rotate-secret ${robot.id}`);
-    expect(shown.output).to.match(/^Client secret: gate_cs_\S+ \(shown only this once\)\n/);
+    expect(shown.output).to.match(/^Client secret: gate_cs_\S+ \(shown only once\)\n/);
     expect((await records()).slice(1, 3)).to.deep.equal([
       change('client_secret_added', null, robot, { last_four: current }),
       change('client_secret_removed', null, robot, { last_four: old }),
     ]);
   });
 
-  it('removes neither of two secrets by last four characters that both have, and either by its ID', async () => {
+  it('refuses to remove a secret by last four characters that two secrets share; its ID works', async () => {
     const robot = await addClient('--kind machine');
     const rotated = await value(`clients rotate-secret ${robot.id}`);
     const same = "UPDATE client_secrets SET last_four = 'same' WHERE client_id = $1";
@@ -126,7 +128,7 @@ describe('operator clients, over the life of a client', () => {
     expect(await Promise.all(both.map(isAccepted))).to.deep.equal([false, true]);
   });
 
-  it('transfers a client, which both owners find in their log', async () => {
+  it('transfers a client and records it in the logs of both owners', async () => {
     const app = await addOwned();
     const transfer = `clients transfer ${app.id}`;
     const moved = await value(`${transfer} --owner bob@example.test`);
@@ -141,7 +143,7 @@ describe('operator clients, over the life of a client', () => {
     await expectWrongUsage(run, [transfer, `${transfer} --owner ada --to-operator`]);
   });
 
-  it('deletes a client with every connection of it', async () => {
+  it('deletes a client with all its connections', async () => {
     const app = await addOwned();
     const connections = createConnections(parts());
     const connection = { accountId: bob, clientId: app.id };
@@ -160,7 +162,7 @@ describe('operator clients, over the life of a client', () => {
     );
   });
 
-  it('refuses what does not exist or cannot be, and wrong usage', async () => {
+  it('refuses unknown clients, invalid values and wrong usage', async () => {
     for (const [code, line] of [
       ['client_unknown', `clients show ${NO_CLIENT}`],
       ['client_unknown', `clients transfer ${NO_CLIENT} --to-operator`],
@@ -181,13 +183,28 @@ describe('operator clients, over the life of a client', () => {
     expect(code).to.equal('secret_unused');
   });
 
-  it('marks a client as verified, until somebody changes it', async () => {
+  it('a change of a verified client removes the verification', async () => {
     const owned = await addOwned();
     const update = (options: string) => value(`clients update ${owned.id} ${options}`);
-    expect(await update('--verified')).to.include({ verified: true });
+    expect(await update('--verified')).to.include({ verified: true, verified_by: OPERATOR });
+    const shown = `clients show ${owned.id}`;
+    expect((await run(shown)).output).to.match(new RegExp(`Verified +by ${OPERATOR}, 20\\d\\d-`));
+    // Simulates a node of an earlier version, which does not record who verified the client.
+    const { database } = parts();
+    await database.query('UPDATE clients SET verified_at = NULL WHERE id = $1', [owned.id]);
+    expect(await value(shown)).to.include({ verified: false, verified_by: null });
+    expect((await run(shown)).output).to.match(/Verified +no/);
+    await database.query('UPDATE clients SET verified_at = $2 WHERE id = $1', [
+      owned.id,
+      new Date(),
+    ]);
+    expect(await value(shown)).to.include({ verified: true, verified_by: null });
+    expect((await run(shown)).output).to.match(/Verified +by the operator, /);
     await update('--verified --homepage https://app.example/ --privacy https://app.example/p');
     expect((await find(owned.id))?.isVerified).to.equal(true);
-    expect(await update('--unverified')).to.include({ verified: false });
+    expect(await update('--unverified')).to.include({
+      ...{ verified: false, verified_at: null, verified_by: null },
+    });
     await update('--verified');
     const renamed = await update('--name Renamed --privacy=');
     expect(renamed).to.deep.include({

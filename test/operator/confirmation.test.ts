@@ -3,11 +3,11 @@ import { expect } from 'chai';
 import { createActivity } from '../../src/accounts/activity/activity.ts';
 import { createApiKeys } from '../../src/accounts/api-keys/api-keys.ts';
 import { runOperator } from '../../src/operator/program/run-operator.ts';
-import { besideDatabase } from './beside-database.ts';
+import { setUpOperator } from './operator-suite.ts';
 import { createPage, type Environment, variablesOf } from './run-operator.ts';
 
-describe('what is asked on a terminal', () => {
-  const { run, value, refusal, parts } = besideDatabase();
+describe('operator confirmation', () => {
+  const { run, value, refusal, parts } = setUpOperator();
   let id: string;
 
   before(async () => {
@@ -15,7 +15,7 @@ describe('what is asked on a terminal', () => {
   });
 
   type Typed = string | undefined | (() => Promise<string>);
-  /** Types the next of these whenever something is asked; `undefined` closes the terminal. */
+  /** Types the next of these texts at each question; `undefined` closes the terminal. */
   async function onTerminal(line: string, ...typed: readonly Typed[]) {
     const environment: Environment = variablesOf(parts().database);
     const stdin = Object.assign(new PassThrough(), { isTTY: true });
@@ -38,8 +38,8 @@ describe('what is asked on a terminal', () => {
   }
   const isThere = async () => (await value('clients list')).length === 1;
 
-  it('is refused where nobody can be asked, and nothing is changed', async () => {
-    // Nor does a yes on standard input count: only --yes says that it was meant.
+  it('without a terminal an irreversible command is refused and changes nothing', async () => {
+    // A "yes" on standard input does not count either: only --yes shows that it was meant.
     expect(await refusal(`clients delete ${id}`, 'yes\n')).to.deep.equal({
       code: 'confirmation_needed',
       message: 'Deletes Robot and disconnects the 0 people who use it. This cannot be undone.',
@@ -48,7 +48,7 @@ describe('what is asked on a terminal', () => {
     expect(await isThere()).to.equal(true);
   });
 
-  it('is not done for any answer but "yes"', async () => {
+  it('only the answer "yes" confirms', async () => {
     for (const no of ['n\n', 'y\n', '\n', 'YES\n', '\x04', '\x03', undefined]) {
       const { exitCode, errors } = await onTerminal(`clients delete ${id}`, no);
       expect(exitCode, `${no}`).to.equal(1);
@@ -61,7 +61,7 @@ describe('what is asked on a terminal', () => {
     expect(await isThere()).to.equal(false);
   });
 
-  it('what came to be while the question stood ends as well', async () => {
+  it('`revoke` also ends an API key that was created while the question was open', async () => {
     const { account_id: accountId } = await value(
       'accounts add --email eve@example.test --name Eve --generate-password',
     );
@@ -76,12 +76,12 @@ describe('what is asked on a terminal', () => {
     await value(`accounts delete ${accountId} --yes`);
   });
 
-  it('a password that is typed differently the second time, or not at all, adds nobody', async () => {
+  it('`accounts add` adds no account if the repeated password differs or none is typed', async () => {
     const add = 'accounts add --email ada@example.test --name Ada';
     const typed = 'seven green forklifts\n';
     for (const [second, problem] of [
-      ['seven green forklift\n', 'the two passwords differ'],
-      ['\x03', 'no password was typed'],
+      ['seven green forklift\n', 'the two passwords do not match'],
+      ['\x03', 'no password was entered'],
     ] as const) {
       const { exitCode, errors } = await onTerminal(add, typed, second);
       expect(exitCode).to.equal(2);

@@ -1,4 +1,4 @@
-/** Every edit by command: what it changes, what it ends at once, and what it leaves in the audit. */
+/** Edits by operator commands: their changes, the access that they end, and their log entries. */
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
@@ -12,11 +12,11 @@ import { freshDatabaseUrl } from '../support/postgres-server.ts';
 import { describeOn, postgresServer, required, zsh } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
-import { besideDatabase } from './beside-database.ts';
+import { setUpOperator } from './operator-suite.ts';
 import {
   expectWrongUsage,
   keysOf,
-  operatorBeside,
+  operatorFor,
   operatorWith,
   refusalFrom,
   storesOf,
@@ -26,17 +26,17 @@ import {
 type Row = Readonly<Record<string, unknown>>;
 const idsOf = (rows: readonly Row[]): unknown[] => rows.map(({ id }) => id);
 
-describe('operator edits, beside a running service', () => {
+describe('operator edits, on a running service', () => {
   const on = startSeeded();
-  const run = (words: string | readonly string[]) => operatorBeside(on.service)(words);
+  const run = (words: string | readonly string[]) => operatorFor(on.service)(words);
   const value = (words: string | readonly string[]) => valueFrom(run, words);
   const refusal = (words: string) => refusalFrom(run, words);
   const latest = async (action: string) => (await value(`audit --action ${action} --limit 1`))[0];
-  const told = async (token: string) =>
+  const answered = async (token: string) =>
     (await introspect(on.issuer, on.clients.resourceServer, token)).body;
-  const reached = async (token: string) => JSON.stringify((await told(token)).organizations);
+  const reached = async (token: string) => JSON.stringify((await answered(token)).organizations);
 
-  it('a place: what depends on it is said, and nobody reaches it from then on', async () => {
+  it('deleting a warehouse or organization names what is lost and ends all access to it', async () => {
     const { organization, warehouse, elsewhere } = on.seeded;
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
     await value(['warehouses', 'rename', warehouse.id, '--name', 'Europoort']);
@@ -79,7 +79,7 @@ describe('operator edits, beside a running service', () => {
     expect((await refusal('warehouses delete wh_nope --yes')).code).to.equal('warehouse_unknown');
   });
 
-  it('a person: renamed, re-addressed, signed out, and erased but for an id in the audit', async () => {
+  it('commands change the name and address of an account, end its sessions, and delete it with all but its id in the audit', async () => {
     const { person } = on.seeded;
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
     const key = await on.service.apiKeys.add(
@@ -107,7 +107,7 @@ describe('operator edits, beside a running service', () => {
     expect(Date.parse(seen.ends_at) - Date.parse(seen.signed_in_at)).to.equal(60_000);
     await elsewhere.submit(await elsewhere.get('/logout'), {});
     const [stays, ...others] = idsOf(await sessions());
-    expect(others, 'one signed out').to.deep.equal([]);
+    expect(others, 'one session was signed out').to.deep.equal([]);
     expect([first.id, last.id]).to.include(stays);
     const unasked = await refusal(`sessions end --account ${person.email}`);
     expect(unasked).to.include({
@@ -120,7 +120,7 @@ describe('operator edits, beside a running service', () => {
       expect((await on.partner.browser.get('/profile')).location?.pathname).to.equal('/login');
     });
     expect(await sessions()).to.be.empty;
-    expect(await on.partner.isActive(accessToken), 'tokens go on').to.equal(true);
+    expect(await on.partner.isActive(accessToken), 'tokens stay active').to.equal(true);
 
     await value(['accounts', 'rename', person.email, '--name', 'Grace King']);
     const { invite_link: link } = await value(`accounts invite ${person.email}`);
@@ -128,7 +128,7 @@ describe('operator edits, beside a running service', () => {
     const { pathname, search } = new URL(link);
     expect((await on.partner.browser.get(pathname + search)).status).to.equal(410);
     await eventually(async () => {
-      const { username } = await told(accessToken);
+      const { username } = await answered(accessToken);
       expect(username).to.equal('King@Example.test');
     });
     const taken = await refusal(`accounts update king@example.test --new-email oscar@example.test`);
@@ -159,7 +159,7 @@ describe('operator edits, beside a running service', () => {
     expect(erased.action).to.equal('account_deleted');
   });
 
-  it('a client of every kind: its name, and all its redirect URIs', async () => {
+  it('renames clients of every kind, and replaces all redirect URIs', async () => {
     const uri = 'https://other.example/callback';
     for (const client of [on.clients.public, on.clients.machine, on.clients.resourceServer]) {
       const changed = await value(['clients', 'update', client.id, '--name', 'Anew']);
@@ -173,11 +173,11 @@ describe('operator edits, beside a running service', () => {
   });
 });
 
-describe('operator lists, each of them', () => {
+describe('operator list commands', () => {
   const on = startSeeded();
 
-  it('is cut by the database: one at a time it is the same, and each column is searched', async () => {
-    const value = (words: string) => valueFrom(operatorBeside(on.service), words);
+  it('each list can be read in pages of one entry, and --match searches each of its columns', async () => {
+    const value = (words: string) => valueFrom(operatorFor(on.service), words);
     for (const client of [on.clients.confidential, on.clients.otherConfidential]) {
       await on.partner.tokens(client);
     }
@@ -221,7 +221,7 @@ describe('operator lists, each of them', () => {
       }
       expect(pages, list).to.deep.equal(all);
       for (const word of found) {
-        const { length } = await valueFrom(operatorBeside(on.service), [
+        const { length } = await valueFrom(operatorFor(on.service), [
           ...[...list.split(' '), '--match', word],
         ]);
         expect(length, `${list} --match ${word}`).to.be.within(1, size);
@@ -236,10 +236,10 @@ describe('operator lists, each of them', () => {
   });
 });
 
-describe('operator lists, empty', () => {
-  const { run, value } = besideDatabase();
+describe('operator lists, without entries', () => {
+  const { run, value } = setUpOperator();
 
-  it('say whether nothing is there, or only nothing that the options match', async () => {
+  it('list commands distinguish an empty list from options that match nothing', async () => {
     const organization = await value('organizations add --name Deserted');
     const warehouse = `warehouses list --organization ${organization.id}`;
     const account = await value('accounts add --email alone@example.test --name Alone --invite');
@@ -252,9 +252,9 @@ describe('operator lists, empty', () => {
       ['organizations list --match zzz', 'Nothing matches these options.'],
       [warehouse, 'Nothing matches these options.'],
       [`${members} --role owner`, 'Nothing matches these options.'],
-      [members, 'Nobody reaches it.'],
+      [members, 'No person and no machine client can reach it.'],
       [`${connections} --match zzz`, 'Nothing matches these options.'],
-      [connections, 'Nothing is connected.'],
+      [connections, 'There are no connections.'],
     ] as const) {
       expect((await run(line)).output, line).to.equal(`${nothing}\n`);
     }
@@ -262,9 +262,9 @@ describe('operator lists, empty', () => {
 });
 
 describe('operator lists', () => {
-  const { run, value, refusal, parts } = besideDatabase();
+  const { run, value, refusal, parts } = setUpOperator();
 
-  it('go page by page, take a word, and fit a line or print each record by itself', async () => {
+  it('list commands take --limit, --after and --match, and print wide entries as records', async () => {
     await parts().database.query(
       `INSERT INTO organizations (id, name, created_at)
         SELECT 'org_' || lpad(n::text, 16, '0'), 'O' || lpad(n::text, 3, '0'), now()
@@ -285,7 +285,7 @@ describe('operator lists', () => {
     expect(wide).to.match(/^ID +org_.*\nNAME +Long/);
   });
 
-  it('of an account whose address another one had: it is free once that is changed', async () => {
+  it('an email address shared by two accounts is freed when the other account changes its address', async () => {
     await value('accounts add --email jo@example.test --name Jo --generate-password');
     await parts().database.query(
       `INSERT INTO accounts (id, email, name, created_at)
@@ -295,7 +295,7 @@ describe('operator lists', () => {
       'acc_ofbefore00000000',
     ]);
     await value('accounts update jo@example.test --new-email jo.storm@example.test');
-    // At once: each later command would give it the address as well.
+    // Check before any further command, because each command assigns freed addresses at its start.
     const free = await parts().database.query(
       "SELECT email_key FROM accounts WHERE id = 'acc_ofbefore00000000'",
     );
@@ -306,7 +306,7 @@ describe('operator lists', () => {
     });
   });
 
-  it('refuse what would not be done', () =>
+  it('commands without effect and invalid options are refused', () =>
     expectWrongUsage(run, [
       ...['clients update gate_ci_1', 'organizations update org_1', 'connections list'],
       ...['accounts list --limit 0', 'accounts list --state odd', 'completion fish'],
@@ -316,7 +316,7 @@ describe('operator lists', () => {
 });
 
 describe('operator completion', () => {
-  it('offers in bash what may follow', async () => {
+  it('the completion in bash offers the possible next words', async () => {
     const { output } = await operatorWith({})('completion bash');
     const offered = (...words: string[]): string =>
       execFileSync(
@@ -337,11 +337,11 @@ describe('operator completion', () => {
     const version = execFileSync('bash', ['-c', `${output}\ngatehouse --version`], {
       encoding: 'utf8',
     });
-    expect(version, 'it is the command').to.match(/^\d+\.\d+\.\d+\n$/);
+    expect(version, 'calls the real command').to.match(/^\d+\.\d+\.\d+\n$/);
   });
 
-  describeOn([zsh], 'in zsh, whose start file has begun no completion', () => {
-    it('completes what is typed', async () => {
+  describeOn([zsh], 'in zsh without compinit in its start file', () => {
+    it('the completion completes the typed word', async () => {
       const { output } = await operatorWith({})('completion zsh');
       const folder = temporaryDirectory('zsh');
       const file = (name: string, text: string): string => {
@@ -349,7 +349,7 @@ describe('operator completion', () => {
         return path.join(folder, name);
       };
       const script = file('completion', output);
-      // A terminal in which somebody types, and the Tab key.
+      // Types into a pseudo-terminal, then presses Tab.
       const typing = file(
         'typing',
         `zmodload zsh/zpty
@@ -363,17 +363,17 @@ describe('operator completion', () => {
           print completed
         done`,
       );
-      const said = execFileSync(required(zsh), ['-f', typing], {
+      const completed = execFileSync(required(zsh), ['-f', typing], {
         encoding: 'utf8',
         timeout: 60_000,
       });
-      expect(said).to.equal('completed\n'.repeat(3));
+      expect(completed).to.equal('completed\n'.repeat(3));
     });
   });
 });
 
 describeOn([postgresServer], 'operator migrate', () => {
-  it('names what is missing, and applies it once', async () => {
+  it('lists the missing migrations, and applies each once', async () => {
     const DATABASE_URL = await freshDatabaseUrl();
     const run = operatorWith({ DATABASE_URL });
     const missing = await valueFrom(run, 'migrate --dry-run');

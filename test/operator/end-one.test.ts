@@ -1,4 +1,4 @@
-/** Ends one thing of a person, by an id that is no secret, and leaves the rest. */
+/** Ends one session, connection or API key by an id that is not secret, and keeps all others. */
 import { expect } from 'chai';
 import { partnerTokens } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
@@ -6,10 +6,10 @@ import { refresh } from '../support/oauth.ts';
 import { createPerson, type Person } from '../support/person.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { forEachDeployment } from '../support/service.ts';
-import { takeRecords } from './beside-database.ts';
+import { takeRecords } from './operator-suite.ts';
 import {
   expectWrongUsage,
-  operatorBeside,
+  operatorFor,
   type RunOperator,
   refusalFrom,
   valueFrom,
@@ -18,17 +18,17 @@ import {
 
 const FROM = { address: '192.0.2.1', browser: '' };
 
-forEachDeployment('operator, one thing of a person', (start) => {
+forEachDeployment('operator, ending one session, connection or API key', (start) => {
   const on = startSeeded({ on: start });
-  const run: RunOperator = (...words) => operatorBeside(on.service)(...words);
+  const run: RunOperator = (...words) => operatorFor(on.service)(...words);
   const value = (words: Words) => valueFrom(run, words);
   const refused = async (words: Words): Promise<string> => (await refusalFrom(run, words)).code;
   const isActive = (token: string) => on.partner.isActive(token);
-  /** The service hears of an end a moment after the command. */
+  /** The service is notified of an end a moment after the command. */
   const expectEnded = (token: string) =>
     eventually(async () => expect(await isActive(token)).to.equal(false));
 
-  it('a session ends alone, by its public id; the other browser and the tokens stay', async () => {
+  it('ends one session by its public id; the other browser and the tokens stay active', async () => {
     const { person } = on.seeded;
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
     const thief = createPerson(on.issuer);
@@ -70,7 +70,7 @@ forEachDeployment('operator, one thing of a person', (start) => {
     ]);
   });
 
-  it('a connection ends alone: not those of the same person, nor those of the same client', async () => {
+  it('ends one connection, and no other of the same person or of the same client', async () => {
     const { person, other } = on.seeded;
     const { confidential, otherConfidential } = on.clients;
     const oscar = partnerTokens(on.issuer, { ...on.seeded, person: other });
@@ -105,7 +105,7 @@ forEachDeployment('operator, one thing of a person', (start) => {
     ]);
   });
 
-  it('an API key is listed and revoked by its id, and the key itself is never shown', async () => {
+  it('lists and revokes an API key by its id, and never shows the key itself', async () => {
     const { person, other } = on.seeded;
     const add = (accountId: string, name: string) =>
       on.service.apiKeys.add({ accountId, name, expiresInDays: 30 }, FROM);

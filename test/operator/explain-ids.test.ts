@@ -1,4 +1,4 @@
-/** `explain` of what is no token: ids as logs and pages show them, links, cookies, addresses of pages. */
+/** `explain` of values other than tokens: ids in logs and on pages, links, cookies, URLs of pages. */
 import { expect } from 'chai';
 import { type SignedInPerson, signedIn } from '../pages/signed-in-person.ts';
 import { eventually } from '../support/eventually.ts';
@@ -7,20 +7,20 @@ import { createPerson } from '../support/person.ts';
 import { addPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { forEachDeployment } from '../support/service.ts';
-import { operatorBeside, type RunOperator, valueFrom } from './run-operator.ts';
+import { operatorFor, type RunOperator, valueFrom } from './run-operator.ts';
 
 const FROM = { address: '192.0.2.1', browser: '' };
 
-forEachDeployment('operator explain, of an id', (start) => {
+forEachDeployment('operator explain, for ids and links', (start) => {
   const on = startSeeded({ on: start });
-  const run: RunOperator = (...words) => operatorBeside(on.service)(...words);
+  const run: RunOperator = (...words) => operatorFor(on.service)(...words);
   const value = (words: string) => valueFrom(run, words);
   const explain = (id: string, exitCode = 0) =>
     valueFrom(run, 'explain', { input: `${id}\n`, exitCode });
   const isRecent = (time: unknown) =>
     expect(Date.parse(String(time))).to.be.closeTo(Date.now(), 60_000);
 
-  it('an account, by its id or address: whether its person signs in, since when not', async () => {
+  it('explains an account by id or email address: its state, and when it was suspended or deleted', async () => {
     const { accountId, email } = await addPerson(on.service, 'Dora', 'dora@example.test');
     for (const id of [accountId, email, 'DORA@Example.Test']) {
       const explained = await explain(id);
@@ -43,7 +43,7 @@ forEachDeployment('operator explain, of an id', (start) => {
     expect(await explain(email)).to.include({ kind: 'email', state: 'unknown' });
   });
 
-  it('an organization and a warehouse: who reaches it, and when it was removed', async () => {
+  it('explains an organization or warehouse: who can reach it, and when it was removed', async () => {
     const { warehouse } = on.seeded;
     const { id: organizationId, name } = on.seeded.organization;
     const organization = { id: organizationId, name };
@@ -60,7 +60,7 @@ forEachDeployment('operator explain, of an id', (start) => {
     expect(await explain('wh_0000000000000000')).to.include({ state: 'unknown' });
   });
 
-  it('a connection and an authorization: what ended them, and when', async () => {
+  it('explains a connection or authorization: what ended it, and when', async () => {
     const { confidential, resourceServer } = on.clients;
     const { person } = on.seeded;
     const authorizationOf = async (token: string): Promise<string> => {
@@ -93,12 +93,12 @@ forEachDeployment('operator explain, of an id', (start) => {
     expect(await explain(never)).to.include({ state: 'unknown' });
   });
 
-  it('a session, by its id, its uid or its cookie, and one that was ended', async () => {
+  it('explains a session by its id, uid or cookie, and who ended it', async () => {
     const { email } = on.seeded.person;
     const browser = createPerson(on.issuer);
     await browser.signIn(on.seeded.person);
     const [{ id }] = await value(`sessions list --account ${email}`);
-    // The page of another browser has the address that signs this one out.
+    // The security page in another browser contains the URL that signs this browser out.
     const { html } = await (await signedIn(on.service, on.seeded.person)).get('/profile/security');
     const [, uid = ''] = /sessions\/([\w-]{43})\/sign-out/.exec(html) ?? [];
     const [, cookie = ''] = /gate_session=([\w-]+)/.exec(browser.cookieHeader('/')) ?? [];
@@ -122,7 +122,7 @@ forEachDeployment('operator explain, of an id', (start) => {
     expect(await explain('ses_0000000000000000')).to.include({ state: 'unknown' });
   });
 
-  it('a session that was signed out in its own browser; a sign-in that is under way', async () => {
+  it('explains a session that was signed out in its own browser, and a pending sign-in', async () => {
     const browser: SignedInPerson = await signedIn(on.service, on.seeded.other);
     const [{ id }] = await value(`sessions list --account ${on.seeded.other.email}`);
     await browser.submit(await browser.get('/logout'), {});
@@ -135,7 +135,7 @@ forEachDeployment('operator explain, of an id', (start) => {
     expect(explained.client.id).to.equal(on.clients.confidential.id);
   });
 
-  it('an API key by its id, a passkey, a one-time link; and never what they are a secret of', async () => {
+  it('explains an API key by its id, a passkey and a one-time link, and never prints their secrets', async () => {
     const { person } = on.seeded;
     const made = { accountId: person.accountId, name: 'Export', expiresInDays: 30 };
     const { key } = await on.service.apiKeys.add(made, FROM);
@@ -168,7 +168,7 @@ forEachDeployment('operator explain, of an id', (start) => {
     expect(await explain(link)).to.include({ kind: 'opaque', state: 'unknown' });
   });
 
-  it('a request that was refused: of which client, and the exact cause', async () => {
+  it('explains a refused request: its client and the exact cause', async () => {
     const { confidential } = on.clients;
     const code = await on.partner.code(confidential);
     const answer = await exchangeCode(on.issuer, confidential, code, {
@@ -186,7 +186,7 @@ forEachDeployment('operator explain, of an id', (start) => {
     expect(other.remedy).to.contain('req_0123456789abcdef');
   });
 
-  it('a request that changed something: what, and whose', async () => {
+  it('explains a request that made a change: the change and the account', async () => {
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
     const revoked = await revokeCurrent(on.issuer, accessToken);
     const explained = await explain(revoked.headers.get('x-request-id') ?? '');
@@ -195,7 +195,7 @@ forEachDeployment('operator explain, of an id', (start) => {
     expect(explained.account.id).to.equal(on.seeded.person.accountId);
   });
 
-  it('a token whose client an organization of its person blocks says so', async () => {
+  it('says if an organization of the person blocks the client of a token', async () => {
     const { otherConfidential } = on.clients;
     const { accountId } = on.seeded.other;
     const { accessToken } = await on.partner.tokens(otherConfidential);
@@ -211,7 +211,7 @@ forEachDeployment('operator explain, of an id', (start) => {
     expect(blocking.why).to.contain('blocks 1 clients');
   });
 
-  it('an id that is not complete is malformed, as is a text that is none', async () => {
+  it('reports an incomplete id, or a text that is no id, as malformed', async () => {
     for (const [text, kind] of [
       ['acc_short', 'account'],
       ['ses_!', 'session'],

@@ -6,38 +6,38 @@ import { clientCredentials, exchangeCode, refresh, revokeCurrent } from '../supp
 import { seed } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { forEachDeployment } from '../support/service.ts';
-import { operatorBeside, type RunOperator, valueFrom } from './run-operator.ts';
+import { operatorFor, type RunOperator, valueFrom } from './run-operator.ts';
 
 const FROM = { address: '192.0.2.1', browser: '' };
 const UNKNOWN_ID = 'gate_ci_0000000000000000000000';
 
 forEachDeployment('operator explain', (start) => {
   const on = startSeeded({ on: start });
-  const run: RunOperator = (...words) => operatorBeside(on.service)(...words);
+  const run: RunOperator = (...words) => operatorFor(on.service)(...words);
 
   const explain = (value: string) => valueFrom(run, 'explain', { input: `${value}\n` });
   const renew = async (token: string) =>
     tokensOf(await refresh(on.issuer, on.clients.confidential, token));
-  const whose = () => {
+  const owner = () => {
     const { person, clients } = on.seeded;
     return { account: person.email, client: clients.confidential.id };
   };
-  const short = ({ kind, state, account, client }: Record<string, Record<string, unknown>>) => ({
+  const facts = ({ kind, state, account, client }: Record<string, Record<string, unknown>>) => ({
     ...{ kind, state, account: account?.email, client: client?.id },
   });
 
-  it('a good token or code: whose it is and until when; and it is as good afterwards', async () => {
+  it('explains a valid token or code: its account, client and expiry; it stays valid afterwards', async () => {
     const { confidential, machine } = on.clients;
     const code = await on.partner.code(confidential);
     const { accessToken, refreshToken } = await on.partner.tokens(confidential);
     const { accessToken: machineToken } = tokensOf(await clientCredentials(on.issuer, machine));
     const access = await explain(accessToken);
-    expect(short(access)).to.deep.equal({ kind: 'access_token', state: 'active', ...whose() });
+    expect(facts(access)).to.deep.equal({ kind: 'access_token', state: 'active', ...owner() });
     const lifetime = Date.parse(access.expires_at) - Date.parse(access.issued_at);
     expect(lifetime).to.equal(3_600_000);
-    expect(short(await explain(code))).to.deep.equal({ kind: 'code', state: 'active', ...whose() });
+    expect(facts(await explain(code))).to.deep.equal({ kind: 'code', state: 'active', ...owner() });
     const first = await explain(refreshToken);
-    expect(short(first)).to.deep.equal({ kind: 'refresh_token', state: 'active', ...whose() });
+    expect(facts(first)).to.deep.equal({ kind: 'refresh_token', state: 'active', ...owner() });
     expect(first.rotated_at).to.equal(null);
     expect(await explain(machineToken)).to.deep.include({
       ...{ kind: 'machine_token', state: 'active', account: null },
@@ -50,7 +50,7 @@ forEachDeployment('operator explain', (start) => {
     }
   });
 
-  it('a refresh token: current, replaced, reused; and asking is not using it', async () => {
+  it('distinguishes current, replaced and reused refresh tokens, without using them', async () => {
     const { refreshToken: oldest } = await on.partner.tokens(on.clients.confidential);
     const { refreshToken: previous } = await renew(oldest);
     const { refreshToken: current, accessToken } = await renew(previous);
@@ -59,7 +59,7 @@ forEachDeployment('operator explain', (start) => {
     expect(reused.why).to.contain('2 newer ones').and.contain(reused.rotated_at);
     const replaced = await explain(previous);
     expect(replaced).to.include({ state: 'replaced', rotated_at: reused.rotated_at });
-    expect(replaced.why).to.contain('nobody was seen to use');
+    expect(replaced.why).to.contain('no use of the successor was seen');
     expect(await on.partner.isActive(accessToken)).to.equal(true);
     await eventually(async () => {
       const { state, retry_until: until, rotated_at: at } = await explain(previous);
@@ -70,7 +70,7 @@ forEachDeployment('operator explain', (start) => {
     expect((await renew(current)).refreshToken).to.match(/^gate_rt_/);
   });
 
-  it('a dead one: what ended its authorization, and when', async () => {
+  it('explains what revoked a token, and when', async () => {
     const { confidential, otherConfidential } = on.clients;
     const given = await on.partner.tokens(confidential);
     await revokeCurrent(on.issuer, given.accessToken);
@@ -89,7 +89,7 @@ forEachDeployment('operator explain', (start) => {
 
     const ended = await on.partner.tokens(otherConfidential);
     await (await on.partner.askToDisconnect(otherConfidential))();
-    // What a request queues is written a moment later, in the background.
+    // Problems of a request are written a moment later, in the background.
     await on.service.revocations.close();
     for (const [tokens, cause] of [
       [given, 'by the client itself'],
@@ -109,7 +109,7 @@ forEachDeployment('operator explain', (start) => {
     expect(await explain(code)).to.include({ state: 'revoked' });
   });
 
-  it('whose client or person is suspended, or deleted', async () => {
+  it('says if the client or person of a token is suspended or deleted', async () => {
     const { clients, accounts } = on.service;
     const { otherConfidential, machine } = on.clients;
     const { accessToken } = await on.partner.tokens(otherConfidential);
@@ -136,7 +136,7 @@ forEachDeployment('operator explain', (start) => {
     expect(client.why).to.equal('The client was deleted by the operator, for good.');
   });
 
-  it('secrets and keys: whose, and when they were removed', async () => {
+  it('explains a client secret or API key: its owner, and when it was removed', async () => {
     const { confidential } = on.clients;
     const secret = String(confidential.secret);
     const live = await explain(secret);
@@ -159,7 +159,7 @@ forEachDeployment('operator explain', (start) => {
     expect(revoked.why).to.contain('by a person');
   });
 
-  it('what was never issued here, and what is wrong with its form; never the value itself', async () => {
+  it('says that a value was never issued here, or what is wrong with its format, and never prints the value', async () => {
     const x = (length: number) => 'x'.repeat(length);
     const { accessToken } = await on.partner.tokens(on.clients.public);
     for (const value of [
@@ -177,24 +177,26 @@ forEachDeployment('operator explain', (start) => {
     expect(answer.output).not.to.contain(accessToken);
   });
 
-  it('without the token keys: all but whether a refresh token is genuine', async () => {
+  it('without the token keys the command explains all but whether a refresh token is genuine', async () => {
     const { refreshToken } = await on.partner.tokens(on.clients.public);
-    const unkeyed = await valueFrom(operatorBeside(on.service, {}), `explain ${refreshToken}`);
+    const unkeyed = await valueFrom(operatorFor(on.service, {}), `explain ${refreshToken}`);
     expect(unkeyed).to.include({ state: 'active' });
     expect(unkeyed.why).to.contain('not checked');
     const GATEHOUSE_TOKEN_KEYS = 'k'.repeat(40);
     const others = { GATEHOUSE_TOKEN_KEYS, GATEHOUSE_COOKIE_KEYS: GATEHOUSE_TOKEN_KEYS };
-    const foreign = await valueFrom(operatorBeside(on.service, others), `explain ${refreshToken}`);
+    const foreign = await valueFrom(operatorFor(on.service, others), `explain ${refreshToken}`);
     expect(foreign).to.include({ state: 'unknown' });
     const { output } = await run(`explain ${refreshToken}`);
-    expect(output).to.match(/^Refresh token: active\nIt is the current one\.\nAccount +grace@/);
+    expect(output).to.match(
+      /^Refresh token: active\nIt is the current refresh token\.\nAccount +grace@/,
+    );
     expect(output).not.to.contain(refreshToken);
   });
 });
 
-forEachDeployment('operator explain, an hour later', (start) => {
-  it('tells what expired, also of a refresh token that could have been presented again', async () => {
-    // The service lives in the past, the command does not.
+forEachDeployment('operator explain, after expiry', (start) => {
+  it('reports expired tokens, including a replaced refresh token that could still have been retried', async () => {
+    // The clock of the service is 65 minutes behind that of the command.
     const { clock, restore } = createTestClock(new Date(Date.now() - 65 * 60_000));
     try {
       const settings = { tokens: { refreshTokenSeconds: 3_600 } };
@@ -206,7 +208,7 @@ forEachDeployment('operator explain, an hour later', (start) => {
       const { accessToken, refreshToken } = await partner.tokens(confidential);
       const next = tokensOf(await refresh(service.issuer, confidential, refreshToken));
       restore();
-      const explain = (value: string) => valueFrom(operatorBeside(service), `explain ${value}`);
+      const explain = (value: string) => valueFrom(operatorFor(service), `explain ${value}`);
       for (const value of [accessToken, code, next.refreshToken, refreshToken]) {
         const explained = await explain(value);
         expect(explained, value.slice(0, 7)).to.include({ state: 'expired' });

@@ -1,4 +1,4 @@
-/** `gatehouse`, the command of a machine on which systemd runs the service: a stub plays systemctl. */
+/** `gatehouse`, the command on a machine where systemd runs the service: a stub replaces systemctl. */
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -16,7 +16,7 @@ describe('gatehouse on a machine with systemd', () => {
   const on = startSeeded();
   const folder = temporaryDirectory('gatehouse');
 
-  /** @param shown what `systemctl show` prints of the unit. */
+  /** @param shown the output of `systemctl show` for the unit. */
   async function gatehouse(shown: string, words: string[], environment = {}, cwd = folder) {
     const programs = path.join(folder, 'bin');
     mkdirSync(programs, { recursive: true });
@@ -38,7 +38,7 @@ describe('gatehouse on a machine with systemd', () => {
     return `LoadState=loaded\nEnvironment=A=1\nEnvironmentFiles=${file} (ignore_errors=no)\nUser=`;
   }
 
-  it('acts on the stores that the environment file of the unit names', async () => {
+  it('uses the stores in the environment file of the unit', async () => {
     const words = ['organizations', 'add', '--name', 'Harbour'];
     const answer = await gatehouse(unit(storesOf(on.service)), words);
     expect(answer, answer.errors).to.have.property('exitCode', 0);
@@ -49,7 +49,7 @@ describe('gatehouse on a machine with systemd', () => {
     expect(rows.map(({ name }) => name)).to.include('Harbour');
   });
 
-  it('acts on the stores that the caller names, whatever the unit says', async () => {
+  it('uses the stores in its own environment rather than those of the unit', async () => {
     const data = path.join(folder, 'elsewhere');
     const shown = unit(storesOf(on.service));
     const answer = await gatehouse(shown, ['accounts', 'list'], { GATEHOUSE_DATA_DIR: data });
@@ -57,23 +57,23 @@ describe('gatehouse on a machine with systemd', () => {
     expect(answer.errors).to.contain(data);
   });
 
-  it('says so if the environment file of the unit cannot be read', async () => {
+  it('reports an unreadable environment file of the unit', async () => {
     const shown = 'LoadState=loaded\nEnvironmentFiles=/nowhere/at/all (ignore_errors=no)\nUser=';
     const { exitCode, errors } = await gatehouse(shown, ['accounts', 'list']);
     expect({ exitCode, errors }).to.deep.equal({
       exitCode: 1,
       errors:
         'The environment of the service, /nowhere/at/all, cannot be read (ENOENT).\n' +
-        'Create it: deploy/systemd/environment is an example (docs/operations/deploy.md says what else it needs).\n',
+        'Create it: see the example deploy/systemd/environment (docs/operations/deploy.md lists what else is needed).\n',
     });
   });
 
-  describe('as root', () => {
+  describe('gatehouse, run as root', () => {
     before(function () {
       if (!runsAsRoot) this.skip();
     });
 
-    it('says so if the user of the unit does not exist', async () => {
+    it('reports a missing user of the unit', async () => {
       const shown = `${unit({})}nosuchuser`;
       const { exitCode, errors } = await gatehouse(shown, ['accounts', 'list']);
       expect(exitCode).to.equal(1);
@@ -82,7 +82,7 @@ describe('gatehouse on a machine with systemd', () => {
       );
     });
 
-    it('works in a folder that the user of the unit may not enter, such as /root', async () => {
+    it('works in a directory that the user of the unit may not enter, such as /root', async () => {
       const closed = path.join(folder, 'closed');
       mkdirSync(closed, { recursive: true, mode: 0o700 });
       const shown = `${unit({})}nobody`;
@@ -92,7 +92,7 @@ describe('gatehouse on a machine with systemd', () => {
     });
   });
 
-  it('is the command of an installation, also by its link', () => {
+  it('gatehouse also works through a symbolic link', () => {
     const link = path.join(folder, 'link');
     execFileSync('ln', ['-sf', GATEHOUSE, link]);
     expect(execFileSync(link, ['--version'], { encoding: 'utf8' })).to.match(/^\d+\.\d+\.\d+\n$/);
@@ -100,7 +100,7 @@ describe('gatehouse on a machine with systemd', () => {
 });
 
 describe('an environment file', () => {
-  it('is read as systemd reads it', () => {
+  it('an environment file is parsed as systemd parses it', () => {
     const file = `
 # a comment
 ; another
@@ -123,7 +123,7 @@ G=
     });
   });
 
-  it('and what systemctl prints of an environment is read alike', () => {
+  it('the output of systemctl show is parsed in the same way', () => {
     const shown = 'A=1 "B=two words" C=x\\ y "D=a\\"b"';
     expect(readAssignments(shown)).to.deep.equal({ A: '1', B: 'two words', C: 'x y', D: 'a"b' });
   });

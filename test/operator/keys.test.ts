@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { keyFingerprint, startKeySightings } from '../../src/storage/key-sightings.ts';
-import { besideDatabase } from './beside-database.ts';
+import { setUpOperator } from './operator-suite.ts';
 import { operatorWith, valueFrom, variablesOf } from './run-operator.ts';
 
 const OLD = 'an-old-key-of-the-tests-0123456789abcdef';
@@ -8,7 +8,7 @@ const NEW = 'a-new-key-of-the-tests-0123456789abcdefg';
 const DAY = 86_400_000;
 
 describe('operator keys', () => {
-  const { refusal, parts } = besideDatabase();
+  const { refusal, parts } = setUpOperator();
   beforeEach(async () => {
     for (const table of ['key_sightings', 'node_keys']) {
       await parts().database.query(`DELETE FROM ${table}`);
@@ -22,7 +22,7 @@ describe('operator keys', () => {
     });
   const listed = (...keys: string[]) => valueFrom(operator(...keys), 'keys');
 
-  /** A node that had these keys so many days ago; it runs on where that was today. */
+  /** Records a node that had these keys this many days ago; 0 means that it is still running. */
   async function nodeHad(daysAgo: number, node: string, ...keys: string[]): Promise<void> {
     await startKeySightings({
       ...{ ...parts(), node, clock: () => Date.now() - daysAgo * DAY, log: { warn: () => {} } },
@@ -30,7 +30,7 @@ describe('operator keys', () => {
     });
   }
 
-  it('lists each key by fingerprint: what signs since when, and when the old one may go', async () => {
+  it('`keys list` shows each key by fingerprint, when it began to sign, and when an old one can be removed', async () => {
     await nodeHad(50, 'web:1', OLD);
     await nodeHad(10, 'web:1', OLD, NEW);
     await nodeHad(8, 'web:1', NEW, OLD);
@@ -41,7 +41,7 @@ describe('operator keys', () => {
     ]);
     expect(summary).to.deep.equal([
       ['cookie', keyFingerprint(NEW), 'current', -8, null],
-      // The longest session is 7 days, a refresh token lives 30: since it signed last, 10 days ago.
+      // A session lasts up to 7 days, a refresh token 30, from the last use of the key, 10 days ago.
       ['cookie', keyFingerprint(OLD), 'older', -50, -3],
       ['token', keyFingerprint(NEW), 'current', -8, null],
       ['token', keyFingerprint(OLD), 'older', -50, 20],
@@ -56,7 +56,7 @@ describe('operator keys', () => {
     expect(output).not.to.contain(OLD).and.not.to.contain(NEW);
   });
 
-  it('a key that signs at some node, or never did, is not called removable', async () => {
+  it('a key that still signs on a node, or has never signed, is not shown as removable', async () => {
     await nodeHad(40, 'web:1', OLD);
     await nodeHad(0, 'web:2', OLD, NEW);
     const [, older] = (await listed(NEW, OLD)).keys;
@@ -65,38 +65,38 @@ describe('operator keys', () => {
     expect(next).to.include({ fingerprint: keyFingerprint(NEW), use: 'next', current_since: null });
   });
 
-  it('a key that was old before anybody took notes counts as signing until then', async () => {
+  it('a key that was old when recording began is treated as signing until then', async () => {
     await nodeHad(3, 'web:1', NEW, OLD);
     const { keys } = await listed(NEW, OLD);
     expect(keys[3]).to.include({ kind: 'token', use: 'older' });
     expect(daysFromNow(keys[3].removable_from)).to.equal(27);
   });
 
-  it('warns of an old key, and of a node whose keys differ', async () => {
+  it('warns of a key in use for over a year, and of nodes with different keys', async () => {
     await nodeHad(366, 'web:1', OLD);
     await nodeHad(0, 'web:2', NEW);
     const { warnings } = await listed(OLD);
     const messages = warnings.map(({ message }: { message: string }) => message).join('\n');
-    for (const told of [
-      `the current token key ${keyFingerprint(OLD)} is in use for 366 days`,
+    for (const message of [
+      `the current token key ${keyFingerprint(OLD)} has been in use for 366 days`,
       `web:2 signs with the cookie key ${keyFingerprint(NEW)}`,
       `signs with the token key ${keyFingerprint(OLD)}, which node web:2 does not accept`,
     ]) {
-      expect(messages).to.contain(told);
+      expect(messages).to.contain(message);
     }
     for (const { remedy } of warnings) expect(remedy).to.be.a('string').and.not.equal('');
   });
 
-  it('warns of a key that was removed while what it signed was good, and not afterwards', async () => {
+  it('warns of a removed key only while something that it signed would still be valid', async () => {
     await nodeHad(20, 'web:1', OLD);
     await nodeHad(0, 'web:1', NEW);
     const { warnings } = await listed(NEW);
-    // The longest session is 7 days, a refresh token lives 30.
+    // A session lasts up to 7 days, a refresh token 30.
     expect(warnings.map(({ kind }: { kind: string }) => kind)).to.deep.equal(['token']);
     expect(warnings[0].message).to.contain(`${keyFingerprint(OLD)} was removed too early`);
   });
 
-  it('generate prints a key alone, and elsewhere where to put it', async () => {
+  it('`keys generate` prints only the key on standard output, and where to put it on standard error', async () => {
     const run = operatorWith({});
     const { output, errors, exitCode } = await run('keys generate --kind token');
     expect(exitCode).to.equal(0);
@@ -107,7 +107,7 @@ describe('operator keys', () => {
     expect(value).to.include({ variable: 'GATEHOUSE_COOKIE_KEYS' });
   });
 
-  it('without keys says so, and makes none', async () => {
+  it('without configured keys the command reports that, and creates none', async () => {
     for (const _time of ['first', 'second']) {
       expect((await refusal('keys')).code).to.equal('keys_missing');
     }

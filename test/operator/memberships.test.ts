@@ -1,11 +1,11 @@
 import { expect } from 'chai';
 import { createAccess } from '../../src/accounts/access/access.ts';
-import { besideDatabase } from './beside-database.ts';
+import { setUpOperator } from './operator-suite.ts';
 
 describe('operator memberships', () => {
-  const { run, value, refusal, parts, records } = besideDatabase();
+  const { run, value, refusal, parts, records } = setUpOperator();
 
-  it('gives access to warehouses and takes it back, for people and machines, and records it', async () => {
+  it('commands give and remove access to warehouses, for users and machine clients, and record each change', async () => {
     const access = createAccess(parts());
     const organization = await value('organizations add --name Acme');
     const inAcme = `--organization ${organization.id}`;
@@ -18,7 +18,7 @@ describe('operator memberships', () => {
 
     const early = await refusal(`memberships set ${person} ${rights}`);
     expect(early.code).to.equal('membership_missing');
-    // Of two changes at once neither is made where one cannot be.
+    // If one of the two changes in a command is impossible, none is made.
     const elsewhere = await value('organizations add --name Elsewhere');
     for (const [where, warehouse_id, code] of [
       [inAcme, 'wh_nope', 'warehouse_unknown'],
@@ -31,7 +31,7 @@ describe('operator memberships', () => {
     const nowhere = await refusal(`memberships remove ${person} --organization org_nope`);
     expect(nowhere.code).to.equal('organization_unknown');
     await value(`memberships set ${person} ${inAcme} --role member`);
-    // The same again changes nothing.
+    // Repeating the command changes nothing.
     await value(`memberships set ${person} ${inAcme} --role member`);
     const reached = await value(`memberships set ${person} ${rights}`);
     const organizations = await access.accessOf({ accountId: dot.id });
@@ -42,7 +42,7 @@ describe('operator memberships', () => {
     const { warnings } = await value(
       `memberships set ${machine} ${inAcme} --role viewer ${rights}`,
     );
-    expect(warnings).to.match(/^write was not given: a viewer has at most read/);
+    expect(warnings).to.match(/^write has no effect now: a viewer has at most read/);
     const [ofMachine] = await access.accessOf({ clientId: robot.client_id });
     expect(ofMachine?.warehouses[0]?.rights).to.deep.equal(['read']);
     expect((await run(`memberships list ${person}`)).output).to.match(/Acme +member/);

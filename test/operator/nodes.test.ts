@@ -1,4 +1,4 @@
-/** What nodes say of themselves: how the doctor compares them, and `gatehouse nodes` lists and awaits them. */
+/** Reports of nodes: the doctor compares them, and `gatehouse nodes` lists and awaits them. */
 import { expect } from 'chai';
 import packageFile from '../../package.json' with { type: 'json' };
 import { listNodes } from '../../src/storage/nodes.ts';
@@ -36,7 +36,7 @@ describeOn([postgresServer, redisServer], 'operator nodes', () => {
     names = await Promise.all([first, second].map(nameOf));
   });
 
-  /** Adds a node that says nothing more: as if its process had been frozen so long ago. */
+  /** Adds a node whose last heartbeat was this long ago, as if its process had been frozen since. */
   async function addFrozenNode(node: string, seconds: number): Promise<void> {
     await first.database.transaction(async (tx) => {
       await tx.query('ALTER TABLE node_keys DISABLE TRIGGER node_keys_noted');
@@ -53,7 +53,7 @@ describeOn([postgresServer, redisServer], 'operator nodes', () => {
   const removeNodes = () =>
     first.database.query("DELETE FROM node_keys WHERE node LIKE 'frozen:%'");
 
-  it('lists each with its version, state, and since when it is ready', async () => {
+  it('`nodes` lists the version and state of each node, and when it became ready', async () => {
     const { nodes } = await valueFrom(run, 'nodes');
     expect(nodes.map(({ node }: { node: string }) => node)).to.have.members(names);
     for (const node of nodes) {
@@ -64,7 +64,7 @@ describeOn([postgresServer, redisServer], 'operator nodes', () => {
     await expectWrongUsage(run, ['nodes --wait 0', 'nodes --wait 1 --within soon']);
   });
 
-  it('doctor names the settings and the Redis in which the nodes differ', async () => {
+  it('the doctor names settings and Redis servers that differ between nodes', async () => {
     const { of, exitCode } = await examine(environment);
     expect(exitCode).to.equal(1);
     const settings = of('node_settings');
@@ -73,12 +73,12 @@ describeOn([postgresServer, redisServer], 'operator nodes', () => {
       .to.contain(`tokens.access_token is 1h (${names[0]}), 10m (${names[1]})`)
       .and.not.contain('limits.');
     expect(of('node_redis')).to.include({ status: 'problem', where: 'REDIS_URL' });
-    expect(of('node_redis').message).to.match(/tokens are in different places: .*the doctor/);
+    expect(of('node_redis').message).to.match(/store tokens in different places: .*the doctor/);
     expect(of('node_versions').status).to.equal('ok');
     expect(of('node_files').status).to.equal('ok');
   });
 
-  it('doctor names another version, and a node that may open too few files', async () => {
+  it('the doctor names a node of another version, and one with too low a limit of open files', async () => {
     const change = (values: object) =>
       first.database.query(
         'UPDATE node_keys SET runs_with = runs_with || $2::jsonb WHERE node = $1',
@@ -89,12 +89,12 @@ describeOn([postgresServer, redisServer], 'operator nodes', () => {
     expect(of('node_versions')).to.include({ status: 'warning' });
     expect(of('node_versions').message).to.contain(`0.0.9 (${names[1]})`);
     expect(of('node_files')).to.include({ status: 'warning', where: names[1] });
-    expect(of('node_files').message).to.contain('1024 files').and.contain('15000 connections');
+    expect(of('node_files').message).to.contain('1024 open files').and.contain('15000 connections');
     expect(of('node_files').remedy).to.contain('LimitNOFILE');
     await change({ version, openFiles: 65_536 });
   });
 
-  it('a frozen node is silent after half a minute, and doctor names it', async () => {
+  it('a frozen node counts as silent after half a minute, and the doctor names it', async () => {
     await addFrozenNode('frozen:1', 31);
     const { of } = await examine(environment);
     expect(of('nodes')).to.include({ status: 'problem', where: 'frozen:1' });
@@ -104,7 +104,7 @@ describeOn([postgresServer, redisServer], 'operator nodes', () => {
     await removeNodes();
   });
 
-  it('--wait needs a heartbeat from after its start, and names what is missing', async () => {
+  it('`nodes --wait` needs a heartbeat from after its own start, and names the nodes without one', async () => {
     await addFrozenNode('frozen:2', 5);
     const late = await run('nodes --wait 3 --within 1s');
     expect(late.exitCode).to.equal(1);
@@ -117,7 +117,7 @@ describeOn([postgresServer, redisServer], 'operator nodes', () => {
     await removeNodes();
   });
 
-  it('a node that ends is leaving, then not listed', async () => {
+  it('a stopping node is listed as leaving, and disappears when it has stopped', async () => {
     await second.leave();
     const stateOfSecond = async () =>
       (await listNodes(first.database)).find(({ node }) => node === names[1])?.state;

@@ -1,4 +1,4 @@
-/** What operators see of the troubles of others: recent problems, and clients that are blocked. */
+/** Problems of clients and users as operators see them: recent problems, and blocked clients. */
 import { expect } from 'chai';
 import { type SignedInPerson, signedIn } from '../pages/signed-in-person.ts';
 import { authorizationUrl, exchangeCode, refresh } from '../support/oauth.ts';
@@ -6,14 +6,14 @@ import { createPerson } from '../support/person.ts';
 import { addPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { forEachDeployment } from '../support/service.ts';
-import { operatorBeside, type RunOperator, refusalFrom, valueFrom } from './run-operator.ts';
+import { operatorFor, type RunOperator, refusalFrom, valueFrom } from './run-operator.ts';
 
-forEachDeployment('operator, troubles of others', (start) => {
+forEachDeployment('operator problems and blocks', (start) => {
   const on = startSeeded({ on: start });
-  const run: RunOperator = (...words) => operatorBeside(on.service)(...words);
+  const run: RunOperator = (...words) => operatorFor(on.service)(...words);
   const value = (words: string) => valueFrom(run, words);
 
-  it('recent problems: of clients with the exact cause, of people, equal ones as one; no secret', async () => {
+  it('`problems` lists recent problems of clients, with the exact cause, and of users: grouped and without secrets', async () => {
     const { confidential, otherConfidential } = on.clients;
     const { person } = on.seeded;
     const code = await on.partner.code(confidential);
@@ -24,7 +24,7 @@ forEachDeployment('operator, troubles of others', (start) => {
     await createPerson(on.issuer).get(authorizationUrl(on.issuer, confidential, foreign));
     const stranger = createPerson(on.issuer);
     await stranger.signIn({ ...person, password: 'not the password' });
-    // What a request queues is written a moment later, in the background.
+    // Problems of a request are written a moment later, in the background.
     await on.service.clientProblems.of(confidential.id);
 
     const answer = await run('problems list --json');
@@ -70,7 +70,7 @@ forEachDeployment('operator, troubles of others', (start) => {
       await owner.authorize(authorizationUrl(on.issuer, on.clients.confidential), olga);
     });
 
-    it('are listed by organization and client, with who did it, until the client is let in', async () => {
+    it('blocks are listed by organization and client, with the user who blocked, until the client is unblocked', async () => {
       const { confidential, otherConfidential } = on.clients;
       const { organization, elsewhere } = on.seeded;
       expect(await value('blocks list')).to.deep.equal([]);
@@ -98,7 +98,7 @@ forEachDeployment('operator, troubles of others', (start) => {
       expect(await value('blocks list')).to.deep.equal([]);
     });
 
-    it('outlive a deleted client: its owner’s next one at the same host is blocked', async () => {
+    it('a block remains after the client is deleted: the next client of the owner with the same host is blocked', async () => {
       await owner.fillIn(path('end'));
       await value(`clients delete ${on.clients.confidential.id} --yes`);
       const [block] = await value('blocks list');

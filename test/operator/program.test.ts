@@ -1,4 +1,4 @@
-/** What only a real process on a real terminal shows: `node src/operator/main.ts`, and through npm. */
+/** The operator program as a real process or on a terminal: `node src/operator/main.ts`, also by npm. */
 import { execFile, spawn } from 'node:child_process';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -7,7 +7,7 @@ import { createClientRegistry } from '../../src/clients/client-registry.ts';
 import { line } from '../import/import-file.ts';
 import { COMPILE_CACHE, findProgram } from '../support/programs.ts';
 import { describeOn, type Requirement, required } from '../support/requirements.ts';
-import { besideDatabase } from './beside-database.ts';
+import { setUpOperator } from './operator-suite.ts';
 import {
   OPERATOR_PROGRAM,
   operatorProgramWith,
@@ -25,29 +25,29 @@ const script: Requirement = {
 };
 
 describe('the operator program', () => {
-  const { value, parts } = besideDatabase();
+  const { value, parts } = setUpOperator();
   const program = () => operatorProgramWith(variablesOf(parts().database));
   const add = (name: string) => `accounts add --email ${name}@example.test --name ${name}`;
 
-  it('reads its standard input, and ends with 0 once everything is written', async () => {
+  it('reads standard input, and exits with 0 after all output is written', async () => {
     const ada = await valueFrom(program(), add('ada'), { input: 'a password of ada’s\n' });
     expect((await value('accounts list'))[0]).to.deep.include(ada);
-    // More than a pipe takes at once.
+    // More than the buffer of a pipe holds.
     const lines = Array.from({ length: 3_000 }, (_, at) => JSON.stringify(organization(`O${at}`)));
     const { counts } = await valueFrom(program(), 'import -', { input: lines.join('\n') });
     expect(counts.organizations).to.include({ added: 3_000 });
     const listed = await valueFrom(program(), 'organizations list');
     expect(listed).to.have.length(3_000);
-    // Whoever reads no more ends nothing, and is told nothing.
+    // A reader that closes the pipe early causes neither a failure nor a message.
     const line = `"$0" "$1" organizations list --json | head -c 1; echo " \${PIPESTATUS[0]}"`;
     const shell = spawn('bash', ['-c', line, process.execPath, OPERATOR_PROGRAM], {
       env: { ...process.env, ...COMPILE_CACHE, ...variablesOf(parts().database) },
     });
-    const told = await Promise.all([text(shell.stdout), text(shell.stderr)]);
-    expect(told).to.deep.equal(['[ 0\n', '']);
+    const printed = await Promise.all([text(shell.stdout), text(shell.stderr)]);
+    expect(printed).to.deep.equal(['[ 0\n', '']);
   });
 
-  it('ends with 1 where it refuses, 2 on wrong usage and 3 on wrong settings', async () => {
+  it('exits with 1 for a refusal, 2 for wrong usage and 3 for wrong settings', async () => {
     const { code } = await refusalFrom(program(), 'accounts suspend nobody@example.test');
     expect(code).to.equal('account_unknown');
     const usage = await program()('accounts ad');
@@ -58,7 +58,7 @@ describe('the operator program', () => {
     expect(settings.errors).to.contain('eighty');
   });
 
-  it('through npm prints one JSON value and nothing else, and hands on the exit code', async () => {
+  it('a command run by npm prints only one JSON value and passes on the exit code', async () => {
     const words = 'run --silent operator -- accounts suspend nobody@example.test --json';
     const child = spawn('npm', words.split(' '), {
       cwd: path.join(import.meta.dirname, '../..'),
@@ -72,7 +72,7 @@ describe('the operator program', () => {
   });
 
   describeOn([script], 'on a terminal', () => {
-    /** Types each line once what is before it was shown. The terminal shows what it echoes, too. */
+    /** Types each line after its question appears. `shown` also contains what the terminal echoes. */
     function onTerminal(
       words: string,
       typed: readonly (readonly [question: string, line: string])[],
@@ -94,10 +94,10 @@ describe('the operator program', () => {
       });
     }
 
-    it('does what cannot be undone once "yes" was typed, and not after Ctrl-C', async () => {
+    it('runs an irreversible command after "yes", and not after Ctrl-C', async () => {
       const { id } = await value('clients add --kind machine --name Robot');
       const find = () => createClientRegistry(parts()).find(id);
-      const question = 'Type yes to go on:';
+      const question = 'Type yes to continue:';
       const no = await onTerminal(`clients delete ${id}`, [[question, '\x03']]);
       expect(no.shown).to.contain('Nothing was changed.');
       expect(no.exitCode).to.equal(1);
@@ -108,16 +108,16 @@ describe('the operator program', () => {
       expect(await find()).to.equal(undefined);
     });
 
-    it('asks for a password twice, and for a token, and shows neither', async () => {
+    it('asks for a password twice and for a token once, without echo', async () => {
       const typed = 'seven green forklifts\n';
       const added = await onTerminal(add('bob'), [
         ['Password: ', typed],
-        ['The same again: ', typed],
+        ['Repeat it: ', typed],
       ]);
       expect(added.shown).to.contain('Added account').and.not.contain('forklifts');
       expect(added.exitCode).to.equal(0);
       const token = `gate_at_${'x'.repeat(89)}`;
-      const explained = await onTerminal('explain', [['Token (not shown): ', `${token}\n`]]);
+      const explained = await onTerminal('explain', [['Token (hidden): ', `${token}\n`]]);
       expect(explained.shown).to.contain('Access token: unknown').and.not.contain(token);
       expect(explained.exitCode).to.equal(0);
     });

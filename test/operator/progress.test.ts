@@ -1,4 +1,4 @@
-/** Long work on a terminal, and in a pipe. */
+/** Progress of long commands, on a terminal and in a pipe. */
 import { Readable } from 'node:stream';
 import { expect } from 'chai';
 import { createProgress } from '../../src/operator/program/progress.ts';
@@ -11,8 +11,8 @@ import { createPage, type Environment, keysOf, storesOf } from './run-operator.t
 
 const ERASE = '\r\u001B[K';
 
-describe('long work', () => {
-  it('is one line, redrawn ten times a second at most: what is done, what is left, and how fast', () => {
+describe('the progress line', () => {
+  it('the line is redrawn at most ten times a second, with the work done, the speed and the time left', () => {
     let time = 0;
     const terminal = Object.assign(createPage(), { isTTY: true, columns: 60 });
     const progress = createProgress(terminal, () => time);
@@ -29,12 +29,12 @@ describe('long work', () => {
     progress.clear();
     progress.clear();
     expect(shown().slice(11)).to.deep.equal(['']);
-    // Other work has a speed of its own; where the end is unknown nothing is left.
+    // Each task has its own speed; without a known total, no remaining time is shown.
     progress.show('Checked', 1);
     time += 2_000;
     progress.show('Checked', 4);
     expect(shown().slice(12)).to.deep.equal(['Checked: 1', 'Checked: 4, 1.5 a second']);
-    // As some terminals say of a width that they do not know.
+    // Some terminals report an unknown width as 0.
     terminal.columns = 0;
     time += 2_000;
     progress.show('Checked', 5);
@@ -42,13 +42,13 @@ describe('long work', () => {
   });
 });
 
-/** What a command that changes something says first. */
+/** Matches the first line that a command prints if it changes something. */
 const ACTING_ON = /^Acting on .*\n/;
 
 describeOn([postgresServer], 'commands that may take long', () => {
   const on = startSeeded();
 
-  /** On a terminal, where standard output goes elsewhere. */
+  /** @param isTTY whether standard error is a terminal; standard output never is */
   async function run(words: string, environment: Environment, isTTY: boolean) {
     const stdout = createPage();
     const stderr = Object.assign(createPage(), { isTTY });
@@ -58,25 +58,25 @@ describeOn([postgresServer], 'commands that may take long', () => {
     return { exitCode, output, errors: stderr.text() };
   }
 
-  it('show themselves on a terminal, and leave nothing but the result in a pipe', async () => {
-    const beside = { ...storesOf(on.service), ...keysOf(on.service) };
+  it('commands show their progress on a terminal, and only the result in a pipe', async () => {
+    const stores = { ...storesOf(on.service), ...keysOf(on.service) };
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
     await on.partner.tokens(on.clients.confidential);
     const here = (environment: Environment) => (words: string, isTTY: boolean) =>
       run(words, environment, isTTY);
-    await here(beside)(`revoke --token ${accessToken}`, false);
+    await here(stores)(`revoke --token ${accessToken}`, false);
     const file = fileOf(line.organization('O1'), line.account('A1'));
     const commands: [words: string, environment: () => Promise<Environment>, shown: RegExp][] = [
-      [`import ${file}`, async () => beside, /Comparing, lines: 1 of 2 .*Writing, lines: 1 of 2/s],
-      ['revoke --recorded', async () => beside, /Recorded ends looked at: \d+ of \d+ \(100 %\)/],
+      [`import ${file}`, async () => stores, /Comparing, lines: 1 of 2 .*Writing, lines: 1 of 2/s],
+      ['revoke --recorded', async () => stores, /Recorded ends checked: \d+ of \d+ \(100 %\)/],
       [
         'migrate',
         async () => ({ DATABASE_URL: await freshDatabaseUrl() }),
-        /Migrations begun: 1 of \d+ \(\d %\)/,
+        /Migrations started: 1 of \d+ \(\d %\)/,
       ],
       [
         `doctor --address ${on.issuer}`,
-        async () => ({ ...beside, GATEHOUSE_ISSUER: on.issuer }),
+        async () => ({ ...stores, GATEHOUSE_ISSUER: on.issuer }),
         /Checked: 1.*Checked: \d\d/s,
       ],
     ];

@@ -1,12 +1,12 @@
-/** Ending what was issued to a client that very many people have connected. */
+/** Revoking a client with very many connections. */
 import { expect } from 'chai';
 import { eventually } from '../support/eventually.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { operatorBeside } from './run-operator.ts';
+import { operatorFor } from './run-operator.ts';
 
 const PEOPLE = Number(process.env.PEOPLE ?? 20_000);
-/** No change of these is announced, so the service has heard every announcement when the command begins. */
+/** With the trigger disabled nothing is announced, so no announcement is pending when the command starts. */
 const CONNECT = [
   'ALTER TABLE connections DISABLE TRIGGER connections_named',
   `INSERT INTO accounts (id, email, email_key, name, created_at)
@@ -19,10 +19,10 @@ const CONNECT = [
   'ALTER TABLE connections ENABLE TRIGGER connections_named',
 ];
 
-describeOn([postgresServer], 'operator revoke, a client of very many people', () => {
-  const on = startSeeded({ on: 'postgres', patience: 100 });
+describeOn([postgresServer], 'operator revoke, for a client with very many connections', () => {
+  const on = startSeeded({ on: 'postgres', timeoutFactor: 100 });
 
-  it(`ends ${PEOPLE} connections, which count for nothing from the first second on`, async () => {
+  it(`ends ${PEOPLE} connections, whose tokens are refused from the first second on`, async () => {
     const { confidential } = on.clients;
     const { accessToken } = await on.partner.tokens(confidential);
     const { database } = on.service;
@@ -31,15 +31,15 @@ describeOn([postgresServer], 'operator revoke, a client of very many people', ()
       await database.query(statement, values);
     }
     await database.query('ANALYZE connections');
-    const begun = performance.now();
+    const startedAt = performance.now();
     let refusedAfter = 0;
     const refused = eventually(async () => {
       expect(await on.partner.isActive(accessToken)).to.equal(false);
-      refusedAfter = performance.now() - begun;
+      refusedAfter = performance.now() - startedAt;
     });
-    const run = operatorBeside(on.service);
+    const run = operatorFor(on.service);
     const ended = await run(`revoke --client ${confidential.id} --yes`);
-    const seconds = (performance.now() - begun) / 1000;
+    const seconds = (performance.now() - startedAt) / 1000;
     await refused;
     expect(ended.exitCode, ended.errors).to.equal(0);
     expect(ended.output).to.include(`${PEOPLE + 1} people`);

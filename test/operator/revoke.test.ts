@@ -8,12 +8,12 @@ import { describeOn, postgresServer, redisServer } from '../support/requirements
 import { seed } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { forEachDeployment, startsOn } from '../support/service.ts';
-import { takeRecords } from './beside-database.ts';
-import { operatorBeside, type RunOperator, refusalFrom, valueFrom } from './run-operator.ts';
+import { takeRecords } from './operator-suite.ts';
+import { operatorFor, type RunOperator, refusalFrom, valueFrom } from './run-operator.ts';
 
 const FROM = { address: '192.0.2.1', browser: '' };
 
-/** People who have this client connected, of whom nothing else is known. */
+/** Adds accounts with nothing but a connection to this client. */
 async function connectMany(database: Queries, clientId: string, count: number): Promise<void> {
   await database.query(
     `INSERT INTO accounts (id, email, email_key, name, created_at)
@@ -32,7 +32,7 @@ async function connectMany(database: Queries, clientId: string, count: number): 
 
 forEachDeployment('operator revoke', (start) => {
   const on = startSeeded({ on: start });
-  const run: RunOperator = (...words) => operatorBeside(on.service)(...words);
+  const run: RunOperator = (...words) => operatorFor(on.service)(...words);
   let grace: PartnerTokens;
   let oscar: PartnerTokens;
 
@@ -42,7 +42,7 @@ forEachDeployment('operator revoke', (start) => {
   });
 
   const isActive = (token: string) => grace.isActive(token);
-  /** The service hears of it a moment after the command has ended. */
+  /** The service is notified a moment after the command has ended. */
   const expectEnded = (token: string) =>
     eventually(async () => expect(await isActive(token), token.slice(0, 8)).to.equal(false));
   const revoke = (options: string, input?: string) =>
@@ -57,7 +57,7 @@ forEachDeployment('operator revoke', (start) => {
   };
   const isRefreshed = async (token: string) =>
     (await refresh(on.issuer, on.clients.confidential, token)).status === 200;
-  /** What was recorded by operators since it was last asked, by action. */
+  /** The operators' entries in the log since the previous call, as action and account. */
   async function records() {
     const rows = await takeRecords(on.service.database);
     return rows.map(({ action, account_id: id }) => `${action} ${nameOf(id)}`);
@@ -67,14 +67,14 @@ forEachDeployment('operator revoke', (start) => {
       ? 'grace'
       : id === on.seeded.other.accountId
         ? 'oscar'
-        : 'nobody';
+        : 'none';
 
   const linkOf = async (person: { readonly email: string }): Promise<string> => {
     const { invite_link: link } = await valueFrom(run, `accounts invite ${person.email}`);
     return link.slice(link.indexOf('/password'));
   };
 
-  it('a person: connections, API keys, browser sessions and links end, once it was confirmed', async () => {
+  it('--account ends connections, API keys, browser sessions and links after confirmation', async () => {
     const { confidential, otherConfidential } = on.clients;
     const mine = await grace.tokens(confidential);
     const also = await grace.tokens(otherConfidential);
@@ -107,7 +107,7 @@ forEachDeployment('operator revoke', (start) => {
     ]);
   });
 
-  it('a client: the authorizations of everybody end, and nobody’s of another client', async () => {
+  it('--client ends every authorization of the client, and none of another client', async () => {
     const { confidential, otherConfidential } = on.clients;
     const [mine, theirs] = [await grace.tokens(confidential), await oscar.tokens(confidential)];
     const also = await grace.tokens(confidential);
@@ -130,11 +130,11 @@ forEachDeployment('operator revoke', (start) => {
     expect(await isActive((await grace.tokens(confidential)).accessToken)).to.equal(true);
   });
 
-  it('a client with many connections counts for nothing at once, and broken off it is begun again', async () => {
+  it('a client with many connections is suspended until all have ended; the command can be repeated', async () => {
     const { confidential } = on.clients;
     const { accessToken, refreshToken } = await grace.tokens(confidential);
     await connectMany(on.service.database, confidential.id, 2_500);
-    // The last step fails, as where the command dies before it.
+    // The last step fails, as if the command had crashed before it.
     await on.service.database.query(
       `CREATE FUNCTION refuse_some() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
           IF new.account_id > 'many_002200' THEN RAISE 'broken off'; END IF; RETURN new; END $$;`,
@@ -151,7 +151,7 @@ forEachDeployment('operator revoke', (start) => {
     await expectEnded(accessToken);
     expect(await isRefreshed(refreshToken)).to.equal(false);
     const left = await on.service.connections.countOf(confidential.id);
-    expect(left, 'what was done stays done').to.be.within(1, 1_500);
+    expect(left, 'completed steps are kept').to.be.within(1, 1_500);
     await records();
     expect(await revoke(`--client ${confidential.id} --yes`)).to.deep.equal({
       ...{ client_id: confidential.id, connections: left, suspended: true },
@@ -171,7 +171,7 @@ forEachDeployment('operator revoke', (start) => {
     expect(await isActive((await grace.tokens(confidential)).accessToken)).to.equal(true);
   });
 
-  it('a machine client: every token of it ends, and the next one is good, in the same second', async () => {
+  it('--client ends every token of a machine client; a token issued in the same second afterwards is valid', async () => {
     const { machine } = on.clients;
     const before = await Promise.all([machineToken(), machineToken()]);
     const { endMachineTokens } = on.service.clients;
@@ -185,12 +185,12 @@ forEachDeployment('operator revoke', (start) => {
     expect(done).to.deep.equal({ client_id: machine.id, machine_tokens_ended: true });
     await expectEnded(after);
     expect(await isActive(await machineToken())).to.equal(true);
-    expect(await records()).to.deep.equal(['client_tokens_revoked nobody']);
+    expect(await records()).to.deep.equal(['client_tokens_revoked none']);
     const server = await refused(`--client ${on.clients.resourceServer.id} --yes`);
     expect(server.code).to.equal('client_without_tokens');
   });
 
-  it('one token or code: its whole authorization ends, and no other of the same person', async () => {
+  it('--token with a token or code ends its whole authorization, and no other of the same person', async () => {
     const { confidential } = on.clients;
     const kept = await grace.tokens(confidential);
     await records();
@@ -200,16 +200,16 @@ forEachDeployment('operator revoke', (start) => {
     const byOld = await grace.tokens(confidential);
     const newer = await refresh(on.issuer, confidential, byOld.refreshToken);
     const newest = await refresh(on.issuer, confidential, tokensOf(newer).refreshToken);
-    for (const [value, dead] of [
+    for (const [value, inactive] of [
       [byAccess.accessToken, byAccess],
       [byRefresh.refreshToken, byRefresh],
       [byOld.refreshToken, tokensOf(newest)],
     ] as const) {
-      // With the line break that `echo` adds.
+      // `echo` adds a line break.
       const done = await revoke('--token -', `${value}\n`);
       expect(done).to.include({ revoked: true, email: on.seeded.person.email });
-      await expectEnded(dead.accessToken);
-      expect(await isRefreshed(dead.refreshToken)).to.equal(false);
+      await expectEnded(inactive.accessToken);
+      expect(await isRefreshed(inactive.refreshToken)).to.equal(false);
     }
     const code = await grace.code(confidential);
     await revoke(`--token ${code}`);
@@ -219,31 +219,31 @@ forEachDeployment('operator revoke', (start) => {
     expect(await records()).to.deep.equal(Array(4).fill('tokens_revoked grace'));
   });
 
-  it('one machine token or API key ends alone', async () => {
+  it('--token with a machine token or API key ends only that', async () => {
     const [one, two] = [await machineToken(), await machineToken()];
     const [key, other] = [await addKey(), await addKey()];
     await records();
     await revoke(`--token ${one}`);
     await revoke(`--token ${key}`);
     for (const ended of [one, key]) await expectEnded(ended);
-    const alive = await Promise.all([one, two, key, other].map(isActive));
-    expect(alive).to.deep.equal([false, true, false, true]);
-    expect(await records()).to.deep.equal(['tokens_revoked nobody', 'api_key_revoked grace']);
+    const active = await Promise.all([one, two, key, other].map(isActive));
+    expect(active).to.deep.equal([false, true, false, true]);
+    expect(await records()).to.deep.equal(['tokens_revoked none', 'api_key_revoked grace']);
   });
 
-  it('what is no token, or dead, is refused with what to do, and nothing is shown or recorded', async () => {
+  it('refuses a malformed or inactive token with a remedy, and neither prints nor records it', async () => {
     const { confidential } = on.clients;
-    const dead = await grace.tokens(confidential);
-    await revoke(`--token ${dead.accessToken}`);
+    const inactive = await grace.tokens(confidential);
+    await revoke(`--token ${inactive.accessToken}`);
     await records();
     const secret = String(confidential.secret);
     const refusals = [
       [secret, 'not_a_token', `clients rotate-secret ${confidential.id}`],
       [confidential.id, 'not_a_token', `revoke --client ${confidential.id}`],
-      [dead.accessToken, 'token_not_alive', '`explain`'],
-      [dead.refreshToken, 'token_not_alive', '`explain`'],
+      [inactive.accessToken, 'token_not_alive', '`explain`'],
+      [inactive.refreshToken, 'token_not_alive', '`explain`'],
       [`gate_mt_${'x'.repeat(43)}`, 'token_not_alive', '`explain`'],
-      [dead.accessToken.slice(0, -1), 'token_malformed', 'Copy the whole value again.'],
+      [inactive.accessToken.slice(0, -1), 'token_malformed', 'Copy the whole value again.'],
     ] as const;
     for (const [value, code, remedy] of refusals) {
       const error = await refused('--token -', value);
@@ -257,10 +257,10 @@ forEachDeployment('operator revoke', (start) => {
   });
 });
 
-describeOn([postgresServer, redisServer], 'operator revoke while Redis is away', () => {
+describeOn([postgresServer, redisServer], 'operator revoke while Redis is unavailable', () => {
   const start = startsOn('postgres+redis');
 
-  it('a person and a client are ended all the same; of one token it says so, and records nothing', async () => {
+  it('--account and --client still work; --token reports the outage and records nothing', async () => {
     const redis = await startRedisServer();
     const settings = { storage: { redisUrl: redis.url } };
     const service = await start({ settings });
@@ -272,7 +272,7 @@ describeOn([postgresServer, redisServer], 'operator revoke while Redis is away',
     );
     const [mine, theirs] = await Promise.all(partners.map((one) => one.tokens(confidential)));
     const kept = await partners[1]?.tokens(otherConfidential);
-    const run = operatorBeside(service);
+    const run = operatorFor(service);
     await redis.stop();
     const error = await refusalFrom(run, `revoke --token ${mine?.accessToken}`);
     expect(error).to.include({ code: 'storage_unavailable' });

@@ -1,4 +1,4 @@
-/** The operator command: called in this process, or started as the program that it is. */
+/** Runs the operator command in this process, or as a program of its own. */
 import { spawn } from 'node:child_process';
 import { Readable, Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
@@ -17,18 +17,18 @@ export interface Answer {
   readonly errors: string;
 }
 
-/** The words of a command, or a line of them with a space between each. */
+/** The arguments of a command, as a list or in one line separated by spaces. */
 export type Words = string | readonly string[];
 
 export type RunOperator = (words: Words, input?: string) => Promise<Answer>;
 
 export type Environment = Readonly<Record<string, string>>;
 
-/** Milliseconds: two heartbeats, and time for the eight that a proxy collects. */
+/** Milliseconds: time for two heartbeats, and for the eight heartbeats that a proxy collects. */
 const STREAM_WATCH = { watched: 500, limit: 3_500 };
 
 /**
- * Runs the command in this process, with these variables and none of the test's own.
+ * Runs the command in this process, with these variables instead of the environment of the tests.
  *
  * @param runCommand the command of another version.
  * @param streamWatch how long the doctor watches the stream of changes.
@@ -50,8 +50,8 @@ export function operatorWith(
 }
 
 /**
- * Starts the program as an operator does, in a second of a processor: for what only a process has,
- * such as its exit code, its standard input, its memory and the files it was told to trust.
+ * Starts the program as an operator does, which takes a CPU second: to test what only a process has,
+ * such as its exit code, its standard input, its memory and the CA files that it trusts.
  */
 export function operatorProgramWith(environment: Environment): RunOperator {
   return async (words, input = '') => {
@@ -65,11 +65,10 @@ export function operatorProgramWith(environment: Environment): RunOperator {
   };
 }
 
-/** The command of whoever runs this service: on its stores, with its keys unless others are given. */
-export const operatorBeside = (service: TestService, keys?: Environment): RunOperator =>
+/** Returns the operator command for the stores of this service, and for its keys or the given ones. */
+export const operatorFor = (service: TestService, keys?: Environment): RunOperator =>
   operatorWith({ ...storesOf(service), ...(keys ?? keysOf(service)) });
 
-/** The command beside whoever has this database open. */
 export const operatorOn = (database: OpenDatabase): RunOperator =>
   operatorWith(variablesOf(database));
 
@@ -80,7 +79,6 @@ export function variablesOf({ connection }: OpenDatabase): Environment {
     : { DATABASE_URL: connectionString };
 }
 
-/** The variables that lead to the stores of this service. */
 export function storesOf({ settings: { storage } }: TestService): Environment {
   const { databaseUrl, redisUrl, dataDirectory } = storage;
   return {
@@ -100,7 +98,7 @@ export const keysOf = ({
   GATEHOUSE_TOKEN_KEYS: secrets.tokenKeys.join(),
 });
 
-/** The one value that `--json` prints, of a command that ends with `exitCode`. */
+/** Returns the value that `--json` prints. @throws if the exit code is not `exitCode` */
 export async function valueFrom(
   run: RunOperator,
   words: Words,
@@ -113,12 +111,12 @@ export async function valueFrom(
   return JSON.parse(answer.output);
 }
 
-/** Why the command is refused, with exit code 1. */
+/** Returns the refusal of a command that must exit with 1. */
 export async function refusalFrom(run: RunOperator, words: Words, input?: string) {
   return (await valueFrom(run, words, { input, exitCode: 1 })).error;
 }
 
-/** Each of these command lines is answered with exit code 2, before anything is opened. */
+/** Expects that each of these command lines exits with 2, before any store is opened. */
 export async function expectWrongUsage(run: RunOperator, lines: readonly Words[]): Promise<void> {
   for (const words of lines) {
     const { exitCode, output, errors } = await run([...listOf(words), '--json']);
@@ -130,7 +128,7 @@ export async function expectWrongUsage(run: RunOperator, lines: readonly Words[]
 const listOf = (words: Words): readonly string[] =>
   typeof words === 'string' ? words.split(' ').filter(Boolean) : words;
 
-/** A stream that keeps what is written. @param onText is told of each piece. */
+/** A stream that keeps what is written. @param onText called with each piece */
 export function createPage(onText: (text: string) => void = () => {}) {
   let written = '';
   const page = new Writable({

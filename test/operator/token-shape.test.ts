@@ -5,7 +5,7 @@ const x = (length: number): string => 'x'.repeat(length);
 const TOKEN = `gate_at_${x(89)}`;
 
 describe('the shape of a value', () => {
-  it('is right for each kind that Gatehouse gives out', () => {
+  it('each kind of value that Gatehouse issues is recognized', () => {
     for (const [value, kind] of [
       [TOKEN, 'access_token'],
       [`gate_mt_${x(43)}`, 'machine_token'],
@@ -20,11 +20,11 @@ describe('the shape of a value', () => {
     }
   });
 
-  it('is told to be wrong by what is wrong with it, and shows nothing of what may be secret', () => {
+  it('the first fault of a value is named without showing anything that may be secret', () => {
     for (const [value, fault] of [
       ['', 'is empty'],
-      [TOKEN.slice(0, -3), 'lacks 3 of 97 characters: it was cut off'],
-      [`${TOKEN}zz`, 'has 2 characters more than the 97 there are'],
+      [TOKEN.slice(0, -3), 'is 3 characters short of 97: it was cut off'],
+      [`${TOKEN}zz`, 'is 2 characters longer than the allowed 97'],
       [`${TOKEN}\n`, 'has a line break after character 97'],
       [`${TOKEN}\0`, 'has a NUL character after character 97'],
       [`${TOKEN} `, 'has a space after character 97'],
@@ -32,8 +32,8 @@ describe('the shape of a value', () => {
       [`Bearer ${TOKEN}`, "has 'B' and 6 more in front of gate_at_"],
       [`"${TOKEN}"`, `has '"' in front of gate_at_`],
       [`gate_at_${x(40)}%2B${x(22)}`, "has '%' and 24 more after character 48"],
-      ['eyJhbGciOiJub25lIn0.e30.', 'is a JWT, and begins with none'],
-      ['swordfish', 'begins with none of the prefixes'],
+      ['eyJhbGciOiJub25lIn0.e30.', 'is a JWT, and does not begin'],
+      ['swordfish', 'does not begin with a prefix'],
       [TOKEN.toUpperCase(), 'is in the wrong letter case: copy it again'],
     ] as const) {
       expect(shapeOf(value).faults[0], JSON.stringify(value)).to.contain(fault);

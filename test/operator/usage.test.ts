@@ -1,4 +1,4 @@
-/** What all commands have in common: help, wrong usage, and the stores they are pointed at. */
+/** Rules for all commands: help, wrong usage, and the choice of the stores. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { Readable, Writable } from 'node:stream';
@@ -37,7 +37,7 @@ const idle = {
   },
 };
 
-/** Every command below this one, with its words. */
+/** Lists every subcommand with its full name. */
 function commandsOf(command: Command, path: readonly string[] = []): [string, Command][] {
   return command.commands.flatMap((one) => {
     const words = [...path, one.name()];
@@ -47,10 +47,10 @@ function commandsOf(command: Command, path: readonly string[] = []): [string, Co
 
 describe('the operator command', () => {
   const program = createProgram(idle, { json: false });
-  /** Nothing could be opened there. */
+  /** Opening this directory would fail. */
   const run = operatorWith({ GATEHOUSE_DATA_DIR: '/nowhere/at/all' });
 
-  it('helps on every level, with an example of options that the command has', async () => {
+  it('the command prints help on every level, with an example that uses only existing options', async () => {
     const commands = commandsOf(program);
     expect(commands.length).to.be.above(25);
     for (const [words, command] of [['', program] as const, ...commands]) {
@@ -69,17 +69,17 @@ describe('the operator command', () => {
     }
   });
 
-  it('without a command helps, as wrong usage', async () => {
+  it('the program without a command prints help and exits with 2, for wrong usage', async () => {
     const answer = await run('');
     expect(answer).to.include({ exitCode: 2, output: '' });
     for (const [name] of commandsOf(program)) {
       if (!name.includes(' ')) expect(answer.errors).to.match(new RegExp(`^  ${name}\\b`, 'm'));
     }
     const { error } = await valueFrom(run, '', { exitCode: 2 });
-    expect(error.message).to.equal('a command is missing');
+    expect(error.message).to.equal('no command was given');
   });
 
-  it('answers wrong usage with exit code 2 before it opens anything', async () => {
+  it('the command exits with 2 for wrong usage before it opens any store', async () => {
     await expectWrongUsage(run, [
       ...['', 'accounts', 'account list', 'accounts suspend'],
       'accounts add --email ada@example.test',
@@ -107,7 +107,7 @@ describe('the operator command', () => {
     }
   });
 
-  it('creates no data folder and no database, and exits with 2 where nothing was ever started', async () => {
+  it('if there is no deployment, the command exits with 2 and creates neither data directory nor database', async () => {
     const directory = path.join(temporaryDirectory('operator'), 'data');
     const alone = operatorWith({ GATEHOUSE_DATA_DIR: directory });
     for (const line of [
@@ -123,11 +123,13 @@ describe('the operator command', () => {
     }
     const { exitCode, output } = await alone('doctor');
     expect({ exitCode, output }).to.have.property('exitCode', 1);
-    expect(output).to.contain(`There is no Gatehouse in the data directory ${directory}`);
+    expect(output).to.contain(
+      `There is no Gatehouse deployment in the data directory ${directory}`,
+    );
     expect(existsSync(directory)).to.equal(false);
   });
 
-  it('has one verb for one thing, whatever the noun', () => {
+  it('commands use the same verb for the same action on every noun', () => {
     const verbs = commandsOf(program)
       .filter(([words]) => words.includes(' '))
       .map(([words]) => words.split(' ')[1]?.split('-')[0] ?? '');
@@ -135,34 +137,34 @@ describe('the operator command', () => {
     expect([...new Set(verbs)], next).to.have.members(Object.keys(VERBS));
   });
 
-  it('takes the spellings of version 0.1, and prints the new one', async () => {
+  it('the command accepts the spellings of version 0.1, and prints the new one', async () => {
     for (const [former, now] of [
-      ['accounts rename a@b.test --name A', '`accounts update` now'],
-      ['accounts change-email a@b.test --to=c@b.test', '`--to` is `--new-email`'],
-      ['accounts links a@b.test', '`links list` now'],
-      ['accounts unlink a@b.test --provider x', '`links remove` now'],
-      ['accounts passkeys a@b.test', '`passkeys list` now'],
-      ['accounts passkeys a@b.test --remove pk_1', '`--remove` is `--passkey`'],
-      ['organizations rename org_1 --name A', '`organizations update` now'],
-      ['organizations remove org_1', '`organizations delete` now'],
-      ['warehouses rename wh_1 --name A', '`warehouses update` now'],
-      ['--reason x warehouses remove wh_1 --yes', '`warehouses delete` now'],
+      ['accounts rename a@b.test --name A', 'is now `accounts update`'],
+      ['accounts change-email a@b.test --to=c@b.test', '`--to` is now `--new-email`'],
+      ['accounts links a@b.test', 'is now `links list`'],
+      ['accounts unlink a@b.test --provider x', 'is now `links remove`'],
+      ['accounts passkeys a@b.test', 'is now `passkeys list`'],
+      ['accounts passkeys a@b.test --remove pk_1', '`--remove` is now `--passkey`'],
+      ['organizations rename org_1 --name A', 'is now `organizations update`'],
+      ['organizations remove org_1', 'is now `organizations delete`'],
+      ['warehouses rename wh_1 --name A', 'is now `warehouses update`'],
+      ['--reason x warehouses remove wh_1 --yes', 'is now `warehouses delete`'],
     ] as const) {
       const answer = await run(former);
       expect(answer.errors, former).to.contain(now);
-      // Understood, and then there is no deployment to act on.
+      // The command was understood, and then failed because there is no deployment.
       expect(answer.errors, former).to.contain('/nowhere/at/all').and.not.contain('--help');
       const { error } = await valueFrom(run, former, { exitCode: 2 });
       expect(error.code, former).to.equal('no_deployment');
     }
   });
 
-  /** Without those that only group others. */
+  /** The names of all commands, without those that only group others. */
   const called = commandsOf(program).flatMap(([words, { commands }]) =>
     commands.length === 0 ? [words] : [],
   );
 
-  it('lists as reading only commands that exist, and each that lists or shows', () => {
+  it('READ_ONLY contains only existing commands, and all list and show commands', () => {
     const all = commandsOf(program).map(([words]) => words);
     expect(READ_ONLY.filter((words) => !all.includes(words))).to.deep.equal([]);
     const reads = called.filter((words) => / (list|show)$/.test(words));
@@ -170,7 +172,7 @@ describe('the operator command', () => {
     expect(READ_ONLY, next).to.include.members(reads);
   });
 
-  it('has a test of what each command does', () => {
+  it('every command is run by a test', () => {
     const folder = path.join(import.meta.dirname, '..');
     const tests = readdirSync(folder, { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.test.ts') && name !== 'operator/usage.test.ts')
@@ -183,7 +185,7 @@ describe('the operator command', () => {
     expect(missing, 'add a test to test/operator/').to.deep.equal([]);
   });
 
-  it('says that a database is away, without asking for secrets it does not need', async () => {
+  it('an unavailable database is reported, without needing secrets or printing the password', async () => {
     const DATABASE_URL = 'postgres://me:swordfish@127.0.0.1:1/gatehouse';
     const error = await refusalFrom(operatorWith({ DATABASE_URL }), 'accounts list');
     expect(error.code).to.equal('storage_unavailable');
@@ -196,12 +198,12 @@ describe('the schema of an import', () => {
   const published = readFileSync(PUBLISHED, 'utf8');
   const run = operatorWith({});
 
-  it('is published as it is: `gatehouse import --schema > config/import.schema.json`', async () => {
+  it('the schema is the published one: `gatehouse import --schema > config/import.schema.json`', async () => {
     expect(await run('import --schema')).to.include({ exitCode: 0, output: published });
     expect(await valueFrom(run, 'import --schema')).to.deep.equal(JSON.parse(published));
   });
 
-  it('describes every type of line and each of its keys, and allows no other', () => {
+  it('the schema describes every type of line with all its keys, and allows no others', () => {
     const { oneOf } = JSON.parse(published);
     const types = oneOf.map((line: { properties: { type: { const: string } } }) => {
       return line.properties.type.const;
@@ -220,8 +222,8 @@ describe('the schema of an import', () => {
 });
 
 describe('the deployment that a command acts on', () => {
-  describeOn([postgresServer], 'a database that no Gatehouse was started on', () => {
-    it('is refused with exit code 2 and stays empty', async () => {
+  describeOn([postgresServer], 'a database on which Gatehouse was never started', () => {
+    it('an empty database is refused with exit code 2, and stays empty', async () => {
       const DATABASE_URL = await freshDatabaseUrl();
       const run = operatorWith({ DATABASE_URL });
       const { error } = await valueFrom(run, 'revoke --all --yes', { exitCode: 2 });
@@ -232,10 +234,10 @@ describe('the deployment that a command acts on', () => {
     });
   });
 
-  describe('of a running service', () => {
+  describe('operator commands on a running service', () => {
     const on = startSeeded();
 
-    it('is named first by a command that changes something, without its password', async () => {
+    it('a command that changes something first prints its deployment, without the password', async () => {
       const run = operatorWith({ GATEHOUSE_ISSUER: on.service.issuer, ...storesOf(on.service) });
       const { exitCode, errors } = await run(['organizations', 'add', '--name', 'Acme', '--json']);
       expect(exitCode).to.equal(0);
@@ -245,7 +247,7 @@ describe('the deployment that a command acts on', () => {
       }
     });
 
-    it('is described by issuer, host and database', () => {
+    it('a deployment is described by issuer, host and database', () => {
       const storage = {
         dataDirectory: '/var/lib/gatehouse',
         databaseUrl: 'postgres://me:sword@fish@db.example.com:5433/gatehouse?sslmode=verify-full',

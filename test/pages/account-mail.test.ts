@@ -1,4 +1,4 @@
-/** What people are mailed about their account, and what they may switch off. */
+/** Notification mails to users about their account, and which of them they can switch off. */
 import { expect } from 'chai';
 import { eventually } from '../support/eventually.ts';
 import { startsWithMail } from '../support/mail-server.ts';
@@ -18,7 +18,7 @@ describe('mail about an account', () => {
   const subjects = (): string[] =>
     mail.received.map(({ raw }) => /^Subject: (.*)$/m.exec(raw)?.[1]?.trim() ?? '');
 
-  it('tells of a new browser, connection, key and password, each once', async () => {
+  it('mail announces a new browser, connection, API key and password, each once', async () => {
     const { person } = on.seeded;
     const owner = await signedIn(on.service, person);
     await owner.submit(await owner.get('/logout'), {});
@@ -46,7 +46,7 @@ describe('mail about an account', () => {
     expect(mail.received.map(({ to }) => to)).to.deep.equal(Array(4).fill([person.email]));
   });
 
-  it('not of what the person switched off, but of the password always', async () => {
+  it('no mail is sent for events that the user switched off; mail about a password change cannot be switched off', async () => {
     const { other } = on.seeded;
     const owner = await signedIn(on.service, other);
     await eventually(() => expect(mail.received).to.have.length(5));
@@ -64,7 +64,7 @@ describe('mail about an account', () => {
     expect((await owner.get('/profile/security')).html).to.not.match(/name="mail"[^>]*checked/);
   });
 
-  it('tells of a passkey that was refused as copied, whoever used it', async () => {
+  it('mail announces a passkey that was refused as a copy, whichever browser used it', async () => {
     const carl = await addPerson(on.service, 'Carl', 'carl@example.test');
     const owner = await signedIn(on.service, carl);
     const { passkey } = await addPasskey(on.issuer, owner, { lie: { counter: 5 } });
@@ -72,8 +72,8 @@ describe('mail about an account', () => {
     expect((await signInWith(createPerson(on.issuer), passkey)).status).to.equal(401);
     const subject = 'A passkey of your Gatehouse account was refused';
     await eventually(() => expect(subjects()).to.include(subject));
-    const told = mail.received[subjects().indexOf(subject)];
-    expect(told?.to).to.deep.equal([carl.email]);
-    expect(told?.text).to.include('copied: Laptop.').and.include('If it was you, remove');
+    const refusalMail = mail.received[subjects().indexOf(subject)];
+    expect(refusalMail?.to).to.deep.equal([carl.email]);
+    expect(refusalMail?.text).to.include('copied: Laptop.').and.include('If it was you, remove');
   });
 });

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { browserInWords } from '../../src/accounts/browser-names.ts';
+import { describeBrowser } from '../../src/accounts/browser-names.ts';
 import { describeInBrowser, enterAs } from '../support/browser.ts';
 import { createTestClock, type TestClock } from '../support/clock.ts';
 import { eventually } from '../support/eventually.ts';
@@ -13,7 +13,7 @@ import { type SignedInPerson, signedIn } from './signed-in-person.ts';
 const PATH = '/profile/activity';
 const FIREFOX = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0';
 
-describe('the page of activity', () => {
+describe('the activity page', () => {
   const on = startSeeded();
   let person: SignedInPerson;
 
@@ -23,7 +23,7 @@ describe('the page of activity', () => {
 
   const logOf = (accountId: string) => on.service.activity.of(accountId, { limit: 100 });
 
-  it('shows sign-ins and failed ones, with time, address and browser in words', async () => {
+  it('shows successful and failed sign-ins with time, address and a readable browser name', async () => {
     const { email, accountId } = on.seeded.person;
     const stranger = createPerson(on.issuer);
     const form = await stranger.get('/login', { 'user-agent': FIREFOX });
@@ -42,7 +42,7 @@ describe('the page of activity', () => {
   });
 
   describeInBrowser('in a browser', (visit) => {
-    it('times are those of the person, with the exact one on hover; without JavaScript in UTC', async () => {
+    it("times are in the user's time zone, with the exact time as tooltip; without JavaScript in UTC", async () => {
       for (const javaScript of [true, false]) {
         const { page } = await visit({ javaScript });
         const zone = { timezoneId: 'Asia/Tokyo' };
@@ -67,7 +67,7 @@ describe('the page of activity', () => {
     });
   });
 
-  it('is one’s own log, never anybody else’s', async () => {
+  it("shows the user's own entries only", async () => {
     const other = await signedIn(on.service, on.seeded.other);
     expect(textOf((await other.get(PATH)).html)).not.to.include('Wrong password');
     const mine = (await logOf(on.seeded.person.accountId))[0]?.id ?? 0;
@@ -75,7 +75,7 @@ describe('the page of activity', () => {
     expect(textOf(guessed.html)).not.to.include('Wrong password');
   });
 
-  it('has pages of 50, from the newest to the oldest', async () => {
+  it('the list has pages of 50 entries, from the newest to the oldest', async () => {
     const credentials = await addPerson(on.service, 'Busy', 'busy@example.test');
     const { accountId } = credentials;
     const person = await signedIn(on.service, credentials);
@@ -104,7 +104,7 @@ describe('the page of activity', () => {
     expect(new Set(seen.slice(0, 119)).size).to.equal(119);
   });
 
-  it('anything else in the query shows the newest page', async () => {
+  it('an invalid "before" parameter shows the newest page', async () => {
     for (const before of ['', '-1', 'x', '1e9', '9'.repeat(30), '1;drop table activity']) {
       const page = await person.get(`${PATH}?before=${encodeURIComponent(before)}`);
       expect(page.status, before).to.equal(200);
@@ -113,7 +113,7 @@ describe('the page of activity', () => {
   });
 });
 
-describe('how long activity is remembered', () => {
+describe('the retention of activity entries', () => {
   const start = startsOn();
   let time: TestClock;
 
@@ -122,7 +122,7 @@ describe('how long activity is remembered', () => {
   });
   after(() => time?.restore());
 
-  it('is what the operator set', async () => {
+  it('entries are kept for as long as the operator configured', async () => {
     const settings = { activity: { retentionSeconds: 86_400 } };
     const first = await start({ clock: time.clock, settings });
     const { accountId } = (await seed(first)).person;
@@ -131,7 +131,7 @@ describe('how long activity is remembered', () => {
     time.advance(86_401);
     await first.activity.record(entry);
 
-    // Cleaning begins with the service.
+    // A starting service deletes old entries.
     const second = await start({ clock: time.clock, beside: first });
     await eventually(async () => {
       expect(await second.activity.of(accountId, { limit: 10 })).to.have.length(1);
@@ -139,7 +139,7 @@ describe('how long activity is remembered', () => {
   });
 });
 
-describe('a browser in words', () => {
+describe('the readable name of a browser', () => {
   const safari = 'AppleWebKit/605.1.15 (KHTML, like Gecko)';
   const chrome = 'AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0.0.0';
   const known: Record<string, string> = {
@@ -163,8 +163,8 @@ describe('a browser in words', () => {
     [`${'x'.repeat(200)}/1`]: 'An unknown browser',
   };
   for (const [header, words] of Object.entries(known)) {
-    it(`${words}: ${header.slice(0, 60)}`, () => {
-      expect(browserInWords(header)).to.equal(words);
+    it(`"${words}" is shown for the User-Agent "${header.slice(0, 60)}"`, () => {
+      expect(describeBrowser(header)).to.equal(words);
     });
   }
 });

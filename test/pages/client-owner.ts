@@ -1,4 +1,4 @@
-/** A person who is signed in and works on the pages of OAuth clients, without JavaScript. */
+/** A signed-in user who works on the pages of OAuth clients, without JavaScript. */
 import { exchangeCode, type TestClient } from '../support/oauth.ts';
 import type { Credentials, Page } from '../support/person.ts';
 import type { TestService } from '../support/service.ts';
@@ -8,7 +8,7 @@ export const LIST = '/profile/oauth-clients';
 export const REDIRECT_URI = 'https://partner.example/callback';
 
 export interface ClientOwner extends SignedInPerson {
-  /** Registers a client through the form. @returns what the page showed once. */
+  /** Registers a client through the form. @returns the values that the page shows once. */
   createClient(name: string, redirectUris?: readonly string[]): Promise<Required<TestClient>>;
 }
 
@@ -26,22 +26,22 @@ export async function signInOwner(
   };
 }
 
-/** What the page for a new secret shows. */
+/** Reads the client ID and the secret from the page that shows a new secret. */
 export function shownOn({ html }: Page): { id: string; secret: string } {
   const [, id = ''] = /<code data-client-id[^>]*>([^<]*)</.exec(html) ?? [];
   const [, secret = ''] = /<code data-secret[^>]*>([^<]*)</.exec(html) ?? [];
   return { id, secret };
 }
 
-/** The text of a page or a part of it, as it reads. */
+/** The visible text of a page or of a part of it. */
 export const textOf = (html: string): string =>
   html
     .replace(/<[^>]*>/g, ' ')
     .replace(/&#39;/g, "'")
     .replace(/\s+/g, ' ');
 
-/** Whether the secret still proves who the client is: any code then fails for its own sake. */
-export async function isSecretGood(issuer: string, client: TestClient): Promise<boolean> {
+/** Returns true if the secret still authenticates the client (the code itself is invalid). */
+export async function isSecretValid(issuer: string, client: TestClient): Promise<boolean> {
   const { body } = await exchangeCode(issuer, client, `gate_ac_${'x'.repeat(43)}`);
   return body.error === 'invalid_grant';
 }

@@ -25,13 +25,13 @@ describe('the page of connections', () => {
   const textAt = async (path: string, who = person): Promise<string> =>
     textOf((await who.get(path)).html);
 
-  it('says what will be here while there is nothing', async () => {
+  it('an empty page explains what it is for', async () => {
     expect(await textAt(PATH))
       .to.include('Nothing acts for you.')
       .and.not.include('Disconnect all');
   });
 
-  it('lists each client once, however often it was authorized, with who provides it', async () => {
+  it('lists each client once, with its provider, even if it was authorized twice', async () => {
     const { confidential, otherConfidential } = on.clients;
     await connect(confidential);
     await connect(confidential);
@@ -43,7 +43,7 @@ describe('the page of connections', () => {
     expect(text).to.include('1 organization, 1 warehouse').and.include('Last used Never');
   });
 
-  it('shows when it was last used: asked for by a resource server, not by itself', async () => {
+  it('the last use of a connection is the last introspection by a resource server, not by the client itself', async () => {
     const { confidential } = on.clients;
     const { accessToken: access } = await connect(confidential);
     await introspect(on.issuer, confidential, access);
@@ -54,16 +54,16 @@ describe('the page of connections', () => {
     expect((await person.get(PATH)).html).to.match(/Last used<\/dt><dd><time datetime="20/);
   });
 
-  it('shows what it reaches now, and what changed since it was approved', async () => {
+  it('shows what a client reaches now and what changed since the approval', async () => {
     const { memberships, organizations } = on.service;
     const { confidential } = on.clients;
     const pat = await addPerson(on.service, 'Pat', 'pat@example.test');
     const subject = { accountId: pat.accountId };
     await memberships.setRole(subject, on.seeded.organization.id, 'member');
     await memberships.setRights(subject, on.seeded.warehouse.id, ['read', 'write']);
-    const theirs = await signedIn(on.service, pat);
-    const text = () => textAt(pathOf(confidential), theirs);
-    await connect(confidential, {}, theirs);
+    const newcomer = await signedIn(on.service, pat);
+    const text = () => textAt(pathOf(confidential), newcomer);
+    await connect(confidential, {}, newcomer);
     expect(await text()).to.include('The same as when you approved it.');
 
     const organizationId = on.seeded.organization.id;
@@ -72,7 +72,7 @@ describe('the page of connections', () => {
     await memberships.setRights(subject, on.seeded.warehouse.id, ['read']);
     await memberships.setRole(subject, on.seeded.elsewhere.id, 'admin');
     await eventually(async () => {
-      expect(await textAt(PATH, theirs)).to.include('2 added, 1 changed');
+      expect(await textAt(PATH, newcomer)).to.include('2 added, 1 changed');
     });
     expect(await text()).to.match(/Elsewhere Storage admin added/);
     expect(await text()).to.match(/Riga added read .*Rotterdam was read, write read/);
@@ -81,13 +81,13 @@ describe('the page of connections', () => {
     await eventually(async () => {
       expect(await text()).to.match(/Northern Logistics member no longer/);
     });
-    // Approved anew, the person has seen it.
-    await connect(confidential, { prompt: 'consent' }, theirs);
+    // A new approval covers the changes.
+    await connect(confidential, { prompt: 'consent' }, newcomer);
     expect(await text()).to.include('The same as when you approved it.');
     expect(await text()).to.include('Last approved');
   });
 
-  it('disconnecting ends every grant at the next introspection, and the consent is forgotten', async () => {
+  it('disconnecting ends every authorization at the next introspection and forgets the consent', async () => {
     const { confidential, otherConfidential } = on.clients;
     const tokens = [await connect(confidential), await connect(confidential)];
     const others = await connect(otherConfidential);
@@ -109,19 +109,19 @@ describe('the page of connections', () => {
     expect(answer.searchParams.get('error')).to.equal('consent_required');
   });
 
-  it('disconnecting all ends all of one’s own, and of nobody else', async () => {
+  it('“Disconnect all” ends only the connections of this user', async () => {
     const { confidential, otherConfidential } = on.clients;
     const mine = [await connect(confidential), await connect(otherConfidential)];
     const other = await signedIn(on.service, on.seeded.other);
-    const theirs = await connect(confidential, {}, other);
+    const newcomer = await connect(confidential, {}, other);
 
     const list = await person.fillIn(`${PATH}/disconnect-all`);
     expect(textOf(list.html)).to.include('Everything is disconnected').and.include('Nothing acts');
     for (const { accessToken } of mine) expect(await isActive(accessToken)).to.equal(false);
-    expect(await isActive(theirs.accessToken)).to.equal(true);
+    expect(await isActive(newcomer.accessToken)).to.equal(true);
   });
 
-  it('each end is in the log, once', async () => {
+  it('each disconnection is recorded once', async () => {
     const { confidential } = on.clients;
     const ends = async () => {
       const log = await on.service.activity.of(on.seeded.person.accountId, { limit: 100 });
@@ -139,7 +139,7 @@ describe('the page of connections', () => {
     });
   });
 
-  it('an organization that does not let the client in is struck on the page of the connection', async () => {
+  it('an organization that blocks the client is struck through on the page of the connection', async () => {
     const { confidential } = on.clients;
     const { id, name } = on.seeded.organization;
     await connect(confidential);
@@ -154,7 +154,7 @@ describe('the page of connections', () => {
     await database.query('DELETE FROM barred_clients WHERE client_id = $1', [confidential.id]);
   });
 
-  it('a suspended client is shown as such', async () => {
+  it('a suspended client is shown as suspended', async () => {
     const { confidential } = on.clients;
     await connect(confidential);
     await on.service.clients.suspend(confidential.id);

@@ -1,4 +1,4 @@
-/** Two hundred of anything: found, ordered and paged, at the cost of one. */
+/** Lists with 200 entries: searched, sorted and paged, with as many queries as a list of one. */
 import { expect } from 'chai';
 import { scrape } from '../support/metrics.ts';
 import type { Page } from '../support/person.ts';
@@ -7,9 +7,9 @@ import { textOf } from './client-owner.ts';
 import { type SignedInPerson, signedIn } from './signed-in-person.ts';
 
 const PAGES = ['', '/oauth-clients', '/connections', '/api-keys', '/activity', '/organizations'];
-const HEAVIEST = 60_000;
+const MAX_BYTES = 60_000;
 
-describe('lists of a person who has', () => {
+describe('the lists of a user', () => {
   const on = startSeeded();
   let many: SignedInPerson;
   let few: SignedInPerson;
@@ -21,7 +21,7 @@ describe('lists of a person who has', () => {
     few = await signedIn(on.service, on.seeded.other);
   });
 
-  /** Clients they own and have connected, API keys, and organizations they own. */
+  /** Adds owned and connected clients, API keys, owned organizations and activity. */
   async function fill(id: string, mark: string, count: number, keys: number): Promise<void> {
     const access = JSON.stringify(await on.service.access.accessOf({ accountId: id }));
     const names = `FROM generate_series(1, ${count}) i`;
@@ -54,7 +54,7 @@ describe('lists of a person who has', () => {
     (await scrape(on.service)).get(
       'gatehouse_store_operation_duration_seconds_count{store="database",operation="query"}',
     ) ?? 0;
-  /** What is asked beside the request may come in between, but not each time. */
+  /** Background queries can run during a request, but not during each of five. */
   async function queriesOf(person: SignedInPerson, path: string): Promise<number> {
     const counts: number[] = [];
     for (let time = 0; time < 5; time += 1) {
@@ -73,17 +73,17 @@ describe('lists of a person who has', () => {
   const nextOf = ({ html }: Page): string | undefined =>
     html.match(/rel="next" href="([^"]*)"/)?.[1]?.replaceAll('&amp;', '&');
 
-  it('two hundred weigh little, and cost as many queries as one', async () => {
+  it('pages with 200 entries are small and need as many queries as pages with one', async () => {
     for (const page of PAGES) {
       const path = `/profile${page}`;
       const { status, html } = await many.get(path);
       expect(status, path).to.equal(200);
-      expect(Buffer.byteLength(html), path).to.be.at.most(HEAVIEST);
+      expect(Buffer.byteLength(html), path).to.be.at.most(MAX_BYTES);
       expect(await queriesOf(many, path), path).to.equal(await queriesOf(few, path));
     }
   });
 
-  it('two hundred are all seen, once, page by page, also when one goes in between', async () => {
+  it('the pages of a list show each of 200 entries once, also if one is deleted between two pages', async () => {
     for (const path of ['/profile/oauth-clients', '/profile/connections?order=newest']) {
       const seen: string[] = [];
       for (let next: string | undefined = path; next; ) {
@@ -103,7 +103,7 @@ describe('lists of a person who has', () => {
     expect(namesOn(rest)[0]).to.equal('Größe 26');
   });
 
-  it('two hundred are searched without case and accents, filtered and ordered', async () => {
+  it('a search in 200 entries ignores case and accents, and a list can be filtered and sorted', async () => {
     const at = async (query: string): Promise<Page> => many.get(`/profile/oauth-clients?${query}`);
     for (const q of ['GROSSE', 'gro%C3%9Fe', 'gr%C3%B6sse']) {
       expect(namesOn(await at(`q=${q}+199`)), q).to.deep.equal(['Größe 199']);
@@ -126,7 +126,7 @@ describe('lists of a person who has', () => {
     expect(nextOf(found)).to.match(/q=.*before=/);
   });
 
-  it('any: what cannot be meant is left out', async () => {
+  it('lists ignore invalid query parameters', async () => {
     for (const page of PAGES) {
       for (const query of [
         'q=%00',

@@ -1,4 +1,4 @@
-/** `/profile/organizations`: who sees what reaches an organization, what they may end, and what it ends. */
+/** `/profile/organizations`: owners and admins see and end all access to an organization. */
 import { expect } from 'chai';
 import type { Role } from '../../src/accounts/access/reach.ts';
 import { partnerTokens } from '../provider/partner-tokens.ts';
@@ -28,8 +28,8 @@ describe('the page of an organization', () => {
     member = Object.assign(await signedIn(on.service, on.seeded.person), on.seeded.person);
   });
 
-  const storm = (): string => on.seeded.organization.id;
-  const url = (more = '', id = storm()): string => `${PATH}/${id}${more}`;
+  const orgId = (): string => on.seeded.organization.id;
+  const url = (more = '', id = orgId()): string => `${PATH}/${id}${more}`;
   const endOf = ({ accountId }: SeededPerson): string => url(`/people/${accountId}/end`);
   const clientPath = (act: 'end' | 'let-in'): string =>
     url(`/clients/${on.clients.confidential.id}/${act}`);
@@ -37,12 +37,12 @@ describe('the page of an organization', () => {
   async function join(name: string, role: Role): Promise<Member> {
     people += 1;
     const person = await addPerson(on.service, name, `member${people}@example.test`);
-    await on.service.memberships.setRole({ accountId: person.accountId }, storm(), role);
+    await on.service.memberships.setRole({ accountId: person.accountId }, orgId(), role);
     on.service.access.forget(person.accountId);
     return Object.assign(await signedIn(on.service, person), person);
   }
   const roleOf = async ({ accountId }: SeededPerson): Promise<Role | undefined> => {
-    const { items } = await on.service.access.reachedBy('organization', storm());
+    const { items } = await on.service.access.reachedBy('organization', orgId());
     return items.find(({ id }) => id === accountId)?.role;
   };
   const connect = async (who: Member): Promise<string> => {
@@ -53,20 +53,20 @@ describe('the page of an organization', () => {
     const { body } = await introspect(issuer, on.clients.resourceServer, token);
     return (body.organizations as { name: string }[]).map(({ name }) => name);
   };
-  /** What resource servers are told of at this node. */
+  /** Opens the event stream of resource servers on this node. */
   async function listen(issuer: string): Promise<{ text: string }> {
     const headers = { authorization: basic(on.clients.resourceServer) };
     const { body } = await fetch(new URL('/oauth/introspect/changes', issuer), { headers });
-    const heard = { text: '' };
+    const stream = { text: '' };
     const read = async (): Promise<void> => {
-      for await (const chunk of body ?? []) heard.text += Buffer.from(chunk).toString();
+      for await (const chunk of body ?? []) stream.text += Buffer.from(chunk).toString();
     };
     read().catch(() => {});
-    return heard;
+    return stream;
   }
   const logOf = ({ accountId }: SeededPerson) => on.service.activity.of(accountId, { limit: 5 });
 
-  it('is nothing to anybody but its owners and admins, as one that there is not', async () => {
+  it('the page is 404 for all users but owners and admins, like that of an unknown organization', async () => {
     const bystander = Object.assign(await signedIn(on.service, on.seeded.other), on.seeded.other);
     const paths = ['', `/people/${owner.accountId}/end`, `/clients/${on.clients.public.id}/end`];
     for (const who of [member, bystander]) {
@@ -85,7 +85,7 @@ describe('the page of an organization', () => {
     expect((await admin.get(PATH)).html).to.include(`href="${url()}"`);
   });
 
-  it('lists every person, client, machine client and API key, with last use', async () => {
+  it('the page lists every user, client, machine client and API key, with the last use', async () => {
     const token = await connect(member);
     await on.service.apiKeys.add(
       { accountId: member.accountId, name: 'Nightly export', expiresInDays: 30 },
@@ -106,11 +106,11 @@ describe('the page of an organization', () => {
     expect(text).to.not.include('Stock Reports').and.not.include('Warehouse API');
   });
 
-  it('ends a membership: at once, for good, and in the logs of both', async () => {
+  it('a membership is ended immediately and for good, and both users find that in their log', async () => {
     const guest = await join('Gina Guest', 'member');
     const token = await connect(guest);
     expect(await reachedWith(token)).to.deep.equal(['Northern Logistics']);
-    const heard = await listen(on.issuer);
+    const stream = await listen(on.issuer);
     const asked = await admin.get(endOf(guest));
     expect(textOf(asked.html)).to.include(
       'End the membership of Gina Guest in Northern Logistics ?',
@@ -119,21 +119,21 @@ describe('the page of an organization', () => {
     const done = await admin.follow(await admin.submit(asked, {}));
     expect(textOf(done.html)).to.include('The membership of Gina Guest is ended.');
     expect(await reachedWith(token)).to.deep.equal([]);
-    await eventually(() => expect(heard.text).to.include(`data: ${guest.accountId}\n`));
-    const [told] = await logOf(guest);
-    expect(told).to.include({ action: 'membership_removed', actor: 'organization' });
-    expect(told?.details).to.include({ by_name: 'Adam Admin', by_account_id: admin.accountId });
-    expect(told).to.not.have.property('origin');
-    const [did] = await logOf(admin);
-    expect(did).to.include({ action: 'member_removed', actor: 'person' });
-    expect(did?.details).to.include({ person_name: 'Gina Guest' });
-    expect(did?.origin?.address).to.be.a('string');
+    await eventually(() => expect(stream.text).to.include(`data: ${guest.accountId}\n`));
+    const [entry] = await logOf(guest);
+    expect(entry).to.include({ action: 'membership_removed', actor: 'organization' });
+    expect(entry?.details).to.include({ by_name: 'Adam Admin', by_account_id: admin.accountId });
+    expect(entry).to.not.have.property('origin');
+    const [adminEntry] = await logOf(admin);
+    expect(adminEntry).to.include({ action: 'member_removed', actor: 'person' });
+    expect(adminEntry?.details).to.include({ person_name: 'Gina Guest' });
+    expect(adminEntry?.origin?.address).to.be.a('string');
     expect((await admin.send(endOf(guest))).status).to.equal(404);
     await on.service.accounts.remove(guest.accountId);
     expect((await logOf(admin))[0]?.details).to.not.have.property('person_name');
   });
 
-  it('an admin ends no owner, and nobody the last one who can sign in', async () => {
+  it('an admin cannot remove an owner, and no user can remove the last owner who can sign in', async () => {
     const text = textOf((await admin.get(url())).html);
     expect(text).to.include('End membership Grace').and.not.include('End membership Olga');
     const gone = await join('Suspended Owner', 'owner');
@@ -147,7 +147,7 @@ describe('the page of an organization', () => {
     expect((await owner.send(endOf(gone))).status).to.equal(303);
   });
 
-  it('of those who end each other at once one is left', async () => {
+  it('if two admins or two owners remove each other in parallel, one is left', async () => {
     for (const role of ['admin', 'owner'] as const) {
       const pair = [await join('First', role), await join('Second', role)] as const;
       const pages = await Promise.all([pair[0].get(endOf(pair[1])), pair[1].get(endOf(pair[0]))]);
@@ -158,16 +158,16 @@ describe('the page of an organization', () => {
     }
   });
 
-  it('a form that is open counts no more when its person is in charge no more', async () => {
+  it('an open form is refused once its user is no longer an admin', async () => {
     const former = await join('Fred Former', 'admin');
     const guest = await join('Hal Guest', 'member');
     const page = await former.get(endOf(guest));
-    await on.service.memberships.setRole({ accountId: former.accountId }, storm(), 'member');
+    await on.service.memberships.setRole({ accountId: former.accountId }, orgId(), 'member');
     expect((await former.submit(page, {})).status).to.equal(404);
     expect(await roleOf(guest)).to.equal('member');
   });
 
-  it('a client that is ended for everybody reaches nothing here, at every node, until it is let in', async () => {
+  it('a blocked client reaches nothing of the organization on any node until it is unblocked', async () => {
     const both = await join('Bea Both', 'member');
     const { elsewhere } = on.seeded;
     await on.service.memberships.setRole({ accountId: both.accountId }, elsewhere.id, 'member');
@@ -175,7 +175,7 @@ describe('the page of an organization', () => {
       expect(await on.service.access.accessOf({ accountId: both.accountId })).to.have.length(2);
     });
     const token = await connect(both);
-    /** What the page that asks for an approval says to this person. */
+    /** The text of the consent page for this user. */
     const consentPage = async (): Promise<string> => {
       const request = authorizationUrl(on.issuer, on.clients.confidential, { prompt: 'consent' });
       return textOf((await both.follow(await both.get(request))).html);
@@ -185,7 +185,7 @@ describe('the page of an organization', () => {
     const { clock } = on.clock;
     const isAlone = on.service.database.embedded;
     const node = isAlone ? on.service : await start({ beside: on.service, clock });
-    const heard = await listen(node.issuer);
+    const stream = await listen(node.issuer);
     const all = ['Elsewhere Storage', 'Northern Logistics'];
     const reachedThere = () => reachedWith(token, node.issuer);
     expect([await reachedWith(token), await reachedThere()]).to.deep.equal([all, all]);
@@ -198,15 +198,15 @@ describe('the page of an organization', () => {
     expect(await reachedWith(token)).to.deep.equal(['Elsewhere Storage']);
     await eventually(async () => {
       expect(await reachedThere()).to.deep.equal(['Elsewhere Storage']);
-      expect(heard.text).to.include(`data: ${on.clients.confidential.id}\n`);
+      expect(stream.text).to.include(`data: ${on.clients.confidential.id}\n`);
     });
-    // Nor what is approved now, and the page promises nothing else.
+    // A new approval does not reach the organization either, and the consent page says so.
     expect(await consentPage())
       .to.include('It no longer reaches Northern Logistics')
       .and.not.match(reached);
     expect(await reachedWith(await connect(both))).to.deep.equal(['Elsewhere Storage']);
-    const [told] = (await logOf(both)).filter(({ action }) => action === 'client_barred');
-    expect(told).to.include({ actor: 'organization' });
+    const [entry] = (await logOf(both)).filter(({ action }) => action === 'client_barred');
+    expect(entry).to.include({ actor: 'organization' });
     const connections = textOf((await both.get('/profile/connections')).html);
     expect(connections).to.include('Northern Logistics does not let it in : an owner or admin');
     expect(textOf((await both.get('/profile/activity')).html)).to.include(
@@ -220,7 +220,7 @@ describe('the page of an organization', () => {
     expect((await admin.send(clientPath('let-in'))).status).to.equal(404);
   });
 
-  it('letting a client in at one organization leaves the block of another', async () => {
+  it('unblocking a client at one organization keeps the block of another', async () => {
     const { id: elsewhere } = on.seeded.elsewhere;
     const both = await join('Ben Both', 'member');
     await on.service.memberships.setRole({ accountId: both.accountId }, elsewhere, 'member');
@@ -236,7 +236,7 @@ describe('the page of an organization', () => {
     expect(await reachedWith(token)).to.deep.equal(['Elsewhere Storage', 'Northern Logistics']);
   });
 
-  describe('a client of the owner of one that is shut out', () => {
+  describe('another client of the owner of a blocked client', () => {
     const host = 'https://evader.example';
     let owned = 0;
     const newOwner = (name: string): Promise<SeededPerson> => {
@@ -252,27 +252,27 @@ describe('the page of an organization', () => {
       });
       return added.client;
     };
-    const isShutOut = async ({ id }: { id: string }): Promise<boolean> =>
-      (await on.service.access.bars.of(id)).has(storm());
+    const isBlocked = async ({ id }: { id: string }): Promise<boolean> =>
+      (await on.service.access.clientBlocks.of(id)).has(orgId());
     const act = (what: 'end' | 'let-in', { id }: { id: string }): Promise<unknown> =>
       owner.send(url(`/clients/${id}/${what}`));
 
-    /** A client of somebody new that a member has connected, so that the page lists it. */
-    async function shutOut(uris: readonly string[] = [`${host}/cb`]) {
+    /** Creates and blocks a client of a new owner. It is listed because a member connected it. */
+    async function blockNewClient(uris: readonly string[] = [`${host}/cb`]) {
       const evader = await newOwner('Evan');
       const client = await register(uris, evader.accountId);
       await on.service.connections.rememberConsent({
         ...{ accountId: member.accountId, clientId: client.id, name: client.name, hosts: [] },
       });
       await act('end', client);
-      expect(await isShutOut(client)).to.equal(true);
+      expect(await isBlocked(client)).to.equal(true);
       return { evader, client };
     }
 
-    it('is shut out from its beginning where it has the same redirect host, and listed so', async () => {
-      const { evader } = await shutOut();
+    it('another client of the owner is blocked and listed on its creation if it has the same redirect host', async () => {
+      const { evader } = await blockNewClient();
       const next = await register([`${host}/next`, 'https://new.example/cb'], evader.accountId);
-      expect(await isShutOut(next)).to.equal(true);
+      expect(await isBlocked(next)).to.equal(true);
       const [row = ''] = (await owner.get(url('?show=clients&sort=name'))).html
         .split('<li')
         .filter((entry) => entry.includes(next.name));
@@ -280,57 +280,59 @@ describe('the page of an organization', () => {
       expect(textOf(row)).to.include(
         'Why A client of the same owner was shut out, at the same redirect host',
       );
-      const token = await on.service.access.accessThrough(next.id, member.accountId);
-      expect(token.map(({ id }) => id)).to.not.include(storm());
+      const token = await on.service.access.accessThrough(member.accountId, {
+        clientId: next.id,
+      });
+      expect(token.map(({ id }) => id)).to.not.include(orgId());
     });
 
-    it('is shut out when it takes such a host later, by the form or by one click', async () => {
-      const { evader } = await shutOut();
+    it('another client of the owner is blocked when it adds such a host, in the settings or with one click', async () => {
+      const { evader } = await blockNewClient();
       const harmless = ['https://harmless.example/cb'];
       const edited = await register(harmless, evader.accountId);
       const added = await register(harmless, evader.accountId);
-      expect([await isShutOut(edited), await isShutOut(added)]).to.deep.equal([false, false]);
+      expect([await isBlocked(edited), await isBlocked(added)]).to.deep.equal([false, false]);
       await on.service.clients.edit(edited.id, { redirectUris: [`${host}:8443/cb`] });
       await on.service.clients.addRedirectUri(added.id, `${host}/cb`);
-      expect([await isShutOut(edited), await isShutOut(added)]).to.deep.equal([true, true]);
+      expect([await isBlocked(edited), await isBlocked(added)]).to.deep.equal([true, true]);
     });
 
-    it('is shut out also after the first one was deleted, or moved to another host', async () => {
-      const first = await shutOut();
+    it('another client is blocked even after the first one was deleted or moved to another host', async () => {
+      const first = await blockNewClient();
       await on.service.removeClient(first.client.id);
-      expect(await isShutOut(await register([`${host}/cb`], first.evader.accountId))).to.equal(
+      expect(await isBlocked(await register([`${host}/cb`], first.evader.accountId))).to.equal(
         true,
       );
-      const second = await shutOut();
+      const second = await blockNewClient();
       await on.service.clients.edit(second.client.id, { redirectUris: ['https://moved.example/'] });
-      expect(await isShutOut(await register([`${host}/cb`], second.evader.accountId))).to.equal(
+      expect(await isBlocked(await register([`${host}/cb`], second.evader.accountId))).to.equal(
         true,
       );
     });
 
-    it('is let in by the organization for good, until the owner is shut out again', async () => {
-      const { evader, client } = await shutOut();
+    it('a client that the organization unblocked stays unblocked until the owner is blocked again', async () => {
+      const { evader, client } = await blockNewClient();
       await on.service.removeClient(client.id);
       const next = await register([`${host}/cb`], evader.accountId);
       await act('let-in', next);
-      expect(await isShutOut(next)).to.equal(false);
+      expect(await isBlocked(next)).to.equal(false);
       await on.service.clients.edit(next.id, { redirectUris: [`${host}/cb`, `${host}/other`] });
-      expect(await isShutOut(next)).to.equal(false);
-      expect(await isShutOut(await register([`${host}/cb`], evader.accountId))).to.equal(false);
+      expect(await isBlocked(next)).to.equal(false);
+      expect(await isBlocked(await register([`${host}/cb`], evader.accountId))).to.equal(false);
     });
 
-    it('that was let in stays so at its hosts, while the first one stays shut out', async () => {
-      const { evader, client } = await shutOut();
+    it('a client that the organization unblocked stays unblocked at its hosts, also if the first one stays blocked', async () => {
+      const { evader, client } = await blockNewClient();
       const next = await register([`${host}/cb`], evader.accountId);
       await act('let-in', next);
       await on.service.clients.edit(next.id, { redirectUris: [`${host}/other`] });
       await on.service.clients.addRedirectUri(next.id, `${host}/third`);
-      expect([await isShutOut(client), await isShutOut(next)]).to.deep.equal([true, false]);
+      expect([await isBlocked(client), await isBlocked(next)]).to.deep.equal([true, false]);
     });
 
-    it('is not shut out at other hosts, for another owner, or for a host of every developer', async () => {
+    it('a client is not blocked at other hosts, for another owner, or at localhost', async () => {
       const local = 'http://localhost:8080/callback';
-      const { evader } = await shutOut([`${host}/cb`, local]);
+      const { evader } = await blockNewClient([`${host}/cb`, local]);
       const stranger = await newOwner('Sue');
       for (const [uris, who] of [
         [['https://other.example/cb'], evader],
@@ -338,20 +340,20 @@ describe('the page of an organization', () => {
         [[`${host}/cb`], stranger],
       ] as const) {
         const client = await register(uris, who.accountId);
-        expect(await isShutOut(client), uris.join()).to.equal(false);
+        expect(await isBlocked(client), uris.join()).to.equal(false);
       }
     });
 
-    it('keeps its block when it is transferred', async () => {
-      const { client } = await shutOut();
+    it('a blocked client stays blocked when it is transferred', async () => {
+      const { client } = await blockNewClient();
       const heir = await newOwner('Heidi');
       await on.service.clients.transfer(client.id, heir.accountId);
-      expect(await isShutOut(client)).to.equal(true);
-      expect(await isShutOut(await register([`${host}/cb`], heir.accountId))).to.equal(true);
+      expect(await isBlocked(client)).to.equal(true);
+      expect(await isBlocked(await register([`${host}/cb`], heir.accountId))).to.equal(true);
     });
   });
 
-  it('an API key that has expired is not listed', async () => {
+  it('an expired API key is not listed', async () => {
     const origin = { address: '203.0.113.7', browser: '' };
     const key = { accountId: member.accountId, name: 'Soon over', expiresInDays: 30 };
     await on.service.apiKeys.add(key, origin);

@@ -5,7 +5,7 @@ import type { AccountRegistry } from '../../src/accounts/account-registry.ts';
 import { visitorOf } from '../../src/pages/page.ts';
 import type { BrowserSessions } from '../../src/provider/browser-sessions.ts';
 
-describe('who is signed in', () => {
+describe('the signed-in user', () => {
   const account: Account = {
     ...{ id: 'acc_0123456789abcdef', email: 'ada@demo.test', name: 'Ada' },
     ...{ isSuspended: false, isEmailTaken: false, hasPassword: true },
@@ -13,7 +13,7 @@ describe('who is signed in', () => {
     ...{ endedSessions: [], unwantedMail: [] },
   };
 
-  /** Whom a session of this generation signs in, at a node that knows the account like this. */
+  /** Returns the account that a session of this generation signs in, if the node cached `known`. */
   async function signedIn(generation: number, known: Account | undefined) {
     const session = {
       accountId: account.id,
@@ -32,17 +32,17 @@ describe('who is signed in', () => {
     return visitor?.account;
   }
 
-  it('is whose session is of the present generation, not of an earlier one', async () => {
+  it('a user is signed out if the session is from an earlier generation than the account', async () => {
     expect(await signedIn(3, account)).to.equal(account);
     expect(await signedIn(2, account)).to.equal(undefined);
     expect(await signedIn(Number.NaN, account)).to.equal(undefined);
   });
 
-  it('may be told by the session before the node has heard of the change itself', async () => {
+  it('a user stays signed in if the session is newer than the account that the node has cached', async () => {
     expect(await signedIn(4, account)).to.equal(account);
   });
 
-  it('is nobody whose account is suspended or gone', async () => {
+  it('a user is signed out if the account is suspended or removed', async () => {
     expect(await signedIn(3, { ...account, isSuspended: true })).to.equal(undefined);
     expect(await signedIn(3, undefined)).to.equal(undefined);
   });

@@ -1,4 +1,4 @@
-/** What holds for every form of the profile that changes something. */
+/** Rules that hold for every profile form that changes something. */
 import { expect } from 'chai';
 import type { Action } from '../../src/accounts/activity/activity-words.ts';
 import { createPerson, type Fields, type Page, type Person } from '../support/person.ts';
@@ -12,17 +12,17 @@ const ORIGIN = { address: '::1', browser: '' };
 const REDIRECT_URIS = ['https://a.example/', 'https://b.example/'];
 
 interface FormUnderTest {
-  /** Makes what it is about. @returns where the form is sent, and what it says. */
+  /** Creates what the form needs. @returns the path and the fields to send. */
   readonly open: (on: Seeded) => Promise<readonly [path: string, fields?: Fields]>;
-  /** What stands in the log of the person afterwards. */
+  /** The entry in the user's activity log afterwards. */
   readonly action?: Action;
   readonly details?: object;
-  /** Whether it is about one thing, which another person cannot reach. */
-  readonly isOfOne?: true;
-  /** What stands in it again after a sign-in, where it was sent without one. */
+  /** True if the form concerns one object, which other users must not find. */
+  readonly isSingleObject?: true;
+  /** The values that the form contains again after a sign-in, if it was sent without a session. */
   readonly typed?: readonly string[];
-  /** Whether an old sign-in is not enough for it. */
-  readonly isConfirmed?: true;
+  /** True if the form requires a recent sign-in. */
+  readonly needsRecentSignIn?: true;
 }
 
 async function newClient({ service, seeded }: Seeded) {
@@ -30,9 +30,9 @@ async function newClient({ service, seeded }: Seeded) {
     ...{ kind: 'confidential', name: 'Stock Sync', redirectUris: [REDIRECT_URI], isNative: false },
     ownerAccountId: seeded.person.accountId,
   });
-  const [kept] = (await service.clients.find(client.id))?.secrets ?? [];
+  const [secretRecord] = (await service.clients.find(client.id))?.secrets ?? [];
   const path = `${LIST}/${client.id}`;
-  return { path, clientId: client.id, secret, secretId: kept?.id ?? '' };
+  return { path, clientId: client.id, secret, secretId: secretRecord?.id ?? '' };
 }
 
 async function newConnection({ clients, partner }: Seeded) {
@@ -40,14 +40,32 @@ async function newConnection({ clients, partner }: Seeded) {
   return '/profile/connections';
 }
 
-/** The last two end sessions. */
+const offerOf = ({ service }: Seeded, id: string, from: string, to: string | undefined) =>
+  service.clients.offer(
+    { id, ownerAccountId: from },
+    { email: 'heir@example.test', accountId: to },
+    async () => {},
+  );
+
+/** A client that another user has offered to the person. */
+async function offeredClient(on: Seeded): Promise<readonly [string]> {
+  const { person, other } = on.seeded;
+  const { client } = await on.service.clients.add({
+    ...{ kind: 'confidential', name: 'Parcel Pilot', redirectUris: [REDIRECT_URI] },
+    ...{ isNative: false, ownerAccountId: other.accountId },
+  });
+  const offer = await offerOf(on, client.id, other.accountId, person.accountId);
+  return [`${LIST}/offers/${offer?.id}`];
+}
+
+/** The last two forms end sessions, so they come last. */
 const forms: Readonly<Record<string, FormUnderTest>> = {
   'a new OAuth client': {
     open: async () => [`${LIST}/new`, { name: HOSTILE, redirect_uris: REDIRECT_URIS }],
     action: 'client_added',
     details: { client_name: HOSTILE, redirect_uris: REDIRECT_URIS },
     typed: [HOSTILE, ...REDIRECT_URIS],
-    isConfirmed: true,
+    needsRecentSignIn: true,
   },
   'a change of a client': {
     open: async (on) => [
@@ -57,8 +75,8 @@ const forms: Readonly<Record<string, FormUnderTest>> = {
     action: 'client_changed',
     details: { client_name: HOSTILE, redirect_uris: REDIRECT_URIS },
     typed: [HOSTILE, ...REDIRECT_URIS],
-    isOfOne: true,
-    isConfirmed: true,
+    isSingleObject: true,
+    needsRecentSignIn: true,
   },
   'one more redirect URI of a client': {
     open: async (on) => [
@@ -67,14 +85,14 @@ const forms: Readonly<Record<string, FormUnderTest>> = {
     ],
     action: 'client_changed',
     details: { redirect_uris: [REDIRECT_URI, 'http://127.0.0.1:4000/callback'] },
-    isOfOne: true,
-    isConfirmed: true,
+    isSingleObject: true,
+    needsRecentSignIn: true,
   },
   'a rotation of a secret': {
     open: async (on) => [`${(await newClient(on)).path}/rotate-secret`],
     action: 'client_secret_added',
-    isOfOne: true,
-    isConfirmed: true,
+    isSingleObject: true,
+    needsRecentSignIn: true,
   },
   'the removal of a secret': {
     open: async (on) => {
@@ -83,30 +101,60 @@ const forms: Readonly<Record<string, FormUnderTest>> = {
       return [`${path}/remove-secret`, { secret_id: secretId }];
     },
     action: 'client_secret_removed',
-    isOfOne: true,
-    isConfirmed: true,
+    isSingleObject: true,
+    needsRecentSignIn: true,
   },
   'the deletion of a client': {
     open: async (on) => [`${(await newClient(on)).path}/delete`, { confirm_name: 'Stock Sync' }],
     action: 'client_deleted',
     details: { client_name: 'Stock Sync' },
     typed: ['Stock Sync'],
-    isOfOne: true,
-    isConfirmed: true,
+    isSingleObject: true,
+    needsRecentSignIn: true,
+  },
+  'the offer of a client': {
+    open: async (on) => [
+      `${(await newClient(on)).path}/handover`,
+      { new_owner_email: 'heir@example.test' },
+    ],
+    action: 'client_changed',
+    details: { client_name: 'Stock Sync', offer: 'made' },
+    typed: ['heir@example.test'],
+    isSingleObject: true,
+    needsRecentSignIn: true,
+  },
+  'the withdrawal of an offer': {
+    open: async (on) => {
+      const { path, clientId } = await newClient(on);
+      await offerOf(on, clientId, on.seeded.person.accountId, undefined);
+      return [`${path}/handover/withdraw`];
+    },
+    action: 'client_changed',
+    isSingleObject: true,
+  },
+  'the acceptance of a client': {
+    open: offeredClient,
+    action: 'client_transferred',
+    details: { client_name: 'Parcel Pilot', handover: 'taken' },
+    needsRecentSignIn: true,
+  },
+  'the decline of a client': {
+    open: async (on) => [`${(await offeredClient(on))[0]}/decline`],
+    action: 'client_changed',
   },
   'the test of a client': {
     open: async (on) => {
       const { path, secret } = await newClient(on);
       return [`${path}/test`, { client_secret: secret }];
     },
-    isOfOne: true,
+    isSingleObject: true,
   },
   'a new API key': {
     open: async () => ['/profile/api-keys', { name: HOSTILE, expires_in_days: '365' }],
     action: 'api_key_added',
     details: { api_key_name: HOSTILE },
     typed: [HOSTILE, '365'],
-    isConfirmed: true,
+    needsRecentSignIn: true,
   },
   'the end of an API key': {
     open: async ({ service, seeded: { person } }) => {
@@ -116,17 +164,26 @@ const forms: Readonly<Record<string, FormUnderTest>> = {
       return [`/profile/api-keys/${key?.id}/revoke`];
     },
     action: 'api_key_revoked',
-    isOfOne: true,
-    isConfirmed: true,
+    isSingleObject: true,
+    needsRecentSignIn: true,
   },
   'the end of a connection': {
     open: async (on) => [`${await newConnection(on)}/${on.clients.confidential.id}/disconnect`],
     action: 'disconnected',
-    isOfOne: true,
+    isSingleObject: true,
   },
   'the end of all connections': {
     open: async (on) => [`${await newConnection(on)}/disconnect-all`],
     action: 'disconnected',
+  },
+  'a report about a client': {
+    open: async ({ clients }) => [
+      `/profile/connections/${clients.confidential.id}/report`,
+      { reason: 'misuse', sentence: HOSTILE },
+    ],
+    action: 'account_changed',
+    details: { changed: 'report about Route Planner' },
+    typed: ['misuse', HOSTILE],
   },
   'signing out everywhere': {
     open: async () => ['/profile/security/sign-out-everywhere'],
@@ -149,20 +206,20 @@ describe('the forms of the profile', () => {
   let person: SignedInPerson;
   let other: SignedInPerson;
 
-  /** In one browser: nobody, the person, somebody else, who is still there, and the tokens of before. */
+  /** One browser, in which another user is signed in now, and the form tokens from before. */
   let shared: { tab: Person; tokens: Readonly<Record<string, string>> };
-  /** The person, who signed in a second time, and the token of the first. */
+  /** The same user after a second sign-in, and the form token of the first session. */
   let again: { tab: Person; token: string };
 
   before(async () => {
     person = await signedIn(on.service, on.seeded.person);
     other = await signedIn(on.service, on.seeded.other);
     const tab = createPerson(on.issuer);
-    const nobody = fieldOf(await tab.get('/login'), 'form_token');
+    const signedOut = fieldOf(await tab.get('/login'), 'form_token');
     const ofPerson = fieldOf(await tab.signIn(on.seeded.person), 'form_token');
     await tab.submit(await tab.get('/logout'), {});
     await tab.signIn(on.seeded.other);
-    shared = { tab, tokens: { nobody, 'the person before': ofPerson } };
+    shared = { tab, tokens: { 'no user': signedOut, 'the previous user': ofPerson } };
     const own = createPerson(on.issuer);
     const token = fieldOf(await own.signIn(on.seeded.person), 'form_token');
     await own.submit(await own.get('/logout'), {});
@@ -174,17 +231,17 @@ describe('the forms of the profile', () => {
     return log.filter((entry) => entry.action === action);
   }
 
-  for (const [title, { open, action, isOfOne }] of Object.entries(forms)) {
+  for (const [title, { open, action, isSingleObject }] of Object.entries(forms)) {
     const recorded = () => recordsOf(action);
 
-    it(`${title} does nothing on a page that was drawn for somebody else, or another session`, async () => {
+    it(`${title} is refused from a page of another user or another session`, async () => {
       const [path, fields = {}] = await open(on);
       const all = async () => [await recorded(), await recordsOf(action, on.seeded.other)];
       const before = await all();
       const now = `You are now signed in as ${on.seeded.other.name}`;
-      for (const [drawnFor, form_token] of Object.entries(shared.tokens)) {
+      for (const [formSession, form_token] of Object.entries(shared.tokens)) {
         const answer = await shared.tab.post(path, { ...fields, form_token });
-        expect(answer.status, drawnFor).to.equal(409);
+        expect(answer.status, formSession).to.equal(409);
         expect(textOf(answer.html)).to.include(now);
         expectTyped(answer, fields);
       }
@@ -196,8 +253,8 @@ describe('the forms of the profile', () => {
       expect(await all()).to.deep.equal(before);
     });
 
-    if (isOfOne)
-      it(`${title} is not found by another person, nor where there is nothing`, async () => {
+    if (isSingleObject)
+      it(`${title} is not found by another user, nor under an unknown id`, async () => {
         const [path, fields] = await open(on);
         const before = await recorded();
         const { accountId } = on.seeded.person;
@@ -215,7 +272,7 @@ describe('the forms of the profile', () => {
         expect(await recorded()).to.deep.equal(before);
       });
 
-    it(`${title} is done once by its form, and not by a link`, async () => {
+    it(`${title} takes effect once with its form, and not with a GET request`, async () => {
       const [path, fields = {}] = await open(on);
       const before = await recorded();
       await person.get(`${path}?${new URLSearchParams(fields)}`);
@@ -227,7 +284,7 @@ describe('the forms of the profile', () => {
   }
 
   for (const [title, { open, action, typed }] of Object.entries(forms)) {
-    it(`${title} that finds the session over comes back as it was typed, to its person only`, async () => {
+    it(`${title} sent with an ended session is restored after the sign-in, for its user only`, async () => {
       const [path, fields = {}] = await open(on);
       const before = await recordsOf(action);
       const secret = 'never kept, never shown';
@@ -263,11 +320,11 @@ describe('the forms of the profile', () => {
     });
   }
 
-  // These move the clock: nobody's sign-in is recent after them.
-  for (const [title, { open, action, details = {}, isConfirmed }] of Object.entries(forms)) {
-    if (!isConfirmed) continue;
+  // These tests move the clock: no sign-in is recent after them.
+  for (const [title, { open, action, details = {}, needsRecentSignIn }] of Object.entries(forms)) {
+    if (!needsRecentSignIn) continue;
     const recorded = () => recordsOf(action);
-    it(`${title} asks for the password when the sign-in is old, and keeps what was typed`, async () => {
+    it(`${title} requires a confirmation if the sign-in is old, and keeps the entered values`, async () => {
       const [path, fields] = await open(on);
       const before = await recorded();
       on.clock.advance(601);
@@ -281,13 +338,13 @@ describe('the forms of the profile', () => {
       const [latest, ...earlier] = await recorded();
       expect(earlier).to.deep.equal(before);
       expect(latest?.details).to.deep.include(details);
-      // From now on the sign-in is recent again.
+      // The confirmation made the sign-in recent again.
       const again = await person.send(...(await open(on)));
       expect(again.status).to.equal(303);
     });
   }
 
-  it('a wrong password confirms nothing', async () => {
+  it('a wrong password does not confirm the action', async () => {
     const keys = () => on.service.apiKeys.listOf(on.seeded.other.accountId);
     const before = await keys();
     on.clock.advance(601);
@@ -300,7 +357,7 @@ describe('the forms of the profile', () => {
     expect(await keys()).to.deep.equal(before);
   });
 
-  it('no password and no secret that was typed comes back in a page', async () => {
+  it('no page contains a password or secret that was entered', async () => {
     const typed = 'gate_cs_not this one, no';
     const { email } = on.seeded.other;
     const link = await passwordLink(on.service, on.seeded.other);
@@ -324,7 +381,7 @@ describe('the forms of the profile', () => {
   });
 });
 
-/** A name and redirect URIs are there still, as text or in their fields; a secret never. */
+/** Expects a name and redirect URIs as text or in their fields, but never a secret. */
 function expectTyped({ html }: Page, fields: Fields): void {
   const { name, redirect_uris = [], current_password, new_password, client_secret } = fields;
   if (name !== undefined) expect(html).to.include('&lt;img src=x onerror=alert(1)&gt;');

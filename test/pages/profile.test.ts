@@ -19,7 +19,7 @@ describe('the profile', () => {
     person = await signedIn(on.service, on.seeded.person);
   });
 
-  it('says who is signed in, what they reach, and how much there is elsewhere', async () => {
+  it('the profile shows the signed-in user, what they reach, and the number of entries per section', async () => {
     const { accountId } = on.seeded.person;
     const origin = { address: '::1', browser: '' };
     await on.service.apiKeys.add({ accountId, name: 'Export', expiresInDays: 30 }, origin);
@@ -34,7 +34,7 @@ describe('the profile', () => {
     expect(textOf((await other.get('/profile')).html)).to.include('1 OAuth client you registered');
   });
 
-  it('has a page for each of its sections, which marks where one is', async () => {
+  it('each section of the profile has a page, which marks its entry in the navigation', async () => {
     for (const section of SECTIONS) {
       const { status, html } = await person.get(`/profile${section}`);
       expect(status, section).to.equal(200);
@@ -48,7 +48,7 @@ describe('the profile', () => {
     }
   });
 
-  it('is for who is signed in: every section leads to the sign-in page and back', async () => {
+  it('the profile requires a sign-in: every section redirects to the sign-in page and back', async () => {
     const stranger = createPerson(on.issuer);
     for (const section of SECTIONS) {
       const { status, location } = await stranger.get(`/profile${section}`);
@@ -61,14 +61,14 @@ describe('the profile', () => {
     expect(page.url.pathname).to.equal('/profile/activity');
   });
 
-  it('tells a person without anything what to do', async () => {
-    const nobody = await addPerson(on.service, 'New', 'new@example.test');
-    const theirs = await signedIn(on.service, nobody);
-    const text = textOf((await theirs.get('/profile')).html);
+  it('the profile explains to a user without a membership what to do', async () => {
+    const newcomer = await addPerson(on.service, 'New', 'new@example.test');
+    const newcomerPages = await signedIn(on.service, newcomer);
+    const text = textOf((await newcomerPages.get('/profile')).html);
     expect(text).to.include('You belong to no organization yet.');
   });
 
-  it('every page names who is signed in, and signs them out', async () => {
+  it('every page names the signed-in user and has a button to sign out', async () => {
     const { confidential } = on.clients;
     const request = authorizationUrl(on.issuer, confidential);
     const consent = await person.follow(await person.get(request));

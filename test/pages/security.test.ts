@@ -17,7 +17,7 @@ const NEW_PASSWORD = 'eight blue pallets, stacked';
 const IDLE = 3_600;
 const ABSOLUTE = 86_400;
 
-describe('the page of password and sessions', () => {
+describe('the security page', () => {
   const on = startSeeded({
     clock: true,
     settings: {
@@ -55,16 +55,16 @@ describe('the page of password and sessions', () => {
     return log.map(({ action }) => action);
   };
 
-  it('a form sent too late leads to the page it is on', async () => {
+  it('an action URL that is opened with GET redirects to the security page', async () => {
     for (const form of ['password', 'sign-out-everywhere']) {
       expect((await person.get(`${PATH}/${form}`)).location?.pathname).to.equal(PATH);
     }
   });
 
-  describe('lists where the person is signed in', () => {
+  describe('the list of browser sessions', () => {
     const other = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0';
 
-    /** The person in another browser. */
+    /** Signs the same user in with another browser. */
     async function elsewhere(): Promise<Person> {
       const there = createPerson(on.issuer);
       const page = await there.follow(await there.get('/profile'));
@@ -75,7 +75,7 @@ describe('the page of password and sessions', () => {
     const signOutPath = async (): Promise<string> =>
       (await person.get(PATH)).html.match(/action="([^"]*\/sessions\/[^"]*)"/)?.[1] ?? '';
 
-    it('and signs one of them out, at every node, with what it was about to approve', async () => {
+    it('signing out one browser takes effect on every node, also for an approval that this browser was about to send', async () => {
       const there = await elsewhere();
       const url = authorizationUrl(on.issuer, on.clients.confidential);
       const waiting = await there.follow(await there.get(url));
@@ -97,7 +97,7 @@ describe('the page of password and sessions', () => {
       );
       expect(await logged()).to.include('signed_out_elsewhere');
       expect((await person.send(path)).status).to.equal(404);
-      // The same browser signs in again, on our page and on the way to a client.
+      // The same browser can sign in again, on the profile page and for a client's request.
       const asked = await there.follow(await there.get(url));
       const { email, password } = credentials;
       const back = await there.follow(await there.submit(asked, { email, password }));
@@ -105,7 +105,7 @@ describe('the page of password and sessions', () => {
       expect((await there.get('/profile')).status).to.equal(200);
     });
 
-    it('of nobody else, and forgets them in time', async () => {
+    it("the list has only the user's own sessions, and expired sessions are deleted", async () => {
       const there = await elsewhere();
       const path = await signOutPath();
       const stranger = await signedIn(on.service, on.seeded.other);
@@ -121,7 +121,7 @@ describe('the page of password and sessions', () => {
     });
   });
 
-  it('a changed password is the only one from now on, and ends the other sessions', async () => {
+  it('a new password replaces the old one and ends the other sessions', async () => {
     const elsewhere = await signedIn(on.service, credentials);
     const copied = { cookie: person.cookieHeader('/profile') };
     const token = await connect();
@@ -130,7 +130,7 @@ describe('the page of password and sessions', () => {
     expect(textOf(page.html)).to.include('Your password is changed');
     expect(await isSignedIn(person)).to.equal(true);
     expect(await isSignedIn(elsewhere)).to.equal(false);
-    // A copy of this browser's own session is another browser.
+    // A stolen copy of this browser's session cookie is signed out, too.
     expect((await createPerson(on.issuer).get('/profile', copied)).status).to.equal(303);
     expect(await canSignIn(credentials.password)).to.equal(false);
     expect(await canSignIn(NEW_PASSWORD)).to.equal(true);
@@ -138,7 +138,7 @@ describe('the page of password and sessions', () => {
     expect(await logged()).to.include('password_changed');
   });
 
-  it('ends the connections too, when asked to', async () => {
+  it('changing the password ends the connections if requested', async () => {
     expect((await person.get(PATH)).html).not.to.include('end_connections');
     const token = await connect();
     expect((await person.get(PATH)).html).to.include('end_connections');
@@ -148,7 +148,7 @@ describe('the page of password and sessions', () => {
     expect(await logged()).to.include('disconnected');
   });
 
-  it('changes the password with the connections that are to end, or not at all', async () => {
+  it('the password is changed and the connections are ended in one transaction', async () => {
     const token = await connect();
     const { database } = on.service;
     await database.query(`CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql
@@ -167,7 +167,7 @@ describe('the page of password and sessions', () => {
     expect(await logged()).to.not.include('password_changed');
   });
 
-  it('the password of who has their address (see email-keys.ts) is not theirs', async () => {
+  it('the password of an account with a similar email (see email-keys.ts) is not accepted', async () => {
     const { email } = await addPerson(on.service, 'Eve', `eve-${people}@example.test`);
     await on.service.database.query(
       'UPDATE accounts SET email = $2, password_hash = NULL WHERE id = $1',
@@ -192,7 +192,7 @@ describe('the page of password and sessions', () => {
 
     const fields = { current_password: 'not this one, no', new_password: NEW_PASSWORD };
     const answers = [];
-    // Three of a browser that knows the account, and then three of the address like any other.
+    // Three attempts count for the known browser, the next three for the address.
     for (let tries = 0; tries < 7; tries += 1) {
       answers.push((await person.send(`${PATH}/password`, fields)).status);
     }
@@ -201,7 +201,7 @@ describe('the page of password and sessions', () => {
     expect((await person.send(`${PATH}/password`, right)).status).to.equal(429);
   });
 
-  it('a password that may not be set is refused beside its field, and nothing changes', async () => {
+  it('an unacceptable new password is refused with an error next to the field, and nothing changes', async () => {
     await connect();
     const bad = ['', 'passwordpassword', credentials.email];
     for (const new_password of bad) {
@@ -216,7 +216,7 @@ describe('the page of password and sessions', () => {
     expect(await canSignIn(credentials.password)).to.equal(true);
   });
 
-  it('signing out everywhere leaves this browser signed in, and no other', async () => {
+  it('signing out everywhere leaves only this browser signed in', async () => {
     const elsewhere = [
       await signedIn(on.service, credentials),
       await signedIn(on.service, credentials),
@@ -226,12 +226,12 @@ describe('the page of password and sessions', () => {
     expect(textOf(page.html)).to.include('Every other browser is signed out');
     for (const other of elsewhere) expect(await isSignedIn(other)).to.equal(false);
     expect(await isSignedIn(person)).to.equal(true);
-    // A copy of this browser's own session is another browser.
+    // A stolen copy of this browser's session cookie is signed out, too.
     expect((await createPerson(on.issuer).get('/profile', copied)).status).to.equal(303);
     expect(await logged()).to.include('signed_out_everywhere');
   });
 
-  it('a session of before a sign-out everywhere approves nothing without asking', async () => {
+  it('a session from before a sign-out everywhere cannot approve without a new sign-in', async () => {
     await connect();
     const elsewhere = await signedIn(on.service, credentials);
     const request = authorizationUrl(on.issuer, on.clients.confidential, { prompt: 'none' });
@@ -241,7 +241,7 @@ describe('the page of password and sessions', () => {
     expect((await answer())?.get('error')).to.equal('login_required');
   });
 
-  it('signing out everywhere makes no sign-in younger: it neither confirms nor extends it', async () => {
+  it('signing out everywhere does not make a sign-in more recent: sensitive actions still require a confirmation, and the session ends on time', async () => {
     on.clock.advance(1_000);
     await person.send(`${PATH}/sign-out-everywhere`);
     const asked = await person.send('/profile/api-keys', { name: 'x', expires_in_days: '30' });
@@ -253,13 +253,13 @@ describe('the page of password and sessions', () => {
     expect(await isSignedIn(person)).to.equal(false);
   });
 
-  it('whoever visits pages stays signed in past the idle limit, never past the absolute one', async () => {
-    const begun = on.clock.clock();
-    while (on.clock.clock() - begun < (ABSOLUTE - IDLE) * 1000) {
+  it('a user who visits pages stays signed in past the idle limit, never past the absolute one', async () => {
+    const start = on.clock.clock();
+    while (on.clock.clock() - start < (ABSOLUTE - IDLE) * 1000) {
       on.clock.advance(IDLE - 1);
       expect(await isSignedIn(person)).to.equal(true);
     }
-    on.clock.set(new Date(begun + ABSOLUTE * 1000));
+    on.clock.set(new Date(start + ABSOLUTE * 1000));
     expect(await isSignedIn(person)).to.equal(false);
   });
 
@@ -275,7 +275,7 @@ describe('the page of password and sessions', () => {
       return { page, problems };
     }
 
-    it('a page that is open and used keeps its person signed in, one that is left alone does not', async () => {
+    it('an open page in use keeps its user signed in, an unused one does not', async () => {
       const { page, problems } = await arrive(credentials);
       for (let minutes = 0; minutes < 120; minutes += 30) {
         await page.mouse.click(5, 5);
@@ -294,8 +294,8 @@ describe('the page of password and sessions', () => {
       expect(problems).to.deep.equal([]);
     });
 
-    it('a person changes the password, corrected once, and signs in with it', async () => {
-      // A field of the type email refuses such a name, and sends another spelling of such a domain.
+    it('a user changes the password at the second try and signs in with it', async () => {
+      // An input of type email refuses this local part and changes the spelling of this domain.
       const jörg = await addPerson(on.service, 'Jörg', 'jörg@müller.example');
       const { page } = await arrive(jörg);
       await page.getByLabel('Current password').fill(jörg.password);
@@ -321,7 +321,7 @@ describe('the page of password and sessions', () => {
 describeOn([postgresServer, redisServer], 'sessions on several nodes', () => {
   const start = startsOn('postgres+redis');
 
-  it('a session begun anew is good at once everywhere, and the ones before it end everywhere', async () => {
+  it('a renewed session is valid on every node immediately, and earlier ones end on every node', async () => {
     const first = await start();
     const second = await start({ beside: first });
     const { person: credentials } = await seed(first);
@@ -332,7 +332,7 @@ describeOn([postgresServer, redisServer], 'sessions on several nodes', () => {
     };
     for (let times = 0; times < 10; times += 1) {
       const before = person.cookieHeader('/profile');
-      // The second node remembers the account as it was.
+      // The second node has the account cached as it was before.
       expect(await statusAtSecond(before)).to.equal(200);
       await person.send(`${PATH}/sign-out-everywhere`);
       expect(await statusAtSecond(person.cookieHeader('/profile'))).to.equal(200);

@@ -1,4 +1,4 @@
-/** A person who is signed in and uses the pages of the profile, without JavaScript or by hand. */
+/** A signed-in user who uses the profile pages without JavaScript or sends requests directly. */
 import {
   type Credentials,
   createPerson,
@@ -9,9 +9,9 @@ import {
 import type { TestService } from '../support/service.ts';
 
 export interface SignedInPerson extends Person {
-  /** A form sent by hand, with the token of this browser. No redirect is followed. */
+  /** Sends form fields with the token of this browser. Does not follow the redirect. */
   send(path: string, fields?: Fields, headers?: Record<string, string>): Promise<Page>;
-  /** Sends the form of a page and goes where it leads. */
+  /** Submits the form of a page and follows the redirect. */
   fillIn(path: string, fields?: Fields): Promise<Page>;
 }
 
@@ -21,7 +21,7 @@ export async function signedIn(
 ): Promise<SignedInPerson> {
   const person = createPerson(issuer);
   await person.signIn(credentials);
-  // Of now: another sign-in of this person makes it another one.
+  // Fetched for each request: a new sign-in of this user makes the earlier token invalid.
   const formToken = async () => fieldOf(await person.get('/errors'), 'form_token');
   return {
     ...person,
@@ -35,7 +35,7 @@ export async function signedIn(
   };
 }
 
-/** The first value of a field that some form of the page would send. */
+/** The first value that a form of the page sends for this field. */
 export function fieldOf({ forms }: Page, name: string): string {
   const pairs = forms.flatMap((form) => form.values);
   return pairs.find(([field]) => field === name)?.[1] ?? '';

@@ -25,7 +25,7 @@ describe('API keys at the OAuth endpoints', () => {
   const ask = async (presented = value, client = on.clients.resourceServer) =>
     (await introspect(on.issuer, client, presented)).body;
 
-  it('a resource server is told whose the key is and what they reach now', async () => {
+  it('introspection by a resource server returns the owner of an API key and the owner’s current access', async () => {
     const iat = Math.floor(on.clock.clock() / 1000);
     const { person, organization, warehouse } = on.seeded;
     expect(await ask()).to.deep.equal({
@@ -50,21 +50,21 @@ describe('API keys at the OAuth endpoints', () => {
       .and.not.have.property('exp');
   });
 
-  it('nobody but a resource server is told anything', async () => {
+  it('introspection by any other client returns only {"active": false}', async () => {
     const { confidential, machine } = on.clients;
     for (const client of [confidential, machine]) {
       expect(await ask(value, client)).to.deep.equal(INACTIVE);
     }
   });
 
-  it('it is good until the second of its expiry', async () => {
+  it('an API key is active until the second in which it expires', async () => {
     on.clock.advance(30 * DAY - 1);
     expect(await ask()).to.include({ active: true });
     on.clock.advance(1);
     expect(await ask()).to.deep.equal(INACTIVE);
   });
 
-  it('it revokes nothing, and is revoked nowhere but on the profile page', async () => {
+  it('an API key cannot revoke a token, and cannot be revoked at the revocation endpoints', async () => {
     const current = await revokeCurrent(on.issuer, value);
     expect(current.status).to.equal(401);
     expect(current.body).to.include({ error: 'invalid_token' });
@@ -78,7 +78,7 @@ describe('API keys at the OAuth endpoints', () => {
     expect(await ask()).to.include({ active: true });
   });
 
-  it('it is no token of any grant', async () => {
+  it('an API key is refused as a refresh token', async () => {
     const { confidential } = on.clients;
     const parameters = { grant_type: 'refresh_token', refresh_token: value };
     const answer = await postForm(on.issuer, '/oauth/token', parameters, {

@@ -23,12 +23,12 @@ describe('authorization codes', () => {
   const codeOf = (client = on.clients.confidential, parameters: Parameters = {}) =>
     on.partner.code(client, parameters);
   const refused = (answer: Answer) => expectRefusal(answer, 400, 'invalid_grant');
-  const given = (answer: Answer) => expect(answer.status, answer.text).to.equal(200);
+  const accepted = (answer: Answer) => expect(answer.status, answer.text).to.equal(200);
 
-  it('a code is good for ten minutes', async () => {
+  it('a code is valid for ten minutes', async () => {
     const [inTime, late] = [await codeOf(), await codeOf()];
     on.clock.advance(580);
-    given(await exchange(inTime));
+    accepted(await exchange(inTime));
     on.clock.advance(40);
     refused(await exchange(late));
   });
@@ -37,7 +37,7 @@ describe('authorization codes', () => {
     ['at once', 0],
     ['after it has expired', 1_800],
   ] as const) {
-    it(`a second exchange of one code, ${when}, is refused and ends its tokens alone`, async () => {
+    it(`a second exchange of one code, ${when}, is refused and ends only the tokens of that code`, async () => {
       const code = await codeOf();
       const { accessToken, refreshToken } = tokensOf(await exchange(code));
       const others = await on.partner.tokens(on.clients.confidential);
@@ -50,7 +50,7 @@ describe('authorization codes', () => {
     });
   }
 
-  it('what another client, or another redirect URI, may not exchange stays good', async () => {
+  it('a code that was refused to another client or redirect URI can still be exchanged', async () => {
     const code = await codeOf();
     refused(await exchange(code, {}, on.clients.otherConfidential));
     const others = [`${REDIRECT_URI}/`, `${REDIRECT_URI}?`, 'https://evil.test'];
@@ -61,10 +61,10 @@ describe('authorization codes', () => {
       expectRefusal(await exchange(code, { redirect_uri }), 400, 'invalid_request');
     }
     expectRefusal(await exchange(''), 400, 'invalid_request');
-    given(await exchange(code));
+    accepted(await exchange(code));
   });
 
-  it('a replay by somebody who could not have exchanged the code ends nothing', async () => {
+  it('a replayed code ends no tokens if its request would be refused with a new code, too', async () => {
     const { verifier, parameters } = pkce();
     const code = await codeOf(on.clients.confidential, parameters);
     const proof = { code_verifier: verifier };

@@ -1,4 +1,4 @@
-/** `GET /oauth/authorize`: which requests go on, and what the others get (RFC 6749 §4.1). */
+/** `GET /oauth/authorize`: accepted requests, and refusals of all others (RFC 6749 §4.1). */
 import { expect } from 'chai';
 import { eventually } from '../support/eventually.ts';
 import { authorizationUrl, type Parameters, pkce, type TestClient } from '../support/oauth.ts';
@@ -8,19 +8,19 @@ import { REDIRECT_URI } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { answerIn, outcomeOf } from './authorization-outcome.ts';
 
-/** Parameters of a valid request that are replaced or removed, or (a string) more of them. */
+/** A change of a valid request: parameters to replace or remove, or a string of more parameters. */
 type Change = Parameters | string;
 
-/** Answered with a page: whoever registered the redirect URI may not be who sent the person. */
+/** Requests answered with a page, because the client may not own the redirect URI. */
 const NOT_REDIRECTED: readonly (readonly [title: string, Change, heading: string])[] = [
   ['an unknown client', { client_id: 'nope' }, 'This app is not known here'],
-  ['no client', { client_id: undefined }, 'This app made a mistake'],
-  ['two clients', 'client_id=gate_ci_0123456789012345678901', 'This app made a mistake'],
-  ['no redirect URI, where one is registered', { redirect_uri: undefined }, 'made a mistake'],
-  ['two redirect URIs', 'redirect_uri=https://evil.example/', 'This app made a mistake'],
+  ['a missing client_id', { client_id: undefined }, 'This app made a mistake'],
+  ['two client_ids', 'client_id=gate_ci_0123456789012345678901', 'This app made a mistake'],
+  ['no redirect_uri, but one is registered', { redirect_uri: undefined }, 'made a mistake'],
+  ['two redirect_uris', 'redirect_uri=https://evil.example/', 'This app made a mistake'],
 ];
 
-/** Each is another address than the registered one, to a browser or to a careless comparison. */
+/** URIs that a browser or a careless comparison could mistake for the registered one. */
 const NEAR_MISSES: readonly string[] = [
   ...['/', '?x=1', '?', '#f', '\0', '%0d%0a', '\r\nX: y'].map((tail) => REDIRECT_URI + tail),
   ` ${REDIRECT_URI}`,
@@ -43,8 +43,8 @@ const NEAR_MISSES: readonly string[] = [
   'data:text/html,x',
 ];
 
-/** Told to the client, in the query (`response_modes_supported`), whatever it asked for. */
-const TOLD: readonly (readonly [Change, error: string])[] = [
+/** Errors sent to the client in the query: `query` is the only supported response mode. */
+const REDIRECTED: readonly (readonly [Change, error: string])[] = [
   ['state=another', 'invalid_request'],
   [{ response_type: undefined }, 'invalid_request'],
   [{ response_type: 'none' }, 'unsupported_response_type'],
@@ -68,20 +68,20 @@ const TOLD: readonly (readonly [Change, error: string])[] = [
   [{ registration: '{}' }, 'registration_not_supported'],
 ];
 
-function titleOf(change: Change): string {
+function describeChange(change: Change): string {
   if (typeof change === 'string') return `a second ${change}`;
   const [[name, value] = []] = Object.entries(change);
   return value === undefined ? `no ${name}` : `${name}=${value}`;
 }
 
 const STATE = 'state-of-the-partner';
-/** RFC 6749 §4.1.2.1: what an `error_description` may hold. */
+/** RFC 6749 §4.1.2.1: the characters allowed in `error_description`. */
 const DESCRIPTION = /^[\x20\x21\x23-\x5b\x5d-\x7e]+$/;
 
 describe('authorization endpoint', () => {
   const on = startSeeded();
   let client: TestClient;
-  /** Signed in, and connected with the client. */
+  /** A browser whose user is signed in and has approved the client. */
   let person: Person;
 
   before(async () => {
@@ -95,7 +95,7 @@ describe('authorization endpoint', () => {
     return `${authorizationUrl(on.issuer, client)}&${change}`;
   }
 
-  /** As a browser that was never here. */
+  /** Requests the URL with a new browser. */
   const visit = (url: string, headers?: Record<string, string>): Promise<Page> =>
     createPerson(on.issuer).get(url, headers);
 
@@ -107,25 +107,25 @@ describe('authorization endpoint', () => {
   }
 
   for (const [title, change, heading] of NOT_REDIRECTED) {
-    it(`${title}: a page, and no redirect`, async () => {
+    it(`answers ${title} with a page and no redirect`, async () => {
       expectPage(await visit(request(change)), heading);
     });
   }
 
-  it('a client that people are not sent back to: a page, and no redirect', async () => {
+  it('answers a machine client or a resource server with a page and no redirect', async () => {
     for (const { id } of [on.clients.machine, on.clients.resourceServer]) {
       expectPage(await visit(request({ client_id: id })), 'an unknown address');
     }
   });
 
-  it('a redirect URI that is not the registered one by a character is not followed', async () => {
+  it('does not redirect to a URI that differs from the registered one in any character', async () => {
     for (const uri of NEAR_MISSES) {
       expectPage(await visit(request({ redirect_uri: uri })), 'an unknown address');
     }
   });
 
-  for (const [change, error] of TOLD) {
-    it(`${titleOf(change)}: the client is told ${error}, with its state, our issuer and a page`, async () => {
+  for (const [change, error] of REDIRECTED) {
+    it(`${describeChange(change)}: redirects with ${error}, state, iss and the page about the error`, async () => {
       const url = request(change);
       const page = await visit(url);
       expect(page.status).to.equal(303);
@@ -133,22 +133,22 @@ describe('authorization endpoint', () => {
       expect(origin + pathname).to.equal(REDIRECT_URI);
       expect(hash).to.equal('');
       const answer = new URLSearchParams(search);
-      const { error_description: description = '-', ...told } = Object.fromEntries(answer);
+      const { error_description: description = '-', ...sent } = Object.fromEntries(answer);
       const [state, second] = new URL(url).searchParams.getAll('state');
       const isOne = state !== undefined && second === undefined;
       const error_uri = `${on.issuer}/errors/${error}`;
-      expect(told).to.deep.equal({ error, error_uri, ...(isOne && { state }), iss: on.issuer });
+      expect(sent).to.deep.equal({ error, error_uri, ...(isOne && { state }), iss: on.issuer });
       expect(description).to.match(DESCRIPTION);
       expect((await visit(error_uri)).status).to.equal(200);
     });
   }
 
-  it('a code challenge stands in for a state', async () => {
+  it('accepts a code challenge instead of a state', async () => {
     const page = await person.get(request({ state: undefined, ...pkce().parameters }));
     expect(answerIn(page)).to.have.all.keys('code', 'iss');
   });
 
-  it('state comes back byte by byte: with a code, with an error, after Deny', async () => {
+  it('the state is returned byte for byte: with a code, with an error, after Deny', async () => {
     for (const state of ['a b+c&d="<é', 's'.repeat(2_046), '\0\r\n%00%zz %2B\u{1f600}']) {
       const { code, ...success } = answerIn(await person.get(request({ state })));
       expect(code).to.match(/^gate_ac_[A-Za-z0-9_-]{65}$/);
@@ -160,7 +160,7 @@ describe('authorization endpoint', () => {
     }
   });
 
-  it('Deny, and Cancel at the sign-in, answer access_denied', async () => {
+  it('redirects with access_denied after Deny, and after Cancel on the sign-in page', async () => {
     const stranger = createPerson(on.issuer);
     for (const [who, prompt] of [[person, 'consent'] as const, [stranger, undefined] as const]) {
       const asked = await who.follow(await who.get(request({ prompt })));
@@ -175,7 +175,7 @@ describe('authorization endpoint', () => {
     }
   });
 
-  it('parameters that mean nothing here are ignored, empty ones are absent', async () => {
+  it('ignores unsupported parameters, and treats empty ones as absent', async () => {
     const openId =
       'nonce=n&nonce=m&max_age=0&acr_values=a&claims={}&claims_locales=de&id_token_hint=x' +
       '&display=popup&ui_locales=de';
@@ -184,8 +184,8 @@ describe('authorization endpoint', () => {
       '&audience=a&audience=b';
     const empty = 'code_challenge=&code_challenge_method=&scope=&response_mode=&prompt=';
     for (const more of [openId, foreign, empty]) {
-      const told = answerIn(await person.get(request(more)));
-      expect(told, more).to.have.all.keys('code', 'state', 'iss');
+      const answer = answerIn(await person.get(request(more)));
+      expect(answer, more).to.have.all.keys('code', 'state', 'iss');
     }
   });
 
@@ -197,13 +197,13 @@ describe('authorization endpoint', () => {
     expect(elsewhere.received).to.deep.equal([]);
   });
 
-  it('the query of a redirect URI is kept, and never speaks for our answer', async () => {
+  it('the query of a redirect URI is kept, but its state, code and iss are replaced', async () => {
     const uri = `${REDIRECT_URI}?state=x&code=y&iss=z&keep=1`;
     const draft = { kind: 'public', name: 'Old', redirectUris: [uri], isNative: false } as const;
     const refused = await on.service.clients.add(draft).catch((refusal: unknown) => refusal);
     expect(refused).to.have.property('code', 'client_invalid');
 
-    // As if it had been registered before that rule was there.
+    // Simulates a redirect URI that was registered before this rule existed.
     const { client: old } = await on.service.clients.add({
       ...draft,
       redirectUris: [REDIRECT_URI],
@@ -214,9 +214,9 @@ describe('authorization endpoint', () => {
     const { searchParams } = await eventually(() =>
       person.authorize(request(change), on.seeded.person),
     );
-    const { code, ...told } = Object.fromEntries(searchParams);
+    const { code, ...rest } = Object.fromEntries(searchParams);
     expect(code).to.match(/^gate_ac_/);
-    expect(told).to.deep.equal({ state: STATE, iss: on.issuer, keep: '1' });
+    expect(rest).to.deep.equal({ state: STATE, iss: on.issuer, keep: '1' });
     expect(searchParams.size).to.equal(4);
   });
 });

@@ -6,7 +6,7 @@ import { REDIRECT_URI } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { outcomeOf } from './authorization-outcome.ts';
 
-/** As they stand in the URL: a NUL, a lone surrogate, what is no UTF-8, broken escapes, a lot. */
+/** Hostile bytes in URLs: a NUL, a lone surrogate, invalid UTF-8, broken escapes, long text. */
 const BYTES = [
   '%00',
   'a%00b',
@@ -21,7 +21,7 @@ const BYTES = [
   'a'.repeat(8192),
 ];
 
-/** What each parameter that is not understood leads to; the ones without a meaning: nowhere. */
+/** The outcome of hostile bytes in each parameter. Parameters without a meaning are ignored. */
 const OUTCOMES: Readonly<Record<string, string>> = {
   client_id: 'page 400',
   redirect_uri: 'page 400',
@@ -57,19 +57,19 @@ describe('hostile input at the authorization endpoint', () => {
     client = on.clients.confidential;
   });
 
-  afterEach('nothing was a fault of ours', () => {
+  afterEach('no internal error was logged', () => {
     const faults = on.service.logLines.filter((line) => JSON.parse(line).level >= 50);
     expect(faults).to.deep.equal([]);
   });
 
-  /** What one request leads to in a browser that was never here. */
+  /** The outcome of one request in a new browser. */
   const outcome = (url: string): Promise<string> => outcomeOf(createPerson(on.issuer), url);
 
   const requestWith = (name: string, rawValue: string): string =>
     `${authorizationUrl(on.issuer, client, { [name]: undefined })}&${name}=${rawValue}`;
 
   for (const [name, expected] of Object.entries(OUTCOMES)) {
-    it(`bytes in ${name}: ${expected}`, async () => {
+    it(`hostile bytes in ${name} lead to: ${expected}`, async () => {
       const outcomes = await Promise.all(
         BYTES.map(async (bytes) => [short(bytes), await outcome(requestWith(name, bytes))]),
       );
@@ -80,7 +80,7 @@ describe('hostile input at the authorization endpoint', () => {
     });
   }
 
-  it('each parameter twice: an error or nothing', async () => {
+  it('a parameter that is sent twice is refused or ignored', async () => {
     const known = new URLSearchParams(authorizationUrl(on.issuer, client).search);
     for (const name of Object.keys(OUTCOMES)) {
       const url = requestWith(name, `${known.get(name) ?? 'x'}&${name}=x`);
@@ -88,7 +88,7 @@ describe('hostile input at the authorization endpoint', () => {
     }
   });
 
-  it('bytes in the name of a parameter and in the path lead nowhere', async () => {
+  it('hostile bytes are ignored in the name of a parameter, and answered with 410 in the path', async () => {
     const { issuer } = on;
     const url = authorizationUrl(issuer, client);
     for (const bytes of BYTES) {
@@ -98,12 +98,12 @@ describe('hostile input at the authorization endpoint', () => {
     }
   });
 
-  it('a request that is longer than the server reads is refused as that', async () => {
+  it('a state of 15,000 characters is refused with invalid_request, one of 20,000 with status 431', async () => {
     expect(await outcome(requestWith('state', 'a'.repeat(15_000)))).to.equal('invalid_request');
     expect(await outcome(requestWith('state', 'a'.repeat(20_000)))).to.equal('page 431');
   });
 
-  it('the pages show what came with the request as text', async () => {
+  it('the pages escape the values of the request', async () => {
     const markup = '"><svg onload=alert(1)>\'<script>alert(1)</script>';
     const encoded = encodeURIComponent(markup);
     const requests = [

@@ -1,4 +1,4 @@
-/** How a client proves who it is, which is the same at every endpoint that asks for it. */
+/** Client authentication, with the same rules at every endpoint that requires it. */
 import { expect } from 'chai';
 import { type Answer, ask, basic, type TestClient } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
@@ -9,7 +9,7 @@ const FAILURES = 50;
 describe('client authentication', () => {
   const on = startSeeded({
     clock: true,
-    // One proxy, so that a test may come from any address.
+    // Configure one proxy, so that a test can send from any address.
     settings: { server: { proxyHops: 1 }, limits: { clientFailures: FAILURES } },
   });
 
@@ -26,7 +26,7 @@ describe('client authentication', () => {
     client(): TestClient;
   }
 
-  /** A request that is answered 200 when the client has authenticated. */
+  /** Requests that are answered with 200 once the client has authenticated. */
   const ENDPOINTS: readonly Endpoint[] = [
     {
       path: '/oauth/token',
@@ -62,7 +62,7 @@ describe('client authentication', () => {
   const percentEncoded = (text: string): string =>
     Buffer.from(text).toString('hex').replace(/../g, '%$&');
 
-  /** Another secret of the right form. */
+  /** Replaces the secret of the client with a wrong one of the right format. */
   const wrong = (client: TestClient): TestClient => ({
     ...client,
     secret: `gate_cs_${'w'.repeat(43)}`,
@@ -74,26 +74,26 @@ describe('client authentication', () => {
 
   for (const endpoint of ENDPOINTS) {
     describe(endpoint.path, () => {
-      it('takes the secret in the form, in a Basic header, and there form-encoded', async () => {
+      it('accepts the secret in the form, and in a Basic header with or without form-encoding', async () => {
         const client = endpoint.client();
         const { id, secret = '' } = client;
         const encoded = basicOf(`${percentEncoded(id)}:${percentEncoded(secret)}`);
-        const ways: Credentials[] = [
+        const accepted: Credentials[] = [
           inForm(client),
           inHeader(client),
           { header: basic(client).replace('Basic', 'basic') },
           { header: encoded },
           { header: basic(client), form: { client_id: id } },
-          // RFC 6749 §3.2: what has no value was not sent.
+          // RFC 6749 §3.2: a parameter without a value counts as omitted.
           { header: basic(client), form: { client_id: '', client_secret: '' } },
         ];
-        for (const way of ways) {
-          const { status, text } = await send(endpoint, way);
-          expect(status, `${JSON.stringify(way)} ${text}`).to.equal(200);
+        for (const credentials of accepted) {
+          const { status, text } = await send(endpoint, credentials);
+          expect(status, `${JSON.stringify(credentials)} ${text}`).to.equal(200);
         }
       });
 
-      it('refuses a wrong secret with 401, and challenges who used the header', async () => {
+      it('refuses a wrong secret with 401, and sends a challenge if the header was used', async () => {
         const byHeader = await send(endpoint, inHeader(wrong(endpoint.client())));
         expectRefusal(byHeader, 401, 'invalid_client');
         expect(byHeader.headers.get('www-authenticate')).to.match(/^Basic realm="/);
@@ -103,7 +103,7 @@ describe('client authentication', () => {
         expect(byForm.headers.get('www-authenticate')).to.equal(null);
       });
 
-      it('refuses whatever is not exactly the secret', async () => {
+      it('refuses any value that is not exactly the secret', async () => {
         const client = endpoint.client();
         const { secret = '' } = client;
         const nearly = [
@@ -122,7 +122,7 @@ describe('client authentication', () => {
         }
       });
 
-      it('answers an unknown, a suspended and a mistaken client alike', async () => {
+      it('gives an unknown client, a suspended client and a wrong secret the same answer', async () => {
         const client = endpoint.client();
         const answers: Answer[] = [];
         for (const way of [inForm, inHeader]) {
@@ -137,10 +137,10 @@ describe('client authentication', () => {
         expect(seen[0]?.status).to.equal(401);
       });
 
-      it('refuses two methods in one request, and a header that it cannot read', async () => {
+      it('refuses two methods in one request, and a malformed header', async () => {
         const client = endpoint.client();
         const { id, secret = '' } = client;
-        const ways: Credentials[] = [
+        const invalid: Credentials[] = [
           { ...inForm(client), ...inHeader(client) },
           { header: basic(client), form: { client_id: on.clients.public.id } },
           { header: `Bearer ${secret}` },
@@ -149,12 +149,12 @@ describe('client authentication', () => {
           { header: basicOf(`${id}${secret}`) },
           { header: basicOf(`${id}:%zz`) },
         ];
-        for (const way of ways) {
-          expectRefusal(await send(endpoint, way), 400, 'invalid_request');
+        for (const credentials of invalid) {
+          expectRefusal(await send(endpoint, credentials), 400, 'invalid_request');
         }
       });
 
-      it('does not read credentials from the URL, where they end up in logs', async () => {
+      it('does not accept credentials in the URL, because URLs end up in logs', async () => {
         const { id, secret = '' } = endpoint.client();
         const query = { client_id: id, client_secret: secret };
         for (const way of [{ query }, { query, form: { client_id: id } }]) {
@@ -162,7 +162,7 @@ describe('client authentication', () => {
         }
       });
 
-      it('a client that keeps a secret must show it, and a public one has none', async () => {
+      it('refuses a confidential client without its secret, and a public client with a secret', async () => {
         const attempts: Credentials[] = [
           { form: { client_id: endpoint.client().id } },
           { form: { client_id: endpoint.client().id, client_secret: '' } },
@@ -174,12 +174,12 @@ describe('client authentication', () => {
         }
       });
 
-      it('slows down who guesses, and nobody with the secret', async () => {
+      it('limits wrong guesses from one address, but never a client with the right secret', async () => {
         const client = endpoint.client();
         const guesser = { from: '198.51.100.7' };
         for (let attempt = 1; attempt <= FAILURES; attempt += 1) {
           const way = attempt % 2 === 0 ? inForm : inHeader;
-          // What the guesser's own proxy claims changes nothing: the last address is ours.
+          // Only the last address counts: our own proxy added it. The attacker can forge the first.
           const from = `203.0.113.${attempt}, ${guesser.from}`;
           const { status } = await send(endpoint, { ...way(wrong(client)), from });
           expect(status, `attempt ${attempt}`).to.equal(401);
@@ -190,7 +190,7 @@ describe('client authentication', () => {
           expect(Number(refused.headers.get('retry-after'))).to.be.within(1, 60);
           expect(refused.headers.get('www-authenticate')).to.equal(null);
         }
-        // Whoever has the secret may share the address with who has not.
+        // A client with the right secret may share its address with the attacker.
         for (const way of [inForm(client), inHeader(client)]) {
           expect((await send(endpoint, { ...way, ...guesser })).status).to.equal(200);
           expect((await send(endpoint, { ...way, from: '192.0.2.9' })).status).to.equal(200);

@@ -1,4 +1,4 @@
-/** The redirect URI of tests is good for one running test, in the session it was begun in. */
+/** The redirect URI of tests is valid for one running test, in the session that started it. */
 import { expect } from 'chai';
 import {
   CALLBACK,
@@ -39,16 +39,16 @@ describe('the redirect URI of tests', () => {
     expect(page.html).to.include(REFUSED);
   }
 
-  it('leads nobody else there: not signed in, somebody else, the owner in another browser', async () => {
+  it('the redirect URI of tests is refused to other users, signed-out users and other browsers of the owner', async () => {
     const request = await owner.begin(client);
     await expectRefused(createPerson(on.issuer), request);
     await expectRefused(await testBrowser(on.service, on.seeded.person), request);
     await expectRefused(await testBrowser(on.service, on.seeded.other), request);
-    // And still the owner, in the browser where it was begun.
+    // The owner can still use the request in the browser that started the test.
     expect((await owner.get(request)).location?.pathname).to.match(/^\/interaction\//);
   });
 
-  it('is good for no request but the one that the test began with', async () => {
+  it('the redirect URI of tests is refused to any request other than the one that started the test', async () => {
     const request = await owner.begin(client);
     const other = await owner.begin(second);
     for (const [name, value] of [
@@ -71,14 +71,14 @@ describe('the redirect URI of tests', () => {
     }
   });
 
-  it('is refused to a client that has it registered, outside of a test', async () => {
+  it('the redirect URI of tests is refused outside of a test, even to a client that has registered it', async () => {
     const registered = { ...second, redirectUri: on.issuer + CALLBACK };
     const request = authorizationUrl(on.issuer, registered, pkce().parameters);
     await expectRefused(owner, request);
     await expectRefused(await testBrowser(on.service, on.seeded.person), request);
   });
 
-  it('is over when the test came back, was begun five minutes ago, or lost its owner', async () => {
+  it('a request is refused after its test finished, after five minutes, and after a change of owner', async () => {
     const finished = await owner.begin(client);
     await owner.get(await owner.decide(finished));
     await expectRefused(owner, finished);
@@ -93,7 +93,7 @@ describe('the redirect URI of tests', () => {
     await on.service.clients.transfer(second.id, on.seeded.other.accountId);
   });
 
-  it('what came of a test is kept for five minutes', async () => {
+  it('the result of a test is shown for five minutes', async () => {
     const { url } = await owner.run(client);
     on.clock.advance(299);
     expect((await owner.get(url)).html).to.include('This client works.');
@@ -103,29 +103,29 @@ describe('the redirect URI of tests', () => {
       .and.not.include('gate_at_');
   });
 
-  it('is over when the owner signed out, everywhere or here, also for who signs in then', async () => {
+  it('a request of a test is refused after its owner signed out, here or everywhere, and in again', async () => {
     const browser = await testBrowser(on.service, on.seeded.other);
     const request = await browser.begin(client);
     await on.service.accounts.endSessions(on.seeded.other.accountId);
     await expectRefused(browser, request);
 
     const next = await testBrowser(on.service, on.seeded.other);
-    const begun = await next.begin(client);
+    const started = await next.begin(client);
     await next.send('/logout');
-    await expectRefused(next, begun);
+    await expectRefused(next, started);
     await next.signIn(on.seeded.other);
-    await expectRefused(next, begun);
+    await expectRefused(next, started);
     owner = await testBrowser(on.service, on.seeded.other);
   });
 
-  it('"Not you?" on its question leads nobody else there', async () => {
+  it('a request of a test is refused after "Not you?" on its consent page', async () => {
     const browser = await testBrowser(on.service, on.seeded.other);
     const question = await browser.follow(await browser.get(await browser.begin(client)));
     const page = await browser.submit(question, { decision: 'switch-account' });
     await expectRefused(browser, page.location ?? '');
   });
 
-  it('asks the owner also where they are connected, and remembers no answer', async () => {
+  it('a test always asks the owner for consent, even for a connected client, and saves no approval', async () => {
     const { connections, issuer } = on.service;
     const { accountId } = on.seeded.other;
     await owner.authorize(authorizationUrl(issuer, client), on.seeded.other);
@@ -139,30 +139,30 @@ describe('the redirect URI of tests', () => {
     await connections.end({ accountId, clientId: client.id }, 'person_disconnected');
   });
 
-  describe('where the browser comes back to', () => {
-    const nothing = (page: Page): void => {
+  describe('the callback of a test', () => {
+    const expectNotFound = (page: Page): void => {
       expect(page.status).to.equal(404);
       expect(page.html).not.to.include('gate_');
     };
 
-    it('shows nothing without a test of this session, whatever the answer says', async () => {
+    it('the callback answers 404 without a running test of this session, whatever its parameters are', async () => {
       const callback = await owner.decide(await owner.begin(client));
       const stranger = await testBrowser(on.service, on.seeded.person);
-      nothing(await stranger.get(callback));
-      nothing(await (await testBrowser(on.service, on.seeded.other)).get(callback));
+      expectNotFound(await stranger.get(callback));
+      expectNotFound(await (await testBrowser(on.service, on.seeded.other)).get(callback));
       const forged = new URL(callback);
       forged.searchParams.set('state', 'another-state');
-      nothing(await owner.get(forged));
+      expectNotFound(await owner.get(forged));
       forged.searchParams.delete('state');
-      nothing(await owner.get(forged));
+      expectNotFound(await owner.get(forged));
 
       const visitor = await createPerson(on.issuer).get(callback);
       expect(visitor.location?.pathname).to.equal('/login');
-      // None of them used it up.
+      // None of these requests consumed the test.
       expect((await owner.get(callback)).location?.pathname).to.equal(testPath(client.id));
     });
 
-    it('is answered once, and only by GET', async () => {
+    it('the callback can be used once, and only with GET', async () => {
       const callback = await owner.decide(await owner.begin(client));
       const headers = { cookie: owner.cookieHeader(CALLBACK) };
       const looked = await fetch(callback, { method: 'HEAD', headers });
@@ -170,10 +170,10 @@ describe('the redirect URI of tests', () => {
       expect((await owner.send(callback.pathname + callback.search)).status).to.equal(405);
       const answers = await Promise.all([owner.get(callback), owner.get(callback)]);
       expect(answers.map(({ status }) => status).sort()).to.deep.equal([303, 404]);
-      nothing(await owner.get(callback));
+      expectNotFound(await owner.get(callback));
     });
 
-    it('its code is worth nothing to anybody who has it, the secret included', async () => {
+    it('the callback receives a code that only the test can exchange, even if others have the client secret', async () => {
       const callback = await owner.decide(await owner.begin(client));
       const code = callback.searchParams.get('code') ?? '';
       const redirectUri = on.issuer + CALLBACK;
@@ -184,36 +184,36 @@ describe('the redirect URI of tests', () => {
         });
         expect(answer.body.error).to.equal('invalid_grant');
       }
-      // The test itself still can.
+      // The test itself can still exchange it.
       expect((await owner.follow(await owner.get(callback))).html).to.include('This client works.');
     });
 
-    it('leaves no authorization behind, whether the code was exchanged or not', async () => {
+    it('a test leaves no authorization, whether its code was exchanged or not', async () => {
       const find = (callback: URL) => {
         const [, id = ''] = /code=gate_ac_(.{22})/.exec(callback.search) ?? [];
         return on.service.store.readAuthorization(id);
       };
-      const isThere = async (callback: URL): Promise<boolean> =>
+      const exists = async (callback: URL): Promise<boolean> =>
         (await find(callback)) !== undefined;
       const exchanged = await owner.decide(await owner.begin(client));
-      expect(await isThere(exchanged)).to.equal(true);
+      expect(await exists(exchanged)).to.equal(true);
       await owner.get(exchanged);
-      expect(await isThere(exchanged)).to.equal(false);
+      expect(await exists(exchanged)).to.equal(false);
 
       const left = await owner.decide(await owner.begin(client));
       const { authorizationCodeSeconds, accessTokenSeconds } = on.service.settings.tokens;
       const longest = authorizationCodeSeconds + accessTokenSeconds;
-      // Also where the process that exchanges the code ends before it can end the tokens.
+      // This covers a process that crashes after the exchange, before it can revoke the tokens.
       const { approvedAt = 0, endsAt } = (await find(left)) ?? {};
       expect(endsAt).to.equal(approvedAt + longest);
       on.clock.advance(longest);
-      expect(await isThere(left)).to.equal(false);
+      expect(await exists(left)).to.equal(false);
     });
 
-    it('a secret stands in the store for nobody to read', async () => {
+    it('a test stores no client secret in clear text', async () => {
       await owner.begin(client);
       const rows = await on.service.database.query('SELECT data FROM token_records');
-      // The tokens are in one of the two.
+      // The records are in PostgreSQL or in Redis.
       const kept = JSON.stringify([rows, await valuesIn(on.service.settings.storage.redisUrl)]);
       expect(kept).to.include('accountId').and.not.include(client.secret);
     });

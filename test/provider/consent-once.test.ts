@@ -1,4 +1,4 @@
-/** One click, one code: an approval that comes while the first one is being resumed gives nothing. */
+/** A consent page gives one code: a second approval, sent while the first is resumed, gets none. */
 import { expect } from 'chai';
 import pg from 'pg';
 import { startTcpProxy, type TcpProxy } from '../storage/tcp-proxy.ts';
@@ -11,7 +11,7 @@ import { seed } from '../support/seed.ts';
 import { type Deployment, startTestService, type TestService } from '../support/service.ts';
 import { answerIn } from './authorization-outcome.ts';
 
-/** Stops the node between reading an interaction and writing the answer to it. */
+/** Pauses a node after it has read an interaction and before it writes the answer. */
 interface Hold {
   readonly held: Promise<void>;
   release(): Promise<void> | void;
@@ -19,7 +19,7 @@ interface Hold {
 
 interface Nodes {
   readonly service: TestService;
-  /** Another node, whose next answer to an interaction can be held up. */
+  /** Another node, whose next answer to an interaction can be delayed. */
   readonly slow: TestService;
   hold(): Promise<Hold>;
 }
@@ -30,11 +30,11 @@ const PLACES = [
 ] as const;
 
 for (const { title, needs, open } of PLACES) {
-  describeOn(needs, `an approval that is overtaken, ${title}`, () => {
+  describeOn(needs, `two approvals of one consent page, ${title}`, () => {
     const opened = createOpened();
     after(opened.closeAll);
 
-    it('while the first approval is resumed, a second one gives no second code', async () => {
+    it('a second approval gets no code while the first one is being resumed', async () => {
       const { service, slow, hold } = await open(opened);
       const seeded = await seed(service);
       const person = createPerson(service.issuer);
@@ -53,7 +53,7 @@ for (const { title, needs, open } of PLACES) {
       const { status, location } = await second;
       expect(status).to.equal(303);
       expect(location?.pathname).to.equal(consent.url.pathname);
-      // A browser has forgotten the cookie by now; whoever kept it gets nothing for it.
+      // The browser has deleted the cookie by now; a copy of the cookie must be useless.
       const session = person.cookieHeader('/');
       const again = await fetch(first.location ?? '', {
         headers: { cookie: `${session}; ${resumption}`, accept: 'text/html' },
@@ -65,14 +65,14 @@ for (const { title, needs, open } of PLACES) {
   });
 }
 
-/** Those of the interaction, without the session's. */
+/** Returns the cookies of the interaction, without those of the session. */
 function cookiesOf(person: Person, url: URL | undefined): string {
   const session = person.cookieHeader('/').split('; ');
   const all = person.cookieHeader(url?.pathname ?? '').split('; ');
   return all.filter((cookie) => !session.includes(cookie)).join('; ');
 }
 
-/** The same click, at another node. */
+/** Sends the same approval to another node. */
 async function approveAt(node: TestService, person: Person, consent: Page) {
   const fields = consent.forms.flatMap(({ values }) => values);
   const url = new URL(consent.url.pathname, node.issuer);
@@ -100,7 +100,7 @@ async function onPostgres(opened: Opened): Promise<Nodes> {
   );
   const hold = async (): Promise<Hold> => {
     await client.query('BEGIN');
-    // What says that it was answered is written first.
+    // The first write is the record that marks the interaction as answered: lock that one.
     await client.query(`SELECT 1 FROM token_records WHERE data->>'restart' IS NOT NULL FOR UPDATE`);
     const held = eventually(async () => {
       const waiting = await client.query('SELECT 1 FROM pg_locks WHERE NOT granted');
@@ -119,7 +119,7 @@ async function onRedis(opened: Opened): Promise<Nodes> {
     url.port = String(proxy.port);
     return url.href;
   });
-  // A connection sends its requests in order, so each node has its own.
+  // The proxy pauses a whole connection, so each node has a separate one.
   const hold = async (): Promise<Hold> => {
     if (!proxy) throw new Error('no proxy');
     return proxy.hold(/\r\nset\r\n.*gh:i:/s);
@@ -132,12 +132,12 @@ type Opened = ReturnType<typeof createOpened>;
 async function startNodes(
   opened: Opened,
   deployment: Deployment,
-  wayOf?: (redisUrl: string) => Promise<string>,
+  proxied?: (redisUrl: string) => Promise<string>,
 ) {
   const close = (node: TestService): Promise<void> => node.close();
   const service = await opened.add(startTestService({ deployment }), close);
   const { redisUrl = '' } = service.settings.storage;
-  const storage = wayOf ? { redisUrl: await wayOf(redisUrl) } : {};
+  const storage = proxied ? { redisUrl: await proxied(redisUrl) } : {};
   const beside = { deployment, beside: service, settings: { storage } };
   return { service, slow: await opened.add(startTestService(beside), close) };
 }

@@ -1,4 +1,4 @@
-/** When a person is asked for approval, what is remembered of it, and what `prompt` changes. */
+/** Rules of consent: when users are asked, when an earlier approval counts, and `prompt`. */
 import { expect } from 'chai';
 import type { ClientKind } from '../../src/clients/client.ts';
 import { eventually } from '../support/eventually.ts';
@@ -25,11 +25,11 @@ describe('consent policy', () => {
     await browser.signIn(on.seeded.person);
   });
 
-  /** A client that nobody has connected. */
+  /** Registers a client that no user has approved. */
   const newClient = (kind: ClientKind = 'confidential'): Promise<TestClient> =>
     addTestClient(on.service, 'Dock Planner', { kind });
 
-  /** A client that the person has connected. */
+  /** Registers a client that the seeded person has approved. */
   async function connectedClient(kind?: ClientKind): Promise<TestClient> {
     const client = await newClient(kind);
     await on.partner.code(client, pkce().parameters);
@@ -39,11 +39,11 @@ describe('consent policy', () => {
   const request = (client: TestClient, parameters: Parameters = {}): URL =>
     authorizationUrl(on.issuer, client, { ...pkce().parameters, ...parameters });
 
-  /** What a request of this client leads to for the person, or in another browser. */
+  /** The outcome of a request of this client, by default in the person's browser. */
   const outcome = (client: TestClient, parameters?: Parameters, who = browser): Promise<string> =>
     outcomeOf(who, request(client, parameters));
 
-  /** An edit as another process makes it. Waits until this service knows. */
+  /** Edits the client like another process, and waits until this service has read the change. */
   async function edit(client: TestClient, column: 'name' | 'redirect_uris', value: unknown) {
     const before = await on.service.clients.find(client.id);
     const values = [client.id, value];
@@ -55,7 +55,7 @@ describe('consent policy', () => {
   }
 
   describe('a confidential client', () => {
-    it('is approved once per person, in whatever browser', async () => {
+    it('a confidential client is approved once per user, for all browsers of the user', async () => {
       const client = await newClient();
       expect(await outcome(client)).to.equal('consent');
       await on.partner.code(client);
@@ -65,7 +65,7 @@ describe('consent policy', () => {
       expect(await outcome(client, {}, elsewhere)).to.equal('code');
     });
 
-    it('is not approved for anybody else', async () => {
+    it('an approval covers neither another user nor another client', async () => {
       const client = await connectedClient();
       const other = createPerson(on.issuer);
       await other.signIn(on.seeded.other);
@@ -73,7 +73,7 @@ describe('consent policy', () => {
       expect(await outcome(await newClient())).to.equal('consent');
     });
 
-    it('is asked about again after Deny, and stays approved when it was before', async () => {
+    it('a client needs consent again after Deny, but keeps an earlier approval', async () => {
       const unknown = await newClient();
       const known = await connectedClient();
       for (const [client, then] of [[unknown, 'consent'] as const, [known, 'code'] as const]) {
@@ -84,7 +84,7 @@ describe('consent policy', () => {
       }
     });
 
-    it('is asked about again under another name, once', async () => {
+    it('a client needs consent again, once, after its name changed', async () => {
       const client = await connectedClient();
       await edit(client, 'name', 'Dock Planner Pro');
       expect(await outcome(client, { prompt: 'none' })).to.equal('consent_required');
@@ -93,7 +93,7 @@ describe('consent policy', () => {
       expect(await outcome(client)).to.equal('code');
     });
 
-    it('is asked about again when it may send people to another host', async () => {
+    it('a client needs consent again after the hosts of its redirect URIs changed', async () => {
       const client = await connectedClient();
       const path = 'https://partner.example/another/path';
       await edit(client, 'redirect_uris', [REDIRECT_URI, path]);
@@ -108,7 +108,7 @@ describe('consent policy', () => {
       expect(await outcome(client)).to.equal('consent');
     });
 
-    it('is asked about with prompt=consent, each time', async () => {
+    it('a client needs consent for each request with prompt=consent', async () => {
       const client = await connectedClient();
       for (let time = 0; time < 2; time += 1) {
         const url = request(client, { prompt: 'consent' });
@@ -118,7 +118,7 @@ describe('consent policy', () => {
       }
     });
 
-    it('may be asked about although it is suspended a moment later, and then gets no code', async () => {
+    it('a client that is suspended while the consent page is open gets no code', async () => {
       const client = await newClient();
       const page = await browser.follow(await browser.get(request(client)));
       await on.service.clients.suspend(client.id);
@@ -130,7 +130,7 @@ describe('consent policy', () => {
     });
   });
 
-  it('a public client is asked about every time', async () => {
+  it('a public client needs consent for every request', async () => {
     const client = await connectedClient('public');
     expect(await outcome(client)).to.equal('consent');
     await on.partner.code(client, pkce().parameters);
@@ -140,23 +140,23 @@ describe('consent policy', () => {
   describe('prompt=none', () => {
     const none = { prompt: 'none' };
 
-    it('is login_required where nobody is signed in', async () => {
+    it('prompt=none is answered with login_required if no user is signed in', async () => {
       const stranger = createPerson(on.issuer);
       expect(await outcome(await connectedClient(), none, stranger)).to.equal('login_required');
       expect(stranger.cookieNames).to.deep.equal([]);
     });
 
-    it('is consent_required where the person would be asked', async () => {
+    it('prompt=none is answered with consent_required if the user would have to approve', async () => {
       expect(await outcome(await newClient(), none)).to.equal('consent_required');
     });
 
-    it('succeeds where nothing would be asked, in one redirect', async () => {
-      const told = answerIn(await browser.get(request(await connectedClient(), none)));
-      expect(told).to.have.all.keys('code', 'state', 'iss');
+    it('prompt=none is answered with a code in one redirect if no page would be shown', async () => {
+      const answer = answerIn(await browser.get(request(await connectedClient(), none)));
+      expect(answer).to.have.all.keys('code', 'state', 'iss');
     });
   });
 
-  it('a client whose owner is suspended collects no approvals, and keeps what it has', async () => {
+  it('a client whose owner is suspended gets no new approvals, and keeps its tokens', async () => {
     const known = on.clients.confidential;
     const tokens = await on.partner.tokens(known);
     const waiting = await browser.follow(await browser.get(request(known, { prompt: 'consent' })));

@@ -1,4 +1,4 @@
-/** An approval stands for what the page showed, to whom and for which request it was shown. */
+/** An approval counts only for what the page showed, to that user and for that request. */
 import { expect } from 'chai';
 import { textOf } from '../pages/client-owner.ts';
 import { fieldOf } from '../pages/signed-in-person.ts';
@@ -11,7 +11,7 @@ import { answerIn, outcomeOf } from './authorization-outcome.ts';
 
 const SECOND = 'https://second.example/callback';
 
-describe('an approval stands for what the page showed', () => {
+describe('an approval counts only for what the page showed', () => {
   const on = startSeeded();
   let credentials: SeededPerson;
   let person: Person;
@@ -39,7 +39,7 @@ describe('an approval stands for what the page showed', () => {
     return log.filter(({ action }) => action === 'connected').length;
   };
 
-  it('under another name and with another host it is asked anew, and says what changed', async () => {
+  it('a new name or redirect host needs consent again, and the page says what changed', async () => {
     const page = await open();
     await edit('New Name', [REDIRECT_URI, SECOND]);
     const again = await approve(page);
@@ -56,7 +56,7 @@ describe('an approval stands for what the page showed', () => {
     expect(await connectedInLog()).to.equal(1);
   });
 
-  it('changed between the answer and its arrival, it is asked anew as well', async () => {
+  it('a change of the client while an approval is being resumed needs consent again', async () => {
     const answered = await person.submit(await open(), { decision: 'approve' });
     await edit('New Name');
     const again = await person.follow(answered);
@@ -65,7 +65,7 @@ describe('an approval stands for what the page showed', () => {
     expect(await remembered()).to.equal(undefined);
   });
 
-  it('a client that was connected before is not taken for approved either', async () => {
+  it('an earlier approval does not cover a change of the client while the page was open', async () => {
     await approve(await open());
     const page = await open({ prompt: 'consent' });
     await edit('New Name');
@@ -73,7 +73,7 @@ describe('an approval stands for what the page showed', () => {
     expect(await remembered()).to.include({ name: 'Shown Name' });
   });
 
-  it('a connection that was ended since is asked about anew', async () => {
+  it('a connection that was ended while the page was open needs consent again', async () => {
     await approve(await open());
     const page = await open({ prompt: 'consent' });
     const whose = { accountId: credentials.accountId, clientId: client.id };
@@ -85,13 +85,13 @@ describe('an approval stands for what the page showed', () => {
     expect(answerIn(await approve(again))).to.have.property('code');
   });
 
-  it('sessions that end between the answer and its arrival leave no consent', async () => {
+  it('no consent is saved if the sessions end while an approval is being resumed', async () => {
     const answered = await person.submit(await open(), { decision: 'approve' });
     await on.service.accounts.endSessions(credentials.accountId);
     const signIn = await person.follow(answered);
     expect(await outcomeOf(person, signIn)).to.equal('sign-in');
     expect(await remembered()).to.equal(undefined);
-    // Whoever signs in now was not asked yet.
+    // A user who signs in now has not been asked yet.
     const { email, password } = credentials;
     const asked = await person.follow(await person.submit(signIn, { email, password }));
     expect(await outcomeOf(person, asked)).to.equal('consent');
@@ -104,18 +104,18 @@ describe('an approval stands for what the page showed', () => {
     expect(answerIn(await approve(second))).to.have.property('code');
   });
 
-  it('what another page showed, or nobody did, is asked', async () => {
+  it('an approval with the hidden field of another page, or a forged one, needs consent again', async () => {
     const [first, second] = [await open(), await open()];
     const own = fieldOf(first, 'shown');
-    const [said = '', mac = ''] = own.split('.');
-    const forged = Buffer.from(said, 'base64url').toString().replace('Shown', 'Known');
+    const [data = '', mac = ''] = own.split('.');
+    const forged = Buffer.from(data, 'base64url').toString().replace('Shown', 'Known');
     const changed = `${Buffer.from(forged).toString('base64url')}.${mac}`;
     for (const shown of [
       fieldOf(second, 'shown'),
       changed,
-      said,
+      data,
       '',
-      `${said}.${'A'.repeat(43)}`,
+      `${data}.${'A'.repeat(43)}`,
     ]) {
       const sent = await person.submit(first, { decision: 'approve', shown });
       expect(await outcomeOf(person, sent)).to.equal('consent');
@@ -124,7 +124,7 @@ describe('an approval stands for what the page showed', () => {
     expect(answerIn(await approve(first))).to.have.property('code');
   });
 
-  it('asked again, it says what changed since, strikes what is reached no more, and does not count it', async () => {
+  it('the next consent page lists what changed, and strikes out lost warehouses without counting them', async () => {
     const subject = { accountId: credentials.accountId };
     const { organizations, memberships, access } = on.service;
     const { id } = await organizations.add({ name: 'Storm Logistics' });
@@ -151,7 +151,7 @@ describe('an approval stands for what the page showed', () => {
     expect(calm).to.include('Check that everything is as you expect').and.not.include('Since then');
   });
 
-  it('names the owner, and stands for nothing once somebody else provides the client', async () => {
+  it('the page names the owner of the client, and a change of owner needs consent again', async () => {
     const page = await open();
     expect(textOf(page.html)).to.include('Provided by Oscar Other , who registered it here');
     await on.service.clients.transfer(client.id, on.seeded.person.accountId);
@@ -160,7 +160,7 @@ describe('an approval stands for what the page showed', () => {
     expect(textOf(again.html)).to.include('It was provided by Oscar Other.');
     expect(textOf(again.html)).to.include('Provided by Grace Person , who registered it here');
     expect(await remembered()).to.equal(undefined);
-    // The same owner under another name is another claim.
+    // A renamed owner needs consent again, too.
     await on.service.accounts.rename(on.seeded.person.accountId, 'Gail Person');
     await eventually(async () => {
       expect(await on.service.clients.find(client.id)).to.include({ ownerName: 'Gail Person' });
@@ -170,7 +170,7 @@ describe('an approval stands for what the page showed', () => {
     await on.service.accounts.rename(on.seeded.person.accountId, 'Grace Person');
   });
 
-  it('other links than the page showed are approved by nobody', async () => {
+  it('changed links of the client need consent again', async () => {
     const page = await open();
     await on.service.clients.edit(client.id, { links: { homepage: 'https://b.example/' } });
     const again = await approve(page);
@@ -179,7 +179,7 @@ describe('an approval stands for what the page showed', () => {
     expect(await remembered()).to.equal(undefined);
   });
 
-  it('tells of a redirect host that was added since the last approval', async () => {
+  it('the page names a redirect host that was added since the last approval', async () => {
     await approve(await open());
     await edit('Shown Name', [REDIRECT_URI, SECOND]);
     const text = textOf((await open()).html);
@@ -187,15 +187,15 @@ describe('an approval stands for what the page showed', () => {
     expect(text).to.include('It may now send you to second.example as well');
   });
 
-  it('shows an organization that does not let the client in as such, and never as reached', async () => {
+  it('the page lists an organization that blocks the client as blocking, not as accessible', async () => {
     const { memberships, organizations, database } = on.service;
     const another = await organizations.add({ name: 'Open Storage' });
     const closed = await organizations.add({ name: 'Closed Storage' });
     const { accountId } = credentials;
     await memberships.setRole({ accountId }, closed.id, 'owner');
     on.service.access.forget(accountId);
-    const bar = 'INSERT INTO barred_clients VALUES ($1, $2, now())';
-    await database.query(bar, [closed.id, client.id]);
+    const block = 'INSERT INTO barred_clients VALUES ($1, $2, now())';
+    await database.query(block, [closed.id, client.id]);
     const reached = ({ html }: Page): string =>
       /<ul class="reach">.*?<\/ul>/s.exec(html)?.[0] ?? '';
     const alone = await open();
@@ -210,7 +210,7 @@ describe('an approval stands for what the page showed', () => {
     expect(textOf(both.html)).to.include('Closed Storage does not let it in');
   });
 
-  it('the operator’s mark and the links of the owner are part of it', async () => {
+  it('a change of the verification mark or of the links needs consent again', async () => {
     const links = { homepage: 'https://sync.example/', privacy: 'https://sync.example/privacy' };
     const shown = { name: 'Stock Sync', redirectUris: [REDIRECT_URI] };
     await on.service.clients.edit(client.id, { ...shown, links });
@@ -224,7 +224,7 @@ describe('an approval stands for what the page showed', () => {
     const again = await approve(page);
     expect(await outcomeOf(person, again)).to.equal('consent');
     expect(textOf(again.html)).to.include('It is no longer marked as verified.');
-    // What it was verified as is gone with an edit.
+    // An edit removes the verification mark.
     await on.service.clients.verify(client.id, true);
     const marked = await open();
     await on.service.clients.edit(client.id, {

@@ -1,4 +1,4 @@
-/** Which web pages may end an authorization and read the answer (CORS). */
+/** The web pages that may end an authorization and read the answer (CORS). */
 import { expect } from 'chai';
 import { type Answer, ask, basic, pkce, revokeCurrent, type TestClient } from '../support/oauth.ts';
 import { addTestClient } from '../support/seed.ts';
@@ -6,7 +6,7 @@ import { startSeeded } from '../support/seeded.ts';
 import { expectRefusal } from './refusals.ts';
 
 const OWN = 'https://partner.example';
-/** Registered as well, by another redirect URI. */
+/** The origin of another registered redirect URI. */
 const ALSO_OWN = 'https://map.partner.example:8443';
 const NOT_OWN = [
   'https://evil.example',
@@ -33,7 +33,7 @@ describe('calls from web pages', () => {
       ...(form && { body: new URLSearchParams(form) }),
     });
 
-  /** RFC 7009, by the client whose page it is. */
+  /** Revokes as a page of this client does (RFC 7009). */
   const revoke = (origin: string, token: string, client = on.clients.public): Promise<Answer> => {
     const proof = client.secret === undefined ? {} : { authorization: basic(client) };
     const form = { token, ...(client.secret === undefined && { client_id: client.id }) };
@@ -65,7 +65,7 @@ describe('calls from web pages', () => {
     expect(cors, what).to.deep.equal([]);
   };
 
-  it('a page of a public client revokes, from the origin of each of its redirect URIs', async () => {
+  it('a page of a public client may revoke, from the origin of each of its redirect URIs', async () => {
     for (const origin of [OWN, ALSO_OWN]) {
       for (const [by, status] of [
         [revoke, 200],
@@ -80,7 +80,7 @@ describe('calls from web pages', () => {
     }
   });
 
-  it('it may read why it was refused', async () => {
+  it('a page of a public client may read the cause of a refusal', async () => {
     const foreign = await accessToken(on.clients.confidential);
     const refused = await revoke(OWN, foreign);
     expectRefusal(refused, 400, 'invalid_grant');
@@ -90,7 +90,7 @@ describe('calls from web pages', () => {
     expectReadable(empty, OWN);
   });
 
-  it('it tells a token that is dead, or was not sent, from a service that is away', async () => {
+  it('a page of a public client may read that a token is inactive, unknown or missing', async () => {
     const token = await accessToken(on.clients.public);
     await revokeItself(OWN, token);
     for (const answer of [
@@ -108,7 +108,7 @@ describe('calls from web pages', () => {
     expectUnreadable(await revokeItself('null', token), 'the opaque origin');
   });
 
-  it('a page of another origin revokes nothing, and reads nothing', async () => {
+  it('a page of another origin can neither revoke a token nor read the answer', async () => {
     const token = await accessToken(on.clients.public);
     for (const origin of NOT_OWN) {
       await expectRefused(await revoke(origin, token), token, origin);
@@ -116,7 +116,7 @@ describe('calls from web pages', () => {
     }
   });
 
-  it('a client that keeps a secret has no pages, and a native one has none either', async () => {
+  it('no page may revoke for a confidential or a native client', async () => {
     const token = await accessToken(on.clients.confidential);
     await expectRefused(await revoke(OWN, token, on.clients.confidential), token, 'confidential');
     await expectRefused(await revokeItself(OWN, token), token, 'confidential');
@@ -125,14 +125,14 @@ describe('calls from web pages', () => {
     await expectRefused(await revokeItself('null', native), native, 'native');
   });
 
-  it('a page may read that its client is none', async () => {
-    const nobody = { id: `gate_ci_${'x'.repeat(22)}`, redirectUri: '' };
-    const answer = await revoke(OWN, 'x', nobody);
+  it('a page may read that its client is unknown', async () => {
+    const unknown = { id: `gate_ci_${'x'.repeat(22)}`, redirectUri: '' };
+    const answer = await revoke(OWN, 'x', unknown);
     expectRefusal(answer, 401, 'invalid_client');
     expectReadable(answer, OWN);
   });
 
-  it('a page of a deleted client revokes nothing', async () => {
+  it('a page of a deleted client cannot revoke a token', async () => {
     const redirectUris = [`${OWN}/callback`];
     const client = await addTestClient(on.service, 'Short Lived', { kind: 'public', redirectUris });
     const token = await accessToken(client);
@@ -142,7 +142,7 @@ describe('calls from web pages', () => {
     expectUnreadable(answer, 'deleted');
   });
 
-  it('a page of a public client may exchange its code, and no other page may, with any client', async () => {
+  it('only a page of a public client may exchange a code, and only from its own origin', async () => {
     const { verifier, parameters } = pkce();
     const { public: publicClient, confidential, native, machine } = on.clients;
     const code = await on.partner.code(publicClient, parameters);
@@ -167,7 +167,7 @@ describe('calls from web pages', () => {
     for (const { client, origin } of [
       { client: confidential, origin: OWN },
       { client: machine, origin: OWN },
-      // The opaque origin, which a private-use scheme has as well.
+      // Origin `null` is opaque, and a private-use scheme sends it, too.
       { client: native, origin: 'null' },
     ]) {
       const proof = client.secret === undefined ? {} : { authorization: basic(client) };
@@ -178,17 +178,17 @@ describe('calls from web pages', () => {
     }
   });
 
-  it('without an origin nothing is said about pages', async () => {
+  it('the answer to a request without an origin has no CORS headers', async () => {
     const token = await accessToken(on.clients.public);
     expectUnreadable(await revokeCurrent(on.issuer, token), 'no origin');
   });
 
-  describe('a preflight, which says of no client,', () => {
+  describe('a preflight', () => {
     const preflight = (path: string, headers: Record<string, string>) =>
       send(path, 'OPTIONS', { 'access-control-request-method': 'POST', ...headers });
 
     for (const path of ['/oauth/token', '/oauth/revoke', '/oauth/token/revoke']) {
-      it(`lets the page try ${path}, without cookies`, async () => {
+      it(`a preflight allows a page to send requests to ${path}, without cookies`, async () => {
         const asked = { 'access-control-request-headers': 'authorization,content-type' };
         const { status, headers, text } = await preflight(path, { origin: OWN, ...asked });
         expect(status, text).to.equal(204);
@@ -202,7 +202,7 @@ describe('calls from web pages', () => {
         expect(headers.get('access-control-allow-credentials')).to.equal(null);
       });
 
-      it(`of a page without an origin is none at ${path}`, async () => {
+      it(`a preflight without an origin or a requested method is refused at ${path}`, async () => {
         const requests = [
           await preflight(path, { origin: 'null' }),
           await preflight(path, {}),
@@ -217,7 +217,7 @@ describe('calls from web pages', () => {
     }
 
     for (const path of ['/oauth/introspect', '/oauth/token/refresh']) {
-      it(`is refused at ${path}`, async () => {
+      it(`a preflight is refused at ${path}`, async () => {
         const answer = await preflight(path, { origin: OWN });
         expect(answer.status).to.equal(405);
         expectUnreadable(answer, path);
@@ -225,7 +225,7 @@ describe('calls from web pages', () => {
     }
   });
 
-  it('introspection is for nobody’s page: it needs a secret, which no page can keep', async () => {
+  it('no page may read introspection, because it needs a client secret', async () => {
     const token = await accessToken(on.clients.public);
     const { resourceServer } = on.clients;
     const headers = { origin: OWN, authorization: basic(resourceServer) };

@@ -1,4 +1,4 @@
-/** Approve and Deny at once, so often that they meet in every way. */
+/** Approve and Deny in parallel, often enough that they interleave in every order. */
 import { defineDecisions } from './decisions.ts';
 
 defineDecisions(200);

@@ -1,4 +1,4 @@
-/** Approve and Deny at once, a few times. */
+/** Approve and Deny in parallel, a few times. */
 import { defineDecisions } from './decisions.ts';
 
 defineDecisions(5);

@@ -1,4 +1,4 @@
-/** Approve and Deny that arrive together: what is remembered is what the client was told. */
+/** Approve and Deny in parallel: the saved decision is the one that the client received. */
 import { expect } from 'chai';
 import { authorizationUrl } from '../support/oauth.ts';
 import type { Page } from '../support/person.ts';
@@ -7,7 +7,7 @@ import { forEachRace, offset } from './racing.ts';
 
 export function defineDecisions(rounds: number): void {
   forEachRace('one interaction takes one decision', (open) => {
-    it('Approve and Deny at once: the client is told one, and that one is remembered', async () => {
+    it('the client receives only one decision of a parallel Approve and Deny, and that one is saved', async () => {
       const { service, seeded, partner } = await open(60);
       const { browser } = partner;
       const { confidential } = seeded.clients;

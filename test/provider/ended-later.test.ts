@@ -1,7 +1,7 @@
-/** An end holds whatever the token store knows of it: while it is away, and when an older one comes back. */
+/** Revocations while the token store is unavailable, and after an older copy of it was restored. */
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
-import { operatorBeside, valueFrom } from '../operator/run-operator.ts';
+import { operatorFor, valueFrom } from '../operator/run-operator.ts';
 import { eventually } from '../support/eventually.ts';
 import { clientCredentials, refresh, type TestClient } from '../support/oauth.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
@@ -13,7 +13,7 @@ import { type Tokens, tokensOf } from './partner-tokens.ts';
 
 const DAY = 86_400;
 
-async function expectOver(on: Seeded, client: TestClient, ...all: Tokens[]): Promise<void> {
+async function expectEnded(on: Seeded, client: TestClient, ...all: Tokens[]): Promise<void> {
   for (const { accessToken, refreshToken } of all) {
     expect(await on.partner.isActive(accessToken)).to.equal(false);
     expect((await refresh(on.issuer, client, refreshToken)).status).to.be.oneOf([400, 401]);
@@ -21,15 +21,15 @@ async function expectOver(on: Seeded, client: TestClient, ...all: Tokens[]): Pro
 }
 
 /** Ends all authorizations of a person or a client. */
-const WAYS: Readonly<Record<string, (on: Seeded, client: TestClient) => Promise<unknown>>> = {
+const ENDINGS: Readonly<Record<string, (on: Seeded, client: TestClient) => Promise<unknown>>> = {
   'revoke --account': ({ service, seeded: { person } }) =>
-    valueFrom(operatorBeside(service), ['revoke', '--account', person.email, '--yes']),
+    valueFrom(operatorFor(service), ['revoke', '--account', person.email, '--yes']),
   'revoke --client': ({ service }, { id }) =>
-    valueFrom(operatorBeside(service), ['revoke', '--client', id, '--yes']),
+    valueFrom(operatorFor(service), ['revoke', '--client', id, '--yes']),
   'the deletion of the client': ({ service }, { id }) => service.clients.remove(id),
 };
 
-describeOn([postgresServer, redisServer], 'an authorization in a Redis that is away', () => {
+describeOn([postgresServer, redisServer], 'an authorization and an outage of Redis', () => {
   let redis: RedisServer;
   let admin: Redis;
   const start = startsOn('postgres');
@@ -39,12 +39,16 @@ describeOn([postgresServer, redisServer], 'an authorization in a Redis that is a
       redis = await startRedisServer({ appendfsync: 'always' });
       admin = new Redis(redis.url);
       admin.on('error', () => {});
-      return start({ ...options, patience: 1, settings: { storage: { redisUrl: redis.url } } });
+      return start({
+        ...options,
+        timeoutFactor: 1,
+        settings: { storage: { redisUrl: redis.url } },
+      });
     },
   });
   after(() => admin?.disconnect());
 
-  /** Everything as it is there now, to be put back. */
+  /** Copies all keys. @returns a function that restores them */
   async function copy(): Promise<() => Promise<void>> {
     const keys = await admin.keys('*');
     const values = await Promise.all(keys.map((key) => admin.dumpBuffer(key)));
@@ -57,8 +61,8 @@ describeOn([postgresServer, redisServer], 'an authorization in a Redis that is a
     };
   }
 
-  for (const [way, end] of Object.entries(WAYS)) {
-    it(`is ended by ${way} meanwhile, also where an older Redis comes back`, async () => {
+  for (const [way, end] of Object.entries(ENDINGS)) {
+    it(`an authorization ended by ${way} during an outage of Redis stays ended after a restore`, async () => {
       const client = await addTestClient(on.service, 'Dock Planner');
       const tokens = await on.partner.tokens(client);
       const restore = await copy();
@@ -66,27 +70,27 @@ describeOn([postgresServer, redisServer], 'an authorization in a Redis that is a
       await end(on, client);
       await redis.restart();
       await eventually(() => on.service.store.ping());
-      await eventually(() => expectOver(on, client, tokens));
+      await eventually(() => expectEnded(on, client, tokens));
       await restore();
-      await expectOver(on, client, tokens);
+      await expectEnded(on, client, tokens);
     });
   }
 
-  it('is ended on the page, and the older Redis that comes back later changes nothing', async () => {
+  it('an authorization ended on the page stays ended after an older copy of Redis is restored', async () => {
     const client = await addTestClient(on.service, 'Dock Planner');
     const tokens = await on.partner.tokens(client);
     const restore = await copy();
     const disconnect = await on.partner.askToDisconnect(client);
     await disconnect();
-    await expectOver(on, client, tokens);
+    await expectEnded(on, client, tokens);
     await restore();
-    await expectOver(on, client, tokens);
+    await expectEnded(on, client, tokens);
     const again = await on.partner.tokens(client);
     expect(await on.partner.isActive(again.accessToken)).to.equal(true);
-    await expectOver(on, client, tokens);
+    await expectEnded(on, client, tokens);
   });
 
-  it('a refresh whose answer was lost goes on after an hour without Redis', async () => {
+  it('a refresh whose answer was lost can be retried after an hour without Redis', async () => {
     const { confidential } = on.clients;
     const { refreshToken } = await on.partner.tokens(confidential);
     const lost = tokensOf(await refresh(on.issuer, confidential, refreshToken));
@@ -100,7 +104,7 @@ describeOn([postgresServer, redisServer], 'an authorization in a Redis that is a
     expect(tokensOf(retried).refreshToken).to.equal(lost.refreshToken);
   });
 
-  it('nothing stays in Redis longer than 32 days after it was last used', async () => {
+  it('every key in Redis expires within 32 days of its last use', async () => {
     const { confidential, machine } = on.clients;
     const { accessToken, refreshToken } = await on.partner.tokens(confidential);
     await refresh(on.issuer, confidential, refreshToken);

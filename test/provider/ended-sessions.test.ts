@@ -1,4 +1,4 @@
-/** Whoever holds a session that was ended sees nothing and approves nothing, with whatever is open. */
+/** Pages and forms that stay open while their session ends or their content is removed. */
 import { expect } from 'chai';
 import type { Queries } from '../../src/storage/queries.ts';
 import { fieldOf, signedIn } from '../pages/signed-in-person.ts';
@@ -9,10 +9,10 @@ import { describeOn, postgresServer } from '../support/requirements.ts';
 import { addTestClient, REDIRECT_URI } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 
-describe('a consent page in a session that was ended', () => {
+describe('a consent page that is left open', () => {
   const on = startSeeded();
 
-  it('an answer needs the session, not only what the interaction left in the browser', async () => {
+  it('a consent page can be answered only with the session cookie; cookies of the interaction do not suffice', async () => {
     const person = createPerson(on.issuer);
     await person.signIn(on.seeded.person);
     const request = authorizationUrl(on.issuer, on.clients.otherConfidential);
@@ -35,7 +35,7 @@ describe('a consent page in a session that was ended', () => {
     expect(await on.service.connections.find(accountId, id)).to.equal(undefined);
   });
 
-  it('a redirect URI that is registered no more is not answered, whatever the answer', async () => {
+  it('neither Approve nor Deny redirects to a redirect URI that was removed while the page was open', async () => {
     const person = createPerson(on.issuer);
     await person.signIn(on.seeded.person);
     const removed = 'https://removed.example/callback';
@@ -69,8 +69,8 @@ describe('a consent page in a session that was ended', () => {
 describeOn([postgresServer], 'a form in flight', () => {
   const on = startSeeded({ on: 'postgres' });
 
-  /** Makes the change while the request waits for it, and commits it then. */
-  async function meeting(
+  /** Makes the change in a transaction that commits when the request waits for its locks. */
+  async function duringChange(
     request: () => Promise<Page>,
     change: (tx: Queries) => Promise<unknown>,
   ): Promise<Page> {
@@ -88,7 +88,7 @@ describeOn([postgresServer], 'a form in flight', () => {
     return sent;
   }
 
-  it('changes nothing but its own fields, whatever is changed beside it', async () => {
+  it('a form changes only its own fields, and keeps concurrent changes of others', async () => {
     const { clients } = on.service;
     const owner = on.seeded.person;
     const client = await addTestClient(on.service, 'Ours', { ownerAccountId: owner.accountId });
@@ -96,7 +96,7 @@ describeOn([postgresServer], 'a form in flight', () => {
     const path = `/profile/oauth-clients/${client.id}/links`;
     const form_token = fieldOf(await person.get('/errors'), 'form_token');
     const fields = { homepage_url: 'https://ours.example/', form_token };
-    const { status } = await meeting(
+    const { status } = await duringChange(
       () => person.send(path, fields),
       (tx) =>
         tx.query("UPDATE clients SET name = 'Yours', redirect_uris = $2 WHERE id = $1", [
@@ -113,7 +113,7 @@ describeOn([postgresServer], 'a form in flight', () => {
     });
   });
 
-  it('whose session ends keeps nothing, asks for the sign-in and holds what was typed ready', async () => {
+  it('a form whose session ends saves nothing, asks for a sign-in and keeps the typed values as a draft', async () => {
     const { clients, apiKeys } = on.service;
     const owner = on.seeded.person;
     const client = await addTestClient(on.service, 'Mine', { ownerAccountId: owner.accountId });
@@ -128,7 +128,7 @@ describeOn([postgresServer], 'a form in flight', () => {
     for (const [path, fields] of forms) {
       const person = await signedIn(on.service, owner);
       const form_token = fieldOf(await person.get('/errors'), 'form_token');
-      const sent = await meeting(
+      const sent = await duringChange(
         () => person.send(path, { ...fields, form_token }),
         async (tx) => {
           await tx.query('SELECT FROM clients WHERE id = $1 FOR UPDATE', [client.id]);
@@ -141,8 +141,8 @@ describeOn([postgresServer], 'a form in flight', () => {
       const { status, location } = sent;
       expect(status, path).to.equal(303);
       expect(location?.pathname, path).to.equal('/login');
-      const typed = Object.keys(fields).length > 0;
-      expect(/[?&]form=/.test(decodeURIComponent(location?.search ?? '')), path).to.equal(typed);
+      const hasDraft = Object.keys(fields).length > 0;
+      expect(/[?&]form=/.test(decodeURIComponent(location?.search ?? '')), path).to.equal(hasDraft);
     }
     expect(await apiKeys.listOf(owner.accountId)).to.deep.equal([]);
     const owned = await clients.listByOwner(owner.accountId);

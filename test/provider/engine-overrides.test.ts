@@ -1,4 +1,4 @@
-/** The patches of the engine: each is of the version that is installed, and still needed there. */
+/** The overrides of oidc-provider are for the installed version, which still needs them. */
 import { generateKeyPairSync } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -8,22 +8,22 @@ import { ENGINE_VERSION, OVERRIDES } from '../../src/provider/engine-overrides.t
 
 const REDIRECT_URI = 'https://partner.example/callback';
 
-/** What the engine keeps, by `model id`. */
-const kept = new Map<string, object>();
+/** The records that the engine stores, keyed by `model id`. */
+const records = new Map<string, object>();
 
-class KeepingAdapter {
+class MemoryAdapter {
   readonly model: string;
   constructor(model: string) {
     this.model = model;
   }
   async upsert(id: string, payload: object): Promise<void> {
-    kept.set(`${this.model} ${id}`, payload);
+    records.set(`${this.model} ${id}`, payload);
   }
   async find(id: string): Promise<object | undefined> {
-    return this.model === 'Client' ? metadata(id) : kept.get(`${this.model} ${id}`);
+    return this.model === 'Client' ? metadata(id) : records.get(`${this.model} ${id}`);
   }
   async destroy(id: string): Promise<void> {
-    kept.delete(`${this.model} ${id}`);
+    records.delete(`${this.model} ${id}`);
   }
 }
 
@@ -35,23 +35,23 @@ const metadata = (id: string) => ({
 
 const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 
-/** The engine as it comes, in which nothing is replaced. */
+/** The engine without overrides. */
 const stock = new Provider('http://localhost', {
-  adapter: KeepingAdapter as unknown as NonNullable<Configuration['adapter']>,
+  adapter: MemoryAdapter as unknown as NonNullable<Configuration['adapter']>,
   features: { devInteractions: { enabled: false } },
   cookies: { keys: ['k'] },
   jwks: { keys: [{ ...privateKey.export({ format: 'jwk' }), use: 'sig' }] },
   clientDefaults: { id_token_signed_response_alg: 'ES256' },
-  // biome-ignore lint/suspicious/noExplicitAny: the types leave out most of what is replaced.
+  // biome-ignore lint/suspicious/noExplicitAny: the types omit most of the members tested here.
 }) as any;
 
-/** By member, what the engine does by itself: where it no longer does, the patch has no reason. */
+/** Checks of the engine's own behavior, by member: if one fails, its override may be unneeded. */
 const REASONS: Readonly<Record<string, () => unknown>> = {
   async 'Client.find'() {
     const first = await stock.Client.find('first');
     expect(await stock.Client.find('first')).to.equal(first);
     for (let other = 0; other < 201; other += 1) await stock.Client.find(`other-${other}`);
-    expect(await stock.Client.find('first'), 'forgets it among many').not.to.equal(first);
+    expect(await stock.Client.find('first'), 'evicts it after 201 others').not.to.equal(first);
   },
   async 'Client.prototype.redirectUriAllowed'() {
     const client = await stock.Client.find('first');
@@ -65,9 +65,9 @@ const REASONS: Readonly<Record<string, () => unknown>> = {
   async 'Session.prototype.save'() {
     const session = new stock.Session();
     await session.save(60);
-    kept.clear();
+    records.clear();
     await session.save(60);
-    expect([...kept.keys()], 'brings it back').to.deep.equal([`Session ${session.jti}`]);
+    expect([...records.keys()], 'writes it again').to.deep.equal([`Session ${session.jti}`]);
   },
   'Session.prototype.resetIdentifier'() {
     const session = new stock.Session();
@@ -78,7 +78,7 @@ const REASONS: Readonly<Record<string, () => unknown>> = {
   async 'AuthorizationCode.prototype.save'() {
     const client = await stock.Client.find('first');
     const value = await new stock.AuthorizationCode({ client, accountId: 'a' }).save(60);
-    expect(kept.has(`AuthorizationCode ${value}`), 'a record of its own').to.equal(true);
+    expect(records.has(`AuthorizationCode ${value}`), 'a record of its own').to.equal(true);
   },
   'Grant.prototype.getOIDCScopeFiltered'() {
     expect(new stock.Grant().getOIDCScopeFiltered(new Set()), 'grants none').to.equal('');
@@ -88,20 +88,20 @@ const REASONS: Readonly<Record<string, () => unknown>> = {
   },
 };
 
-describe('what is replaced in the engine', () => {
-  it('is of the version that is installed: with another, read the list in engine-overrides.ts', () => {
+describe('the overrides of the engine', () => {
+  it('the overrides are for the installed version: after an upgrade, check each in engine-overrides.ts', () => {
     const { version } = createRequire(import.meta.url)('oidc-provider/package.json');
     expect(version).to.equal(ENGINE_VERSION);
   });
 
-  it('is what the reasons are about', () => {
+  it('this file tests the reason of every override, and no others', () => {
     const members = OVERRIDES.map(({ member }) => member);
     expect(Object.keys(REASONS)).to.have.members(members);
     expect(new Set(members).size).to.equal(members.length);
   });
 
   for (const { member, test } of OVERRIDES) {
-    it(`${member}: the engine still needs it, and a test notices`, async () => {
+    it(`${member}: the engine still needs the override, and its test exists`, async () => {
       await REASONS[member]?.();
       const [file, title] = test;
       const text = readFileSync(new URL(file, import.meta.url), 'utf8');

@@ -1,4 +1,4 @@
-/** Refused requests are limited over all nodes, and what is right is never refused for what others did. */
+/** Limits for refused requests, counted over all nodes. They never refuse a valid request. */
 import { expect } from 'chai';
 import { type Answer, ask, basic, type TestClient } from '../support/oauth.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
@@ -15,7 +15,7 @@ const settings = {
 };
 
 let addresses = 0;
-/** One from which nothing came yet. */
+/** Returns an address that has sent no request yet. */
 function freshAddress(): string {
   addresses += 1;
   return `198.51.100.${addresses}`;
@@ -59,9 +59,9 @@ describe('refused requests', () => {
       .map((line) => JSON.parse(line) as Record<string, unknown>)
       .filter(({ level, address }) => level === 40 && address === from);
 
-  it('of one address are counted together, whichever clients and endpoints they name', async () => {
+  it('refused requests are counted per address, for all clients and endpoints together', async () => {
     const from = freshAddress();
-    const ways = [
+    const requests = [
       (index: number) => introspect(on.service, unknownClient(index), from),
       (index: number) =>
         post(
@@ -79,12 +79,12 @@ describe('refused requests', () => {
         ),
     ];
     const seen = await statuses(PER_ADDRESS + 3, (index) => {
-      const way = ways[index % ways.length] as (index: number) => Promise<Answer>;
-      return way(index);
+      const request = requests[index % requests.length] as (index: number) => Promise<Answer>;
+      return request(index);
     });
     expect(seen).to.deep.equal([...times(PER_ADDRESS, 401), ...times(3, 429)]);
 
-    // The secret is right, whatever came from the same address before.
+    // A valid request from the same address is still accepted.
     expect((await introspect(on.service, on.clients.resourceServer, from)).status).to.equal(200);
     const { id = '', secret = '' } = on.clients.machine;
     const form = { grant_type: 'client_credentials', client_id: id, client_secret: secret };
@@ -92,14 +92,14 @@ describe('refused requests', () => {
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
     const held = { from, authorization: `Bearer ${accessToken}` };
     expect((await post(on.service, '/oauth/token/revoke', {}, held)).status).to.equal(204);
-    // Others are not held up, wrong or right.
+    // Other addresses are not limited.
     expect((await introspect(on.service, unknownClient(0), freshAddress())).status).to.equal(401);
 
     expect(warnings(from)).to.have.length(1);
     expect(warnings(from)[0]).to.include({ limit: 'address' });
   });
 
-  it('an unknown client is limited like a known one, and what it sent is not logged', async () => {
+  it('unknown clients are limited like known ones, and a secret sent as client_id is not logged', async () => {
     for (const client of [wrong(on.clients.resourceServer), unknownClient(7)]) {
       const from = freshAddress();
       const seen = await statuses(PER_BOTH + 2, () => introspect(on.service, client, from));
@@ -107,7 +107,7 @@ describe('refused requests', () => {
       expect(warnings(from)).to.have.length(1);
       expect(warnings(from)[0]).to.include({ clientId: client.id, limit: 'client and address' });
     }
-    // The secret in the place of the id.
+    // Send a secret in place of the id.
     const from = freshAddress();
     const mixedUp = { ...unknownClient(8), id: `gate_cs_${'s'.repeat(43)}` };
     await statuses(PER_BOTH + 2, () => introspect(on.service, mixedUp, from));
@@ -115,7 +115,7 @@ describe('refused requests', () => {
     expect(on.service.logLines.join()).not.to.include('sssss');
   });
 
-  it('the 64 bits of an IPv6 network are one address, and IPv4 is IPv4 however it is written', async () => {
+  it('refused requests are counted per /64 network of IPv6, and an IPv4-mapped address counts as IPv4', async () => {
     const networks = [
       (index: number) => `2001:db8:0:1::${(index + 1).toString(16)}`,
       (index: number) => (index % 2 === 0 ? '203.0.113.77' : '::ffff:203.0.113.77'),
@@ -130,7 +130,7 @@ describe('refused requests', () => {
     expect(next.status).to.equal(401);
   });
 
-  it('wrong codes count for who shows no secret, and not for who does', async () => {
+  it('wrong codes count if a public client sends them, but not with the right client secret', async () => {
     const guess = (client: TestClient, from: string) => {
       const { id, secret, redirectUri } = client;
       const form = {
@@ -148,10 +148,10 @@ describe('refused requests', () => {
   });
 });
 
-describeOn([postgresServer, redisServer], 'refused requests of several nodes', () => {
+describeOn([postgresServer, redisServer], 'refused requests at several nodes', () => {
   const places: readonly Deployment[] = ['postgres', 'postgres+redis'];
   for (const deployment of places) {
-    it(`count together: ${deployment}`, async () => {
+    it(`refused requests at all nodes are counted together: ${deployment}`, async () => {
       const one = await startTestService({ deployment, settings });
       const two = await startTestService({ beside: one });
       try {
@@ -170,7 +170,7 @@ describeOn([postgresServer, redisServer], 'refused requests of several nodes', (
     });
   }
 
-  it('stay what they are while the store of the limits is away', async () => {
+  it('refused requests are still limited while Redis, which counts them, is unavailable', async () => {
     const redis: RedisServer = await startRedisServer();
     const storage = { redisUrl: redis.url };
     const service = await startTestService({

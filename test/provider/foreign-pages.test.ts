@@ -1,4 +1,4 @@
-/** A page of another site uses up no limit of its visitors' network, whatever it makes their browser send. */
+/** Requests that a browser sends for a page of another site do not count against any limit. */
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -52,7 +52,7 @@ describe('requests of another site’s page', () => {
     { 'sec-purpose': 'prefetch;prerender' },
   ];
   for (const headers of embedded) {
-    it(`begin no sign-in: ${Object.entries(headers)}`, async () => {
+    it(`a request of another site’s page starts no sign-in: ${Object.entries(headers)}`, async () => {
       const site = { 'sec-fetch-site': 'cross-site', ...headers };
       const refused = await often(() => authorize(site));
       expect(refused.status).to.equal(403);
@@ -63,14 +63,14 @@ describe('requests of another site’s page', () => {
     });
   }
 
-  it('may ask in a frame with prompt=none, of which nothing is kept or counted', async () => {
+  it('prompt=none is allowed in a frame; it stores nothing and counts against no limit', async () => {
     const frame = { 'sec-fetch-dest': 'iframe', 'sec-fetch-site': 'same-site' };
     const { location } = await often(() => authorize(frame, { prompt: 'none' }));
     expect(location?.searchParams.get('error')).to.equal('login_required');
     expect((await authorize({})).location?.pathname).to.match(/^\/interaction\//);
   });
 
-  it('count as no wrong secret, code or token of the network', async () => {
+  it('wrong secrets, codes and tokens from another site’s page do not count against limits', async () => {
     const { public: browserClient, machine } = on.clients;
     const post = (path: string, form: Record<string, string>, headers = {}): Promise<Answer> =>
       ask(new URL(path, on.issuer), {
@@ -95,7 +95,7 @@ describe('requests of another site’s page', () => {
       const { status: seen, text } = await often(send);
       expect(seen, text).to.equal(status);
     }
-    // A program of the same network still learns that its secret or token is wrong.
+    // A program in the same network is still answered 401 for a wrong secret or token.
     const refused = await postForm(on.issuer, '/oauth/token', {
       grant_type: 'client_credentials',
       ...wrong,
@@ -104,7 +104,7 @@ describe('requests of another site’s page', () => {
     expect((await revokeCurrent(on.issuer, `gate_at_${'x'.repeat(89)}`)).status).to.equal(401);
   });
 
-  it('learn nothing about a secret, because it is not looked at', async () => {
+  it('a right and a wrong secret from another site’s page get the same answer, without a check', async () => {
     const { id = '', secret = '' } = on.clients.machine;
     const right = { grant_type: 'client_credentials', client_id: id, client_secret: secret };
     const [withRight, withWrong] = await Promise.all(
@@ -124,7 +124,7 @@ describeInBrowser('a page of another site in a real browser', (visit) => {
   const on = startSeeded({ settings: { limits: LIMITS } });
   let server: Server;
 
-  /** What makes a browser send the requests as soon as it opens the page, `SENT` times each. */
+  /** A page that makes a browser send each of the requests `SENT` times as soon as it is opened. */
   const pageOf = (): string => {
     const url = authorizationUrl(on.issuer, on.clients.confidential).href.replaceAll('&', '&amp;');
     const elements = Array.from(
@@ -151,7 +151,7 @@ describeInBrowser('a page of another site in a real browser', (visit) => {
     server.close();
   });
 
-  /** How often the service answered a path with each status. */
+  /** Returns how often the service answered a path with each status. */
   function answersAt(path: string): Record<string, number> {
     const lines = on.service.logLines.map((line) => JSON.parse(line) as Record<string, unknown>);
     const answers = lines.filter((line) => line.path === path && line.status !== undefined);
@@ -161,7 +161,7 @@ describeInBrowser('a page of another site in a real browser', (visit) => {
     );
   }
 
-  it('uses up no limit by the images, frames and wrong secrets that it makes its visitor’s browser send', async () => {
+  it('images, frames and wrong secrets of a foreign page do not use up the limits of its visitor', async () => {
     const { page } = await visit();
     await page.goto(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
     await eventually(() => {

@@ -1,4 +1,4 @@
-/** What reading a form keeps in memory. */
+/** Reading a form keeps only one copy of its content in memory. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
@@ -9,7 +9,7 @@ import Koa from 'koa';
 import { formOf, readForm } from '../../src/provider/form.ts';
 
 describe('a form that arrives in pieces', () => {
-  it('is kept in one buffer, and none of the pieces is', async () => {
+  it('a form in pieces is copied into one buffer, so that the pieces can be freed', async () => {
     const app = new Koa();
     app.use(readForm);
     app.use((ctx) => {
@@ -33,7 +33,7 @@ describe('a form that arrives in pieces', () => {
     }
     collectGarbage();
     expect(chunks).to.have.length.above(pieces / 2);
-    // The latest one may still be on the stack.
+    // The latest piece may still be on the stack.
     expect(chunks.filter((chunk) => chunk.deref())).to.have.length.below(3);
     socket.write('x');
     const [answer] = await once(socket, 'data');

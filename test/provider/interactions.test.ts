@@ -1,4 +1,4 @@
-/** The way of a person through sign-in and consent: tabs, second clicks, other people, time. */
+/** Sign-in and consent with several tabs, repeated clicks, other users, and expiry. */
 import { expect } from 'chai';
 import { fieldOf } from '../pages/signed-in-person.ts';
 import { authorizationUrl, type Parameters } from '../support/oauth.ts';
@@ -9,7 +9,7 @@ import { answerIn, outcomeOf } from './authorization-outcome.ts';
 describe('interactions', () => {
   const on = startSeeded({ clock: true });
 
-  /** A request that asks for consent, whatever was approved before. */
+  /** A request that asks for consent, even if the client was approved before. */
   function request(parameters: Parameters = {}): URL {
     const { confidential } = on.clients;
     return authorizationUrl(on.issuer, confidential, { prompt: 'consent', ...parameters });
@@ -21,18 +21,18 @@ describe('interactions', () => {
     return person;
   }
 
-  /** The person in one browser, where neither the sign-in nor parallel clicks are the subject. */
+  /** The browser of a signed-in user, shared by all tests that are not about signing in. */
   async function me(): Promise<Person> {
     const { browser } = on.partner;
     if (!browser.cookieNames.includes('gate_session')) await browser.signIn(on.seeded.person);
     return browser;
   }
 
-  /** The page that a request leads to. */
+  /** Opens a request. @returns the page that it reaches */
   const pageFor = async (person: Person, parameters?: Parameters): Promise<Page> =>
     person.follow(await person.get(request(parameters)));
 
-  /** Sends a form and follows as far as the next page or the client. */
+  /** Sends a form, and follows redirects to the next page or the client. */
   const answer = async (
     person: Person,
     page: Page,
@@ -41,13 +41,13 @@ describe('interactions', () => {
 
   const credentialsOf = ({ email, password }: Credentials) => ({ email, password });
 
-  function expectOver(page: Page): void {
+  function expectGone(page: Page): void {
     expect(page.status).to.equal(410);
     expect(page.location).to.equal(undefined);
     expect(page.html).to.include('This request is over').and.include('href="/profile"');
   }
 
-  /** Where the page says that the request goes on. */
+  /** Returns the link of the page that starts the request again. */
   function restartOf(page: Page): URL {
     const [, href = ''] = /href="(\/oauth\/authorize\?[^"]*)"/.exec(page.html) ?? [];
     return new URL(href.replaceAll('&amp;', '&'), on.issuer);
@@ -59,7 +59,7 @@ describe('interactions', () => {
     expect(profile.html).to.include(email);
   }
 
-  it('two requests in one browser both end with their own state', async () => {
+  it('two requests in one browser each return their own state', async () => {
     const person = createPerson(on.issuer);
     const first = await pageFor(person, { state: 'first' });
     const second = await pageFor(person, { state: 'second' });
@@ -74,7 +74,7 @@ describe('interactions', () => {
     expect(new Set(answers.map(({ code }) => code)).size).to.equal(2);
   });
 
-  it('of several clicks on Approve one gets the code, the others a calm page', async () => {
+  it('one of several parallel clicks on Approve gets the code, the others get a page with status 410', async () => {
     const person = await signedIn(on.seeded.person);
     const consent = await pageFor(person);
     const approve = (): Promise<Page> => person.submit(consent, { decision: 'approve' });
@@ -82,10 +82,10 @@ describe('interactions', () => {
     const pages = await Promise.all(approved.map((page) => person.follow(page)));
     const [answered, ...others] = pages.sort((a, b) => a.status - b.status);
     expect(answered && answerIn(answered)).to.have.property('code');
-    for (const page of others) expectOver(page);
+    for (const page of others) expectGone(page);
   });
 
-  it('an answered request is over: sent again, reloaded, resumed again', async () => {
+  it('an answered request can neither be answered, reloaded nor resumed again', async () => {
     const person = await me();
     const consent = await pageFor(person);
     const approved = await person.submit(consent, { decision: 'approve' });
@@ -97,62 +97,62 @@ describe('interactions', () => {
       await person.get(consent.url),
       await person.get(approved.location ?? ''),
     ];
-    // What is remembered of it is no interaction itself.
+    // The record that marks the request as answered is not an interaction itself.
     for (const url of [`${consent.url}-answered`, `${approved.location}-answered`]) {
-      expectOver(await person.get(url));
+      expectGone(await person.get(url));
     }
     for (const page of again) {
-      expectOver(page);
+      expectGone(page);
       expect(await outcomeOf(person, restartOf(page))).to.equal('consent');
     }
   });
 
-  it('a second click on Sign in finds the way on to the consent', async () => {
+  it('a second click on Sign in gets a page with a link to the consent', async () => {
     const person = createPerson(on.issuer);
     const signIn = await pageFor(person);
     const consent = await answer(person, signIn, credentialsOf(on.seeded.person));
     expect(await outcomeOf(person, consent)).to.equal('consent');
     const again = await answer(person, signIn, credentialsOf(on.seeded.person));
-    expectOver(again);
+    expectGone(again);
     expect(await outcomeOf(person, restartOf(again))).to.equal('consent');
   });
 
-  it('a request belongs to the browser it began in', async () => {
+  it('a request can only be answered in the browser that started it', async () => {
     const person = await me();
     const consent = await pageFor(person);
     const thief = await signedIn(on.seeded.other);
-    expectOver(await thief.get(consent.url));
+    expectGone(await thief.get(consent.url));
     const own = await pageFor(thief);
     const [token = ''] = own.forms.flatMap(({ values }) =>
       values.filter(([name]) => name === 'form_token').map(([, value]) => value),
     );
     const fields = { form_token: token, decision: 'approve' };
-    expectOver(await thief.post(consent.url, fields));
+    expectGone(await thief.post(consent.url, fields));
 
     const approved = await person.submit(consent, { decision: 'approve' });
-    expectOver(await thief.get(approved.location ?? ''));
+    expectGone(await thief.get(approved.location ?? ''));
     expect(await outcomeOf(person, approved)).to.equal('code');
   });
 
-  it('a page is of the request in its address, whichever cookies are sent to it', async () => {
+  it('the cookies of a request do not open a page with another request in its address', async () => {
     const consent = await pageFor(await me());
     const headers = { cookie: (await me()).cookieHeader(consent.url.pathname) };
     const browser = createPerson(on.issuer);
     expect((await browser.get(consent.url, headers)).status).to.equal(200);
-    expectOver(await browser.get(`/interaction/${'x'.repeat(43)}`, headers));
+    expectGone(await browser.get(`/interaction/${'x'.repeat(43)}`, headers));
   });
 
-  it('a request waits for an hour', async () => {
+  it('a request expires after an hour', async () => {
     const person = await me();
     const consent = await pageFor(person);
     on.clock.advance(3_599);
     expect((await person.get(consent.url)).status).to.equal(200);
     on.clock.advance(1);
-    expectOver(await person.get(consent.url));
-    expectOver(await person.submit(consent, { decision: 'approve' }));
+    expectGone(await person.get(consent.url));
+    expectGone(await person.submit(consent, { decision: 'approve' }));
   });
 
-  it('"Not you?" ends the session and asks who it is, for the same request', async () => {
+  it('"Not you?" ends the session and asks for a sign-in, for the same request', async () => {
     const person = await signedIn(on.seeded.person);
     const consent = await pageFor(person, { state: 'mine' });
     const signIn = await answer(person, consent, { decision: 'switch-account' });
@@ -163,39 +163,39 @@ describe('interactions', () => {
     await expectSignedIn(person, on.seeded.other);
   });
 
-  it('prompt=login asks for the password of whoever is signed in', async () => {
+  it('prompt=login asks a signed-in user for the password again', async () => {
     const person = await signedIn(on.seeded.person);
     const signIn = await pageFor(person, { prompt: 'login', state: 'mine' });
     expect(await outcomeOf(person, signIn)).to.equal('sign-in');
     const after = await answer(person, signIn, credentialsOf(on.seeded.person));
-    // Connected by now or not: there is nothing but the approval left to ask.
+    // Earlier tests may have approved the client.
     expect(await outcomeOf(person, after)).to.be.oneOf(['consent', 'code']);
     await expectSignedIn(person, on.seeded.person);
   });
 
-  it('the session gets another identifier from a sign-in, and keeps it through an approval', async () => {
+  it('a sign-in gives the session a new identifier, which an approval keeps', async () => {
     const person = await signedIn(on.seeded.person);
     const identifier = () => /gate_session=([^;]+)/.exec(person.cookieHeader('/'))?.[1];
     const signIn = await pageFor(person, { prompt: 'login consent' });
     const before = identifier();
     const consent = await answer(person, signIn, credentialsOf(on.seeded.person));
-    const signedInAnew = identifier();
+    const afterSignIn = identifier();
     await answer(person, consent, { decision: 'approve' });
-    expect(signedInAnew).to.be.a('string').and.not.equal(before);
-    expect(identifier()).to.equal(signedInAnew);
+    expect(afterSignIn).to.be.a('string').and.not.equal(before);
+    expect(identifier()).to.equal(afterSignIn);
   });
 
-  it('prompt=login lets another person sign in, whose session it is from then on', async () => {
+  it('prompt=login lets another user sign in, and the session becomes theirs', async () => {
     const person = await signedIn(on.seeded.person);
     const signIn = await pageFor(person, { prompt: 'login consent', state: 'mine' });
     const consent = await answer(person, signIn, credentialsOf(on.seeded.other));
     expect(consent.html).to.include(on.seeded.other.email).and.not.include(on.seeded.person.email);
-    const told = answerIn(await answer(person, consent, { decision: 'approve' }));
-    expect(told).to.include({ state: 'mine' }).and.have.property('code');
+    const redirected = answerIn(await answer(person, consent, { decision: 'approve' }));
+    expect(redirected).to.include({ state: 'mine' }).and.have.property('code');
     await expectSignedIn(person, on.seeded.other);
   });
 
-  it('a sign-in left open lets another person in than the one of another tab', async () => {
+  it('a sign-in page left open accepts a different user after a sign-in in another tab', async () => {
     const person = createPerson(on.issuer);
     const signIn = await pageFor(person, { state: 'mine' });
     await person.signIn(on.seeded.person);
@@ -204,7 +204,7 @@ describe('interactions', () => {
     expect(answerIn(await answer(person, consent, { decision: 'approve' })).state).to.equal('mine');
   });
 
-  it('a consent left open is not given by the person who signed in since', async () => {
+  it('a consent page left open cannot be answered by another user who signed in since', async () => {
     const client = on.clients.otherConfidential;
     const person = await signedIn(on.seeded.person);
     const url = authorizationUrl(on.issuer, client);
@@ -224,7 +224,7 @@ describe('interactions', () => {
     }
   });
 
-  it('a consent is not given with a form of before the sign-in', async () => {
+  it('a consent cannot be given with a form token from before the sign-in', async () => {
     const person = createPerson(on.issuer);
     const form_token = fieldOf(await person.get('/login'), 'form_token');
     await person.signIn(on.seeded.person);

@@ -1,4 +1,4 @@
-/** A code exchange that breaks off: what the client finds when it tries again. */
+/** A code exchange that is interrupted: the outcome when the client tries again. */
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import { startTcpProxy, type TcpProxy } from '../storage/tcp-proxy.ts';
@@ -19,13 +19,13 @@ import { startsOn } from '../support/service.ts';
 import { tokensOf } from './partner-tokens.ts';
 import { expectRefusal } from './refusals.ts';
 
-const away = (answer: Answer) => expectRefusal(answer, 503, 'temporarily_unavailable');
-const used = (answer: Answer) =>
+const unavailable = (answer: Answer) => expectRefusal(answer, 503, 'temporarily_unavailable');
+const refusedAsUsed = (answer: Answer) =>
   expectRefusal(answer, 400, 'invalid_grant', 'authorization code was already used');
 
 /**
- * @param harm lets the store keep no authorization.
- * @param undo lets it keep them again.
+ * @param harm makes the store fail to write authorizations
+ * @param undo lets it write them again
  */
 async function expectCodeUnused(
   on: Seeded,
@@ -37,21 +37,21 @@ async function expectCodeUnused(
   const exchange = () => exchangeCode(on.issuer, confidential, code);
   await harm();
   try {
-    for (let times = 0; times < 2; times += 1) away(await exchange());
+    for (let times = 0; times < 2; times += 1) unavailable(await exchange());
   } finally {
     await undo();
   }
   const exchanged = await exchange();
   expect(exchanged.status, exchanged.text).to.equal(200);
-  // And that was its one use.
-  used(await exchange());
+  // The code has been used now.
+  refusedAsUsed(await exchange());
   expect(await on.partner.isActive(tokensOf(exchanged).accessToken)).to.equal(false);
 }
 
-describe('an exchange that breaks off, PostgreSQL', () => {
+describe('an interrupted code exchange, PostgreSQL', () => {
   const on = startSeeded({ on: postgresServer.program === undefined ? 'embedded' : 'postgres' });
 
-  it('because nothing can be kept leaves the code as good as it was', async () => {
+  it('a code stays valid if the store cannot write', async () => {
     const { database } = on.service;
     await database.query(
       `CREATE FUNCTION disk_full() RETURNS trigger LANGUAGE plpgsql AS
@@ -66,7 +66,7 @@ describe('an exchange that breaks off, PostgreSQL', () => {
   });
 });
 
-describeOn([postgresServer, redisServer], 'an exchange that breaks off, Redis', () => {
+describeOn([postgresServer, redisServer], 'an interrupted code exchange, Redis', () => {
   let redis: RedisServer;
   let proxy: TcpProxy;
   let operator: Redis;
@@ -77,7 +77,7 @@ describeOn([postgresServer, redisServer], 'an exchange that breaks off, Redis', 
       operator = new Redis(redis.url);
       proxy = await startTcpProxy(Number(new URL(redis.url).port));
       const storage = { redisUrl: `redis://127.0.0.1:${proxy.port}` };
-      return start({ ...options, patience: 1, settings: { storage } });
+      return start({ ...options, timeoutFactor: 1, settings: { storage } });
     },
   });
   after(async () => {
@@ -85,7 +85,7 @@ describeOn([postgresServer, redisServer], 'an exchange that breaks off, Redis', 
     await proxy?.close();
   });
 
-  it('because nothing can be kept leaves the code as good as it was', () => {
+  it('a code stays valid if the store cannot write', () => {
     const others = [...'misou'].map((letter) => `~gh:${letter}:*`);
     return expectCodeUnused(
       on,
@@ -94,26 +94,26 @@ describeOn([postgresServer, redisServer], 'an exchange that breaks off, Redis', 
     );
   });
 
-  it('because nobody can say whether the code was used tells the next try that it was', async () => {
+  it('the code is used if Redis consumed it and the answer of Redis was lost', async () => {
     const { confidential } = on.clients;
-    // Redis knows the script then, and is asked once.
+    // Load the script into Redis, so that the next exchange is a single call.
     await on.partner.tokens(confidential);
     const code = await on.partner.code(confidential);
-    const nobody = await freePort();
-    // Redis uses the code up, its answer is lost, and then Redis is away.
-    const lost = proxy.breakAnswerTo('evalsha').then(() => proxy.leadTo(nobody));
-    away(await exchangeCode(on.issuer, confidential, code));
+    const closed = await freePort();
+    // Redis consumes the code, its answer is lost, and then Redis is unreachable.
+    const lost = proxy.breakAnswerTo('evalsha').then(() => proxy.leadTo(closed));
+    unavailable(await exchangeCode(on.issuer, confidential, code));
     await lost;
     proxy.leadTo(Number(new URL(redis.url).port));
     await eventually(() => on.service.store.ping());
-    // RFC 6749 §4.1.2: whoever holds the tokens of the first use, if any, must lose them.
-    used(await exchangeCode(on.issuer, confidential, code));
+    // RFC 6749 §4.1.2: the tokens of the first use, if there are any, must be revoked.
+    refusedAsUsed(await exchangeCode(on.issuer, confidential, code));
   });
 
-  /** Revokes; Redis does it, its answer is lost, and where `isAwayThen` it is away after that. */
-  async function revokeUnheard(accessToken: string, isAwayThen: boolean): Promise<void> {
-    const nobody = await freePort();
-    const lost = proxy.breakAnswerTo('getdel').then(() => isAwayThen && proxy.leadTo(nobody));
+  /** Revokes; the answer of Redis is lost. @param isAwayThen true if Redis is unreachable then */
+  async function revokeWithLostAnswer(accessToken: string, isAwayThen: boolean): Promise<void> {
+    const closed = await freePort();
+    const lost = proxy.breakAnswerTo('getdel').then(() => isAwayThen && proxy.leadTo(closed));
     const { status } = await revokeCurrent(on.issuer, accessToken);
     await lost;
     proxy.leadTo(Number(new URL(redis.url).port));
@@ -121,11 +121,11 @@ describeOn([postgresServer, redisServer], 'an exchange that breaks off, Redis', 
     expect(status).to.equal(isAwayThen ? 503 : 204);
   }
 
-  it('is the same with a revocation: it is done and recorded, whatever was answered', async () => {
+  it('a revocation takes effect and is recorded, even if the answer of Redis was lost', async () => {
     for (const isAwayThen of [false, true]) {
       const { accessToken } = await on.partner.tokens(on.clients.confidential);
       const [, id = ''] = /^gate_at_(.{22})/.exec(accessToken) ?? [];
-      await revokeUnheard(accessToken, isAwayThen);
+      await revokeWithLostAnswer(accessToken, isAwayThen);
       await eventually(async () => {
         await on.service.revocations.close();
         expect(await on.service.revocations.find(id)).to.include({ cause: 'client_revoked' });
@@ -134,7 +134,7 @@ describeOn([postgresServer, redisServer], 'an exchange that breaks off, Redis', 
     }
   });
 
-  it('and a replay, answered as one, has ended it and is recorded', async () => {
+  it('a replay ends the authorization and is recorded, even if the answer of Redis was lost', async () => {
     const { confidential: client } = on.clients;
     const restored = Number(new URL(redis.url).port);
     const idOf = (code: string): string => /^gate_ac_(.{22})/.exec(code)?.[1] ?? '';
@@ -145,8 +145,8 @@ describeOn([postgresServer, redisServer], 'an exchange that breaks off, Redis', 
         for (let { refreshToken } = first, turn = 0; turn < 2; turn += 1) {
           ({ refreshToken } = tokensOf(await refresh(on.issuer, client, refreshToken)));
         }
-        const nobody = await freePort();
-        const lost = proxy.breakAnswerTo('evalsha').then(() => isAwayThen && proxy.leadTo(nobody));
+        const closed = await freePort();
+        const lost = proxy.breakAnswerTo('evalsha').then(() => isAwayThen && proxy.leadTo(closed));
         const replay = () =>
           kind === 'code'
             ? exchangeCode(on.issuer, client, code)
@@ -162,13 +162,13 @@ describeOn([postgresServer, redisServer], 'an exchange that breaks off, Redis', 
         expect(await on.partner.isActive(first.accessToken)).to.equal(false);
       }
     }
-    // A retry is none, whoever hears of its answer.
+    // An honest retry is not a replay, even if Redis's answer is lost.
     const code = await on.partner.code(client);
     const { refreshToken } = tokensOf(await exchangeCode(on.issuer, client, code));
     expect((await refresh(on.issuer, client, refreshToken)).status).to.equal(200);
-    const nobody = await freePort();
-    const lost = proxy.breakAnswerTo('evalsha').then(() => proxy.leadTo(nobody));
-    away(await refresh(on.issuer, client, refreshToken));
+    const closed = await freePort();
+    const lost = proxy.breakAnswerTo('evalsha').then(() => proxy.leadTo(closed));
+    unavailable(await refresh(on.issuer, client, refreshToken));
     await lost;
     proxy.leadTo(restored);
     await eventually(() => on.service.store.ping());
@@ -177,18 +177,18 @@ describeOn([postgresServer, redisServer], 'an exchange that breaks off, Redis', 
     expect((await refresh(on.issuer, client, refreshToken)).status).to.equal(200);
   });
 
-  it('and who remembers answers about a machine is told, whatever was answered', async () => {
+  it('a revoked machine token is announced to resource servers, even if the answer of Redis was lost', async () => {
     const { machine, resourceServer } = on.clients;
     const { body } = await clientCredentials(on.issuer, machine);
     const headers = { authorization: basic(resourceServer) };
     const stream = await fetch(new URL('/oauth/introspect/changes', on.issuer), { headers });
-    await revokeUnheard(String(body.access_token), true);
-    let said = '';
+    await revokeWithLostAnswer(String(body.access_token), true);
+    let received = '';
     for await (const chunk of stream.body ?? []) {
-      said += Buffer.from(chunk).toString();
-      // One word a second comes by itself.
-      if (said.includes(machine.id) || said.split('\n\n').length > 20) break;
+      received += Buffer.from(chunk).toString();
+      // Ignore heartbeats, which arrive, too.
+      if (received.includes(machine.id) || received.split('\n\n').length > 20) break;
     }
-    expect(said).to.include(`data: ${machine.id}\n`);
+    expect(received).to.include(`data: ${machine.id}\n`);
   });
 });

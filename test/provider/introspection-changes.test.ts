@@ -1,4 +1,4 @@
-/** `GET /oauth/introspect/changes`: who may listen, what it promises, and when it ends. */
+/** `GET /oauth/introspect/changes`: who may open the stream, its events, and its end. */
 import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
 import { createConnection } from 'node:net';
@@ -14,10 +14,10 @@ import { addTestClient } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 
 const PATH = '/oauth/introspect/changes';
-/** Says how soon the next heartbeat comes. */
+/** The first event, with the milliseconds between heartbeats. */
 const FIRST = ': heartbeat-ms=250\n\n';
 
-/** More than the other tests leave open. */
+/** The maximum number of streams: more than the other tests leave open. */
 const MAX = 10;
 
 describe('the stream of changes', () => {
@@ -29,23 +29,23 @@ describe('the stream of changes', () => {
       headers: client ? { authorization: basic(client) } : {},
     });
 
-  /** @returns what was heard so far, and whether the stream has ended. */
-  async function heard(): Promise<{ text: string; hasEnded: boolean }> {
+  /** Opens a stream. @returns the text received so far, and whether the stream has ended */
+  async function openStream(): Promise<{ text: string; hasEnded: boolean }> {
     const { body } = await listen(on.clients.resourceServer);
-    const so = { text: '', hasEnded: false };
+    const received = { text: '', hasEnded: false };
     const read = async (): Promise<void> => {
-      for await (const chunk of body ?? []) so.text += Buffer.from(chunk).toString();
+      for await (const chunk of body ?? []) received.text += Buffer.from(chunk).toString();
     };
     read()
       .catch(() => {})
       .finally(() => {
-        so.hasEnded = true;
+        received.hasEnded = true;
       });
-    await eventually(() => expect(so.text).to.include(FIRST));
-    return so;
+    await eventually(() => expect(received.text).to.include(FIRST));
+    return received;
   }
 
-  it('is for resource servers: the others are answered as at introspection', async () => {
+  it('only resource servers may open the stream: others get 403, and 401 if authentication fails', async () => {
     const { resourceServer, confidential, public: browser } = on.clients;
     const wrong = { ...resourceServer, secret: `gate_cs_${'a'.repeat(43)}` };
     for (const client of [undefined, wrong, browser]) {
@@ -62,14 +62,14 @@ describe('the stream of changes', () => {
     expect((await listen(confidential)).status).to.equal(403);
   });
 
-  it('is passed on as it is, and begins at once', async () => {
+  it('the stream begins at once, with headers against caching and buffering by proxies', async () => {
     const { status, headers, body } = await listen(on.clients.resourceServer);
     expect(status).to.equal(200);
     expect(headers.get('content-type')).to.equal('text/event-stream');
     expect(headers.get('cache-control')).to.equal('no-store, no-transform');
     expect(headers.get('x-accel-buffering')).to.equal('no');
     const reader = (body as ReadableStream<Uint8Array>).getReader();
-    // The first is the beginning, and the others come by themselves.
+    // Expect the first event and then a heartbeat.
     for (const heartbeat of [FIRST, ':\n\n']) {
       const { value } = await reader.read();
       expect(Buffer.from(value ?? []).toString()).to.equal(heartbeat);
@@ -78,9 +78,9 @@ describe('the stream of changes', () => {
     expect((await listen(on.clients.resourceServer, { method: 'HEAD' })).status).to.equal(200);
   });
 
-  it('is refused to a client that has too many, until it closes one, and to no other client', async () => {
+  it('too many streams of one client are refused until one closes, and other clients are not limited', async () => {
     const other = await addTestClient(on.service, 'Other API', { kind: 'resource-server' });
-    /** On a connection of its own, which closes with it. */
+    /** Opens a stream on a separate connection, which closes with it. */
     const open = async (client: TestClient): Promise<IncomingMessage> => {
       const headers = { authorization: basic(client) };
       const [answer] = await once(
@@ -101,19 +101,19 @@ describe('the stream of changes', () => {
       error: 'too_many_streams',
       error_uri: `${on.issuer}/errors/too_many_streams`,
     });
-    const theirs = await open(other);
-    expect(theirs.statusCode).to.equal(200);
+    const ofOther = await open(other);
+    expect(ofOther.statusCode).to.equal(200);
     opened.pop()?.destroy();
     await eventually(async () => {
       const again = await open(on.clients.resourceServer);
       opened.push(again);
       expect(again.statusCode).to.equal(200);
     });
-    for (const stream of [theirs].concat(opened)) stream.destroy();
+    for (const stream of [ofOther].concat(opened)) stream.destroy();
   });
 
-  it('names what a request ended before that is answered, and nothing secret', async () => {
-    const so = await heard();
+  it('the stream names a revoked authorization by its public id, and contains no secret', async () => {
+    const received = await openStream();
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
     const introspected = await postForm(
       on.issuer,
@@ -123,20 +123,22 @@ describe('the stream of changes', () => {
     );
     await revokeCurrent(on.issuer, accessToken);
     const { authorization } = introspected.body;
-    await eventually(() => expect(so.text).to.include(`data: ${authorization}\n\n`));
-    expect(so.text).to.match(/^(:( heartbeat-ms=250)?\n\n|data: [\w-]+( gate_ci_[\w-]+)?\n\n)+$/);
+    await eventually(() => expect(received.text).to.include(`data: ${authorization}\n\n`));
+    expect(received.text).to.match(
+      /^(:( heartbeat-ms=250)?\n\n|data: [\w-]+( gate_ci_[\w-]+)?\n\n)+$/,
+    );
   });
 
-  it('ends for a resource server that is changed: it shows again who it is', async () => {
-    const so = await heard();
+  it('the stream ends when its resource server is changed, which must then authenticate again', async () => {
+    const received = await openStream();
     const { id } = on.clients.resourceServer;
     await on.service.clients.suspend(id);
-    await eventually(() => expect(so.hasEnded).to.equal(true));
+    await eventually(() => expect(received.hasEnded).to.equal(true));
     expect((await listen(on.clients.resourceServer)).status).to.equal(401);
     await on.service.clients.resume(id);
-    // The database tells of the change once more, in order: then it is over.
+    // A late announcement of the change may end the new stream: repeat until one stays open.
     await eventually(async () => {
-      const again = await heard();
+      const again = await openStream();
       const mark = "SELECT pg_notify('gatehouse_named_changes', 'authorizations mark')";
       await on.service.database.query(mark);
       await eventually(() => expect(again.hasEnded || again.text.includes('mark')).to.equal(true));
@@ -144,16 +146,16 @@ describe('the stream of changes', () => {
     });
   });
 
-  it('outlives a reload, which says that everything may have changed', async () => {
-    const so = await heard();
+  it('the stream stays open during a reload, and announces that everything may have changed', async () => {
+    const received = await openStream();
     await on.service.reload();
-    await eventually(() => expect(so.text).to.include('data: everything\n\n'));
-    expect(so.hasEnded).to.equal(false);
+    await eventually(() => expect(received.text).to.include('data: everything\n\n'));
+    expect(received.hasEnded).to.equal(false);
   });
 
-  it('of a node that leaves asks for the next one, and ends three seconds after the port', async () => {
-    const so = await heard();
-    // A reader that reads nothing does not hold it up either.
+  it('the stream announces the shutdown of its node, still sends changes, and ends after three seconds', async () => {
+    const received = await openStream();
+    // A client that reads nothing must not delay the shutdown.
     const { port } = new URL(on.issuer);
     const socket = createConnection(Number(port), '127.0.0.1').on('error', () => {});
     const { host } = new URL(on.issuer);
@@ -162,22 +164,22 @@ describe('the stream of changes', () => {
     await once(socket, 'connect');
     const beforeLeaving = performance.now();
     const left = on.service.leave();
-    await eventually(() => expect(so.text).to.include(': leaving\n\n'));
+    await eventually(() => expect(received.text).to.include(': leaving\n\n'));
     const mark = "SELECT pg_notify('gatehouse_named_changes', 'authorizations late')";
     await on.service.database.query(mark);
-    await eventually(() => expect(so.text).to.include('data: late\n\n'));
-    expect(so.hasEnded).to.equal(false);
+    await eventually(() => expect(received.text).to.include('data: late\n\n'));
+    expect(received.hasEnded).to.equal(false);
     await left;
-    await eventually(() => expect(so.hasEnded).to.equal(true));
+    await eventually(() => expect(received.hasEnded).to.equal(true));
     expect(performance.now() - beforeLeaving).to.be.at.least(3_000);
     socket.destroy();
-    // And that somebody listened no more was no failure of ours.
+    // A client that has disconnected is not logged as a failure.
     expect(on.service.logLines.filter((line) => line.includes('failed'))).to.deep.equal([]);
   });
 });
 
 describe('a stream of changes', () => {
-  let tell: Parameters<ChangeFeed['onChange']>[0];
+  let announce: Parameters<ChangeFeed['onChange']>[0];
   let isLive: boolean;
   let streams: ReturnType<typeof createChangeStreams>;
 
@@ -188,7 +190,7 @@ describe('a stream of changes', () => {
         return isLive;
       },
       onChange: (listener) => {
-        tell = listener;
+        announce = listener;
       },
     } as ChangeFeed);
   });
@@ -200,39 +202,39 @@ describe('a stream of changes', () => {
     return stream;
   }
 
-  it('of a reader that is too slow ends, and keeps nothing for it', async () => {
+  it('the stream of a reader that is too slow ends, and buffers no more data', async () => {
     const stream = open();
-    for (let count = 0; count < 10_000; count += 1) tell('accounts', 'acc_a'.padEnd(30, 'x'));
+    for (let count = 0; count < 10_000; count += 1) announce('accounts', 'acc_a'.padEnd(30, 'x'));
     await turn();
     expect(stream?.destroyed).to.equal(true);
     expect(stream?.readableLength).to.be.below(70_000);
   });
 
-  it('is there only while the node itself hears of changes', async () => {
+  it('the stream ends when the node itself receives no changes, and no stream can be opened then', async () => {
     const stream = open();
     isLive = false;
-    tell('everything', '');
+    announce('everything', '');
     expect(String(stream?.read())).to.equal(`${FIRST}data: everything\n\n`);
     expect(stream?.read()).to.equal(null);
     await once(stream as Readable, 'end');
     expect(streams.open('gate_ci_api', 100)).to.equal('away');
   });
 
-  it('brings no heartbeat of a node that is not sure to hear of changes, and ends', async () => {
+  it('the stream ends instead of sending a heartbeat if the node may have missed changes', async () => {
     const stream = open();
-    // No event says so: the process was stalled, and its timers fire in any order.
+    // No event reports the lost feed: the process was stalled, and its timers fire in any order.
     isLive = false;
     expect(await text(stream)).to.equal(FIRST);
   });
 
-  it('is opened by no node that leaves', async () => {
+  it('a stream cannot be opened at a node that is shutting down', async () => {
     const stream = open();
     streams.leave(0);
     expect(streams.open('gate_ci_api', 100)).to.equal('away');
     expect(await text(stream)).to.equal(`${FIRST}: leaving\n\n`);
   });
 
-  it('names what changed by public ids', () => {
+  it('the stream names changed records by their public ids', () => {
     const stream = open();
     const changes: readonly [ChangeTopic, string][] = [
       ['accounts', 'acc_a'],
@@ -245,9 +247,9 @@ describe('a stream of changes', () => {
       ['api-key-ids', 'key_a'],
       ['everything', ''],
     ];
-    for (const change of changes) tell(...change);
-    const said = String(stream?.read()).match(/(?<=data: ).*/g);
+    for (const change of changes) announce(...change);
+    const sent = String(stream?.read()).match(/(?<=data: ).*/g);
     const ids = ['acc_a', 'gate_ci_a', 'gate_ci_a', 'acc_a gate_ci_a', 'an-id'];
-    expect(said).to.deep.equal([...ids, 'org_a', 'key_a', 'everything']);
+    expect(sent).to.deep.equal([...ids, 'org_a', 'key_a', 'everything']);
   });
 });

@@ -1,4 +1,4 @@
-/** `POST /oauth/introspect` (RFC 7662): what a resource server is told, and who is told anything. */
+/** `POST /oauth/introspect` (RFC 7662): the answers for resource servers and for other clients. */
 import { expect } from 'chai';
 import { eventually } from '../support/eventually.ts';
 import { type Answer, clientCredentials, introspect, type TestClient } from '../support/oauth.ts';
@@ -21,7 +21,7 @@ describe('introspection', () => {
   const accessToken = async (client = on.clients.confidential): Promise<string> =>
     (await on.partner.tokens(client)).accessToken;
 
-  /** The answer for a member of the seeded organization with these rights in its warehouse. */
+  /** The expected organizations of a member with these rights in the seeded warehouse. */
   function reach(role: string, rights: readonly string[]) {
     const { organization, warehouse } = on.seeded;
     const warehouses = [{ id: warehouse.id, name: warehouse.name, rights }];
@@ -35,7 +35,7 @@ describe('introspection', () => {
     ];
   }
 
-  it('tells a resource server whose the token is and what they may reach now', async () => {
+  it('a resource server receives the owner of a token and the owner’s current access', async () => {
     const issuedAt = seconds();
     const token = await accessToken();
     on.clock.advance(10);
@@ -43,11 +43,11 @@ describe('introspection', () => {
     expect(answer.status).to.equal(200);
     expect(answer.headers.get('content-type')).to.match(/^application\/json\b/);
     expect(answer.headers.get('cache-control')).to.equal('no-store');
-    const { iat, exp, ...told } = answer.body;
-    // By the store's clock, which goes on while ours stands still.
+    const { iat, exp, ...rest } = answer.body;
+    // The store sets this time, and its clock runs while the test clock stands still.
     expect(iat).to.be.within(issuedAt, issuedAt + 20);
     expect(Number(exp) - Number(iat)).to.equal(3_600);
-    expect(told).to.deep.equal({
+    expect(rest).to.deep.equal({
       active: true,
       token_type: 'Bearer',
       client_id: on.clients.confidential.id,
@@ -59,7 +59,7 @@ describe('introspection', () => {
     });
   });
 
-  it('a machine token acts for its client, which is never taken for a person', async () => {
+  it('the sub of a machine token is the client, and cannot be mistaken for an account', async () => {
     const { accessToken: token } = tokensOf(await clientCredentials(on.issuer, on.clients.machine));
     expect((await see(token)).body).to.deep.equal({
       active: true,
@@ -75,7 +75,7 @@ describe('introspection', () => {
     expect(on.seeded.person.accountId).to.match(/^acc_/);
   });
 
-  it('a client learns that its own token is good, and no more; of others nothing', async () => {
+  it('other clients receive only that their own token is active, and never anything about other tokens', async () => {
     const token = await accessToken();
     const { body } = await see(token, on.clients.confidential);
     expect(body).to.include({ active: true, client_id: on.clients.confidential.id });
@@ -84,7 +84,7 @@ describe('introspection', () => {
     await expectInactive(token, on.clients.machine);
   });
 
-  it('only an access token is active, whole and untouched', async () => {
+  it('only an unchanged access token is active, no other value', async () => {
     const { accessToken: token, refreshToken } = await on.partner.tokens(on.clients.confidential);
     const { accessToken: later } = await on.partner.tokens(on.clients.confidential);
     const [session = ''] =
@@ -92,7 +92,7 @@ describe('introspection', () => {
     expect(session).to.have.length.above(20);
     const others = [
       session,
-      // Of two authorizations: the grant that one token names, and the rest of the other.
+      // Combine the authorization id of one token with the rest of another.
       later.slice(0, 'gate_at_'.length + 22) + token.slice('gate_at_'.length + 22),
       `gate_at_${'%00'.repeat(21)}xx`,
     ];
@@ -101,7 +101,7 @@ describe('introspection', () => {
     expect((await see(token)).body.active).to.equal(true);
   });
 
-  it('a token is active until the second of its expiry', async () => {
+  it('a token is active until the second in which it expires', async () => {
     const token = await accessToken();
     const { exp } = (await see(token)).body;
     on.clock.advance(Number(exp) - seconds() - 1);
@@ -110,7 +110,7 @@ describe('introspection', () => {
     await expectInactive(token);
   });
 
-  it('what the person may reach is what it is at the moment of the call', async () => {
+  it('the answer contains the user’s access at the moment of the call', async () => {
     const { memberships } = on.service;
     const { organization, warehouse } = on.seeded;
     const who = { accountId: on.seeded.person.accountId };

@@ -1,4 +1,4 @@
-/** The authorization server metadata (RFC 8414), and what is deliberately not there. */
+/** The authorization server metadata (RFC 8414), with no members beyond those listed here. */
 import { expect } from 'chai';
 import { ask, authorizationUrl } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
@@ -25,7 +25,7 @@ const expectedOf = (issuer: string) => ({
   authorization_response_iss_parameter_supported: true,
 });
 
-/** What a proxy would add, and anybody who reaches the service without one. */
+/** Headers that proxies add, and that an attacker without a proxy in between can forge. */
 const FORWARDED = {
   'x-forwarded-host': 'evil.example',
   'x-forwarded-proto': 'https',
@@ -41,28 +41,28 @@ describe('metadata', () => {
   let service: TestService;
 
   before(async () => {
-    // Where a proxy is believed, its headers could do the most.
+    // Such headers could do the most harm to a service that trusts a proxy.
     service = await start({ settings: { server: { proxyHops: 1 } } });
   });
 
   const get = (path: string, headers: Record<string, string> = {}) =>
     ask(new URL(path, service.issuer), { headers });
 
-  it('lists what works here and nothing else', async () => {
+  it('the metadata list exactly what the service supports', async () => {
     const { status, headers, body } = await get(PATH);
     expect(status).to.equal(200);
     expect(headers.get('content-type')).to.equal('application/json; charset=utf-8');
     expect(body).to.deep.equal(expectedOf(service.issuer));
   });
 
-  it('may be read by scripts of every origin, and may be cached', async () => {
+  it('the metadata may be read by pages of every origin, and cached for an hour', async () => {
     const { headers } = await get(PATH, { origin: 'https://app.example' });
     expect(headers.get('access-control-allow-origin')).to.equal('*');
     expect(headers.get('access-control-allow-credentials')).to.equal(null);
     expect(headers.get('cache-control')).to.equal('public, max-age=3600');
   });
 
-  it('any page may read it, also with headers of its own', async () => {
+  it('the metadata may be requested by pages of every origin with any request headers', async () => {
     const asked = { 'access-control-request-method': 'GET', origin: 'https://anywhere.example' };
     const answer = await rawRequest(portOf(service), PATH, {
       method: 'OPTIONS',
@@ -79,7 +79,7 @@ describe('metadata', () => {
     });
   });
 
-  it('no header changes what it says, or where a redirect leads', async () => {
+  it('forwarding headers change neither the metadata nor a redirect', async () => {
     const { body } = await get(PATH, FORWARDED);
     expect(body).to.deep.equal(expectedOf(service.issuer));
 
@@ -103,7 +103,7 @@ describe('an https issuer', () => {
   const issuer = 'https://auth.example.test';
   const start = startsOn();
 
-  it('is what the metadata says, though the request came by http', async () => {
+  it('an https issuer is the one in the metadata, even if the request came by http', async () => {
     const service = await start({ settings: { issuer, server: { proxyHops: 1 } } });
     const headers = { ...FORWARDED, 'x-forwarded-proto': 'http', host: 'auth.example.test' };
     const { text } = await rawRequest(portOf(service), PATH, { headers });

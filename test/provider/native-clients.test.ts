@@ -1,4 +1,4 @@
-/** Clients on the person's own device (RFC 8252): loopback redirects and private-use schemes. */
+/** Native clients (RFC 8252): loopback redirects and private-use schemes. */
 import { expect } from 'chai';
 import { authorizationUrl, exchangeCode, pkce, type TestClient } from '../support/oauth.ts';
 import type { Person } from '../support/person.ts';
@@ -10,7 +10,7 @@ import { expectRefusal } from './refusals.ts';
 const LOOPBACK = 'http://127.0.0.1/cb';
 const LOOPBACK_6 = 'http://[::1]:7000/cb?app=1';
 
-/** Each differs from a registered loopback redirect in more than the port. */
+/** URIs that differ from a registered loopback redirect URI in more than the port. */
 const NOT_THE_PORT = [
   'http://127.0.0.1:51004/',
   'http://127.0.0.1:51004/cb/',
@@ -44,7 +44,7 @@ const NOT_THE_PORT = [
 describe('native clients', () => {
   const on = startSeeded();
   let native: TestClient;
-  /** Signed in. */
+  /** The browser of a signed-in user. */
   let person: Person;
 
   before(async () => {
@@ -64,7 +64,7 @@ describe('native clients', () => {
     return outcomeOf(person, authorizationUrl(on.issuer, client, parameters));
   };
 
-  it('a loopback redirect may be on any port (RFC 8252 §7.3)', async () => {
+  it('a loopback redirect URI may have any port (RFC 8252 §7.3)', async () => {
     for (const uri of [
       LOOPBACK,
       'http://127.0.0.1:51004/cb',
@@ -76,11 +76,11 @@ describe('native clients', () => {
     }
   });
 
-  it('only the port may differ', async () => {
+  it('a loopback redirect URI may differ in nothing but the port', async () => {
     for (const uri of NOT_THE_PORT) expect(await outcome(native, uri), uri).to.equal('page 400');
   });
 
-  it('the port of a client that is not native must be the registered one', async () => {
+  it('a client that is not native must use the registered port', async () => {
     const web = await register(['http://127.0.0.1:4000/cb'], false);
     expect(await outcome(web, 'http://127.0.0.1:4000/cb')).to.equal('consent');
     expect(await outcome(web, 'http://127.0.0.1:4001/cb')).to.equal('page 400');
@@ -103,7 +103,7 @@ describe('native clients', () => {
     expect(answer.status, answer.text).to.equal(200);
   });
 
-  it('a private-use scheme brings the code to the app, and matches exactly', async () => {
+  it('a private-use scheme delivers the code to the app, and must match exactly', async () => {
     const { issuer } = on;
     const client = on.clients.native;
     const { verifier: code_verifier, parameters } = pkce();
@@ -126,7 +126,7 @@ describe('native clients', () => {
     }
   });
 
-  it('a browser that is sent to an app is shown that it may be closed; a program is only sent', async () => {
+  it('a redirect to an app shows a closing page to browsers, and is a plain redirect for programs', async () => {
     for (const decision of ['approve', 'deny']) {
       const request = authorizationUrl(on.issuer, on.clients.native, pkce().parameters);
       const page = await person.follow(await person.get(request));
@@ -146,8 +146,8 @@ describe('native clients', () => {
       expect(html).to.include('You may close this window').and.include('Warehouse Phone');
       const [, url = ''] =
         /^0; url=(com\.example\.warehouse:.*)$/.exec(headers.get('refresh') ?? '') ?? [];
-      const told = decision === 'approve' ? 'code' : 'error';
-      expect(new URL(url).searchParams.has(told)).to.equal(true);
+      const parameter = decision === 'approve' ? 'code' : 'error';
+      expect(new URL(url).searchParams.has(parameter)).to.equal(true);
       expect(html).to.include(`href="${url.replaceAll('&', '&amp;')}"`);
       expect(headers.get('cache-control')).to.equal('no-store');
       expect(headers.has('location')).to.equal(false);

@@ -1,4 +1,4 @@
-/** No scopes exist: `scope` left out or empty is right, anything else is `invalid_scope`. */
+/** No scopes exist: `scope` may be absent or empty, any other value is `invalid_scope`. */
 import { expect } from 'chai';
 import {
   type Answer,
@@ -31,13 +31,13 @@ describe('no scopes', () => {
     expect(answer.body.error_description).to.be.oneOf(CAUSES);
   }
 
-  /** RFC 6749 §5.1, and nothing beside it. */
+  /** Asserts that the answer has no members but those of RFC 6749 §5.1 without scope, and `more`. */
   function expectTokens({ status, body, text }: Answer, ...more: string[]): void {
     expect(status, text).to.equal(200);
     expect(body).to.have.all.keys('access_token', 'expires_in', 'token_type', ...more);
   }
 
-  it('introspection tells no scope', async () => {
+  it('introspection returns no scope', async () => {
     const { accessToken } = await on.partner.tokens(client);
     const { body } = await introspect(on.issuer, on.clients.resourceServer, accessToken);
     expect(body.active).to.equal(true);
@@ -45,15 +45,15 @@ describe('no scopes', () => {
   });
 
   for (const scope of SOME_SCOPES) {
-    it(`an authorization request for "${scope}" is refused before anybody is asked`, async () => {
+    it(`an authorization request for "${scope}" is refused before any page is shown`, async () => {
       const url = authorizationUrl(on.issuer, client, { scope });
-      const { error_description: description, ...told } = answerIn(
+      const { error_description: description, ...rest } = answerIn(
         await createPerson(on.issuer).get(url),
       );
       const { searchParams } = url;
       const state = searchParams.get('state');
       const error_uri = `${on.issuer}/errors/invalid_scope`;
-      expect(told).to.deep.equal({ error: 'invalid_scope', error_uri, state, iss: on.issuer });
+      expect(rest).to.deep.equal({ error: 'invalid_scope', error_uri, state, iss: on.issuer });
       expect(description).to.be.oneOf(CAUSES);
     });
   }
@@ -86,17 +86,17 @@ describe('no scopes', () => {
     expectTokens(await clientCredentials(on.issuer, machine, { scope: '' }));
   });
 
-  it('an empty scope is none', async () => {
+  it('an empty scope is accepted as no scope', async () => {
     const url = authorizationUrl(on.issuer, client, { scope: '' });
     expect(answerIn(await on.partner.browser.get(url))).to.have.property('code');
   });
 
-  it('scope twice is refused as repeated, even if empty', async () => {
+  it('a repeated scope is refused, even if empty', async () => {
     const url = `${authorizationUrl(on.issuer, client)}&scope=&scope=`;
     expect(answerIn(await on.partner.browser.get(url)).error).to.equal('invalid_request');
   });
 
-  it('scope[a] and scope[] are other names, which mean nothing', async () => {
+  it('scope[a] and scope[] are ignored as unknown parameters', async () => {
     const odd = { 'scope[a]': 'b', 'scope[]': 'b', 'scope.a': 'b' };
     const code = await on.partner.code(client, odd);
     expectTokens(await exchangeCode(on.issuer, client, code, odd), 'refresh_token');

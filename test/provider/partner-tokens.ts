@@ -1,4 +1,4 @@
-/** Codes and tokens of one signed-in person, as partners get them, for the suites of this folder. */
+/** Requests codes and tokens for one signed-in user as a partner does. */
 import { expect } from 'chai';
 import {
   authorizationUrl,
@@ -17,15 +17,15 @@ export interface Tokens {
 }
 
 export interface PartnerTokens {
-  /** The browser of the person, signed in since the first code. */
+  /** The browser of the user, who signs in for the first code. */
   readonly browser: Person;
-  /** A new authorization: after the first one of a confidential client this is a single request. */
+  /** Returns the code of a new authorization. A confidential client needs consent only once. */
   code(client: TestClient, parameters?: Parameters): Promise<string>;
-  /** The tokens of a new authorization; a client without a secret proves itself by RFC 7636. */
+  /** Returns the tokens of a new authorization; a client without a secret uses PKCE. */
   tokens(client: TestClient, parameters?: Parameters): Promise<Tokens>;
-  /** Opens the page that disconnects the client. @returns what sends its form. */
+  /** Opens the page that disconnects the client. @returns a function that sends its form */
   askToDisconnect(client: TestClient): Promise<() => Promise<void>>;
-  /** What a resource server is told about the token. */
+  /** Introspects the token as the resource server. */
   isActive(accessToken: string): Promise<boolean>;
 }
 
@@ -72,7 +72,7 @@ export function partnerTokens(
   };
 }
 
-/** The two tokens of a token response. */
+/** Returns the two tokens of a token response. */
 export const tokensOf = ({ body }: { body: Readonly<Record<string, unknown>> }): Tokens => ({
   accessToken: String(body.access_token),
   refreshToken: String(body.refresh_token),

@@ -17,7 +17,7 @@ import { expectRefusal } from './refusals.ts';
 const CHALLENGE = 'c'.repeat(43);
 const S256 = { code_challenge_method: 'S256' };
 
-/** Refused for every client, as an authorization request with these parameters. */
+/** Parameters of authorization requests that are refused for every client. */
 const BAD_CHALLENGES: readonly (readonly [title: string, Parameters])[] = [
   ['the method plain', { code_challenge: CHALLENGE, code_challenge_method: 'plain' }],
   ['no method, which would mean plain', { code_challenge: CHALLENGE }],
@@ -36,9 +36,9 @@ describe('PKCE', () => {
     parameters: Parameters,
   ): Promise<string | undefined> {
     const url = authorizationUrl(on.issuer, client, parameters);
-    const told = answerIn(await createPerson(on.issuer).get(url));
-    expect(told).to.include({ state: 'state-of-the-partner', iss: on.issuer });
-    return told.error;
+    const answer = answerIn(await createPerson(on.issuer).get(url));
+    expect(answer).to.include({ state: 'state-of-the-partner', iss: on.issuer });
+    return answer.error;
   }
 
   const exchange = (client: TestClient, code: string, verifier?: string): Promise<Answer> =>
@@ -59,7 +59,7 @@ describe('PKCE', () => {
     });
   }
 
-  it('verifiers of 43 and 128 characters of the whole alphabet are good', async () => {
+  it('verifiers of 43 and 128 characters of the whole alphabet are accepted', async () => {
     for (const verifier of ['abcdefghijklmnopqrstuvwxyz0123456789-._~ABC', '~'.repeat(128)]) {
       const code_challenge = createHash('sha256').update(verifier).digest('base64url');
       const code = await on.partner.code(on.clients.public, { ...S256, code_challenge });
@@ -67,17 +67,17 @@ describe('PKCE', () => {
     }
   });
 
-  it('a bad verifier is refused, and does not use up the code', async () => {
+  it('a malformed, wrong or missing verifier is refused, and the code stays valid', async () => {
     const client = on.clients.confidential;
     const { verifier, parameters } = pkce();
     const code = await on.partner.code(client, parameters);
     const malformed = ['v'.repeat(42), 'v'.repeat(129), `${'v'.repeat(43)}!`, `${verifier}\0`];
-    for (const bad of malformed) {
-      expect((await exchange(client, code, bad)).body.error, bad).to.equal('invalid_request');
+    for (const value of malformed) {
+      expect((await exchange(client, code, value)).body.error, value).to.equal('invalid_request');
     }
     const wrong = 'code_verifier does not match';
     expectRefused(await exchange(client, code, pkce().verifier), 'invalid_grant', wrong);
-    // The challenge itself, as if the method were plain.
+    // Send the challenge itself as the verifier, which the method plain would accept.
     const { code_challenge: challenge } = parameters;
     expectRefused(await exchange(client, code, challenge), 'invalid_grant', wrong);
     const missing = 'code_verifier is missing';

@@ -1,4 +1,4 @@
-/** Each race of requests so often that a gap of a few microseconds is met. */
+/** Each race of requests, repeated often enough to hit a gap of a few microseconds. */
 import { defineRaces } from './races.ts';
 
 defineRaces({ each: 50, revocations: 200 });

@@ -1,4 +1,4 @@
-/** Requests that arrive together, on one node or on two: what may happen once happens once. */
+/** Parallel requests, on one node or on two. */
 import { expect } from 'chai';
 import { eventually } from '../support/eventually.ts';
 import {
@@ -12,43 +12,43 @@ import {
 } from '../support/oauth.ts';
 import { addTestClient } from '../support/seed.ts';
 import { type Tokens, tokensOf } from './partner-tokens.ts';
-import { expectDead, forEachRace, type Nodes, offset, successes, together } from './racing.ts';
+import { expectRevoked, forEachRace, type Nodes, offset, successes, together } from './racing.ts';
 
 const PARALLEL = 20;
 
 /** How often each race is run. */
 export interface Rounds {
   readonly each: number;
-  /** Refresh against revocation, where every step of the one can meet every step of the other. */
+  /** Rounds of each race of a refresh with a revocation, whose steps interleave in any order. */
   readonly revocations: number;
 }
 
-/** From here on some of the refreshes win and some lose, on any machine. */
+/** In this many rounds some refreshes win and some lose, on any machine. */
 const ENOUGH_FOR_BOTH = 50;
 
 export function defineRaces(rounds: Rounds): void {
   forEachRace('races', (open) => {
-    describe('with a retry window', () => {
+    describe('races with a retry window', () => {
       let nodes: Nodes;
       before(async () => {
         nodes = await open(60);
       });
 
-      it('one code is exchanged once, and its replay ends the tokens', () =>
+      it('one of several parallel exchanges of a code succeeds, and the others end its tokens', () =>
         exchangeTogether(nodes, rounds.each));
-      it('all refreshes of one token answer 200 with one and the same successor', () =>
+      it('parallel refreshes of one token all answer 200, with the same successor', () =>
         refreshTogether(nodes, rounds.each));
-      it('nothing issued by a revoked authorization lives, however the refresh is timed', () =>
+      it('no token survives the revocation of its authorization, even if a refresh runs at any moment', () =>
         revokeDuringRefresh(nodes, rounds.revocations));
-      it('nothing issued by an exchange lives when the connection ends meanwhile', () =>
+      it('no token survives if the connection ends while its code is exchanged', () =>
         endDuringExchange(nodes, rounds.each));
-      it('nothing refreshes once the client or the account is suspended', () =>
+      it('no refresh succeeds once the client or the account is suspended', () =>
         suspendDuringRefresh(nodes, rounds.each));
-      it('nothing of a deleted client lives, however the refresh is timed', () =>
+      it('no token of a deleted client survives, even if a refresh runs at any moment', () =>
         deleteDuringRefresh(nodes, rounds.each));
     });
 
-    it('without a retry window one refresh succeeds, and the others end it all', async () => {
+    it('without a retry window one refresh succeeds, and the others end the authorization', async () => {
       await refreshTogetherStrictly(await open(0), rounds.each);
     });
   });
@@ -62,9 +62,9 @@ async function exchangeTogether(nodes: Nodes, rounds: number): Promise<void> {
     const answers = await together(PARALLEL, (turn) =>
       exchangeCode(issuer(turn), confidential, code),
     );
-    const given = successes(answers);
-    expect(given, `round ${round}`).to.have.length(1);
-    await expectDead(nodes, given);
+    const issued = successes(answers);
+    expect(issued, `round ${round}`).to.have.length(1);
+    await expectRevoked(nodes, issued);
   }
 }
 
@@ -76,11 +76,11 @@ async function refreshTogether({ partner, issuer, seeded }: Nodes, rounds: numbe
     const answers = await together(PARALLEL, (turn) =>
       refresh(issuer(turn), confidential, refreshToken),
     );
-    const given = successes(answers);
-    expect(given, `round ${round}`).to.have.length(PARALLEL);
-    expect(new Set(given.map((tokens) => tokens.refreshToken)).size).to.equal(1);
-    expect(new Set(given.map((tokens) => tokens.accessToken)).size).to.equal(PARALLEL);
-    current = given[round % PARALLEL] ?? current;
+    const issued = successes(answers);
+    expect(issued, `round ${round}`).to.have.length(PARALLEL);
+    expect(new Set(issued.map((tokens) => tokens.refreshToken)).size).to.equal(1);
+    expect(new Set(issued.map((tokens) => tokens.accessToken)).size).to.equal(PARALLEL);
+    current = issued[round % PARALLEL] ?? current;
     expect(current.refreshToken).to.not.equal(refreshToken);
     expect(await partner.isActive(current.accessToken)).to.equal(true);
   }
@@ -94,9 +94,9 @@ async function refreshTogetherStrictly(nodes: Nodes, rounds: number): Promise<vo
     const answers = await together(PARALLEL, (turn) =>
       refresh(issuer(turn), confidential, tokens.refreshToken),
     );
-    const given = successes(answers);
-    expect(given, `round ${round}`).to.have.length(1);
-    await expectDead(nodes, [tokens, ...given]);
+    const issued = successes(answers);
+    expect(issued, `round ${round}`).to.have.length(1);
+    await expectRevoked(nodes, [tokens, ...issued]);
   }
 }
 
@@ -110,18 +110,18 @@ async function revokeDuringRefresh(nodes: Nodes, rounds: number): Promise<void> 
     const [answers, revoked] = await offset(
       round,
       () => together(2, (turn) => refresh(issuer(turn), confidential, refreshToken)),
-      // Both ways to revoke, in turn.
+      // Use both revocation endpoints, in turn.
       () =>
         round % 2 === 0
           ? revokeCurrent(issuer(round / 2), token)
           : postForm(issuer((round - 1) / 2), '/oauth/revoke', { token }, { client: confidential }),
     );
     expect(revoked.status).to.equal(round % 2 === 0 ? 204 : 200);
-    const given = successes(answers);
-    refreshed += given.length;
-    await expectDead(nodes, [tokens, ...given]);
+    const issued = successes(answers);
+    refreshed += issued.length;
+    await expectRevoked(nodes, [tokens, ...issued]);
   }
-  // Otherwise the revocations were never in the way of anything.
+  // Otherwise no revocation overlapped with a refresh.
   if (rounds >= ENOUGH_FOR_BOTH)
     expect(refreshed, 'refreshes that won').to.be.within(1, 2 * rounds - 1);
 }
@@ -143,14 +143,14 @@ async function suspendDuringRefresh(nodes: Nodes, rounds: number): Promise<void>
   const { confidential } = seeded.clients;
   const { accountId } = seeded.person;
   let current = await partner.tokens(confidential);
-  // Client and account in turn.
+  // Suspend the client and the account in turn.
   for (let round = 0; round < 2 * rounds; round += 1) {
     const isClient = round % 2 === 0;
     const { refreshToken } = current;
-    const given = await refreshDuring(nodes, round, confidential, refreshToken, () =>
+    const issued = await refreshDuring(nodes, round, confidential, refreshToken, () =>
       isClient ? service.clients.suspend(confidential.id) : service.accounts.suspend(accountId),
     );
-    await expectRefusedEverywhere(nodes, confidential, [current, ...given], isClient ? 401 : 400);
+    await expectRefusedEverywhere(nodes, confidential, [current, ...issued], isClient ? 401 : 400);
 
     await service.clients.resume(confidential.id);
     await service.accounts.resume(accountId);
@@ -170,18 +170,18 @@ async function deleteDuringRefresh(nodes: Nodes, rounds: number): Promise<void> 
   for (let round = 0; round < rounds; round += 1) {
     const client = await addTestClient(service, `Short-lived ${round}`);
     const tokens = await partner.tokens(client);
-    const given = await refreshDuring(nodes, round, client, tokens.refreshToken, () =>
+    const issued = await refreshDuring(nodes, round, client, tokens.refreshToken, () =>
       service.clients.remove(client.id),
     );
-    refreshed += given.length;
-    await expectRefusedEverywhere(nodes, client, [tokens, ...given], 401);
+    refreshed += issued.length;
+    await expectRefusedEverywhere(nodes, client, [tokens, ...issued], 401);
   }
-  // Otherwise the deletions were never in the way of anything.
+  // Otherwise no deletion overlapped with a refresh.
   if (rounds >= ENOUGH_FOR_BOTH)
     expect(refreshed, 'refreshes that won').to.be.within(1, 4 * rounds - 1);
 }
 
-/** @returns what the refreshes that won were given. */
+/** @returns the tokens of the refreshes that succeeded */
 async function refreshDuring(
   { issuer }: Nodes,
   round: number,
@@ -195,7 +195,7 @@ async function refreshDuring(
   return answers.filter(({ status }) => status === 200).map(tokensOf);
 }
 
-/** The node where it was done refuses from now on; another one when it has heard of it. */
+/** The node that made the change refuses at once, the other one as soon as it is notified. */
 async function expectRefusedEverywhere(
   { issuer, seeded, deployment }: Nodes,
   client: TestClient,

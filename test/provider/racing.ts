@@ -1,4 +1,4 @@
-/** Nodes on the same stores, and requests that reach them together. */
+/** Nodes on the same stores, and parallel requests to them. */
 import { expect } from 'chai';
 import { type Answer, introspect, refresh } from '../support/oauth.ts';
 import { createOpened } from '../support/opened.ts';
@@ -23,10 +23,10 @@ const DEPLOYMENTS = [
   },
 ] as const;
 
-/** Refusals that a race is made of are no guesses. */
+/** High limits, so that the refusals of a race are not limited as guesses. */
 const limits = { clientFailures: 10_000, clientFailuresPerAddress: 10_000 };
 
-/** Defines the suite once per deployment. Each call of `open` answers nodes with people and clients. */
+/** Defines the suite once per deployment. Each call of `open` starts nodes with seeded stores. */
 export function forEachRace(
   title: string,
   body: (open: (retryWindowSeconds: number) => Promise<Nodes>) => void,
@@ -39,7 +39,7 @@ export function forEachRace(
       const start = (options: StartOptions): Promise<TestService> =>
         opened.add(startTestService(options), ({ close }) => close());
 
-      /** Two nodes on the same stores, by whose clocks nothing is decided; the embedded has one. */
+      /** Two nodes on the same stores, whose clocks differ; the embedded deployment has one node. */
       body(async (retryWindowSeconds) => {
         const settings = { tokens: { retryWindowSeconds }, limits };
         const first = await start({ deployment, settings });
@@ -55,7 +55,7 @@ export interface Nodes {
   readonly service: TestService;
   readonly seeded: Seed;
   readonly partner: PartnerTokens;
-  /** The issuers of the nodes in turn. */
+  /** Returns the issuer of a node, alternating with each turn. */
   readonly issuer: (turn: number) => string;
   readonly deployment: Deployment;
 }
@@ -79,7 +79,7 @@ export const together = (
 ): Promise<readonly Answer[]> =>
   Promise.all(Array.from({ length: count }, (_, turn) => request(turn)));
 
-/** Starts both, one some way after the other, and another way each round. */
+/** Starts both requests, offset by some turns of the event loop that differ each round. */
 export function offset<First, Second>(
   round: number,
   first: () => Promise<First>,
@@ -90,19 +90,19 @@ export function offset<First, Second>(
       await new Promise((resolve) => setImmediate(resolve));
     }
   };
-  // All of -8 to 15 in 24 rounds, and far apart in a few.
+  // Takes all values from -8 to 15 in 24 rounds, and values far apart in the first few rounds.
   const lead = ((round * 5) % 24) - 8;
   return Promise.all([after(-lead).then(first), after(lead).then(second)]);
 }
 
-/** The answers that succeeded; each other one must be a refusal, and never a failure. */
+/** Returns the tokens of the successful answers. All others must be `invalid_grant`. */
 export function successes(answers: readonly Answer[]): Tokens[] {
   const refused = answers.filter(({ status }) => status !== 200);
   for (const answer of refused) expectRefusal(answer, 400, 'invalid_grant');
   return answers.filter(({ status }) => status === 200).map(tokensOf);
 }
 
-export async function expectDead(
+export async function expectRevoked(
   { issuer, seeded }: Nodes,
   tokens: readonly Tokens[],
 ): Promise<void> {

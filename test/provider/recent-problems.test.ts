@@ -47,7 +47,7 @@ describe('recent problems of a client', () => {
     const redirect = await createPerson(on.issuer).authorize(url, on.seeded.person);
     return redirect.searchParams.get('code') ?? '';
   }
-  /** The one problem there is, held against the answer that told less. */
+  /** Asserts that one problem is recorded, with this request id. @returns the problem */
   async function only(requestId: string | null): Promise<ClientProblem> {
     const [problem, ...others] = await problems();
     expect(others).to.deep.equal([]);
@@ -55,7 +55,7 @@ describe('recent problems of a client', () => {
     return problem as ClientProblem;
   }
 
-  it('an unknown redirect URI is recorded, although nobody is redirected', async () => {
+  it('an unknown redirect URI is recorded, although there is no redirect', async () => {
     const { status, headers } = await authorize({ redirect_uri: `${REDIRECT_URI}/` });
     expect(status).to.equal(400);
     expect(headers.get('location')).to.equal(null);
@@ -65,7 +65,7 @@ describe('recent problems of a client', () => {
     expect(await only(headers.get('x-request-id'))).not.to.have.property('authMethod');
   });
 
-  it('what is wrong with an authorization request is recorded, and what the person decided is none', async () => {
+  it('errors of an authorization request are recorded, but not a Deny of the user', async () => {
     const causes: readonly (readonly [Record<string, string | undefined>, string, RegExp])[] = [
       [{ scope: 'openid' }, 'invalid_scope', /leave scope out/],
       [{ state: undefined }, 'invalid_request', /state or code_challenge/],
@@ -119,7 +119,7 @@ describe('recent problems of a client', () => {
     expect(await problems()).to.have.length(attempts.length);
   });
 
-  it('a suspended client is told so, in the place that its owner reads', async () => {
+  it('the suspension of a client is recorded as the cause, for its owner to read', async () => {
     await on.service.clients.suspend(client.id);
     await exchangeCode(on.issuer, client, NO_CODE);
     await authorize({});
@@ -127,7 +127,7 @@ describe('recent problems of a client', () => {
     expect(causes).to.deep.equal(['the client is suspended', 'the client is suspended']);
   });
 
-  it('a JSON body is recorded with the client of its Basic header', async () => {
+  it('a refused JSON body is recorded for the client of its Basic header', async () => {
     const { headers } = await ask(new URL('/oauth/token', on.issuer), {
       method: 'POST',
       headers: { authorization: basic(client), 'content-type': 'application/json' },
@@ -163,7 +163,7 @@ describe('recent problems of a client', () => {
     }
   });
 
-  it('an id that nobody has, and one that could be nobody’s, is no problem', async () => {
+  it('unknown and malformed client ids are not recorded, and cause no failure', async () => {
     for (const id of ['gate_ci_0000000000000000000000', 'nope', 'gate_ci_\0', '__proto__']) {
       const { status } = await exchangeCode(on.issuer, { ...client, id }, NO_CODE);
       expect(status, id).to.be.within(400, 401);
@@ -175,7 +175,7 @@ describe('recent problems of a client', () => {
     expect(lines).to.deep.equal([]);
   });
 
-  it('what succeeds is no problem, and marks the client as used', async () => {
+  it('a successful request is not recorded as a problem, and marks the client as used', async () => {
     const code = await codeFor();
     const { status } = await exchangeCode(on.issuer, client, code);
     expect(status).to.equal(200);
@@ -203,7 +203,7 @@ describe('recent problems of a client', () => {
     expect(html).to.include('href="/errors/invalid_redirect_uri"');
   });
 
-  it('the owner sees the scope that a library sent unasked, and no token in it', async () => {
+  it('the owner sees the sent scope, and a secret in the scope is shortened', async () => {
     await authorize({ scope: 'openid profile email' });
     await authorize({ scope: `undefined ${WRONG_SECRET}` });
     await exchangeCode(on.issuer, client, NO_CODE, { scope: 'offline_access' });
@@ -216,13 +216,13 @@ describe('recent problems of a client', () => {
     expect(text).to.include('Scope sent openid profile email');
   });
 
-  it('a client without problems says so', async () => {
+  it('the page of a client without problems says so', async () => {
     const owner = await signInOwner(on.service, on.seeded.person);
     const { html } = await owner.get(`${LIST}/${client.id}/problems`);
     expect(textOf(html)).to.include('None in the last 7 days.');
   });
 
-  it('who owns the client and is signed in sees the near miss at once, nobody else does', async () => {
+  it('only the signed-in owner of the client sees on the error page how a redirect URI differs', async () => {
     const { confidential } = on.clients;
     const near = { ...confidential, redirectUri: 'https://partner.example/callback/' };
     const url = authorizationUrl(on.issuer, near);
@@ -241,8 +241,8 @@ describe('recent problems of a client', () => {
   });
 });
 
-describe('recent problems while the database is away', () => {
-  it('do not fail the request that has one', async () => {
+describe('recent problems while the database is unavailable', () => {
+  it('a problem that cannot be recorded does not fail its request', async () => {
     const service = await startTestService();
     try {
       const { clients } = await seed(service);

@@ -1,4 +1,4 @@
-/** Refresh that partners can rely on: rotation, honest retries, reuse, lifetimes, memory. */
+/** The documented rules of refreshing: rotation, honest retries, reuse, lifetimes, record size. */
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import { eventually } from '../support/eventually.ts';
@@ -10,7 +10,7 @@ import { expectRefusal } from './refusals.ts';
 
 const DAY = 86_400;
 const WINDOW = 60;
-/** Seconds that a step may take: the store's clock goes on while ours stands still. */
+/** Seconds that a step may take: the store's clock runs while the test clock stands still. */
 const SLACK = 20;
 const REUSED = 'refresh token was already used, so the whole authorization was revoked';
 
@@ -26,9 +26,9 @@ forEachDeployment('refresh tokens', (start) => {
   }
   const refused = (answer: Answer, cause?: string) =>
     expectRefusal(answer, 400, 'invalid_grant', cause);
-  const begin = () => on.partner.tokens(on.clients.confidential);
+  const authorize = () => on.partner.tokens(on.clients.confidential);
 
-  /** Sees the access token as a resource server does, and waits until that is noted. */
+  /** Introspects the access token, and waits until its rotation is recorded as confirmed. */
   async function confirm({ accessToken, refreshToken }: Tokens): Promise<void> {
     const id = refreshToken.slice('gate_rt_'.length).slice(0, 22);
     expect(await on.partner.isActive(accessToken)).to.equal(true);
@@ -37,7 +37,7 @@ forEachDeployment('refresh tokens', (start) => {
     });
   }
 
-  async function expectOver(cause: string, presented: string, ...all: Tokens[]): Promise<void> {
+  async function expectEnded(cause: string, presented: string, ...all: Tokens[]): Promise<void> {
     refused(await send(presented), cause);
     for (const { accessToken, refreshToken } of all) {
       expect(await on.partner.isActive(accessToken)).to.equal(false);
@@ -61,25 +61,25 @@ forEachDeployment('refresh tokens', (start) => {
     });
   }
 
-  it('an authorization that is refreshed again and again is one record of one size', async () => {
+  it('an authorization that is refreshed many times stays one record of the same size', async () => {
     const before = await sizes(on.service);
-    let { refreshToken } = await begin();
+    let { refreshToken } = await authorize();
     const first = await sizes(on.service);
     expect(first.length - before.length).to.equal(1);
     for (let times = 0; times < 20; times += 1) ({ refreshToken } = await next(refreshToken));
     const last = await sizes(on.service);
     expect(last).to.have.length(first.length);
-    // What counts rotations has a digit more, and the attempt is one.
+    // The rotation counter gains a digit, and other fields vary by a few characters.
     expect(sum(last) - sum(first)).to.be.within(-2, 16);
   });
 
   for (const [when, seconds] of [
-    ['in the window', WINDOW - SLACK],
-    ['an hour later, for the store was away', 3_600],
+    ['in the retry window', WINDOW - SLACK],
+    ['an hour later, after an outage of the store', 3_600],
     ['weeks later', 29 * DAY],
   ] as const) {
-    it(`a refresh whose answer was lost is repeated ${when}, for the same successor`, async () => {
-      const { refreshToken } = await begin();
+    it(`a refresh whose answer was lost can be repeated ${when}, and returns the same successor`, async () => {
+      const { refreshToken } = await authorize();
       const lost = await next(refreshToken);
       on.clock.advance(seconds);
       const [repeated, again] = [await next(refreshToken), await next(refreshToken)];
@@ -91,23 +91,23 @@ forEachDeployment('refresh tokens', (start) => {
     });
   }
 
-  it('it is repeated in the window also where the answer has arrived', async () => {
-    const first = await begin();
+  it('a refresh can be repeated in the retry window even if its answer has arrived', async () => {
+    const first = await authorize();
     const second = await next(first.refreshToken);
     await confirm(second);
     expect((await next(first.refreshToken)).refreshToken).to.equal(second.refreshToken);
   });
 
-  it('once its successor was seen in use, it is a reuse after the window, which ends all', async () => {
-    const first = await begin();
+  it('a refresh that is repeated after the window, once its successor was used, ends the authorization', async () => {
+    const first = await authorize();
     const second = await next(first.refreshToken);
     await confirm(second);
     on.clock.advance(WINDOW + SLACK);
-    await expectOver(REUSED, first.refreshToken, first, second);
+    await expectEnded(REUSED, first.refreshToken, first, second);
   });
 
-  it('the access token of an earlier rotation says nothing about the answer of the last', async () => {
-    const first = await begin();
+  it('the use of an older access token does not prove that the answer of the latest refresh arrived', async () => {
+    const first = await authorize();
     const second = await next(first.refreshToken);
     await confirm(second);
     const third = await next(second.refreshToken);
@@ -118,15 +118,15 @@ forEachDeployment('refresh tokens', (start) => {
     expect((await next(second.refreshToken)).refreshToken).to.equal(third.refreshToken);
   });
 
-  it('once its successor was refreshed it is a reuse, however young all of them are', async () => {
-    const first = await begin();
+  it('a refresh that is repeated once its successor was refreshed ends the authorization at any time', async () => {
+    const first = await authorize();
     const second = await next(first.refreshToken);
     const third = await next(second.refreshToken);
-    await expectOver(REUSED, first.refreshToken, first, second, third);
+    await expectEnded(REUSED, first.refreshToken, first, second, third);
   });
 
-  it('repeating a refresh prolongs neither the window nor the life of its successor', async () => {
-    const first = await begin();
+  it('repeating a refresh extends neither the lifetime of its successor nor its own retry window', async () => {
+    const first = await authorize();
     const second = await next(first.refreshToken);
     on.clock.advance(30 * DAY - SLACK);
     await next(first.refreshToken);
@@ -136,8 +136,8 @@ forEachDeployment('refresh tokens', (start) => {
     }
   });
 
-  it('a refresh token is good for 30 days from its own issue', async () => {
-    let { refreshToken } = await begin();
+  it('a refresh token is valid for 30 days from when it was issued', async () => {
+    let { refreshToken } = await authorize();
     for (let times = 0; times < 3; times += 1) {
       on.clock.advance(30 * DAY - SLACK);
       ({ refreshToken } = await next(refreshToken));
@@ -146,8 +146,8 @@ forEachDeployment('refresh tokens', (start) => {
     refused(await send(refreshToken), 'refresh token has expired');
   });
 
-  it('a chain of refreshes ends at its greatest age, and promises nothing beyond it', async () => {
-    let { refreshToken } = await begin();
+  it('a chain of refreshes ends after 365 days, and the last access token expires at that moment, too', async () => {
+    let { refreshToken } = await authorize();
     for (let days = 29; days < 365; days += 29) {
       on.clock.advance(29 * DAY);
       ({ refreshToken } = await next(refreshToken));
@@ -168,9 +168,9 @@ forEachDeployment('refresh tokens', (start) => {
     refused(await send(last.refreshToken), cause);
   });
 
-  it('another client, and any other value, refresh nothing and harm nothing', async () => {
+  it('a refresh by another client or with another value is refused, and ends nothing', async () => {
     const { confidential, otherConfidential, public: publicClient } = on.clients;
-    const { accessToken, refreshToken: used } = await begin();
+    const { accessToken, refreshToken: used } = await authorize();
     const { refreshToken } = await next(used);
     on.clock.advance(WINDOW + SLACK);
     const forged = refreshToken.replace(/(?<=^.{40})./, (letter) => (letter === 'A' ? 'B' : 'A'));
@@ -182,7 +182,7 @@ forEachDeployment('refresh tokens', (start) => {
       [forged, confidential],
       [refreshToken.slice(0, -1), confidential],
       [`${refreshToken}0`, confidential],
-      // The next rotation and an older one, with the MAC of this one.
+      // Claim the next rotation and an older one, with the MAC of the present token.
       [`${refreshToken.slice(0, -1)}2`, confidential],
       [`${refreshToken.slice(0, -1)}0`, confidential],
       [`gate_rt_${'x'.repeat(66)}`, confidential],
@@ -192,8 +192,8 @@ forEachDeployment('refresh tokens', (start) => {
     await next(refreshToken);
   });
 
-  it('a refresh for a suspended account says so, and uses nothing up', async () => {
-    const { refreshToken } = await begin();
+  it('a refresh for a suspended account is refused with that cause, and the refresh token stays valid', async () => {
+    const { refreshToken } = await authorize();
     const { accounts } = on.service;
     await accounts.suspend(on.seeded.person.accountId);
     refused(await send(refreshToken), 'the account of this authorization is suspended or gone');
@@ -201,9 +201,9 @@ forEachDeployment('refresh tokens', (start) => {
     await next(refreshToken);
   });
 
-  it('a restart forgets neither who may refresh nor who already did', async () => {
+  it('after a restart, valid refresh tokens still work and used ones are still replays', async () => {
     const { storage } = on.service.settings;
-    const [honest, stolen] = [await begin(), await begin()];
+    const [honest, stolen] = [await authorize(), await authorize()];
     const rotated = await next(stolen.refreshToken);
     const newest = await next(rotated.refreshToken);
     await on.service.close();
@@ -235,7 +235,7 @@ describe('refresh tokens with a retry window of 0', () => {
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((all, one) => all + one, 0);
 
-/** The bytes of each authorization that is kept. */
+/** Returns the size in bytes of each stored authorization. */
 async function sizes({ settings, database }: TestService): Promise<readonly number[]> {
   const { redisUrl } = settings.storage;
   if (redisUrl === undefined) {

@@ -1,8 +1,8 @@
-/** How the suites of this folder look at an OAuth error. */
+/** Asserts that an answer is an OAuth error. */
 import { expect } from 'chai';
 import type { Answer } from '../support/oauth.ts';
 
-/** @param cause the whole `error_description`, where the test is about it. */
+/** @param cause the whole `error_description`, if the test is about it */
 export function expectRefusal(answer: Answer, status: number, error: string, cause?: string): void {
   const { body, text } = answer;
   const seen = { status: answer.status, error: body.error, cause: body.error_description };

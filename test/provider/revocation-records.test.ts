@@ -1,4 +1,4 @@
-/** Why an authorization ended is in its person's log, before it is answered. */
+/** The activity log records why an authorization ended, before the request is answered. */
 import { expect } from 'chai';
 import { eventually } from '../support/eventually.ts';
 import { exchangeCode, postForm, refresh, revokeCurrent } from '../support/oauth.ts';
@@ -8,10 +8,10 @@ import { startSeeded } from '../support/seeded.ts';
 import { startsOn } from '../support/service.ts';
 import { tokensOf } from './partner-tokens.ts';
 
-describe('what ended an authorization', () => {
+describe('the record of a revocation', () => {
   const on = startSeeded();
 
-  /** What was recorded in the person's log since it was last asked. */
+  /** Returns and removes the revocations that the user's activity log contains. */
   async function recorded() {
     await on.service.revocations.close();
     const rows = await on.service.database.query<{
@@ -36,7 +36,7 @@ describe('what ended an authorization', () => {
     return { actor, cause, client_id: id, client_name: client?.name };
   }
 
-  it('is recorded once, as done by the client, from where it came', async () => {
+  it('a revocation is recorded once, with the client as its actor and the address of the request', async () => {
     const { confidential: client } = on.clients;
     const { accessToken } = await on.partner.tokens(client);
     expect((await revokeCurrent(on.issuer, accessToken)).status).to.equal(204);
@@ -44,11 +44,11 @@ describe('what ended an authorization', () => {
     const { refreshToken: token } = await on.partner.tokens(client);
     const { status } = await postForm(on.issuer, '/oauth/revoke', { token }, { client });
     expect(status).to.equal(200);
-    const given = await record('client', 'client_revoked');
-    expect(await recorded()).to.deep.equal([given, given]);
+    const expected = await record('client', 'client_revoked');
+    expect(await recorded()).to.deep.equal([expected, expected]);
   });
 
-  it('a reuse is recorded once, as found out by the service', async () => {
+  it('the reuse of a token is recorded once, with the service as its actor', async () => {
     const { confidential } = on.clients;
     const { issuer } = on;
     const { refreshToken: oldest } = await on.partner.tokens(confidential);
@@ -61,7 +61,7 @@ describe('what ended an authorization', () => {
   });
 });
 
-describeOn([postgresServer, redisServer], 'a revocation while PostgreSQL is away', () => {
+describeOn([postgresServer, redisServer], 'a revocation while PostgreSQL is unavailable', () => {
   let postgres: PostgresServer;
   const start = startsOn('postgres+redis');
   const on = startSeeded({
@@ -72,7 +72,7 @@ describeOn([postgresServer, redisServer], 'a revocation while PostgreSQL is away
   });
   after(() => postgres?.stop());
 
-  it('ends it, is answered 503 because it could not be announced, and succeeds when it is repeated', async () => {
+  it('without PostgreSQL a revocation ends the authorization, but is answered with 503 until it can be announced', async () => {
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
     const [, id = ''] = /^gate_at_(.{22})/.exec(accessToken) ?? [];
     expect(await on.service.store.readAuthorization(id)).to.be.ok;
@@ -82,7 +82,7 @@ describeOn([postgresServer, redisServer], 'a revocation while PostgreSQL is away
     expect(answer.headers.get('retry-after')).to.match(/^\d+$/);
     expect(await on.service.store.readAuthorization(id)).to.equal(undefined);
     await on.service.revocations.close();
-    const warnings = on.service.logLines.filter((line) => line.includes('is not recorded'));
+    const warnings = on.service.logLines.filter((line) => line.includes('could not be recorded'));
     expect(warnings).not.to.deep.equal([]);
     expect(warnings.join()).to.contain('client_revoked').and.not.contain(accessToken);
     await postgres.restart();

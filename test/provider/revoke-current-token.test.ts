@@ -1,4 +1,4 @@
-/** `POST /oauth/token/revoke`: whoever holds an access token can end what it belongs to. */
+/** `POST /oauth/token/revoke`: the bearer of an access token can end its authorization. */
 import { expect } from 'chai';
 import { type Answer, ask, basic, refresh, revokeCurrent } from '../support/oauth.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
@@ -33,8 +33,8 @@ describe('revoking the current token', () => {
     return tokensOf(answer);
   }
 
-  /** That the grant goes on: its access token is good, and its refresh token still refreshes. */
-  async function expectAlive(tokens: Tokens): Promise<void> {
+  /** Asserts that the access token and the refresh token of an authorization are active. */
+  async function expectActive(tokens: Tokens): Promise<void> {
     expect(await on.partner.isActive(tokens.accessToken)).to.equal(true);
     await next(tokens);
   }
@@ -53,30 +53,30 @@ describe('revoking the current token', () => {
     expectDone(await revoke({ authorization: `bearer ${accessToken}` }));
   });
 
-  it('a token that is revoked, unknown or expired is 401 invalid_token', async () => {
+  it('a token that is revoked, unknown or expired is answered with 401 invalid_token', async () => {
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
     const expired = await on.partner.tokens(on.clients.confidential);
     await revoke({ bearer: accessToken });
     expectUnauthorized(await revoke({ bearer: accessToken }));
     expectUnauthorized(await revoke({ bearer: `gate_at_${'x'.repeat(65)}` }));
     expectUnauthorized(await revoke({ bearer: `${expired.accessToken}x` }));
-    // A no-break space is no white space of HTTP (RFC 9110 §5.6.3), and no character of a token.
+    // A no-break space is neither white space of HTTP (RFC 9110 §5.6.3) nor part of any token.
     expectUnauthorized(await revoke({ bearer: `${expired.accessToken}\xa0` }));
     expectUnauthorized(await revoke({ bearer: 'eyJhbGciOiJub25lIn0.e30.' }));
 
     on.clock.advance(3_620);
     expectUnauthorized(await revoke({ bearer: expired.accessToken }));
-    // Nothing was revoked by it: the grant goes on.
+    // The authorization was not revoked.
     const { status } = await refresh(on.issuer, on.clients.confidential, expired.refreshToken);
     expect(status).to.equal(200);
   });
 
-  it('without a token it is a challenge without an error, and not 204', async () => {
+  it('a request without a token is answered with a challenge without an error, not with 204', async () => {
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
     const requests: Request[] = [
       {},
       { form: {} },
-      // RFC 6750 §3.1: an authentication method that is none here is as good as nothing.
+      // RFC 6750 §3.1: an unsupported authentication method counts as no credentials.
       { authorization: basic(on.clients.confidential) },
       { authorization: `Basic ${accessToken}` },
       { authorization: accessToken },
@@ -91,7 +91,7 @@ describe('revoking the current token', () => {
     expect(await on.partner.isActive(accessToken)).to.equal(true);
   });
 
-  it('a token parameter is a misunderstanding: 400, and nothing is revoked', async () => {
+  it('a token parameter is refused with 400, and nothing is revoked', async () => {
     const tokens = await on.partner.tokens(on.clients.confidential);
     const { accessToken: bearer, refreshToken } = tokens;
     const requests: Request[] = [
@@ -110,10 +110,10 @@ describe('revoking the current token', () => {
       const challenge = /^Bearer error="invalid_request", error_description="[^"]+"$/;
       expect(answer.headers.get('www-authenticate')).to.match(challenge);
     }
-    await expectAlive(tokens);
+    await expectActive(tokens);
   });
 
-  it('only an access token in the header is a credential; nothing else revokes', async () => {
+  it('only an access token in the Authorization header is accepted', async () => {
     const tokens = await on.partner.tokens(on.clients.confidential);
     const { accessToken, refreshToken } = tokens;
     const refused: [Request, number][] = [
@@ -127,21 +127,25 @@ describe('revoking the current token', () => {
     for (const [request, status] of refused) {
       expect((await revoke(request)).status, JSON.stringify(request)).to.equal(status);
     }
-    await expectAlive(tokens);
+    await expectActive(tokens);
   });
 });
 
-describeOn([postgresServer, redisServer], 'revoking while the token store is away', () => {
+describeOn([postgresServer, redisServer], 'revoking while the token store is unavailable', () => {
   let redis: RedisServer;
   const start = startsOn('postgres+redis');
   const on = startSeeded({
     async on(options) {
       redis = await startRedisServer();
-      return start({ ...options, patience: 1, settings: { storage: { redisUrl: redis.url } } });
+      return start({
+        ...options,
+        timeoutFactor: 1,
+        settings: { storage: { redisUrl: redis.url } },
+      });
     },
   });
 
-  it('is 503, never 204, and succeeds when it is asked again', async () => {
+  it('a revocation without the token store is answered with 503, not 204, and succeeds when repeated', async () => {
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
     redis.pause();
     try {

@@ -1,4 +1,4 @@
-/** What each request asks of Redis and PostgreSQL, as the servers themselves report it. */
+/** The commands that each request sends to Redis and PostgreSQL, as the servers report them. */
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import pg from 'pg';
@@ -19,7 +19,7 @@ import { tokensOf } from './partner-tokens.ts';
 
 describeOn([postgresServer, redisServer], 'store round trips', () => {
   let redis: RedisServer;
-  /** Connections of the test itself. */
+  /** Separate connections, for the observations of the tests. */
   let marker: Redis;
   let monitor: Redis;
   let observer: pg.Client;
@@ -27,7 +27,7 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
   const on = startSeeded({
     async on(options) {
       redis = await startRedisServer();
-      // One token is refreshed again and again, for as long as that takes.
+      // One token is refreshed many times, and must stay in the window on a slow machine.
       const tokens = { retryWindowSeconds: 3_600 };
       return start({ ...options, settings: { storage: { redisUrl: redis.url }, tokens } });
     },
@@ -38,7 +38,7 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
     monitor = await marker.monitor();
     observer = new pg.Client({ connectionString: on.service.settings.storage.databaseUrl });
     await observer.connect();
-    // The first of each kind also hands its script to Redis.
+    // Exchange and refresh once, because the first ones also load their scripts into Redis.
     const { refreshToken } = await on.partner.tokens(on.clients.confidential);
     await refresh(on.issuer, on.clients.confidential, refreshToken);
   });
@@ -71,7 +71,7 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
     return commands;
   }
 
-  /** What each connection of the service to PostgreSQL was last asked, and when. */
+  /** The last query on each connection of the service to PostgreSQL, and its time. */
   async function lastQueries(): Promise<unknown[]> {
     const { rows } = await observer.query(
       `SELECT pid, query_start::text, query FROM pg_stat_activity
@@ -83,10 +83,10 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
   }
 
   /**
-   * What the service does by itself every few seconds may come in between: then it is tried again.
-   * A connection may have been closed meanwhile, for it had nothing to do.
+   * Repeats the attempt, because background work of the service may query meanwhile.
+   * An idle connection may have been closed meanwhile.
    */
-  function expectNothingAskedBy(work: () => Promise<unknown>): Promise<void> {
+  function expectNoQueryBy(work: () => Promise<unknown>): Promise<void> {
     return eventually(async () => {
       const before = await lastQueries();
       await work();
@@ -94,7 +94,7 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
     });
   }
 
-  it('a code exchange takes two', async () => {
+  it('a code exchange takes two Redis commands', async () => {
     const { confidential } = on.clients;
     const code = await on.partner.code(confidential);
     const commands = await redisCommands(async () => {
@@ -103,7 +103,7 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
     expect(commands).to.deep.equal(['mget', 'evalsha']);
   });
 
-  it('a refresh takes two, and so does its retry', async () => {
+  it('a refresh takes two Redis commands, and so does its retry', async () => {
     const { confidential } = on.clients;
     const { refreshToken } = await on.partner.tokens(confidential);
     for (let times = 0; times < 2; times += 1) {
@@ -114,7 +114,7 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
     }
   });
 
-  it('an introspection takes one; the first of a rotation notes it, beside the request', async () => {
+  it('an introspection takes one Redis command; the first use of new tokens is recorded in the background', async () => {
     const { confidential } = on.clients;
     const { accessToken, refreshToken } = await on.partner.tokens(confidential);
     const older = tokensOf(await refresh(on.issuer, confidential, refreshToken));
@@ -122,18 +122,18 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
     for (const token of [accessToken, older.accessToken]) {
       expect(await redisCommands(() => on.partner.isActive(token))).to.deep.equal(['mget']);
     }
-    const noted = () =>
+    const recorded = () =>
       eventually(async () => {
         const [, id = ''] = /^gate_at_(.{22})/.exec(accessToken) ?? [];
         expect(await on.service.store.readAuthorization(id)).to.include({ isConfirmed: true });
       });
     await on.partner.isActive(next.accessToken);
-    await noted();
+    await recorded();
     const again = await redisCommands(() => on.partner.isActive(next.accessToken));
     expect(again).to.deep.equal(['mget']);
   });
 
-  it('what is asked for at once takes one, and everybody gets their own', async () => {
+  it('parallel reads take one Redis command, and each caller gets its own record', async () => {
     const { confidential } = on.clients;
     const codes = [await on.partner.code(confidential), await on.partner.code(confidential)];
     const ids = codes.map((code) => /^gate_ac_(.{22})/.exec(code)?.[1] ?? '');
@@ -142,24 +142,24 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
       const found = await Promise.all(
         asked.map((id = '') => on.service.store.readAuthorization(id)),
       );
-      const [first, nobody, second, again] = found.map((record) => record?.secret);
-      expect([first, nobody]).to.deep.equal([again, undefined]);
+      const [first, missing, second, again] = found.map((record) => record?.secret);
+      expect([first, missing]).to.deep.equal([again, undefined]);
       expect(second).to.be.a('string').and.not.equal(first);
     });
     expect(commands).to.deep.equal(['mget']);
   });
 
-  it('an approval takes what the session and the interaction take, and one', async () => {
+  it('an approval takes three scripts: for the session, its uid and the authorization', async () => {
     const url = authorizationUrl(on.issuer, on.clients.confidential);
     const commands = await redisCommands(async () => {
       expect((await on.partner.browser.get(url)).status).to.equal(303);
     });
-    // The session and its uid, each replaced only where it is there; and the authorization begun.
+    // The session and its uid, each replaced only if it exists, and the new authorization.
     expect(commands.filter((name) => name === 'evalsha')).to.have.length(3);
     expect(commands).to.not.include('set');
   });
 
-  it('client credentials take one, and asking about the token another one', async () => {
+  it('client credentials take one Redis command, and introspecting the token one more', async () => {
     let accessToken = '';
     const issue = async (): Promise<void> => {
       ({ accessToken } = tokensOf(await clientCredentials(on.issuer, on.clients.machine)));
@@ -168,7 +168,7 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
     expect(await redisCommands(() => on.partner.isActive(accessToken))).to.deep.equal(['mget']);
   });
 
-  it('what cannot be a token of ours takes none', async () => {
+  it('values that cannot be tokens of this service take no Redis command', async () => {
     const { confidential, resourceServer } = on.clients;
     const { issuer } = on;
     const commands = await redisCommands(async () => {
@@ -181,7 +181,7 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
     expect(commands).to.deep.equal([]);
   });
 
-  it('once warm, introspection and token requests ask PostgreSQL nothing', async () => {
+  it('with warm caches, introspection and token requests do not query PostgreSQL', async () => {
     const { accessToken, refreshToken } = await on.partner.tokens(on.clients.confidential);
     const requests = async (): Promise<void> => {
       expect(await on.partner.isActive(accessToken)).to.equal(true);
@@ -191,13 +191,13 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
       expect(await on.partner.isActive(machine.accessToken)).to.equal(true);
     };
     await requests();
-    // What was used is noted every few seconds, beside the requests.
+    // Uses are recorded every few seconds, in the background.
     await on.service.lastUsed.flush();
-    await expectNothingAskedBy(async () => {
+    await expectNoQueryBy(async () => {
       for (let times = 0; times < 10; times += 1) await requests();
     });
 
-    // And the observation can tell: after a change the next request does ask.
+    // Prove that the check works: after a change the next requests do query.
     await on.service.clients.suspend(on.clients.machine.id);
     await on.service.clients.resume(on.clients.machine.id);
     const changed = await lastQueries();
@@ -205,14 +205,14 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
     expect(await lastQueries()).to.not.deep.equal(changed);
   });
 
-  it('an introspection about somebody not remembered asks PostgreSQL once', async () => {
+  it('an introspection about an account that is not cached takes one PostgreSQL query', async () => {
     const { person } = on.seeded;
     const origin = { address: '::1', browser: '' };
     const draft = { accountId: person.accountId, name: 'Cold', expiresInDays: 30 };
     const { value: key } = await on.service.apiKeys.add(draft, origin);
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
     await on.service.lastUsed.flush();
-    const asked = async (): Promise<unknown> => {
+    const countQueries = async (): Promise<unknown> => {
       const found = counted(
         await scrape(on.service),
         'gatehouse_store_operation_duration_seconds_count',
@@ -220,21 +220,21 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
       return Object.entries(found).find(([labels]) => labels.includes('"query"'))?.[1];
     };
     for (const token of [accessToken, key]) {
-      // What the service does by itself may come in between.
+      // Retry, because background work of the service may query meanwhile.
       await eventually(async () => {
         expect(await on.partner.isActive(token)).to.equal(true);
         on.service.accounts.forget(person.accountId);
-        const before = Number(await asked());
-        const again = Number(await asked());
+        const before = Number(await countQueries());
+        const again = Number(await countQueries());
         expect(await on.partner.isActive(token)).to.equal(true);
         expect(JSON.stringify(await lastQueries())).to.include('json_agg');
-        // To ask for the metrics asks PostgreSQL as well.
-        expect(await asked()).to.equal(again + (again - before) + 1);
+        // Reading the metrics queries PostgreSQL as well.
+        expect(await countQueries()).to.equal(again + (again - before) + 1);
       });
     }
   });
 
-  it('an API key takes none of Redis, and once warm none of PostgreSQL', async () => {
+  it('an API key takes no Redis command, and no PostgreSQL query with warm caches', async () => {
     const origin = { address: '::1', browser: '' };
     const { value } = await on.service.apiKeys.add(
       { accountId: on.seeded.person.accountId, name: 'Export', expiresInDays: 30 },
@@ -242,7 +242,7 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
     );
     expect(await on.partner.isActive(value)).to.equal(true);
     await on.service.lastUsed.flush();
-    await expectNothingAskedBy(async () => {
+    await expectNoQueryBy(async () => {
       const commands = await redisCommands(async () => {
         for (let times = 0; times < 10; times += 1) {
           expect(await on.partner.isActive(value)).to.equal(true);
@@ -252,7 +252,7 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
     });
   });
 
-  it('a thousand active clients are remembered as one is', async () => {
+  it('a thousand active clients all stay in the cache', async () => {
     const { id } = on.clients.machine;
     const others = Array.from({ length: 1_000 }, (_, index) => ({
       ...on.clients.machine,
@@ -279,9 +279,9 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
     };
     await askAs(others);
     await on.service.lastUsed.flush();
-    // The oldest first: if one was evicted, reading it again evicts those that the next try asks for.
+    // Oldest first: if one was evicted, reading it evicts those that the next attempt requests.
     let oldest = 0;
-    await expectNothingAskedBy(async () => {
+    await expectNoQueryBy(async () => {
       const some = others.slice(oldest, oldest + 100);
       oldest = (oldest + 100) % others.length;
       expect(await redisCommands(() => askAs(some))).to.have.length(100);

@@ -1,4 +1,4 @@
-/** Who guesses at clients learns nothing from the work that a refusal takes. */
+/** The amount of work for a refusal does not reveal whether a client exists. */
 import crypto from 'node:crypto';
 import { syncBuiltinESMExports } from 'node:module';
 import { expect } from 'chai';
@@ -7,7 +7,7 @@ import { startSeeded } from '../support/seeded.ts';
 
 const COUNTED = ['hash', 'timingSafeEqual'] as const;
 
-/** How often each function of Node's crypto is called, by this process, while `task` runs. */
+/** Returns how often this process calls each function of Node's crypto while `task` runs. */
 async function callsDuring(task: () => Promise<unknown>): Promise<Record<string, number>> {
   const originals = { hash: crypto.hash, timingSafeEqual: crypto.timingSafeEqual };
   const calls: Record<string, number> = {};
@@ -41,7 +41,7 @@ describe('the work of refusing a client', () => {
       postForm(on.issuer, '/oauth/revoke', { token: 'x' }, { client }),
   };
   for (const [endpoint, ask] of Object.entries(ENDPOINTS)) {
-    it(`at ${endpoint} is the same for an unknown client and a wrong secret`, async () => {
+    it(`a refusal at ${endpoint} takes the same work for an unknown client and a wrong secret`, async () => {
       const secret = `gate_cs_${'x'.repeat(43)}`;
       const known = { ...on.clients.machine, secret };
       const unknown = { ...known, id: `gate_ci_${'x'.repeat(22)}` };
@@ -50,13 +50,13 @@ describe('the work of refusing a client', () => {
         const refused = async (): Promise<void> => {
           expect(await ask(client)).to.include({ status: 401 });
         };
-        // The first of each also asks the database.
+        // The first request of each client also queries the database.
         await refused();
         works.push(await callsDuring(refused));
       }
       const [work, other] = works;
       expect(work?.hash).to.be.above(0);
-      // One for each place of a live secret.
+      // One comparison for each of the two possible secrets of a client.
       expect(work?.timingSafeEqual).to.be.at.least(2);
       expect(other).to.deep.equal(work);
     });

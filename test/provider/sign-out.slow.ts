@@ -1,4 +1,4 @@
-/** Sessions and requests in flight, so often that a gap of a few microseconds is met. */
+/** Sessions with requests in flight, repeated often enough to hit a gap of a few microseconds. */
 import { defineSignOuts } from './sign-out.ts';
 
 defineSignOuts(50);

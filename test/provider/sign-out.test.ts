@@ -1,4 +1,4 @@
-/** Sessions and requests in flight, a few times. */
+/** Sessions with requests in flight, a few times. */
 import { defineSignOuts } from './sign-out.ts';
 
 defineSignOuts(5);

@@ -1,12 +1,12 @@
-/** A session and the requests that are in flight with it: what ended stays ended, and nothing else ends. */
+/** Sessions with requests in flight: an ended session stays ended, and no other session ends. */
 import { expect } from 'chai';
 import { authorizationUrl } from '../support/oauth.ts';
 import { createPerson, type Page } from '../support/person.ts';
 import { forEachRace } from './racing.ts';
 
 export function defineSignOuts(rounds: number): void {
-  forEachRace('sessions and requests in flight', (open) => {
-    it('signing out is final, however many requests of a copied cookie are in flight', async () => {
+  forEachRace('sessions with requests in flight', (open) => {
+    it('signing out is final, even if many requests with a copied cookie are in flight', async () => {
       const { service, seeded, issuer, deployment } = await open(60);
       const silent = authorizationUrl('http://any', seeded.clients.confidential, {
         prompt: 'none',
@@ -44,7 +44,7 @@ export function defineSignOuts(rounds: number): void {
         ({ email, password }: { email: string; password: string }) => ({ email, password }),
       ],
     ] as const) {
-      it(`several clicks on ${step} at once leave the person signed in`, async () => {
+      it(`several parallel clicks on ${step} leave the user signed in`, async () => {
         const { service, seeded } = await open(60);
         const { confidential } = seeded.clients;
         const prompt = step === 'Approve' ? 'consent' : 'login';

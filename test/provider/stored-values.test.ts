@@ -1,4 +1,4 @@
-/** A copy of everything that is stored opens nothing: no token, code, secret or cookie is in it. */
+/** A stolen copy of the stores is useless, as it contains no token, code, secret or cookie. */
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import {
@@ -13,7 +13,7 @@ import { type Seed, seed } from '../support/seed.ts';
 import { forEachDeployment, type TestService } from '../support/service.ts';
 import { partnerTokens, tokensOf } from './partner-tokens.ts';
 
-forEachDeployment('what is stored', (start) => {
+forEachDeployment('a copy of the stores', (start) => {
   let service: TestService;
   let seeded: Seed;
 
@@ -49,7 +49,7 @@ forEachDeployment('what is stored', (start) => {
     return keys.map((key, index) => `${key} ${values[index]}\n`).join('');
   }
 
-  it('holds the records, and none of the values that open something', async () => {
+  it('a copy of the stores contains the records, but no token, code, secret, cookie, link or password', async () => {
     const { issuer } = service;
     const { confidential, public: publicClient, machine } = seeded.clients;
     const partner = partnerTokens(issuer, seeded);
@@ -69,7 +69,7 @@ forEachDeployment('what is stored', (start) => {
     const { value: apiKey } = await service.apiKeys.add(draft, origin);
     const { token: passwordLink } = await service.passwordLinks.make(account, 'forgotten', origin);
 
-    // Two interactions that wait: one for a sign-in, one for the consent of who is signed in.
+    // Two pending interactions: one waits for a sign-in, one for the consent of a signed-in user.
     const visitor = createPerson(issuer);
     await visitor.follow(await visitor.get(authorizationUrl(issuer, confidential)));
     const { browser } = partner;
@@ -99,12 +99,12 @@ forEachDeployment('what is stored', (start) => {
       '$argon2id$',
       'code_challenge',
     ]) {
-      expect(stored, 'the dump is one of everything').to.contain(record);
+      expect(stored, 'the dump contains all stores').to.contain(record);
     }
     for (const [name, value] of Object.entries(values)) {
       expect(value, name).to.have.length.above(15);
       expect(stored.includes(value), `the store holds the ${name}`).to.equal(false);
-      // Nor without its prefix, which everybody knows.
+      // The value without its public prefix must not be stored either.
       const random = value.replace(/^gate_[a-z]+_/, '');
       expect(stored.includes(random), `the store holds the ${name} without prefix`).to.equal(false);
     }

@@ -1,4 +1,4 @@
-/** `POST /oauth/token` as an HTTP endpoint: what it reads, and what its answers look like. */
+/** `POST /oauth/token` as an HTTP endpoint: accepted requests, and the form of its answers. */
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
@@ -42,7 +42,7 @@ describe('the token endpoint', () => {
       client_secret: on.clients.confidential.secret ?? '',
     });
 
-  const expectStillGood = async (code: string): Promise<void> => {
+  const expectStillValid = async (code: string): Promise<void> => {
     const answer = await exchangeCode(on.issuer, on.clients.confidential, code);
     expect(answer.status, answer.text).to.equal(200);
   };
@@ -78,7 +78,7 @@ describe('the token endpoint', () => {
       expect(body.access_token).to.match(/^gate_mt_[A-Za-z0-9_-]{43}$/);
     });
 
-    it('tokens and errors are JSON that nobody stores, whatever the client accepts', async () => {
+    it('tokens and errors are JSON that must not be stored, whatever the Accept header says', async () => {
       const code = await on.partner.code(on.clients.confidential);
       const form = exchangeForm(code).toString();
       const answers = [
@@ -97,7 +97,7 @@ describe('the token endpoint', () => {
   });
 
   describe('requests', () => {
-    it('a body that is no form is refused in words that name the right content type', async () => {
+    it('a body that is not a form is refused with a description that names the right content type', async () => {
       const code = await on.partner.code(on.clients.confidential);
       const form = exchangeForm(code);
       const types = ['application/json', 'text/plain', 'multipart/form-data; boundary=x'];
@@ -108,7 +108,7 @@ describe('the token endpoint', () => {
         expect(body.error, type).to.equal('invalid_request');
         expect(body.error_description, type).to.contain(FORM);
       }
-      await expectStillGood(code);
+      await expectStillValid(code);
     });
 
     it('a form may name its charset', async () => {
@@ -117,7 +117,7 @@ describe('the token endpoint', () => {
       expect(status).to.equal(200);
     });
 
-    it('a body that is too large is a bad request, whatever charset it names', async () => {
+    it('a body that is too large is refused with 400, whatever charset it names', async () => {
       const large = `${exchangeForm('gate_ac_x')}&more=${'x'.repeat(60 * 1024)}`;
       for (const charset of ['utf-8', 'nonsense']) {
         const answer = await send('POST', large, { 'content-type': `${FORM}; charset=${charset}` });
@@ -125,7 +125,7 @@ describe('the token endpoint', () => {
       }
     });
 
-    it('a body in more than 1,000 chunks is refused, and the connection ends if it goes on', async () => {
+    it('a body in more than 1,000 chunks is refused, and the connection is closed if more follow', async () => {
       const form = `${exchangeForm('gate_ac_x')}&more=`;
       const inChunks = (count: number): Promise<string> => {
         const { hostname, port, host } = new URL(on.issuer);
@@ -133,7 +133,7 @@ describe('the token endpoint', () => {
         const head = `POST /oauth/token HTTP/1.1\r\nHost: ${host}\r\nContent-Type: ${FORM}\r\n`;
         const first = `${form.length.toString(16)}\r\n${form}\r\n`;
         socket.write(`${head}Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n${first}`);
-        // The end of the body only where the answer waits for it.
+        // Send the end of the body only if the answer waits for it.
         socket.write(`${'1\r\nx\r\n'.repeat(count - 1)}${count > 2_000 ? '' : '0\r\n\r\n'}`);
         return text(socket).catch(() => 'cut');
       };
@@ -145,7 +145,7 @@ describe('the token endpoint', () => {
       expect(await inChunks(2_001)).to.not.include('invalid_grant');
     });
 
-    it('resource and audience may be repeated, and mean nothing (RFC 8707 §2)', async () => {
+    it('resource and audience may be repeated, and are ignored (RFC 8707 §2)', async () => {
       const form = exchangeForm(await on.partner.code(on.clients.confidential));
       for (const value of ['https://api.example/', 'https://other.example/']) {
         form.append('resource', value);
@@ -155,7 +155,7 @@ describe('the token endpoint', () => {
       expect(status, answer).to.equal(200);
     });
 
-    it('a request without a content type is told so, whoever sends it', async () => {
+    it('a request without a content type is refused with that cause, however the client authenticates', async () => {
       const code = await on.partner.code(on.clients.confidential);
       const form = exchangeForm(code);
       const { confidential } = on.clients;
@@ -169,11 +169,11 @@ describe('the token endpoint', () => {
       }
       const [problem] = await on.service.clientProblems.of(confidential.id);
       expect(problem?.cause).to.contain('Content-Type');
-      await expectStillGood(code);
+      await expectStillValid(code);
     });
 
-    it('a request that names no client is not authenticated (RFC 6749 §5.2)', async () => {
-      // More often than wrong secrets of an address are answered: it is no guess.
+    it('a request without a client is answered with 401, and not limited (RFC 6749 §5.2)', async () => {
+      // Send more requests than the limit of wrong secrets, which does not apply to them.
       for (const body of ['', ...Array<string>(60).fill('grant_type=refresh_token')]) {
         const answer = await send('POST', body);
         expectRefusal(answer, 401, 'invalid_client', 'the request names no client');
@@ -181,7 +181,7 @@ describe('the token endpoint', () => {
       }
     });
 
-    it('a parameter that comes twice is refused, and nothing is used up', async () => {
+    it('a repeated parameter is refused, and the code and the refresh token stay valid', async () => {
       const { confidential } = on.clients;
       const code = await on.partner.code(confidential);
       const { refreshToken } = await on.partner.tokens(confidential);
@@ -196,12 +196,12 @@ describe('the token endpoint', () => {
           expectRefusal(await send('POST', `${form}&${name}=${value}`), 400, 'invalid_request');
         }
       }
-      await expectStillGood(code);
+      await expectStillValid(code);
       const refreshed = await refresh(on.issuer, confidential, refreshToken);
       expect(refreshed.status).to.equal(200);
     });
 
-    it('only the three grants of the metadata exist', async () => {
+    it('grant types other than the three of the metadata are refused', async () => {
       const grants = [
         'password',
         'implicit',
@@ -223,7 +223,7 @@ describe('the token endpoint', () => {
       }
     });
 
-    it('what no value of ours can hold is refused, never a failure', async () => {
+    it('values with characters that no token contains are refused, and cause no failure', async () => {
       const { confidential, resourceServer } = on.clients;
       const { issuer } = on;
       const NUL = '\0';

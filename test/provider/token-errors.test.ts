@@ -1,4 +1,4 @@
-/** What a partner developer reads when a request is refused: a true cause, once it is known who asks. */
+/** Error descriptions for partner developers: exact, but only for authenticated clients. */
 import { expect } from 'chai';
 import {
   type Answer,
@@ -32,7 +32,7 @@ describe('errors for clients', () => {
   const codeOf = (parameters?: Parameters) => on.partner.code(on.clients.confidential, parameters);
   const UNKNOWN = 'is not known here, or its authorization was revoked';
 
-  /** The causes that a client is told which authenticated with its secret, by error. */
+  /** The causes that an authenticated client receives, by error. */
   const CASES: Readonly<Record<string, readonly (readonly [string, string, Refused])[]>> = {
     invalid_grant: [
       ['an unknown code', `authorization code ${UNKNOWN}`, () => exchange(NO_CODE)],
@@ -76,7 +76,7 @@ describe('errors for clients', () => {
     ],
     unauthorized_client: [
       [
-        'client credentials of a client that people registered themselves',
+        'client credentials of a client that a user registered',
         'this client may not use grant_type client_credentials',
         () => clientCredentials(on.issuer, on.clients.confidential),
       ],
@@ -117,7 +117,7 @@ describe('errors for clients', () => {
     return renew(refreshToken);
   }
 
-  /** RFC 6749 §5.2, with a page about the error, and the reference that our log has. */
+  /** Asserts the form of RFC 6749 §5.2, with a page about the error and a request id. */
   async function expectWellFormed({ headers, body }: Answer): Promise<void> {
     expect(body).to.have.all.keys('error', 'error_description', 'error_uri');
     expect(body.error_description).to.match(/^[\x20-\x21\x23-\x5b\x5d-\x7e]+$/);
@@ -138,7 +138,7 @@ describe('errors for clients', () => {
     }
   }
 
-  it('a client that proved nothing is told no cause', async () => {
+  it('a client that has not authenticated with a secret receives no cause', async () => {
     const { verifier, parameters } = pkce();
     const used = await on.partner.code(on.clients.public, parameters);
     const proof = { code_verifier: verifier };
@@ -163,7 +163,7 @@ describe('errors for clients', () => {
     }
   });
 
-  it('a wrong secret is told no cause, and no code is looked at', async () => {
+  it('a client with a wrong secret receives no cause, and its code is not checked', async () => {
     const code = await on.partner.code(on.clients.confidential);
     const { accessToken } = tokensOf(await exchange(code));
     const wrong = { ...on.clients.confidential, secret: `gate_cs_${'w'.repeat(43)}` };
@@ -175,7 +175,7 @@ describe('errors for clients', () => {
     expect(await on.partner.isActive(accessToken)).to.equal(true);
   });
 
-  it('every other endpoint refuses in the same form', async () => {
+  it('all other endpoints send errors in the same form', async () => {
     const { issuer } = on;
     const wrong = { ...on.clients.confidential, secret: `gate_cs_${'w'.repeat(43)}` };
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
@@ -200,7 +200,7 @@ describe('errors for clients', () => {
     }
   });
 
-  it('what a request says never comes back unescaped, and success has a reference too', async () => {
+  it('text of the request is never returned unescaped, and successful answers have a request id, too', async () => {
     const client = on.clients.confidential;
     const grant_type = 'nonsense"\\\r\nSet-Cookie: x=<script>é';
     const answer = await postForm(on.issuer, '/oauth/token', { grant_type }, { client });

@@ -1,4 +1,4 @@
-/** Authorization requests of nobody: what of them is kept while they wait, and how many may. */
+/** Authorization requests that wait for a sign-in: their number and their size are limited. */
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import { authorizationUrl, type Parameters } from '../support/oauth.ts';
@@ -6,23 +6,22 @@ import { createPerson } from '../support/person.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';
 
-const MOST = 5;
-/** Bytes. A request has no reason to be longer. */
-const LARGEST = 2_048 + 2_048;
+const MAX = 5;
+const MAX_BYTES_EACH = 2_048 + 2_048;
 
 describeOn([postgresServer, redisServer], 'requests that wait for a sign-in', () => {
   const on = startSeeded({
     on: 'postgres+redis',
-    settings: { limits: { waitingSignInsPerAddress: MOST } },
+    settings: { limits: { waitingSignInsPerAddress: MAX } },
   });
 
   const request = (parameters: Parameters = {}): URL =>
     authorizationUrl(on.issuer, on.clients.confidential, parameters);
-  /** What a new browser is answered. */
+  /** Returns the redirect that a new browser receives. */
   const answer = async (url: URL): Promise<URL | undefined> =>
     (await createPerson(on.issuer).get(url)).location;
 
-  async function kept(): Promise<{ keys: number; bytes: number }> {
+  async function stored(): Promise<{ keys: number; bytes: number }> {
     const redis = new Redis(on.service.settings.storage.redisUrl ?? '');
     const keys = await redis.keys('*');
     const sizes = await Promise.all(keys.map((key) => redis.memory('USAGE', key)));
@@ -30,20 +29,20 @@ describeOn([postgresServer, redisServer], 'requests that wait for a sign-in', ()
     return { keys: keys.length, bytes: sizes.reduce<number>((sum, size) => sum + (size ?? 0), 0) };
   }
 
-  it('a state longer than 2 kB is refused, and the client told why', async () => {
-    const before = await kept();
+  it('a state longer than 2 kB is refused, and the client receives the reason', async () => {
+    const before = await stored();
     for (const state of ['s'.repeat(2_047), 'ü'.repeat(1_024), 's'.repeat(14_000)]) {
       const { searchParams } = (await answer(request({ state }))) ?? new URL('none:');
       expect(searchParams.get('error')).to.equal('invalid_request');
       expect(searchParams.get('error_description')).to.include('state must not be longer than');
       expect(searchParams.get('state')).to.equal(state);
     }
-    expect(await kept()).to.deep.equal(before);
+    expect(await stored()).to.deep.equal(before);
   });
 
-  it('are no more once they were answered, and nobody who is signed in is counted', async () => {
-    const begun = createPerson(on.issuer);
-    for (let round = 0; round < 2 * MOST; round += 1) {
+  it('answered requests and requests of a signed-in user do not count as waiting', async () => {
+    const waiting = createPerson(on.issuer);
+    for (let round = 0; round < 2 * MAX; round += 1) {
       const decision = round % 2 === 0 ? 'approve' : 'deny';
       const { searchParams } = await createPerson(on.issuer).authorize(
         request(),
@@ -52,29 +51,29 @@ describeOn([postgresServer, redisServer], 'requests that wait for a sign-in', ()
       );
       expect(searchParams.get('error'), `round ${round}`).to.be.oneOf([null, 'access_denied']);
     }
-    await begun.signIn(on.seeded.person);
-    for (let asked = 0; asked < 2 * MOST; asked += 1) {
-      const { location } = await begun.get(request({ prompt: 'consent' }));
+    await waiting.signIn(on.seeded.person);
+    for (let asked = 0; asked < 2 * MAX; asked += 1) {
+      const { location } = await waiting.get(request({ prompt: 'consent' }));
       expect(location?.pathname).to.match(/^\/interaction\//);
     }
   });
 
-  it('are so many for each address, each small; others are told to wait', async () => {
-    const before = await kept();
+  it('at most the configured number of requests per address wait, each is small, and others get 429', async () => {
+    const before = await stored();
     const long = { ui_locales: 'x'.repeat(4_000), login_hint: 'y'.repeat(4_000), display: 'page' };
     const url = request({ state: 's'.repeat(2_046), ...long });
-    for (let asked = 0; asked < 4 * MOST; asked += 1) {
+    for (let asked = 0; asked < 4 * MAX; asked += 1) {
       const { status, location, headers, html } = await createPerson(on.issuer).get(url);
-      if (asked < MOST) expect(location?.pathname).to.match(/^\/interaction\//);
+      if (asked < MAX) expect(location?.pathname).to.match(/^\/interaction\//);
       else {
         expect(status).to.equal(429);
         expect(Number(headers.get('retry-after'))).to.be.within(1, 600);
         expect(html).to.include('Too many sign-ins were begun');
       }
     }
-    const after = await kept();
-    // The count is a key as well.
-    expect(after.keys - before.keys).to.be.within(MOST, MOST + 1);
-    expect(after.bytes - before.bytes).to.be.below(MOST * LARGEST);
+    const after = await stored();
+    // The counter is a key, too.
+    expect(after.keys - before.keys).to.be.within(MAX, MAX + 1);
+    expect(after.bytes - before.bytes).to.be.below(MAX * MAX_BYTES_EACH);
   });
 });

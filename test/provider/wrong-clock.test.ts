@@ -1,4 +1,4 @@
-/** A node whose clock is wrong: no failure, and one chain of tokens with the other nodes. */
+/** A node whose clock is wrong causes no failures, and its refreshes stay one chain of tokens. */
 import { expect } from 'chai';
 import { createTestClock, type TestClock } from '../support/clock.ts';
 import {
@@ -13,11 +13,11 @@ import { startSeeded } from '../support/seeded.ts';
 import { forEachDeployment } from '../support/service.ts';
 import { partnerTokens, tokensOf } from './partner-tokens.ts';
 
-/** And a little, for the store's clock goes on while ours stands still. */
+/** An hour and a bit, because the store's clock runs while the test clock stands still. */
 const HOUR = 3_700;
 
-forEachDeployment('a clock that is wrong', (start) => {
-  // The clock of the service is wrong then, and those of the stores are right.
+forEachDeployment('a wrong clock of the service', (start) => {
+  // No clock option, so that moving the time leaves the clocks of the stores right.
   const on = startSeeded({ on: start });
   let time: TestClock;
 
@@ -35,7 +35,7 @@ forEachDeployment('a clock that is wrong', (start) => {
     ['ahead', HOUR],
     ['behind', -HOUR],
   ] as const) {
-    it(`by an hour ${direction} fails no request, and refuses nobody's honest retry`, async () => {
+    it(`a clock that is an hour ${direction} fails no request, and refuses no honest retry`, async () => {
       const { issuer } = on;
       const { confidential, machine, resourceServer } = on.clients;
       const partner = partnerTokens(issuer, on.seeded);
@@ -46,7 +46,7 @@ forEachDeployment('a clock that is wrong', (start) => {
       );
       time.advance(seconds);
 
-      // What was issued by a right clock has expired for this one, or not yet.
+      // A token that was issued before has expired if the clock is ahead.
       const isAhead = seconds > 0;
       expect(await isActive(accessToken)).to.equal(!isAhead);
       const exchanged = await exchangeCode(issuer, confidential, code);

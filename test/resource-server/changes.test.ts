@@ -1,4 +1,4 @@
-/** Which streams of changes an API trusts, and which answers it does not keep in spite of one. */
+/** The change streams that an API trusts, and answers that it does not cache despite a stream. */
 import type { ServerResponse } from 'node:http';
 import { expect } from 'chai';
 import type {
@@ -24,7 +24,7 @@ const BEAT = ':\n\n';
 
 describe('the stream of changes of an API', () => {
   let service: StandIn;
-  /** How the service begins a stream. */
+  /** Sends the beginning of each stream. */
   let begin: (stream: ServerResponse) => unknown;
   let streams: ServerResponse[];
   let revoked: Set<string>;
@@ -57,7 +57,7 @@ describe('the stream of changes of an API', () => {
     held = Promise.resolve();
     time = createTestClock();
     passed = 0;
-    // However slow the machine is, silence lasts as long as the test says.
+    // The test decides how long a silence lasts, however slow the machine is.
     performance.now = () => passed;
     failures = [];
   });
@@ -73,11 +73,11 @@ describe('the stream of changes of an API', () => {
     api = introspectorOf(API, { ...options, onFailure });
   }
   const identify = (token: string): Promise<Identified> => api.identify(bearer(token));
-  const say = (text: string) => streams.at(-1)?.write(text);
+  const sendEvent = (text: string) => streams.at(-1)?.write(text);
   const streamCount = (count: number) =>
     eventually(() => expect(streams).to.have.length.of.at.least(count));
 
-  /** Resolves with the signal of the caller, once the caller is remembered. */
+  /** Caches the caller of this token. @returns the signal of the caller */
   async function remember(token: string): Promise<AbortSignal> {
     let found: Identified | undefined;
     await eventually(async () => {
@@ -94,15 +94,15 @@ describe('the stream of changes of an API', () => {
       expect((await identify(token)).decidedBy).to.equal('service');
     }
   }
-  /** Resolves when the API has heard this, and all that was said before it. */
-  async function isHeard(text: string): Promise<void> {
+  /** Resolves when the API has received this text, and everything sent before it. */
+  async function isReceived(text: string): Promise<void> {
     const signal = await remember(BOB);
-    say(`${text}data: acc_bob\n\n`);
+    sendEvent(`${text}data: acc_bob\n\n`);
     await eventually(() => expect(signal.aborted).to.equal(true));
   }
 
   for (const type of [undefined, 'text/html', 'application/json', 'text/event-streams']) {
-    it(`is none with the content type ${type}: nothing is remembered`, async () => {
+    it(`a stream with the content type ${type} is not trusted, and no caller is cached`, async () => {
       const headers = type === undefined ? {} : { 'content-type': type };
       begin = (stream) => stream.writeHead(200, headers).write(BEAT);
       open();
@@ -113,14 +113,14 @@ describe('the stream of changes of an API', () => {
     });
   }
 
-  it('is trusted from its first heartbeat on, for which it has two seconds', async () => {
+  it('a stream is trusted from its first heartbeat on, which must arrive within two seconds', async () => {
     begin = (stream) => stream.writeHead(200, EVENTS).write('x\n\ndata: acc_ada\n\n');
     open();
     await streamCount(1);
     await expectAsked(ADA);
-    // Whatever else comes meanwhile, a byte at a time, is no heartbeat.
+    // Until then, other events and incomplete lines do not count as a heartbeat.
     passed += 1_999;
-    say('data: acc_ada\n\nx');
+    sendEvent('data: acc_ada\n\nx');
     await expectAsked(ADA);
     expect(failures).to.deep.equal([]);
     passed += 1;
@@ -129,18 +129,18 @@ describe('the stream of changes of an API', () => {
     await remember(ADA);
   });
 
-  it('stands with a heartbeat each second, as services of before send it', async () => {
+  it('a stream with a heartbeat each second, as older versions send it, is trusted', async () => {
     open();
     await remember(ADA);
     for (const _ of [1, 2, 3, 4]) {
       passed += 1_000;
-      await isHeard(BEAT);
+      await isReceived(BEAT);
     }
     expect((await identify(ADA)).decidedBy).to.equal('memory');
     expect({ failures, streams: streams.length }).to.deep.equal({ failures: [], streams: 1 });
   });
 
-  it('stands for 0.9 seconds without a heartbeat of a service that sends one every 250 ms', async () => {
+  it('a stream is trusted for 0.9 seconds without a heartbeat if one every 250 ms was announced', async () => {
     begin = (stream) => stream.writeHead(200, EVENTS).write(': heartbeat-ms=250\n\n');
     open();
     await remember(ADA);
@@ -151,35 +151,35 @@ describe('the stream of changes of an API', () => {
     await eventually(() => expect(failures).to.include('timed_out'));
   });
 
-  describe('of a node that leaves', () => {
+  describe('the stream of a node that is shutting down', () => {
     let signal: AbortSignal;
     let next: ServerResponse;
 
-    /** The next one is opened, and has begun, while the former one still stands. */
+    /** Opens the next stream, which is trusted, while the former one is still open. */
     beforeEach(async () => {
       open();
       signal = await remember(ADA);
-      say(': leaving\n\n');
+      sendEvent(': leaving\n\n');
       await streamCount(2);
       const [, second] = streams;
-      if (second === undefined) throw new Error('there is no next one');
+      if (second === undefined) throw new Error('no second stream');
       next = second;
-      // It has begun before what comes after its heartbeat.
+      // An event after its first heartbeat arrived, so the stream is trusted.
       const marker = await remember(BOB);
       next.write('data: acc_bob\n\n');
       await eventually(() => expect(marker.aborted).to.equal(true));
     });
     const former = () => streams[0] as ServerResponse;
-    /** Resolves when this was heard on the former one. */
-    const isHeardOnFormer = async (): Promise<void> => {
+    /** Resolves when a heartbeat on the former stream was received. */
+    const isReceivedOnFormer = async (): Promise<void> => {
       const marker = await remember(BOB);
       former().write(':\n\ndata: acc_bob\n\n');
       await eventually(() => expect(marker.aborted).to.equal(true));
     };
 
-    it('is followed by the next one, and no caller is forgotten, once both were heard for a second', async () => {
+    it('the former stream is replaced without evicting callers, once both streams were open for a second', async () => {
       passed += 999;
-      await isHeardOnFormer();
+      await isReceivedOnFormer();
       next.write(':\n\n');
       expect(former().destroyed).to.equal(false);
       passed += 1;
@@ -187,21 +187,21 @@ describe('the stream of changes of an API', () => {
       await eventually(() => expect(former().destroyed).to.equal(true));
       expect(signal.aborted).to.equal(false);
       expect((await identify(ADA)).decidedBy).to.equal('memory');
-      await isHeard('');
+      await isReceived('');
       expect({ failures, streams: streams.length }).to.deep.equal({ failures: [], streams: 2 });
     });
 
-    it('is followed by the next one, and every caller is forgotten, if it ended before', async () => {
+    it('if the former stream ends before that second has passed, it is replaced and every caller is evicted', async () => {
       passed += 999;
-      await isHeardOnFormer();
+      await isReceivedOnFormer();
       former().destroy();
       await eventually(() => expect(signal.aborted).to.equal(true));
       expect((await identify(ADA)).decidedBy).to.equal('service');
-      await isHeard('');
+      await isReceived('');
       expect(streams).to.have.length(2);
     });
 
-    it('is heard together with the next one', async () => {
+    it('the former stream is read together with the next stream', async () => {
       next.write('data: acc_ada\n\n');
       await eventually(() => expect(signal.aborted).to.equal(true));
       signal = await remember(ADA);
@@ -209,19 +209,19 @@ describe('the stream of changes of an API', () => {
       await eventually(() => expect(signal.aborted).to.equal(true));
     });
 
-    it('goes on when the next one breaks, and another one is opened', async () => {
+    it('if the next stream breaks, the former one stays in use and another stream is opened', async () => {
       next.destroy();
       await streamCount(3);
       expect(signal.aborted).to.equal(false);
-      await isHeardOnFormer();
+      await isReceivedOnFormer();
       expect((await identify(ADA)).decidedBy).to.equal('memory');
     });
   });
 
-  it('keeps no answer for five seconds after a change of what it names', async () => {
+  it('no answer is cached for five seconds after the stream announced a change', async () => {
     open();
     const signal = await remember(ADA);
-    say('data: acc_ada\n\n');
+    sendEvent('data: acc_ada\n\n');
     await eventually(() => expect(signal.aborted).to.equal(true));
     for (const seconds of [0, 4.999]) {
       time.advance(seconds);
@@ -242,24 +242,24 @@ describe('the stream of changes of an API', () => {
     'data: {"changed":["acc_ada"]}',
     '<html>',
   ]) {
-    it(`forgets every caller at a line that is not understood: ${JSON.stringify(line)}`, async () => {
+    it(`an unknown line evicts every caller: ${JSON.stringify(line)}`, async () => {
       open();
       const signal = await remember(ADA);
-      say(`${line}\n\n`);
+      sendEvent(`${line}\n\n`);
       await eventually(() => expect(signal.aborted).to.equal(true));
       expect((await identify(ADA)).decidedBy).to.equal('service');
       expect(failures).to.deep.equal(['malformed_answer']);
-      // A newer service may say more than this version knows: what it knows, it still hears.
-      await isHeard('');
+      // A newer service may send more than this version knows; known events still work.
+      await isReceived('');
       expect(streams).to.have.length(1);
     });
   }
 
-  describe('does not keep an answer that was held', () => {
+  describe('changes while an answer is delayed', () => {
     let release: () => void;
     let answer: Promise<Identified>;
 
-    /** Asks about Ada; the service has decided then, and its answer is on its way until `release`. */
+    /** Asks about Ada. The service has decided, but its answer is delayed until `release`. */
     beforeEach(async () => {
       open();
       await remember(BOB);
@@ -274,7 +274,7 @@ describe('the stream of changes of an API', () => {
     });
     afterEach(() => release());
 
-    /** The answer, from before the revocation, still counts for the request that asked for it. */
+    /** The answer from before the revocation is used only for the request that waited for it. */
     async function expectForgotten(): Promise<void> {
       release();
       const { caller } = await answer;
@@ -284,19 +284,19 @@ describe('the stream of changes of an API', () => {
       expect((await identify(ADA)).refusal?.status).to.equal(401);
     }
 
-    it('while its caller was revoked, however long ago and whatever changed since', async () => {
+    it('an answer is not cached if a revocation of the caller arrived before it, even seconds and other changes earlier', async () => {
       revoked.add(ADA);
-      await isHeard('data: acc_ada\n\n');
+      await isReceived('data: acc_ada\n\n');
       time.advance(7);
-      await isHeard('data: acc_other\n\n');
+      await isReceived('data: acc_other\n\n');
       await expectForgotten();
     });
 
-    it('while its caller was revoked and the clock was put back', async () => {
+    it('an answer is not cached if the caller was revoked before it arrived and the clock was set back', async () => {
       const marker = (await identify(BOB)).caller?.signal;
       time.advance(-3_600);
       revoked.add(ADA);
-      say('data: acc_ada\n\ndata: acc_bob\n\n');
+      sendEvent('data: acc_ada\n\ndata: acc_bob\n\n');
       await eventually(() => expect(marker?.aborted).to.equal(true));
       release();
       await answer;
@@ -304,7 +304,7 @@ describe('the stream of changes of an API', () => {
       expect((await identify(ADA)).refusal?.status).to.equal(401);
     });
 
-    it('while the stream was away', async () => {
+    it('an answer is not cached if the stream was interrupted meanwhile', async () => {
       streams.at(-1)?.destroy();
       revoked.add(ADA);
       await streamCount(2);
@@ -312,7 +312,7 @@ describe('the stream of changes of an API', () => {
       await expectForgotten();
     });
 
-    it('until the stream was away', async () => {
+    it('an answer is not cached if the stream has ended meanwhile', async () => {
       begin = (stream) => stream.writeHead(503).end();
       streams.at(-1)?.destroy();
       revoked.add(ADA);

@@ -1,4 +1,4 @@
-/** How long a revoked token is still let in by an API that remembers, and that another node tells. */
+/** The time for which an API with a cache still accepts a token that another node revoked. */
 import { expect } from 'chai';
 import { eventually } from '../support/eventually.ts';
 import { revokeCurrent } from '../support/oauth.ts';
@@ -9,11 +9,11 @@ import { bearer, introspectorOf } from './stand-in.ts';
 
 const TIMES = 1_000;
 
-describeOn([postgresServer, redisServer], 'a remembered caller of two nodes', () => {
+describeOn([postgresServer, redisServer], 'a cached caller of an API, with two nodes', () => {
   const on = startSeeded();
   const start = startsOn();
 
-  it(`is refused after each of ${TIMES} answered revocations`, async () => {
+  it(`a cached caller is refused after each of ${TIMES} answered revocations`, async () => {
     const { issuer } = await start({ beside: on.service });
     let ahead = 0;
     const clock = () => Date.now() + ahead;
@@ -22,7 +22,7 @@ describeOn([postgresServer, redisServer], 'a remembered caller of two nodes', ()
     });
     const statusOf = async (token: string) =>
       (await api.identify(bearer(token))).refusal?.status ?? 200;
-    /** Who is asked about is not known in the same turn. */
+    /** Only a cached answer arrives in the same turn of the event loop. */
     const isRemembered = (token: string) =>
       Promise.race([statusOf(token).then(() => true), new Promise((later) => setImmediate(later))]);
 
@@ -30,7 +30,7 @@ describeOn([postgresServer, redisServer], 'a remembered caller of two nodes', ()
     while (tokens.length < TIMES) {
       tokens.push((await on.partner.tokens(on.clients.confidential)).accessToken);
     }
-    // What is told of their beginning is heard, and long ago.
+    // Long after the announcements of the new authorizations, so that their callers are cached.
     ahead = 60_000;
     await eventually(async () => {
       for (const token of tokens) await statusOf(token);

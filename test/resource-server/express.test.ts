@@ -1,4 +1,4 @@
-/** The Express program of the guide, on both versions: what it refuses, and that it goes on. */
+/** The Express program of the guide, on both versions of Express: its refusals. */
 import { expect } from 'chai';
 import { ask } from '../support/oauth.ts';
 import { freePort, type Program, startProgram } from '../support/programs.ts';
@@ -44,7 +44,7 @@ for (const [version, folder] of [
         headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
       });
 
-    it('answers every refusal with its status, header and code, without a stack, and goes on', async () => {
+    it('the program sends each refusal with status, header and code, without a stack trace, and keeps running', async () => {
       for (const [token, path, status, code, challenge] of [
         [undefined, 'wh_a', 401, 'UNAUTHENTICATED', /^Bearer$/],
         [`${TOKEN}dead`, 'wh_a', 401, 'UNAUTHENTICATED', /invalid_token/],

@@ -1,4 +1,4 @@
-/** Whatever goes wrong between an API and the service, nobody is let in by it. */
+/** No failure between an API and the service makes the API accept a caller. */
 import type { Socket } from 'node:net';
 import { expect } from 'chai';
 import {
@@ -40,7 +40,7 @@ interface Outcome {
   readonly failures: readonly IntrospectionFailure[];
 }
 
-/** Asks once, and says what the caller and what the operator of the API are told. */
+/** Identifies once. @returns the answer for the caller, and the failures for the API's operator */
 async function identify(
   options: Partial<IntrospectorOptions>,
   { token = TOKEN, client = API }: { token?: string; client?: TestClient } = {},
@@ -53,7 +53,7 @@ async function identify(
   return { status: refusal.status, headers: refusal.headers, body: refusal.body, failures };
 }
 
-/** Asks a stand-in that responds like this. */
+/** Identifies once at a stand-in that responds with `respond`. */
 async function identifyAt(respond: Respond, options: Partial<IntrospectorOptions> = {}) {
   const { introspectionEndpoint } = await startStandIn(respond);
   return identify({ introspectionEndpoint, ...options });
@@ -63,10 +63,10 @@ function expectClosed(answer: Outcome, reason: FailureReason, retryAfter = '2'):
   expect(answer.status).to.equal(503);
   expect(answer.headers).to.include({ 'Retry-After': retryAfter });
   expect(answer.failures.map((failure) => failure.reason)).to.deep.equal([reason]);
-  // The caller is not told why, and nobody is told the token or the secret.
+  // The answer contains no reason, and neither answer nor failures contain the token or the secret.
   expect(answer.body).to.not.include(answer.failures[0]?.message);
-  const told = answer.failures.map(({ message, stack, cause }) => [message, stack, cause]);
-  expect(JSON.stringify([told, answer.body])).to.not.match(/gate_(at|cs)_/);
+  const reported = answer.failures.map(({ message, stack, cause }) => [message, stack, cause]);
+  expect(JSON.stringify([reported, answer.body])).to.not.match(/gate_(at|cs)_/);
 }
 
 const withStatus =
@@ -74,15 +74,15 @@ const withStatus =
   (answer) =>
     answer.writeHead(status, headers).end(JSON.stringify(ACTIVE));
 describe('an API fails closed', () => {
-  it('lets a caller in that the service calls active', async () => {
+  it('for comparison, an API accepts a caller that the service reports as active', async () => {
     expect(await identifyAt(answering(ACTIVE))).to.deep.include({ status: 200, failures: [] });
   });
 
-  it('when nobody listens', async () => {
+  it('an API refuses callers when nothing listens at the address', async () => {
     expectClosed(await identify({ issuer: `http://127.0.0.1:${await freePort()}` }), 'unreachable');
   });
 
-  it('when the service hangs, each API within its own time limit', async () => {
+  it('an API refuses callers when the service hangs, within the time limit of the API', async () => {
     const { introspectionEndpoint } = await startStandIn(() => {});
     const ended: number[] = [];
     const hang = async (timeoutMs: number): Promise<void> => {
@@ -94,32 +94,32 @@ describe('an API fails closed', () => {
   });
 
   const closes = (title: string, reason: FailureReason, respond: Respond, timeoutMs = 20_000) =>
-    it(`when ${title}`, async () => {
+    it(`an API refuses callers when ${title}`, async () => {
       expectClosed(await identifyAt(respond, { timeoutMs }), reason);
     });
   const begins: Respond = (answer) => answer.write('{"active": true, ');
-  closes('the answer begins and does not end, within the time limit', 'timed_out', begins, 150);
+  closes('the answer starts but does not end within the time limit', 'timed_out', begins, 150);
   closes('the connection breaks in the middle of the answer', 'unreachable', (answer) => {
     answer.setHeader('content-length', 1_000);
     answer.write('{"active": true, ', () => answer.destroy());
   });
-  closes('the answer is not JSON, and repeats nothing of it', 'malformed_answer', (answer) =>
+  closes('the answer is not JSON, and its text is not passed on', 'malformed_answer', (answer) =>
     answer.end(`<h1>Bad token ${TOKEN}</h1>`),
   );
-  closes('the answer does not stop', 'malformed_answer', (answer) =>
+  closes('the answer is too long', 'malformed_answer', (answer) =>
     answer.end(JSON.stringify(ACTIVE) + ' '.repeat(5 * 1024 * 1024)),
   );
   for (const status of [500, 502, 400, 403, 404, 301, 204]) {
     closes(`the service answers ${status}`, 'failed', withStatus(status));
   }
 
-  it('when the service wants to be left alone, and passes on for how long', async () => {
+  it('an API refuses callers when the service answers 503 or 429, and passes Retry-After on', async () => {
     const wait = { 'retry-after': '17' };
     expectClosed(await identifyAt(withStatus(503, wait)), 'failed', '17');
     expectClosed(await identifyAt(withStatus(429, wait)), 'throttled', '17');
   });
 
-  it('when the answer is not one of Gatehouse to a resource server', async () => {
+  it('an API refuses callers when the answer is not what Gatehouse sends to a resource server', async () => {
     const { organizations: _, ...withoutOrganizations } = ACTIVE;
     for (const body of [
       {},
@@ -141,7 +141,7 @@ describe('an API fails closed', () => {
     }
   });
 
-  it('but not because a kept connection was closed in the meantime', async () => {
+  it('an API accepts a caller even if its keep-alive connection was closed in the meantime', async () => {
     const used = new Set<Socket>();
     const standIn = await startStandIn((answer, form, asked) => {
       if (used.has(asked.socket)) return asked.socket.destroy();
@@ -156,12 +156,12 @@ describe('an API fails closed', () => {
     }
   });
 
-  it('and says why on standard error, once a second, unless the API wants to be told', async () => {
+  it('an API without onFailure prints the reason on standard error at most once a second', async () => {
     const printed: unknown[] = [];
     const { error } = console;
     const { now } = performance;
-    console.error = (...words) => printed.push(...words);
-    // The second does not pass, however long the three take.
+    console.error = (...texts) => printed.push(...texts);
+    // Stop the clock, so that the three calls happen within one second.
     performance.now = () => 0;
     try {
       const issuer = `http://127.0.0.1:${await freePort()}`;
@@ -178,10 +178,10 @@ describe('an API fails closed', () => {
     expect(printed[0]).to.match(/^http:.*\/oauth\/introspect cannot be reached: ECONNREFUSED$/);
   });
 
-  it('also when the API throws at being told why', async () => {
+  it('an API refuses callers even when its onFailure throws', async () => {
     const printed: unknown[] = [];
     const { error } = console;
-    console.error = (...words) => printed.push(...words);
+    console.error = (...texts) => printed.push(...texts);
     try {
       const { introspectionEndpoint } = await startStandIn(withStatus(500));
       const onFailure = () => {
@@ -195,7 +195,7 @@ describe('an API fails closed', () => {
     expect(String(printed)).to.include('the log is full');
   });
 
-  it('gives nothing for a role or a right that it does not know', async () => {
+  it('an API ignores unknown roles and rights', async () => {
     const warehouses = [{ id: 'wh_a', name: 'A', rights: ['read', 'fly'] }];
     const organizations = [
       { id: 'org_a', name: 'A', role: 'member', warehouses },
@@ -209,7 +209,7 @@ describe('an API fails closed', () => {
     ]);
   });
 
-  it('does not begin with settings that cannot be meant', () => {
+  it('createIntrospector throws for invalid options', () => {
     for (const wrong of [
       { issuer: `${ISSUER}/` },
       { issuer: 'auth.example.com' },
@@ -240,19 +240,19 @@ describe('an API of a real service fails closed', () => {
   const ask = (by: TestClient): Promise<Outcome> =>
     identify({ issuer: on.issuer }, { token, client: by });
 
-  it('when its own credentials are refused', async () => {
+  it('an API refuses callers when the service refuses the credentials of the API', async () => {
     expect(await ask(client)).to.include({ status: 200 });
     const wrong = { ...client, secret: `gate_cs_${'a'.repeat(43)}` };
     expectClosed(await ask(wrong), 'credentials_refused');
   });
 
-  it('when it was registered as another kind of client', async () => {
+  it('an API refuses callers when it was registered as another kind of client', async () => {
     const answer = await ask(on.clients.machine);
     expectClosed(answer, 'malformed_answer');
     expect(answer.failures[0]?.message).to.include('registered as a resource server?');
   });
 
-  it('asks as RFC 7662 says, at an address of its own if the service has one', async () => {
+  it('an API sends the request that RFC 7662 defines, and sends it to introspectionEndpoint if that is set', async () => {
     const seen: object[] = [];
     const through = passOnTo(on.issuer);
     const { introspectionEndpoint } = await startStandIn((answer, form, asked) => {
@@ -265,7 +265,7 @@ describe('an API of a real service fails closed', () => {
     expect(seen[0]).to.deep.include({
       method: 'POST',
       url: '/oauth/introspect',
-      // The service refuses every other host, wherever it is reached.
+      // The service refuses other hosts, even for requests to the introspectionEndpoint.
       host: new URL(on.issuer).host,
       authorization: basic(client),
       'content-type': 'application/x-www-form-urlencoded',
@@ -274,7 +274,7 @@ describe('an API of a real service fails closed', () => {
     });
   });
 
-  it('when the service stops, on connections that were open, until it is back', async () => {
+  it('an API refuses callers while the service is stopped, and accepts them again once it has restarted', async () => {
     const reasons: FailureReason[] = [];
     const onFailure = ({ reason }: IntrospectionFailure): void => void reasons.push(reason);
     const introspector = introspectorOf(client, { issuer: on.issuer, onFailure });

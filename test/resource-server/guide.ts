@@ -1,4 +1,4 @@
-/** The programs of the guide for GraphQL APIs, as they stand there. */
+/** The programs of the guide for GraphQL APIs, read from the guide itself. */
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
@@ -7,7 +7,7 @@ const ROOT = path.join(import.meta.dirname, '../..');
 /**
  * Writes files of the guide to a project: each is the block of JavaScript after its name.
  *
- * @param packages installed in the project: names, or pairs of a name and the folder that it stands for.
+ * @param packages to install in the project: names, or pairs of a name and a folder of node_modules
  */
 export function writeGuideTo(
   project: string,

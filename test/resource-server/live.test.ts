@@ -1,4 +1,4 @@
-/** An API that remembers its callers, and hears at once what is no longer true. */
+/** An API that caches its callers, and that the service notifies of changes at once. */
 
 import type { ServerResponse } from 'node:http';
 import { mock } from 'node:test';
@@ -32,7 +32,7 @@ const ANSWERS: Record<string, object> = {
 };
 const TOKENS = [ADA, BOB, ROBOT, KEY];
 
-describe('a caller is remembered', () => {
+describe('a cached caller', () => {
   let time: TestClock;
   let service: StandIn;
   let api: Introspector;
@@ -40,7 +40,7 @@ describe('a caller is remembered', () => {
   let answers: Record<string, object>;
   let isOpening: boolean;
   let isBeating: boolean;
-  let heardAt: number;
+  let streamTime: number;
 
   before(async () => {
     service = await startStandIn((answer, form, asked) => {
@@ -61,10 +61,10 @@ describe('a caller is remembered', () => {
   const { now } = performance;
   beforeEach(async () => {
     time = createTestClock();
-    // Whole, so that sums of it are exact.
-    heardAt = Math.floor(now.call(performance));
-    // However slow the machine is, silence lasts as long as the test says.
-    performance.now = () => heardAt;
+    // An integer, so that sums of times are exact.
+    streamTime = Math.floor(now.call(performance));
+    // The test decides how long a silence lasts, however slow the machine is.
+    performance.now = () => streamTime;
     streams = [];
     answers = { ...ANSWERS };
     isOpening = true;
@@ -82,14 +82,14 @@ describe('a caller is remembered', () => {
     const { clock } = time;
     const options = { issuer: service.origin, clock, live: true, mostRemembered };
     const opened = introspectorOf(API, { ...options, onFailure: () => {} });
-    await stands(opened, before + 1);
+    await streaming(opened, before + 1);
     return opened;
   }
-  /** Resolves when the stream is there, and what is asked from now on may be remembered. */
-  async function stands(opened: Introspector, count: number): Promise<void> {
+  /** Resolves when the stream is trusted, so that answers from now on may be cached. */
+  async function streaming(opened: Introspector, count: number): Promise<void> {
     await eventually(async () => {
       expect(streams).to.have.length.of.at.least(count);
-      // It begins when its first word is heard, and that may be after this.
+      // The five seconds begin at the first heartbeat, which may arrive later than this.
       time.advance(5);
       await callerOf(ADA, opened);
       expect(await isAsked(ADA, opened)).to.equal(false);
@@ -112,9 +112,9 @@ describe('a caller is remembered', () => {
     for (const token of tokens) expect(await isAsked(token), token).to.equal(false);
   }
   const tokenIn = (form: URLSearchParams) => form.get('token');
-  const say = (what: string) => streams.at(-1)?.write(`data: ${what}\n\n`);
+  const announce = (what: string) => streams.at(-1)?.write(`data: ${what}\n\n`);
 
-  it('until the service names what is no longer true, and nobody else is asked about', async () => {
+  it('a cached caller is evicted when the service announces its change, and no other caller is', async () => {
     for (const [what, ...dropped] of [
       ['of-ada', ADA],
       ['acc_ada', ADA, KEY],
@@ -131,10 +131,10 @@ describe('a caller is remembered', () => {
       const signals = await Promise.all(
         TOKENS.map(async (token) => (await callerOf(token)).signal),
       );
-      say(what);
-      // What comes after it on the same stream was heard after it.
+      announce(what);
+      // Events on the same stream arrive in order, so this one marks the end.
       const marker = (await callerOf(KEY)).signal;
-      if (!dropped.some((token) => token === KEY)) say('key_a');
+      if (!dropped.some((token) => token === KEY)) announce('key_a');
       await eventually(() => expect(marker?.aborted).to.equal(true));
       const isDropped = TOKENS.map(
         (token) => token === KEY || dropped.some((one) => one === token),
@@ -150,7 +150,7 @@ describe('a caller is remembered', () => {
     }
   });
 
-  it('and is the same one, with one signal, in every call', async () => {
+  it('a cached caller is the same object, with the same signal, in every call', async () => {
     await remember(ADA);
     const [first, second] = [await callerOf(ADA), await callerOf(ADA)];
     expect(first).to.equal(second);
@@ -159,14 +159,14 @@ describe('a caller is remembered', () => {
     expect(JSON.stringify(first)).to.not.include('signal');
   });
 
-  it('with the organizations that callers of one account share', async () => {
+  it('a cached caller shares its organizations with other callers of the same account', async () => {
     answers[KEY] = { ...ANSWERS[KEY], organizations };
     await remember(ADA, KEY);
     const [ada, key] = [await callerOf(ADA), await callerOf(KEY)];
     expect(ada.organizations).to.equal(key.organizations);
   });
 
-  it('not beyond the expiry of the token, nor for longer than ten minutes', async () => {
+  it('a cached caller is not used after its token expires, nor for longer than ten minutes', async () => {
     answers[BOB] = { ...ANSWERS[BOB], exp: Math.floor(time.clock() / 1000) + 60 };
     await remember(ADA, BOB);
     time.advance(58);
@@ -177,10 +177,10 @@ describe('a caller is remembered', () => {
     expect(await isAsked(ADA)).to.equal(true);
   });
 
-  it('and one who calls is asked about again in the background, before ten minutes are over', async () => {
+  it('a cached caller that keeps calling is introspected again before the ten minutes end', async () => {
     await remember(ADA, BOB);
     const { signal } = await callerOf(ADA);
-    // The service would tell of it, and for some reason did not.
+    // Simulates changes that the service failed to announce.
     delete answers[ADA];
     answers[BOB] = { ...ANSWERS[BOB], organizations: [] };
     time.advance(239);
@@ -193,7 +193,7 @@ describe('a caller is remembered', () => {
     expect(await isAsked(BOB), 'ten minutes after the first answer').to.equal(false);
   });
 
-  it('but one who does not call again is forgotten, unless something may wait for the signal', async () => {
+  it('a cached caller that does not call again is evicted, unless its signal may be in use', async () => {
     await callerOf(ADA);
     await callerOf(BOB);
     const { signal } = await callerOf(BOB);
@@ -205,7 +205,7 @@ describe('a caller is remembered', () => {
     expect(signal?.aborted).to.equal(false);
   });
 
-  it('until the token expires: its signal fires then, without another call', async () => {
+  it('the signal of a cached caller fires when the token expires, without another call', async () => {
     const expiry = time.clock() + 600_000;
     answers[BOB] = { ...ANSWERS[BOB], exp: expiry / 1_000 };
     await remember(BOB);
@@ -214,12 +214,12 @@ describe('a caller is remembered', () => {
     expect(signal?.aborted).to.equal(false);
     time.set(new Date(expiry));
     await eventually(() => expect(signal?.aborted).to.equal(true));
-    // Not even by a clock that was put back.
+    // The cached caller is not used again, even if the clock is set back.
     time.set(new Date(expiry - 50));
     expect(await isAsked(BOB)).to.equal(true);
   });
 
-  it('for the 90 days of a key, though no timer of Node waits longer than 24.8 days', async () => {
+  it('the signal of an API key lasts 90 days, although timers of Node end at 24.8 days', async () => {
     const DAY = 86_400;
     answers[KEY] = { ...ANSWERS[KEY], exp: Math.floor(time.clock() / 1000) + 90 * DAY };
     await remember(KEY);
@@ -241,12 +241,12 @@ describe('a caller is remembered', () => {
     }
   });
 
-  it('and one who reaches something else is another caller: the signal of the former one fires', async () => {
+  it('a cached caller whose access has changed is replaced, and the signal of the former object fires', async () => {
     await remember(ADA);
     const former = await callerOf(ADA);
     const { signal } = former;
     answers[ADA] = { ...ANSWERS[ADA], organizations: [] };
-    // No change was announced, and ten minutes later it is found out all the same.
+    // The change was not announced, but is noticed after ten minutes.
     time.advance(600);
     const next = await callerOf(ADA);
     expect(next).to.not.equal(former);
@@ -255,18 +255,18 @@ describe('a caller is remembered', () => {
     expect(await callerOf(ADA)).to.equal(next);
   });
 
-  it('not after the clock was put back', async () => {
+  it('a cached caller is not used after the clock was set back', async () => {
     await remember(ADA);
     time.advance(-3_600);
     expect(await isAsked(ADA)).to.equal(true);
   });
 
-  it('but nobody is remembered as refused', async () => {
+  it('a refused caller is never cached', async () => {
     const unknown = `${TOKEN}unknown`;
     expect([await isAsked(unknown), await isAsked(unknown)]).to.deep.equal([true, true]);
   });
 
-  it('unless there are more than the API wants: then not who was asked about first', async () => {
+  it('a full cache evicts the oldest caller first', async () => {
     api.close();
     api = await live(2);
     await remember(ADA, BOB);
@@ -277,10 +277,10 @@ describe('a caller is remembered', () => {
     expect(await isAsked(ADA)).to.equal(true);
   });
 
-  it('not from an answer that another node may have given before it heard of the change', async () => {
+  it('right after a change no answer is cached, because another node may not know of the change yet', async () => {
     await remember(ADA, BOB);
     const { signal } = await callerOf(ADA);
-    say('acc_ada');
+    announce('acc_ada');
     await eventually(() => expect(signal?.aborted).to.equal(true));
     expect([await isAsked(ADA), await isAsked(ADA), await isAsked(BOB)]).to.deep.equal([
       true,
@@ -289,54 +289,54 @@ describe('a caller is remembered', () => {
     ]);
     const unsettled = await callerOf(ADA);
     const again = unsettled.signal;
-    // Another node says later what is true.
+    // The other node knows of the change now.
     delete answers[ADA];
     expect(await isAsked(ADA)).to.equal(true);
     expect(again?.aborted).to.equal(true);
   });
 
-  it('and who was told to come again is not told so a second time', async () => {
+  it('a caller is cached with a lasting signal again once five seconds have passed since a change', async () => {
     await remember(ADA);
     const { signal } = await callerOf(ADA);
-    say('acc_ada');
+    announce('acc_ada');
     await eventually(() => expect(signal?.aborted).to.equal(true));
     const unsettled = await callerOf(ADA);
     time.advance(5);
-    // Its time is over, whatever the timer would wait for.
+    // The five seconds have passed on the test clock, so the caller's signal fires soon.
     const over = unsettled.signal;
     await eventually(() => expect(over?.aborted).to.equal(true));
     expect((await callerOf(ADA)).signal?.aborted).to.equal(false);
     expect(await isAsked(ADA)).to.equal(false);
   });
 
-  it('not while the stream is broken, and nobody of before it stands again', async () => {
+  it('a cached caller is not used while the stream is broken, nor after a new stream opens', async () => {
     await remember(ADA);
     const { signal } = await callerOf(ADA);
     isOpening = false;
     streams.at(-1)?.destroy();
     await eventually(() => expect(signal?.aborted).to.equal(true));
     expect([await isAsked(ADA), await isAsked(ADA)]).to.deep.equal([true, true]);
-    // Nobody would tell.
+    // Without a stream no revocation would be announced, so the signal has already fired.
     expect((await callerOf(ADA)).signal?.aborted).to.equal(true);
     isOpening = true;
-    await stands(api, 2);
+    await streaming(api, 2);
     expect((await callerOf(ADA)).signal?.aborted).to.equal(false);
   });
 
-  it('not once nothing was heard for two seconds', async () => {
+  it('a cached caller is not used after two seconds without a heartbeat', async () => {
     await remember(ADA, KEY);
     const [{ signal }, marker] = [await callerOf(ADA), (await callerOf(KEY)).signal];
     isBeating = false;
-    say('key_a');
+    announce('key_a');
     await eventually(() => expect(marker?.aborted).to.equal(true));
-    heardAt += 1_999;
+    streamTime += 1_999;
     expect(await isAsked(ADA)).to.equal(false);
-    heardAt += 1;
+    streamTime += 1;
     expect([await isAsked(ADA), await isAsked(ADA)]).to.deep.equal([true, true]);
     await eventually(() => expect(signal?.aborted).to.equal(true));
-    // What the stream of before says is not believed; another one is.
-    say('acc_bob');
+    // Events of the former stream are ignored; a new stream is trusted.
+    announce('acc_bob');
     isBeating = true;
-    await stands(api, 2);
+    await streaming(api, 2);
   });
 });

@@ -1,4 +1,4 @@
-/** How often the service is asked: equal questions at a time once, and nothing is remembered. */
+/** Introspection by an API without a cache: parallel look-ups of one token share a request. */
 import { expect } from 'chai';
 import type { Introspector } from '../../src/resource-server/resource-server.ts';
 import { tokensOf } from '../provider/partner-tokens.ts';
@@ -7,7 +7,7 @@ import { clientCredentials, revokeCurrent } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { bearer, introspectorOf, passOnTo, type StandIn, startStandIn } from './stand-in.ts';
 
-/** Holds answers back while it is closed. */
+/** Delays answers while it is closed. */
 function createGate() {
   let open = (): void => {};
   let opened = Promise.resolve();
@@ -27,7 +27,7 @@ function createGate() {
   return gate;
 }
 
-describe('equal look-ups', () => {
+describe('look-ups', () => {
   const on = startSeeded();
   let standIn: StandIn;
   let introspector: Introspector;
@@ -52,19 +52,19 @@ describe('equal look-ups', () => {
     Array.from({ length: count }, () => status(token));
   const questions = (token: string) =>
     standIn.asked.filter((form) => form.get('token') === token).length;
-  /** Resolves when the service has answered one more question, and its answer is held back. */
-  async function oneAnswerHeld(before = gate.arrivals): Promise<void> {
+  /** Resolves when the service has sent one more answer, which is delayed. */
+  async function oneAnswerDelayed(before = gate.arrivals): Promise<void> {
     gate.close();
     await eventually(() => expect(gate.arrivals).to.be.above(before));
   }
 
-  it('at the same time make one request', async () => {
+  it('parallel look-ups of one token make one request', async () => {
     const token = await machineToken();
     expect(await Promise.all(times(50, token))).to.deep.equal(Array(50).fill(200));
     expect(questions(token)).to.equal(1);
   });
 
-  it('one after the other make one request each: nothing is remembered', async () => {
+  it('sequential look-ups of one token make one request each, because no answer is cached', async () => {
     const token = await machineToken();
     for (const expected of [1, 2, 3]) {
       expect(await status(token)).to.equal(200);
@@ -72,7 +72,7 @@ describe('equal look-ups', () => {
     }
   });
 
-  it('of different tokens are not mixed up', async () => {
+  it('parallel look-ups of different tokens each get their own answer', async () => {
     const [mine, theirs] = [await machineToken(), await personToken()];
     const identify = (token: string) => introspector.identify(bearer(token));
     const found = await Promise.all([mine, theirs, mine, theirs].map(identify));
@@ -80,9 +80,9 @@ describe('equal look-ups', () => {
     expect(found.map(({ caller }) => caller?.subject)).to.deep.equal([...ids, ...ids]);
   });
 
-  it('that come after a revocation do not share an answer from before it', async () => {
+  it('a look-up that starts after a revocation does not share an answer from before the revocation', async () => {
     const token = await personToken();
-    const held = oneAnswerHeld();
+    const held = oneAnswerDelayed();
     const early = times(3, token);
     await held;
     expect((await revokeCurrent(on.issuer, token)).status).to.equal(204);
@@ -93,7 +93,7 @@ describe('equal look-ups', () => {
     expect(questions(token)).to.equal(2);
   });
 
-  it('share a few connections, which stay open', async () => {
+  it('look-ups share a few connections, which stay open', async () => {
     const tokens = await Promise.all(Array.from({ length: 20 }, machineToken));
     await Promise.all(tokens.map(status));
     await Promise.all(tokens.map(status));

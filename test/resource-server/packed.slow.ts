@@ -1,4 +1,4 @@
-/** The package as another project installs it, and the example that the guide gives for it. */
+/** The package as another project installs it, and the example of its guide. */
 import { execFile } from 'node:child_process';
 import {
   copyFileSync,
@@ -28,14 +28,14 @@ describe('gatehouse/resource-server, packed', () => {
   before(async () => {
     const tarball = await pack();
     writeFileSync(path.join(project, 'package.json'), '{ "private": true }');
-    // The two that the example asks for are installed from what the tests have: no registry is
-    // needed, and one that Gatehouse would need itself is missed.
+    // The two packages of the example come from our node_modules: that needs no registry. All other
+    // packages are missing, so that a dependency of Gatehouse itself would make the tests fail.
     const others = ['graphql', 'graphql-http'].map((name) => path.join(ROOT, 'node_modules', name));
     const flags = ['--offline', '--install-links', '--ignore-scripts', '--omit=dev'];
     await npm(['install', ...flags, tarball, ...others], project);
   });
 
-  it('holds JavaScript with declarations and its own README, and needs no other package', () => {
+  it('the package contains JavaScript, declarations and its own README, and needs no other package', () => {
     const installed = path.join(project, 'node_modules/gatehouse');
     const manifest = JSON.parse(readFileSync(path.join(installed, 'package.json'), 'utf8'));
     expect(manifest).to.not.have.any.keys('private', 'scripts', 'dependencies', 'devDependencies');
@@ -50,7 +50,7 @@ describe('gatehouse/resource-server, packed', () => {
     expect(readme).to.not.include('npm run');
   });
 
-  it('has the size that the guide names', () => {
+  it('the package has the size that the guide names', () => {
     const lib = path.join(project, 'node_modules/gatehouse/lib');
     const sizeOf = (ending: RegExp): number =>
       readdirSync(lib)
@@ -60,7 +60,7 @@ describe('gatehouse/resource-server, packed', () => {
     expect(sizeOf(/\.js$/) / 1000).to.be.closeTo(Number(kilobytes), 1);
   });
 
-  it('has types that stand on their own, for import and for require', async () => {
+  it('the types of the package need no other types, for import and for require', async () => {
     const tsc = path.join(ROOT, 'node_modules/typescript/bin/tsc');
     const usual = ['--noEmit', '--strict', '--target', 'es2022', '--types', ''];
     for (const name of ['typed.ts', 'typed.mts', 'typed.cts']) {
@@ -72,7 +72,7 @@ describe('gatehouse/resource-server, packed', () => {
     }
   });
 
-  it('is one module for import and for require', async () => {
+  it('the package is one module for import and for require', async () => {
     const file = path.join(project, 'both.mjs');
     writeFileSync(
       file,
@@ -84,16 +84,16 @@ describe('gatehouse/resource-server, packed', () => {
     await run(process.execPath, [file], { cwd: project });
   });
 
-  it('fits the types of the servers', async () => {
-    const beside = temporaryDirectory('servers');
-    symlinkSync(path.join(ROOT, 'node_modules'), path.join(beside, 'node_modules'));
+  it('the types of the package fit the types of the servers', async () => {
+    const typings = temporaryDirectory('servers');
+    symlinkSync(path.join(ROOT, 'node_modules'), path.join(typings, 'node_modules'));
     const installed = path.join(project, 'node_modules/gatehouse/lib/resource-server.js');
     const typed = SERVERS.replace("'gatehouse/resource-server'", JSON.stringify(installed));
-    writeFileSync(path.join(beside, 'servers.ts'), typed);
+    writeFileSync(path.join(typings, 'servers.ts'), typed);
     const tsc = path.join(ROOT, 'node_modules/typescript/bin/tsc');
     const flags = ['--noEmit', '--strict', '--skipLibCheck', '--target', 'es2022'];
     const modules = ['--module', 'preserve', '--types', 'node', 'servers.ts'];
-    await run(process.execPath, [tsc, ...flags, ...modules], { cwd: beside });
+    await run(process.execPath, [tsc, ...flags, ...modules], { cwd: typings });
   });
 
   describe('with the example of the guide', () => {
@@ -117,7 +117,7 @@ describe('gatehouse/resource-server, packed', () => {
     });
     after(() => api?.end('SIGTERM'));
 
-    it('protects a GraphQL API', async () => {
+    it('the installed example of the guide protects a GraphQL API', async () => {
       const { accessToken: token } = await on.partner.tokens(on.clients.confidential);
       const { id, name } = on.seeded.warehouse;
 
@@ -125,7 +125,7 @@ describe('gatehouse/resource-server, packed', () => {
       expect(anonymous.status).to.equal(401);
       expect(anonymous.headers.get('www-authenticate')).to.equal('Bearer');
 
-      // Its limit is a second, which the first look-up on a busy machine may need.
+      // Its timeout is a second, which the first look-up may exceed on a busy machine.
       await eventually(async () => {
         const listed = await query('{ warehouses { id name } }', token);
         expect(listed.body).to.deep.equal({ data: { warehouses: [{ id, name }] } });
@@ -199,14 +199,14 @@ export async function accountOf(request: { headers: Record<string, string> }): P
 }
 
 export function wrong(caller: Caller): void {
-  // @ts-expect-error not everybody is a person
+  // @ts-expect-error not every caller has an account
   caller.accountId;
   // @ts-expect-error there is no such right
   mayReach(caller, 'wh_a', 'fly');
 }
 `;
 
-/** Packs a copy of what belongs to it, so that no other test meets a checkout that is changing. */
+/** Packs a copy of the sources, so that other tests do not see a changing checkout. */
 async function pack(): Promise<string> {
   const checkout = temporaryDirectory('pack');
   const names = ['package.json', 'tsconfig.json', 'tsconfig.resource-server.json', 'LICENSE'];
@@ -233,10 +233,10 @@ function replaceOnce(text: string, part: string, replacement: string): string {
   return text.replace(part, replacement);
 }
 
-/** What a compiler finds, it prints. */
+/** Runs a program, and fails with its standard output, because compilers print errors there. */
 async function run(...asked: Parameters<typeof execute>): Promise<void> {
-  const told = (error: { stdout?: string }): void => expect.fail(error.stdout || String(error));
-  await execute(...asked).catch(told);
+  const fail = (error: { stdout?: string }): void => expect.fail(error.stdout || String(error));
+  await execute(...asked).catch(fail);
 }
 const execute = promisify(execFile);
 

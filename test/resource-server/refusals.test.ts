@@ -1,4 +1,4 @@
-/** What a protected API answers itself, before anything of it runs. */
+/** The refusals of a protected API, before any of its own code runs. */
 import { type IncomingMessage, request as send } from 'node:http';
 import { expect } from 'chai';
 import {
@@ -16,7 +16,7 @@ const QUERY = '{"query":"{ caller { subject } }"}';
 const INVALID_TOKEN =
   'Bearer error="invalid_token", error_description="the access token or API key is unknown, expired or revoked"';
 
-describe('what a protected API answers to a request that it lets no further', () => {
+describe('the refusals of a protected API', () => {
   let service: StandIn;
   let introspector: Introspector;
   let api: WarehouseApi;
@@ -39,8 +39,8 @@ describe('what a protected API answers to a request that it lets no further', ()
     return { status: answer.status, challenge, body: answer.body };
   }
 
-  /** Defines a rule that needs no question to the service. */
-  function itUnasked(title: string, rule: () => Promise<void>): void {
+  /** Defines a test in which the service must not be asked. */
+  function itLocally(title: string, rule: () => Promise<void>): void {
     it(title, async () => {
       const before = service.asked.length;
       await rule();
@@ -48,14 +48,14 @@ describe('what a protected API answers to a request that it lets no further', ()
     });
   }
 
-  itUnasked('a no-break space is part of what was sent, and so it is no token', async () => {
+  itLocally('a token with a no-break space is invalid', async () => {
     for (const authorization of [`${BEARER}\xa0`, `Bearer \xa0${TOKEN}`]) {
       expect(await post({ authorization })).to.include({ status: 401, challenge: INVALID_TOKEN });
     }
     expect((await post({ authorization: `\xa0${BEARER}` })).challenge).to.equal('Bearer');
   });
 
-  itUnasked('a request without credentials is told the method, and no error code', async () => {
+  itLocally('a request without credentials gets a challenge without an error code', async () => {
     const message = 'an access token or API key is required';
     const errors = [{ message, extensions: { code: 'UNAUTHENTICATED' } }];
     for (const authorization of [undefined, 'Basic YTpi', TOKEN, `Token ${TOKEN}`]) {
@@ -65,7 +65,7 @@ describe('what a protected API answers to a request that it lets no further', ()
     }
   });
 
-  it('a token that the service does not call active is an invalid token', async () => {
+  it('a token that is not active at the service is refused with invalid_token', async () => {
     for (const authorization of [BEARER, `bEARER ${TOKEN}`, `Bearer   ${TOKEN}`]) {
       const answer = await post({ authorization });
       expect(answer).to.include({ status: 401, challenge: INVALID_TOKEN });
@@ -73,8 +73,8 @@ describe('what a protected API answers to a request that it lets no further', ()
     expect(service.asked.at(-1)?.get('token')).to.equal(TOKEN);
   });
 
-  itUnasked(
-    'a token in the address is an invalid request, with or without one in the header',
+  itLocally(
+    'a token in the URL is an invalid_request, with or without one in the header',
     async () => {
       const queries = [`access_token=${TOKEN}`, `a=?&access%5Ftoken=${TOKEN}`, 'access_token'];
       for (const query of queries) {
@@ -85,20 +85,20 @@ describe('what a protected API answers to a request that it lets no further', ()
     },
   );
 
-  itUnasked('a form, in which a token may stand, is an invalid request', async () => {
+  itLocally('a form, which could contain a token, is an invalid_request', async () => {
     const form = { 'content-type': 'application/x-www-form-urlencoded; charset=utf-8' };
     for (const headers of [form, { ...form, authorization: BEARER }]) {
       expectInvalidRequest(await post(headers, { body: `access_token=${TOKEN}` }));
     }
   });
 
-  itUnasked('two tokens, or Bearer without one, are an invalid request', async () => {
+  itLocally('two tokens, or Bearer without one, are an invalid_request', async () => {
     for (const authorization of [`${BEARER}, ${BEARER}`, `${BEARER},x`, 'Bearer', 'Bearer  ']) {
       expectInvalidRequest(await post({ authorization }));
     }
   });
 
-  it('a second Authorization header, which Node hides, is an invalid request', async () => {
+  it('a second Authorization header, which Node.js hides, is refused with invalid_request', async () => {
     const headers = [
       ...['host', api.url.host, 'content-type', 'application/json'],
       ...['authorization', BEARER, 'authorization', `Bearer ${TOKEN.toUpperCase()}`],
@@ -113,8 +113,8 @@ describe('what a protected API answers to a request that it lets no further', ()
     expectInvalidRequest({ status: answer.statusCode ?? 0, challenge });
   });
 
-  itUnasked(
-    'a value that can be no token is invalid, and the service is not asked about it',
+  itLocally(
+    'a value that cannot be a token is invalid, and the service is not asked about it',
     async () => {
       const values = [`${TOKEN} x`, `${TOKEN}\tx`, `${TOKEN}\0`, `${TOKEN}"`, 'tök', 'a=b', '='];
       for (const value of [...values, 'a'.repeat(513), `${'a'.repeat(512)}=`]) {
@@ -127,7 +127,7 @@ describe('what a protected API answers to a request that it lets no further', ()
     },
   );
 
-  itUnasked('of a header that is longer than any token only the beginning is read', async () => {
+  itLocally('only the beginning of a header that is longer than any token is read', async () => {
     const many = (blank: string) => blank.repeat(15_000);
     for (const [authorization, status] of [
       [`Bearer${many('\t')}!`, 400],
@@ -142,7 +142,7 @@ describe('what a protected API answers to a request that it lets no further', ()
     }
   });
 
-  it('is the same for the Request of fetch and for headers in any spelling', async () => {
+  it('refusals are the same for the Request of fetch and for headers in any spelling', async () => {
     const url = 'https://api.example/graphql';
     const requests: [ReceivedRequest, number][] = [
       [new Request(url), 401],
@@ -154,14 +154,14 @@ describe('what a protected API answers to a request that it lets no further', ()
     for (const [request, status] of requests) {
       const { refusal } = await introspector.identify(request);
       expect(refusal?.status).to.equal(status);
-      // Ready to send.
+      // A refusal can be passed to Response as it is.
       const response = new Response(refusal?.body, refusal);
       expect(response.status).to.equal(status);
       expect(response.headers.get('www-authenticate')).to.match(/^Bearer/);
     }
   });
 
-  it('leads to the metadata of the API, which name the service (RFC 9728)', () => {
+  it('refusals refer to the metadata of the API, which name the service (RFC 9728)', () => {
     const issuer = 'https://auth.example';
     for (const [resource, path] of [
       ['https://api.example', ''],

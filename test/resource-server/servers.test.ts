@@ -1,4 +1,4 @@
-/** A refusal arrives as it was meant, with status, headers and code, from each server over HTTP. */
+/** Each GraphQL server sends refusals over HTTP with the right status, headers and code. */
 import { expect } from 'chai';
 import {
   GraphQLID,
@@ -17,7 +17,7 @@ import { SERVERS } from './servers.ts';
 import { API, answering, introspectorOf, type StandIn, startStandIn, TOKEN } from './stand-in.ts';
 
 const ACTIVE = { active: true, token_type: 'Bearer', client_id: 'gate_ci_a', sub: 'acc_a' };
-const [GOOD, DEAD, LOST] = [TOKEN, `${TOKEN}dead`, `${TOKEN}lost`];
+const [VALID, ENDED, FAILING] = [TOKEN, `${TOKEN}revoked`, `${TOKEN}failing`];
 const QUERY = { query: '{ subject }' };
 
 /** A resolver that needs a right, and one that needs none. */
@@ -41,16 +41,16 @@ const SCHEMA = new GraphQLSchema({
   }),
 });
 
-describe('in each server a refusal arrives with its status, headers and code', () => {
+describe('refusals by GraphQL servers', () => {
   let service: StandIn;
   let introspector: Introspector;
 
   before(async () => {
     service = await startStandIn((answer, form, asked) => {
       const token = new URLSearchParams(form).get('token');
-      if (token === LOST) return answer.writeHead(500).end();
+      if (token === FAILING) return answer.writeHead(500).end();
       const iss = service.origin;
-      const body = { ...ACTIVE, iss, active: token === GOOD, organizations: [] };
+      const body = { ...ACTIVE, iss, active: token === VALID, organizations: [] };
       return answering(body)(answer, form, asked);
     });
     introspector = introspectorOf(API, {
@@ -77,8 +77,8 @@ describe('in each server a refusal arrives with its status, headers and code', (
           body: JSON.stringify(body),
         });
 
-      it('lets a caller in', async () => {
-        const { body, text } = await query(`Bearer ${GOOD}`);
+      it('the server accepts a caller with a valid token', async () => {
+        const { body, text } = await query(`Bearer ${VALID}`);
         expect(body, text).to.deep.equal({ data: { subject: 'acc_a' } });
       });
 
@@ -86,8 +86,8 @@ describe('in each server a refusal arrives with its status, headers and code', (
         'resource_metadata="https://api.example/.well-known/oauth-protected-resource/graphql"';
       const challenged = (error: string) =>
         new RegExp(`^Bearer error="${error}", .*, ${METADATA}$`);
-      for (const [who, authorization, status, code, challenge] of [
-        ['nobody', undefined, 401, 'UNAUTHENTICATED', new RegExp(`^Bearer ${METADATA}$`)],
+      for (const [what, authorization, status, code, challenge] of [
+        ['no credentials', undefined, 401, 'UNAUTHENTICATED', new RegExp(`^Bearer ${METADATA}$`)],
         [
           'another scheme',
           'Basic YTpi',
@@ -95,11 +95,11 @@ describe('in each server a refusal arrives with its status, headers and code', (
           'UNAUTHENTICATED',
           new RegExp(`^Bearer ${METADATA}$`),
         ],
-        ['a dead token', `Bearer ${DEAD}`, 401, 'UNAUTHENTICATED', challenged('invalid_token')],
-        ['no token', 'Bearer', 400, 'BAD_REQUEST', challenged('invalid_request')],
-        ['a service that is away', `Bearer ${LOST}`, 503, 'SERVICE_UNAVAILABLE', undefined],
+        ['a revoked token', `Bearer ${ENDED}`, 401, 'UNAUTHENTICATED', challenged('invalid_token')],
+        ['Bearer without a token', 'Bearer', 400, 'BAD_REQUEST', challenged('invalid_request')],
+        ['a failure of the service', `Bearer ${FAILING}`, 503, 'SERVICE_UNAVAILABLE', undefined],
       ] as const) {
-        it(`to ${who}: ${status}, also to a batch`, async () => {
+        it(`the server answers ${what} with ${status}, even in a batch`, async () => {
           const isBatching = !/graphql-http|Express/.test(name);
           for (const body of isBatching ? [QUERY, [QUERY, QUERY]] : [QUERY]) {
             const answer = await query(authorization, body);
@@ -113,16 +113,16 @@ describe('in each server a refusal arrives with its status, headers and code', (
         });
       }
 
-      it('to a caller without the right: FORBIDDEN, in the place of the resolver', async () => {
+      it('the server reports FORBIDDEN at the resolver to a caller without the right', async () => {
         const text = '{ subject receive(warehouse: "wh_a") }';
-        const { status, headers, body } = await query(`Bearer ${GOOD}`, { query: text });
+        const { status, headers, body } = await query(`Bearer ${VALID}`, { query: text });
         expect(body).to.deep.include({ data: { subject: 'acc_a', receive: null } });
         const error = { code: 'FORBIDDEN' };
         expect(body).to.have.nested.property('errors[0].extensions').that.deep.equals(error);
         expect(body).to.have.nested.property('errors[0].path').that.deep.equals(['receive']);
-        const isSaid = /Yoga|Apollo/.test(name);
-        expect(status).to.equal(isSaid ? 403 : 200);
-        if (isSaid) expect(headers.get('www-authenticate')).to.include('insufficient_scope');
+        const hasStatus = /Yoga|Apollo/.test(name);
+        expect(status).to.equal(hasStatus ? 403 : 200);
+        if (hasStatus) expect(headers.get('www-authenticate')).to.include('insufficient_scope');
       });
     });
   }

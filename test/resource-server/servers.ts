@@ -1,4 +1,4 @@
-/** The servers that people run GraphQL with, each as its own documentation starts it. */
+/** Common GraphQL servers, each started as its own documentation says. */
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { ApolloServer } from '@apollo/server';
@@ -19,7 +19,7 @@ import {
 } from '../../src/resource-server/resource-server.ts';
 import { atEndOfFile } from '../support/end-of-run.ts';
 
-/** @returns where it takes GraphQL. It is closed after the file. */
+/** Starts a server, which is closed after the file. @returns the URL of its GraphQL endpoint */
 type StartServer = (schema: GraphQLSchema, introspector: Introspector) => Promise<URL>;
 
 export const SERVERS: Readonly<Record<string, StartServer>> = {
@@ -33,7 +33,7 @@ export const SERVERS: Readonly<Record<string, StartServer>> = {
   },
 
   'Yoga 5': async (schema, introspector) => {
-    // Untyped: its types bring those of browsers into the whole check. packed.slow.ts checks ours.
+    // Imported without its types, which would add browser types. packed.slow.ts checks our types.
     const { createYoga } = await import('graphql-yoga' as string);
     const plugins = [useCaller(introspector)];
     return listen(createYoga({ schema, plugins, batching: true, logging: false }));
@@ -43,7 +43,7 @@ export const SERVERS: Readonly<Record<string, StartServer>> = {
     const server = new ApolloServer<{ caller: Caller }>({
       schema,
       allowBatchedHttpRequests: true,
-      // As in production.
+      // Include no stack traces, as in production.
       includeStacktraceInErrorResponses: false,
     });
     const { url } = await startStandaloneServer(server, {

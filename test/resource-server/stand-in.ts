@@ -1,4 +1,4 @@
-/** A listener in the place of the service: it counts what it is asked, and answers as it is told. */
+/** A listener in place of the service, which counts requests and sends the answers of a test. */
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import {
@@ -9,17 +9,17 @@ import {
 import { atEndOfFile } from '../support/end-of-run.ts';
 import type { TestClient } from '../support/oauth.ts';
 
-/** What a stand-in is asked about. */
+/** The token that tests send to a stand-in. */
 export const TOKEN = `gate_at_${'a'.repeat(43)}`;
-/** What a stand-in is asked with. */
+/** The credentials that an API sends to a stand-in. */
 export const API: TestClient = { id: 'gate_ci_api', secret: 'gate_cs_api', redirectUri: '' };
 
-/** An introspector, which is closed after the file. */
+/** Creates an introspector, which is closed after the file. */
 export function introspectorOf(
   { id: clientId, secret: clientSecret = '' }: TestClient,
   options: Partial<IntrospectorOptions> & Pick<IntrospectorOptions, 'issuer'>,
 ): Introspector {
-  // The machine of the tests may be busy, and few of them are about time.
+  // A long timeout, because the machine may be busy, and few tests are about the timeout.
   const usual = { clientId, clientSecret, timeoutMs: 20_000 };
   const introspector = createIntrospector({ ...usual, ...options });
   atEndOfFile(introspector.close);
@@ -31,15 +31,15 @@ export const bearer = (token: string) => ({ headers: { authorization: `Bearer ${
 export interface StandIn {
   readonly origin: string;
   readonly introspectionEndpoint: string;
-  /** The forms it was sent so far. */
+  /** The forms of all requests so far. */
   readonly asked: readonly URLSearchParams[];
-  /** Connections that were opened so far. */
+  /** The number of connections opened so far. */
   readonly connections: number;
 }
 
 export type Respond = (answer: ServerResponse, form: string, asked: IncomingMessage) => unknown;
 
-/** It is closed after the file. */
+/** Starts a stand-in, which is closed after the file. */
 export async function startStandIn(respond: Respond): Promise<StandIn> {
   const asked: URLSearchParams[] = [];
   const sockets = new Set<Socket>();
@@ -50,7 +50,7 @@ export async function startStandIn(respond: Respond): Promise<StandIn> {
     asked.push(new URLSearchParams(form));
     await respond(answer, form, incoming);
   });
-  // Whoever asks again finds the connection as it left it, however long that took.
+  // A long timeout, so that a slow test finds its connection still open.
   server.keepAliveTimeout = 120_000;
   server.on('connection', (socket) => sockets.add(socket));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -69,7 +69,7 @@ export async function startStandIn(respond: Respond): Promise<StandIn> {
   };
 }
 
-/** Passes everything on to the service, and its answer back. `arrived` may hold the answer. */
+/** Forwards requests to the service, and its answers back. `arrived` may delay an answer. */
 export const passOnTo =
   (issuer: string, arrived: () => Promise<void> | void = () => {}): Respond =>
   (answer, form, { headers, method, url }) =>
@@ -83,7 +83,7 @@ export const passOnTo =
       onward.end(form);
     });
 
-/** Answers every question with this JSON. */
+/** Answers every request with this JSON. */
 export const answering =
   (body: unknown, headers: Record<string, string> = {}): Respond =>
   (answer) =>

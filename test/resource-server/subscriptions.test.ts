@@ -1,4 +1,4 @@
-/** Subscriptions end with the access: the servers of the guide, as they stand there. */
+/** Subscriptions end when the access ends, at each server of the guide. */
 import type { AddressInfo, Server } from 'node:net';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -28,8 +28,8 @@ const overSocket = (url: URL, authorization: string): Iterate => {
 
 const CLIENTS = { sse: overEvents, ws: overSocket, yoga: overEvents };
 
-describe('a subscription of the guide ends with the access of its caller', () => {
-  // Before the service is.
+describe('a GraphQL subscription ends when its caller loses access', () => {
+  // Close it before the service.
   after(() => guide?.introspector.close());
   const on = startSeeded({ clock: true });
   const project = temporaryDirectory('subscriptions');
@@ -57,12 +57,12 @@ describe('a subscription of the guide ends with the access of its caller', () =>
     });
   });
 
-  /** Someone whom the API remembers. */
-  async function remembered(): Promise<{ token: string; authorization: string }> {
+  /** Returns the token of a caller that the API has cached. */
+  async function cachedCaller(): Promise<{ token: string; authorization: string }> {
     const { accessToken: token } = await on.partner.tokens(on.clients.confidential);
     const authorization = `Bearer ${token}`;
     await eventually(async () => {
-      // What changed a moment ago another node may not have heard.
+      // Answers of the last seconds are not cached: another node may not know of a change yet.
       on.clock.advance(6);
       const headers = { authorization };
       await guide.introspector.identify({ headers });
@@ -74,25 +74,25 @@ describe('a subscription of the guide ends with the access of its caller', () =>
   }
 
   for (const [name, over] of Object.entries(CLIENTS)) {
-    it(`${name}.mjs`, async () => {
+    it(`a subscription at ${name}.mjs ends when its caller loses access`, async () => {
       const { server } = (await load(`${name}.mjs`)) as { server: Server };
       atEndOfFile(() => void server.close());
       if (!server.address()) await new Promise((resolve) => server.once('listening', resolve));
       const { port } = server.address() as AddressInfo;
       const url = new URL(`http://localhost:${port}/graphql`);
-      const { token, authorization } = await remembered();
+      const { token, authorization } = await cachedCaller();
 
-      const heard: unknown[] = [];
+      const received: unknown[] = [];
       let end: unknown;
       const reading = (async () => {
-        for await (const { data } of over(url, authorization)({ query })) heard.push(data);
+        for await (const { data } of over(url, authorization)({ query })) received.push(data);
       })().then(
         () => (end = 'complete'),
         (error: unknown) => (end = error),
       );
       await eventually(() => {
         guide.stock.emit('changed', 'pallets');
-        expect(heard).to.deep.include({ stockChanged: 'pallets' });
+        expect(received).to.deep.include({ stockChanged: 'pallets' });
       });
       expect(end).to.equal(undefined);
       expect((await revokeCurrent(on.issuer, token)).status).to.equal(204);

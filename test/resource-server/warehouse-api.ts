@@ -16,7 +16,7 @@ import { type Answer, ask } from '../support/oauth.ts';
 
 export interface WarehouseApi {
   readonly url: URL;
-  /** One GraphQL request with this access token. */
+  /** Sends one GraphQL request with this access token. */
   query(token: string, query: string): Promise<Answer>;
 }
 
@@ -33,7 +33,7 @@ const OPERATIONS = {
 
 type Context = { caller: Caller };
 
-/** It is closed after the file. */
+/** Starts the API, which is closed after the file. */
 export async function startWarehouseApi(introspector: Introspector): Promise<WarehouseApi> {
   const app = new Koa();
   app.use(protect(introspector));

@@ -1,4 +1,4 @@
-/** Three ways to call one API, and one kind of answer. */
+/** Three authentication methods of one API, with the same kind of answers. */
 import { expect } from 'chai';
 import { tokensOf } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
@@ -20,7 +20,7 @@ const STOCK = [
 describe('the warehouse API of the sandbox', () => {
   const on = startSeeded();
   let api: CalledApi;
-  /** The bearer value of each method. Person and key act for the same person. */
+  /** The bearer value of each method. The access token and the API key act for the same user. */
   let bearers: Record<'authorization_code' | 'client_credentials' | 'api_key', string>;
   let warehouses: Record<'writable' | 'readable' | 'withoutRights' | 'foreign', string>;
 
@@ -56,7 +56,7 @@ describe('the warehouse API of the sandbox', () => {
   const look = (bearer: string, warehouse: string): Promise<Answer> =>
     api.query(bearer, `{ stock(warehouse: "${warehouse}") { article } }`);
 
-  it('answers one query in the same form, however its caller authenticated', async () => {
+  it('the API answers a query in the same form for each authentication method', async () => {
     const { person, clients, organization, warehouse } = on.seeded;
     const organizations = [
       {
@@ -85,7 +85,7 @@ describe('the warehouse API of the sandbox', () => {
     }
   });
 
-  it('lets each write only where it may write, and read only where it may read', async () => {
+  it('each caller can read and write only in warehouses where it has the right', async () => {
     let count = 84;
     for (const [method, bearer] of Object.entries(bearers)) {
       const written = await adjust(bearer, warehouses.writable);
@@ -105,7 +105,7 @@ describe('the warehouse API of the sandbox', () => {
     }
   });
 
-  it('follows what is given and taken, on the next call of each', async () => {
+  it('the API applies changed rights and memberships on the next call', async () => {
     const { person, clients, organization } = on.seeded;
     const { memberships } = on.service;
     const bearersOf = {
@@ -119,7 +119,7 @@ describe('the warehouse API of the sandbox', () => {
       await memberships.setRights(who, warehouses.readable, ['read', 'write']);
       await memberships.setRights(who, warehouses.writable, ['read']);
       for (const bearer of values) {
-        // Another node would tell this one; the change was made past the service.
+        // The database was changed directly, so the service learns of it a moment later.
         await eventually(async () => {
           expectForbidden(await adjust(bearer, warehouses.writable), 'taken');
         });
@@ -136,7 +136,7 @@ describe('the warehouse API of the sandbox', () => {
     }
   });
 
-  it('says what it refuses for its own reasons as a GraphQL error', async () => {
+  it('the API reports invalid input as a GraphQL error', async () => {
     const { accountId } = on.seeded.person;
     await on.service.memberships.setRole({ accountId }, on.seeded.organization.id, 'owner');
     const mutation = (article: string, by: number) =>

@@ -1,4 +1,4 @@
-/** The warehouse API of the sandbox beside a service, and callers of each kind. */
+/** The warehouse API of the sandbox with a service, and callers of each kind. */
 import { expect } from 'chai';
 import { startWarehouseApi } from '../../src/sandbox/warehouse-api.ts';
 import { introspectorOf, passOnTo, startStandIn } from '../resource-server/stand-in.ts';
@@ -11,30 +11,30 @@ import type { TestService } from '../support/service.ts';
 
 export interface CalledApi {
   readonly url: URL;
-  /** One GraphQL request with this bearer value. */
+  /** Sends one GraphQL request with this bearer value. */
   query(bearer: string, query: string): Promise<Answer>;
-  /** Asserts that whoever holds this value is answered. */
+  /** Asserts that this value is accepted. */
   expectLetIn(bearer: string): Promise<void>;
-  /** Asserts that nothing was looked up for it, as RFC 6750 §3.1 says it. */
+  /** Asserts that this value is refused as RFC 6750 §3.1 says, without data. */
   expectRefused(bearer: string): Promise<void>;
 }
 
 /**
- * It asks this service as `client`, and is closed after the file.
+ * Starts the API, which authenticates at this service as `client`, and is closed after the file.
  *
- * @param live it remembers; whoever is let in, is remembered then.
+ * @param live true if the API caches accepted callers
  */
 export async function startCalledApi(
   { issuer }: TestService,
   client: TestClient,
   live = false,
 ): Promise<CalledApi> {
-  // Through a door where it is counted what the API asks.
+  // The API introspects through a stand-in that counts its requests.
   const { origin, asked } = await startStandIn(passOnTo(issuer));
   const introspectionEndpoint = `${origin}/oauth/introspect`;
   let ahead = 0;
   const clock = () => Date.now() + ahead;
-  // Whoever asks is answered 503 then, which a test sees.
+  // Ignore failures: the API answers them with 503, which fails the test.
   const usual = { issuer, introspectionEndpoint, onFailure: () => {} };
   const introspector = introspectorOf(client, { ...usual, live, clock });
   const { url, close } = await startWarehouseApi({ introspector });
@@ -51,7 +51,7 @@ export async function startCalledApi(
     await query(bearer, '{ caller { subject } }');
     const before = asked.length;
     await query(bearer, '{ caller { subject } }');
-    // What changed a moment ago another node may not have heard.
+    // Answers of the last seconds are not cached: another node may not know of a change yet.
     if (asked.length !== before) ahead += 6_000;
     expect(asked.length).to.equal(before);
   }
@@ -76,7 +76,7 @@ export async function startCalledApi(
   };
 }
 
-/** A key as this person would make one on the profile page. */
+/** Creates an API key for this user. */
 export async function apiKeyOf(
   { apiKeys }: TestService,
   { accountId }: SeededPerson,
@@ -87,7 +87,7 @@ export async function apiKeyOf(
   return { id: key.id, value };
 }
 
-/** Opens the page at `path` in a signed-in browser and sends the form that leads to the same path. */
+/** Opens the page at `path` in a signed-in browser, and sends its form with the same path. */
 export async function confirmAt(
   browser: Person,
   path: string,

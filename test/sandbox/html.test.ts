@@ -1,9 +1,9 @@
-/** What the pages of the partner app are put together with. */
+/** The HTML templates of the partner app. */
 import { expect } from 'chai';
 import { html } from '../../src/sandbox/html.ts';
 
 describe('a page of the partner app', () => {
-  it('escapes everything that is put into it, but its own HTML', () => {
+  it('a template escapes every inserted value, but not its own HTML', () => {
     const name = `<img src=x onerror="alert('&')">`;
     const row = html`<td title="${name}">${name}</td>`;
     const escaped = '&#60;img src=x onerror=&#34;alert(&#39;&#38;&#39;)&#34;&#62;';

@@ -1,4 +1,4 @@
-/** Where the sandbox answers. */
+/** The ports of the sandbox. */
 import { expect } from 'chai';
 import { availablePort, listen } from '../../src/sandbox/listening.ts';
 import { freePort } from '../support/programs.ts';
@@ -6,7 +6,7 @@ import { freePort } from '../support/programs.ts';
 describe('a port of the sandbox', () => {
   const host = '127.0.0.1';
 
-  it('is the one that is wanted, or a free one where that is taken', async () => {
+  it('the sandbox listens on the preferred port, or on a free one if that is in use', async () => {
     const taken = await listen(undefined, { host, port: await freePort() });
     const other = await availablePort(taken.port, host);
     expect(other).to.not.equal(taken.port);

@@ -1,4 +1,4 @@
-/** The partner app of the sandbox: what a person sees of the whole life of a connection. */
+/** The partner app of the sandbox, through the whole life of a connection. */
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import { type PartnerApp, startPartnerApp } from '../../src/sandbox/partner-app.ts';
@@ -26,11 +26,13 @@ describe('the partner app', () => {
     atEndOfFile(app.close);
   });
 
-  it('connects nobody by a link that somebody else made', async () => {
+  it('an attacker’s callback link does not connect a user', async () => {
     const { headers } = await ask(new URL('/callback?code=gate_ac_x&state=x', app.origin), {});
     const [cookie = ''] = headers.get('set-cookie')?.split(';') ?? [];
     const { text } = await ask(new URL(app.origin), { headers: { cookie } });
-    expect(text).to.include('Nothing was asked for').and.include('Connect your warehouse');
+    expect(text)
+      .to.include('There is no pending authorization')
+      .and.include('Connect your warehouse');
   });
 
   describeInBrowser('in a browser', (visit) => {
@@ -41,7 +43,7 @@ describe('the partner app', () => {
     const connect = () => page.getByRole('link', { name: 'Connect your warehouse' }).click();
     const says = (text: string): Promise<void> =>
       page.getByRole('status').filter({ hasText: text }).waitFor();
-    /** The tokens as the page shows them, under their terms. */
+    /** Returns the tokens that the page shows, by their labels. */
     async function shown(): Promise<Record<string, string>> {
       const terms = await page.locator('dl dt').allTextContents();
       const values = terms.map((term) =>
@@ -51,7 +53,7 @@ describe('the partner app', () => {
       return Object.fromEntries(terms.map((term, at) => [term, texts[at] ?? '']));
     }
 
-    it('connect, call, refresh, retry, lose the membership, get it back, revoke', async () => {
+    it('a user can connect, call the API, refresh, retry, lose and regain membership, and revoke the tokens', async () => {
       const visitor = await visit();
       page = visitor.page;
       const { person, organization, warehouse } = on.seeded;
@@ -78,9 +80,9 @@ describe('the partner app', () => {
       await press('Show my stock');
       await page.getByText(organization.name).first().waitFor();
       await press(`One of Euro pallets more in ${warehouse.name}`);
-      await says('Euro pallets is 121 now');
+      await says('Euro pallets is now 121');
       await press('One of Euro pallets more in Riga');
-      await says('FORBIDDEN: this needs the right to write there');
+      await says('FORBIDDEN: the right to write is required for this');
 
       await press('Refresh the tokens');
       await says('Both tokens are new');
@@ -88,12 +90,12 @@ describe('the partner app', () => {
       expect(second['Access token']).to.not.equal(first['Access token']);
       expect(second['The one before']).to.equal(first['Refresh token']);
       await press('Retry the old refresh token');
-      await says('the same successor, a fresh access token');
+      await says('the same successor, a new access token');
       const third = await shown();
       expect(third['Refresh token']).to.equal(second['Refresh token']);
       expect(third['Access token']).to.not.equal(second['Access token']);
 
-      // Changed past the service, which is told a moment later.
+      // The membership is changed in the database, so the service learns of it a moment later.
       const eventuallyShown = (text: string): Promise<void> =>
         eventually(async () => {
           await press('Show my stock');
@@ -105,23 +107,23 @@ describe('the partner app', () => {
       await on.service.memberships.setRole(who, organization.id, 'owner');
       await eventuallyShown('as owner');
       await press('One of Euro pallets more in Riga');
-      await says('Euro pallets is 121 now');
+      await says('Euro pallets is now 121');
 
       await press('Watch my stock');
       const watched = page.getByRole('log');
       await watched.getByText('The subscription is open.').first().waitFor();
-      // What changed a moment ago the API looks at again, which ends a subscription as well.
+      // After a recent change the API checks the caller again, which ends a subscription as well.
       await eventually(async () => {
         await press('One of Euro pallets more in Riga');
         await says('Adjusted');
-        expect(await watched.textContent()).to.match(/Riga: Euro pallets is 12\d now/);
+        expect(await watched.textContent()).to.match(/Riga: Euro pallets is now 12\d/);
       });
       const otherTab = await page.context().newPage();
       await otherTab.goto(app.origin);
       await otherTab.getByRole('button', { name: 'Revoke', exact: true }).click();
       await watched.getByText('The API ended the subscription').last().waitFor();
-      await watched.getByText('refused with 401: it is over').waitFor();
-      await otherTab.getByText('The authorization is over').waitFor();
+      await watched.getByText('refused with 401: the subscription has ended').waitFor();
+      await otherTab.getByText('The authorization has ended').waitFor();
       await api.expectLetIn((await apiKeyOf(on.service, on.seeded.person)).value);
       await otherTab.goto(new URL('/', api.url).href);
       const calls = otherTab.getByRole('table', { name: 'Calls, the latest first' });
@@ -136,7 +138,7 @@ describe('the partner app', () => {
       await says('invalid_grant');
       await page.getByRole('link', { name: 'Connect your warehouse' }).waitFor();
 
-      // Everything that was sent is there to be read, and none of it could be used.
+      // The log shows everything that was sent, but no complete token.
       const log = await page.locator('main').textContent();
       expect(log).to.include('grant_type=authorization_code').and.include('"refresh_token": "');
       expect(log).to.include('invalid_token').and.include('code_challenge_method=S256');

@@ -1,4 +1,4 @@
-/** `npm run sandbox`, the way a newcomer runs it: one command, and what it prints. */
+/** Runs `npm run sandbox` as a newcomer does, and reads what it prints. */
 import { execFile, spawn } from 'node:child_process';
 import path from 'node:path';
 import { promisify } from 'node:util';
@@ -10,19 +10,19 @@ export interface RunningSandbox {
   readonly issuer: string;
   readonly apiUrl: string;
   readonly signIn: { readonly email: string; readonly password: string };
-  /** The command lines it says to copy, as they stand there. */
+  /** The command lines that the sandbox prints for users to copy. */
   readonly commands: readonly string[];
-  /** Runs one of them in a shell, in the folder of the project. @returns what it prints. */
+  /** Runs one of these commands in a shell, in the folder of the project. @returns its output */
   run(command: string | undefined): Promise<string>;
-  /** Signals npm, which passes it on. @returns the exit code of npm. */
+  /** Sends a signal to npm, which passes it on. @returns the exit code of npm */
   end(signal: NodeJS.Signals): Promise<number | null>;
 }
 
-/** @param environment what is set beside the variables of this process. */
+/** @param environment variables in addition to those of this process */
 export async function runSandbox(environment: Record<string, string>): Promise<RunningSandbox> {
-  const { says, end } = spawnSandbox(environment);
-  // The last line of what it prints when everything is up.
-  const output = await says('Ctrl-C');
+  const { prints, end } = spawnSandbox(environment);
+  // Ctrl-C is in the last line, printed when everything has started.
+  const output = await prints('Ctrl-C');
 
   const found = (pattern: RegExp): string => {
     const [, match] = pattern.exec(output) ?? [];
@@ -34,7 +34,7 @@ export async function runSandbox(environment: Record<string, string>): Promise<R
     issuer: found(/Gatehouse +(http\S+)/),
     apiUrl: found(/Warehouse API +(\S+)/),
     signIn: { email: found(/sign in as (\S+),/), password: found(/password (\S+)/) },
-    // A line that ends in a backslash or a bar goes on in the next one.
+    // A line that ends in a backslash or a pipe continues in the next one.
     commands: output.match(/^ {3}(?:[A-Z_]+=|curl )(?:.*[\\|]\n)*.*$/gm) ?? [],
 
     async run(command = '') {
@@ -46,12 +46,12 @@ export async function runSandbox(environment: Record<string, string>): Promise<R
   };
 }
 
-/** The command alone, which may not be ready yet. */
+/** Starts the command, without waiting until it is ready. */
 export function spawnSandbox(environment: Record<string, string>) {
   const child = spawn('npm', ['run', '--silent', 'sandbox'], {
     cwd: ROOT,
-    // npm on a Node that caches compiled code would keep it in the folder for temporary files, where
-    // tests look for what the sandbox left behind.
+    // Otherwise npm may write a compile cache to the folder for temporary files, where tests look
+    // for files that the sandbox left behind.
     env: { ...process.env, NODE_DISABLE_COMPILE_CACHE: '1', ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -59,8 +59,8 @@ export function spawnSandbox(environment: Record<string, string>) {
   let output = '';
   const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
   return {
-    /** Everything it said, as soon as `text` is in it. @throws Error when it ended before. */
-    says: (text: string) =>
+    /** Resolves with the output once it contains `text`. @throws if the command ends before */
+    prints: (text: string) =>
       new Promise<string>((resolve, reject) => {
         const keep = (more: unknown): void => {
           output += more;

@@ -1,4 +1,4 @@
-/** `npm run sandbox` as a newcomer would follow it; `partner-app.test.ts` has what the app does. */
+/** `npm run sandbox` as a newcomer uses it. `partner-app.test.ts` tests the app itself. */
 import { readdirSync } from 'node:fs';
 import { expect } from 'chai';
 import { describeInBrowser } from '../support/browser.ts';
@@ -17,7 +17,7 @@ describe('npm run sandbox', () => {
   });
   after(() => sandbox?.end('SIGTERM'));
 
-  it('prints commands that call the API as a machine client', async function callByCurl() {
+  it('npm run sandbox prints commands that call the API as a machine client', async function callByCurl() {
     if (findProgram('curl') === undefined) this.skip();
     const [, , token = '', call = ''] = sandbox.commands;
     const answer = JSON.parse(await sandbox.run(`${token}\n${call}`));
@@ -28,7 +28,7 @@ describe('npm run sandbox', () => {
     });
   });
 
-  it('tells whoever opens the API what to send, and answers callers only', async () => {
+  it('the API shows a browser which request to send, and refuses anonymous queries', async () => {
     const { status, text } = await ask(new URL('/', sandbox.apiUrl), {});
     expect(status).to.equal(200);
     expect(text).to.include('adjustStock(');
@@ -40,7 +40,7 @@ describe('npm run sandbox', () => {
   });
 
   describeInBrowser('in a browser', (visit) => {
-    it('connect, lose the membership by the command it prints, and get it back', async () => {
+    it('a user can connect, and the printed commands end and restore the user’s membership', async () => {
       const { page, problems } = await visit();
       const press = (name: string): Promise<void> =>
         page.getByRole('button', { name, exact: true }).click();
@@ -52,23 +52,23 @@ describe('npm run sandbox', () => {
       await press('Approve');
       await press('Show my stock');
       await press('One of Euro pallets more in Hamburg');
-      await page.getByRole('status').filter({ hasText: 'Euro pallets is 121 now' }).waitFor();
+      await page.getByRole('status').filter({ hasText: 'Euro pallets is now 121' }).waitFor();
       await press('One of Euro pallets more in Riga');
       await page.getByRole('status').filter({ hasText: 'FORBIDDEN' }).waitFor();
 
-      const [remove, refund] = sandbox.commands;
+      const [remove, restore] = sandbox.commands;
       await sandbox.run(remove);
       await press('Show my stock');
       await page.getByText('reaches no organization now').waitFor();
-      await sandbox.run(refund);
+      await sandbox.run(restore);
       await press('Show my stock');
       await page.getByText('as owner').waitFor();
       expect(problems).to.deep.equal([]);
     });
   });
 
-  describe('when it is told to stop', () => {
-    it('ends with all it started, and leaves nothing behind', async () => {
+  describe('after SIGTERM', () => {
+    it('after SIGTERM the sandbox ends all its processes and leaves no files behind', async () => {
       expect(readdirSync(folder)).to.have.lengthOf(1);
       expect(await sandbox.end('SIGTERM')).to.equal(0);
       for (const address of [sandbox.partner, sandbox.issuer, sandbox.apiUrl]) {
@@ -78,9 +78,9 @@ describe('npm run sandbox', () => {
       expect(readdirSync(folder)).to.deep.equal([]);
     });
 
-    it('does so before it is ready, too', async () => {
+    it('a SIGTERM before the sandbox is ready also ends it and leaves no files behind', async () => {
       const starting = spawnSandbox({ TMPDIR: folder });
-      await starting.says('Starting');
+      await starting.prints('Starting');
       expect(await starting.end('SIGTERM')).to.equal(0);
       expect(readdirSync(folder)).to.deep.equal([]);
     });

@@ -1,4 +1,4 @@
-/** What is no good token, whatever it looks like: nobody is let in by it, and nothing breaks. */
+/** Values that are not valid tokens are refused, and cause no failure. */
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
@@ -11,40 +11,40 @@ import { apiKeyOf, type CalledApi, startCalledApi } from './called-api.ts';
 
 const PREFIXES = ['gate_at_', 'gate_mt_', 'gate_rt_', 'gate_ac_', 'gate_cs_', 'gate_key_'];
 
-// Of the stores, PostgreSQL is the one that takes no NUL byte.
-describeOn([postgresServer], 'a value that is no good token', () => {
+// Use PostgreSQL, because it is the store that does not accept NUL bytes.
+describeOn([postgresServer], 'a value that is not a valid token', () => {
   const on = startSeeded({ on: 'postgres' });
   let clients: typeof on.clients;
   let api: CalledApi;
-  /** One good value of each kind that an API takes. */
-  let good: Record<'access token' | 'machine token' | 'API key', string>;
+  /** One valid value of each kind that an API accepts. */
+  let valid: Record<'access token' | 'machine token' | 'API key', string>;
 
   before(async () => {
     ({ clients } = on);
     api = await startCalledApi(on.service, clients.resourceServer);
-    good = {
+    valid = {
       'access token': (await on.partner.tokens(clients.confidential)).accessToken,
       'machine token': tokensOf(await clientCredentials(on.issuer, clients.machine)).accessToken,
       'API key': (await apiKeyOf(on.service, on.seeded.person)).value,
     };
   });
-  afterEach('the good ones stay good', async () => {
-    for (const value of Object.values(good)) await api.expectLetIn(value);
+  afterEach('the valid values stay valid', async () => {
+    for (const value of Object.values(valid)) await api.expectLetIn(value);
   });
 
-  /** Asks as the API would; the answer may say that the value is not active, and nothing else. */
+  /** Asserts that introspection answers that the value is not active, and nothing else. */
   async function expectInactive(value: string): Promise<void> {
     const answer = await introspect(on.issuer, clients.resourceServer, value);
     expect(answer, value).to.include({ status: 200, text: '{"active":false}' });
   }
 
-  async function expectNoToken(value: string): Promise<void> {
+  async function expectInvalid(value: string): Promise<void> {
     await expectInactive(value);
     await api.expectRefused(value);
   }
 
-  it('cut off, lengthened or changed by one character, is no token', async () => {
-    for (const value of Object.values(good)) {
+  it('a token is refused if it was shortened, lengthened or changed by one character', async () => {
+    for (const value of Object.values(valid)) {
       const [prefix = ''] = /^gate_[a-z]+_/.exec(value) ?? [];
       const random = value.slice(prefix.length);
       const last = random.endsWith('A') ? 'B' : 'A';
@@ -60,21 +60,21 @@ describeOn([postgresServer], 'a value that is no good token', () => {
         prefix.slice(0, -1) + random,
         prefix.toUpperCase() + random,
       ]) {
-        await expectNoToken(wrong);
+        await expectInvalid(wrong);
       }
     }
   });
 
-  it('under the prefix of another kind is no token', async () => {
-    for (const value of Object.values(good)) {
+  it('a token is refused with the prefix of another kind', async () => {
+    for (const value of Object.values(valid)) {
       const [own = ''] = /^gate_[a-z]+_/.exec(value) ?? [];
       for (const prefix of PREFIXES.filter((other) => other !== own)) {
-        await expectNoToken(prefix + value.slice(own.length));
+        await expectInvalid(prefix + value.slice(own.length));
       }
     }
   });
 
-  it('of another kind is no token for an API', async () => {
+  it('a credential of another kind is refused by an API', async () => {
     const { refreshToken } = await on.partner.tokens(clients.confidential);
     for (const value of [
       refreshToken,
@@ -85,12 +85,12 @@ describeOn([postgresServer], 'a value that is no good token', () => {
       on.seeded.person.accountId,
       'eyJhbGciOiJub25lIn0.eyJzdWIiOiJhY2NfeCJ9.',
     ]) {
-      await expectNoToken(value);
+      await expectInvalid(value);
     }
   });
 
-  it('with a NUL byte, or of what no header holds, is no token', async () => {
-    for (const value of Object.values(good)) {
+  it('a value with a NUL byte or characters that headers cannot contain is not active', async () => {
+    for (const value of Object.values(valid)) {
       for (const wrong of [
         `${value}\0`,
         `\0${value}`,
@@ -108,9 +108,9 @@ describeOn([postgresServer], 'a value that is no good token', () => {
     for (const value of ['\0', '☃', 'x'.repeat(50_000)]) await expectInactive(value);
   });
 
-  it('with a NUL byte is a clean 4xx of an API', async () => {
+  it('an API answers a bearer value with a NUL byte with 400 or 401', async () => {
     const { hostname, port } = api.url;
-    for (const value of Object.values(good)) {
+    for (const value of Object.values(valid)) {
       for (const wrong of [`${value}\0`, `${value.slice(0, 20)}\0${value.slice(20)}`]) {
         const socket = connect(Number(port), hostname);
         socket.end(
@@ -124,14 +124,14 @@ describeOn([postgresServer], 'a value that is no good token', () => {
     }
   });
 
-  it('in a request that is too large is a clean 4xx', async () => {
+  it('introspection of a value that is too large is answered with 400', async () => {
     const answer = await introspect(on.issuer, clients.resourceServer, 'x'.repeat(100_000));
-    // RFC 6749 §5.2 knows no 413.
+    // RFC 6749 §5.2 does not define 413.
     expect(answer.status).to.equal(400);
     expect(answer.body.error).to.equal('invalid_request');
   });
 
-  it('of a client that was deleted is no token, whatever else is still stored of it', async () => {
+  it('a token of a deleted client is refused, although the token is still stored', async () => {
     const { issuer, service } = on;
     const client = await addTestClient(service, 'Short Lived');
     const machine = await addTestClient(service, 'Short Lived', { kind: 'machine' });
@@ -139,8 +139,8 @@ describeOn([postgresServer], 'a value that is no good token', () => {
     const ofMachine = tokensOf(await clientCredentials(issuer, machine)).accessToken;
     for (const value of [accessToken, ofMachine]) await api.expectLetIn(value);
 
-    // The tokens stay where they are: the registry alone decides.
+    // The tokens stay in the store: they are refused only because the clients are unknown.
     for (const { id } of [client, machine]) await service.clients.remove(id);
-    for (const value of [accessToken, refreshToken, ofMachine]) await expectNoToken(value);
+    for (const value of [accessToken, refreshToken, ofMachine]) await expectInvalid(value);
   });
 });

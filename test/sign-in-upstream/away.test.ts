@@ -1,35 +1,35 @@
-/** A provider that is away: its people are told, and nobody else notices. */
+/** An unreachable provider: its users get an explanation, and other sign-ins are not affected. */
 import { expect } from 'chai';
-import { GRACE, startWithUpstream, WAY } from './service.ts';
+import { GRACE, startWithUpstream, WITH_PLATFORM } from './service.ts';
 
-describe('while a provider is away', () => {
+describe('while a provider is unreachable', () => {
   const on = startWithUpstream({ hasSecond: true });
   const asked = (): number =>
     on.upstream.requests.filter((path) => path === '/.well-known/openid-configuration').length;
 
-  it('the service starts, and its people are told calmly and shown the other ways', async () => {
+  it("the service starts, and the provider's users get an explanation and the other sign-in methods", async () => {
     on.upstream.state = 'broken';
     expect(asked()).to.equal(0);
     const person = on.traveller();
-    const page = await person.submit(await person.get('/login'), WAY);
+    const page = await person.submit(await person.get('/login'), WITH_PLATFORM);
     expect(page.status).to.equal(503);
     expect(page.headers.get('retry-after')).to.equal('30');
     expect(page.html).to.include('Warehouse platform does not answer');
     expect(page.html).to.include('Other ways to sign in');
-    expect(on.service.logLines.join()).to.include('a provider of sign-ins does not answer');
+    expect(on.service.logLines.join()).to.include('a sign-in provider does not answer');
   });
 
-  it('the next ones are told at once, for half a minute', async () => {
+  it('further users are refused without a request to the provider, for half a minute', async () => {
     expect(asked()).to.equal(1);
     for (let times = 0; times < 3; times += 1) {
       const person = on.traveller();
-      const page = await person.submit(await person.get('/login'), WAY);
+      const page = await person.submit(await person.get('/login'), WITH_PLATFORM);
       expect(page.status).to.equal(503);
     }
     expect(asked()).to.equal(1);
   });
 
-  it('people with a password, and of another provider, come in', async () => {
+  it('users with a password or of another provider can sign in', async () => {
     expect((await on.traveller().signIn(on.seeded.other)).html).to.include('Oscar Other');
     on.second.account = GRACE;
     const person = on.traveller();
@@ -37,23 +37,23 @@ describe('while a provider is away', () => {
     expect((await person.travel(there)).html).to.include('Grace Person');
   });
 
-  it('one that takes requests and answers none is given up', async () => {
+  it('a provider that accepts requests but never answers is given up after a timeout', async () => {
     on.clock.advance(31);
     on.upstream.state = 'hung';
     const person = on.traveller();
-    const page = await person.submit(await person.get('/login'), WAY);
+    const page = await person.submit(await person.get('/login'), WITH_PLATFORM);
     expect(page.status).to.equal(503);
     expect(asked()).to.equal(2);
   });
 
-  it('nobody is let in by what it said before: back, it is asked anew', async () => {
+  it('a recovered provider is asked again, and a callback signs no user in while it is unreachable', async () => {
     on.upstream.state = 'up';
     on.clock.advance(31);
     expect((await on.signIn(GRACE)).html).to.include('Grace Person');
     expect(asked()).to.equal(3);
     const person = on.traveller();
     const callback = await person.untilCallback(
-      await person.submit(await person.get('/login'), WAY),
+      await person.submit(await person.get('/login'), WITH_PLATFORM),
     );
     on.upstream.state = 'broken';
     const page = await person.get(callback);
@@ -62,14 +62,14 @@ describe('while a provider is away', () => {
   });
 });
 
-describe('sign-ins with a provider that are begun and left', () => {
+describe('unfinished sign-ins with a provider', () => {
   const on = startWithUpstream({ settings: { limits: { waitingSignInsPerAddress: 3 } } });
 
-  it('are kept up to a number for each network; one that is finished makes room', async () => {
+  it('unfinished sign-ins are limited per network; a finished one no longer counts', async () => {
     on.upstream.account = GRACE;
     const begin = async () => {
       const person = on.traveller();
-      const page = await person.submit(await person.get('/login'), WAY);
+      const page = await person.submit(await person.get('/login'), WITH_PLATFORM);
       return { person, page };
     };
     const first = await begin();

@@ -1,4 +1,4 @@
-/** A provider says that somebody signed out there (OpenID Connect Back-Channel Logout 1.0). */
+/** A provider reports a sign-out (OpenID Connect Back-Channel Logout 1.0). */
 import { expect } from 'chai';
 import type { JWTPayload } from 'jose';
 import { authorizationUrl } from '../support/oauth.ts';
@@ -7,34 +7,34 @@ import type { Traveller } from '../support/upstream.ts';
 import { GRACE, startWithUpstream, type WithUpstream } from './service.ts';
 
 const EVENT = { 'http://schemas.openid.net/event/backchannel-logout': {} };
-let made = 0;
+let tokenCount = 0;
 
-/** What a suite of these does, on a service with a provider. */
+/** Helpers of the suites, for a service with a provider. */
 function actions(on: WithUpstream) {
   return {
-    /** Signed in in a browser of their own, in this session of the provider. */
-    async inSession(sid: string | undefined): Promise<Traveller> {
+    /** Signs in in a new browser, with this session id of the provider. */
+    async signInSession(sid: string | undefined): Promise<Traveller> {
       on.upstream.lie = { claims: (claims) => ({ ...claims, ...(sid !== undefined && { sid }) }) };
       const person = on.traveller();
       expect((await on.signIn(GRACE, person)).html).to.include('Grace Person');
       on.upstream.lie = {};
       return person;
     },
-    isIn: async (person: Traveller): Promise<boolean> =>
+    isSignedIn: async (person: Traveller): Promise<boolean> =>
       (await person.get('/profile')).status === 200,
     async tokenOf(
       claims: Record<string, unknown>,
       type: string | undefined = 'logout+jwt',
     ): Promise<string> {
       const now = Math.floor(on.clock.clock() / 1000);
-      made += 1;
+      tokenCount += 1;
       const usual = {
         ...{ iss: on.upstream.issuer, aud: 'gatehouse', iat: now, exp: now + 120 },
-        ...{ jti: `token ${made}`, events: EVENT },
+        ...{ jti: `token ${tokenCount}`, events: EVENT },
       };
       return on.upstream.sign({ ...usual, ...claims } as JWTPayload, { type });
     },
-    tell: (logout_token: string) =>
+    notify: (logout_token: string) =>
       fetch(`${on.service.issuer}/login/platform/backchannel-logout`, {
         method: 'POST',
         body: new URLSearchParams({ logout_token }),
@@ -44,31 +44,31 @@ function actions(on: WithUpstream) {
 
 forEachDeployment('a sign-out at a provider', (start) => {
   const on = startWithUpstream({ start });
-  const { inSession, isIn, tokenOf, tell } = actions(on);
+  const { signInSession, isSignedIn, tokenOf, notify } = actions(on);
 
-  it('ends the session here that came of the one there, and no other', async () => {
-    const [here, elsewhere] = [await inSession('s1'), await inSession('s2')];
+  it('a logout token ends the session here that belongs to it, and no other', async () => {
+    const [here, elsewhere] = [await signInSession('s1'), await signInSession('s2')];
     const typed = on.traveller();
     await typed.signIn(on.seeded.person);
-    const answer = await tell(await tokenOf({ sub: GRACE.sub, sid: 's1' }));
+    const answer = await notify(await tokenOf({ sub: GRACE.sub, sid: 's1' }));
     expect(answer.status, await answer.text()).to.equal(200);
     expect(answer.headers.get('cache-control')).to.equal('no-store');
-    expect(await Promise.all([here, elsewhere, typed].map(isIn))).to.deep.equal([
+    expect(await Promise.all([here, elsewhere, typed].map(isSignedIn))).to.deep.equal([
       false,
       true,
       true,
     ]);
-    // Without a session it is all of them, those with a password excepted.
-    expect((await tell(await tokenOf({ sub: GRACE.sub }))).status).to.equal(200);
-    expect(await Promise.all([elsewhere, typed].map(isIn))).to.deep.equal([false, true]);
+    // A token without a session id ends all sessions from this provider, but none by password.
+    expect((await notify(await tokenOf({ sub: GRACE.sub }))).status).to.equal(200);
+    expect(await Promise.all([elsewhere, typed].map(isSignedIn))).to.deep.equal([false, true]);
     const [last] = await on.service.activity.of(on.seeded.person.accountId, { limit: 1 });
     expect(last).to.deep.include({ action: 'signed_out_upstream', actor: 'service' });
   });
 
-  it('stands beside signing out one session after another on the page of security', async () => {
-    const first = await inSession('a');
+  it('a logout token ends one session after the security page signed out another', async () => {
+    const first = await signInSession('a');
     on.clock.advance(1);
-    const second = await inSession('b');
+    const second = await signInSession('b');
     const typed = on.traveller();
     await typed.signIn(on.seeded.person);
     const others = async () =>
@@ -76,18 +76,18 @@ forEachDeployment('a sign-out at a provider', (start) => {
         action.includes('/security/sessions/'),
       );
     const before = await others();
-    // The latest stands first.
+    // The list starts with the latest session.
     const { action = '', values } = before[0] ?? {};
     await typed.post(action, Object.fromEntries(values ?? []));
-    expect(await Promise.all([first, second].map(isIn))).to.deep.equal([true, false]);
-    await tell(await tokenOf({ sid: 'a' }));
-    expect(await isIn(first)).to.equal(false);
+    expect(await Promise.all([first, second].map(isSignedIn))).to.deep.equal([true, false]);
+    await notify(await tokenOf({ sid: 'a' }));
+    expect(await isSignedIn(first)).to.equal(false);
     expect(await others()).to.have.lengthOf(before.length - 2);
   });
 
-  it('also ends a session that took the place of another (sign out everywhere)', async () => {
-    const person = await inSession('s3');
-    // Asked for again by a client, and given here: it is a session of the provider still.
+  it('a logout token also ends a session that replaced another one (sign out everywhere)', async () => {
+    const person = await signInSession('s3');
+    // After a new sign-in with the password for a client, the session stays one of the provider.
     const { confidential } = on.seeded.clients;
     const asked = authorizationUrl(on.service.issuer, confidential, { prompt: 'login' });
     const { email, password } = on.seeded.person;
@@ -98,32 +98,32 @@ forEachDeployment('a sign-out at a provider', (start) => {
     await person.post('/profile/security/sign-out-everywhere', {
       ...Object.fromEntries(everywhere?.values ?? []),
     });
-    expect(await isIn(person)).to.equal(true);
-    await tell(await tokenOf({ sid: 's3' }));
-    expect(await isIn(person)).to.equal(false);
+    expect(await isSignedIn(person)).to.equal(true);
+    await notify(await tokenOf({ sid: 's3' }));
+    expect(await isSignedIn(person)).to.equal(false);
   });
 
-  it('also ends a session in which its person confirmed here that it is them', async () => {
-    const person = await inSession('s6');
+  it('a logout token also ends a session in which the user confirmed with a password here', async () => {
+    const person = await signInSession('s6');
     on.clock.advance(601);
     const form = await person.get('/profile/api-keys');
     const asked = await person.submit(form, { name: 'Night sync' });
     await person.submit(asked, { current_password: on.seeded.person.password });
-    // It counts for a while.
+    // The confirmation stays valid for a while.
     await person.submit(await person.get('/profile/api-keys'), { name: 'Day sync' });
     expect(await on.service.apiKeys.listOf(on.seeded.person.accountId)).to.have.lengthOf(2);
-    expect(await isIn(person)).to.equal(true);
-    await tell(await tokenOf({ sid: 's6' }));
-    expect(await isIn(person)).to.equal(false);
+    expect(await isSignedIn(person)).to.equal(true);
+    await notify(await tokenOf({ sid: 's6' }));
+    expect(await isSignedIn(person)).to.equal(false);
   });
 
-  it('that comes while its person confirms here lets nothing be done', async () => {
-    const person = await inSession('s7');
+  it('a logout token during a confirmation with a password prevents the confirmed action', async () => {
+    const person = await signInSession('s7');
     on.clock.advance(601);
     const keys = () => on.service.apiKeys.listOf(on.seeded.person.accountId);
     const { length } = await keys();
     const asked = await person.submit(await person.get('/profile/api-keys'), { name: 'Late' });
-    // As far as it is when another node has just been told.
+    // The state after another node has received the logout token.
     const ended = 'UPDATE upstream_sessions SET ended_at = $2 WHERE sid = $1';
     await on.service.database.query(ended, ['s7', new Date(on.clock.clock())]);
     const { password } = on.seeded.person;
@@ -132,16 +132,16 @@ forEachDeployment('a sign-out at a provider', (start) => {
     expect(await keys()).to.have.lengthOf(length);
   });
 
-  it('counts once: the same token ends nothing later', async () => {
+  it('a logout token is accepted once: the second time it ends no session', async () => {
     const token = await tokenOf({ sub: GRACE.sub });
-    expect((await tell(token)).status).to.equal(200);
-    const person = await inSession('s4');
-    expect((await tell(token)).status).to.equal(400);
-    expect(await isIn(person)).to.equal(true);
+    expect((await notify(token)).status).to.equal(200);
+    const person = await signInSession('s4');
+    expect((await notify(token)).status).to.equal(400);
+    expect(await isSignedIn(person)).to.equal(true);
   });
 
-  it('is believed in nothing but a sound token', async () => {
-    const person = await inSession('s5');
+  it('a sign-out is accepted only with a valid logout token', async () => {
+    const person = await signInSession('s5');
     const about = { sub: GRACE.sub, sid: 's5' };
     const now = Math.floor(on.clock.clock() / 1000);
     const wrong: Readonly<Record<string, string>> = {
@@ -151,86 +151,86 @@ forEachDeployment('a sign-out at a provider', (start) => {
       'an ID token': await tokenOf({ ...about, events: undefined }),
       'another event': await tokenOf({ ...about, events: { 'urn:x': {} } }),
       'a nonce': await tokenOf({ ...about, nonce: 'n' }),
-      'no id': await tokenOf({ ...about, jti: undefined }),
-      nobody: await tokenOf({}),
+      'no token id': await tokenOf({ ...about, jti: undefined }),
+      'no subject': await tokenOf({}),
       'no time': await tokenOf({ ...about, iat: undefined }),
-      'no end': await tokenOf({ ...about, exp: undefined }),
+      'no expiry': await tokenOf({ ...about, exp: undefined }),
       'the past': await tokenOf({ ...about, iat: now - 700, exp: now + 60 }),
       'the future': await tokenOf({ ...about, iat: now + 90, exp: now + 120 }),
-      'an end in ten years': await tokenOf({ ...about, exp: now + 10 * 365 * 86_400 }),
+      'an expiry in ten years': await tokenOf({ ...about, exp: now + 10 * 365 * 86_400 }),
       'a number as session': await tokenOf({ ...about, sid: 5 }),
-      'over since a minute': await tokenOf({ ...about, exp: now - 61 }),
-      'another kind': await tokenOf(about, 'at+jwt'),
+      'expired a minute ago': await tokenOf({ ...about, exp: now - 61 }),
+      'another token type': await tokenOf(about, 'at+jwt'),
       'a forged signature': `${(await tokenOf(about)).slice(0, -20)}${'A'.repeat(20)}`,
       'no signature': `${Buffer.from('{"alg":"none"}').toString('base64url')}.${
         (await tokenOf(about)).split('.')[1]
       }.`,
     };
     for (const [what, token] of Object.entries(wrong)) {
-      const answer = await tell(token);
+      const answer = await notify(token);
       expect(answer.status, what).to.equal(400);
       expect(await answer.json(), what).to.include({ error: 'invalid_request' });
     }
-    expect(await isIn(person)).to.equal(true);
-    expect((await tell(await tokenOf(about))).status).to.equal(200);
-    expect(await isIn(person)).to.equal(false);
+    expect(await isSignedIn(person)).to.equal(true);
+    expect((await notify(await tokenOf(about))).status).to.equal(200);
+    expect(await isSignedIn(person)).to.equal(false);
   });
 
-  it('signed with a key that the provider has withdrawn ends nothing five minutes later', async () => {
-    const person = await inSession('s8');
+  it('a logout token signed with a key that the provider withdrew ends nothing after five minutes', async () => {
+    const person = await signInSession('s8');
     const exp = Math.floor(on.clock.clock() / 1000) + 600;
-    // Its keys are known from now on.
-    expect((await tell(await tokenOf({ sid: 'no session' }))).status).to.equal(200);
+    // The provider's keys are cached from now on.
+    expect((await notify(await tokenOf({ sid: 'no session' }))).status).to.equal(200);
     const stolen = await tokenOf({ sid: 's8', exp });
     await on.upstream.rotateKeys();
     on.clock.advance(301);
-    expect((await tell(stolen)).status).to.equal(400);
-    expect(await isIn(person)).to.equal(true);
-    expect((await tell(await tokenOf({ sid: 's8' }))).status).to.equal(200);
-    expect(await isIn(person)).to.equal(false);
+    expect((await notify(stolen)).status).to.equal(400);
+    expect(await isSignedIn(person)).to.equal(true);
+    expect((await notify(await tokenOf({ sid: 's8' }))).status).to.equal(200);
+    expect(await isSignedIn(person)).to.equal(false);
   });
 
-  it('that comes while somebody comes in leaves no session behind', async () => {
+  it('a logout token during a sign-in leaves no session behind', async () => {
     const { database } = on.service;
-    // Between the note of the session and the session: as soon as there is something to end.
+    // Ends the provider's session as soon as it is recorded, before our session is created.
     await database.query(`CREATE FUNCTION end_at_once() RETURNS trigger LANGUAGE plpgsql AS
       $$ BEGIN NEW.ended_at = NEW.expires_at; RETURN NEW; END $$`);
     await database.query(`CREATE TRIGGER end_at_once BEFORE INSERT ON upstream_sessions
       FOR EACH ROW EXECUTE FUNCTION end_at_once()`);
     const person = on.traveller();
     await on.signIn(GRACE, person);
-    expect(await isIn(person)).to.equal(false);
+    expect(await isSignedIn(person)).to.equal(false);
     await database.query('DROP FUNCTION end_at_once CASCADE');
-    expect(await isIn(await inSession('s6'))).to.equal(true);
-    // What a store that was away kept is taken out by the cleaning.
+    expect(await isSignedIn(await signInSession('s6'))).to.equal(true);
+    // Cleaning removes ended rows, which an unavailable store may have left.
     const left = () => database.query('SELECT FROM upstream_sessions WHERE ended_at IS NOT NULL');
     await on.service.clean();
     expect(await left()).to.have.lengthOf(0);
   });
 });
 
-describe('logout tokens that are wrong', () => {
+describe('invalid logout tokens', () => {
   const on = startWithUpstream({ settings: { limits: { clientFailuresPerAddress: 3 } } });
-  const { inSession, isIn, tokenOf, tell } = actions(on);
+  const { signInSession, isSignedIn, tokenOf, notify } = actions(on);
 
-  it('are limited for each address, and a right one still ends its session', async () => {
-    const person = await inSession('s1');
-    for (let times = 0; times < 3; times += 1) expect((await tell('wrong')).status).to.equal(400);
-    const answer = await tell('wrong');
+  it('invalid logout tokens are limited per address, and a valid one still ends its session', async () => {
+    const person = await signInSession('s1');
+    for (let times = 0; times < 3; times += 1) expect((await notify('wrong')).status).to.equal(400);
+    const answer = await notify('wrong');
     expect(answer.status).to.equal(429);
     expect(Number(answer.headers.get('retry-after'))).to.be.within(1, 3_600);
-    expect((await tell(await tokenOf({ sid: 's1' }))).status).to.equal(200);
-    expect(await isIn(person)).to.equal(false);
+    expect((await notify(await tokenOf({ sid: 's1' }))).status).to.equal(200);
+    expect(await isSignedIn(person)).to.equal(false);
   });
 });
 
 describe('a sign-out at a provider that ends connections', () => {
   const on = startWithUpstream({ provider: { endConnections: true } });
-  const { inSession, tokenOf, tell } = actions(on);
+  const { signInSession, tokenOf, notify } = actions(on);
 
-  it('disconnects what acts for the person, and for nobody else', async () => {
+  it('a sign-out at the provider disconnects all clients of the user, and of no other user', async () => {
     const { confidential } = on.seeded.clients;
-    const person = await inSession('s1');
+    const person = await signInSession('s1');
     const other = on.traveller();
     for (const [browser, who] of [
       [person, on.seeded.person],
@@ -243,7 +243,7 @@ describe('a sign-out at a provider that ends connections', () => {
       })}`;
       await browser.authorize(url, who);
     }
-    await tell(await tokenOf({ sid: 's1' }));
+    await notify(await tokenOf({ sid: 's1' }));
     const left = (id: string) => on.service.connections.listOf(id);
     expect(await left(on.seeded.person.accountId)).to.deep.equal([]);
     expect(await left(on.seeded.other.accountId)).to.have.lengthOf(1);

@@ -1,4 +1,4 @@
-/** The buttons of the providers in a real browser: what its content policy lets through, and what it reads out. */
+/** The provider buttons in a real browser: content security policy and accessibility. */
 import { expect } from 'chai';
 import { expectAccessible, PHONE } from '../support/axe.ts';
 import { describeInBrowser } from '../support/browser.ts';
@@ -8,13 +8,13 @@ import { GRACE, startWithUpstream } from './service.ts';
 describeInBrowser('the sign-in page with providers, in Chromium', (visit) => {
   const on = startWithUpstream({ hasSecond: true });
 
-  it('leads there and back by its button, to the consent page that was waiting', async () => {
+  it('the provider button leads to the provider and back to the pending consent page', async () => {
     on.upstream.account = GRACE;
     const { page, problems } = await visit(PHONE);
     await page.goto(authorizationUrl(on.service.issuer, on.seeded.clients.confidential).href);
     await expectAccessible(page);
     await page.getByRole('button', { name: 'Sign in with Warehouse platform' }).click();
-    // Grace has a password.
+    // Grace has a password, so the first sign-in with the provider asks what to keep.
     await page.getByRole('heading', { name: 'Do you recognize all of this?' }).waitFor();
     await expectAccessible(page);
     await page.getByRole('link', { name: 'Keep everything' }).click();
@@ -23,7 +23,7 @@ describeInBrowser('the sign-in page with providers, in Chromium', (visit) => {
     expect(problems).to.deep.equal([]);
   });
 
-  it('confirms there that it is them, from a page of the profile', async () => {
+  it('a user confirms an action at the provider, from a page of the profile', async () => {
     on.second.account = GRACE;
     const { page, problems } = await visit();
     await page.goto(`${on.service.issuer}/profile/api-keys`);

@@ -1,4 +1,4 @@
-/** Where a provider may send this machine: the endpoints that its discovery document names. */
+/** The endpoints of a provider's discovery document to which the service connects. */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync } from 'node:fs';
 import { createServer as createHttpServer, type Server } from 'node:http';
@@ -14,33 +14,33 @@ import { createUpstreamProvider, newFlow } from '../../src/upstream/upstream-pro
 import { atEndOfFile } from '../support/end-of-run.ts';
 import { describeOn, openssl } from '../support/requirements.ts';
 import { startUpstream, type Upstream } from '../support/upstream.ts';
-import { GRACE, startWithUpstream, WAY } from './service.ts';
+import { GRACE, startWithUpstream, WITH_PLATFORM } from './service.ts';
 
 const DISCOVERY = '/.well-known/openid-configuration';
-/** Seconds after which a discovery document is asked for again. */
-const FORGOTTEN = 3_601;
+/** Seconds after which the cached discovery document has expired. */
+const DISCOVERY_SECONDS = 3_601;
 
-describe('an answer of a provider’s endpoints', () => {
+describe("an answer of a provider's endpoints", () => {
   const on = startWithUpstream();
 
   beforeEach(() => {
     on.upstream.changes.clear();
-    on.clock.advance(FORGOTTEN);
+    on.clock.advance(DISCOVERY_SECONDS);
   });
 
-  it('that is a redirect is not followed, at the discovery document and at the token endpoint', async () => {
+  it('a redirect is not followed, neither for discovery nor at the token endpoint', async () => {
     const elsewhere = (): boolean => on.upstream.requests.includes('/elsewhere');
     const redirect = (ctx: { redirect(url: string): void }) => ctx.redirect('/elsewhere');
     on.upstream.changes.set(DISCOVERY, redirect);
     expect((await on.signIn(GRACE)).status).to.equal(503);
     on.upstream.changes.clear();
-    on.clock.advance(FORGOTTEN);
+    on.clock.advance(DISCOVERY_SECONDS);
     on.upstream.changes.set('/token', redirect);
     expect((await on.signIn(GRACE)).status).to.equal(403);
     expect(elsewhere()).to.equal(false);
   });
 
-  it('of more than 256 KiB is an error, and one of nearly as much is read', async () => {
+  it('an answer of more than 256 KiB is an error, and one slightly below is accepted', async () => {
     const padded = (bytes: number) => (ctx: { body: unknown }) => {
       ctx.body = { ...(ctx.body as object), padding: 'x'.repeat(bytes) };
     };
@@ -52,10 +52,10 @@ describe('an answer of a provider’s endpoints', () => {
   });
 });
 
-describe('endpoints on another host than the issuer', () => {
+describe("endpoints on a host other than the issuer's", () => {
   const on = startWithUpstream();
 
-  it('are refused calmly, and the log says which setting names them', async () => {
+  it('endpoints on another host are refused with a helpful page, and the log names the setting that would allow them', async () => {
     for (const [name, path] of [
       ['token_endpoint', '/token'],
       ['jwks_uri', '/jwks'],
@@ -64,9 +64,9 @@ describe('endpoints on another host than the issuer', () => {
       on.upstream.changes.set(DISCOVERY, (ctx) => {
         ctx.body = { ...(ctx.body as object), [name]: there };
       });
-      on.clock.advance(FORGOTTEN);
+      on.clock.advance(DISCOVERY_SECONDS);
       const person = on.traveller();
-      const page = await person.submit(await person.get('/login'), WAY);
+      const page = await person.submit(await person.get('/login'), WITH_PLATFORM);
       expect(page.status, name).to.equal(503);
       expect(page.html).to.include('Nothing is wrong with your account');
       expect(on.service.logLines.slice(-5).join()).to.include('endpoint_hosts: [localhost]');
@@ -83,7 +83,7 @@ describe('endpoints of Google and Microsoft', () => {
   const unknown = (issuer: string, hosts: readonly string[]) =>
     unknownHosts(hosts, { issuer, endpointHosts: [] });
 
-  it('are known for their own issuers, so that an upgrade locks nobody out', () => {
+  it('the other hosts of Google and Microsoft are allowed for their issuers, so that an upgrade does not break sign-ins', () => {
     expect(unknown('https://accounts.google.com', GOOGLE)).to.deep.equal([]);
     expect(unknown('https://login.microsoftonline.com/tenant/v2.0', MICROSOFT)).to.deep.equal([]);
     const other = unknown('https://id.example.com', GOOGLE.concat(MICROSOFT));
@@ -91,10 +91,10 @@ describe('endpoints of Google and Microsoft', () => {
   });
 });
 
-describe('endpoints on a host that the settings name', () => {
+describe('endpoints on a host listed in the settings', () => {
   const on = startWithUpstream({ provider: { endpointHosts: ['localhost'] } });
 
-  it('are asked, if the issuer itself is in that network', async () => {
+  it('endpoints on a listed host are allowed if the issuer itself is in the same network', async () => {
     on.upstream.changes.set(DISCOVERY, (ctx) => {
       const there = `${on.upstream.issuer.replace('127.0.0.1', 'localhost')}/token`;
       ctx.body = { ...(ctx.body as object), token_endpoint: there };
@@ -112,7 +112,7 @@ describe('endpoints in an internal network', () => {
     '[fd00::1]': 'private',
     '169.254.169.254': 'link-local',
     '[fe80::1]': 'link-local',
-    // IPv4 in IPv6, as it is mapped and as NAT64 leads on to it.
+    // IPv4 in IPv6: mapped, and as NAT64 forwards it.
     '[::ffff:a00:1]': 'private',
     '[64:ff9b::a00:1]': 'private',
   };
@@ -122,7 +122,7 @@ describe('endpoints in an internal network', () => {
   });
 
   for (const [host, network] of Object.entries(HOSTS)) {
-    it(`are refused at ${host}, also where the settings name it`, async () => {
+    it(`endpoints are refused at ${host}, even if the settings list it`, async () => {
       upstream.changes.set(DISCOVERY, (ctx) => {
         ctx.body = { ...(ctx.body as object), jwks_uri: `https://${host}/jwks` };
       });
@@ -141,14 +141,14 @@ describe('endpoints in an internal network', () => {
     });
   }
 
-  it('are not connected to, however their host is written, where the issuer is elsewhere', async () => {
+  it('no internal endpoint is connected to if the issuer is on the internet, however its host is written', async () => {
     let connections = 0;
     const server = createHttpServer((_, response) => response.end('{}'));
     server.on('connection', () => {
       connections += 1;
     });
-    const port = await listening(server, '::');
-    // An address for documentation (RFC 5737), which belongs to the internet.
+    const port = await listen(server, '::');
+    // A documentation address (RFC 5737), which counts as an address of the internet.
     const fromElsewhere = createProviderFetch('https://192.0.2.1');
     const fromThere = createProviderFetch(`http://127.0.0.1:${port}`);
     const ask = (from: typeof fromThere, host: string): Promise<string> =>
@@ -157,7 +157,7 @@ describe('endpoints in an internal network', () => {
         (error: Error) => (error.cause as Error).message,
       );
     expect(await ask(fromThere, '127.0.0.1')).to.equal('200');
-    // The last one is a name that is resolved for the connection.
+    // The last host is a name that is resolved when connecting.
     for (const host of [
       '127.0.0.1',
       '0.0.0.0',
@@ -173,7 +173,7 @@ describe('endpoints in an internal network', () => {
   });
 });
 
-describeOn([openssl], 'a provider that is reached by https', () => {
+describeOn([openssl], 'a provider with https', () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'gatehouse-https-provider-'));
   const authorities = getCACertificates('default');
   let issuer = '';
@@ -181,7 +181,7 @@ describeOn([openssl], 'a provider that is reached by https', () => {
   let asked = 0;
   let document: Record<string, unknown> = {};
 
-  before('a certificate of its own, which this process trusts', async () => {
+  before('a self-signed certificate that this process trusts', async () => {
     const args =
       'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout key.pem -out cert.pem -days 1 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1';
     execFileSync(openssl.program ?? '', args.split(' '), { cwd: folder, stdio: 'pipe' });
@@ -193,14 +193,14 @@ describeOn([openssl], 'a provider that is reached by https', () => {
       response.setHeader('content-type', 'application/json');
       response.end(JSON.stringify(document));
     });
-    issuer = `https://127.0.0.1:${await listening(server, '127.0.0.1')}`;
+    issuer = `https://127.0.0.1:${await listen(server, '127.0.0.1')}`;
     const unprotected = createHttpServer((_, response) => {
       asked += 1;
       response.end('{}');
     });
-    plain = `http://127.0.0.1:${await listening(unprotected, '127.0.0.1')}`;
+    plain = `http://127.0.0.1:${await listen(unprotected, '127.0.0.1')}`;
   });
-  after('trust as before', () => setDefaultCACertificates(authorities));
+  after('restore the trusted certificates', () => setDefaultCACertificates(authorities));
 
   const begin = (changes: Record<string, string>): Promise<string> => {
     document = {
@@ -225,7 +225,7 @@ describeOn([openssl], 'a provider that is reached by https', () => {
       );
   };
 
-  it('has only https endpoints: one by http, its keys too, and nothing is asked', async () => {
+  it('an https issuer may name only https endpoints, also for its keys: otherwise none is requested', async () => {
     expect(await begin({})).to.equal(issuer);
     for (const name of [
       'authorization_endpoint',
@@ -257,8 +257,7 @@ const provider = (issuer: string) => ({
   endConnections: false,
 });
 
-/** @returns the port. */
-async function listening(server: Server, address: string): Promise<number> {
+async function listen(server: Server, address: string): Promise<number> {
   await new Promise<void>((resolve) => server.listen(0, address, resolve));
   atEndOfFile(async () => {
     server.closeAllConnections();

@@ -1,12 +1,12 @@
-/** Domains whose people come from a provider: an address leads there, and tells nothing of an account. */
+/** Email domains of a provider: entering an address redirects there and reveals no accounts. */
 import { expect } from 'chai';
 import { authorizationUrl } from '../support/oauth.ts';
 import { GRACE, startWithUpstream } from './service.ts';
 
 const DOMAIN = 'example.test';
-const SAID = `People of ${DOMAIN} sign in with Warehouse platform.`;
+const PROVIDER_HINT = `People of ${DOMAIN} sign in with Warehouse platform.`;
 
-describe('an address whose domain is that of a provider', () => {
+describe("an email address with a provider's domain", () => {
   const on = startWithUpstream({
     provider: { hintDomains: [DOMAIN] },
     hasSecond: true,
@@ -18,7 +18,7 @@ describe('an address whose domain is that of a provider', () => {
     return person.submit(page, { email, password });
   };
 
-  it('leads there without a password, with the address, whoever has an account', async () => {
+  it('an address of the domain redirects to the provider with a login hint, whether or not an account exists', async () => {
     for (const email of [on.seeded.person.email, 'Nobody@EXAMPLE.test', 'jo@ＥＸＡＭＰＬＥ.test']) {
       const { location, status } = await typed(email);
       expect(status, email).to.equal(303);
@@ -28,11 +28,11 @@ describe('an address whose domain is that of a provider', () => {
     for (const email of ['jo@sub.example.test', 'jo@test', DOMAIN, '', 'x@example.test@y.test']) {
       const page = await typed(email);
       expect(page.status, email).to.equal(422);
-      expect(page.html).to.include('Enter your password.').and.not.include(SAID);
+      expect(page.html).to.include('Enter your password.').and.not.include(PROVIDER_HINT);
     }
   });
 
-  it('leads from a partner through it to the consent page', async () => {
+  it("an address of the domain leads from a client's request through the provider to the consent page", async () => {
     on.upstream.account = GRACE;
     const person = on.traveller();
     const url = authorizationUrl(on.service.issuer, on.seeded.clients.confidential);
@@ -41,35 +41,35 @@ describe('an address whose domain is that of a provider', () => {
     expect((await person.travel(there)).html).to.include('Route Planner');
   });
 
-  it('signs in with a password where it has one, and a wrong one says the way, to anybody', async () => {
-    expect((await typed('nobody@example.test', 'wrong password')).html).to.include(SAID);
+  it('a user of the domain can use a password; after a wrong one the page names the provider, whether or not an account exists', async () => {
+    expect((await typed('nobody@example.test', 'wrong password')).html).to.include(PROVIDER_HINT);
     const { email, password } = on.seeded.person;
     const wrong = await typed(email, 'wrong password');
     expect(wrong.status).to.equal(401);
-    expect(wrong.html).to.include(`is not right. ${SAID}`);
+    expect(wrong.html).to.include(`is not right. ${PROVIDER_HINT}`);
     expect((await typed(email, password)).location?.pathname).to.equal('/profile');
   });
 
-  it('is told the way where a password is forgotten, whoever has an account', async () => {
+  it('the page names the provider to a user who forgot the password, whether or not an account exists', async () => {
     const answers = [];
     for (const email of [on.seeded.person.email, 'nobody@example.test']) {
       const person = on.traveller();
       const form = await person.get(`/forgot-password?email=${email}`);
-      expect(form.html).to.include(SAID);
+      expect(form.html).to.include(PROVIDER_HINT);
       answers.push((await person.follow(await person.submit(form, { email }))).html);
     }
-    expect(answers[0]).to.include(`on its way. ${SAID}`).and.equal(answers[1]);
+    expect(answers[0]).to.include(`on its way. ${PROVIDER_HINT}`).and.equal(answers[1]);
   });
 });
 
-describe('without passwords and with several providers, an address', () => {
+describe('an email address, without passwords and with several providers', () => {
   const on = startWithUpstream({
     provider: { hintDomains: [DOMAIN] },
     hasSecond: true,
     passwords: false,
   });
 
-  it('leads to its own; of any other nothing is known', async () => {
+  it('an address redirects to the provider of its domain; other domains have no provider', async () => {
     const person = on.traveller();
     const page = await person.get('/login');
     expect(page.html).not.to.include('name="password"');
@@ -80,7 +80,7 @@ describe('without passwords and with several providers, an address', () => {
     expect(other.html).to.include('Choose how you sign in.');
   });
 
-  it('that a client names leads there unasked, and back to the choice', async () => {
+  it("an address as a client's login_hint redirects immediately, and a cancelled sign-in returns to the choice", async () => {
     const person = on.traveller();
     const more = { login_hint: GRACE.email };
     const url = authorizationUrl(on.service.issuer, on.seeded.clients.confidential, more);

@@ -1,13 +1,13 @@
-/** Answers of a provider, or of somebody in its place, that let nobody in. */
+/** Forged, replayed or misdirected answers of a provider are refused. */
 import { expect } from 'chai';
 import type { Lie, Traveller } from '../support/upstream.ts';
-import { GRACE, startWithUpstream, WAY } from './service.ts';
+import { GRACE, startWithUpstream, WITH_PLATFORM } from './service.ts';
 
 describe('an answer of a provider', () => {
   const on = startWithUpstream({ hasSecond: true });
 
-  const begin = async (person: Traveller, way: Record<string, string> = WAY) =>
-    person.submit(await person.get('/login'), way);
+  const begin = async (person: Traveller, fields: Record<string, string> = WITH_PLATFORM) =>
+    person.submit(await person.get('/login'), fields);
   const isSignedIn = async (person: Traveller): Promise<boolean> =>
     (await person.get('/profile')).status === 200;
   const failures = async (): Promise<number> => {
@@ -33,29 +33,29 @@ describe('an answer of a provider', () => {
     'given to another client, for this one alone': {
       claims: (said) => ({ ...said, azp: 'other' }),
     },
-    'made tomorrow': {
+    'issued tomorrow': {
       claims: (said) => ({
         ...said,
         iat: Number(said.iat) + 86_400,
         exp: Number(said.iat) + 90_000,
       }),
     },
-    'that ends in ten years': {
+    'that expires in ten years': {
       claims: (said) => ({ ...said, exp: Number(said.iat) + 10 * 365 * 86_400 }),
     },
     'about a subject that is a number': {
       text: (json) => json.replace(/"sub":"[^"]*"/, '"sub":17'),
     },
     'that has expired': { claims: (said) => ({ ...said, exp: Number(said.iat) - 61 }) },
-    'about nobody': { claims: ({ sub: _, ...said }) => said },
-    'about a subject that is no printable text': {
+    'without a subject': { claims: ({ sub: _, ...said }) => said },
+    'with a subject that is not printable': {
       claims: (said) => ({ ...said, sub: 'a\u0000' }),
     },
-    'signed by nobody': { isUnsigned: true },
+    'without a signature': { isUnsigned: true },
     'signed with a key that it does not publish': { isForged: true },
   };
   for (const [which, lie] of Object.entries(LIES)) {
-    it(`${which} proves nothing`, async () => {
+    it(`an answer ${which} is refused`, async () => {
       on.upstream.lie = lie;
       const person = on.traveller();
       const before = await failures();
@@ -67,13 +67,13 @@ describe('an answer of a provider', () => {
     });
   }
 
-  it('is of the provider that was asked, at its own address (mix-up, RFC 9207)', async () => {
+  it('an answer must come from the provider that was asked, to its own callback (mix-up, RFC 9207)', async () => {
     const person = on.traveller();
     const callback = await person.untilCallback(await begin(person));
     const toSecond = new URL(callback);
     toSecond.pathname = '/login/partner/callback';
     expect((await person.get(toSecond)).status).to.equal(400);
-    // Used up by that, as well.
+    // The failed attempt consumed the state.
     expect((await person.get(callback)).status).to.equal(400);
     const again = await person.untilCallback(await begin(person));
     again.searchParams.set('iss', on.second.issuer);
@@ -81,10 +81,10 @@ describe('an answer of a provider', () => {
     expect(await isSignedIn(person)).to.equal(false);
   });
 
-  it('comes back to the browser that began, once, and within ten minutes', async () => {
+  it('an answer is accepted once, in the browser that started the sign-in, and within ten minutes', async () => {
     const [person, victim] = [on.traveller(), on.traveller()];
     const callback = await person.untilCallback(await begin(person));
-    // Login CSRF: somebody else's answer, in a browser that began one itself or none.
+    // Login CSRF: another user's answer, in a browser with or without a sign-in of its own.
     expect((await on.traveller().get(callback)).status).to.equal(400);
     const own = await victim.untilCallback(await begin(victim));
     own.searchParams.set('code', callback.searchParams.get('code') ?? '');
@@ -92,7 +92,7 @@ describe('an answer of a provider', () => {
     expect(swapped.status).to.equal(400);
     expect((await victim.get(own)).status).to.equal(403);
     expect(await isSignedIn(victim)).to.equal(false);
-    // None of them has used it up for its owner.
+    // None of the attempts consumed the answer for its own browser.
     expect((await person.get(callback)).status).to.equal(303);
     expect(await isSignedIn(person)).to.equal(true);
     await person.submit(await person.get('/logout'), {});
@@ -107,7 +107,7 @@ describe('an answer of a provider', () => {
     expect((await slow.get(late)).status).to.equal(400);
   });
 
-  it('with a replayed code is refused by the provider, and here', async () => {
+  it('an answer with a replayed code is refused by the provider and by Gatehouse', async () => {
     const person = on.traveller();
     const first = await person.untilCallback(await begin(person));
     await person.get(first);
@@ -118,13 +118,13 @@ describe('an answer of a provider', () => {
     expect(await isSignedIn(stranger)).to.equal(false);
   });
 
-  it('signed with a new key is good at once', async () => {
+  it('an answer signed with a new key is accepted immediately', async () => {
     expect((await on.signIn(GRACE)).html).to.include('Grace Person');
     await on.upstream.rotateKeys();
     expect((await on.signIn(GRACE)).html).to.include('Grace Person');
   });
 
-  it('is nothing in the log but words: no code, no token, no state', async () => {
+  it('an answer is logged without code, token and state', async () => {
     const person = on.traveller();
     on.upstream.lie = { isForged: true };
     const callback = await person.untilCallback(await begin(person));
@@ -133,14 +133,14 @@ describe('an answer of a provider', () => {
     for (const name of ['code', 'state']) {
       expect(log).not.to.include(callback.searchParams.get(name) ?? 'x');
     }
-    expect(log).to.include('came to nothing').and.not.include('eyJ');
+    expect(log).to.include('a sign-in with a provider failed').and.not.include('eyJ');
   });
 });
 
-describe('a provider that does not accept our secret', () => {
+describe('a provider that rejects our client secret', () => {
   const on = startWithUpstream({ provider: { clientSecret: 'an older secret' } });
 
-  it('is no fault of the provider: the log names our settings, and the page says so calmly', async () => {
+  it('a rejected client secret is logged as a configuration problem, and the page explains that the provider does not work', async () => {
     const page = await on.signIn(GRACE);
     expect(page.status).to.equal(503);
     expect(page.html).to.include('Signing in with Warehouse platform does not work');

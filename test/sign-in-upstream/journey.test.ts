@@ -1,14 +1,14 @@
-/** Somebody who exists at the provider and here connects a partner's client, and never has a password here. */
+/** An imported user of a provider connects a client and never has a password here. */
 import { expect } from 'chai';
 import { authorizationUrl, exchangeCode, pkce } from '../support/oauth.ts';
 import { startWithUpstream } from './service.ts';
 
-describe('a person who was never here and has no password', () => {
-  // No page asks: there is one way in.
+describe('a user who signs in for the first time and has no password', () => {
+  // With a single sign-in method, no page asks for a choice.
   const on = startWithUpstream({ provider: { match: 'external_id' }, passwords: false });
   const LINUS = { sub: 'employee-17', email: 'linus@example.test', email_verified: false };
 
-  before('as an import makes them', async () => {
+  before('an account as an import creates it', async () => {
     await addImported(LINUS, 'Linus Lager');
     on.upstream.account = LINUS;
   });
@@ -20,7 +20,7 @@ describe('a person who was never here and has no password', () => {
     on.service.accounts.forget(id);
   }
 
-  it('goes from a partner through the provider to the consent page, and is connected', async () => {
+  it("a new user signs in from a client's request, approves, and the client is connected", async () => {
     const { confidential } = on.seeded.clients;
     const { verifier, parameters } = pkce();
     const person = on.traveller();
@@ -44,7 +44,7 @@ describe('a person who was never here and has no password', () => {
     ]);
   });
 
-  it('may go back to the partner without signing in', async () => {
+  it('a user can return to the client without signing in', async () => {
     const { confidential } = on.seeded.clients;
     on.upstream.isCancelling = true;
     const person = on.traveller();
@@ -58,11 +58,11 @@ describe('a person who was never here and has no password', () => {
     expect(location?.searchParams.get('error')).to.equal('access_denied');
   });
 
-  it('meets no page about passwords', async () => {
+  it('a user without a password sees no page about passwords', async () => {
     for (const path of ['/forgot-password', '/profile/security/password']) {
       expect((await on.traveller().get(path)).status, path).to.equal(404);
     }
-    // Of an invitation, which signs in here.
+    // The page of an invitation link still exists, because the link signs its user in.
     expect((await on.traveller().get('/password?token=x')).status).to.equal(410);
     const person = on.traveller();
     const security = await person.travel(await person.get('/profile/security'));
@@ -77,7 +77,7 @@ describe('a person who was never here and has no password', () => {
     expect((await stranger.get('/profile')).status).to.equal(303);
   });
 
-  it('confirms at the provider that it is them, and finds what was typed', async () => {
+  it('a user confirms an action at the provider, and the form keeps the entered values', async () => {
     const person = on.traveller();
     const form = await person.travel(await person.get('/profile/api-keys'));
     const asked = await person.submit(form, { name: 'Night sync' });
@@ -87,14 +87,14 @@ describe('a person who was never here and has no password', () => {
     const back = await person.travel(there);
     expect(back.url.pathname).to.equal('/profile/api-keys');
     expect(back.html).to.include('value="Night sync"');
-    // Nothing was done for somebody who only came back.
+    // Returning from the provider does not send the form.
     const account = await on.service.accounts.findByEmail(LINUS.email);
     expect(await on.service.apiKeys.listOf(account?.id ?? '')).to.have.lengthOf(0);
     const made = await person.follow(await person.submit(back, { name: 'Night sync' }));
     expect(made.html).to.include('data-secret');
   });
 
-  it('is not confirmed by another person who is linked here: the session stays, nothing is done', async () => {
+  it('a user cannot confirm as another linked user: the session stays, and nothing is done', async () => {
     const ivan = { ...LINUS, sub: 'employee-18', email: 'ivan@example.test' };
     await addImported(ivan, 'Ivan Import');
     const person = on.traveller();
@@ -120,7 +120,7 @@ describe('a person who was never here and has no password', () => {
     expect(last?.details).to.include({ reason: 'another', subject: ivan.sub });
   });
 
-  it('is not confirmed by somebody else, nor by a sign-in of yesterday', async () => {
+  it('a user cannot confirm as an unknown user, nor with an old authentication', async () => {
     const person = on.traveller();
     const confirm = async () => {
       const form = await person.travel(await person.get('/profile/api-keys'));

@@ -1,9 +1,9 @@
-/** One person signs out, and another one signs in, in a browser that a provider still knows. */
+/** A user signs out, and another one signs in, in a browser with a session at a provider. */
 import { expect } from 'chai';
 import { authorizationUrl } from '../support/oauth.ts';
 import type { Page } from '../support/person.ts';
 import type { Traveller } from '../support/upstream.ts';
-import { GRACE, startWithUpstream, WAY } from './service.ts';
+import { GRACE, startWithUpstream, WITH_PLATFORM } from './service.ts';
 
 const OSCAR = { sub: 'oscar-there', email: 'oscar@example.test', email_verified: true };
 const PARTNER = { sign_in_with: 'partner' };
@@ -12,10 +12,10 @@ const PROMPTS = ['none', 'login', 'select_account'];
 const promptOf = ({ location }: Page) => location?.searchParams.get('prompt');
 const isConsent = ({ forms }: Page): boolean => forms.some(({ names }) => names.has('decision'));
 
-describe('the next person in a browser with a session at a provider', () => {
+describe('the next user of a browser with a session at a provider', () => {
   const on = startWithUpstream({ hasSecond: true });
 
-  before('one provider lets people choose their account', () => {
+  before('one provider supports prompt=select_account', () => {
     on.second.changes.set('/.well-known/openid-configuration', (ctx) => {
       ctx.body = { ...(ctx.body as object), prompt_values_supported: PROMPTS };
     });
@@ -29,53 +29,55 @@ describe('the next person in a browser with a session at a provider', () => {
   const signOut = async (person: Traveller): Promise<void> => {
     await person.follow(await person.submit(await person.get('/logout'), {}));
   };
-  const begin = async (person: Traveller, way: Record<string, string> = WAY): Promise<Page> =>
-    person.submit(await person.get('/login'), way);
+  const begin = async (
+    person: Traveller,
+    fields: Record<string, string> = WITH_PLATFORM,
+  ): Promise<Page> => person.submit(await person.get('/login'), fields);
 
-  it('is asked who they are after a sign-out, by each provider once', async () => {
+  it('the next user is prompted after a sign-out, once at each provider', async () => {
     const person = await signedIn();
     await signOut(person);
     on.upstream.account = OSCAR;
     const there = await begin(person);
     expect(promptOf(there)).to.equal('login');
     expect((await person.travel(there)).html).to.include('Oscar Other');
-    // This one has not asked yet, and offers a choice.
+    // The other provider has not prompted since the sign-out, and supports a choice of the account.
     await on.service.accounts.endSessions(on.seeded.other.accountId);
     expect(promptOf(await begin(person))).to.equal(null);
     on.second.account = { ...OSCAR, sub: 'oscar-at-the-partner' };
     expect(promptOf(await begin(person, PARTNER))).to.equal('select_account');
   });
 
-  it('is asked after “Not you?” on the consent page', async () => {
+  it('the next user is prompted at the provider after "Not you?" on the consent page', async () => {
     const person = await signedIn();
     const url = authorizationUrl(on.service.issuer, on.seeded.clients.confidential);
     const consent = await person.follow(await person.get(url));
     const page = await person.follow(await person.submit(consent, { decision: 'switch-account' }));
     on.upstream.account = OSCAR;
-    const there = await person.submit(page, WAY);
+    const there = await person.submit(page, WITH_PLATFORM);
     expect(promptOf(there)).to.equal('login');
     const again = await person.travel(there);
     expect(again.html).to.include('Oscar Other').and.not.include('Grace Person');
     expect(isConsent(again)).to.equal(true);
   });
 
-  it('is asked after a sign-in with an account that is unknown here', async () => {
+  it('after a sign-in with an unknown account the next attempt prompts for a login at the provider', async () => {
     const person = on.traveller();
     const refused = await on.signIn({ ...OSCAR, sub: 'n', email: 'n@example.test' }, person);
     expect(refused.html).to.include('There is no account for you here');
     const [, again = ''] = /href="(\/login\?[^"]+)"/.exec(refused.html) ?? [];
     on.upstream.account = GRACE;
     const page = await person.get(again.replaceAll('&amp;', '&'));
-    const there = await person.submit(page, WAY);
+    const there = await person.submit(page, WITH_PLATFORM);
     expect(promptOf(there)).to.equal('login');
     expect((await person.travel(there)).html).to.include('Grace Person');
   });
 
-  it('is asked although another tab was on its way to the provider before the sign-out', async () => {
+  it('the next user is prompted at the provider even if another tab started its sign-in before the sign-out', async () => {
     const person = on.traveller();
     const inAnotherTab = await person.get('/login');
     await on.signIn(GRACE, person);
-    const callback = await person.untilCallback(await person.submit(inAnotherTab, WAY));
+    const callback = await person.untilCallback(await person.submit(inAnotherTab, WITH_PLATFORM));
     await signOut(person);
     on.upstream.account = OSCAR;
     const asked = await person.get(callback);
@@ -83,7 +85,7 @@ describe('the next person in a browser with a session at a provider', () => {
     expect((await person.travel(asked)).html).to.include('Oscar Other');
   });
 
-  it('in another browser is asked nothing, and the cookie names providers only', async () => {
+  it('a user is not prompted in another browser, and the cookie contains only provider ids', async () => {
     const person = await signedIn();
     await signOut(person);
     expect(person.cookieHeader('/')).to.match(/gate_ask_who=platform~partner(;|$)/);
@@ -91,10 +93,10 @@ describe('the next person in a browser with a session at a provider', () => {
   });
 });
 
-describe('without passwords and with one provider, the next person in a browser', () => {
+describe('the next user of a browser, without passwords and with one provider', () => {
   const on = startWithUpstream({ passwords: false });
 
-  it('reads a page where they can choose, and not the consent page of the last person', async () => {
+  it('the next user sees the sign-in page instead of the consent page of the previous user', async () => {
     const person = on.traveller();
     on.upstream.account = GRACE;
     const hint = { login_hint: GRACE.email };
@@ -104,15 +106,15 @@ describe('without passwords and with one provider, the next person in a browser'
     on.upstream.account = OSCAR;
     const page = await person.travel(await person.submit(consent, { decision: 'switch-account' }));
     expect(page.html).to.include('Sign in with <bdi>Warehouse platform</bdi>');
-    const there = await person.submit(page, WAY);
+    const there = await person.submit(page, WITH_PLATFORM);
     expect(promptOf(there)).to.equal('login');
-    // The client meant the last person.
+    // The login_hint of the client was about the previous user.
     expect(there.location?.searchParams.get('login_hint')).to.equal(null);
     const again = await person.travel(there);
     expect(again.html).to.include('Oscar Other').and.not.include('Grace Person');
   });
 
-  it('reads it after a sign-out too; who comes by a link of a portal is asked there', async () => {
+  it("the next user sees the sign-in page after a sign-out, too; a portal's sign-in link prompts at the provider", async () => {
     const person = on.traveller();
     await on.signIn(GRACE, person);
     await person.follow(await person.submit(await person.get('/logout'), {}));

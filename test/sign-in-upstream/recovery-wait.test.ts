@@ -1,4 +1,4 @@
-/** A mailed link alone recovers no account of which more than a password is asked. */
+/** A mailed link alone cannot recover an account that needs more than a password. */
 import { expect } from 'chai';
 import type { LinkPurpose } from '../../src/accounts/passwords/links.ts';
 import { addPasskey, optionsFor, signInWith } from '../pages/passkeys/soft-passkey.ts';
@@ -15,7 +15,7 @@ const NEW_PASSWORD = 'eight blue pallets, stacked';
 const STARTED = 'Someone asked to recover your Gatehouse account';
 const REMOVED = 'A passkey was removed from your Gatehouse account';
 
-describe('the recovery, by a mailed link, of an account that needs more than a password', () => {
+describe('recovering an account that needs more than a password by a mailed link', () => {
   const mail = startsWithMail();
   const on = startWithUpstream({
     settings: {
@@ -59,14 +59,14 @@ describe('the recovery, by a mailed link, of an account that needs more than a p
     new URL(/http\S+\/stop-recovery\?token=\S+/.exec(text)?.[0] ?? '');
   const tokenIn = ({ forms }: Page): string =>
     forms.flatMap(({ values }) => values).find(([name]) => name === 'token')?.[1] ?? '';
-  /** What an attacker can do who reads the mailbox. */
+  /** Starts a recovery, as an attacker who reads the mailbox can do. */
   const startRecovery = async (): Promise<Page> => {
-    const thief = browser();
-    const page = await thief.open(await linkFor('forgotten'));
-    return thief.follow(await thief.submit(page, { token: tokenIn(page) }));
+    const attacker = browser();
+    const page = await attacker.open(await linkFor('forgotten'));
+    return attacker.follow(await attacker.submit(page, { token: tokenIn(page) }));
   };
   const tickPasskey = async (): Promise<string> => (await passkeys())[0]?.id ?? '';
-  /** Sends what the page of an ordinary link would send. */
+  /** Sends the form that the page of an ordinary link would have. */
   async function send(link: string, fields: Record<string, string> = {}): Promise<Page> {
     const person = browser();
     const page = await person.get('/forgot-password');
@@ -78,10 +78,10 @@ describe('the recovery, by a mailed link, of an account that needs more than a p
       ...fields,
     });
   }
-  const isInWith = async (password: string): Promise<boolean> =>
+  const canSignInWith = async (password: string): Promise<boolean> =>
     (await browser().signIn({ email: owner.email, password })).status === 200;
 
-  it('removes no passkey and sets no password at once, within the grace and after it', async () => {
+  it('a mailed link neither removes a passkey nor sets a password immediately, during or after the grace period', async () => {
     await withPasskey();
     for (const seconds of [0, GRACE_SECONDS]) {
       on.clock.advance(seconds);
@@ -94,10 +94,10 @@ describe('the recovery, by a mailed link, of an account that needs more than a p
       expect(isWaitPage(sent)).to.equal(true);
       expect(await passkeys()).to.have.length(1);
     }
-    expect(await isInWith(NEW_PASSWORD)).to.equal(false);
+    expect(await canSignInWith(NEW_PASSWORD)).to.equal(false);
   });
 
-  it('sets no password at once for a person who has no passkey yet, once the grace is over', async () => {
+  it('a mailed link sets no password immediately for a user without a passkey after the grace period', async () => {
     const early = await send(await linkFor('forgotten'));
     expect(early.status).to.equal(303);
     await browser().signIn({ ...owner, password: NEW_PASSWORD });
@@ -105,12 +105,12 @@ describe('the recovery, by a mailed link, of an account that needs more than a p
     expect((await send(await linkFor('forgotten'))).status).to.equal(403);
   });
 
-  it('starts a wait that the person is mailed about, after which another link does it', async () => {
+  it('a mailed link starts a wait, which mail announces; after it another link recovers the account', async () => {
     await withPasskey();
     on.clock.advance(GRACE_SECONDS);
-    const said = await startRecovery();
-    expect(said.url.pathname).to.equal('/login');
-    expect(said.html).to.include('The recovery was started. From ');
+    const started = await startRecovery();
+    expect(started.url.pathname).to.equal('/login');
+    expect(started.html).to.include('The recovery was started. From ');
     const text = await mailOf(STARTED);
     expect(text).to.include('If not: stop it here');
     const [entry] = await on.service.activity.of(owner.accountId, { limit: 1 });
@@ -127,24 +127,24 @@ describe('the recovery, by a mailed link, of an account that needs more than a p
     const fields = { new_password: NEW_PASSWORD, remove_way: await tickPasskey() };
     await person.follow(await person.submit(page, fields));
     expect(await passkeys()).to.deep.equal([]);
-    expect(await isInWith(NEW_PASSWORD)).to.equal(true);
+    expect(await canSignInWith(NEW_PASSWORD)).to.equal(true);
     await mailOf(REMOVED);
-    // The wait was for once.
+    // The completed wait cannot be used a second time.
     expect((await send(await linkFor('forgotten'))).status).to.equal(403);
   });
 
-  it('starts one wait, however many links ask for it, and each mail can stop it', async () => {
+  it('several mailed links start only one waiting time, and each mail about it can stop the recovery', async () => {
     await withPasskey();
     const pages = await Promise.all(
-      [browser(), browser()].map(async (thief) => {
-        const page = await thief.open(await linkFor('forgotten'));
-        return { thief, page };
+      [browser(), browser()].map(async (attacker) => {
+        const page = await attacker.open(await linkFor('forgotten'));
+        return { attacker, page };
       }),
     );
-    const said = await Promise.all(
-      pages.map(({ thief, page }) => thief.submit(page, { token: tokenIn(page) })),
+    const answers = await Promise.all(
+      pages.map(({ attacker, page }) => attacker.submit(page, { token: tokenIn(page) })),
     );
-    expect(said.map(({ status }) => status)).to.deep.equal([303, 303]);
+    expect(answers.map(({ status }) => status)).to.deep.equal([303, 303]);
     const mails = mailsOf(STARTED);
     expect(mails).to.have.length.within(1, 2);
     on.clock.advance(100);
@@ -160,7 +160,7 @@ describe('the recovery, by a mailed link, of an account that needs more than a p
     expect(isWaitPage(await browser().open(await linkFor('forgotten')))).to.equal(false);
   });
 
-  it('expires when it is not completed within a week', async () => {
+  it('a wait expires if the recovery is not completed within a week', async () => {
     await withPasskey();
     await startRecovery();
     on.clock.advance(WAIT + 7 * 24 * HOUR);
@@ -173,7 +173,7 @@ describe('the recovery, by a mailed link, of an account that needs more than a p
     expect((await browser().get(latter ?? '')).status).to.equal(200);
   });
 
-  it('is stopped by the link in the mail, without a sign-in, and only by its form', async () => {
+  it('the wait is stopped by the link in the mail, without a sign-in, and only by its form', async () => {
     await withPasskey();
     await startRecovery();
     const link = stopLinkIn(await mailOf(STARTED));
@@ -203,7 +203,7 @@ describe('the recovery, by a mailed link, of an account that needs more than a p
     }
   });
 
-  it('is shown on the profile and on the security page, where its person can stop it', async () => {
+  it('the wait is shown on the profile and security pages, where the user can stop it', async () => {
     const { person } = await withPasskey();
     expect((await person.get('/profile')).html).not.to.include('This was not me');
     await startRecovery();
@@ -224,7 +224,7 @@ describe('the recovery, by a mailed link, of an account that needs more than a p
   > = {
     'signs in with the passkey': ({ passkey }) => signInWith(browser(), passkey),
 
-    async 'confirms with the passkey that it is them'({ person, passkey }) {
+    async 'confirms an action with the passkey'({ person, passkey }) {
       on.clock.advance(601);
       const asked = await person.submit(await person.get('/profile/api-keys'), { name: 'Export' });
       await person.submit(asked, { passkey: passkey.answer(await optionsFor(person, 'confirm')) });
@@ -236,16 +236,16 @@ describe('the recovery, by a mailed link, of an account that needs more than a p
       await person.submit(page, { current_password: password, new_password: NEW_PASSWORD });
     },
 
-    'is suspended, and let in again': async () => {
+    'is suspended and resumed': async () => {
       await on.service.accounts.suspend(owner.accountId);
       await on.service.accounts.resume(owner.accountId);
     },
 
-    'gets another address': () =>
+    'gets another email address': () =>
       on.service.accounts.changeEmail(owner.accountId, `moved-${people}@example.test`),
   };
   for (const [what, prove] of Object.entries(PROVES)) {
-    it(`is cancelled when the person ${what}`, async () => {
+    it(`the wait is cancelled when the user ${what}`, async () => {
       const given = await withPasskey();
       await startRecovery();
       await prove(given);
@@ -255,21 +255,21 @@ describe('the recovery, by a mailed link, of an account that needs more than a p
     });
   }
 
-  it('does not start if the mail about it cannot be sent', async () => {
+  it('the wait does not start if the mail about it cannot be sent', async () => {
     await withPasskey();
     const away = { smtpUrl: 'smtp://127.0.0.1:1', from: 'gatehouse@localhost' };
     const node = await mail.start({
       ...{ beside: on.service, clock: on.clock.clock, settings: { mail: away } },
     });
-    const thief = createPerson(node.issuer);
-    const page = await thief.open(await linkFor('forgotten'));
-    const said = await thief.follow(await thief.submit(page, { token: tokenIn(page) }));
-    expect(said.html).to.include('so the recovery was not started');
+    const attacker = createPerson(node.issuer);
+    const page = await attacker.open(await linkFor('forgotten'));
+    const answer = await attacker.follow(await attacker.submit(page, { token: tokenIn(page) }));
+    expect(answer.html).to.include('so the recovery was not started');
     on.clock.advance(WAIT);
     expect((await send(await linkFor('forgotten'))).status).to.equal(403);
   });
 
-  it('needs no wait with an invitation by the operator', async () => {
+  it('a recovery by an invitation from the operator has no waiting time', async () => {
     await withPasskey();
     on.clock.advance(GRACE_SECONDS);
     const sent = await send(await linkFor('invitation'), { remove_way: await tickPasskey() });
@@ -278,7 +278,7 @@ describe('the recovery, by a mailed link, of an account that needs more than a p
     await mailOf(REMOVED);
   });
 
-  it('needs no wait for a person who is not under the demand: the passkey goes, and a mail says so', async () => {
+  it('a user who needs only a password recovers without a waiting time: the passkey is removed, and mail says so', async () => {
     const member = await addPerson(on.service, 'Mo', `mo-${people}@example.test`);
     await withPasskey(member);
     const [passkey] = await on.service.passkeys.of(member.accountId);

@@ -1,4 +1,4 @@
-/** Getting an account back: by a mailed link, the operator's, or a provider; and what each of them ends. */
+/** Account recovery by a mailed link, an invitation or a provider, and the access each ends. */
 import { expect } from 'chai';
 import type { LinkPurpose } from '../../src/accounts/passwords/links.ts';
 import { addPasskey } from '../pages/passkeys/soft-passkey.ts';
@@ -16,7 +16,7 @@ const SECURITY = '/profile/security';
 const REMOVE = `${SECURITY}/ways/remove`;
 const NEW_PASSWORD = 'eight blue pallets, stacked';
 
-describe('an account that somebody else got into', () => {
+describe('an account that an attacker had access to', () => {
   const mail = startsWithMail();
   const on = startWithUpstream({
     provider: { label: 'Platform & Co' },
@@ -26,7 +26,7 @@ describe('an account that somebody else got into', () => {
   let person: SeededPerson;
   let atProvider: UpstreamAccount;
 
-  beforeEach('somebody who signs in with a password and from the provider', async () => {
+  beforeEach('a user with a password and a linked provider', async () => {
     people += 1;
     person = await addPerson(on.service, 'Pat', `pat-${people}@example.test`);
     atProvider = { sub: `pat-${people}`, email: person.email, email_verified: true };
@@ -35,12 +35,12 @@ describe('an account that somebody else got into', () => {
 
   const linkFor = (purpose: LinkPurpose, { accountId } = person): Promise<string> =>
     passwordLink(on.service, { accountId }, purpose);
-  const isIn = async (who: Pick<Person, 'get'>): Promise<boolean> =>
+  const isSignedIn = async (who: Pick<Person, 'get'>): Promise<boolean> =>
     (await who.get('/profile')).status === 200;
   const partner = (browser?: Person) =>
     partnerTokens(on.service.issuer, { ...on.seeded, person }, browser);
   const isActive = (token: string) => partner().isActive(token);
-  /** Waited for: mail is sent beside the requests, in any order. */
+  /** Waits for the mail: it is sent in the background, in any order. */
   const mailAbout = (what: string) =>
     eventually(() => {
       const found = mail.received.find(
@@ -50,8 +50,8 @@ describe('an account that somebody else got into', () => {
       return found.text;
     });
 
-  /** What a thief makes of an account while they are in it. */
-  async function thief() {
+  /** Creates everything that an attacker could create in the account. */
+  async function attackAccount() {
     const { confidential } = on.seeded.clients;
     const { issuer } = on.service;
     const browser = createPerson(issuer);
@@ -65,15 +65,15 @@ describe('an account that somebody else got into', () => {
       browser,
       accessToken,
       apiKey,
-      linking: await begunLinking(browser),
-      // Made after the links above, which end the one-time links that are open.
+      linking: await startLinking(browser),
+      // Created after the passkey and the link, which invalidate open one-time links.
       link: await linkFor('forgotten'),
       consent: await browser.follow(await browser.get(again)),
     };
   }
 
-  /** On the way to the provider, to link an account of their own there. */
-  async function begunLinking(browser: Person): Promise<Page> {
+  /** Starts to link the attacker's own account at the provider. */
+  async function startLinking(browser: Person): Promise<Page> {
     await on.service.identities.unlink(person.accountId, on.upstream.issuer, async () => {});
     const page = await browser.get(SECURITY);
     const there = await browser.submit(page, { link_with: 'platform' });
@@ -81,14 +81,14 @@ describe('an account that somebody else got into', () => {
     return there;
   }
 
-  const WAYS_BACK: Readonly<Record<string, () => Promise<{ back: Traveller; form: Page }>>> = {
+  const RECOVERIES: Readonly<Record<string, () => Promise<{ back: Traveller; form: Page }>>> = {
     'a mailed link': () => opened(linkFor('forgotten')),
-    'the operator’s invitation': () => opened(linkFor('invitation')),
+    'an invitation of the operator': () => opened(linkFor('invitation')),
     async 'the provider'() {
       const back = on.traveller();
       await on.signIn(atProvider, back);
       const page = await back.get(SECURITY);
-      // Chromium holds form-action against the redirect to the provider.
+      // Chromium applies form-action to the redirect to the provider, too.
       expect(page.headers.get('content-security-policy')).not.to.include('form-action');
       const there = await back.submit(page, { confirm_with: 'platform' });
       expect(there.location?.searchParams.get('max_age')).to.equal('0');
@@ -100,9 +100,9 @@ describe('an account that somebody else got into', () => {
     return { back, form: await back.open(await path) };
   }
 
-  for (const [way, arrive] of Object.entries(WAYS_BACK)) {
-    it(`is its person’s again by ${way}, and nothing that was held works on`, async () => {
-      const held = await thief();
+  for (const [method, arrive] of Object.entries(RECOVERIES)) {
+    it(`an account is recovered by ${method}, and nothing that the attacker created works afterwards`, async () => {
+      const attack = await attackAccount();
       const { back, form } = await arrive();
       expect(form.html).to.include('disconnect').and.include('Platform &amp; Co');
       expect(form.html).to.include('the passkey My phone');
@@ -111,13 +111,13 @@ describe('an account that somebody else got into', () => {
       const set = await back.submit(form, { new_password: NEW_PASSWORD, ...all });
       expect((await back.follow(set)).html).to.include('Your password is set.');
 
-      expect(await isIn(held.browser)).to.equal(false);
+      expect(await isSignedIn(attack.browser)).to.equal(false);
       expect(await on.service.passkeys.of(person.accountId)).to.deep.equal([]);
-      expect((await held.browser.get(held.link)).status).to.equal(410);
-      expect(await isActive(held.accessToken)).to.equal(false);
-      await eventually(async () => expect(await isActive(held.apiKey)).to.equal(false));
-      const approved = await held.browser.submit(held.consent, { decision: 'approve' });
-      expect(await outcomeOf(held.browser, approved)).to.equal('sign-in');
+      expect((await attack.browser.get(attack.link)).status).to.equal(410);
+      expect(await isActive(attack.accessToken)).to.equal(false);
+      await eventually(async () => expect(await isActive(attack.apiKey)).to.equal(false));
+      const approved = await attack.browser.submit(attack.consent, { decision: 'approve' });
+      expect(await outcomeOf(attack.browser, approved)).to.equal('sign-in');
       expect((await createPerson(on.service.issuer).signIn(person)).status).to.equal(401);
       const ours = { ...person, password: NEW_PASSWORD };
       expect((await createPerson(on.service.issuer).signIn(ours)).url.pathname).to.equal(
@@ -131,23 +131,23 @@ describe('an account that somebody else got into', () => {
         'disconnected',
         'api_key_revoked',
       ]);
-      // What was left, for a thief may have added it.
+      // The sign-in methods that remain, because an attacker may have added them.
       expect(await mailAbout('one-time link')).to.include(
         'the sign-in with Platform & Co, there since',
       );
     });
   }
 
-  it('is not linked by whoever began that before, and is signed out since', async () => {
-    const { browser, linking } = await thief();
+  it('an attacker who started to link a provider, and was signed out, cannot complete that', async () => {
+    const { browser, linking } = await attackAccount();
     const { back, form } = await opened(linkFor('invitation'));
-    const [way = ''] = [...form.html.matchAll(/name="remove_way" value="([^"]+)"/g)].map(
+    const [method = ''] = [...form.html.matchAll(/name="remove_way" value="([^"]+)"/g)].map(
       ([, value]) => value,
     );
-    await back.submit(form, { new_password: NEW_PASSWORD, remove_way: way });
+    await back.submit(form, { new_password: NEW_PASSWORD, remove_way: method });
     expect(await on.service.identities.listOf(person.accountId)).to.deep.equal([]);
     on.upstream.account = { sub: `thief-${people}` };
-    // Their browser, cookies and all.
+    // The attacker's own browser, with its cookies.
     const callback = await on.traveller().untilCallback(linking);
     const page = await browser.get(callback);
     expect(page.status).to.equal(403);
@@ -157,7 +157,7 @@ describe('an account that somebody else got into', () => {
     expect(log.map(({ action }) => action)).to.include('identity_unlinked');
   });
 
-  it('may be linked and unlinked by who is signed in, which ends every other session', async () => {
+  it('a signed-in user can link and unlink a provider, which ends every other session', async () => {
     const owner = on.traveller();
     await owner.signIn(person);
     const elsewhere = on.traveller();
@@ -168,8 +168,8 @@ describe('an account that somebody else got into', () => {
     expect((await owner.get(SECURITY)).html).to.include(`href="${REMOVE}?${query}"`);
     const asked = await owner.get(`${REMOVE}?${query}`);
     expect(asked.html).to.include('Remove <bdi>Platform &amp; Co</bdi>?');
-    expect([await isIn(owner), await isIn(elsewhere)]).to.deep.equal([true, true]);
-    // The provider does not say when that was, so it is asked again, and then the question comes back.
+    expect([await isSignedIn(owner), await isSignedIn(elsewhere)]).to.deep.equal([true, true]);
+    // The provider sends no auth_time, so it is asked again, and then the question is repeated.
     const confirm = await elsewhere.submit(await elsewhere.get(`${REMOVE}?${query}`), {
       remove_way: value,
     });
@@ -177,12 +177,12 @@ describe('an account that somebody else got into', () => {
     expect(again.html).to.include('Remove <bdi>Platform &amp; Co</bdi>?');
     const gone = await owner.follow(await owner.submit(asked, { remove_way: value }));
     expect(gone.html).to.include('lets nobody in to your account any more');
-    expect([await isIn(owner), await isIn(elsewhere)]).to.deep.equal([true, false]);
-    // Nor is somebody else linked who has signed in meanwhile in that browser.
+    expect([await isSignedIn(owner), await isSignedIn(elsewhere)]).to.deep.equal([true, false]);
+    // Another user who signed in meanwhile in that browser is not linked either.
     const shared = on.traveller();
     await shared.signIn(person);
-    const begun = await shared.submit(await shared.get(SECURITY), { link_with: id });
-    const callback = await shared.untilCallback(begun);
+    const started = await shared.submit(await shared.get(SECURITY), { link_with: id });
+    const callback = await shared.untilCallback(started);
     await shared.submit(await shared.get('/logout'), {});
     await shared.signIn(on.seeded.other);
     expect((await shared.get(callback)).html).to.include('You are signed out here');
@@ -193,7 +193,7 @@ describe('an account that somebody else got into', () => {
     const [link] = await on.service.identities.listOf(person.accountId);
     expect(link?.subject).to.equal(`another-pat-${people}`);
     await mailAbout('new way to sign in');
-    // Somebody else's stays theirs.
+    // A link of another account is not moved.
     const other = createPerson(on.service.issuer);
     await other.signIn(on.seeded.other);
     const traveller = on.traveller();
@@ -206,14 +206,14 @@ describe('an account that somebody else got into', () => {
   });
 });
 
-describe('without passwords, somebody whose provider knows them no more', () => {
+describe('without passwords, a user whose provider no longer recognizes them', () => {
   const on = startWithUpstream({ passwords: false, hasSecond: true });
 
-  it('comes in by the operator’s invitation, once, and links another one', async () => {
+  it('the user signs in once with an invitation from the operator and links another provider', async () => {
     const GRACE = { sub: 'grace', email: 'grace@example.test', email_verified: true };
     const former = on.traveller();
     await on.signIn(GRACE, former);
-    // The account there was made anew, and the link keeps it out.
+    // The provider created a new subject, which does not match the existing link.
     expect((await on.signIn({ ...GRACE, sub: 'grace again' })).html).to.include(
       'linked with another',
     );
@@ -227,15 +227,15 @@ describe('without passwords, somebody whose provider knows them no more', () => 
     const security = await person.follow(await person.submit(form, {}));
     expect(security.html).to.include('You are signed in').and.include('Grace Person');
     expect((await former.get('/profile')).status).to.equal(303);
-    for (const over of [link, waiting]) {
-      expect((await on.traveller().get(over)).status).to.equal(410);
+    for (const expired of [link, waiting]) {
+      expect((await on.traveller().get(expired)).status).to.equal(410);
     }
     const { text } = await on.service.metrics.text();
     expect(text).to.include('gatehouse_people_signed_in_total{method="link"} 1');
     const [last] = await on.service.activity.of(accountId, { limit: 1 });
     expect(last?.details).to.deep.equal({ method: 'link', purpose: 'invitation' });
 
-    // The only one stays until there is another.
+    // The only sign-in method cannot be removed until there is another.
     expect(security.html).not.to.include(REMOVE);
     on.second.account = { sub: 'grace' };
     const linked = await person.travel(await person.submit(security, { link_with: 'partner' }));

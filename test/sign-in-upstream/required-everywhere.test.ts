@@ -1,4 +1,4 @@
-/** sign_in.require: every way in which a session could still do something once its grace is over. */
+/** sign_in.require: every request a session could still use after the end of the grace period. */
 import { expect } from 'chai';
 import { CALLBACK, type TestBrowser, testBrowser } from '../pages/oauth-clients/test-browser.ts';
 import { addPasskey, optionsFor, signInWith } from '../pages/passkeys/soft-passkey.ts';
@@ -10,12 +10,12 @@ import { rawRequest } from '../support/raw-request.ts';
 import { addPerson, REDIRECT_URI, type SeededPerson } from '../support/seed.ts';
 import { startWithUpstream } from './service.ts';
 
-/** Shorter than anything that waits for a person, such as a test or a sign-in at a provider. */
+/** Shorter than everything that waits for a user, such as a client test or a sign-in. */
 const GRACE_SECONDS = 120;
 const IDLE_SECONDS = 3_600;
-const STRONGER = '/profile/stronger-sign-in';
-/** What a person without a passkey or provider reaches: they add one there. */
-const LEADS_OUT = [
+const STRONG_SIGN_IN = '/profile/stronger-sign-in';
+/** The routes that a user without a passkey or provider needs to add one. */
+const ALLOWED = [
   'GET /profile/stronger-sign-in',
   'GET /profile/security/ways',
   'POST /profile/security/ways',
@@ -23,11 +23,11 @@ const LEADS_OUT = [
   'POST /profile/security/passkeys/new',
   'GET /passkey-options/add',
 ];
-/** Without a sign-in, or to sign in and out with. */
-const FOR_ANYBODY =
+/** Routes that need no session, or that sign in and out. */
+const PUBLIC =
   /^(GET \/passkey-options\/sign-in|(GET|OPTIONS) \/\.well-known\/|(GET|POST|OPTIONS) \/(login|logout|password|forgot-password|stop-recovery|errors|assets|oauth|interaction|$))/;
 
-describe('after the grace a session by a password', () => {
+describe('a password session after the grace period', () => {
   const on = startWithUpstream({
     settings: {
       sessions: { idleSeconds: IDLE_SECONDS },
@@ -36,7 +36,7 @@ describe('after the grace a session by a password', () => {
   });
   let owner: SeededPerson;
   let client: Required<TestClient>;
-  /** Signed in with the password, since before the grace ended. */
+  /** Signed in with the password before the end of the grace period. */
   let person: TestBrowser;
   let people = 0;
 
@@ -55,23 +55,23 @@ describe('after the grace a session by a password', () => {
 
   const ask = (more = {}) => authorizationUrl(on.service.issuer, client, more);
   const endGrace = (): void => on.clock.advance(GRACE_SECONDS);
-  const expectHeldBack = ({ location, url, html }: Page, about = ''): void => {
-    expect((location ?? url).pathname, `${about} ${html}`).to.equal(STRONGER);
+  const expectBlocked = ({ location, url, html }: Page, about = ''): void => {
+    expect((location ?? url).pathname, `${about} ${html}`).to.equal(STRONG_SIGN_IN);
   };
   const keepAlive = () => person.post('/oauth/token/refresh', {});
 
-  it('gets no code for a client that is connected, with a page or without', async () => {
+  it('a password session gets no code for a connected client, with or without a page', async () => {
     expect(await outcomeOf(person, ask())).to.equal('code');
     expect(await outcomeOf(person, ask({ prompt: 'none' }))).to.equal('code');
     endGrace();
     expect(await outcomeOf(person, ask({ prompt: 'none' }))).to.equal('login_required');
-    expectHeldBack(await person.follow(await person.get(ask())));
-    // The authorization that was asked for goes on with the passkey.
+    expectBlocked(await person.follow(await person.get(ask())));
+    // The pending authorization continues after the passkey was added.
     const { answer } = await addPasskey(on.service.issuer, person);
     expect(await outcomeOf(person, answer)).to.equal('code');
   });
 
-  it('gets no code by the answer to a page of before, wherever the grace ends on the way', async () => {
+  it('a password session gets no code from a page that was opened before the grace period ended', async () => {
     const open = async () => person.follow(await person.get(ask({ prompt: 'consent' })));
     const [first, second] = [await open(), await open()];
     const answered = await person.submit(first, { decision: 'approve' });
@@ -80,23 +80,23 @@ describe('after the grace a session by a password', () => {
     const { email, password } = owner;
     const signedIn = await stranger.submit(signIn, { email, password });
     endGrace();
-    expectHeldBack(await person.follow(answered), 'answered before');
-    expectHeldBack(await person.submit(second, { decision: 'approve' }), 'answered after');
-    expectHeldBack(await stranger.follow(signedIn), 'signed in before');
+    expectBlocked(await person.follow(answered), 'answered before');
+    expectBlocked(await person.submit(second, { decision: 'approve' }), 'answered after');
+    expectBlocked(await stranger.follow(signedIn), 'signed in before');
   });
 
-  it('gets no code by the password at the sign-in of an authorization', async () => {
+  it('a user gets no code with the password at the sign-in of an authorization', async () => {
     endGrace();
     const browser = createPerson(on.service.issuer);
     const { email, password } = owner;
     for (const prompt of ['login', 'login consent']) {
       const page = await browser.follow(await browser.get(ask({ prompt })));
-      expectHeldBack(await browser.follow(await browser.submit(page, { email, password })), prompt);
+      expectBlocked(await browser.follow(await browser.submit(page, { email, password })), prompt);
     }
     expect(await outcomeOf(browser, ask({ prompt: 'none' }))).to.equal('login_required');
   });
 
-  it('is asked for the passkey by the page of the authorization, which goes on with it', async () => {
+  it('the user is asked for the passkey on the page of the authorization, which then continues', async () => {
     const other = createPerson(on.service.issuer);
     await other.signIn(owner);
     const { passkey } = await addPasskey(on.service.issuer, other);
@@ -111,54 +111,54 @@ describe('after the grace a session by a password', () => {
     expect((await person.get('/profile')).status).to.equal(200);
   });
 
-  it('gets no code by a test of its own client', async () => {
+  it("a password session gets no code from a test of the user's own client", async () => {
     const request = await person.begin(client);
     const approved = await person.submit(
       await person.follow(await person.get(await person.begin(client))),
       { decision: 'approve' },
     );
     endGrace();
-    expectHeldBack(await person.follow(await person.get(request)), 'a test of before');
-    expectHeldBack(await person.follow(approved), 'one that was approved before');
-    expectHeldBack(await person.get(`${CALLBACK}?code=x&state=y`), 'where it comes back to');
+    expectBlocked(await person.follow(await person.get(request)), 'a test of before');
+    expectBlocked(await person.follow(approved), 'one that was approved before');
+    expectBlocked(await person.get(`${CALLBACK}?code=x&state=y`), 'where it comes back to');
   });
 
-  it('reaches no page and sends no form, except those that add a first way to sign in', async () => {
+  it('a password session reaches no page and sends no form, except to add a first strong sign-in method', async () => {
     endGrace();
     const token = fieldOf(await person.get('/errors'), 'form_token');
     const open: string[] = [];
     for (const { method, path } of on.service.routes()) {
       const name = `${method} ${path}`;
-      if (FOR_ANYBODY.test(name)) continue;
+      if (PUBLIC.test(name)) continue;
       const url = path.replace(':id', client.id).replace(/:\w+/g, 'x');
       const page =
         method === 'GET' ? await person.get(url) : await person.post(url, { form_token: token });
-      if (page.location?.pathname !== STRONGER || path === STRONGER) open.push(name);
+      if (page.location?.pathname !== STRONG_SIGN_IN || path === STRONG_SIGN_IN) open.push(name);
     }
-    expect(open).to.have.members(LEADS_OUT);
+    expect(open).to.have.members(ALLOWED);
   });
 
-  it('makes no API key, and what is typed stays undone', async () => {
+  it('a password session creates no API key from an open form', async () => {
     const form = await person.get('/profile/api-keys');
     endGrace();
-    expectHeldBack(await person.submit(form, { name: 'Late' }));
+    expectBlocked(await person.submit(form, { name: 'Late' }));
     expect(await on.service.apiKeys.listOf(owner.accountId)).to.deep.equal([]);
   });
 
-  it('is not prolonged by the script, by visits or by authorizations', async () => {
+  it('a password session is not extended by the script, by visits or by authorizations', async () => {
     expect((await keepAlive()).status).to.equal(200);
     endGrace();
     expect((await keepAlive()).status).to.equal(401);
-    for (const path of [STRONGER, '/profile', ask(), ask({ prompt: 'none' })]) {
+    for (const path of [STRONG_SIGN_IN, '/profile', ask(), ask({ prompt: 'none' })]) {
       await person.get(path);
     }
     on.clock.advance(IDLE_SECONDS - GRACE_SECONDS - 1);
-    expect((await person.get(STRONGER)).status).to.equal(200);
+    expect((await person.get(STRONG_SIGN_IN)).status).to.equal(200);
     on.clock.advance(1);
-    expect((await person.get(STRONGER)).location?.pathname).to.equal('/login');
+    expect((await person.get(STRONG_SIGN_IN)).location?.pathname).to.equal('/login');
   });
 
-  it('is shown no answer of before, and no difference of a redirect URI', async () => {
+  it('a password session cannot open a stored form result, and sees no hint about a redirect URI', async () => {
     const path = '/profile/oauth-clients/new';
     const token = fieldOf(await person.get(path), 'form_token');
     const { headers } = await rawRequest(on.service.settings.server.port, path, {
@@ -168,29 +168,29 @@ describe('after the grace a session by a password', () => {
       },
       form: { form_token: token, name: '' },
     });
-    const kept = headers.get('location') ?? '';
+    const resultPath = headers.get('location') ?? '';
     const [browser = ''] = headers.getSetCookie().map((line) => line.split(';')[0]);
     const cookie = `${person.cookieHeader(path)}; ${browser}`;
     const near = ask({ redirect_uri: `${REDIRECT_URI}/x` });
-    const answer = () => createPerson(on.service.issuer).get(kept, { cookie });
+    const answer = () => createPerson(on.service.issuer).get(resultPath, { cookie });
     expect((await answer()).status).to.equal(422);
     expect((await person.get(near)).html).to.include(client.id);
     endGrace();
-    expectHeldBack(await answer());
+    expectBlocked(await answer());
     expect((await person.get(near)).html).not.to.include(client.id);
   });
 
-  it('has no stream of the requests of its client', async () => {
+  it("a password session loses its event stream of a client's requests", async () => {
     const path = `/profile/oauth-clients/${client.id}/requests`;
     const headers = { accept: 'text/event-stream', cookie: person.cookieHeader(path) };
     const stream = await fetch(on.service.issuer + path, { headers, redirect: 'manual' });
     expect(stream.status).to.equal(200);
     endGrace();
-    // With the next beat of its heart.
+    // The stream ends at the next keep-alive comment.
     expect(await stream.text()).to.include('event: over');
   });
 
-  it('links no other way to sign in, by a provider that it went to before', async () => {
+  it('a password session cannot link a provider, even if the user was already at the provider', async () => {
     const browser = on.traveller();
     await browser.signIn(owner);
     const there = await browser.submit(await browser.get('/profile/security'), {
@@ -212,12 +212,12 @@ describe('after the grace a session by a password', () => {
     return again;
   };
 
-  it('stands still, and a session by a passkey goes on without a query about it', async () => {
+  it('a password session fails while its grace period cannot be read; a passkey session needs no such query', async () => {
     const other = await signedInAgain();
     await addPasskey(on.service.issuer, other);
     endGrace();
     const { database } = on.service;
-    // Reading it fails, so a request that asks is answered 503.
+    // Reading the table fails, so a request that queries it answers 503.
     await database.query('ALTER TABLE sign_in_grace RENAME TO away');
     try {
       expect((await other.get('/profile')).status).to.equal(200);

@@ -1,6 +1,6 @@
-/** sign_in.require: who could change what others reach signs in with more than a password. */
+/** sign_in.require: users who can change what others reach need more than a password. */
 import { expect } from 'chai';
-import { operatorBeside, valueFrom } from '../operator/run-operator.ts';
+import { operatorFor, valueFrom } from '../operator/run-operator.ts';
 import { addPasskey, optionsFor, signInWith } from '../pages/passkeys/soft-passkey.ts';
 import { authorizationUrl, introspect } from '../support/oauth.ts';
 import { createPerson, type Page, type Person } from '../support/person.ts';
@@ -9,9 +9,9 @@ import { startsOn } from '../support/service.ts';
 import { startWithUpstream } from './service.ts';
 
 const GRACE_SECONDS = 1_800;
-const STRONGER = '/profile/stronger-sign-in';
+const STRONG_SIGN_IN = '/profile/stronger-sign-in';
 
-describe('people with power over others', () => {
+describe('users who administer an organization or own a client', () => {
   const on = startWithUpstream({
     settings: { signIn: { require: 'passkey-or-upstream', requireGraceSeconds: GRACE_SECONDS } },
   });
@@ -19,7 +19,7 @@ describe('people with power over others', () => {
   let owner: SeededPerson;
   let people = 0;
 
-  beforeEach('an owner of an organization of their own', async () => {
+  beforeEach('an owner of a new organization', async () => {
     people += 1;
     owner = await addPerson(on.service, 'Olga Owner', `olga-${people}@example.test`);
     const { id } = await on.service.organizations.add({ name: `Storage ${people}` });
@@ -40,30 +40,30 @@ describe('people with power over others', () => {
   const isConsent = ({ forms }: Page): boolean => forms.some(({ names }) => names.has('decision'));
   const keys = () => on.service.apiKeys.listOf(owner.accountId);
   const afterGrace = async (): Promise<void> => {
-    // It begins when they are first told.
+    // The grace period starts when users are first informed.
     await signedIn();
     on.clock.advance(GRACE_SECONDS);
   };
 
-  it('are told until when, on each page, and go on with a password meanwhile', async () => {
+  it('owners and admins see the end of the grace period on each page, and can use a password until then', async () => {
     const person = await signedIn();
     const page = await person.get('/profile');
     const [, until] = /From <time datetime="([^"]+)"/.exec(page.html) ?? [];
     expect(Date.parse(until ?? '')).to.equal(on.clock.clock() + GRACE_SECONDS * 1_000);
-    expect(page.html).to.include(`href="${STRONGER}"`);
+    expect(page.html).to.include(`href="${STRONG_SIGN_IN}"`);
     on.clock.advance(100);
     const later = await (await signedIn()).get('/profile/activity');
     expect(later.html).to.include(`From <time datetime="${until}"`);
     await person.submit(await person.get('/profile/api-keys'), { name: 'Export' });
     expect(await keys()).to.have.length(1);
-    expect((await person.get(STRONGER)).html).to.include('Add a passkey');
-    // Who only works in an organization is asked for nothing.
+    expect((await person.get(STRONG_SIGN_IN)).html).to.include('Add a passkey');
+    // A member who is no owner or admin is not asked to add a passkey.
     const member = await signedIn(on.seeded.person);
-    expect((await member.get('/profile')).html).not.to.include(STRONGER);
-    expect((await member.get(STRONGER)).location?.pathname).to.equal('/profile');
+    expect((await member.get('/profile')).html).not.to.include(STRONG_SIGN_IN);
+    expect((await member.get(STRONG_SIGN_IN)).location?.pathname).to.equal('/profile');
   });
 
-  it('do nothing in a session of before, once the grace is over; what acts for them works on', async () => {
+  it('owners and admins cannot use an earlier session after the grace period; their API keys keep working', async () => {
     const person = await signedIn();
     const form = await person.get('/profile/api-keys');
     const { accountId } = owner;
@@ -81,7 +81,7 @@ describe('people with power over others', () => {
       await person.submit(consent, { decision: 'approve' }),
       await person.follow(await person.get(ask())),
     ]) {
-      expect((page.location ?? page.url).pathname, page.html).to.equal(STRONGER);
+      expect((page.location ?? page.url).pathname, page.html).to.equal(STRONG_SIGN_IN);
     }
     expect(await keys()).to.have.length(1);
     const { body } = await introspect(on.service.issuer, on.seeded.clients.resourceServer, value);
@@ -91,7 +91,7 @@ describe('people with power over others', () => {
     expect((await person.get('/logout')).status).to.equal(200);
   });
 
-  it('reach with a password only where they add a passkey, and then what waited', async () => {
+  it('a password reaches only the page to add a passkey, and then the pending authorization', async () => {
     const before = await signedIn();
     await afterGrace();
     const person = browser();
@@ -99,20 +99,22 @@ describe('people with power over others', () => {
     const wrong = await person.submit(page, { email: owner.email, password: 'wrong password' });
     expect(wrong.status).to.equal(401);
     expect(wrong.html).not.to.include('passkey Laptop').and.not.include('no longer enough');
-    const held = await person.follow(
+    const blocked = await person.follow(
       await person.submit(page, { email: owner.email, password: owner.password }),
     );
-    expect(held.url.pathname).to.equal(STRONGER);
-    expect((await person.get('/profile/oauth-clients')).location?.pathname).to.equal(STRONGER);
+    expect(blocked.url.pathname).to.equal(STRONG_SIGN_IN);
+    expect((await person.get('/profile/oauth-clients')).location?.pathname).to.equal(
+      STRONG_SIGN_IN,
+    );
     const { passkey, answer } = await addPasskey(on.service.issuer, person);
     expect(isConsent(await person.follow(answer)), answer.html).to.equal(true);
     expect((await person.get('/profile/oauth-clients')).status).to.equal(200);
 
-    // With a password alone nobody adds another one now, in a session of before neither.
+    // A password alone can no longer add another passkey, not even in an earlier session.
     for (const path of ['/profile/security/passkeys/new', '/profile/security/ways']) {
-      expect((await before.get(path)).location?.pathname).to.equal(STRONGER);
+      expect((await before.get(path)).location?.pathname).to.equal(STRONG_SIGN_IN);
     }
-    expect((await before.get(STRONGER)).html)
+    expect((await before.get(STRONG_SIGN_IN)).html)
       .to.include('Laptop')
       .and.not.include('Add a passkey');
     const refused = await browser().signIn(owner);
@@ -122,28 +124,28 @@ describe('people with power over others', () => {
     expect(last?.details).to.deep.equal({ reason: 'password_alone' });
     const again = browser();
     expect((await signInWith(again, passkey)).status).to.equal(303);
-    expect((await again.get('/profile')).html).not.to.include(STRONGER);
+    expect((await again.get('/profile')).html).not.to.include(STRONG_SIGN_IN);
   });
 
-  it('or link a provider, which lets them in from then on', async () => {
+  it('users can link a provider instead of a passkey, and then sign in with it', async () => {
     await afterGrace();
     const person = on.traveller();
-    const held = await person.signIn(owner);
-    expect(held.url.pathname).to.equal(STRONGER);
-    expect(held.headers.get('content-security-policy')).not.to.include('form-action');
+    const blocked = await person.signIn(owner);
+    expect(blocked.url.pathname).to.equal(STRONG_SIGN_IN);
+    expect(blocked.headers.get('content-security-policy')).not.to.include('form-action');
     const olga = { sub: `olga-${people}` };
     on.upstream.account = olga;
-    const linked = await person.travel(await person.submit(held, { link_with: 'platform' }));
+    const linked = await person.travel(await person.submit(blocked, { link_with: 'platform' }));
     expect(linked.url.pathname).to.equal('/profile');
     expect((await browser().signIn(owner)).html).to.include('sign in with Warehouse platform');
     expect((await on.signIn(olga)).html)
       .to.include('Olga Owner')
-      .and.not.include(STRONGER);
+      .and.not.include(STRONG_SIGN_IN);
   });
 
-  it('confirm that it is them with more than a password, and stay who came in by more', async () => {
+  it('after the grace period users confirm actions with a passkey; a session started with a passkey stays strong', async () => {
     const { passkey } = await addPasskey(on.service.issuer, await signedIn());
-    const inByPasskey = async (): Promise<Person> => {
+    const signInByPasskey = async (): Promise<Person> => {
       const person = browser();
       await signInWith(person, passkey);
       on.clock.advance(601);
@@ -153,17 +155,17 @@ describe('people with power over others', () => {
       person.submit(await person.get('/profile/api-keys'), { name });
     const { password } = owner;
 
-    const before = await inByPasskey();
+    const before = await signInByPasskey();
     const asked = await askFor(before, 'Export');
     expect(asked.html).to.include('Confirm it is you').and.include('current_password');
     await before.submit(asked, { current_password: password });
     expect(await keys()).to.have.length(1);
     const again = await before.follow(await before.get(ask({ prompt: 'login consent' })));
     await before.follow(await before.submit(again, { email: owner.email, password }));
-    expect((await before.get('/profile')).html).not.to.include(STRONGER);
+    expect((await before.get('/profile')).html).not.to.include(STRONG_SIGN_IN);
 
     on.clock.advance(GRACE_SECONDS);
-    const after = await inByPasskey();
+    const after = await signInByPasskey();
     const page = await askFor(after, 'Late');
     expect(page.html).to.include('Confirm it is you').and.not.include('current_password');
     const form = page.forms.find(({ names }) => names.has('passkey'));
@@ -178,16 +180,16 @@ describe('people with power over others', () => {
     expect((await after.get('/profile')).status).to.equal(200);
   });
 
-  const isHeldBack = async (person: Pick<Person, 'get'>): Promise<boolean> =>
-    (await person.get('/profile')).location?.pathname === STRONGER;
-  const addMore = async (name: string): Promise<SeededPerson> =>
+  const isBlocked = async (person: Pick<Person, 'get'>): Promise<boolean> =>
+    (await person.get('/profile')).location?.pathname === STRONG_SIGN_IN;
+  const addOther = async (name: string): Promise<SeededPerson> =>
     addPerson(on.service, name, `${name.toLowerCase()}-${people}@example.test`);
 
-  it('are also who only administers an organization, and who only owns a client', async () => {
+  it('admins of an organization and owners of a client need more than a password', async () => {
     const [admin, maker, member] = [
-      await addMore('Ada'),
-      await addMore('Max'),
-      await addMore('Mo'),
+      await addOther('Ada'),
+      await addOther('Max'),
+      await addOther('Mo'),
     ];
     const { id } = await on.service.organizations.add({ name: `Office ${people}` });
     await on.service.memberships.setRole({ accountId: admin.accountId }, id, 'admin');
@@ -198,11 +200,11 @@ describe('people with power over others', () => {
     });
     const sessions = [await signedIn(admin), await signedIn(maker), await signedIn(member)];
     on.clock.advance(GRACE_SECONDS);
-    const heldBack = await Promise.all(sessions.map(isHeldBack));
-    expect(heldBack).to.deep.equal([true, true, false]);
+    const blocked = await Promise.all(sessions.map(isBlocked));
+    expect(blocked).to.deep.equal([true, true, false]);
   });
 
-  it('are asked where all they have is a link with a provider that was removed, and listed', async () => {
+  it('users whose only link is with a removed provider have to add a passkey, and are listed', async () => {
     await on.service.database.transaction((tx) =>
       on.service.identities.link(
         owner.accountId,
@@ -210,15 +212,15 @@ describe('people with power over others', () => {
         tx,
       ),
     );
-    const owing = await valueFrom(operatorBeside(on.service), 'accounts list --owing-a-passkey');
+    const owing = await valueFrom(operatorFor(on.service), 'accounts list --owing-a-passkey');
     expect(owing.map(({ email }: { email: string }) => email)).to.include(owner.email);
     await afterGrace();
-    const held = await signedIn();
-    expect(await isHeldBack(held)).to.equal(true);
-    expect((await held.get(STRONGER)).html).to.include('Add a passkey');
+    const person = await signedIn();
+    expect(await isBlocked(person)).to.equal(true);
+    expect((await person.get(STRONG_SIGN_IN)).html).to.include('Add a passkey');
   });
 
-  it('are not locked out by a passkey while passkeys are off: they link a provider', async () => {
+  it('users with a passkey are not locked out while passkeys are disabled: they can link a provider', async () => {
     await addPasskey(on.service.issuer, await signedIn());
     await afterGrace();
     const { signIn } = on.service.settings;
@@ -226,11 +228,11 @@ describe('people with power over others', () => {
     const node = await start({ beside: on.service, clock: on.clock.clock, settings });
     const person = createPerson(node.issuer);
     const page = await person.signIn(owner);
-    expect(page.url.pathname).to.equal(STRONGER);
+    expect(page.url.pathname).to.equal(STRONG_SIGN_IN);
     expect(page.html).to.include('value="platform"').and.not.include('Add a passkey');
   });
 
-  it('come back with the operator’s link where no mail is sent: no other one could say who asks', async () => {
+  it('users recover with an invitation from the operator if no mail server is configured', async () => {
     await addPasskey(on.service.issuer, await signedIn());
     const open = async (purpose: 'forgotten' | 'invitation') =>
       browser().open(await passwordLink(on.service, owner, purpose));
@@ -240,8 +242,8 @@ describe('people with power over others', () => {
     expect((await open('invitation')).html).to.include('Also remove <bdi>the passkey Laptop</bdi>');
   });
 
-  it('are named to the operator as long as they have nothing but a password', async () => {
-    const operator = operatorBeside(on.service);
+  it('the operator sees the users who need more than a password until they have it', async () => {
+    const operator = operatorFor(on.service);
     const owing = async () => {
       const accounts = await valueFrom(operator, 'accounts list --owing-a-passkey');
       return accounts.map(({ email }: { email: string }) => email);

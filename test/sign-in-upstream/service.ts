@@ -1,4 +1,4 @@
-/** The service with providers in front of it, as the suites of this folder begin. */
+/** Starts the service with providers for the suites of this folder. */
 import type { SignInProvider } from '../../src/config/sign-in-providers.ts';
 import { createTestClock, type TestClock } from '../support/clock.ts';
 import { freePort } from '../support/programs.ts';
@@ -16,17 +16,17 @@ export interface WithUpstream {
   readonly service: TestService;
   readonly seeded: Seed;
   readonly clock: TestClock;
-  /** Called `platform`. */
+  /** The provider with the id `platform`. */
   readonly upstream: Upstream;
-  /** Called `partner`, where the suite asked for a second one. */
+  /** The provider with the id `partner`, if the suite requested a second one. */
   readonly second: Upstream;
-  /** A browser that was never here. */
+  /** A browser without cookies. */
   traveller(): Traveller;
-  /** Signs in with `platform` as this person. @returns where it ended. */
+  /** Signs in with `platform` as this user. @returns the last page. */
   signIn(account: UpstreamAccount, traveller?: Traveller): ReturnType<Traveller['travel']>;
 }
 
-/** What the provider says of Grace, whose account of that address `seed` makes. */
+/** The provider's claims about Grace, whose account `seed` creates with this address. */
 export const GRACE = {
   sub: 'grace-at-the-platform',
   email: 'Grace@example.test',
@@ -34,7 +34,7 @@ export const GRACE = {
   name: 'Grace',
 } satisfies UpstreamAccount;
 
-export const WAY = { sign_in_with: 'platform' };
+export const WITH_PLATFORM = { sign_in_with: 'platform' };
 
 export function startWithUpstream({
   provider,
@@ -43,7 +43,7 @@ export function startWithUpstream({
   settings = {},
   start = startsOn(),
 }: {
-  /** Where the suite runs; given by `forEachDeployment` where it runs on each. */
+  /** How to start the service; given by `forEachDeployment` for suites that run on each. */
   readonly start?: Start;
   readonly provider?: Partial<SignInProvider>;
   readonly hasSecond?: boolean;
@@ -73,7 +73,7 @@ export function startWithUpstream({
     });
     parts.seeded = await seed(parts.service);
   });
-  after('give the real time back', () => parts.clock?.restore());
+  after('restore the real time', () => parts.clock?.restore());
 
   parts.traveller = () =>
     createTraveller(
@@ -84,7 +84,7 @@ export function startWithUpstream({
   parts.signIn = async (account, traveller = parts.traveller()) => {
     parts.upstream.account = account;
     const page = await traveller.get('/login');
-    return traveller.travel(page.location ? page : await traveller.submit(page, WAY));
+    return traveller.travel(page.location ? page : await traveller.submit(page, WITH_PLATFORM));
   };
   return parts;
 }

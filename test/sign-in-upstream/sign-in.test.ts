@@ -1,10 +1,10 @@
-/** Signing in with an account elsewhere: there, back, and on to where the person was going. */
+/** Signing in with a provider: to the provider, back, and on to the requested page. */
 import { expect } from 'chai';
 import { startsWithMail } from '../support/mail-server.ts';
 import { authorizationUrl } from '../support/oauth.ts';
-import { GRACE, startWithUpstream, WAY } from './service.ts';
+import { GRACE, startWithUpstream, WITH_PLATFORM } from './service.ts';
 
-describe('signing in with an account elsewhere', () => {
+describe('signing in with a provider', () => {
   const on = startWithUpstream({ hasSecond: true });
 
   const identities = (accountId: string) => on.service.identities.listOf(accountId);
@@ -13,13 +13,13 @@ describe('signing in with an account elsewhere', () => {
     return last;
   };
 
-  it('leads there with PKCE, state and nonce, back, and on to the page that asked for it', async () => {
+  it('a sign-in redirects with PKCE, state and nonce, and returns to the requested page', async () => {
     on.upstream.account = GRACE;
     const person = on.traveller();
     const page = await person.get('/login?return_to=/profile/api-keys');
-    // Chromium holds form-action against the redirect to the provider.
+    // Chromium applies form-action to the redirect to the provider, too.
     expect(page.headers.get('content-security-policy')).not.to.include('form-action');
-    const there = await person.submit(page, WAY);
+    const there = await person.submit(page, WITH_PLATFORM);
     const asked = Object.fromEntries(there.location?.searchParams ?? []);
     expect(asked).to.include({
       response_type: 'code',
@@ -41,16 +41,16 @@ describe('signing in with an account elsewhere', () => {
     expect(text).to.include('gatehouse_people_signed_in_total{method="platform"} 1');
   });
 
-  it('links the account once, by its verified address, and then goes by the link alone', async () => {
+  it('the first sign-in links the account by its verified address; later ones identify it only by the link', async () => {
     const { accountId } = on.seeded.person;
     expect(await identities(accountId)).to.have.lengthOf(1);
-    // Another address by now, and nobody says that it is verified.
+    // The address has changed and is not verified.
     const moved = { sub: GRACE.sub, email: 'oscar@example.test', email_verified: false };
     expect((await on.signIn(moved)).html).to.include('Grace Person');
     expect(await identities(accountId)).to.have.lengthOf(1);
   });
 
-  it('links one account with several providers', async () => {
+  it('one account can be linked with several providers', async () => {
     on.second.account = { ...GRACE, sub: 'grace-at-the-partner' };
     const person = on.traveller();
     const page = await person.get('/login');
@@ -59,7 +59,7 @@ describe('signing in with an account elsewhere', () => {
     expect(await identities(on.seeded.person.accountId)).to.have.lengthOf(2);
   });
 
-  it('begins a session of its own, whatever the browser had before', async () => {
+  it('a sign-in starts a new session, whatever session the browser had before', async () => {
     const person = on.traveller();
     const session = () => /gate_session=([^;]+)/.exec(person.cookieHeader('/'))?.[1];
     const openInAnotherTab = await person.get('/login');
@@ -67,20 +67,20 @@ describe('signing in with an account elsewhere', () => {
     const before = session();
     expect(before).not.to.equal(undefined);
     on.upstream.account = GRACE;
-    const arrived = await person.travel(await person.submit(openInAnotherTab, WAY));
+    const arrived = await person.travel(await person.submit(openInAnotherTab, WITH_PLATFORM));
     expect(arrived.html).to.include('Grace Person');
     expect(session()).not.to.equal(before);
     expect(await on.service.store.read('session', before ?? '')).to.equal(undefined);
   });
 
-  it('is of now where a client asks for it (prompt=login), and of the provider’s session elsewhere', async () => {
+  it('prompt=login requires a new authentication at the provider; otherwise its session is enough', async () => {
     const { confidential } = on.seeded.clients;
     on.upstream.account = GRACE;
     const person = on.traveller();
     await on.signIn(GRACE, person);
     const ask = (more = {}) => person.get(authorizationUrl(on.service.issuer, confidential, more));
     const page = await person.follow(await ask({ prompt: 'login' }));
-    const there = await person.submit(page, WAY);
+    const there = await person.submit(page, WITH_PLATFORM);
     expect(there.location?.searchParams.get('max_age')).to.equal('0');
     expect(there.location?.searchParams.get('prompt')).to.equal('login');
     const consent = await person.travel(there);
@@ -88,24 +88,24 @@ describe('signing in with an account elsewhere', () => {
     expect(consent.forms.some(({ names }) => names.has('decision'))).to.equal(true);
   });
 
-  it('lets nobody in without an account, and opens none', async () => {
+  it('a user without an account is refused, and no account is created', async () => {
     const before = (await on.service.accounts.list()).items;
     const page = await on.signIn({ sub: 'n', email: 'nobody@example.test', email_verified: true });
     expect(page.status).to.equal(403);
     expect(page.html).to.include('There is no account for you here');
     expect((await on.service.accounts.list()).items).to.deep.equal(before);
-    // Who runs the service finds them by the reference.
+    // The log contains the subject, so that the operator finds it by the reference of the page.
     expect(on.service.logLines.join()).to.include('"subject":"n"');
   });
 });
 
-describe('somebody who signs in with an account elsewhere', () => {
+describe('a user who signs in with a provider', () => {
   const mail = startsWithMail();
   const on = startWithUpstream({
     start: mail.start,
   });
 
-  it('is mailed of the new link, also in a known browser, and then of each new browser once', async () => {
+  it('a user gets a mail about the new link, also in a known browser, and then about each new browser once', async () => {
     const person = on.traveller();
     await person.signIn(on.seeded.person);
     await person.submit(await person.get('/logout'), {});
@@ -114,7 +114,7 @@ describe('somebody who signs in with an account elsewhere', () => {
       await person.submit(await person.get('/logout'), {});
     }
     await on.signIn(GRACE);
-    // Mail is sent beside the requests, and all of it before the end.
+    // Mail is sent in the background, and the service sends all of it before it closes.
     await on.service.close();
     const subjects = mail.received.map(({ raw }) => /^Subject: (.*)$/m.exec(raw)?.[1]?.trim());
     expect(subjects.toSorted()).to.deep.equal([

@@ -1,4 +1,4 @@
-/** sign_in.require and providers: a sign-in there is as strong as it proves, or as the operator says. */
+/** sign_in.require and providers: when a sign-in with a provider counts as strong. */
 import { expect } from 'chai';
 import { isStrongSession, type UpstreamStrength } from '../../src/accounts/sign-in-strength.ts';
 import type { SignInProvider } from '../../src/config/sign-in-providers.ts';
@@ -8,10 +8,10 @@ import { createPerson } from '../support/person.ts';
 import { addPerson, type SeededPerson } from '../support/seed.ts';
 import { startWithUpstream } from './service.ts';
 
-const STRONGER = '/profile/stronger-sign-in';
+const STRONG_SIGN_IN = '/profile/stronger-sign-in';
 const REQUIRED = { require: 'passkey-or-upstream', requireGraceSeconds: 0 } as const;
 
-/** What a suite of these does: an owner of an organization, who comes from the provider. */
+/** Starts a suite with an owner of an organization, who signs in with the provider. */
 function withOwner(provider: Partial<SignInProvider>, { passwords = true } = {}) {
   const on = startWithUpstream({ provider, passwords, settings: { signIn: REQUIRED } });
   let owner: SeededPerson;
@@ -24,7 +24,7 @@ function withOwner(provider: Partial<SignInProvider>, { passwords = true } = {})
   return {
     on,
     owner: () => owner,
-    /** Signs in there, where the ID token says this. */
+    /** Signs in with the provider, whose ID token contains these claims. */
     async signIn(claims: object, person = on.traveller()) {
       on.upstream.lie = { claims: (said) => ({ ...said, auth_time: Number(said.iat), ...claims }) };
       const page = await on.signIn(olga(), person);
@@ -33,13 +33,13 @@ function withOwner(provider: Partial<SignInProvider>, { passwords = true } = {})
   };
 }
 
-describe('an owner who comes from a provider that must prove a second step', () => {
+describe('an owner whose provider must prove a second factor', () => {
   const { on, signIn } = withOwner({
     ...{ acrValues: ['phr', 'mfa'], strongAcr: ['phr', 'mfa'], strongAmr: ['otp', 'hwk'] },
   });
   const STRONG = { acr: 'mfa', amr: ['pwd', 'otp'] };
 
-  it('is asked for it there', async () => {
+  it('the owner is redirected to the provider with acr_values', async () => {
     const person = on.traveller();
     const page = await person.submit(await person.get('/login'), { sign_in_with: 'platform' });
     expect(page.location?.searchParams.get('acr_values')).to.equal('phr mfa');
@@ -51,15 +51,15 @@ describe('an owner who comes from a provider that must prove a second step', () 
     'in a lower context': { acr: '1', amr: ['otp'] },
     'with a text for its methods': { acr: 'mfa', amr: 'otp' },
   })) {
-    it(`reaches nothing but the page that says so by a sign-in ${which}`, async () => {
+    it(`after a sign-in ${which} the owner reaches only the page that explains why`, async () => {
       const { person, page } = await signIn(claims);
-      expect(page.url.pathname).to.equal(STRONGER);
+      expect(page.url.pathname).to.equal(STRONG_SIGN_IN);
       expect(page.html).to.include('Your sign-in at your provider did not prove more');
-      expect((await person.get('/profile/api-keys')).location?.pathname).to.equal(STRONGER);
+      expect((await person.get('/profile/api-keys')).location?.pathname).to.equal(STRONG_SIGN_IN);
       const asked = await person.get(
         authorizationUrl(on.service.issuer, on.seeded.clients.confidential),
       );
-      // The authorization asks for the sign-in, with a page: it would be sent there without end.
+      // The authorization shows a page instead of redirecting, which would loop endlessly.
       const there = await person.follow(asked);
       expect(there.url.pathname).to.match(/^\/interaction\//);
       expect(there.html).to.include(
@@ -68,7 +68,7 @@ describe('an owner who comes from a provider that must prove a second step', () 
     });
   }
 
-  it('goes on by one that proves it, in every session that follows from it', async () => {
+  it('the owner can continue after a sign-in that proves a second factor, in every session derived from it', async () => {
     const { person, page } = await signIn(STRONG);
     expect(page.url.pathname).to.equal('/profile');
     on.clock.advance(601);
@@ -83,7 +83,7 @@ describe('an owner who comes from a provider that must prove a second step', () 
     expect((await person.get('/profile')).status).to.equal(200);
   });
 
-  it('chooses no other password by a sign-in there that proves less than they are asked for', async () => {
+  it('the owner cannot choose a new password after a sign-in that proves less than required', async () => {
     const { person } = await signIn(STRONG);
     const page = await person.get('/profile/security');
     on.upstream.lie = {
@@ -101,12 +101,12 @@ describe('an owner who comes from a provider that must prove a second step', () 
     expect((await person.travel(again)).url.pathname).to.equal('/password');
   });
 
-  it('may go on once a passkey has confirmed that it is them', async () => {
+  it('the owner can continue after confirming with a passkey', async () => {
     const { person } = await signIn(STRONG);
     const { passkey } = await addPasskey(on.service.issuer, person);
     const { person: weak } = await signIn({});
-    expect((await weak.get('/profile')).location?.pathname).to.equal(STRONGER);
-    // A client asks for a sign-in in that session, and gets one by the passkey.
+    expect((await weak.get('/profile')).location?.pathname).to.equal(STRONG_SIGN_IN);
+    // A client requests a new sign-in in that session, which the passkey provides.
     const ask = { prompt: 'login consent' };
     const url = authorizationUrl(on.service.issuer, on.seeded.clients.confidential, ask);
     const login = await weak.follow(await weak.get(url));
@@ -115,15 +115,15 @@ describe('an owner who comes from a provider that must prove a second step', () 
   });
 });
 
-describe('an owner who has nothing but a provider that must prove a second step', () => {
+describe('an owner whose only sign-in method is a provider that must prove a second factor', () => {
   const { on, owner, signIn } = withOwner(
     { match: 'verified_email', strongAmr: ['otp'] },
     { passwords: false },
   );
 
-  it('is shown the sign-in of an authorization again, and not sent to and fro without end', async () => {
+  it('the owner sees the sign-in page of an authorization again instead of a redirect loop', async () => {
     const { person, page } = await signIn({ amr: ['pwd'] });
-    expect(page.url.pathname).to.equal(STRONGER);
+    expect(page.url.pathname).to.equal(STRONG_SIGN_IN);
     const url = authorizationUrl(on.service.issuer, on.seeded.clients.confidential);
     const asked = await person.travel(await person.get(url));
     expect(asked.html).to.include('Your last sign-in did not prove enough');
@@ -133,16 +133,16 @@ describe('an owner who has nothing but a provider that must prove a second step'
   });
 });
 
-describe('an owner who comes from a provider that the operator calls weak', () => {
+describe('an owner whose provider is configured as weak', () => {
   const { on, owner, signIn } = withOwner({ isStrong: false });
 
-  it('has no way yet, so the page offers a passkey and not that provider', async () => {
+  it('a user of a weak provider has no strong method yet, so the page offers a passkey and not that provider', async () => {
     const { person, page } = await signIn({ acr: 'phr', amr: ['hwk'] });
-    expect(page.url.pathname).to.equal(STRONGER);
+    expect(page.url.pathname).to.equal(STRONG_SIGN_IN);
     expect(page.html).to.include('Add a passkey').and.not.include('from now on');
-    // With the password as well: the link is no way that would have to be used instead.
+    // The same sign-in with the password: the weak link need not be used instead.
     const typed = createPerson(on.service.issuer);
-    expect((await typed.signIn(owner())).url.pathname).to.equal(STRONGER);
+    expect((await typed.signIn(owner())).url.pathname).to.equal(STRONG_SIGN_IN);
     await addPasskey(on.service.issuer, person);
     expect((await person.get('/profile')).status).to.equal(200);
     const refused = await createPerson(on.service.issuer).signIn(owner());
@@ -158,15 +158,15 @@ describe('a session from a provider', () => {
   const PROVING: UpstreamStrength = { ...PLAIN, strongAmr: ['mfa'] };
   const from = (issuer: string, amr: string[] = []) =>
     ({ method: 'upstream', proof: { issuer, acr: undefined, amr } }) as const;
-  const OF_BEFORE = { method: 'upstream' } as const;
+  const WITHOUT_PROOF = { method: 'upstream' } as const;
 
-  it('of an older version is strong as long as every provider is without a proof', () => {
-    expect(isStrongSession(OF_BEFORE, [PLAIN])).to.equal(true);
-    expect(isStrongSession(OF_BEFORE, [PLAIN, WEAK])).to.equal(false);
-    expect(isStrongSession(OF_BEFORE, [PROVING])).to.equal(false);
+  it('a session from an older version is strong only if no provider is weak or requires a proof', () => {
+    expect(isStrongSession(WITHOUT_PROOF, [PLAIN])).to.equal(true);
+    expect(isStrongSession(WITHOUT_PROOF, [PLAIN, WEAK])).to.equal(false);
+    expect(isStrongSession(WITHOUT_PROOF, [PROVING])).to.equal(false);
   });
 
-  it('is judged by the settings of now, and not strong once its provider is gone', () => {
+  it('a session is evaluated with the current settings, and is not strong once its provider is removed', () => {
     expect(isStrongSession(from(PLAIN.issuer), [PLAIN, WEAK])).to.equal(true);
     expect(isStrongSession(from(PLAIN.issuer), [PROVING])).to.equal(false);
     expect(isStrongSession(from(PLAIN.issuer, ['pwd', 'mfa']), [PROVING])).to.equal(true);

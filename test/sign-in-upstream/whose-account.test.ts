@@ -1,30 +1,30 @@
-/** Whose account somebody comes in with: linked once, never moved, never a second one. */
+/** The account to which a sign-in with a provider leads: linked once, never moved or duplicated. */
 import { expect } from 'chai';
 import { SessionEnded } from '../../src/accounts/activity/activity.ts';
 import { GRACE, startWithUpstream } from './service.ts';
 
-describe('somebody who comes from a provider', () => {
+describe('a user who signs in with a provider', () => {
   const on = startWithUpstream();
   const accounts = async () => (await on.service.accounts.list()).items.length;
   const linked = () => on.service.database.query('SELECT FROM account_identities');
   const linksOf = (id: string) => on.service.identities.listOf(id);
 
-  before('an account whose address has a k', () =>
+  before('an account whose address contains a k', () =>
     on.service.accounts.add({ email: 'kim@example.test', name: 'Kim' }),
   );
 
   const STRANGERS: Readonly<Record<string, unknown>> = {
-    'not verified': { email_verified: false },
-    'verified in other words': { email_verified: 'true' },
-    'of which nobody says that it is verified': { email_verified: undefined },
-    // Folded it is the same; to a mail server it is another mailbox.
+    'that is not verified': { email_verified: false },
+    'whose email_verified is not a boolean': { email_verified: 'true' },
+    'without email_verified': { email_verified: undefined },
+    // Unicode folding makes the addresses equal; for a mail server they are two mailboxes.
     'that only looks the same': { email: 'ɢrace@example.test' },
-    'with a letter that folds to one of it': { email: 'grace@ex\u00adample.test' },
+    'with an invisible soft hyphen': { email: 'grace@ex\u00adample.test' },
     'in full-width letters': { email: 'ｇrace@example.test' },
-    // NFC makes a plain K of the Kelvin sign.
-    'with a letter that is normalized to one of it': { email: '\u212Aim@example.test' },
+    // NFC turns the Kelvin sign into a plain K.
+    'with a Kelvin sign instead of a K': { email: '\u212Aim@example.test' },
   };
-  it('reads that the provider has not verified the address, with and without an account', async () => {
+  it('a user sees that the provider has not verified the address, with and without an account', async () => {
     for (const email of [GRACE.email, 'nobody@example.test']) {
       const page = await on.signIn({ sub: 'unverified', email, email_verified: false });
       expect(page.status).to.equal(403);
@@ -38,14 +38,14 @@ describe('somebody who comes from a provider', () => {
   });
 
   for (const [which, claims] of Object.entries(STRANGERS)) {
-    it(`is nobody by an address ${which}`, async () => {
+    it(`a user gets no account for an address ${which}`, async () => {
       const page = await on.signIn({ ...GRACE, sub: 'stranger', ...(claims as object) });
       expect(page.status).to.equal(403);
       expect(await linked()).to.deep.equal([]);
     });
   }
 
-  it('stays out while the account is suspended, and gets no link', async () => {
+  it('a user cannot sign in while the account is suspended, and gets no link', async () => {
     const { accountId } = on.seeded.person;
     await on.service.accounts.suspend(accountId);
     const page = await on.signIn(GRACE);
@@ -59,10 +59,10 @@ describe('somebody who comes from a provider', () => {
     await on.service.accounts.resume(accountId);
   });
 
-  it('gets no way to sign in at the moment in which the account is suspended', async () => {
+  it('a user gets no new sign-in method while the account is being suspended', async () => {
     const { accountId } = on.seeded.other;
     const { database, identities, passkeys } = on.service;
-    // Written past this node, as by another one just after this one read the account.
+    // Bypasses this node's cache, as if another node suspended the account just after it was read.
     await database.query('UPDATE accounts SET suspended_at = now() WHERE id = $1', [accountId]);
     const identity = { issuer: on.upstream.issuer, subject: 'late' };
     const linking = database.transaction((tx) => identities.link(accountId, identity, tx));
@@ -84,9 +84,9 @@ describe('somebody who comes from a provider', () => {
     await on.service.accounts.resume(accountId);
   });
 
-  it('is not the same as another subject of that provider, whatever its address says', async () => {
+  it('a user does not get the account of another subject, whatever the address says', async () => {
     const { accountId } = on.seeded.person;
-    // The address was given to somebody else there.
+    // The provider gave the address to another user.
     const page = await on.signIn({ ...GRACE, sub: 'the next Grace' });
     expect(page.status).to.equal(403);
     expect(page.html).to.include('linked with another account');
@@ -96,7 +96,7 @@ describe('somebody who comes from a provider', () => {
     expect(last?.details).to.include({ reason: 'taken', subject: 'the next Grace' });
   });
 
-  it('gets one link, however many sign in at once', async () => {
+  it('several parallel sign-ins create one link', async () => {
     const oscar = { sub: 'oscar', email: 'oscar@example.test', email_verified: true };
     on.upstream.account = oscar;
     const people = Array.from({ length: 5 }, () => on.traveller());
@@ -107,12 +107,12 @@ describe('somebody who comes from a provider', () => {
   });
 });
 
-describe('somebody without an account, where accounts are opened', () => {
+describe('a user without an account, with a provider that creates accounts', () => {
   const on = startWithUpstream({ provider: { create: true, match: 'none' } });
   const accounts = async () => (await on.service.accounts.list()).items.length;
   const NEW = { sub: 'new', email: 'new@example.test', email_verified: true, name: 'Nora New' };
 
-  it('gets one, without any access, however many sign in at once', async () => {
+  it('a new user gets one account without any access, also for parallel sign-ins', async () => {
     const people = Array.from({ length: 4 }, () => on.traveller());
     const pages = await Promise.all(people.map((person) => on.signIn(NEW, person)));
     for (const page of pages) expect(page.html).to.include('Nora New');
@@ -123,20 +123,20 @@ describe('somebody without an account, where accounts are opened', () => {
     expect(await accounts()).to.equal(3);
   });
 
-  it('gets none by an address that is not verified, or that somebody has', async () => {
+  it('a new user gets no account for an address that is unverified or belongs to another account', async () => {
     const unverified = { ...NEW, sub: 'two', email: 'two@example.test', email_verified: false };
     const refused = await on.signIn(unverified);
     expect(refused.status).to.equal(403);
     expect(refused.html).to.include('Your email address is not verified');
     expect((await on.signIn({ ...GRACE, sub: 'three' })).status).to.equal(403);
-    // Normalized each is an address that the provider did not verify; or mail would change it.
+    // Each address becomes an unverified one when it is normalized, or when it is used for mail.
     for (const email of ['\u212Aai@example.test', ' ned@example.test', 'ned<x@example.test']) {
       expect((await on.signIn({ ...NEW, sub: 'four', email })).status, email).to.equal(403);
     }
     expect(await accounts()).to.equal(3);
   });
 
-  it('gets its address for a name, where the name claims to be somebody else', async () => {
+  it('the account gets its address as name if the name imitates another one', async () => {
     for (const [sub, name] of [
       ['service', 'Gatehouse Security'],
       ['organization', 'N\u043erthern L\u043egistics'],
@@ -155,7 +155,7 @@ describe('an external id that a provider sends as a number', () => {
     return on.signIn({ sub: `employee ${emp}`, name: 'Employee' });
   };
 
-  before('people whose ids a rounded number could name', async () => {
+  before('accounts whose ids a rounded number could match', async () => {
     for (const [name, externalId] of [
       ['Anna Arnold', '9007199254740992'],
       ['Zoe Zero', '0'],
@@ -178,7 +178,7 @@ describe('an external id that a provider sends as a number', () => {
     'true',
     '[17]',
   ]) {
-    it(`lets nobody in as ${emp}, and the log says why`, async () => {
+    it(`an external id that the provider sends as ${emp} is refused, and the log contains the reason`, async () => {
       const page = await signInWith(emp);
       expect(page.status).to.equal(403);
       expect(page.html).to.include('does not prove who you are');
@@ -189,7 +189,7 @@ describe('an external id that a provider sends as a number', () => {
     });
   }
 
-  it('is the account’s where the number was read exactly, and as a text', async () => {
+  it('an external id is accepted as an exact number, and as a string', async () => {
     expect((await signInWith('17')).html).to.include('Nina Number');
     expect((await signInWith('"9007199254740992"')).html).to.include('Anna Arnold');
   });

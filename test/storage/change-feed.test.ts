@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import pg from 'pg';
+import { createCache } from '../../src/storage/cache.ts';
 import { type ChangeFeed, listenForChanges } from '../../src/storage/change-feed.ts';
 import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
-import { createMemory } from '../../src/storage/memory.ts';
 import { freshDataDirectory } from '../support/embedded-postgres.ts';
 import { eventually } from '../support/eventually.ts';
 import { PATIENCE } from '../support/patience.ts';
@@ -22,51 +22,51 @@ const ADD_WAREHOUSE = `INSERT INTO warehouses (id, organization_id, name, create
 
 const LISTENERS = "application_name = 'gatehouse changes' AND datname = current_database()";
 
-/** Milliseconds by which a change may be heard late: four round trips a second, of 700 ms at most. */
+/** Maximum milliseconds until a change is received: an interval of 250, a round trip of 700. */
 const MAX_DELAY = 950;
 
 let feed: ChangeFeed;
-/** By `feed`, in this test. */
-let told: string[] = [];
+/** The changes that `feed` announced in this test. */
+let changes: string[] = [];
 
-/** The suite that calls this listens on the database that `open` answers. */
+/** Lets the calling suite listen on the database that `open` returns. */
 function listensOn(open: () => Promise<OpenDatabase>): void {
   before(async () => {
     feed = await listenForChanges(await open(), PATIENCE);
-    feed.onChange((...change) => told.push(change.join(' ').trim()));
+    feed.onChange((...change) => changes.push(change.join(' ').trim()));
   });
   beforeEach(() => {
-    told = [];
+    changes = [];
   });
 }
 
 describeOn([postgresServer], 'change feed', () => {
   let databaseUrl: string;
   let changing: OpenDatabase;
-  let hearing: OpenDatabase;
+  let listener: OpenDatabase;
 
   listensOn(async () => {
     databaseUrl = await freshMigratedDatabaseUrl();
-    changing = await openDatabase({ databaseUrl, dataDirectory: '', patience: PATIENCE });
-    hearing = await openDatabase({ databaseUrl, dataDirectory: '', patience: PATIENCE });
-    return hearing;
+    changing = await openDatabase({ databaseUrl, dataDirectory: '', timeoutFactor: PATIENCE });
+    listener = await openDatabase({ databaseUrl, dataDirectory: '', timeoutFactor: PATIENCE });
+    return listener;
   });
   after(async () => {
     await feed.close();
     await changing.close();
-    await hearing.close();
+    await listener.close();
   });
 
-  it('is live from the start, and tells another node of each committed change', async () => {
+  it('the feed is live from the start, and announces each committed change to another node', async () => {
     expect(feed.isLive).to.equal(true);
     await changing.query(ADD_CLIENT, ['told']);
-    await eventually(() => expect(told).to.deep.equal(['clients told']));
+    await eventually(() => expect(changes).to.deep.equal(['clients told']));
   });
 
-  it('tells nothing before the commit, and never of what was undone', async () => {
+  it('the feed announces nothing before the commit, and nothing that was rolled back', async () => {
     const ids = ['undone', 'committed', 'meanwhile'];
     for (const id of ids) await changing.query(ADD_CLIENT, [id]);
-    await eventually(() => expect(told.splice(0)).to.include('clients meanwhile'));
+    await eventually(() => expect(changes.splice(0)).to.include('clients meanwhile'));
     const undone = changing.transaction(async (tx) => {
       await tx.query(ADD_SECRET, ['undone']);
       throw new Error('undone');
@@ -74,38 +74,39 @@ describeOn([postgresServer], 'change feed', () => {
     await undone.catch(() => {});
     await changing.transaction(async (tx) => {
       await tx.query(ADD_SECRET, ['committed']);
-      // Arrives on the same connection, and would come after anything told already.
+      // Sent on the same connection, so an earlier announcement would have arrived before it.
       await changing.query(ADD_SECRET, ['meanwhile']);
-      await eventually(() => expect(told).to.deep.equal(['clients meanwhile']));
+      await eventually(() => expect(changes).to.deep.equal(['clients meanwhile']));
     });
-    await eventually(() => expect(told).to.deep.equal(['clients meanwhile', 'clients committed']));
+    const inOrder = ['clients meanwhile', 'clients committed'];
+    await eventually(() => expect(changes).to.deep.equal(inOrder));
   });
 
-  it('that lost its connection is not live, forgets everything, and comes back', async () => {
-    const memory = createMemory<string>({ changes: feed, clock: Date.now, topics: ['clients'] });
-    await memory.find('key', async () => 'remembered');
-    expect(await memory.find('key', async () => 'asked again')).to.equal('remembered');
+  it('a feed that lost its connection is not live, invalidates everything, and reconnects', async () => {
+    const cache = createCache<string>({ changes: feed, clock: Date.now, topics: ['clients'] });
+    await cache.get('key', async () => 'remembered');
+    expect(await cache.get('key', async () => 'asked again')).to.equal('remembered');
 
     await changing.query(
       `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${LISTENERS}`,
     );
     await eventually(() => expect(feed.isLive).to.equal(false));
-    expect(told).to.deep.equal(['everything']);
-    expect(await memory.find('key', async () => 'asked while deaf')).to.equal('asked while deaf');
-    expect(await memory.find('key', async () => 'asked each time')).to.equal('asked each time');
+    expect(changes).to.deep.equal(['everything']);
+    expect(await cache.get('key', async () => 'asked again')).to.equal('asked again');
+    expect(await cache.get('key', async () => 'asked each time')).to.equal('asked each time');
 
     await changing.query(ADD_CLIENT, ['missed']);
     await changing.query(ADD_SECRET, ['missed']);
     await eventually(() => expect(feed.isLive).to.equal(true));
-    // What was missed is unknown, so it is said once more before anything is remembered again.
-    expect(told).to.deep.equal(['everything', 'everything']);
+    // Which changes were missed is unknown, so everything is invalidated before caching resumes.
+    expect(changes).to.deep.equal(['everything', 'everything']);
     await changing.query("DELETE FROM client_secrets WHERE id = 'missed'");
     await eventually(() =>
-      expect(told).to.deep.equal(['everything', 'everything', 'clients missed']),
+      expect(changes).to.deep.equal(['everything', 'everything', 'clients missed']),
     );
   });
 
-  describe('on a connection of its own', () => {
+  describe('change feed on a connection through a proxy', () => {
     let proxy: TcpProxy;
     let behind: OpenDatabase;
     let own: ChangeFeed;
@@ -126,7 +127,7 @@ describeOn([postgresServer], 'change feed', () => {
     };
     const becomesLive = () => eventually(() => expect(own.isLive).to.equal(true));
 
-    it('that carries nothing any more is not live 950 ms later, and comes back', async () => {
+    it('the feed is not live 950 ms after its connection fell silent, and recovers', async () => {
       await open();
       await becomesLive();
       proxy.silence();
@@ -136,36 +137,36 @@ describeOn([postgresServer], 'change feed', () => {
       await becomesLive();
     });
 
-    it('that passes on no notification is not live from the start', async () => {
+    it('the feed is never live if a pooler drops notifications', async () => {
       proxy.swallowNotifications();
       await open();
       expect(own.isLive).to.equal(false);
     });
 
-    it('that passes on no notification any more is not live after the next one to itself', async () => {
+    it('the feed stops being live when a pooler starts to drop notifications', async () => {
       await open();
       await becomesLive();
       proxy.swallowNotifications();
       await eventually(() => expect(own.isLive).to.equal(false));
     });
 
-    it('is not live right after a stall of its process, and then forgets everything', async () => {
+    it('the feed is not live right after a stall of its process, and then invalidates everything', async () => {
       await open();
       await becomesLive();
-      let forgot = 0;
+      let invalidations = 0;
       own.onChange((topic) => {
-        if (topic === 'everything') forgot += 1;
+        if (topic === 'everything') invalidations += 1;
       });
-      // Nothing else runs in this process meanwhile, as if it was stopped.
+      // Blocks the whole process, as if it were stopped.
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, MAX_DELAY);
       expect(own.isLive).to.equal(false);
       await becomesLive();
-      expect(forgot).to.be.at.least(1);
+      expect(invalidations).to.be.at.least(1);
     });
   });
 
-  it('leaves no connection behind when it is closed', async () => {
-    const own = await listenForChanges(hearing);
+  it('a closed feed leaves no connection behind', async () => {
+    const own = await listenForChanges(listener);
     const count = async () => {
       const rows = await changing.query(`SELECT 1 FROM pg_stat_activity WHERE ${LISTENERS}`);
       return rows.length;
@@ -177,13 +178,13 @@ describeOn([postgresServer], 'change feed', () => {
     await eventually(async () => expect(await count()).to.equal(1));
   });
 
-  it('of a server that is away is not live, and the start goes on', async () => {
+  it('a feed whose server is unavailable is not live, and does not prevent the start', async () => {
     const databaseUrl = `postgres://postgres@127.0.0.1:${await freePort()}/postgres`;
-    const away = await openDatabase({ databaseUrl, dataDirectory: '' });
-    const deaf = await listenForChanges(away);
-    expect(deaf.isLive).to.equal(false);
-    await deaf.close();
-    await away.close();
+    const unavailable = await openDatabase({ databaseUrl, dataDirectory: '' });
+    const other = await listenForChanges(unavailable);
+    expect(other.isLive).to.equal(false);
+    await other.close();
+    await unavailable.close();
   });
 });
 
@@ -193,7 +194,11 @@ describe('change feed of the embedded database', () => {
 
   listensOn(async () => {
     directory = await freshDataDirectory();
-    database = await openDatabase({ dataDirectory: directory, sharing: 'own', patience: PATIENCE });
+    database = await openDatabase({
+      dataDirectory: directory,
+      sharing: 'own',
+      timeoutFactor: PATIENCE,
+    });
     return database;
   });
   after(async () => {
@@ -202,16 +207,16 @@ describe('change feed of the embedded database', () => {
     await database.close();
   });
 
-  it('is live, and tells of a change before whoever made it is answered', async () => {
+  it('the embedded feed is live, and announces a change before the caller gets the result', async () => {
     expect(feed.isLive).to.equal(true);
     await database.query(ADD_CLIENT, ['client']);
-    expect(told).to.deep.equal(['clients client']);
-    // Another protocol: a statement without values.
+    expect(changes).to.deep.equal(['clients client']);
+    // A statement without values is sent by another protocol.
     await database.query("UPDATE clients SET name = 'changed' WHERE id = 'client'");
-    expect(told).to.deep.equal(['clients client', 'clients client']);
+    expect(changes).to.deep.equal(['clients client', 'clients client']);
   });
 
-  it('tells of a transaction with its commit, and nothing of one that was undone', async () => {
+  it('the embedded feed announces a transaction when it commits, and none that was rolled back', async () => {
     await database.transaction(async (tx) => {
       await tx.query(
         "INSERT INTO organizations (id, name, created_at) VALUES ('place', '', now())",
@@ -219,34 +224,34 @@ describe('change feed of the embedded database', () => {
       await tx.query(ADD_CLIENT, ['other']);
       await tx.query(ADD_SECRET, ['other']);
       await tx.query(ADD_WAREHOUSE, ['hall']);
-      expect(told).to.deep.equal([]);
+      expect(changes).to.deep.equal([]);
     });
-    expect(told).to.deep.equal(['clients other', 'organizations place']);
+    expect(changes).to.deep.equal(['clients other', 'organizations place']);
     const undone = database.transaction(async (tx) => {
       await tx.query(ADD_WAREHOUSE, ['undone']);
       throw new Error('undone');
     });
     await undone.catch(() => {});
-    expect(told).to.have.length(2);
+    expect(changes).to.have.length(2);
   });
 
-  it('hears what another process changes, which hears nothing of it itself', async () => {
+  it('the embedded feed announces changes by another process, but not to that process', async () => {
     const other = await startOtherProcess(directory, 'share');
     await other.query("UPDATE clients SET name = 'elsewhere' WHERE id = 'client'");
-    expect(told).to.deep.equal(['clients client']);
+    expect(changes).to.deep.equal(['clients client']);
     await other.close();
     const guest = await openDatabase({
       dataDirectory: directory,
       sharing: 'share',
-      patience: PATIENCE,
+      timeoutFactor: PATIENCE,
     });
-    const deaf = await listenForChanges(guest);
-    expect(deaf.isLive).to.equal(guest.listen !== undefined);
-    expect(deaf.isLive).to.equal(false);
+    const guestFeed = await listenForChanges(guest);
+    expect(guestFeed.isLive).to.equal(guest.listen !== undefined);
+    expect(guestFeed.isLive).to.equal(false);
     await guest.close();
   });
 
-  it('keeps what it hears from the clients, whatever else their statement answers', async () => {
+  it('the embedded feed removes notifications from results for clients, and no other results', async () => {
     const client = new pg.Client(database.connection);
     const received: string[] = [];
     client.on('notification', ({ payload }) => received.push(`${payload}`));
@@ -260,7 +265,7 @@ describe('change feed of the embedded database', () => {
         { one: 1 },
         { two: 2 },
       ]);
-      expect(told).to.deep.equal(['access acc_1']);
+      expect(changes).to.deep.equal(['access acc_1']);
       expect(received).to.deep.equal([]);
     } finally {
       await client.end();

@@ -1,4 +1,4 @@
-/** A data directory that is not whole: nothing new takes the place of what is lost, and it says so. */
+/** A damaged data directory is refused with an explanation; its lost files are not recreated. */
 import { execFileSync } from 'node:child_process';
 import {
   appendFileSync,
@@ -23,32 +23,32 @@ import { describeOn, type Requirement } from '../support/requirements.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { startOtherProcess } from './other-process.ts';
 
-/** Only root may mount a disk of a test's own. */
+/** Only root can mount a disk for a test. */
 const mount: Requirement = {
   program: process.getuid?.() === 0 ? findProgram('mount') : undefined,
   remedy: 'mount, and the right to (root)',
 };
 
-describe('a data directory that is not whole', () => {
+describe('opening a data directory', () => {
   let directory: string;
 
   beforeEach(async () => {
     directory = await freshDataDirectory();
   });
 
-  /** What opening it ends with. */
+  /** Returns the error with which opening the directory fails. */
   async function refusal(): Promise<Error & { code?: string }> {
     try {
       const database = await openDatabase({
         dataDirectory: directory,
         sharing: 'own',
-        patience: PATIENCE,
+        timeoutFactor: PATIENCE,
       });
       await database.close();
     } catch (error) {
       return error as Error;
     }
-    throw new Error('it was opened');
+    throw new Error('the directory was opened');
   }
 
   for (const [what, damage] of [
@@ -64,13 +64,13 @@ describe('a data directory that is not whole', () => {
       },
     ],
     ['a damaged control file', () => writeFileSync(control(), Buffer.alloc(8_192, 7))],
-    ['a lost write-ahead log', () => eachOfTheLog((file) => rmSync(file))],
+    ['a lost write-ahead log', () => forEachLogFile((file) => rmSync(file))],
     [
       'a damaged write-ahead log',
-      () => eachOfTheLog((file) => writeFileSync(file, Buffer.alloc(1_048_576, 9))),
+      () => forEachLogFile((file) => writeFileSync(file, Buffer.alloc(1_048_576, 9))),
     ],
   ] as const) {
-    it(`${what} is refused with the way to restore it, and stays as it is`, async () => {
+    it(`opening refuses ${what}, says how to restore a backup, and changes nothing`, async () => {
       damage();
       const found = readdirSync(directory, { recursive: true }).length;
       const { code, message } = await refusal();
@@ -83,7 +83,7 @@ describe('a data directory that is not whole', () => {
 
   const control = () => path.join(directory, 'postgres/global/pg_control');
 
-  function eachOfTheLog(harm: (file: string) => void): void {
+  function forEachLogFile(harm: (file: string) => void): void {
     const log = path.join(directory, 'postgres/pg_wal');
     for (const name of readdirSync(log)) {
       if (/^[0-9A-F]{24}$/.test(name)) harm(path.join(log, name));
@@ -92,19 +92,19 @@ describe('a data directory that is not whole', () => {
 
   for (const [what, change, code, remedy] of [
     [
-      'of another version of PostgreSQL',
+      'another version of PostgreSQL wrote it',
       () => writeFileSync(path.join(directory, 'postgres/PG_VERSION'), '15\n'),
       'data_directory_of_another_version',
       'start the version of Gatehouse that wrote it',
     ],
     [
-      'that does not open for a reason nobody knows',
+      'the reason is unknown',
       () => rmSync(path.join(directory, 'postgres/global/1262')),
       'data_directory_not_opened',
       'copy the whole directory before anything else',
     ],
   ] as const) {
-    it(`${what} is not called damaged, and no backup is advised`, async () => {
+    it(`an error does not call the directory damaged or advise a backup if ${what}`, async () => {
       change();
       const refused = await refusal();
       expect(refused.code).to.equal(code);
@@ -112,7 +112,7 @@ describe('a data directory that is not whole', () => {
     });
   }
 
-  it('is written by the version of PostgreSQL that is expected', () => {
+  it('opening expects the version of PostgreSQL that writes new directories', () => {
     const version = readFileSync(path.join(directory, 'postgres/PG_VERSION'), 'utf8');
     expect(version).to.equal(`${POSTGRES_VERSION}\n`);
   });
@@ -124,34 +124,34 @@ describe('a data directory that is not whole', () => {
     });
     after(() => void execFileSync('umount', [disk]));
 
-    it('is not called damaged, and opens again once there is room', async () => {
+    it('opening reports a full disk instead of damage, and succeeds once there is space', async () => {
       cpSync(directory, disk, { recursive: true });
       directory = disk;
       const ballast = path.join(disk, 'ballast');
-      // In pieces, until nothing more fits.
+      // Append in pieces until the disk is full.
       expect(() => {
         for (;;) appendFileSync(ballast, Buffer.alloc(65_536, 1));
       }).to.throw(/ENOSPC/);
       const { code, message } = await refusal();
       expect(code).to.equal('disk_full');
-      expect(message).to.contain('make room').and.not.contain('backup');
+      expect(message).to.contain('free some space').and.not.contain('backup');
       rmSync(ballast);
       const database = await openDatabase({
         dataDirectory: disk,
         sharing: 'own',
-        patience: PATIENCE,
+        timeoutFactor: PATIENCE,
       });
       expect(await pendingMigrations(database)).to.deep.equal([]);
       await database.close();
     });
   });
 
-  it('that others may enter is refused', async () => {
+  it('a data directory that other users may enter is refused', async () => {
     chmodSync(directory, 0o755);
     expect((await refusal()).message).to.contain(`chmod 700 ${directory}`);
   });
 
-  it('in which everybody could write what is made is refused', async () => {
+  it('opening is refused if every user could write the files that the process makes', async () => {
     const umask = process.umask(0);
     try {
       expect((await refusal()).message).to.contain('umask 077');
@@ -160,24 +160,24 @@ describe('a data directory that is not whole', () => {
     }
   });
 
-  it('without the secrets of its database is refused, and no keys are made', () => {
+  it('a database without its secrets is refused, and no keys are made', () => {
     const load = () => loadSettings({ environment: { GATEHOUSE_DATA_DIR: directory } });
-    expect(load).to.throw(/secrets\.json.*missing beside an existing database/s);
+    expect(load).to.throw(/secrets\.json.*is missing, but its database exists/s);
     expect(readdirSync(directory)).to.deep.equal(['postgres']);
   });
 });
 
-describe('the very first start', () => {
-  it('that was broken off half-way is done again, by one of several programs at once', async () => {
+describe('a first start', () => {
+  it('an interrupted first start is repeated by only one of several processes that start at once', async () => {
     const directory = path.join(temporaryDirectory('first'), 'data');
     const environment = { GATEHOUSE_DATA_DIR: directory };
     loadSettings({ environment });
     mkdirSync(path.join(directory, 'postgres'));
     const { storage } = loadSettings({ environment });
-    const owner = await openDatabase({ ...storage, sharing: 'own', patience: PATIENCE });
+    const owner = await openDatabase({ ...storage, sharing: 'own', timeoutFactor: PATIENCE });
     const guests = await Promise.all(
       [0, 1].map(() =>
-        openDatabase({ dataDirectory: directory, sharing: 'share', patience: PATIENCE }),
+        openDatabase({ dataDirectory: directory, sharing: 'share', timeoutFactor: PATIENCE }),
       ),
     );
     const applied = await Promise.all([owner, ...guests].map((one) => migrate(one)));

@@ -24,7 +24,7 @@ forEachDatabase('database', (open) => {
     database = await open();
   });
 
-  it('a transaction keeps everything and answers what its work answered', async () => {
+  it('a transaction commits all statements and returns the result of its work', async () => {
     const answer = await database.transaction(async (tx) => {
       await tx.query(...add('kept_1'));
       await tx.query(...add('kept_2'));
@@ -34,7 +34,7 @@ forEachDatabase('database', (open) => {
     expect([...(await namesOf('kept_1')), ...(await namesOf('kept_2'))]).to.have.length(2);
   });
 
-  it('a transaction whose work throws keeps nothing and throws the same error', async () => {
+  it('a transaction whose work throws is rolled back and throws the same error', async () => {
     const refusal = new Refusal('refused', 'not like this', 'do it otherwise');
     const work = database.transaction(async (tx) => {
       await tx.query(...add('refused'));
@@ -44,7 +44,7 @@ forEachDatabase('database', (open) => {
     expect(await namesOf('refused')).to.deep.equal([]);
   });
 
-  it('a violated constraint is named, and is not a store that is away', async () => {
+  it('a violated constraint is named, and not reported as an unavailable store', async () => {
     await database.query(...add('twice'));
     for (const ask of [
       () => database.query(...add('twice')),
@@ -57,7 +57,7 @@ forEachDatabase('database', (open) => {
     expect(await namesOf('twice')).to.have.length(1);
   });
 
-  it('a transaction in which a failed statement was passed over is not called kept', async () => {
+  it('a transaction with a failed statement that was ignored is not reported as committed', async () => {
     const work = database.transaction(async (tx) => {
       await tx.query(...add('passed_over'));
       await failureOf(tx.query(...add('passed_over')));
@@ -67,7 +67,7 @@ forEachDatabase('database', (open) => {
     expect(await namesOf('passed_over')).to.deep.equal([]);
   });
 
-  it('of many statements at once each gets its own answer', async () => {
+  it('parallel statements each get their own result', async () => {
     const wrong: unknown[] = [];
     const kinds = [
       async (i: number) => {
@@ -96,11 +96,11 @@ forEachDatabase('database', (open) => {
     expect(rows).to.have.length(120);
   });
 
-  it('a client that vanishes in mid-transaction leaves nothing, and nobody waits for it', async () => {
+  it('a client that disconnects during a transaction leaves no rows or locks behind', async () => {
     const vanish: ((socket: pg.Client) => Promise<unknown>)[] = [
       (client) => client.query('BEGIN'),
       (client) => client.query('BEGIN').then(() => client.query(...copyOf(add('vanished')))),
-      // Gone before it is answered.
+      // The last two clients disconnect before the answer arrives.
       async (client) => void failureOf(client.query('BEGIN')),
       async (client) => void failureOf(client.query(...copyOf(add('unanswered')))),
     ];
@@ -116,29 +116,29 @@ forEachDatabase('database', (open) => {
   });
 });
 
-describeOn([postgresServer], 'database, on a server in trouble', () => {
+describeOn([postgresServer], 'database on a failing server', () => {
   let database: OpenDatabase;
-  /** The same with the limits of production. */
-  let hurried: OpenDatabase;
+  /** The same database, opened with the time limits of production. */
+  let limited: OpenDatabase;
   let operator: OpenDatabase;
 
   before(async () => {
     const databaseUrl = await freshMigratedDatabaseUrl();
     const options = { databaseUrl, dataDirectory: '' };
-    hurried = await openDatabase(options);
-    database = await openDatabase({ ...options, patience: PATIENCE });
-    operator = await openDatabase({ ...options, patience: PATIENCE, databaseConnections: 2 });
+    limited = await openDatabase(options);
+    database = await openDatabase({ ...options, timeoutFactor: PATIENCE });
+    operator = await openDatabase({ ...options, timeoutFactor: PATIENCE, databaseConnections: 2 });
   });
-  after(() => Promise.all([hurried, database, operator].map((one) => one.close())));
+  after(() => Promise.all([limited, database, operator].map((one) => one.close())));
 
-  /** Ends every connection but its own, as a failover or an administrator does. */
+  /** Terminates every other connection to the database, as a failover or an administrator does. */
   async function terminateAll(): Promise<void> {
     const others = 'pid <> pg_backend_pid() AND datname = current_database()';
     await operator.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${others}`);
     await eventually(async () => {
       const left = await operator.query(`SELECT pid FROM pg_stat_activity WHERE ${others}`);
       expect(left).to.deep.equal([]);
-      // They are gone there before this process has read it; till then one of them may be taken.
+      // The server has ended the connections; until this process notices, it may reuse one of them.
       expect(database.connections().idle).to.equal(0);
     });
   }
@@ -149,7 +149,7 @@ describeOn([postgresServer], 'database, on a server in trouble', () => {
     expect(await database.query('SELECT 1 AS one')).to.deep.equal([{ one: 1 }]);
   });
 
-  it('a statement whose connection is terminated says so, and the next one works', async () => {
+  it('a statement whose connection is terminated fails as unavailable, and the next one works', async () => {
     const cut = failureOf(database.query('SELECT pg_sleep(0.9)'));
     await eventually(async () => {
       const sleeping = "state = 'active' AND query LIKE 'SELECT pg_sleep%'";
@@ -161,7 +161,7 @@ describeOn([postgresServer], 'database, on a server in trouble', () => {
     await database.ping();
   });
 
-  it('a transaction whose connection is terminated between two statements is undone', async () => {
+  it('a transaction whose connection is terminated between two statements is rolled back', async () => {
     const work = database.transaction(async (tx) => {
       await tx.query(ADD, ['terminated', '', new Date(0)]);
       await terminateAll();
@@ -171,7 +171,7 @@ describeOn([postgresServer], 'database, on a server in trouble', () => {
     expect(await database.query(NAME, ['terminated'])).to.deep.equal([]);
   });
 
-  it('a transaction terminated before its work refuses still throws the refusal', async () => {
+  it('if the work of a transaction throws a refusal after its connection was terminated, the refusal is thrown', async () => {
     const refusal = new Refusal('refused', 'not like this', 'do it otherwise');
     const work = database.transaction(async (tx) => {
       await tx.query('SELECT 1');
@@ -182,26 +182,26 @@ describeOn([postgresServer], 'database, on a server in trouble', () => {
     await database.ping();
   });
 
-  it('when slow statements take every connection, all are answered within the limit', async () => {
-    const slow = Array.from({ length: 30 }, () => withinLimit(hurried.query('SELECT pg_sleep(5)')));
-    const transaction = withinLimit(hurried.transaction((tx) => tx.query('SELECT 1')));
+  it('statements fail within the limit if slow statements use every connection', async () => {
+    const slow = Array.from({ length: 30 }, () => withinLimit(limited.query('SELECT pg_sleep(5)')));
+    const transaction = withinLimit(limited.transaction((tx) => tx.query('SELECT 1')));
     for (const error of await Promise.all([...slow, transaction])) {
       expect(error).to.be.instanceOf(StorageUnavailable);
     }
-    await eventually(() => hurried.ping());
+    await eventually(() => limited.ping());
   });
 
-  it('a locked table is given up by both sides, and does not take the others along', async () => {
+  it('a statement that waits for a locked table ends on both sides, and blocks no other statements', async () => {
     await operator.transaction(async (tx) => {
       await tx.query('LOCK TABLE clients IN ACCESS EXCLUSIVE MODE');
       const waiting = Array.from({ length: 20 }, () =>
-        withinLimit(hurried.query('SELECT * FROM clients')),
+        withinLimit(limited.query('SELECT * FROM clients')),
       );
       for (const error of await Promise.all(waiting)) {
         expect(error).to.be.instanceOf(StorageUnavailable);
       }
       await eventually(async () => {
-        expect(await hurried.query(NAME, ['nobody'])).to.deep.equal([]);
+        expect(await limited.query(NAME, ['nobody'])).to.deep.equal([]);
       });
       await eventually(async () => {
         const stuck = "wait_event_type = 'Lock' AND datname = current_database()";
@@ -210,31 +210,31 @@ describeOn([postgresServer], 'database, on a server in trouble', () => {
       });
     });
     await eventually(async () => {
-      expect(await hurried.query('SELECT * FROM clients')).to.deep.equal([]);
+      expect(await limited.query('SELECT * FROM clients')).to.deep.equal([]);
     });
   });
 
-  it('a server that is not there, or says nothing, is away within the limit', async () => {
-    const held = new Set<Socket>();
-    const mute = createServer((socket) => held.add(socket.on('error', () => {})));
+  it('a server that is unreachable or silent is reported as unavailable within the limit', async () => {
+    const sockets = new Set<Socket>();
+    const silent = createServer((socket) => sockets.add(socket.on('error', () => {})));
     const port = await freePort();
-    await new Promise<void>((resolve) => mute.listen(port, '127.0.0.1', resolve));
-    for (const somewhere of [port, await freePort()]) {
-      const databaseUrl = `postgres://postgres@127.0.0.1:${somewhere}/postgres`;
-      const away = await openDatabase({ databaseUrl, dataDirectory: '' });
+    await new Promise<void>((resolve) => silent.listen(port, '127.0.0.1', resolve));
+    for (const other of [port, await freePort()]) {
+      const databaseUrl = `postgres://postgres@127.0.0.1:${other}/postgres`;
+      const unavailable = await openDatabase({ databaseUrl, dataDirectory: '' });
       for (const ask of [
-        () => away.ping(),
-        () => away.query('SELECT 1'),
-        () => away.transaction((tx) => tx.query('SELECT 1')),
+        () => unavailable.ping(),
+        () => unavailable.query('SELECT 1'),
+        () => unavailable.transaction((tx) => tx.query('SELECT 1')),
       ]) {
         const error = await withinLimit(ask());
         expect(error).to.be.instanceOf(StorageUnavailable);
         expect(error).to.include({ status: 503, message: 'temporarily_unavailable' });
       }
-      await away.close();
+      await unavailable.close();
     }
-    for (const socket of held) socket.destroy();
-    mute.close();
+    for (const socket of sockets) socket.destroy();
+    silent.close();
   });
 });
 

@@ -16,15 +16,15 @@ const IDS = 'SELECT id FROM organizations ORDER BY created_at, id';
 const insert = (id: string) =>
   `INSERT INTO organizations (id, name, created_at) VALUES ('${id}', '', '2030-01-01')`;
 
-describe('embedded PostgreSQL, a data directory of several processes', () => {
+describe('embedded PostgreSQL, a data directory used by several processes', () => {
   let directory: string;
   let linked: string;
   let owners: readonly OtherProcess[];
 
   before(
-    'start four owners at once where one was killed, and wait until three give up',
+    'start four owners at once after one was killed, and wait until three give up',
     async () => {
-      // Longer than any socket address may be.
+      // Longer than the path of a Unix socket may be.
       directory = path.join(temporaryDirectory('long'), 'x'.repeat(100));
       await rename(await freshDataDirectory(), directory);
       linked = path.join(temporaryDirectory('link'), 'linked');
@@ -39,13 +39,13 @@ describe('embedded PostgreSQL, a data directory of several processes', () => {
     for (const owner of owners) await owner.kill();
   });
 
-  it('has one owner, and the others are told why', () => {
+  it('a data directory has one owner; other processes are refused with data_directory_in_use', () => {
     const outcomes = owners.map(({ outcome }) => outcome).sort();
     const refused = 'data_directory_in_use';
     expect(outcomes).to.deep.equal([refused, refused, refused, 'opened']);
   });
 
-  it('is shared with processes that ask for that, by whatever name they know it', async () => {
+  it('a data directory is shared with processes that request that, by any path that leads to it', async () => {
     const owner = owners.find(({ outcome }) => outcome === 'opened');
     const [guest, other] = [
       await startOtherProcess(linked, 'share'),
@@ -63,7 +63,7 @@ describe('embedded PostgreSQL, a data directory of several processes', () => {
     expect(await owner?.query(IDS), 'after the guests left').to.deep.equal(rows);
   });
 
-  it('is not held up by a guest that is killed in mid-transaction', async () => {
+  it('a guest that is killed during a transaction does not block the database', async () => {
     const owner = owners.find(({ outcome }) => outcome === 'opened');
     const before = await owner?.query(IDS);
     const guest = await startOtherProcess(directory, 'share');
@@ -75,7 +75,7 @@ describe('embedded PostgreSQL, a data directory of several processes', () => {
 });
 
 describe('embedded PostgreSQL', () => {
-  it('after kill -9 of its process every acknowledged row is there, and the next start works', async () => {
+  it('the database has every acknowledged row after kill -9 of its process, and starts again', async () => {
     const directory = await freshDataDirectory();
     const acknowledged: string[] = [];
     for (let round = 0; round < 2; round += 1) {
@@ -87,12 +87,12 @@ describe('embedded PostgreSQL', () => {
     const database = await openDatabase({ dataDirectory: directory, sharing: 'own' });
     const rows = await database.query<{ id: string }>(IDS);
     await database.close();
-    const kept = new Set(rows.map(({ id }) => id));
-    expect(acknowledged.filter((id) => !kept.has(id))).to.deep.equal([]);
+    const stored = new Set(rows.map(({ id }) => id));
+    expect(acknowledged.filter((id) => !stored.has(id))).to.deep.equal([]);
     expect(acknowledged).to.have.length.at.least(300);
   });
 
-  it('a command that serves alone waits for another that joined it', async () => {
+  it('a command that serves the database to guests closes it only after they have left', async () => {
     const directory = await freshDataDirectory();
     const first = await openDatabase({ dataDirectory: directory, sharing: 'share' });
     const second = await startOtherProcess(directory, 'share');
@@ -112,7 +112,7 @@ describe('embedded PostgreSQL', () => {
     await next.close();
   });
 
-  it('leaves nothing but the database behind', async () => {
+  it('closing leaves only the database in the data directory', async () => {
     const directory = await freshDataDirectory();
     const database = await openDatabase({ dataDirectory: directory, sharing: 'own' });
     expect(await readdir(directory)).to.include('.s.PGSQL.5432');
@@ -120,7 +120,7 @@ describe('embedded PostgreSQL', () => {
     expect(await readdir(directory)).to.deep.equal(['postgres']);
   });
 
-  it('that could not be opened is not kept from the next attempt', async () => {
+  it('the database can be opened after a failed attempt', async () => {
     const directory = await freshDataDirectory();
     const cluster = path.join(directory, 'postgres');
     await rename(cluster, `${cluster}.aside`);
@@ -140,10 +140,10 @@ describe('embedded PostgreSQL', () => {
 });
 
 describe('lock of a data directory', () => {
-  it('is held by one at a time, however many come at once over one that was left behind', async () => {
+  it('one process at a time has the lock, even if ten compete for a lock that a killed process left', async () => {
     const folder = temporaryDirectory('lock');
     let holders = 0;
-    let most = 0;
+    let maxHolders = 0;
     let taken = 0;
     const contend = async (): Promise<void> => {
       let lock: DirectoryLock | undefined;
@@ -153,7 +153,7 @@ describe('lock of a data directory', () => {
       }
       holders += 1;
       taken += 1;
-      most = Math.max(most, holders);
+      maxHolders = Math.max(maxHolders, holders);
       await delay(Math.random() * 5);
       holders -= 1;
       await lock.release();
@@ -161,10 +161,10 @@ describe('lock of a data directory', () => {
     };
     await leaveDeadClaim(folder, '.own-dead00');
     await Promise.all(Array.from({ length: 10 }, contend));
-    expect([most, taken]).to.deep.equal([1, 10]);
+    expect([maxHolders, taken]).to.deep.equal([1, 10]);
   });
 
-  it('clears away what others left, and is free after its release', async () => {
+  it('taking the lock removes files of killed processes, and releasing makes it free', async () => {
     const folder = temporaryDirectory('lock');
     await leaveDeadClaim(folder, '.own-dead00');
     const lock = await takeDirectoryLock(folder);
@@ -178,13 +178,13 @@ describe('lock of a data directory', () => {
   });
 });
 
-/** A socket on which nobody listens any more, as a killed process leaves it. */
+/** Leaves a socket without a listener, as a killed process does. */
 async function leaveDeadClaim(folder: string, name: string): Promise<void> {
   const server = createServer();
-  const unseen = path.join(folder, name.replace('own', 'tmp'));
-  await new Promise<void>((resolve) => server.listen(unseen, resolve));
-  // Closing removes the name under which it was bound, so it gets another one first.
-  await rename(unseen, path.join(folder, name));
+  const hidden = path.join(folder, name.replace('own', 'tmp'));
+  await new Promise<void>((resolve) => server.listen(hidden, resolve));
+  // Closing removes the path to which the socket was bound, so rename the socket first.
+  await rename(hidden, path.join(folder, name));
   await new Promise((resolve) => server.close(resolve));
   await access(path.join(folder, name));
 }

@@ -1,4 +1,4 @@
-/** A store that hangs or is gone while the service runs: nobody waits, and nothing is lost. */
+/** A store hangs or is killed while the service runs: requests fail in time, no data is lost. */
 
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
@@ -30,31 +30,31 @@ interface Servers {
   readonly postgres: PostgresServer;
 }
 
-/** Of these tests only: the run's own are not to be harmed. */
+/** Servers for these tests only: other tests need the shared servers. */
 let servers: Promise<Servers> | undefined;
 
 async function startServers(): Promise<Servers> {
   const [redis, postgres] = await Promise.all([
-    // By default a Redis that is killed may lose what was written in the last second.
+    // By default, Redis may lose the writes of the last second when it is killed.
     startRedisServer({ appendfsync: 'always' }),
     startPostgresServer(),
   ]);
   return { redis, postgres };
 }
 
-interface Place {
+interface Scenario {
   readonly title: string;
   readonly harmed: keyof Servers;
   readonly tokens: keyof Servers;
 }
 
-const PLACES: readonly Place[] = [
-  { title: 'Redis is away', harmed: 'redis', tokens: 'redis' },
-  { title: 'PostgreSQL is away and keeps the tokens', harmed: 'postgres', tokens: 'postgres' },
-  { title: 'PostgreSQL is away and Redis is not', harmed: 'postgres', tokens: 'redis' },
+const SCENARIOS: readonly Scenario[] = [
+  { title: 'Redis is unavailable', harmed: 'redis', tokens: 'redis' },
+  { title: 'PostgreSQL, with the tokens, is unavailable', harmed: 'postgres', tokens: 'postgres' },
+  { title: 'PostgreSQL is unavailable and Redis is not', harmed: 'postgres', tokens: 'redis' },
 ];
 
-for (const { title, harmed, tokens } of PLACES) {
+for (const { title, harmed, tokens } of SCENARIOS) {
   describeOn([postgresServer, redisServer], `requests while ${title}`, () => {
     let server: Servers[typeof harmed];
     let service: TestService;
@@ -71,20 +71,20 @@ for (const { title, harmed, tokens } of PLACES) {
       seeded = await seed(service);
     });
 
-    it('because it hangs are answered 503 in time, and nothing is lost', () =>
+    it('requests get 503 in time if the store hangs, and no data is lost', () =>
       expectNothingLost(
         () => server.pause(),
         () => server.resume(),
       ));
 
-    it('because it is gone are answered 503 in time, and nothing is lost', () =>
+    it('requests get 503 in time if the store is killed, and no data is lost', () =>
       expectNothingLost(
         () => server.kill(),
         () => server.restart(),
       ));
 
-    /** Whether the tokens are in the harmed store: then nothing can be said of them meanwhile. */
-    const isOfTokens = harmed === tokens;
+    /** True if the tokens are in the unavailable store: then they cannot be revoked meanwhile. */
+    const hasTokens = harmed === tokens;
 
     async function expectNothingLost(
       harm: () => Promise<void> | void,
@@ -92,26 +92,26 @@ for (const { title, harmed, tokens } of PLACES) {
     ): Promise<void> {
       const partner = partnerTokens(service.issuer, seeded);
       const { confidential } = seeded.clients;
-      const held = {
+      const prior = {
         code: await partner.code(confidential),
         tokens: await partner.tokens(confidential),
         toRevoke: await partner.tokens(confidential),
         cookie: partner.browser.cookieHeader('/'),
       };
-      // It was asked nothing yet, so it has nothing to answer from its memory.
-      const node = await start({ patience: 1, beside: service });
-      const requests = await requestsTo(node, seeded, held);
-      // As many connections as there may be: what they wait for hangs as well.
+      // Start a new node, whose caches are empty.
+      const node = await start({ timeoutFactor: 1, beside: service });
+      const requests = await requestsTo(node, seeded, prior);
+      // Open all allowed connections, so that some requests wait on a hanging connection.
       const busy = Array.from({ length: 10 }, () => node.database.query('SELECT pg_sleep(0.05)'));
       await Promise.all(busy);
-      const revoke = () => revokeCurrent(node.issuer, held.toRevoke.accessToken);
-      if (isOfTokens) requests['revocation by the holder'] = revoke;
+      const revoke = () => revokeCurrent(node.issuer, prior.toRevoke.accessToken);
+      if (hasTokens) requests['revocation by the holder'] = revoke;
 
       await harm();
       try {
-        await Promise.all(Object.entries(requests).map(([name, send]) => expectAway(name, send)));
-        // It is ended where the tokens are, but no node could be told.
-        if (!isOfTokens) await expectAway('revocation by the holder', revoke);
+        await Promise.all(Object.entries(requests).map(([name, send]) => expect503(name, send)));
+        // The token is revoked in the token store, but no node could be notified.
+        if (!hasTokens) await expect503('revocation by the holder', revoke);
       } finally {
         await undo();
       }
@@ -120,7 +120,7 @@ for (const { title, harmed, tokens } of PLACES) {
         const { status } = await fetch(`${node.operatorsUrl}/readyz`);
         expect(status).to.equal(200);
       });
-      // Of the node with its short limits: a machine that is held up may still ask to try again.
+      // This node has the time limits of production: on a slow machine it may answer 503 first.
       await eventually(async () => {
         const issued = await clientCredentials(node.issuer, seeded.clients.machine);
         expect(issued).to.include({ status: 200 });
@@ -128,23 +128,23 @@ for (const { title, harmed, tokens } of PLACES) {
       expect(await clientCredentials(service.issuer, seeded.clients.machine)).to.include({
         status: 200,
       });
-      await expectAllGood(service.issuer, seeded, held);
-      // Ended where the tokens were not away, though the answer was 503.
-      expect(await partner.isActive(held.toRevoke.accessToken)).to.equal(isOfTokens);
-      expect(await revokeCurrent(service.issuer, held.toRevoke.accessToken)).to.include({
-        status: isOfTokens ? 204 : 401,
+      await expectValid(service.issuer, seeded, prior);
+      // If the token store was available, the token is revoked, although the answer was 503.
+      expect(await partner.isActive(prior.toRevoke.accessToken)).to.equal(hasTokens);
+      expect(await revokeCurrent(service.issuer, prior.toRevoke.accessToken)).to.include({
+        status: hasTokens ? 204 : 401,
       });
-      expect(await partner.isActive(held.toRevoke.accessToken)).to.equal(false);
+      expect(await partner.isActive(prior.toRevoke.accessToken)).to.equal(false);
     }
   });
 }
 
-interface Held {
-  /** Not exchanged yet. */
+interface Prior {
+  /** An authorization code that has not been exchanged yet. */
   readonly code: string;
   readonly tokens: Tokens;
   readonly toRevoke: Tokens;
-  /** Of the signed-in browser. */
+  /** The cookie of the signed-in browser. */
   readonly cookie: string;
 }
 
@@ -152,7 +152,7 @@ interface Held {
 async function requestsTo(
   { issuer, operatorsUrl }: TestService,
   { clients, person: { email, password } }: Seed,
-  { code, tokens, toRevoke, cookie }: Held,
+  { code, tokens, toRevoke, cookie }: Prior,
 ): Promise<Record<string, () => Promise<unknown>>> {
   const { confidential, machine, resourceServer } = clients;
   const newcomer = createPerson(issuer);
@@ -175,7 +175,7 @@ async function requestsTo(
   };
 }
 
-async function expectAway(name: string, send: () => Promise<unknown>): Promise<void> {
+async function expect503(name: string, send: () => Promise<unknown>): Promise<void> {
   const sent = send() as Promise<Awaited<ReturnType<typeof ask>> & { html?: string }>;
   expect(await ticksOf(sent), `${name}, milliseconds`).to.be.below(LIMIT);
   const answer = await sent;
@@ -197,22 +197,22 @@ async function expectAway(name: string, send: () => Promise<unknown>): Promise<v
   );
 }
 
-/** Everything that was handed out before still does what it was handed out for. */
-async function expectAllGood(issuer: string, { clients }: Seed, held: Held): Promise<void> {
+/** Checks that the code and the tokens issued before the outage are still valid. */
+async function expectValid(issuer: string, { clients }: Seed, prior: Prior): Promise<void> {
   const isActive = async (token: string): Promise<unknown> =>
     (await introspect(issuer, clients.resourceServer, token)).body.active;
-  expect(await isActive(held.tokens.accessToken)).to.equal(true);
-  const refreshed = await refresh(issuer, clients.confidential, held.tokens.refreshToken);
+  expect(await isActive(prior.tokens.accessToken)).to.equal(true);
+  const refreshed = await refresh(issuer, clients.confidential, prior.tokens.refreshToken);
   expect(refreshed.status, refreshed.text).to.equal(200);
   expect(await isActive(tokensOf(refreshed).accessToken)).to.equal(true);
-  const exchanged = await exchangeCode(issuer, clients.confidential, held.code);
+  const exchanged = await exchangeCode(issuer, clients.confidential, prior.code);
   expect(exchanged.status, exchanged.text).to.equal(200);
 }
 
 describeOn([postgresServer, redisServer], 'tokens in Redis', () => {
   const on = startSeeded({ on: 'postgres+redis' });
 
-  it('that are flushed away are refused like any unknown one, and new ones are handed out', async () => {
+  it('tokens that were flushed from Redis are refused like unknown ones, and new ones are issued', async () => {
     const { issuer, partner } = on;
     const { confidential, machine, resourceServer } = on.clients;
     const code = await partner.code(confidential);
@@ -234,8 +234,8 @@ describeOn([postgresServer, redisServer], 'tokens in Redis', () => {
       expect([status, body]).to.deep.equal([200, { active: false }]);
     }
     expect(await revokeCurrent(issuer, accessToken)).to.include({ status: 401 });
-    const gone = { token: refreshToken };
-    const revoked = await postForm(issuer, '/oauth/revoke', gone, { client: confidential });
+    const form = { token: refreshToken };
+    const revoked = await postForm(issuer, '/oauth/revoke', form, { client: confidential });
     expect(revoked).to.include({ status: 200 });
     const page = await partner.browser.get('/profile');
     expect([page.status, page.location?.pathname]).to.deep.equal([303, '/login']);

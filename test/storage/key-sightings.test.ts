@@ -36,15 +36,15 @@ forEachDatabase('key sightings', (open) => {
     return { keys, sightings };
   };
 
-  it('tell since when a key signs, and until when, and hold no key', async () => {
+  it('sightings record from when until when each key was seen and used to sign, but not the key', async () => {
     const web = nodeWith('web:1', [A, B]);
-    const { note, stop } = await web.sightings;
+    const { record, stop } = await web.sightings;
     time.advance(60);
     web.keys.tokenKeys = [B, A];
-    await note();
+    await record();
     time.advance(60);
     web.keys.tokenKeys = [B];
-    await note();
+    await record();
     const of = (key: string) => ({ kind: 'token' as const, fingerprint: keyFingerprint(key) });
     const seen = (await keySightings(database)).filter(({ kind }) => kind === 'token');
     expect(seen).to.have.deep.members([
@@ -64,7 +64,7 @@ forEachDatabase('key sightings', (open) => {
     await stop();
   });
 
-  it('tell which nodes run: not one that ended, nor one that was killed a while ago', async () => {
+  it('sightings list the running nodes, without those stopped or killed over three minutes ago', async () => {
     const [one, other, killed] = await Promise.all(
       ['web:1', 'web:2', 'web:3'].map((node) => nodeWith(node, [A, B, A]).sightings),
     );
@@ -78,16 +78,16 @@ forEachDatabase('key sightings', (open) => {
     await other?.stop();
     expect(await names()).to.deep.equal(['web:1', 'web:3']);
     time.advance(181);
-    await one?.note();
+    await one?.record();
     expect(await names()).to.deep.equal(['web:1']);
     await one?.stop();
     await killed?.stop();
   });
 
-  it('fail a start when they cannot be written, and afterwards only warn', async () => {
-    const { note, stop } = await nodeWith('web:1', [A]).sightings;
+  it('the start fails if sightings cannot be written; failures after the start are only logged', async () => {
+    const { record, stop } = await nodeWith('web:1', [A]).sightings;
     await database.query('ALTER TABLE node_keys RENAME TO away');
-    await note();
+    await record();
     expect(warnings).to.have.length(1);
     expect(await failureOf(nodeWith('web:2', [A]).sightings)).to.be.instanceOf(Error);
     await stop();

@@ -5,23 +5,23 @@ import { createTestClock, type TestClock } from '../support/clock.ts';
 
 const MINUTE = 60;
 
-describe('when something was last used', () => {
+describe('last-used times', () => {
   let time: TestClock;
   let written: (readonly Use[])[];
-  let isAway: boolean;
+  let isFailing: boolean;
   let lastUsed: LastUsed<'key' | 'other'>;
   const logLines: string[] = [];
 
   beforeEach(() => {
     time = createTestClock();
     written = [];
-    isAway = false;
+    isFailing = false;
     lastUsed = createLastUsed({
       clock: time.clock,
       log: pino({}, { write: (line) => void logLines.push(line) }),
       writers: {
         key: async (uses) => {
-          if (isAway) throw new Error('away');
+          if (isFailing) throw new Error('unavailable');
           written.push(uses);
         },
         other: async () => {},
@@ -35,10 +35,10 @@ describe('when something was last used', () => {
 
   const at = (): Date => new Date(time.clock());
 
-  it('is written after the request, many things in one statement', async () => {
-    lastUsed.note('key', 'b');
-    lastUsed.note('key', 'a');
-    lastUsed.note('key', 'a');
+  it('last-used times are written after the request, several of them in one statement', async () => {
+    lastUsed.record('key', 'b');
+    lastUsed.record('key', 'a');
+    lastUsed.record('key', 'a');
     expect(written).to.deep.equal([]);
     await lastUsed.flush();
     expect(written).to.deep.equal([
@@ -49,12 +49,12 @@ describe('when something was last used', () => {
     ]);
   });
 
-  it('is written at most once in five minutes for each thing, then as of its latest use', async () => {
-    lastUsed.note('key', 'a');
+  it('last-used times are written at most once in five minutes per item, then with the latest use', async () => {
+    lastUsed.record('key', 'a');
     await lastUsed.flush();
     time.advance(5 * MINUTE - 1);
-    lastUsed.note('key', 'a');
-    lastUsed.note('key', 'b');
+    lastUsed.record('key', 'a');
+    lastUsed.record('key', 'b');
     await lastUsed.flush();
     expect(written[1]).to.deep.equal([{ id: 'b', at: at() }]);
     const latest = at();
@@ -65,27 +65,27 @@ describe('when something was last used', () => {
     expect(written).to.have.length(3);
   });
 
-  it('is written at the end, whatever was written before', async () => {
-    lastUsed.note('key', 'a');
+  it('last-used times are written on close, even if the last write was less than five minutes ago', async () => {
+    lastUsed.record('key', 'a');
     await lastUsed.flush();
     time.advance(1);
-    lastUsed.note('key', 'a');
+    lastUsed.record('key', 'a');
     await lastUsed.close();
     expect(written[1]).to.deep.equal([{ id: 'a', at: at() }]);
   });
 
-  it('is tried again when it could not be written, and the request never knows', async () => {
-    isAway = true;
-    lastUsed.note('key', 'a');
+  it('last-used times are written later if a write fails, and the request does not fail', async () => {
+    isFailing = true;
+    lastUsed.record('key', 'a');
     await lastUsed.flush();
     expect(logLines.join()).to.include('could not be written');
-    isAway = false;
+    isFailing = false;
     await lastUsed.flush();
     expect(written).to.deep.equal([[{ id: 'a', at: at() }]]);
   });
 
-  it('is written in batches', async () => {
-    for (let index = 0; index < 1_200; index += 1) lastUsed.note('key', `id-${index}`);
+  it('last-used times are written in batches of 500', async () => {
+    for (let index = 0; index < 1_200; index += 1) lastUsed.record('key', `id-${index}`);
     await lastUsed.flush();
     expect(written.map((uses) => uses.length)).to.deep.equal([500, 500, 200]);
   });

@@ -23,15 +23,15 @@ const NAMES = readdirSync(MIGRATIONS)
   .map((file) => path.basename(file, '.sql'))
   .sort();
 
-async function appliedTo(database: OpenDatabase): Promise<string[]> {
+async function appliedMigrations(database: OpenDatabase): Promise<string[]> {
   const rows = await database.query<{ name: string }>(
     'SELECT name FROM gatehouse_migrations ORDER BY id',
   );
   return rows.map(({ name }) => name);
 }
 
-/** What the migrations made: tables and functions of the schema `public`. */
-async function objectsOf(database: OpenDatabase): Promise<string[]> {
+/** Lists the tables, views and functions that the migrations created in the schema `public`. */
+async function schemaObjects(database: OpenDatabase): Promise<string[]> {
   const rows = await database.query<{ name: string }>(`
     SELECT relname AS name FROM pg_class
       WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'v', 'm')
@@ -40,7 +40,7 @@ async function objectsOf(database: OpenDatabase): Promise<string[]> {
   return rows.map(({ name }) => name).filter((name) => name !== 'gatehouse_migrations');
 }
 
-/** Undoes the last `count` migrations, as an operator does before going back to an older version. */
+/** Undoes the last `count` migrations, as an operator does before a return to an older version. */
 async function migrateDown(database: OpenDatabase, count: number): Promise<void> {
   const client = new pg.Client(database.connection);
   await client.connect();
@@ -55,35 +55,41 @@ async function migrateDown(database: OpenDatabase, count: number): Promise<void>
 }
 
 forEachDatabase('migrations', (open) => {
-  it('each can be undone, last first, and applied again', async () => {
+  it('migrations can be undone, last first, and applied again', async () => {
     const database = await open();
-    const complete = await objectsOf(database);
+    const complete = await schemaObjects(database);
     expect(complete).to.include.members(['accounts', 'clients', 'token_records']);
     expect(await migrate(database), 'nothing is pending').to.deep.equal([]);
-    // Together where there is one node only, and each of them takes its time.
+    // Undo all at once on the embedded database, because each step is slow there.
     const step = database.embedded ? NAMES.length : 1;
     for (let left = NAMES.length - step; left >= 0; left -= step) {
       await migrateDown(database, step);
       expect(await pendingMigrations(database)).to.deep.equal(NAMES.slice(left));
     }
-    expect(await objectsOf(database)).to.deep.equal([]);
+    expect(await schemaObjects(database)).to.deep.equal([]);
     expect(await migrate(database)).to.deep.equal(NAMES);
-    expect(await objectsOf(database)).to.deep.equal(complete);
+    expect(await schemaObjects(database)).to.deep.equal(complete);
   });
 });
 
-describeOn([postgresServer], 'migrations, of several nodes', () => {
+describeOn([postgresServer], 'migrations with several nodes', () => {
   const openEmpty = async (): Promise<OpenDatabase> =>
-    openDatabase({ databaseUrl: await freshDatabaseUrl(), dataDirectory: '', patience: PATIENCE });
+    openDatabase({
+      databaseUrl: await freshDatabaseUrl(),
+      dataDirectory: '',
+      timeoutFactor: PATIENCE,
+    });
 
-  it('nodes that start at once migrate once', async () => {
+  it('migrations run once if nodes start at the same time', async () => {
     const databaseUrl = await freshDatabaseUrl();
     const nodes = await Promise.all(
-      [1, 2, 3].map(() => openDatabase({ databaseUrl, dataDirectory: '', patience: PATIENCE })),
+      [1, 2, 3].map(() =>
+        openDatabase({ databaseUrl, dataDirectory: '', timeoutFactor: PATIENCE }),
+      ),
     );
     await Promise.all(nodes.map((node) => requireSchema(node, { autoMigrate: true })));
     for (const node of nodes) {
-      expect(await appliedTo(node)).to.deep.equal(NAMES);
+      expect(await appliedMigrations(node)).to.deep.equal(NAMES);
       expect(await node.query('SELECT id FROM clients')).to.deep.equal([]);
       await node.close();
     }
@@ -96,14 +102,14 @@ describeOn([postgresServer], 'migrations, of several nodes', () => {
     expect(error).to.include({ code: 'migrations_pending' });
     expect((error as MigrationsPending).message).to.contain(NAMES.join(', '));
     expect((error as MigrationsPending).remedy).to.contain('auto_migrate');
-    expect(await objectsOf(database)).to.deep.equal([]);
+    expect(await schemaObjects(database)).to.deep.equal([]);
 
     await requireSchema(database, { autoMigrate: true });
     await requireSchema(database, { autoMigrate: false });
     await migrateDown(database, 1);
     const behind = await failureOf(requireSchema(database, { autoMigrate: false }));
     const last = NAMES.at(-1) ?? '';
-    expect((behind as Error).message).to.contain(`behind by ${last}`);
+    expect((behind as Error).message).to.contain(`lacks ${last}`);
     await database.close();
   });
 
@@ -115,11 +121,11 @@ describeOn([postgresServer], 'migrations, of several nodes', () => {
     );
     await requireSchema(database, { autoMigrate: true });
     await requireSchema(database, { autoMigrate: false });
-    expect(await appliedTo(database)).to.deep.equal([...NAMES, '9999_of-tomorrow']);
+    expect(await appliedMigrations(database)).to.deep.equal([...NAMES, '9999_of-tomorrow']);
     await database.close();
   });
 
-  it('without a server there is no schema, and that is said', async () => {
+  it('migrations fail with StorageUnavailable if the server cannot be reached', async () => {
     const databaseUrl = `postgres://postgres@127.0.0.1:${await freePort()}/postgres`;
     const database = await openDatabase({ databaseUrl, dataDirectory: '' });
     for (const work of [

@@ -1,9 +1,10 @@
-/** Which entries of its memory a node forgets: those that changed, and only those. */
+/** The changes that the database announces: nodes drop only these entries from their caches. */
 import { expect } from 'chai';
 import { type ChangeFeed, listenForChanges } from '../../src/storage/change-feed.ts';
 import type { OpenDatabase } from '../../src/storage/database.ts';
 import { forEachDatabase } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
+import { PATIENCE } from '../support/patience.ts';
 
 const SEED = `
   INSERT INTO accounts (id, email, name, created_at)
@@ -27,27 +28,27 @@ const SEED = `
     VALUES ('acc_a', 'gate_ci_c', now(), now(), '', '{}');
   INSERT INTO barred_clients VALUES ('org', 'gate_ci_c', now())`;
 
-const NOBODYS = `INSERT INTO clients (id, kind, name, redirect_uris, native, created_at, updated_at)
+const NEW_CLIENT = `INSERT INTO clients (id, kind, name, redirect_uris, native, created_at, updated_at)
   VALUES ('gate_ci_e', 'machine', '', '{}', false, now(), now())`;
 const SAME_ROLE = `INSERT INTO organization_memberships (account_id, organization_id, role, created_at)
   VALUES ('acc_a', 'org', 'member', now())
   ON CONFLICT (account_id, organization_id) DO UPDATE SET role = excluded.role`;
 
-/** A change, and what is told of it. */
-const CHANGES: readonly (readonly [statement: string, ...told: string[]])[] = [
+/** Each statement with the changes that it announces. */
+const CHANGES: readonly (readonly [statement: string, ...announced: string[]])[] = [
   ["UPDATE accounts SET suspended_at = now() WHERE id = 'acc_a'", 'accounts acc_a'],
   ["UPDATE accounts SET name = 'N' WHERE id = 'acc_a'", 'accounts acc_a'],
   ["UPDATE accounts SET name = name, email = email WHERE id = 'acc_a'"],
   ["UPDATE clients SET suspended_at = now() WHERE id = 'gate_ci_c'", 'clients gate_ci_c'],
   ["UPDATE clients SET token_generation = 7 WHERE id = 'gate_ci_c'", 'clients gate_ci_c'],
   ['UPDATE clients SET last_used_at = now()'],
-  [NOBODYS, 'clients gate_ci_e'],
+  [NEW_CLIENT, 'clients gate_ci_e'],
   ["UPDATE client_secrets SET secret_hash = 'new'", 'clients gate_ci_c'],
   ['UPDATE client_secrets SET last_used_at = now()'],
   ['DELETE FROM client_secrets', 'clients gate_ci_c'],
   ['UPDATE api_keys SET expires_at = now()', 'api-keys hash-of-k', 'api-key-ids key_k'],
   ['UPDATE api_keys SET last_used_at = now()'],
-  ["DELETE FROM accounts WHERE id = 'acc_a'", ...ofADeletedAccount()],
+  ["DELETE FROM accounts WHERE id = 'acc_a'", ...changesOfDeletedAccount()],
   ["DELETE FROM clients WHERE id = 'gate_ci_d'", 'clients gate_ci_d', 'access gate_ci_d'],
   ["UPDATE connections SET consented_name = 'N'", 'connections acc_a gate_ci_c'],
   ['UPDATE connections SET last_used_at = now()'],
@@ -67,20 +68,21 @@ const CHANGES: readonly (readonly [statement: string, ...told: string[]])[] = [
   ['TRUNCATE accounts CASCADE', 'everything'],
 ];
 
-function ofADeletedAccount(): string[] {
+function changesOfDeletedAccount(): string[] {
   const key = ['api-keys hash-of-k', 'api-key-ids key_k'];
   return ['accounts acc_a', ...key, 'access acc_a', 'connections acc_a gate_ci_c'];
 }
 
-forEachDatabase('named changes', (open) => {
+forEachDatabase('announced changes', (open) => {
   let database: OpenDatabase;
   let feed: ChangeFeed;
-  let told: string[] = [];
+  let announced: string[] = [];
 
   before(async () => {
     database = await open();
-    feed = await listenForChanges(database);
-    feed.onChange((...change) => told.push(change.join(' ').trim()));
+    // On a busy machine a late round trip would restart the feed, which announces `everything`.
+    feed = await listenForChanges(database, PATIENCE);
+    feed.onChange((...change) => announced.push(change.join(' ').trim()));
   });
   after(() => feed.close());
   beforeEach(async () => {
@@ -90,36 +92,36 @@ forEachDatabase('named changes', (open) => {
     END $$`);
   });
 
-  /** Notifications come in the order of the commits, so whatever came before the mark is all. */
-  async function toldOf(statement: string): Promise<string[]> {
+  /** Notifications arrive in commit order, so the end mark arrives after all others. */
+  async function announcedBy(statement: string): Promise<string[]> {
     const mark = async (name: string) => {
       await database.query("SELECT pg_notify('gatehouse_named_changes', $1)", [name]);
-      await eventually(() => expect(told).to.include(name));
+      await eventually(() => expect(announced).to.include(name));
     };
     await mark('mark begin');
-    told = [];
+    announced = [];
     await database.query(statement);
     await mark('mark end');
-    return told.slice(0, told.indexOf('mark end'));
+    return announced.slice(0, announced.indexOf('mark end'));
   }
 
   for (const [statement, ...expected] of CHANGES) {
-    it(`${statement.replace(/\s+/g, ' ')}: ${expected.join(', ') || 'nothing'}`, async () => {
-      const heard = await toldOf(statement);
-      expect(heard).to.have.members(expected);
-      // A node forgets before it tells anybody to ask it.
-      const place = (topic: string) => heard.findIndex((change) => change.startsWith(topic));
+    it(`${statement.replace(/\s+/g, ' ')} announces ${expected.join(', ') || 'nothing'}`, async () => {
+      const changes = await announcedBy(statement);
+      expect(changes).to.have.members(expected);
+      // A node must drop the cached key before it notifies callers, who then introspect again.
+      const place = (topic: string) => changes.findIndex((change) => change.startsWith(topic));
       if (place('api-key-ids') >= 0) expect(place('api-key-ids')).to.be.above(place('api-keys'));
     });
   }
 
-  it('what is done to many in one transaction is told once of each', async () => {
-    await toldOf('SELECT 1');
-    told = [];
+  it('several changes of an entry in one transaction are announced once', async () => {
+    await announcedBy('SELECT 1');
+    announced = [];
     await database.transaction(async (tx) => {
       await tx.query('UPDATE accounts SET suspended_at = now()');
       await tx.query('UPDATE accounts SET suspended_at = NULL');
     });
-    await eventually(() => expect(told).to.have.members(['accounts acc_a', 'accounts acc_b']));
+    await eventually(() => expect(announced).to.have.members(['accounts acc_a', 'accounts acc_b']));
   });
 });

@@ -1,11 +1,11 @@
-/** The token store as a start of the service opens it, without a service around it. */
+/** Opens a token store as a service does when it starts. */
 import { type Clock, systemClock } from '../../src/base/clock.ts';
 import { openDatabase } from '../../src/storage/database.ts';
 import { openTokenStore } from '../../src/storage/open-token-store.ts';
 import type { TokenStore } from '../../src/storage/token-store.ts';
 import { timeShift } from '../support/stores.ts';
 
-/** Whoever opens it closes it. */
+/** The caller must close the store. */
 export async function openStore(
   redisUrl: string,
   {
@@ -13,7 +13,7 @@ export async function openStore(
     clock = systemClock,
   }: { acceptVolatileRedis?: boolean; clock?: Clock } = {},
 ): Promise<TokenStore> {
-  // Not asked for anything where there is Redis, so it need not be there.
+  // With Redis, the token store never uses the database, so the database need not exist.
   const databaseUrl = 'postgres://postgres@127.0.0.1:1/postgres';
   const database = await openDatabase({ databaseUrl, dataDirectory: '' });
   const options = { redisUrl, acceptVolatileRedis, database, clock };

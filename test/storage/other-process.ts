@@ -1,4 +1,4 @@
-/** Another process on an embedded database: opens it as it is told and does what it is asked. */
+/** A second process that opens an embedded database and takes commands from a test. */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { openDatabase } from '../../src/storage/database.ts';
@@ -7,16 +7,16 @@ import { hurryTime } from '../support/clock.ts';
 import { PATIENCE } from '../support/patience.ts';
 
 export interface OtherProcess {
-  /** `opened`, or the code of the error that it was refused with. */
+  /** `opened`, or the code of the error if opening was refused. */
   readonly outcome: string;
-  /** The rows of a statement, or the name of the error. */
+  /** Returns the rows of a statement, or the code of its error. */
   query(text: string): Promise<unknown>;
-  /** Inserts rows one after another. @returns after `count` of them were acknowledged. */
+  /** Inserts rows one after another. @returns the acknowledged ones, once there are `count`. */
   write(count: number): Promise<readonly string[]>;
-  /** Begins a transaction, inserts a row, and leaves it at that. */
+  /** Begins a transaction, inserts a row, and leaves the transaction open. */
   beginTransaction(): Promise<unknown>;
   close(): Promise<void>;
-  /** SIGKILL, in whatever it is doing. */
+  /** Sends SIGKILL, whatever the process is doing. */
   kill(): Promise<void>;
 }
 
@@ -34,8 +34,8 @@ export async function startOtherProcess(
   const child = fork(import.meta.filename, [dataDirectory, sharing], { execArgv: [] });
   const exited = once(child, 'exit');
   const answer = async (): Promise<unknown> => {
-    const gone = exited.then(() => Promise.reject(new Error('the other process ended')));
-    const [message] = await Promise.race([once(child, 'message'), gone]);
+    const ended = exited.then(() => Promise.reject(new Error('the other process ended')));
+    const [message] = await Promise.race([once(child, 'message'), ended]);
     return message;
   };
   const ask = (order: Order): Promise<unknown> => {
@@ -73,10 +73,10 @@ async function main(dataDirectory: string, sharing: Sharing): Promise<void> {
   const say = (message: unknown): void => void process.send?.(message);
   const failed = (error: unknown): string =>
     error instanceof Error && 'code' in error ? String(error.code) : String(error);
-  // Who is refused waits before; nobody here wants to know how long.
+  // Opening waits a while before it is refused: shorten that.
   const restoreTime = hurryTime();
   try {
-    const database = await openDatabase({ dataDirectory, sharing, patience: PATIENCE });
+    const database = await openDatabase({ dataDirectory, sharing, timeoutFactor: PATIENCE });
     restoreTime();
     process.on('message', async (order: Order) => {
       if (order.do === 'query') say(await database.query(order.text).catch(failed));

@@ -1,4 +1,4 @@
-/** A Redis that is killed while tokens are refreshed and revoked, again and again. */
+/** Redis is killed again and again while tokens are refreshed and revoked. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import { type PartnerTokens, partnerTokens, tokensOf } from '../provider/partner-tokens.ts';
@@ -20,7 +20,7 @@ describeOn([postgresServer, redisServer], 'tokens in a Redis that is killed', ()
     ['always', ' and undo no revocation'],
     ['everysec', ''],
   ] as const) {
-    it(`${CRASHES} times lose no chain${promise}: appendfsync ${appendfsync}`, async () => {
+    it(`${CRASHES} kills lose no refresh token chain${promise}: appendfsync ${appendfsync}`, async () => {
       const redis = await startRedisServer({ appendfsync });
       const settings = { storage: { redisUrl: redis.url } };
       const service = await startTestService({ deployment: 'postgres', settings });
@@ -49,13 +49,13 @@ describeOn([postgresServer, redisServer], 'tokens in a Redis that is killed', ()
             expect((await fetch(`${operatorsUrl}/readyz`)).status).to.equal(200);
           });
 
-          for (const chain of chains) refreshes += await chain.expectAlive();
-          // With `everysec` one of the last second may be: docs/operations/deploy.md.
+          for (const chain of chains) refreshes += await chain.expectValid();
+          // With `everysec`, revocations of the last second may be lost: docs/operations/deploy.md.
           if (appendfsync !== 'always') continue;
           const undone = await Promise.all(revoked.map((token) => partner.isActive(token)));
           expect(undone.filter(Boolean), `revocations undone by crash ${crash}`).to.deep.equal([]);
         }
-        // Otherwise there was nothing to lose.
+        // Otherwise there were too few refreshes and revocations to lose.
         expect(refreshes, 'refreshes').to.be.above(CHAINS * CRASHES);
         expect(revoked.length, 'revocations').to.be.above(CRASHES);
       } finally {
@@ -72,7 +72,7 @@ const tokensTimes = async (count: number, partner: PartnerTokens, client: TestCl
   return tokens;
 };
 
-/** A client that always uses the last refresh token it was told, and does not give up. */
+/** A client that always uses the latest refresh token it received, and never gives up. */
 function chainOf(issuer: string, client: TestClient, first: string) {
   let current = first;
   let refreshes = 0;
@@ -88,10 +88,10 @@ function chainOf(issuer: string, client: TestClient, first: string) {
     async refreshUntil(signal: AbortSignal): Promise<void> {
       while (!signal.aborted) expect(await step()).to.be.oneOf([200, 503]);
     },
-    /** @returns how often it was refreshed since the last time. */
-    async expectAlive(): Promise<number> {
-      // Readiness is looked at once a second: the node may be on its way back to Redis still.
-      await eventually(async () => expect(await step(), 'a chain that goes on').to.equal(200));
+    /** @returns the number of refreshes since the last call. */
+    async expectValid(): Promise<number> {
+      // Readiness is checked once a second: the node may still be reconnecting to Redis.
+      await eventually(async () => expect(await step(), 'the next refresh').to.equal(200));
       const since = refreshes;
       refreshes = 0;
       return since;

@@ -57,7 +57,7 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
 
   tokenStoreContract(async () => ({ store: await open(), anotherNode: open }));
 
-  it('counts attempts, whichever node has the keys', async () => {
+  it('attempts are counted, whichever node has the keys', async () => {
     const redis = createRedis(url);
     await redis.connect();
     try {
@@ -78,7 +78,7 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
     }
   });
 
-  it('answers many requests at once, whichever node has the keys', async () => {
+  it('parallel requests are answered, whichever node has the keys', async () => {
     const store = await open();
     const ids = Array.from({ length: 200 }, newId);
     const lifetimes = { codeSeconds: 600, absoluteSeconds: undefined };
@@ -100,17 +100,17 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
     }
   });
 
-  describeOn([postgresServer], 'asked by the service', () => {
+  describeOn([postgresServer], 'used by the service', () => {
     const start = startsOn('postgres+redis');
     const on = startSeeded({
       on: (options) => start({ ...options, settings: { storage: { redisUrl: url } } }),
     });
 
-    it('takes no more commands than one server does', async () => {
+    it('the service sends a Cluster no more commands than a single server', async () => {
       const { issuer, partner, clients } = on;
       const { confidential } = clients;
       const code = await partner.code(confidential);
-      // Each node is told the scripts once.
+      // Each node loads the scripts once.
       for (let times = 0; times < 20; times += 1) {
         const { refreshToken } = await partner.tokens(confidential);
         await refresh(issuer, confidential, refreshToken);
@@ -131,7 +131,7 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
     });
   });
 
-  it('is refused when one node of it could lose tokens', async () => {
+  it('a Cluster is refused if one of its nodes could lose tokens', async () => {
     const [, second] = masters;
     if (!second) throw new Error('no second node');
     await ask(second, 'CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru');
@@ -139,26 +139,26 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
     await ask(second, 'CONFIG', 'SET', 'maxmemory-policy', 'noeviction');
   });
 
-  it('with a node that hangs answers within the limit, and recovers by itself', async () => {
+  it('a Cluster answers within the limit while a node hangs, and recovers', async () => {
     const { read, expectAllRead } = await openWithRecords();
     masters[0]?.pause();
-    await expectSomeAway(read);
+    await expectSomeFail(read);
     masters[0]?.resume();
     await expectAllRead();
   });
 
-  it('with a node that is gone answers within the limit, and recovers with it', async () => {
+  it('a Cluster answers within the limit while a node is down, and recovers with that node', async () => {
     const { read, expectAllRead } = await openWithRecords();
     await masters[0]?.kill();
-    await expectSomeAway(read);
-    // The others agree after a while that slots are missing, and serve nobody.
+    await expectSomeFail(read);
+    // After a while the other nodes agree that slots are missing, and serve no requests.
     await eventually(() => expectState(masters.slice(1), 'fail'));
-    await expectSomeAway(read);
+    await expectSomeFail(read);
     await masters[0]?.restart();
     await expectAllRead();
   });
 
-  it('is away while half of it is, and is asked about each master', async () => {
+  it('a Cluster is unavailable until each of its masters is available', async () => {
     await eventually(() => expectState(masters, 'ok'));
     const store = await open();
     await store.ping();
@@ -171,7 +171,7 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
     await eventually(() => store.ping());
   });
 
-  it('whose slots move with their keys loses and revives nothing meanwhile', async () => {
+  it('no key is lost or revived while slots move with their keys', async () => {
     await eventually(() => expectState(masters, 'ok'));
     const store = await open();
     const [first, second] = masters;
@@ -187,9 +187,9 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
       await store.beginAuthorization(id, FACTS, lifetimes);
       await store.exchangeCode(id, step);
     }
-    let isOver = false;
+    let isDone = false;
     const working = chains.map(async (chain, index) => {
-      while (!isOver) {
+      while (!isDone) {
         const { outcome } = await store.rotate(chain.id, { ...step, from: chain.rotation });
         expect(outcome).to.equal('issued');
         chain.rotation += 1;
@@ -201,7 +201,7 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
       }
     });
     for (let slot = 0; slot < 300; slot += 1) await moveSlot(slot, first, second);
-    isOver = true;
+    isDone = true;
     await Promise.all(working);
     for (const { id, rotation, isEnded } of chains) {
       const found = await store.readAuthorization(id);
@@ -210,7 +210,7 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
     for (let slot = 0; slot < 300; slot += 1) await moveSlot(slot, second, first);
   });
 
-  it('whose slots move to another node is followed there', async () => {
+  it('keys are used at the new node when their slots moved to it', async () => {
     const { expectAllRead } = await openWithRecords();
     const [, second, third] = masters;
     const store = opened.at(-1);
@@ -227,7 +227,7 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
     expect(read.map((record) => record?.data)).to.deep.equal(ids);
   });
 
-  /** A store with records on each node. */
+  /** Opens a store with records on each node. */
   async function openWithRecords() {
     await eventually(() => expectState(masters, 'ok'));
     const store = await open();
@@ -243,7 +243,7 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
   }
 });
 
-/** The commands that arrive at any of the nodes while `work` runs, those inside a script apart. */
+/** Returns the commands that arrive at any node while `work` runs, except those inside scripts. */
 async function commandsOf(
   nodes: readonly RedisServer[],
   work: () => Promise<unknown>,
@@ -267,12 +267,12 @@ async function commandsOf(
   return commands.map((name) => name.toLowerCase());
 }
 
-/** Some are answered and some are not, and none in another way. */
-async function expectSomeAway(read: () => Promise<unknown>[]): Promise<void> {
+/** Expects that some reads are answered, and that all others fail as unavailable. */
+async function expectSomeFail(read: () => Promise<unknown>[]): Promise<void> {
   const errors = await Promise.all(read());
-  const away = errors.filter((error) => error instanceof StorageUnavailable);
-  expect(away).not.to.deep.equal([]);
-  expect(errors.filter((error) => error !== undefined)).to.deep.equal(away);
+  const failed = errors.filter((error) => error instanceof StorageUnavailable);
+  expect(failed).not.to.deep.equal([]);
+  expect(errors.filter((error) => error !== undefined)).to.deep.equal(failed);
 }
 
 describeOn([redisServer], 'Redis behind a Sentinel', () => {
@@ -283,7 +283,7 @@ describeOn([redisServer], 'Redis behind a Sentinel', () => {
   beforeEach(async () => {
     master = await startRedisServer({ 'repl-diskless-sync-delay': '0' });
     replica = await startRedisServer({ replicaof: `127.0.0.1 ${portOf(master)}` });
-    // First, or the Sentinel looks for replicas again after 10 seconds only.
+    // Without this, the Sentinel would look for replicas again only after 10 seconds.
     await ask(master, 'SET', 'first', 'written');
     await eventually(async () => expect(await ask(replica, 'EXISTS', 'first')).to.equal(1));
     sentinel = await startSentinel(master);
@@ -293,7 +293,7 @@ describeOn([redisServer], 'Redis behind a Sentinel', () => {
     await master.stop();
   });
 
-  it('keeps working with the new master when the old one hangs', async () => {
+  it('a store behind a Sentinel works with the new master when the old one hangs', async () => {
     const store = await openStore(
       `redis+sentinel://127.0.0.1:1,127.0.0.1:${sentinel.port}/warehouse`,
     );
@@ -309,12 +309,12 @@ describeOn([redisServer], 'Redis behind a Sentinel', () => {
     await store.close();
   });
 
-  it('comes back when the switch is announced while it looks for the master', async () => {
+  it('a store recovers if the failover is announced while it looks for the master', async () => {
     const hanging = await startSentinel(master);
     const url = `redis+sentinel://127.0.0.1:${hanging.port},127.0.0.1:${sentinel.port}/warehouse`;
     const store = await openStore(url);
     await eventually(() => askSentinel(sentinel, 'failover', 'warehouse'));
-    // Chosen, and announced when the replica has been seen to be a master.
+    // The replica is chosen now, and announced as soon as it is a master.
     await eventually(async () => {
       const chosen = await askSentinel(sentinel, 'get-master-addr-by-name', 'warehouse');
       expect(chosen).to.deep.equal(['127.0.0.1', portOf(replica)]);
@@ -327,7 +327,7 @@ describeOn([redisServer], 'Redis behind a Sentinel', () => {
     await store.close();
   });
 
-  it('is away when no Sentinel answers or knows the master, and the start says so', async () => {
+  it('a store is unavailable at the start if no Sentinel answers or knows the master', async () => {
     const attempts = [
       `redis+sentinel://127.0.0.1:${await freePort()}/warehouse`,
       `redis+sentinel://127.0.0.1:${sentinel.port}/unknown`,
@@ -336,7 +336,7 @@ describeOn([redisServer], 'Redis behind a Sentinel', () => {
     for (const error of errors) expect(error).to.be.instanceOf(StorageUnavailable);
   });
 
-  it('keeps no connection to a Sentinel after it is closed while it looks for the master', async () => {
+  it('a store that is closed while it looks for the master keeps no connection to a Sentinel', async () => {
     const clientsOfSentinel = async (): Promise<number> =>
       String(await callOnce(sentinel.port, 'CLIENT', 'LIST', 'TYPE', 'PUBSUB')).split('\n').length -
       1;
@@ -351,8 +351,8 @@ describeOn([redisServer], 'Redis behind a Sentinel', () => {
     replica.resume();
   });
 
-  it('is left at once for the one that took its place', async () => {
-    // It cannot be demoted, as for the first 10 seconds of a failover: who stays, stays for ever.
+  it('nodes leave the old master for the new one at once after a failover', async () => {
+    // As in the first 10 seconds of a failover, nothing demotes the old master: clients must leave.
     await ask(master, 'ACL', 'SETUSER', 'default', '-replicaof', '-slaveof');
     const load = await startLoad(`redis+sentinel://127.0.0.1:${sentinel.port}/warehouse`);
     await eventually(() => askSentinel(sentinel, 'failover', 'warehouse'));
@@ -360,7 +360,7 @@ describeOn([redisServer], 'Redis behind a Sentinel', () => {
     await load.stop();
   });
 
-  it('loses and revives nothing in a planned failover, where writes are paused for it', async () => {
+  it('a planned failover loses and revives no key if writes are paused for it', async () => {
     const load = await startLoad(`redis+sentinel://127.0.0.1:${sentinel.port}/warehouse`);
     await load.until(() => load.written.size > 50);
     await ask(master, 'CLIENT', 'PAUSE', '60000', 'WRITE');
@@ -369,28 +369,28 @@ describeOn([redisServer], 'Redis behind a Sentinel', () => {
     const known = load.written.size;
     await load.until(() => load.written.size > known + 50);
     await load.stop();
-    const kept = new Set((await ask(replica, 'KEYS', '*')) as string[]);
-    const lost = [...load.written].filter((key) => !kept.has(key));
-    const revived = [...load.removed].filter((key) => kept.has(key));
+    const stored = new Set((await ask(replica, 'KEYS', '*')) as string[]);
+    const lost = [...load.written].filter((key) => !stored.has(key));
+    const revived = [...load.removed].filter((key) => stored.has(key));
     expect({ lost, revived }).to.deep.equal({ lost: [], revived: [] });
   });
 });
 
-/** Two nodes that write, and remove every other thing again. What was acknowledged is noted. */
+/** Two nodes that write keys and remove every other one. Acknowledged changes are recorded. */
 async function startLoad(url: string) {
   const nodes = [createRedis(url) as Redis, createRedis(url) as Redis];
   await Promise.all(nodes.map((node) => node.connect()));
   const written = new Set<string>();
   const removed = new Set<string>();
-  let isOver = false;
+  let isDone = false;
 
   async function work(node: (typeof nodes)[number], name: number): Promise<void> {
-    for (let count = 0; !isOver; count += 1) {
+    for (let count = 0; !isDone; count += 1) {
       const key = `${name}-${count}`;
       try {
         await node.set(key, 'kept');
         if (count % 2 === 0) written.add(key);
-        // One that did not find it was sent twice, or to another than the one that has it.
+        // Otherwise the command was sent twice, or to a server that does not have the key.
         else if ((await node.del(key)) === 1) removed.add(key);
       } catch {
         await delay(20);
@@ -403,11 +403,11 @@ async function startLoad(url: string) {
   return {
     written,
     removed,
-    /** Where each node is connected to. */
+    /** The port to which each node is connected. */
     ports: () => nodes.map((node) => String((node.stream as Socket | undefined)?.remotePort)),
     until: (isEnough: () => boolean) => eventually(async () => expect(isEnough()).to.equal(true)),
     async stop() {
-      isOver = true;
+      isDone = true;
       await done;
       for (const node of nodes) node.disconnect();
     },

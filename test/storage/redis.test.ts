@@ -28,7 +28,7 @@ describe('URL of Redis', () => {
     return { ...client.options };
   };
 
-  it('of one server names host, port, database, and who connects', () => {
+  it('the URL of one server contains host, port, database and credentials', () => {
     const cases: [string, object][] = [
       ['redis://cache', { host: 'cache', port: 6379, db: 0, username: null, password: null }],
       ['redis://cache:7000/3', { host: 'cache', port: 7000, db: 3 }],
@@ -43,7 +43,7 @@ describe('URL of Redis', () => {
     expect(single('rediss://cache')).to.deep.include({ host: 'cache', tls: {} });
   });
 
-  it('of Sentinels names each of them and their master, with TLS on both ways', () => {
+  it('the URL of Sentinels contains all of them and the name of the master; rediss uses TLS to both', () => {
     const plain = single('redis+sentinel://gate:secret@one,two:7000,[::1]:7001/warehouse');
     expect(plain).to.deep.include({
       name: 'warehouse',
@@ -60,7 +60,7 @@ describe('URL of Redis', () => {
     expect(single('rediss+sentinel://one/warehouse')).to.deep.include(encrypted);
   });
 
-  it('of a cluster names nodes to learn the others from', () => {
+  it('the URL of a Cluster contains some nodes, which name the others', () => {
     const client = createRedis('rediss+cluster://gate:secret@one,two:7001/');
     if (!(client instanceof Cluster)) throw new Error('not a cluster');
     expect(client.options.redisOptions).to.deep.include({
@@ -72,7 +72,7 @@ describe('URL of Redis', () => {
     expect(plain.options.redisOptions).not.to.have.property('tls');
   });
 
-  it('with rediss speaks TLS, and with redis does not', async () => {
+  it('a URL with rediss uses TLS, and one with redis does not', async () => {
     const port = await freePort();
     const firstBytes = (scheme: string) =>
       new Promise<number>((resolve) => {
@@ -88,19 +88,19 @@ describe('URL of Redis', () => {
         server.listen(port, '127.0.0.1', () => void failureOf(client.connect()));
       });
     expect(await firstBytes('redis')).to.equal('*'.charCodeAt(0));
-    // RFC 8446 §5.1: a handshake record.
+    // RFC 8446 §5.1: 22 is the type of a handshake record.
     expect(await firstBytes('rediss')).to.equal(22);
   });
 });
 
-describeOn([redisServer], 'Redis, one server', () => {
+describeOn([redisServer], 'a single Redis server', () => {
   let server: RedisServer;
   let admin: Redis;
   let proxy: TcpProxy;
   let store: TokenStore;
 
   before(async () => {
-    // Where it writes to is protected, and only who takes snapshots can fail to.
+    // Lets tests change the protected folder, and enables snapshots, so that one can fail.
     const disk = { 'enable-protected-configs': 'yes', save: '3600 1000000' };
     server = await startRedisServer(disk);
     admin = new Redis(server.url);
@@ -129,7 +129,7 @@ describeOn([redisServer], 'Redis, one server', () => {
   };
   const configure = (name: string, value: string) => admin.config('SET', name, value);
 
-  it('that evicts or keeps nothing on disk is refused, each with its remedy', async () => {
+  it('a Redis that evicts keys or keeps nothing on disk is refused, with each remedy', async () => {
     const open = (acceptVolatileRedis: boolean) => openStore(server.url, { acceptVolatileRedis });
     const problemsOf = async (acceptVolatileRedis: boolean) => {
       const error = await failureOf(open(acceptVolatileRedis));
@@ -149,7 +149,7 @@ describeOn([redisServer], 'Redis, one server', () => {
     await (await open(false)).close();
   });
 
-  it('that is not there, or lets nobody in, is named with the reason when the service starts', async () => {
+  it('a Redis that is unreachable or refuses the password at the start is reported with the reason', async () => {
     const password = server.url.replace('//', '//gatehouse:wrong@');
     for (const [redisUrl, reason] of [
       [`redis://127.0.0.1:${await freePort()}`, 'redis: connect ECONNREFUSED 127.0.0.1'],
@@ -162,9 +162,9 @@ describeOn([redisServer], 'Redis, one server', () => {
     }
   });
 
-  /** Redis refuses writes (MISCONF) after a snapshot that failed. */
+  /** Takes a snapshot. If it fails, Redis refuses writes from then on (MISCONF). */
   async function snapshot(): Promise<void> {
-    // Not while the append-only file is written anew.
+    // Retry, because BGSAVE fails while the append-only file is rewritten.
     await eventually(() => admin.bgsave());
     await eventually(async () => {
       expect(await admin.info('persistence')).to.include('rdb_bgsave_in_progress:0');
@@ -173,10 +173,10 @@ describeOn([redisServer], 'Redis, one server', () => {
   for (const [why, setting, harmful, mayRemove] of [
     ['without memory', 'maxmemory', '1', true],
     ['without replicas that it needs', 'min-replicas-to-write', '1', false],
-    // No file can be made there, not even by root.
+    // Not even root can create a file in /proc.
     ['without a disk to write to', 'dir', '/proc', false],
   ] as const) {
-    it(`${why} refuses what it cannot keep, ends nothing by halves, and goes on afterwards`, async () => {
+    it(`a Redis ${why} refuses writes, leaves no step half done, and recovers`, async () => {
       const [session, code, exchanged] = [newId(), await begin(), await beginExchanged()];
       await store.write('session', session, 'kept', inAnHour());
       const removals = [
@@ -210,7 +210,7 @@ describeOn([redisServer], 'Redis, one server', () => {
     });
   }
 
-  it('that forgot the scripts is told them again', async () => {
+  it('a Redis that lost the scripts gets them again', async () => {
     const id = await begin();
     await admin.script('FLUSH');
     expect(await store.exchangeCode(id, STEP)).to.include({ outcome: 'issued' });
@@ -230,14 +230,14 @@ describeOn([redisServer], 'Redis, one server', () => {
       step: (id: string, attempt = 'mine') => store.rotate(id, { ...ROTATION, attempt }),
     },
   ]) {
-    it(`${title} that was done but not answered is done by the same attempt alone`, async () => {
-      // Redis knows the script then, and is asked once.
+    it(`${title} whose answer was lost can be repeated only by the same attempt`, async () => {
+      // Load the script into Redis, so that the next step is a single command.
       await step(await given());
       const [id, other] = [await given(), newId()];
       await store.write('session', other, 'other', inAnHour());
       const broken = proxy.breakAnswerTo('evalsha', (answer) => answer.indexOf('*3\r\n'));
       const [, issue] = await Promise.all([
-        // In company: of answers that come together, only the first may have come through.
+        // Two requests, because their answers arrive together and only the first one is passed on.
         failureOf(store.read('session', other)),
         step(id),
       ]);
@@ -247,14 +247,14 @@ describeOn([redisServer], 'Redis, one server', () => {
     });
   }
 
-  it('a connection that leads nowhere any more is replaced', async () => {
+  it('a Redis whose connection has gone silent is reached again', async () => {
     await store.ping();
     proxy.silence();
     expect(await failureOf(store.ping())).to.be.instanceOf(StorageUnavailable);
     await eventually(() => store.ping());
   });
 
-  it('a master that became a replica is left for the new one', async () => {
+  it('a master that becomes a replica is replaced by the new master', async () => {
     const promoted = await startRedisServer();
     const port = Number(new URL(promoted.url).port);
     await store.ping();
@@ -268,7 +268,7 @@ describeOn([redisServer], 'Redis, one server', () => {
     await eventually(() => store.ping());
   });
 
-  it('that lets somebody in no longer is away until it does again', async () => {
+  it('a Redis that refuses the password is unavailable', async () => {
     const user = ['ACL', 'SETUSER', 'gatehouse', 'on', '~gh:*', '+@all', 'resetpass'] as const;
     await admin.call(...user, '>pass:word');
     const client = createRedis(server.url.replace('//', '//gatehouse:pass:word@'));

@@ -1,4 +1,4 @@
-/** Attempts are counted once for all nodes, wherever they are kept, and a store that is away stops nobody. */
+/** Attempts are counted in a store for all nodes; if it is unavailable, each process counts. */
 import { expect } from 'chai';
 import type { Redis } from 'ioredis';
 import type { AttemptLimit } from '../../src/base/attempt-limits.ts';
@@ -19,11 +19,10 @@ const WINDOW = 60;
 
 interface Node {
   readonly limits: SharedLimits;
-  /** Each key that is kept: how many attempts, and the milliseconds until it is over. */
-  kept(): Promise<{ key: string; attempts: number; milliseconds: number }[]>;
-  /** As if the window had passed; a store that counts time by itself is told so. */
+  /** Each stored key with its attempts and the milliseconds until it expires. */
+  entries(): Promise<{ key: string; attempts: number; milliseconds: number }[]>;
+  /** Makes the window expire, even in a store that has its own clock. */
   pass(): Promise<void>;
-  /** Removes every key. */
   empty(): Promise<void>;
 }
 
@@ -36,15 +35,15 @@ const limitOf = ({ limits }: Node, attempts: number, name = 'test'): AttemptLimi
     onStoreUnavailable: 'count here',
   });
 
-/** @param place opens an empty store, and answers how further nodes are connected to it. */
-function limitsSuite(place: () => Promise<() => Promise<{ node: Node; close(): Promise<void> }>>) {
+/** @param open opens an empty store, and returns a function that connects another node to it. */
+function limitsSuite(open: () => Promise<() => Promise<{ node: Node; close(): Promise<void> }>>) {
   return () => {
     const opened = createOpened();
     let one: Node;
     let two: Node;
 
     before(async () => {
-      const connect = await place();
+      const connect = await open();
       const [first, second] = [
         await opened.add(connect(), ({ close }) => close()),
         await opened.add(connect(), ({ close }) => close()),
@@ -58,7 +57,7 @@ function limitsSuite(place: () => Promise<() => Promise<{ node: Node; close(): P
       await one.empty();
     });
 
-    it('what one node counted, the other one knows', async () => {
+    it('attempts at one node are counted by the other', async () => {
       const [here, there] = [limitOf(one, 3), limitOf(two, 3)];
       const left = windowOf(WINDOW);
       expect(await here.count('a')).to.equal(undefined);
@@ -72,7 +71,7 @@ function limitsSuite(place: () => Promise<() => Promise<{ node: Node; close(): P
       expect(warnings).to.deep.equal([]);
     });
 
-    it('of attempts that come at once at both, exactly as many pass, and one is the first too many', async () => {
+    it('exactly the limit of parallel attempts at both nodes passes, and one attempt is the first beyond it', async () => {
       const nodes = [limitOf(one, 10), limitOf(two, 10)];
       const counted = await Promise.all(
         Array.from({ length: 40 }, (_, index) => nodes[index % 2]?.count('a')),
@@ -81,13 +80,13 @@ function limitsSuite(place: () => Promise<() => Promise<{ node: Node; close(): P
       expect(counted.filter((over) => over?.isFirst)).to.have.length(1);
     });
 
-    it('once one was refused, a process refuses the rest of the window without asking', async () => {
+    it('after a refusal, a process refuses attempts until the window ends without asking the store', async () => {
       const limit = limitOf(one, 3);
       for (let times = 0; times < 10; times += 1) await limit.count('a');
-      expect((await one.kept()).map(({ attempts }) => attempts)).to.deep.equal([4]);
+      expect((await one.entries()).map(({ attempts }) => attempts)).to.deep.equal([4]);
     });
 
-    it('an attempt that was none is given back, and a success forgets the rest', async () => {
+    it('an attempt can be refunded, and a success resets the count', async () => {
       const limit = limitOf(one, 2);
       for (let times = 0; times < 5; times += 1) {
         expect(await limit.count('a')).to.equal(undefined);
@@ -103,43 +102,43 @@ function limitsSuite(place: () => Promise<() => Promise<{ node: Node; close(): P
       expect(await limit.count('a')).to.equal(undefined);
     });
 
-    it('a window lasts from its first attempt, however many follow, and then begins anew', async () => {
+    it('a time window begins with its first attempt, does not grow with later ones, and is followed by a new one', async () => {
       const limit = limitOf(one, 1);
       const left = windowOf(WINDOW);
       for (let times = 0; times < 5; times += 1) await limit.count('a');
-      const [kept, ...others] = await one.kept();
+      const [entry, ...others] = await one.entries();
       expect(others).to.deep.equal([]);
-      expect(kept?.milliseconds).to.be.within(left() * 1000, WINDOW * 1000);
+      expect(entry?.milliseconds).to.be.within(left() * 1000, WINDOW * 1000);
       await one.pass();
       expect(await limitOf(two, 1).count('a')).to.equal(undefined);
     });
 
-    it('who it is about cannot be read in the store', async () => {
+    it('the store contains only a hash of the limited name or address', async () => {
       await limitOf(one, 1, 'sign_in').count(`grace@example.test ${'x'.repeat(10_000)}\0`);
-      const [kept] = await one.kept();
-      expect(kept?.key).to.match(/^gh:l:sign_in:[A-Za-z0-9_-]{22}$/);
+      const [entry] = await one.entries();
+      expect(entry?.key).to.match(/^gh:l:sign_in:[A-Za-z0-9_-]{22}$/);
     });
 
-    it('what is over is removed, and nothing else', async () => {
+    it('only expired keys are removed', async () => {
       await limitOf(one, 1).count('a');
       await one.pass();
       await limitOf(one, 1).count('b');
       while ((await one.limits.removeExpired(10)) > 0);
-      const kept = await one.kept();
-      expect(kept).to.have.length(1);
-      expect(kept[0]?.milliseconds).to.be.above(0);
+      const entries = await one.entries();
+      expect(entries).to.have.length(1);
+      expect(entries[0]?.milliseconds).to.be.above(0);
     });
   };
 }
 
 let time: TestClock | undefined;
 
-/** Time passes by the clock of the test. */
+/** A node on PostgreSQL, which uses the clock of the test. */
 async function postgresNode(options: { databaseUrl?: string; dataDirectory: string }) {
   const database = await openDatabase(options);
   const node: Node = {
     limits: postgresLimits({ database, clock: systemClock }),
-    async kept() {
+    async entries() {
       const rows = await database.query<{ key: string; attempts: number; expire: string }>(
         'SELECT key, points AS attempts, expire FROM rate_limits',
       );
@@ -155,13 +154,13 @@ async function postgresNode(options: { databaseUrl?: string; dataDirectory: stri
   return { node, close: () => database.close() };
 }
 
-/** Redis counts time by itself, so its keys are told to end. */
+/** A node on Redis, which has its own clock, so the test makes its keys expire. */
 async function redisNode(url: string) {
   const redis = createRedis(url) as Redis;
   await redis.connect();
   const node: Node = {
     limits: redisLimits(redis),
-    async kept() {
+    async entries() {
       const keys = await redis.keys('*');
       return Promise.all(
         keys.map(async (key) => ({
@@ -173,7 +172,7 @@ async function redisNode(url: string) {
     },
     async pass() {
       for (const key of await redis.keys('*')) await redis.pexpire(key, 0);
-      // What the process remembers of it ends by its own clock.
+      // Refusals cached by the process expire by its own clock.
       time = createTestClock();
       time.advance(WINDOW + 1);
     },
@@ -182,7 +181,7 @@ async function redisNode(url: string) {
   return { node, close: async () => redis.disconnect() };
 }
 
-afterEach('give the real time back', () => {
+afterEach('restore the real time', () => {
   time?.restore();
   time = undefined;
 });
@@ -203,7 +202,7 @@ describe('shared limits, embedded PostgreSQL', embedded);
 describeOn([postgresServer], 'shared limits, PostgreSQL', postgres);
 describeOn([redisServer], 'shared limits, Redis', redis);
 
-describeOn([postgresServer, redisServer], 'limits whose store is away', () => {
+describeOn([postgresServer, redisServer], 'limits whose store is unavailable', () => {
   beforeEach(() => {
     warnings = [];
   });
@@ -217,7 +216,7 @@ describeOn([postgresServer, redisServer], 'limits whose store is away', () => {
     await limit.refund('a');
     await limit.forget('a');
     expect(await limit.count('a')).to.equal(undefined);
-    expect(warnings).to.deep.equal(['attempts are counted by this process alone']);
+    expect(warnings).to.deep.equal(['attempts are counted by this process only']);
 
     const options = { name: 'needed', attempts: 1, windowSeconds: WINDOW, log };
     const needed = node.limits.createAttemptLimit({ ...options, onStoreUnavailable: 'throw' });
@@ -225,7 +224,7 @@ describeOn([postgresServer, redisServer], 'limits whose store is away', () => {
     expect(failure).to.be.instanceOf(StorageUnavailable);
   }
 
-  const places = {
+  const stores = {
     Redis: async () => {
       const server = await startRedisServer();
       return { server, ...(await redisNode(server.url)) };
@@ -236,8 +235,8 @@ describeOn([postgresServer, redisServer], 'limits whose store is away', () => {
       return { server, ...(await postgresNode({ databaseUrl, dataDirectory: '' })) };
     },
   };
-  for (const [name, start] of Object.entries(places)) {
-    it(`are counted by the process, in time, and said so once, or it fails: ${name}`, async () => {
+  for (const [name, start] of Object.entries(stores)) {
+    it(`without ${name}, attempts are counted by the process in time, with one warning, or fail if they need the store`, async () => {
       const { server, node, close } = await start();
       try {
         server.pause();

@@ -1,22 +1,22 @@
-/** A way to a server that a test can lead elsewhere, silence, hold up, or break at a chosen byte. */
+/** A TCP proxy that a test can redirect, silence, delay, or break at a chosen byte. */
 import { connect, createServer, type Socket } from 'node:net';
 import { freePort } from '../support/programs.ts';
 
 export interface TcpProxy {
   readonly port: number;
-  /** Where connections lead that are made from now on. */
+  /** Sets the port to which new connections lead. */
   leadTo(port: number): void;
-  /** The connections that are there stay open and carry nothing any more. */
+  /** Existing connections stay open but carry no more data. */
   silence(): void;
-  /** From now on answers of PostgreSQL come through, and notifications do not, as with some poolers. */
+  /** Drops notifications of PostgreSQL from now on, as some poolers do, but passes answers on. */
   swallowNotifications(): void;
   /**
-   * Breaks a connection once, at the first answer to a request that contains `request`.
+   * Breaks one connection, at the first answer to a request that contains `request`.
    *
-   * @param passed how many bytes of the answer still come through.
+   * @param passed returns how many bytes of the answer are still passed on.
    */
   breakAnswerTo(request: string, passed?: (answer: Buffer) => number): Promise<void>;
-  /** Keeps back, once, the first request that matches, or its answer, and what follows on its connection. */
+  /** Delays the first matching request, or its answer, and all that follows on the connection. */
   hold(
     request: RegExp,
     what?: 'request' | 'answer',
@@ -122,12 +122,12 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
   };
 }
 
-/** A message of PostgreSQL: one byte that says of which kind it is, then its length without that byte. */
+/** A PostgreSQL message is one byte for its kind, then its length without that byte. */
 const KIND_LENGTH = 1;
 const HEAD_LENGTH = 5;
 const NOTIFICATION = 'A'.charCodeAt(0);
 
-/** @returns what takes the notifications out of what a server sends, piece by piece. */
+/** @returns a filter that removes the notifications from the bytes that a server sends. */
 function createNotificationFilter(): (bytes: Buffer) => Buffer {
   let rest: Buffer = Buffer.alloc(0);
   return (bytes) => {

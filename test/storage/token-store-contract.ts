@@ -1,4 +1,4 @@
-/** The promises of a token store, as tests that each implementation has to pass. */
+/** Tests of the promises of a token store, which each implementation has to pass. */
 import { expect } from 'chai';
 import type { AuthorizationFacts, RecordKind, TokenStore } from '../../src/storage/token-store.ts';
 import { createTestClock, type TestClock } from '../support/clock.ts';
@@ -11,7 +11,7 @@ export const KINDS: readonly RecordKind[] = [
   'shown_once',
 ];
 
-/** Everything that a store, a driver or a script could take for a sign of its own. */
+/** Texts that a store, a driver or a script could mistake for its own syntax. */
 const DIFFICULT = {
   text: 'a:b!c"d\\e\'f\n\r\t$1 {}',
   nul: 'a\0b',
@@ -27,7 +27,7 @@ export function newId(): string {
   return `id_of_this_test_${drawn}`;
 }
 
-/** What is known of an authorization from the beginning. */
+/** The facts with which an authorization begins. */
 export const FACTS: AuthorizationFacts = {
   accountId: 'acc_of_somebody',
   clientId: 'gate_ci_of_some_partner',
@@ -39,10 +39,10 @@ export const FACTS: AuthorizationFacts = {
 const CODE = 600;
 const REFRESH = 1_000;
 const WINDOW = 60;
-/** Seconds that a step may take: the store's clock goes on while ours stands still. */
+/** Seconds that a step may take: the store's clock runs while the test's clock stands still. */
 const SLACK = 20;
 
-/** What no identifier of ours can be. */
+/** Values that cannot be identifiers. */
 const FOREIGN = [
   '',
   'x'.repeat(15),
@@ -54,7 +54,7 @@ const FOREIGN = [
   '../../../../../etc/passwd',
 ];
 
-/** Defines the tests of every promise that each implementation keeps. */
+/** Defines the tests that each implementation has to pass. */
 export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
   let store: TokenStore;
   let otherNode: TokenStore;
@@ -96,12 +96,12 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     expect(await exchange(id)).to.equal('issued');
     return id;
   };
-  /** That a time of the record is that of the store, which is ours as long as we stand still. */
+  /** Expects a time that the store set now, plus `after` seconds; the test clock stands still. */
   const expectNow = (seconds: number | undefined, after = 0): void => {
     expect(seconds).to.be.within(now() + after, now() + after + SLACK);
   };
 
-  it('a record of each kind is read as it was written, on another node too', async () => {
+  it('a record of each kind is read as it was written, even on another node', async () => {
     const id = newId();
     const expiresAt = now() + 60;
     for (const kind of KINDS) {
@@ -127,7 +127,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     });
   });
 
-  it('a record is replaced while it is there, and does not come back when it is gone', async () => {
+  it('a record is replaced if it exists, and not recreated after it was removed', async () => {
     const id = newId();
     for (const kind of KINDS) {
       expect(await store.replace(kind, id, 'none', now() + 60), kind).to.equal(false);
@@ -141,7 +141,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     }
   });
 
-  it('a record is there until the second of its expiry, and never from it on', async () => {
+  it('a record exists until the second in which it expires', async () => {
     const id = newId();
     for (const kind of KINDS) await store.write(kind, id, 'data', now() + 60);
     await store.writeSession(`${id}s`, `${id}u`, 'session', now() + 60);
@@ -159,7 +159,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     }
   });
 
-  it('a record is taken out once', async () => {
+  it('a record can be taken only once, which removes it', async () => {
     const id = newId();
     await store.write('shown_once', id, DIFFICULT, now() + 60);
     const taken = await otherNode.take('shown_once', id);
@@ -167,7 +167,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     expect(await store.take('shown_once', id)).to.equal(undefined);
   });
 
-  it('only the first removal says that there was something', async () => {
+  it('only the first removal reports that there was a record', async () => {
     const id = newId();
     for (const kind of KINDS) {
       await store.write(kind, id, 'data', now() + 60);
@@ -177,7 +177,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     }
   });
 
-  it('a session is found by its uid, also after its identifier was renewed', async () => {
+  it('a session is found by its uid, even after its identifier changed', async () => {
     const [first, second, uid] = [newId(), newId(), newId()];
     await store.writeSession(first, uid, { of: 'first' }, now() + 60);
     expect(await store.readSessionByUid(uid)).to.deep.equal(await store.read('session', first));
@@ -193,7 +193,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     expect(await store.readSessionByUid(uid)).to.equal(undefined);
   });
 
-  it('a session is replaced while it is there, and never brought back', async () => {
+  it('a session is replaced if it exists, and never recreated', async () => {
     const [first, second, uid] = [newId(), newId(), newId()];
     expect(await store.replaceSession(first, uid, {}, now() + 60)).to.equal(false);
     await store.writeSession(first, uid, { of: 'first' }, now() + 60);
@@ -212,7 +212,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     expect(await otherNode.readSessionByUid(uid)).to.equal(undefined);
   });
 
-  it('a session is ended by its uid, under the identifier it has by then', async () => {
+  it('a session is ended by its uid, under its current identifier', async () => {
     const [first, second, uid] = [newId(), newId(), newId()];
     await store.writeSession(first, uid, {}, now() + 60);
     await store.remove('session', first);
@@ -220,12 +220,12 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     await otherNode.removeSessionByUid(uid);
     expect(await store.read('session', second)).to.equal(undefined);
     expect(await store.replaceSession(second, uid, {}, now() + 60)).to.equal(false);
-    // Sent again, or for one that never was.
+    // A repeated removal, and one for a session that never existed.
     await otherNode.removeSessionByUid(uid);
     await otherNode.removeSessionByUid(newId());
   });
 
-  it('an authorization is read as it was begun, on another node too', async () => {
+  it('an authorization is read as it was created, even on another node', async () => {
     const { generation: _, codeChallengeHash: __, ...known } = FACTS;
     const full = await otherNode.readAuthorization(await begin({ absoluteSeconds: 5_000 }));
     const bare = await otherNode.readAuthorization(await begin({}, known));
@@ -243,27 +243,27 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     expect(await store.readAuthorization(newId())).to.equal(undefined);
   });
 
-  it('a code is used up by one attempt, however often that one asks; any other is a replay', async () => {
+  it('a code is used by one attempt, which can be repeated; any other attempt is a replay', async () => {
     const id = await begin();
     expect(await exchange(id, 'mine')).to.equal('issued');
     expect(await exchange(id, 'mine', otherNode), 'sent twice').to.equal('issued');
     expect(await otherNode.readAuthorization(id)).to.include({ rotation: 0, isConfirmed: false });
-    const asItWas = await store.readAuthorization(id);
+    const before = await store.readAuthorization(id);
     expect(await exchange(id, 'theirs', otherNode)).to.equal('replayed');
-    expect(await store.readAuthorization(id), 'whoever is told ends it').to.deep.equal(asItWas);
+    expect(await store.readAuthorization(id), 'the caller ends it').to.deep.equal(before);
     expect(await store.endAuthorization(id)).to.equal(true);
     expect(await exchange(id, 'mine')).to.equal('missing');
     expect(await exchange(newId())).to.equal('missing');
   });
 
-  it('a code is a replay after a refresh as well, and after its time', async () => {
+  it('a used code is a replay even after a refresh and after its lifetime', async () => {
     const id = await beginExchanged();
     expect(await rotate(id, 0)).to.equal('issued');
     time.advance(CODE + SLACK);
     expect(await exchange(id, 'mine')).to.equal('replayed');
   });
 
-  it('a code that is too late is told so for an hour, and then is nobody’s', async () => {
+  it('a late code is reported as expired for an hour, and then as missing', async () => {
     const id = await begin();
     time.advance(CODE - SLACK);
     expect(await exchange(await begin())).to.equal('issued');
@@ -277,7 +277,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     expect(await store.endAuthorization(id)).to.equal(false);
   });
 
-  it('what is issued says the time of the store, and until when it is usable', async () => {
+  it('a step returns the time of the store, and the time until which its tokens are usable', async () => {
     const id = await begin();
     const step = { attempt: 'a', refreshSeconds: REFRESH };
     const rotation = { ...step, retryWindowSeconds: WINDOW };
@@ -292,7 +292,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     }
   });
 
-  it('a refresh token is replaced by the next one, which lives from then on', async () => {
+  it('a refresh token is replaced by the next one, whose lifetime begins at that time', async () => {
     const id = await beginExchanged();
     for (let from = 0; from < 12; from += 1) {
       time.advance(REFRESH - SLACK);
@@ -306,7 +306,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     }
   });
 
-  it('the predecessor gets the same successor again, and nothing changes', async () => {
+  it('the previous refresh token gets the same successor again, and nothing changes', async () => {
     const id = await beginExchanged();
     expect(await rotate(id, 0, { attempt: 'mine' })).to.equal('issued');
     const after = await store.readAuthorization(id);
@@ -318,7 +318,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     expect(await store.readAuthorization(id)).to.deep.equal(after);
   });
 
-  /** The fate of a predecessor. Each step is in seconds after the refresh. */
+  /** The outcome of using a previous refresh token, `after` seconds after the refresh. */
   const PREDECESSORS: readonly {
     readonly title: string;
     readonly after: number;
@@ -335,11 +335,11 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
       isConfirmed: true,
       outcome: 'replayed',
     },
-    { title: 'where the window is 0', after: 0, retryWindowSeconds: 0, outcome: 'replayed' },
+    { title: 'with a window of 0', after: 0, retryWindowSeconds: 0, outcome: 'replayed' },
     { title: 'when its successor has expired', after: REFRESH + SLACK, outcome: 'expired' },
   ];
   for (const { title, after, isConfirmed, retryWindowSeconds, outcome } of PREDECESSORS) {
-    it(`a predecessor, ${title}: ${outcome}`, async () => {
+    it(`the previous refresh token, ${title}: ${outcome}`, async () => {
       const id = await beginExchanged();
       expect(await rotate(id, 0)).to.equal('issued');
       if (isConfirmed) await otherNode.confirmRotation(id, 1);
@@ -350,14 +350,14 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     });
   }
 
-  it('what is older than the predecessor is a replay at once', async () => {
+  it('a refresh token older than the previous one is a replay at once', async () => {
     const id = await beginExchanged();
     for (const from of [0, 1]) expect(await rotate(id, from)).to.equal('issued');
     expect(await rotate(id, 0, { node: otherNode })).to.equal('replayed');
     expect(await store.readAuthorization(id)).to.include({ rotation: 2 });
   });
 
-  it('a step sent twice is no replay where the window is 0, and the next one is as it was', async () => {
+  it('with a window of 0 a step sent twice by one attempt is not a replay, and the next step works', async () => {
     const id = await beginExchanged();
     const strict = { retryWindowSeconds: 0 };
     expect(await rotate(id, 0, { attempt: 'mine', ...strict })).to.equal('issued');
@@ -369,7 +369,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     );
   });
 
-  it('only the current rotation is confirmed, and the next one is not', async () => {
+  it('only the current rotation is confirmed, and the next one is unconfirmed', async () => {
     const id = await beginExchanged();
     const isConfirmed = async () => (await otherNode.readAuthorization(id))?.isConfirmed;
     expect(await rotate(id, 0)).to.equal('issued');
@@ -383,7 +383,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     await store.confirmRotation(newId(), 0);
   });
 
-  it('a refresh token that the store forgot the issue of goes on from there', async () => {
+  it('a refresh token newer than the store knows is accepted, and rotation continues from it', async () => {
     const id = await beginExchanged();
     expect(await rotate(id, 7)).to.equal('issued');
     expect(await store.readAuthorization(id)).to.include({ rotation: 8 });
@@ -391,7 +391,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     expect(await rotate(id, 6)).to.equal('replayed');
   });
 
-  it('a refresh token that is too late is told so for a day, and then is nobody’s', async () => {
+  it('a late refresh token is reported as expired for a day, and then as missing', async () => {
     const id = await beginExchanged();
     time.advance(REFRESH + SLACK);
     expect(await rotate(id, 0)).to.equal('expired');
@@ -402,7 +402,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     expect(await store.readAuthorization(id)).to.equal(undefined);
   });
 
-  it('nothing is usable beyond the greatest age', async () => {
+  it('no code or refresh token is usable beyond the absolute age', async () => {
     const id = await beginExchanged(REFRESH + 100);
     time.advance(REFRESH - SLACK);
     const step = { attempt: 'a', refreshSeconds: REFRESH, retryWindowSeconds: WINDOW };
@@ -414,7 +414,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     for (const from of [0, 1]) expect(await rotate(id, from)).to.equal('too_old');
   });
 
-  it('an authorization is ended once, and stays so', async () => {
+  it('an authorization is ended once, and stays ended', async () => {
     const id = await beginExchanged();
     expect(await store.endAuthorization(id)).to.equal(true);
     expect(await otherNode.endAuthorization(id)).to.equal(false);
@@ -425,7 +425,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     expect(await store.readAuthorization(id)).to.equal(undefined);
   });
 
-  it('nodes whose clocks are two minutes apart keep one chain, and take no retry for a replay', async () => {
+  it('nodes whose clocks are two minutes wrong keep one chain of tokens, and treat no retry as a replay', async () => {
     const nodes = await Promise.all([-120, 0, 120].map((seconds) => anotherNode(seconds)));
     const id = newId();
     const lifetimes = { codeSeconds: CODE, absoluteSeconds: 2 * REFRESH };
@@ -455,13 +455,13 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     for (const id of FOREIGN) expect(await store.read('session', id), id).to.equal(undefined);
   });
 
-  it('the store answers when it is asked to', async () => {
+  it('the store answers a ping, and removes nothing with a limit of 0', async () => {
     await store.ping();
     expect(await store.removeExpired(0)).to.equal(0);
   });
 }
 
-/** What must not cost a query, asked of a store whose connection is closed. */
+/** Expects that a store answers requests for impossible identifiers without its connection. */
 export async function expectAnswersWithoutConnection(store: TokenStore): Promise<void> {
   const step = { attempt: 'attempt', refreshSeconds: 1 };
   const missing = { outcome: 'missing' };

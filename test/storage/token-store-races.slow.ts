@@ -1,4 +1,4 @@
-/** Each race for a record so often that a gap of a few microseconds is met. */
+/** Repeats each race often enough to hit a gap of a few microseconds. */
 import { defineTokenStoreRaces } from './token-store-races.ts';
 
 defineTokenStoreRaces(50);

@@ -1,4 +1,4 @@
-/** Each race for a record a few times: enough for a step that is not atomic at all. */
+/** Repeats each race a few times: enough to notice a step that is not atomic at all. */
 import { defineCleaningRace, defineTokenStoreRaces } from './token-store-races.ts';
 
 defineTokenStoreRaces(5);

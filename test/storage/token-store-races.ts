@@ -1,4 +1,4 @@
-/** Nodes that ask a token store for the same thing at once: what may happen once happens once. */
+/** Two nodes send a token store the same step at once: a single-use step succeeds exactly once. */
 import { expect } from 'chai';
 import { createPostgresStore } from '../../src/storage/postgres-store.ts';
 import type { TokenStore } from '../../src/storage/token-store.ts';
@@ -12,7 +12,7 @@ const inAnHour = (): number => Math.floor(Date.now() / 1000) + 3_600;
 
 /** @param rounds how often each race is run. */
 export function defineTokenStoreRaces(rounds: number): void {
-  forEachStore('token store, asked from two nodes at once', (open) => {
+  forEachStore('token store, used by two nodes at once', (open) => {
     let nodes: readonly [TokenStore, TokenStore];
 
     before(async () => {
@@ -20,8 +20,8 @@ export function defineTokenStoreRaces(rounds: number): void {
       nodes = [store, await anotherNode()];
     });
 
-    /** Asks both nodes in turn, all before the first answer. */
-    const together = <Result>(ask: (node: TokenStore, index: number) => Promise<Result>) =>
+    /** Calls both nodes alternately, all before the first answer. */
+    const onNodes = <Result>(ask: (node: TokenStore, index: number) => Promise<Result>) =>
       Promise.all(
         Array.from({ length: PARALLEL }, (_, index) => ask(nodes[index % 2 === 0 ? 0 : 1], index)),
       );
@@ -35,7 +35,7 @@ export function defineTokenStoreRaces(rounds: number): void {
       return id;
     };
     const rotateAll = async (id: string, from: number, retryWindowSeconds: number) => {
-      const issues = await together((node, index) =>
+      const issues = await onNodes((node, index) =>
         node.rotate(id, { ...lifetimes, from, attempt: `attempt${index}`, retryWindowSeconds }),
       );
       return issues.map(({ outcome }) => outcome);
@@ -51,20 +51,17 @@ export function defineTokenStoreRaces(rounds: number): void {
         for (let round = 0; round < rounds; round += 1) await race(round);
       });
 
-    itEachTime(
-      'one of 20 attempts exchanges a code, and the others are replays of it',
-      async () => {
-        const id = await begin();
-        const issues = await together((node, index) =>
-          node.exchangeCode(id, { ...lifetimes, attempt: `attempt${index}` }),
-        );
-        const outcomes = issues.map(({ outcome }) => outcome);
-        expect(count(outcomes, 'issued')).to.equal(1);
-        expect(count(outcomes, 'replayed')).to.equal(PARALLEL - 1);
-      },
-    );
+    itEachTime('one of 20 attempts exchanges a code, and the others are replays', async () => {
+      const id = await begin();
+      const issues = await onNodes((node, index) =>
+        node.exchangeCode(id, { ...lifetimes, attempt: `attempt${index}` }),
+      );
+      const outcomes = issues.map(({ outcome }) => outcome);
+      expect(count(outcomes, 'issued')).to.equal(1);
+      expect(count(outcomes, 'replayed')).to.equal(PARALLEL - 1);
+    });
 
-    it('one of 20 attempts rotates, the others are its retries, and all come to the same', async () => {
+    it('one of 20 parallel attempts rotates, and the others are retries with the same result', async () => {
       const id = await beginExchanged();
       for (let from = 0; from < rounds; from += 1) {
         const outcomes = await rotateAll(id, from, 60);
@@ -74,17 +71,17 @@ export function defineTokenStoreRaces(rounds: number): void {
       }
     });
 
-    itEachTime('without a window one of 20 rotates, and the others are replays of it', async () => {
+    itEachTime('without a retry window, one of 20 rotates; the others are replays', async () => {
       const id = await beginExchanged();
       const outcomes = await rotateAll(id, 0, 0);
       expect(count(outcomes, 'issued')).to.equal(1);
       expect(count(outcomes, 'replayed')).to.equal(PARALLEL - 1);
     });
 
-    itEachTime('what was ended is gone, whoever steps on with it meanwhile', async (round) => {
+    itEachTime('an ended authorization stays ended during any concurrent steps', async (round) => {
       const id = await beginExchanged();
       const step = { ...lifetimes, retryWindowSeconds: 60 };
-      const ended = await together<unknown>((node, index) => {
+      const ended = await onNodes<unknown>((node, index) => {
         if (index % 5 === round % 5) return node.endAuthorization(id);
         if (index % 3 === 0) return node.confirmRotation(id, 1);
         if (index % 3 === 1) return node.exchangeCode(id, { ...lifetimes, attempt: 'only' });
@@ -94,17 +91,17 @@ export function defineTokenStoreRaces(rounds: number): void {
       expect(await nodes[1].readAuthorization(id)).to.equal(undefined);
     });
 
-    itEachTime('one of 20 removals finds the record', async () => {
+    itEachTime('only one of 20 removals finds the record', async () => {
       const id = newId();
       await nodes[0].write('interaction', id, {}, inAnHour());
-      const results = await together((node) => node.remove('interaction', id));
+      const results = await onNodes((node) => node.remove('interaction', id));
       expect(count(results, true)).to.equal(1);
     });
 
-    itEachTime('a removed record is gone, however many replace it meanwhile', async (round) => {
+    itEachTime('a removed record stays removed if it is replaced concurrently', async (round) => {
       const id = newId();
       await nodes[0].write('interaction', id, {}, inAnHour());
-      await together<unknown>((node, index) =>
+      await onNodes<unknown>((node, index) =>
         index === round % PARALLEL
           ? node.remove('interaction', id)
           : node.replace('interaction', id, { index }, inAnHour()),
@@ -116,7 +113,7 @@ export function defineTokenStoreRaces(rounds: number): void {
 
 export function defineCleaningRace(): void {
   forEachDatabase('token store, cleaned by two nodes at once', (open) => {
-    it('each expired row is deleted once, and neither node waits for the other', async () => {
+    it('each expired row is deleted once, and no node waits for the other', async () => {
       const database = await open();
       const store = createPostgresStore({ database, clock: () => Date.now() + 3_700_000 });
       for (let number = 0; number < 60; number += 1) {

@@ -22,7 +22,7 @@ forEachStore('token store', tokenStoreContract);
 
 const LIFETIMES = { codeSeconds: 600, absoluteSeconds: undefined };
 
-/** Writes under identifiers and answers the texts of which nothing may be found in the store. */
+/** Writes records and returns their identifiers, none of which may be found in the store. */
 async function writeSecrets(store: TokenStore): Promise<string[]> {
   const expiresAt = Math.floor(Date.now() / 1000) + 60;
   const [id, session, uid, authorization] = [newId(), newId(), newId(), newId()];
@@ -32,7 +32,7 @@ async function writeSecrets(store: TokenStore): Promise<string[]> {
   return [id, session, uid, authorization];
 }
 
-forEachDatabase('token store, its tables', (open) => {
+forEachDatabase('token store tables', (open) => {
   let database: OpenDatabase;
 
   before(async () => {
@@ -43,7 +43,7 @@ forEachDatabase('token store, its tables', (open) => {
     await database.query('DELETE FROM authorizations');
   });
 
-  it('no identifier is kept in clear', async () => {
+  it('rows of the token store contain no identifier in clear text', async () => {
     const store = createPostgresStore({ database, clock: systemClock });
     const secrets = await writeSecrets(store);
     const records = await database.query('SELECT * FROM token_records');
@@ -53,14 +53,14 @@ forEachDatabase('token store, its tables', (open) => {
     for (const id of secrets) expect(JSON.stringify([records, authorizations])).not.to.contain(id);
   });
 
-  it('expired rows are deleted in batches of at most the limit, live ones never', async () => {
+  it('expired rows are deleted in batches of at most the limit, and no others', async () => {
     const time = createTestClock();
     const timeShift = () => (database.embedded ? 0 : time.clock() - realNow());
     const store = createPostgresStore({ database, clock: time.clock, timeShift });
     const now = time.clock() / 1000;
     for (let count = 0; count < 5; count += 1) {
       await store.write('interaction', newId(), {}, now + 4_000);
-      // Of which it is known for an hour that its code was there.
+      // The code expires after 300 s; its row stays for another hour, to recognize the code.
       await store.beginAuthorization(newId(), FACTS, { ...LIFETIMES, codeSeconds: 300 });
     }
     await store.write('session', newId(), {}, now + 4_001);
@@ -76,21 +76,21 @@ forEachDatabase('token store, its tables', (open) => {
     expect(await database.query('SELECT 1 FROM authorizations')).to.have.length(1);
   });
 
-  it('what no identifier can be is answered without a query', async () => {
+  it('an impossible identifier causes no query', async () => {
     const query = () => Promise.reject(new Error('a query'));
     const store = createPostgresStore({ database: { ...database, query }, clock: systemClock });
     await expectAnswersWithoutConnection(store);
   });
 });
 
-describeOn([redisServer], 'token store, its keys in Redis', () => {
+describeOn([redisServer], 'token store keys in Redis', () => {
   const open = async () => {
     const redis = createRedis(await freshRedisUrl());
     await redis.connect();
     return { redis, store: createRedisStore({ redis, clock: systemClock }) };
   };
 
-  it('no identifier is kept in clear, and every key expires', async () => {
+  it('keys in Redis contain no identifier in clear text, and all expire', async () => {
     const { redis, store } = await open();
     const secrets = await writeSecrets(store);
     await store.ping();
@@ -102,7 +102,7 @@ describeOn([redisServer], 'token store, its keys in Redis', () => {
     await store.close();
   });
 
-  it('an authorization is kept as long as it is usable, and a little: never longer', async () => {
+  it('keys expire an hour after the code, or a day after the refresh token, of their authorization', async () => {
     const { redis, store } = await open();
     const id = newId();
     const [HOUR, DAY] = [3_600, 86_400];
@@ -124,7 +124,7 @@ describeOn([redisServer], 'token store, its keys in Redis', () => {
     await store.close();
   });
 
-  it('what no identifier can be is answered without a command', async () => {
+  it('an impossible identifier causes no command to Redis', async () => {
     const { store } = await open();
     await store.close();
     await expectAnswersWithoutConnection(store);

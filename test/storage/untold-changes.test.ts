@@ -1,4 +1,4 @@
-/** What is restored from a backup under running nodes: no notification says that it is different. */
+/** A restore of the database under running nodes: no notification announces the changes. */
 import { expect } from 'chai';
 import { clientCredentials } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
@@ -6,17 +6,17 @@ import { startSeeded } from '../support/seeded.ts';
 describe('a database restored under a running node', () => {
   const on = startSeeded();
 
-  it('is noticed by a reload at once', async () => {
+  it('a restored database takes effect as soon as the node reloads', async () => {
     const { service, issuer } = on;
     const { machine } = on.clients;
     const tokenStatus = async () => (await clientCredentials(issuer, machine)).status;
     expect(await tokenStatus()).to.equal(200);
     await service.database.transaction(async (tx) => {
-      // Without triggers, as pg_restore does it.
+      // Fires no triggers, like pg_restore.
       await tx.query('SET LOCAL session_replication_role = replica');
       await tx.query('UPDATE clients SET suspended_at = now() WHERE id = $1', [machine.id]);
     });
-    expect(await tokenStatus(), 'nobody told').to.equal(200);
+    expect(await tokenStatus(), 'no change was announced').to.equal(200);
     await service.reload();
     expect(await tokenStatus()).to.equal(401);
   });

@@ -1,18 +1,18 @@
-/** How the tests of a store in trouble wait for a failure in time. */
+/** Waits for failures, with a time limit, in tests of an unavailable store. */
 import { expect } from 'chai';
 import { ticksOf } from '../support/stopwatch.ts';
 
-/** The most milliseconds that a request may take while a store is away. */
+/** Maximum milliseconds that a request may take while a store is unavailable. */
 export const LIMIT = 2_500;
 
-/** What the work failed with; undefined when it did not. */
+/** Returns the error that the work failed with; undefined if it succeeded. */
 export const failureOf = (work: Promise<unknown>): Promise<unknown> =>
   work.then(
     () => undefined,
     (error: unknown) => error,
   );
 
-/** The same, of a call that must come to its end within the time that a request may take. */
+/** Like `failureOf`, and checks that the work ends within the time that a request may take. */
 export async function withinLimit(work: Promise<unknown>): Promise<unknown> {
   const error = failureOf(work);
   expect(await ticksOf(error), 'milliseconds').to.be.below(LIMIT);

@@ -1,4 +1,4 @@
-/** A software authenticator with its browser: creates passkeys, and answers with them. */
+/** A software authenticator and the browser it belongs to: creates passkeys and signs challenges. */
 import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto';
 
 /** Deviations from a correct answer. */
@@ -12,7 +12,7 @@ export interface Lie {
   readonly flags?: number;
   readonly counter?: number;
   readonly userHandle?: string;
-  /** The signature is over other data. */
+  /** True if the signature covers data that differs from the answer. */
   readonly isTampered?: boolean;
   /** The attestation statement. Default: none. */
   readonly attestation?: readonly [format: string, statement: Buffer];
@@ -21,7 +21,7 @@ export interface Lie {
 export interface SoftPasskey {
   readonly id: string;
   readonly handle: string;
-  /** The next signature's counter is one more. */
+  /** The counter of the latest signature; the next one is one higher. */
   counter: number;
   /** Returns what a page sends after it called the browser with these options. */
   answer(options: { readonly challenge: string }, lie?: Lie): string;
@@ -30,7 +30,7 @@ export interface SoftPasskey {
 const PRESENT_VERIFIED_SYNCED = 0x01 | 0x04 | 0x08 | 0x10;
 const HAS_KEY = 0x40;
 
-/** @param origin its host is the RP ID. @returns the passkey, and what the page sends */
+/** @param origin the origin whose host is the RP ID. @returns the passkey, and what the page sends */
 export function makePasskey(
   origin: string,
   options: { readonly challenge: string; readonly user: { readonly id: string } },
@@ -55,7 +55,7 @@ export function makePasskey(
   ]);
   const passkey: SoftPasskey = {
     ...{ id, handle, counter: 0 },
-    answer: (asked, told = {}) => answerOf(passkey, privateKey, origin, { ...told, asked }),
+    answer: (asked, lie = {}) => answerOf(passkey, privateKey, origin, { ...lie, asked }),
   };
   const response = {
     clientDataJSON: clientData(origin, 'webauthn.create', options.challenge, lie),
@@ -88,8 +88,8 @@ const credential = (id: string, response: object): string =>
   JSON.stringify({ id, rawId: id, type: 'public-key', clientExtensionResults: {}, response });
 
 function clientData(origin: string, type: string, challenge: string, lie: Lie): string {
-  const said = { type, challenge, origin, crossOrigin: false, ...lie };
-  const { type: kind, challenge: asked, origin: from, crossOrigin } = said;
+  const sent = { type, challenge, origin, crossOrigin: false, ...lie };
+  const { type: kind, challenge: asked, origin: from, crossOrigin } = sent;
   const json = JSON.stringify({ type: kind, challenge: asked, origin: from, crossOrigin });
   return Buffer.from(json).toString('base64url');
 }
@@ -115,10 +115,10 @@ function coseKey(publicKey: KeyObject): Buffer {
   ]);
 }
 
-/** CBOR (RFC 8949 §3), as far as it is needed: up to 23 pairs, and text and bytes below 64 kB. */
+/** Encodes the part of CBOR (RFC 8949 §3) that is needed: up to 23 pairs, text and bytes below 64 kB. */
 const map = (pairs: readonly (readonly [Buffer, Buffer])[]): Buffer =>
   Buffer.concat([Buffer.from([0xa0 + pairs.length]), ...pairs.flat()]);
-const text = (said: string): Buffer => sized(0x60, Buffer.from(said));
+const text = (value: string): Buffer => sized(0x60, Buffer.from(value));
 const bytes = (data: Buffer): Buffer => sized(0x40, data);
 function sized(type: number, data: Buffer): Buffer {
   const { length } = data;

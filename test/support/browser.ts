@@ -67,7 +67,7 @@ const sharedBrowser = madeOnce(async () => {
   const browser = await playwright.launch({
     executablePath: required(chromium),
     headless: true,
-    // Files that it leaves behind when it is killed are removed with the run.
+    // Files that a killed Chromium leaves behind are removed at the end of the run.
     env: { ...process.env, TMPDIR: runFolder },
     args: [
       // Root may not use Chromium's sandbox; the pages are our own.

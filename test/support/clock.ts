@@ -5,16 +5,16 @@ export interface TestClock {
   readonly clock: Clock;
   advance(seconds: number): void;
   set(time: Date): void;
-  /** Restores the real time; without it every later suite runs in the time of this one. */
+  /** Restores the real time; without this call every later suite runs in the time of this suite. */
   restore(): void;
 }
 
 /**
  * Creates a clock that stands still until it is moved.
  *
- * It also replaces `Date.now`, which oidc-provider reads directly: what expires there must do so by
- * the same clock. Timers (a pool's timeouts, Redis' own expiry) go on in real time, so a start near
- * the present keeps Redis from dropping what has not expired by the moved clock.
+ * It also replaces `Date.now`, which oidc-provider reads directly: its records must expire by the
+ * same clock. Timers (a pool's timeouts, Redis' own expiry) keep running in real time: start near
+ * the present, so that Redis does not drop records which have not expired by the moved clock.
  */
 export function createTestClock(startAt: Date = new Date(realNow())): TestClock {
   let now = Math.floor(startAt.getTime() / 1000) * 1000;
@@ -36,12 +36,12 @@ export function createTestClock(startAt: Date = new Date(realNow())): TestClock 
 
 /** Makes `Date.now` run ten times as fast. @returns a function that restores the real time */
 export function hurryTime(): () => void {
-  const begun = realNow();
-  Date.now = () => begun + (realNow() - begun) * 10;
+  const startedAt = realNow();
+  Date.now = () => startedAt + (realNow() - startedAt) * 10;
   return () => {
     Date.now = realNow;
   };
 }
 
-/** The real time, which the stores' clocks show however a test has moved ours. */
+/** The real time, which the stores' clocks always show, even if a test has moved ours. */
 export const realNow = Date.now;

@@ -19,9 +19,9 @@ export function createCookieJar(): CookieJar {
   return {
     take(headers, path) {
       for (const line of headers.getSetCookie()) {
-        const { cookie, isEnded } = parse(line, path);
+        const { cookie, isExpired } = parse(line, path);
         cookies = cookies.filter((held) => held.name !== cookie.name || held.path !== cookie.path);
-        if (!isEnded) cookies.push(cookie);
+        if (!isExpired) cookies.push(cookie);
       }
     },
     header(path) {
@@ -35,7 +35,7 @@ export function createCookieJar(): CookieJar {
   };
 }
 
-function parse(line: string, requestPath: string): { cookie: Cookie; isEnded: boolean } {
+function parse(line: string, requestPath: string): { cookie: Cookie; isExpired: boolean } {
   const [pair = '', ...attributes] = line.split(';').map((part) => part.trim());
   const attribute = (name: string): string | undefined => {
     const found = attributes.find((part) => part.toLowerCase().startsWith(`${name}=`));
@@ -52,7 +52,7 @@ function parse(line: string, requestPath: string): { cookie: Cookie; isEnded: bo
       value: pair.slice(equals + 1),
       path: attribute('path') ?? folder,
     },
-    isEnded:
+    isExpired:
       (maxAge !== undefined && Number(maxAge) <= 0) ||
       (expires !== undefined && Date.parse(expires) <= Date.now()),
   };

@@ -27,7 +27,7 @@ export function forEachDatabase(
 
 /**
  * Returns a database with the schema and no rows for the suite that calls this: on the server if
- * there is one, because the embedded one takes the same queries and costs a second. Other parts can
+ * there is one, because the embedded database takes the same queries and costs a second. Other parts can
  * be created with it at once; only hooks and tests may query it.
  */
 export function testDatabase(): OpenDatabase {
@@ -59,10 +59,10 @@ export function testDatabase(): OpenDatabase {
 
 /** Opens a database with the schema and no rows, which the caller closes. */
 export async function openTestDatabase(kind: DatabaseKind): Promise<OpenDatabase> {
-  const patience = PATIENCE;
+  const timeoutFactor = PATIENCE;
   if (kind === 'embedded') {
-    return openDatabase({ dataDirectory: await freshDataDirectory(), patience });
+    return openDatabase({ dataDirectory: await freshDataDirectory(), timeoutFactor });
   }
   const databaseUrl = await freshMigratedDatabaseUrl();
-  return openDatabase({ databaseUrl, dataDirectory: '', patience });
+  return openDatabase({ databaseUrl, dataDirectory: '', timeoutFactor });
 }

@@ -26,10 +26,10 @@ export async function freshDataDirectory(directory = temporaryDirectory('data'))
   return directory;
 }
 
-/** The folder of the cluster in a data directory. Its neighbors are sockets, never copied. */
+/** The folder of the cluster in a data directory. Only this is copied, not the sockets next to it. */
 const CLUSTER = 'postgres';
 
-/** The first process of the run creates it, and the others wait. */
+/** Creates the template in the first process of the run; the others wait for it. */
 const template = madeOnce(async () => {
   const folder = path.join(runFolder, 'template');
   const finished = path.join(folder, 'finished');
@@ -51,7 +51,7 @@ const template = madeOnce(async () => {
 
 async function createCluster(): Promise<string> {
   const dataDirectory = temporaryDirectory('template');
-  const database = await openDatabase({ dataDirectory, patience: PATIENCE });
+  const database = await openDatabase({ dataDirectory, timeoutFactor: PATIENCE });
   await migrate(database).finally(() => database.close());
   return path.join(dataDirectory, CLUSTER);
 }

@@ -1,10 +1,10 @@
-/** Waits for what another part does by itself a moment later, such as receiving a change. */
+/** Waits for something that happens in the background, such as the notification of a change. */
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** For slow or busy machines: usually a thousandth of it is needed. */
+/** Long enough for slow or busy machines: usually a thousandth of this time is needed. */
 const TIMEOUT_MS = 30_000;
 
-// Not Date.now, and bound at once: a test may stop either clock later.
+// Use neither Date.now nor a later lookup: a test may stop either clock.
 const now = performance.now.bind(performance);
 
 /** Repeats the check until it no longer throws. @throws its last error after the timeout */

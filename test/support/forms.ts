@@ -3,7 +3,7 @@
 export interface Form {
   readonly action: string;
   readonly method: string;
-  /** What is sent if the user changes nothing: hidden fields, filled-in ones, checked boxes. */
+  /** The values sent if the user changes nothing: hidden fields, filled-in fields, checked boxes. */
   readonly values: readonly [name: string, value: string][];
   /** The names of all fields and buttons. */
   readonly names: ReadonlySet<string>;

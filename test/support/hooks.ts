@@ -1,12 +1,12 @@
 /** Mocha's hooks after the test files, in each process that runs some, and after the whole run. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { endFile, endRun } from './end-of-run.ts';
-// The first process of a run makes its folder, before the others are started.
+// The first process of a run creates the folder of the run, before the others are started.
 import './temporary-directory.ts';
 
 const CLOSING_TIMEOUT_MS = 30_000;
 
-/** Listeners that earlier files left open: the files after them are not blamed as well. */
+/** Number of listeners that earlier files left open, so that later files are not reported for them. */
 let left = 0;
 
 /**

@@ -10,22 +10,22 @@ export interface ReceivedMail {
   /** Addresses of the envelope. */
   readonly to: readonly string[];
   readonly from: string;
-  /** The message as received: headers, an empty line, the text. */
+  /** The complete message as received: headers, an empty line, the text. */
   readonly raw: string;
-  /** Its text, with quoted-printable undone. */
+  /** The text, decoded from quoted-printable. */
   readonly text: string;
 }
 
 export interface MailServer {
-  /** For `settings.mail.smtpUrl`. */
+  /** The value for `settings.mail.smtpUrl`. */
   readonly url: string;
   readonly received: readonly ReceivedMail[];
   close(): Promise<void>;
 }
 
 /**
- * @param login the user name and password that it requires; without, it accepts all mail
- * @param received the mail is added to it
+ * @param login the required user name and password; without these the server accepts all mail
+ * @param received the array to which received mail is added
  */
 export async function startMailServer(
   login?: readonly [string, string],

@@ -36,7 +36,7 @@ export function authorizationUrl(
   return url;
 }
 
-/** RFC 7636: what to send with the authorization request, and what with the exchange. */
+/** Returns the PKCE parameters (RFC 7636) of the authorization request and of the exchange. */
 export function pkce(): {
   verifier: string;
   parameters: { code_challenge: string; code_challenge_method: string };

@@ -13,7 +13,7 @@ export interface Partner {
 }
 
 /**
- * @param onwardTo where the partner sends the browser after its callback, as many do; without it
+ * @param onwardTo where the partner redirects the browser after its callback; without this URL
  *   the callback answers a page that says "connected".
  */
 export async function startPartner({ onwardTo }: { onwardTo?: string } = {}): Promise<Partner> {

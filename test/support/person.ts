@@ -20,22 +20,22 @@ export interface Page {
 export type Fields = Readonly<Record<string, string | readonly string[]>>;
 
 export interface Person {
-  /** Sends one request, follows no redirect. `headers` replace those a browser would send. */
+  /** Sends one request and follows no redirect. `headers` replace those that a browser would send. */
   get(path: string | URL, headers?: Record<string, string>): Promise<Page>;
   /** Like `get`, but follows redirects as `follow` does. */
   open(path: string | URL, headers?: Record<string, string>): Promise<Page>;
-  /** Posts any form, without the page it would come from. */
+  /** Posts a form without loading its page first. */
   post(path: string | URL, fields: Fields, headers?: Record<string, string>): Promise<Page>;
   /**
-   * Fills in and sends the form of `page` that has all these fields, its other values included;
+   * Fills in and sends the form of `page` that has all these fields, with its other values unchanged;
    * follows no redirect. @throws Error if the page has no such form
    */
   submit(page: Page, fields: Fields, headers?: Record<string, string>): Promise<Page>;
   /** Follows redirects until a page or another origin is reached. */
   follow(page: Page): Promise<Page>;
-  /** Signs in on the way to `path`. @returns the page that it reaches */
+  /** Opens `path` and signs in when asked to. @returns the page that is then reached */
   signIn(credentials: Credentials, path?: string): Promise<Page>;
-  /** Makes a whole authorization request. @returns the redirect to the partner, not requested */
+  /** Makes a whole authorization request. @returns the redirect to the partner, without following it */
   authorize(
     authorizationUrl: string | URL,
     credentials: Credentials,
@@ -45,7 +45,7 @@ export interface Person {
   cookieHeader(path: string): string;
 }
 
-/** Creates a person with an empty cookie jar, like a browser that was never here. */
+/** Creates a person with an empty cookie jar, like a new browser. */
 export function createPerson(issuer: string): Person {
   const jar = createCookieJar();
   const { origin } = new URL(issuer);

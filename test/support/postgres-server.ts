@@ -20,12 +20,12 @@ export interface PostgresServer {
   createDatabase(template?: string): Promise<string>;
   /** Removes a database that `createDatabase` created, even if clients are still connected. */
   dropDatabase(databaseUrl: string): Promise<void>;
-  /** The server hangs: it keeps its connections and does not answer. */
+  /** Makes the server hang: it keeps its connections and does not answer. */
   pause(): void;
   resume(): void;
-  /** Ends at once, as in a crash: sessions are cut, without an orderly shutdown. */
+  /** Ends the server at once, as in a crash: sessions break off, without an orderly shutdown. */
   kill(): Promise<void>;
-  /** Starts again, on the same port and data, after `kill`. */
+  /** Starts the server again after `kill`, on the same port and data. */
   restart(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -42,7 +42,11 @@ const sharedServer = madeOnce(() => startPostgresServer(atEndOfRun));
 const migratedTemplate = madeOnce(async () => {
   const server = await sharedServer();
   const url = await server.createDatabase();
-  const database = await openDatabase({ databaseUrl: url, dataDirectory: '', patience: PATIENCE });
+  const database = await openDatabase({
+    databaseUrl: url,
+    dataDirectory: '',
+    timeoutFactor: PATIENCE,
+  });
   // PostgreSQL copies a template only if it has no connections.
   await migrate(database).finally(() => database.close());
   return nameOf(url);
@@ -77,7 +81,7 @@ export async function startPostgresServer(
   const start = async (): Promise<Program> => {
     const settings = [
       ...['listen_addresses=127.0.0.1', `port=${port}`, 'unix_socket_directories='],
-      // Nothing here outlives the run, so nothing waits for the disk.
+      // The data does not outlive the run, so nothing needs to wait for the disk.
       ...['fsync=off', 'full_page_writes=off', 'max_connections=200'],
     ];
     const args = ['-D', data, ...settings.flatMap((setting) => ['-c', setting])];
@@ -114,7 +118,7 @@ export async function startPostgresServer(
     async createDatabase(template = 'template1') {
       databases += 1;
       const name = `test_${databases}`;
-      // Five times as cheap at this size as the default, which writes to the log.
+      // At this size, this costs a fifth of the default strategy, which writes to the log.
       await execute(url, `CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY FILE_COPY`);
       return databaseUrl(url, name);
     },

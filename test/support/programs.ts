@@ -7,23 +7,23 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
 export interface Program {
-  /** Stops all its processes where they are (SIGSTOP): it keeps its connections, and hangs. */
+  /** Suspends all processes of the program (SIGSTOP): it keeps its connections, and hangs. */
   pause(): void;
   resume(): void;
-  /** Ends it with the signal, and waits until it has ended. */
+  /** Sends the signal, and waits until the program has ended. */
   end(signal: NodeJS.Signals): Promise<void>;
   readonly pid: number;
-  /** The processes that it has started and that still run. */
+  /** The processes that the program has started and that still run. */
   children(): readonly number[];
-  /** The end of its output so far. */
+  /** The last part of the output so far. */
   output(): string;
-  /** Resolves when it has ended. */
+  /** Resolves when the program has ended. */
   readonly exitCode: Promise<number | null>;
-  /** Calls `attempt` until it succeeds. @throws Error with the program's output if it ended */
+  /** Calls `attempt` until it succeeds. @throws Error with the output if the program has ended */
   waitUntil(attempt: () => Promise<unknown>): Promise<void>;
 }
 
-/** For the environment of every Node program: saves half of its time. Set in `.mocharc.cjs`. */
+/** Environment variables for Node programs, which halve their run time. Set in `.mocharc.cjs`. */
 export const COMPILE_CACHE = { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE };
 
 /** Returns the path of an executable on PATH or in `directories`, or undefined. */
@@ -38,7 +38,7 @@ export interface ProgramOptions {
   readonly unprivileged?: string;
   /** Replaces the variables of this process. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
-  /** Standard output costs this process nothing if it is dropped, or appended to a file. */
+  /** What happens to standard output: dropping it, or appending it to a file, costs this process nothing. */
   readonly output?: 'keep' | 'drop' | { readonly file: string };
 }
 
@@ -128,7 +128,7 @@ export async function freePort(): Promise<number> {
 }
 
 /**
- * Below the ports that the system hands out to connections, and above those that fetch refuses
+ * Below the ports that the system gives to connections, and above the ports that fetch refuses
  * (https://fetch.spec.whatwg.org/#port-blocking).
  */
 const PORTS = { first: 11_000, end: 32_000 };
@@ -192,7 +192,7 @@ function signalTree(child: ChildProcess, signal: NodeJS.Signals): void {
     try {
       if (pid !== undefined) process.kill(pid, signal);
     } catch {
-      // It ended in the meantime.
+      // The process ended in the meantime.
     }
   }
 }

@@ -4,7 +4,7 @@ import { request } from 'node:http';
 export interface RawRequest {
   readonly method?: string;
   /**
-   * Sent as they are: `host` may name any host, and only the headers of the body are added. A list
+   * Sent unchanged: `host` may name any host, and only the headers of the body are added. A list
    * (alternating names and values, without a body) may contain a name twice.
    */
   readonly headers?: Readonly<Record<string, string>> | readonly string[];

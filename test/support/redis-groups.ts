@@ -65,7 +65,7 @@ export async function addReplica(master: RedisServer): Promise<RedisServer> {
   const { server, busPort } = await startClusterNode();
   await ask(master, 'CLUSTER', 'MEET', '127.0.0.1', portOf(server), String(busPort));
   const id = String(await ask(master, 'CLUSTER', 'MYID'));
-  // Only a replica that knows the slots of all masters can take the place of one.
+  // Only a replica that knows the slots of all masters can replace a master.
   await eventually(() => expectState([server], 'ok'));
   await eventually(() => ask(server, 'CLUSTER', 'REPLICATE', id));
   await eventually(async () => {
@@ -113,7 +113,7 @@ export async function moveSlot(slot: number, from: RedisServer, to: RedisServer)
 
 export interface Sentinel {
   readonly port: number;
-  /** The Sentinel hangs: it keeps its connections and does not answer. */
+  /** Makes the Sentinel hang: it keeps its connections and does not answer. */
   pause(): void;
   resume(): void;
 }
@@ -146,7 +146,7 @@ export const askSentinel = (
   ...values: string[]
 ): Promise<unknown> => callOnce(sentinel.port, 'SENTINEL', question, ...values);
 
-/** Waits until the Sentinel has announced this master; it answers with it a little earlier. */
+/** Waits until the Sentinel has announced this master, a moment after its answers first name it. */
 export const untilMaster = (sentinel: Sentinel, expected: RedisServer): Promise<void> =>
   eventually(async () => {
     const facts = (await askSentinel(sentinel, 'master', 'warehouse')) as string[];

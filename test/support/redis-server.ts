@@ -11,12 +11,12 @@ export interface RedisServer {
   readonly url: string;
   /** The folder with its append-only files and snapshots. */
   readonly directory: string;
-  /** The server hangs: it keeps its connections and does not answer. */
+  /** Makes the server hang: it keeps its connections and does not answer. */
   pause(): void;
   resume(): void;
-  /** SIGKILL: what the append-only file does not hold is lost. */
+  /** Sends SIGKILL: data that is not in the append-only file is lost. */
   kill(): Promise<void>;
-  /** Starts again, on the same port and data, after `kill`. */
+  /** Starts the server again after `kill`, on the same port and data. */
   restart(): Promise<void>;
   stop(): Promise<void>;
 }

@@ -3,12 +3,12 @@ import { execFileSync } from 'node:child_process';
 import { findProgram, postgresFolders, runsAsRoot } from './programs.ts';
 
 export interface Requirement {
-  /** Where the program is; undefined when this machine lacks it. */
+  /** The path of the program; undefined if this machine does not have it. */
   readonly program: string | undefined;
   readonly remedy: string;
 }
 
-/** Like `describe` if the machine has what the suite needs; otherwise one line says why not. */
+/** Like `describe` if the machine meets the requirements; otherwise one test says why not: pending, but failing in CI. */
 export function describeOn(
   requirements: readonly Requirement[],
   title: string,

@@ -42,7 +42,7 @@ export type Registries = Pick<
 export const REDIRECT_URI = 'https://partner.example/callback';
 export const NATIVE_REDIRECT_URI = 'com.example.warehouse:/callback';
 
-/** @param options `redirectUris`: for the clients that have some; they use the first one */
+/** @param options `redirectUris`: those of each client that has any; the tests use the first one */
 export async function seed(
   service: Registries,
   { redirectUris = [REDIRECT_URI] }: { redirectUris?: readonly string[] } = {},
@@ -119,7 +119,7 @@ const PASSWORD = 'seven green forklifts';
 
 /**
  * A hash contains its parameters, so the service checks this one at a thousandth of the cost of its
- * own hashes. Other suites test what hashing costs, and what that hides.
+ * own hashes. Other suites test the cost of hashing, and what that cost hides.
  */
 const passwordHash = madeOnce(() => hash(PASSWORD, { memoryCost: 8, timeCost: 1, parallelism: 1 }));
 

@@ -15,19 +15,19 @@ export interface SeededOptions extends Omit<StartOptions, 'deployment' | 'clock'
   readonly on?: Start | Deployment;
   /** Stops the time, at the present or at this date, until the suite moves it. */
   readonly clock?: boolean | Date;
-  /** For the clients that have redirect URIs; they use the first one. */
+  /** The redirect URIs of each client that has any; the tests use the first one. */
   readonly redirectUris?: readonly string[];
 }
 
-/** Available to a suite once its hooks have run. */
+/** What a suite can use once its hooks have run. */
 export interface Seeded {
   readonly service: TestService;
   readonly issuer: string;
   readonly seeded: Seed;
   readonly clients: Seed['clients'];
-  /** Obtains what the seeded person grants to partners, in one browser. */
+  /** Obtains the codes and tokens that the seeded person grants to partners, in one browser. */
   readonly partner: PartnerTokens;
-  /** @throws Error if the suite did not request one */
+  /** @throws Error if the suite did not request a clock */
   readonly clock: TestClock;
 }
 
@@ -49,31 +49,31 @@ export function startSeeded(options: SeededOptions = {}): Seeded {
     const partner = partnerTokens(issuer, seeded);
     running = { service, issuer, seeded, clients: seeded.clients, partner };
   });
-  after('give the real time back', () => time?.restore());
+  after('restore the real time', () => time?.restore());
 
   return {
     get service() {
-      return there(running).service;
+      return ready(running).service;
     },
     get issuer() {
-      return there(running).issuer;
+      return ready(running).issuer;
     },
     get seeded() {
-      return there(running).seeded;
+      return ready(running).seeded;
     },
     get clients() {
-      return there(running).clients;
+      return ready(running).clients;
     },
     get partner() {
-      return there(running).partner;
+      return ready(running).partner;
     },
     get clock() {
-      return there(time);
+      return ready(time);
     },
   };
 }
 
-function there<Value>(value: Value | undefined): Value {
-  if (value === undefined) throw new Error('asked for outside hooks and tests, or not ordered');
+function ready<Value>(value: Value | undefined): Value {
+  if (value === undefined) throw new Error('read outside hooks and tests, or not in the options');
   return value;
 }

@@ -22,7 +22,7 @@ import { describeOn, postgresServer, redisServer } from './requirements.ts';
 /** The stores of a service; without Redis the tokens are in the database. */
 export type Deployment = 'embedded' | 'postgres' | 'postgres+redis';
 
-/** The cheapest one for a test process if its programs are here; no test needs the embedded one. */
+/** The cheapest deployment whose programs are installed; no test needs the embedded one in particular. */
 export const usualDeployment: Deployment =
   postgresServer.program === undefined || redisServer.program === undefined
     ? 'embedded'
@@ -31,7 +31,7 @@ export const usualDeployment: Deployment =
 export interface TestService extends Service {
   readonly issuer: string;
   readonly clock: Clock;
-  /** Changed by operators; the service itself only reads it. */
+  /** Write access to organizations, which only operators have; the service itself only reads them. */
   readonly organizations: Organizations;
   readonly memberships: Memberships;
   /** Each log entry as one line of JSON. */
@@ -46,7 +46,7 @@ export type Overrides = {
 };
 
 export interface StartOptions {
-  /** Default: the usual one of this machine, or the stores that `settings` name. */
+  /** Default: `usualDeployment`, or the stores that `settings` name. */
   readonly deployment?: Deployment;
   readonly settings?: Overrides;
   readonly clock?: Clock;
@@ -57,18 +57,18 @@ export interface StartOptions {
    * the embedded database, which has one node.
    */
   readonly beside?: TestService;
-  /** Factor for the timeouts of production, which a test about them sets to 1. */
-  readonly patience?: number;
+  /** Factor for the production timeouts. Tests of the timeouts themselves set it to 1. */
+  readonly timeoutFactor?: number;
   /** Changes that a reload finds, on top of the settings of the start. Default: none. */
   readonly reloaded?: () => Overrides;
 }
 
 /**
- * Starts the service, which the caller closes. Its schema is there, its tables are empty; `seed`
+ * Starts the service, which the caller closes. Its database has the schema and empty tables; `seed`
  * fills them. Nodes of one deployment (`beside`) each have their own issuer (a port).
  */
 export async function startTestService(options: StartOptions = {}): Promise<TestService> {
-  const { ahead = 0, beside, patience = PATIENCE } = options;
+  const { ahead = 0, beside, timeoutFactor = PATIENCE } = options;
   const clock = options.clock ?? (() => systemClock() + ahead * 1_000);
   const settings = await settingsOf(options);
   const logLines: string[] = [];
@@ -77,11 +77,11 @@ export async function startTestService(options: StartOptions = {}): Promise<Test
     { write: (line) => void logLines.push(line) },
   );
   const loadSettings = () => changedBy(settings, options.reloaded?.() ?? {});
-  // A test that passes a clock moves the time of everything; one that passes none, maybe only ours.
-  // The embedded database reads Date.now, which a test has moved.
+  // A test clock moves the time of the stores as well; `ahead` moves only the time of this node.
+  // The embedded database reads Date.now, which the test clock has already moved.
   const storesNow = settings.storage.databaseUrl === undefined ? systemClock : realNow;
   const timeShift = options.clock ? () => clock() - storesNow() : () => 0;
-  const parts = { settings, loadSettings, clock, timeShift, log, patience };
+  const parts = { settings, loadSettings, clock, timeShift, log, timeoutFactor };
   const service = await startService(parts);
   const { database } = service;
   return {

@@ -4,8 +4,8 @@ const TICK_MS = 10;
 
 /**
  * Returns the milliseconds until `work` settled, counted in ticks of this process. While it cannot
- * run or is too busy, no tick passes, and no timer of the service under test fires. So a timeout
- * that works is not exceeded on any machine, and one that is missing still is.
+ * run or is too busy, no tick passes, and no timer of the service under test fires. So a working
+ * timeout is never exceeded, however slow the machine, and a missing one is still noticed.
  */
 export async function ticksOf(work: Promise<unknown>): Promise<number> {
   let ticks = 0;
@@ -19,7 +19,7 @@ export async function ticksOf(work: Promise<unknown>): Promise<number> {
 
 const ignore = (): void => {};
 
-/** Returns microseconds of processor time, so other programs do not matter. */
+/** Returns microseconds of processor time, which does not depend on other programs. */
 export async function workOf(task: () => Promise<unknown>): Promise<number> {
   const before = process.cpuUsage();
   await task();
@@ -30,7 +30,7 @@ export async function workOf(task: () => Promise<unknown>): Promise<number> {
 /**
  * Starts to measure a window that begins at the next attempt.
  *
- * @returns a function: how many seconds of it are left at least, on a slow machine fewer
+ * @returns a function that returns the seconds that are left at least (fewer on a slow machine)
  */
 export function windowOf(seconds: number): () => number {
   const begin = performance.now();

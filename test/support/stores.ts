@@ -66,7 +66,7 @@ async function connectPostgres(
   options: { databaseUrl?: string; dataDirectory: string },
   clock: Clock,
 ) {
-  const database = await openDatabase({ ...options, patience: PATIENCE });
+  const database = await openDatabase({ ...options, timeoutFactor: PATIENCE });
   // PGlite uses the clock of this process, which a test clock has already moved.
   const shift = options.databaseUrl === undefined ? () => 0 : timeShift;
   const store = createPostgresStore({ database, clock, timeShift: shift });
@@ -76,7 +76,7 @@ async function connectPostgres(
 async function redis(): Promise<Place> {
   const url = await freshRedisUrl();
   return async (clock) => {
-    const client = createRedis(url, { patience: PATIENCE });
+    const client = createRedis(url, { timeoutFactor: PATIENCE });
     await client.connect();
     const store = createRedisStore({ redis: client, clock, timeShift });
     return { store, close: () => store.close() };

@@ -1,9 +1,9 @@
-/** Folders of one test run, removed when it ends, unless by SIGKILL. */
+/** Folders of one test run, removed when the run ends, except after SIGKILL. */
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 
-/** Passes the folder to all processes of a run. The first one creates it, and removes it. */
+/** Passes the folder to all processes of a run. The first process creates and removes it. */
 const VARIABLE = 'TEST_RUN_FOLDER';
 
 /** Contains all files of this run, including what a killed process leaves behind. */

@@ -1,4 +1,4 @@
-/** A provider with existing accounts: a second oidc-provider, which can be made to lie. */
+/** A sign-in provider with accounts: a second oidc-provider, which can send false ID tokens. */
 import { createServer, type Server } from 'node:http';
 import {
   CompactSign,
@@ -15,7 +15,7 @@ import { atEndOfFile } from './end-of-run.ts';
 import { createPerson, type Page, type Person } from './person.ts';
 import { freePort } from './programs.ts';
 
-/** The user who is signed in there, as the provider describes them. */
+/** A user at the provider: the claims that the provider returns. */
 export interface UpstreamAccount {
   readonly sub: string;
   readonly email?: string;
@@ -27,29 +27,29 @@ export interface UpstreamAccount {
 /** How an ID token is changed before it is signed (or not) and sent. */
 export interface Lie {
   readonly claims?: (claims: JWTPayload) => JWTPayload;
-  /** Changes the text that is signed: JSON that `JSON.stringify` does not write. */
+  /** Changes the signed text, to send JSON that `JSON.stringify` would not produce. */
   readonly text?: (json: string) => string;
-  /** Sent without a signature. */
+  /** True if the ID token is sent without a signature. */
   readonly isUnsigned?: boolean;
-  /** Signed by a key that it does not publish. */
+  /** True if the ID token is signed with a key that the provider does not publish. */
   readonly isForged?: boolean;
 }
 
 export interface Upstream {
   readonly issuer: string;
   settings(changes?: Partial<SignInProvider>): SignInProvider;
-  /** Every browser that arrives is signed in as this user. */
+  /** The user as whom the provider signs in every browser. */
   account: UpstreamAccount;
   lie: Lie;
   /** `hung`: accepts requests and answers none. `broken`: answers 500. */
   state: 'up' | 'hung' | 'broken';
   isCancelling: boolean;
-  /** Changes the answers of paths. */
+  /** Functions that change the answers of the provider, keyed by path. */
   readonly changes: Map<string, (ctx: Context) => void>;
   /** The paths of all requests so far. */
   readonly requests: readonly string[];
   rotateKeys(): Promise<void>;
-  /** Returns a token with these claims, signed as its ID tokens are. */
+  /** Returns a token with these claims, signed like the ID tokens of the provider. */
   sign(claims: JWTPayload, options?: { type?: string | undefined }): Promise<string>;
 }
 
@@ -59,7 +59,7 @@ const CLIENT_SECRET = 'secret-of-gatehouse-at-the-provider';
 
 /**
  * @param ours the issuer of the service that it sends users back to
- * @param id of the provider in the settings of the service
+ * @param id the id of the provider in the settings of the service
  */
 export async function startUpstream(ours: string, id = 'platform'): Promise<Upstream> {
   const port = await freePort();
@@ -104,17 +104,17 @@ export async function startUpstream(ours: string, id = 'platform'): Promise<Upst
     }
     if (upstream.state === 'hung') await new Promise(() => {});
     if (ctx.path.startsWith('/be/')) {
-      await letIn(ctx as unknown as KoaContextWithOIDC);
+      await finishSignIn(ctx as unknown as KoaContextWithOIDC);
       return;
     }
     await next();
     if (ctx.path === '/jwks') ctx.body = { keys: [key.public] };
     const { body } = ctx as { body?: { id_token?: string } };
-    if (body?.id_token) ctx.body = { ...body, id_token: await told(body.id_token) };
+    if (body?.id_token) ctx.body = { ...body, id_token: await changedIdToken(body.id_token) };
     upstream.changes.get(ctx.path)?.(ctx);
   });
 
-  async function letIn({ req, res }: KoaContextWithOIDC): Promise<void> {
+  async function finishSignIn({ req, res }: KoaContextWithOIDC): Promise<void> {
     await signOutOther(await provider.interactionDetails(req, res));
     const result = upstream.isCancelling
       ? { error: 'access_denied', error_description: 'the person went back' }
@@ -122,7 +122,7 @@ export async function startUpstream(ours: string, id = 'platform'): Promise<Upst
     await provider.interactionFinished(req, res, result);
   }
 
-  /** Ends the session of another user, which oidc-provider would only do after a page that asks. */
+  /** Ends the session of another user, which oidc-provider would do only after asking. */
   async function signOutOther(interaction: Interaction): Promise<void> {
     const { session, exp } = interaction;
     if (!session || session.accountId === upstream.account.sub) return;
@@ -131,13 +131,13 @@ export async function startUpstream(ours: string, id = 'platform'): Promise<Upst
     await interaction.save(exp - Math.floor(Date.now() / 1000));
   }
 
-  async function told(token: string): Promise<string> {
+  async function changedIdToken(token: string): Promise<string> {
     const { claims = (same: JWTPayload) => same, text, isUnsigned, isForged } = upstream.lie;
-    const said = claims(decodeJwt(token));
-    if (isUnsigned) return new UnsecuredJWT(said).encode();
-    if (!isForged) return signed(said, key, 'JWT', text);
+    const sent = claims(decodeJwt(token));
+    if (isUnsigned) return new UnsecuredJWT(sent).encode();
+    if (!isForged) return signed(sent, key, 'JWT', text);
     const other = await newKey(key.kid);
-    return signed(said, other, 'JWT');
+    return signed(sent, other, 'JWT');
   }
 
   const upstream: Upstream = {
@@ -211,12 +211,12 @@ const signed = (
 export interface Traveller extends Person {
   /**
    * Follows redirects, to providers and back, until a page or another origin is reached. If
-   * `/profile/security/first-sign-in` asks what to keep of the account, it keeps everything.
+   * `/profile/security/first-sign-in` asks what to keep of the account, the user keeps everything.
    */
   travel(page: Page): Promise<Page>;
-  /** Like `travel`, but stops at that question. */
+  /** Like `travel`, but stops at the page that asks what to keep. */
   arrive(page: Page): Promise<Page>;
-  /** Returns the address to which the provider sends it back, without visiting it. */
+  /** Returns the callback URL to which the provider redirects the browser, without visiting it. */
   untilCallback(page: Page): Promise<URL>;
 }
 

@@ -1,10 +1,10 @@
-/** Starts the sandbox's GraphQL API for a service, as the API that its clients are shown. */
+/** Starts the sandbox's GraphQL API for a service, and configures it as the API of its clients. */
 import { createIntrospector } from '../../src/resource-server/resource-server.ts';
 import { startWarehouseApi } from '../../src/sandbox/warehouse-api.ts';
 import { atEndOfFile } from './end-of-run.ts';
 import type { Seeded } from './seeded.ts';
 
-/** Every caller may send it. */
+/** A query that every caller may send. */
 const QUERY = '{ caller { username } }';
 
 /** Starts the API, and applies settings that name it. @returns its URL */

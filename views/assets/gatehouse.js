@@ -1,11 +1,11 @@
-/** What the pages gain with JavaScript; without it they work just the same. */
+/** Progressive enhancement: every page also works without JavaScript. */
 
 lockSubmittedForms();
 for (const input of document.querySelectorAll('input[type=password]')) offerToShow(input);
 for (const element of document.querySelectorAll('[data-copy]')) offerToCopy(element);
 for (const link of document.querySelectorAll('a[data-takes]')) takeAlong(link);
 for (const element of document.querySelectorAll('[data-keep-alive]')) keepSessionAlive(element);
-// On a phone the sections are one row, of which a part is seen.
+// On a phone the sections are one row that scrolls; only a part of it is visible.
 document.querySelector('.sections [aria-current]')?.scrollIntoView({ block: 'nearest' });
 for (const element of document.querySelectorAll('time[datetime]')) showLocally(element);
 forgetSecrets(document.querySelectorAll('[data-secret], [data-forget]'));
@@ -13,13 +13,13 @@ for (const list of document.querySelectorAll('[data-requests]')) showRequests(li
 for (const form of document.querySelectorAll('form[data-unsaved]')) warnOfUnsaved(form);
 offerPasskeys(document.querySelectorAll('form[data-passkey], form[data-passkey-made]'));
 
-/** A form is sent once, however often its button is pressed. */
+/** Sends a form only once, even if its button is pressed several times. */
 function lockSubmittedForms() {
   const secondsUntilUnlocked = 10;
 
   document.addEventListener('submit', (event) => {
     const form = event.target;
-    // It is not sent yet: a passkey is asked for first.
+    // Not sent yet: the passkey is requested first.
     if (event.defaultPrevented) return;
     if (form.dataset.submitted) {
       event.preventDefault();
@@ -28,11 +28,11 @@ function lockSubmittedForms() {
     // `aria-disabled`, because a disabled button would not be sent with its form.
     form.dataset.submitted = 'true';
     for (const button of buttonsOf(form)) button.setAttribute('aria-disabled', 'true');
-    // The person may have stopped the request, or the answer may have opened another program.
+    // The user may have stopped the request, or the response may have opened another program.
     setTimeout(() => unlock(form), secondsUntilUnlocked * 1000);
   });
 
-  // Back to a page the browser kept: it is as it was left, so locked.
+  // After Back, a page from the browser's cache still has its forms locked.
   window.addEventListener('pageshow', () => {
     for (const form of document.forms) unlock(form);
   });
@@ -54,7 +54,7 @@ function offerToShow(input) {
   const row = document.createElement('div');
   row.className = 'password';
   button.setAttribute('aria-controls', input.id);
-  // Moved, it loses the focus that `autofocus` or the person has given it already.
+  // Moving the field loses the focus that it got by `autofocus` or from the user.
   const hasFocus = document.activeElement === input;
   input.before(row);
   row.append(input, button);
@@ -72,7 +72,7 @@ function offerToShow(input) {
   input.form?.addEventListener('submit', () => show(false));
 }
 
-/** A link that takes along what was typed into the field that `data-takes` names. */
+/** Adds the value of the field that `data-takes` names to the link. */
 function takeAlong(link) {
   link.addEventListener('click', () => {
     const field = document.getElementById(link.dataset.takes);
@@ -99,7 +99,7 @@ function offerToCopy(element) {
   });
 }
 
-/** The time where the person is, how long ago or ahead that is, and the exact one on hover. */
+/** Shows a time in local time, how long ago or ahead it is, and the exact time on hover. */
 function showLocally(element) {
   const time = new Date(element.dateTime);
   if (Number.isNaN(time.getTime())) return;
@@ -132,7 +132,7 @@ function fromNow(time) {
   return size === 0 ? 'just now' : format.format(Math.round(seconds / size), unit);
 }
 
-/** A secret is gone when its page is left: Back may show the page as it was, but without it. */
+/** Removes a secret when the user leaves its page, because Back may show the page as it was. */
 function forgetSecrets(elements) {
   if (elements.length === 0) return;
   const forget = () => {
@@ -147,7 +147,7 @@ function forgetSecrets(elements) {
   });
 }
 
-/** Requests appear in the list while the page is in view; `data-requests` is where they come from. */
+/** Adds requests from the stream at `data-requests` to the list while the page is visible. */
 function showRequests(list) {
   const most = 50;
   const state = document.querySelector('[data-live]');
@@ -167,7 +167,7 @@ function showRequests(list) {
     source = new EventSource(list.dataset.requests);
     source.onopen = () => say('New ones appear by themselves.');
     source.onmessage = ({ data }) => show(JSON.parse(data));
-    // Ended, or refused: the browser comes again by itself only after a lost connection.
+    // The stream ended or was refused. The browser reconnects only after a lost connection.
     source.onerror = () => say('Reload to see new ones.');
     source.addEventListener('over', () => {
       stop();
@@ -175,7 +175,7 @@ function showRequests(list) {
     });
   }
   function show(request) {
-    // Heard again after the page was drawn with it.
+    // The page may already have been rendered with this request.
     for (const { textContent } of list.querySelectorAll('[data-field=requestId]')) {
       if (textContent === request.requestId) return;
     }
@@ -191,13 +191,13 @@ function showRequests(list) {
     outcome.classList.toggle('added', !request.isRefused);
     list.prepend(item);
     while (list.children.length > most) list.lastElementChild.remove();
-    // Nobody can listen to more.
+    // Announce at most one request in five seconds, so that a screen reader can read it.
     if (performance.now() - announcedAt < 5_000) return;
     announcedAt = performance.now();
     announce(`${request.step}: ${request.outcome}`);
   }
 
-  // A browser keeps few connections to one host, so pages nobody looks at have none.
+  // A browser opens few connections to one host, so hidden pages use none.
   const follow = () => (document.visibilityState === 'visible' ? start() : stop());
   document.addEventListener('visibilitychange', follow);
   window.addEventListener('pagehide', stop);
@@ -205,7 +205,7 @@ function showRequests(list) {
   follow();
 }
 
-/** Asks before the page is left with something typed into its form that was not sent. */
+/** Asks for confirmation before the user leaves a page with unsent changes in its form. */
 function warnOfUnsaved(form) {
   let isSent = false;
   form.addEventListener('submit', () => {
@@ -219,16 +219,16 @@ function warnOfUnsaved(form) {
   });
 }
 
-/** Forms that a passkey fills in, which are shown where the browser has passkeys. */
+/** Shows and handles the forms for passkeys, if the browser supports them. */
 function offerPasskeys(forms) {
   if (forms.length === 0 || !window.PublicKeyCredential?.parseRequestOptionsFromJSON) return;
-  const minutesUntilAskedAnew = 5;
+  const minutesUntilRenewal = 5;
   let offered;
 
   for (const element of document.querySelectorAll('[data-without-passkeys]')) element.hidden = true;
   for (const element of document.querySelectorAll('[data-passkeys]')) element.hidden = false;
   for (const form of forms) form.addEventListener('submit', (event) => askFirst(event, form));
-  // Back, and the browser has kept what was sent.
+  // After Back, the browser may have kept the sent value.
   window.addEventListener('pageshow', () => {
     for (const form of forms) answerOf(form).value = '';
   });
@@ -244,7 +244,7 @@ function offerPasskeys(forms) {
     if (form.dataset.asking) return;
     form.dataset.asking = 'true';
     sayProblem(form, '');
-    // A browser asks for one passkey at a time.
+    // A browser allows only one passkey request at a time.
     offered?.abort();
     try {
       await send(form, await ask(form, {}));
@@ -255,28 +255,28 @@ function offerPasskeys(forms) {
     }
   }
 
-  /** The browser shows them where the email address is typed. */
+  /** Offers passkeys in the browser's suggestions for the email field (conditional UI). */
   async function offerWhileTyping(form) {
     if (!(await PublicKeyCredential.isConditionalMediationAvailable?.())) return;
     offered = new AbortController();
     const { signal } = offered;
-    // What is asked is good for some minutes, and a page may stay open for hours.
-    const anew = setTimeout(() => {
+    // A challenge expires after some minutes, but a page may stay open for hours.
+    const renewal = setTimeout(() => {
       offered.abort();
       offerWhileTyping(form);
-    }, minutesUntilAskedAnew * 60_000);
-    signal.addEventListener('abort', () => clearTimeout(anew));
+    }, minutesUntilRenewal * 60_000);
+    signal.addEventListener('abort', () => clearTimeout(renewal));
     try {
       await send(form, await ask(form, { mediation: 'conditional', signal }));
     } catch {
-      // Nobody asked for it, so nobody is told.
+      // The user did not start this request, so show no error.
     }
   }
 
   async function ask(form, how) {
     const { passkey, passkeyMade } = form.dataset;
     const answer = await fetch(passkey ?? passkeyMade, { headers: { accept: 'application/json' } });
-    // Signed out meanwhile, or no longer just signed in: the page drawn anew asks for that.
+    // The user has signed out, or the sign-in is no longer recent: the reloaded page asks for it.
     if (answer.redirected || answer.status === 403) location.reload();
     if (answer.redirected || !answer.ok) throw new Error(`status ${answer.status}`);
     const options = await answer.json();
@@ -310,7 +310,7 @@ function offerPasskeys(forms) {
   }
 }
 
-/** Posts to the URL in `data-keep-alive` while the page is in view and somebody uses it. */
+/** Posts to the URL in `data-keep-alive` while the page is visible and in use. */
 function keepSessionAlive(element) {
   const minutes = 5;
   let wasUsed = false;
@@ -330,10 +330,10 @@ function keepSessionAlive(element) {
     wasUsed = false;
     try {
       const answer = await fetch(element.dataset.keepAlive, { method: 'POST' });
-      // The session is over: the next click leads to the sign-in page.
+      // The session has ended: the next click leads to the sign-in page.
       if (answer.status === 401) clearInterval(timer);
     } catch {
-      // Offline for a moment: the next round tries again.
+      // Possibly offline for a moment: the next round retries.
     }
   }, minutes * 60_000);
 }
@@ -350,7 +350,7 @@ function quietButton(verb, object) {
   return button;
 }
 
-/** To screen readers alone: what the page itself says stays as it is. */
+/** Announces a text to screen readers only. */
 function announce(sentence) {
   let status = document.querySelector('.unseen[role=status]');
   if (!status) {

@@ -1,7 +1,7 @@
 /** Compares two results of `accessOf` and marks what changed. */
 import { byName, type Organization, type Right, type Role, type Warehouse } from './reach.ts';
 
-/** Since the earlier result; `changed` if the role or the rights did. */
+/** How an organization or warehouse differs; `changed` means that its role or rights changed. */
 export type Change = 'added' | 'removed' | 'changed';
 
 export interface ComparedOrganization extends Organization {
@@ -16,8 +16,8 @@ interface ComparedWarehouse extends Warehouse {
 }
 
 /**
- * Returns everything of either result, sorted by name: as it is in `now`, or as it was if it is
- * gone. Without an earlier result nothing is marked as changed. A new name is no change of access.
+ * Returns the organizations of both results, sorted by name: removed organizations as in `before`,
+ * all others as in `now`. Nothing is marked if `before` is undefined. A new name is not marked.
  */
 export function compareAccess(
   before: readonly Organization[] | undefined,
@@ -51,7 +51,7 @@ function compareOrganization(
   before: Organization | undefined,
   now: Organization,
 ): ComparedOrganization {
-  // Do not mark its warehouses: all of them are new with it.
+  // Do not mark the warehouses of a new organization: all of them are new.
   if (!before) return { ...now, change: 'added' };
   const earlier = new Map(before.warehouses.map((warehouse) => [warehouse.id, warehouse]));
   const current = new Set(now.warehouses.map(({ id }) => id));

@@ -1,12 +1,14 @@
-/** The present access of a user or machine client: determined at each call, stored in no token. */
+/** The present access of a user or machine client: determined at each call, not stored in tokens. */
 import type { Clock } from '../../base/clock.ts';
 import { isClientId } from '../../base/random-id.ts';
+import { createCache } from '../../storage/cache.ts';
 import type { ChangeFeed } from '../../storage/change-feed.ts';
-import { createMemory } from '../../storage/memory.ts';
+import { doAllNodesKnowAccessRules } from '../../storage/nodes.ts';
 import { byName, type Page, type PageRequest, pageOf } from '../../storage/pages.ts';
 import type { Queries } from '../../storage/queries.ts';
-import { createBars } from '../organizations/bars.ts';
+import { createClientBlocks } from '../organizations/client-blocks.ts';
 import { findPlace, type PlaceKind } from '../organizations/places.ts';
+import { type AccessLimit, limitAccess } from './access-limit.ts';
 import { createPeople, type People } from './people.ts';
 import {
   type Organization,
@@ -20,6 +22,14 @@ import {
 
 export type Access = ReturnType<typeof createAccess>;
 
+/** A client or an API key that acts for a user. */
+export interface Credential {
+  /** Absent for an API key, which has no client. */
+  readonly clientId?: string;
+  /** Absent if the user set no limit, and for a client test, which never has a limit. */
+  readonly limit?: AccessLimit | undefined;
+}
+
 export interface Member {
   readonly id: string;
   readonly kind: 'person' | 'machine';
@@ -27,7 +37,7 @@ export interface Member {
   /** Null for a machine client. */
   readonly email: string | null;
   readonly role: Role;
-  /** In the requested warehouse. */
+  /** Rights in the requested warehouse. */
   readonly rights: readonly Right[];
   readonly isSuspended: boolean;
 }
@@ -39,13 +49,13 @@ export function createAccess(parts: {
   readonly people?: People;
 }) {
   const { database, changes, clock, people = createPeople(parts) } = parts;
-  const machines = createMemory<readonly Organization[]>({
+  const machines = createCache<readonly Organization[]>({
     changes,
     clock,
     topics: ['access'],
     within: { topic: 'organizations', namesIn: (reached) => reached.map(({ id }) => id) },
   });
-  const bars = createBars(parts);
+  const clientBlocks = createClientBlocks(parts);
 
   async function readMachine(id: string): Promise<Organization[]> {
     return organizationsFrom(await database.query<ReachRow>(selectReach('client_id', '$1'), [id]));
@@ -54,38 +64,49 @@ export function createAccess(parts: {
   async function accessOf(subject: Subject): Promise<readonly Organization[]> {
     if ('accountId' in subject) return (await people.find(subject.accountId))?.organizations ?? [];
     const { clientId: id } = subject;
-    return isClientId(id) ? machines.find(id, () => readMachine(id)) : [];
+    return isClientId(id) ? machines.get(id, () => readMachine(id)) : [];
   }
 
   async function through(
-    clientId: string,
     reached: readonly Organization[],
+    { clientId, limit }: Credential,
   ): Promise<readonly Organization[]> {
-    const barred = await bars.of(clientId);
-    return barred.size === 0 ? reached : reached.filter(({ id }) => !barred.has(id));
+    const blocked = clientId === undefined ? undefined : await clientBlocks.of(clientId);
+    const admitted = blocked?.size ? reached.filter(({ id }) => !blocked.has(id)) : reached;
+    return limit ? limitAccess(admitted, limit) : admitted;
   }
 
   return {
     /**
-     * Returns organizations and warehouses by name. The caller must check whether the subject
-     * exists or is suspended: an unknown one has access to nothing.
+     * Returns organizations and warehouses, sorted by name; none for an unknown subject. The caller
+     * must check whether the subject exists and is not suspended.
      */
     accessOf,
-    bars,
-    /** Call it after a change of this access: the database's notification comes a moment later. */
+    clientBlocks,
+    /** False while a node of an older version is running, because that node would ignore limits. */
+    areLimitsPossible: () => doAllNodesKnowAccessRules(database),
+    /** Call this after a change of the user's access: the database's notification comes later. */
     forget: (accountId: string): void => people.forget('access', accountId),
 
-    /** Returns a user's access through a client: nothing of the organizations that block it. */
-    async accessThrough(clientId: string, accountId: string): Promise<readonly Organization[]> {
-      return through(clientId, await accessOf({ accountId }));
-    },
-    /** Like `accessThrough`, for access that is already known. */
+    /**
+     * Returns what a credential of a user can access: the user's present access, without the
+     * organizations that block the client, within the user's limit. The only place that decides this.
+     *
+     * @param reached the user's present access
+     */
     through,
+    /** Like `through`, but reads the user's access first. */
+    async accessThrough(
+      accountId: string,
+      credential: Credential,
+    ): Promise<readonly Organization[]> {
+      return through(await accessOf({ accountId }), credential);
+    },
 
     /**
-     * Lists members of an organization, or those with access to a warehouse: users first, by name.
+     * Lists members of an organization, or subjects with access to a warehouse: users first, by name.
      *
-     * @param page `role`: only members with this role.
+     * @param page if `role` is set, only members with this role are listed.
      * @throws Refusal `organization_unknown` or `warehouse_unknown`
      */
     async reachedBy(
@@ -111,7 +132,7 @@ export function createAccess(parts: {
           WHERE m.organization_id = $1 AND ($3::text IS NULL OR m.role = $3)
         ) AS member WHERE ${kind === 'organization'} OR rights <> '{}'`,
         order: `kind DESC, ${byName('name')}, id`,
-        // The columns that operators see.
+        // Search the columns that operators see.
         cells: [
           'id',
           "coalesce(email, name || ' (machine)')",

@@ -21,12 +21,12 @@ import {
 export type Memberships = ReturnType<typeof createMemberships>;
 
 /**
- * Each change takes effect on the next call. Repeated, it does nothing and calls no `inTransaction`.
+ * Each change takes effect on the next request. A repetition has no effect and calls nothing.
  */
 export function createMemberships(parts: { readonly database: Database; readonly clock: Clock }) {
   const { database, clock } = parts;
 
-  /** Runs a statement that returns the rows it changed, and `inTransaction` if there are any. */
+  /** Runs a statement that returns the changed rows, then `inTransaction` if there are any. */
   async function change(
     statement: string,
     values: readonly unknown[],
@@ -91,8 +91,8 @@ export function createMemberships(parts: { readonly database: Database; readonly
     },
 
     /**
-     * Replaces the rights in a warehouse. An owner or admin has all rights without them, and a
-     * viewer at most `read` of them.
+     * Replaces the rights in a warehouse. An owner or admin has all rights anyway; a viewer can use
+     * only `read`.
      *
      * @throws Refusal `rights_unknown`, `subject_unknown`, `warehouse_unknown` or
      *   `membership_missing`
@@ -110,7 +110,7 @@ export function createMemberships(parts: { readonly database: Database; readonly
       if (!isWarehouseId(warehouseId)) throw unknownWarehouse(warehouseId);
       const isChanged = await refuseViolations(
         {
-          // The database decides: if the membership is removed at this moment, the removal wins.
+          // Let the database decide: a removal of the membership at this moment wins.
           warehouse_rights_account_membership_fkey: () => missingMembership(warehouseId),
           warehouse_rights_client_membership_fkey: () => missingMembership(warehouseId),
         },
@@ -156,7 +156,8 @@ export function createMemberships(parts: { readonly database: Database; readonly
     if (client === undefined || client.kind === 'machine') return;
     throw new Refusal(
       'not_a_machine',
-      `The ${client.kind} client ${id} cannot be a member: it reaches what its people reach.`,
+      `The ${client.kind} client ${id} cannot be a member: it reaches only what the people ` +
+        'who approve it reach.',
       'Give the membership to the person, or to a machine client.',
     );
   }
@@ -185,7 +186,7 @@ function unknownRole(role: string): Refusal {
 function unknownRights(rights: readonly string[]): Refusal {
   return new Refusal(
     'rights_unknown',
-    `${JSON.stringify(rights)} is no set of rights.`,
+    `${JSON.stringify(rights)} is not a valid set of rights.`,
     `Use one or more of ${RIGHTS.join(', ')}, or remove the rights in the warehouse.`,
   );
 }

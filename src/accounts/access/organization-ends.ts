@@ -1,4 +1,4 @@
-/** Lets owners and admins of an organization block clients and end memberships, with exceptions. */
+/** Lets owners and admins of an organization block clients and end the memberships of others. */
 import type { Clock } from '../../base/clock.ts';
 import { isClientId } from '../../base/random-id.ts';
 import { Refusal } from '../../base/refusal.ts';
@@ -15,11 +15,11 @@ interface Change {
   readonly organizationId: string;
   /** The account of the owner or admin. */
   readonly by: string;
-  /** Runs in the same transaction, if something changed. */
+  /** Called in the same transaction, if something changed. */
   readonly inTransaction?: InTransaction;
 }
 
-export const isInCharge = (role: Role | undefined): boolean => role === 'owner' || role === 'admin';
+export const isAdmin = (role: Role | undefined): boolean => role === 'owner' || role === 'admin';
 
 export function createOrganizationEnds(parts: {
   readonly database: Database;
@@ -36,7 +36,7 @@ export function createOrganizationEnds(parts: {
     if (!isOrganizationId(organizationId)) return false;
     return transactionOf(database, by, async (tx) => {
       const present = await lockedMembers(tx, organizationId, [by, accountId]);
-      if (!isInCharge(present.roleOf(by))) return false;
+      if (!isAdmin(present.roleOf(by))) return false;
       const changed = await work(tx, present);
       if (changed.length === 0) return false;
       await inTransaction?.(tx);
@@ -48,7 +48,7 @@ export function createOrganizationEnds(parts: {
     /**
      * Ends a membership with the rights in every warehouse.
      *
-     * @returns false if `by` is no longer an owner or admin, or there is no member of this id.
+     * @returns false if `by` is no longer an owner or admin, or there is no member with this id.
      * @throws Refusal `owner_protected` or `last_owner`
      */
     async endMembership({
@@ -81,10 +81,10 @@ export function createOrganizationEnds(parts: {
      *
      * @returns false if `by` is no longer an owner or admin, or the client is unknown or blocked.
      */
-    async bar({ clientId, ...whose }: Change & { readonly clientId: string }): Promise<boolean> {
+    async block({ clientId, ...whose }: Change & { readonly clientId: string }): Promise<boolean> {
       if (!isClientId(clientId)) return false;
       const { organizationId, by } = whose;
-      const isBarred = await change(whose, (tx) =>
+      const isBlocked = await change(whose, (tx) =>
         tx.query(
           `WITH barred AS (
               INSERT INTO barred_clients (organization_id, client_id, barred_at, barred_by)
@@ -103,16 +103,19 @@ export function createOrganizationEnds(parts: {
           [organizationId, clientId, new Date(clock()), by],
         ),
       );
-      if (isBarred) access.bars.forget(clientId);
-      return isBarred;
+      if (isBlocked) access.clientBlocks.forget(clientId);
+      return isBlocked;
     },
 
-    /** Unblocks it. @returns false if `by` is no longer an owner or admin, or it is not blocked. */
-    async admit({ clientId, ...whose }: Change & { readonly clientId: string }): Promise<boolean> {
+    /** @returns false if `by` is no longer an owner or admin, or the client is not blocked. */
+    async unblock({
+      clientId,
+      ...whose
+    }: Change & { readonly clientId: string }): Promise<boolean> {
       if (!isClientId(clientId)) return false;
-      const isAdmitted = await change(whose, (tx) =>
+      const isUnblocked = await change(whose, (tx) =>
         tx.query(
-          // Also delete the blocks of deleted clients of the same owner: no page lists those.
+          // Also delete the blocks of deleted clients of the same owner, because no page lists them.
           `WITH admitted AS (
               DELETE FROM barred_clients WHERE organization_id = $1 AND client_id = $2
                 RETURNING client_id
@@ -127,28 +130,28 @@ export function createOrganizationEnds(parts: {
           [whose.organizationId, clientId],
         ),
       );
-      if (isAdmitted) access.bars.forget(clientId);
-      return isAdmitted;
+      if (isUnblocked) access.clientBlocks.forget(clientId);
+      return isUnblocked;
     },
   };
 }
 
 interface Present {
   roleOf(accountId: string): Role | undefined;
-  /** Those who can sign in. */
+  /** The owners who can sign in. */
   readonly owners: readonly string[];
 }
 
 /**
- * Returns these members and all owners, locked until the transaction ends. Parallel changes in one
- * organization wait here for each other, and for changes of these memberships by other means.
+ * Returns these members and all owners, locked until the transaction ends. Parallel changes of
+ * these memberships wait here for each other.
  */
 async function lockedMembers(
   tx: Queries,
   organizationId: string,
   accountIds: readonly string[],
 ): Promise<Present> {
-  // Lock accounts first, in the order of a deletion: from an account to its memberships.
+  // Lock accounts before memberships, like a deletion of an account, to avoid deadlocks.
   await tx.query('SELECT FROM accounts WHERE id = ANY($1) ORDER BY id FOR KEY SHARE', [accountIds]);
   const members = await tx.query<{ id: string; role: Role }>(
     `SELECT account_id AS id, role FROM organization_memberships

@@ -1,7 +1,7 @@
-/** Users as requests need them, read by one statement: the account and its present access. */
+/** Users as requests need them: the account and its present access, read by one statement. */
 import type { Clock } from '../../base/clock.ts';
+import { createCache } from '../../storage/cache.ts';
 import type { ChangeFeed } from '../../storage/change-feed.ts';
-import { createMemory } from '../../storage/memory.ts';
 import type { Queries } from '../../storage/queries.ts';
 import {
   ACCOUNT_COLUMNS,
@@ -10,15 +10,28 @@ import {
   accountFrom,
   isAccountId,
 } from '../account.ts';
+import {
+  type ConnectionLimit,
+  isLimited,
+  LIMIT_COLUMN,
+  type LimitJson,
+  limitFrom,
+} from './access-limit.ts';
 import { type Organization, organizationsFrom, type ReachRow, selectReach } from './reach.ts';
 
 export interface Person {
   readonly account: Account;
   /** Sorted by name. */
   readonly organizations: readonly Organization[];
-  /** The generation is explained in authorizations/connections.ts. */
-  readonly connections: readonly (readonly [clientId: string, generation: number])[];
+  readonly connections: readonly PersonConnection[];
 }
+
+/** Generations are explained in authorizations/connections.ts. The limit is absent if not set. */
+export type PersonConnection = readonly [
+  clientId: string,
+  generation: number,
+  limit?: ConnectionLimit,
+];
 
 export type People = ReturnType<typeof createPeople>;
 
@@ -26,27 +39,27 @@ interface PeopleParts {
   readonly database: Queries;
   readonly changes: ChangeFeed;
   readonly clock: Clock;
-  /** Maximum number of cached users; one with access to more than ten places takes more room. */
-  readonly mostRemembered?: number | undefined;
+  /** Maximum number of cached users; fewer fit if they have access to more than ten places. */
+  readonly maxCached?: number | undefined;
 }
 
-/** A user with this many places takes 3 kB in the cache. */
+/** Users with up to this many places (of organizations or limits) take one cache slot, 3 kB. */
 const PLACES = 10;
 
 const SELECT_PERSON = `SELECT ${ACCOUNT_COLUMNS},
     (SELECT json_agg(r) FROM (${selectReach('account_id', 'a.id')}) r) AS reach,
-    (SELECT json_agg(json_build_array(n.client_id, n.generation))
+    (SELECT json_agg(json_build_array(n.client_id, n.generation, ${LIMIT_COLUMN}))
       FROM connections n WHERE n.account_id = a.id) AS connections
   FROM accounts a WHERE a.id = $1`;
 
 export function createPeople(parts: PeopleParts) {
-  const { database, changes, clock, mostRemembered: most } = parts;
-  const memory = createMemory<Person | undefined>({
+  const { database, changes, clock, maxCached } = parts;
+  const cache = createCache<Person | undefined>({
     changes,
     clock,
     topics: ['accounts', 'access', 'connections'],
     within: { topic: 'organizations', namesIn: (person) => organizationIds(person) },
-    ...(most && { most }),
+    ...(maxCached && { maxSize: maxCached }),
     sizeOf: (person) => Math.ceil(placesOf(person) / PLACES),
   });
 
@@ -66,29 +79,34 @@ export function createPeople(parts: PeopleParts) {
       isUsable: (person: Person) => boolean = () => true,
     ): Promise<Person | undefined> {
       if (!isAccountId(id)) return undefined;
-      const person = await memory.find(id, () => read(id), isUsable);
+      const person = await cache.get(id, () => read(id), isUsable);
       if (person === undefined || isUsable(person)) return person;
-      // The load was shared and had begun before: load the user again.
-      return memory.find(id, () => read(id), isUsable);
+      // The user came from a load that another call had started earlier: load the user again.
+      return cache.get(id, () => read(id), isUsable);
     },
-    /** Call it after a change of the user: the database's notification comes a moment later. */
-    forget: memory.forget,
+    /** Call this after a change of the user, because the database's notification comes later. */
+    forget: cache.invalidate,
   };
 }
 
 interface PersonRow extends AccountRow {
   readonly reach: readonly ReachRow[] | null;
-  readonly connections: Person['connections'] | null;
+  readonly connections: readonly [string, number, LimitJson][] | null;
 }
 
 const personFrom = (row: PersonRow): Person => ({
   account: accountFrom(row),
   organizations: organizationsFrom(row.reach ?? []),
-  connections: row.connections ?? [],
+  connections: (row.connections ?? []).map(([clientId, generation, limit]) =>
+    isLimited(limitFrom(limit)) ? [clientId, generation, limitFrom(limit)] : [clientId, generation],
+  ),
 });
 
 const organizationIds = (person: Person | undefined): string[] =>
   person?.organizations.map(({ id }) => id) ?? [];
 
 const placesOf = (person: Person | undefined): number =>
-  person?.organizations.reduce((sum, { warehouses }) => sum + 1 + warehouses.length, 1) ?? 1;
+  person
+    ? person.organizations.reduce((sum, { warehouses }) => sum + 1 + warehouses.length, 1) +
+      person.connections.reduce((sum, [, , limit]) => sum + (limit?.places?.length ?? 0), 0)
+    : 1;

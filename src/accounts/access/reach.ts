@@ -5,14 +5,14 @@ import { isAccountId } from '../account.ts';
 export type Role = 'owner' | 'admin' | 'member' | 'viewer';
 export type Right = 'read' | 'write' | 'manage';
 
-/** In the form of introspection responses. */
+/** An organization in the form of introspection responses. */
 export interface Organization {
   readonly id: string;
-  /** The id in the system that it was imported from; absent if created by hand. */
+  /** The organization's id in the system that it was imported from; absent if created by hand. */
   readonly external_id?: string;
   readonly name: string;
   readonly role: Role;
-  /** Only those with at least one right. */
+  /** Only warehouses in which the subject has a right. */
   readonly warehouses: readonly Warehouse[];
 }
 
@@ -99,10 +99,10 @@ function intern(rights: readonly Right[]): readonly Right[] {
 /** The holder of memberships: a user, or a machine client, which acts for itself. */
 export type Subject = { readonly accountId: string } | { readonly clientId: string };
 
-/** The column that refers to the subject, and its id. */
+/** The column that refers to the subject, and the id of the subject. */
 export type SubjectColumn = readonly ['account_id' | 'client_id', string];
 
-/** Returns undefined for an id that no subject can have. */
+/** Returns undefined if the id is malformed. */
 export function subjectColumn(subject: Subject): SubjectColumn | undefined {
   if ('accountId' in subject) {
     return isAccountId(subject.accountId) ? ['account_id', subject.accountId] : undefined;
@@ -110,7 +110,7 @@ export function subjectColumn(subject: Subject): SubjectColumn | undefined {
   return isClientId(subject.clientId) ? ['client_id', subject.clientId] : undefined;
 }
 
-/** Sorts organizations and warehouses on pages: the same on every node and database. */
+/** Sorts organizations and warehouses in the same order on every node and database. */
 const collator = new Intl.Collator('en', { numeric: true });
 
 export function byName(

@@ -1,9 +1,9 @@
 /** The names of all kinds of activity, on the user's page and in operator commands. */
 
-/** Ids and names of the things that an activity was about. Never a secret. */
+/** Ids and names that belong to an activity. Never a secret. */
 export type Details = Readonly<Record<string, string | number | readonly string[]>>;
 
-/** Why an authorization or a connection ended: text that follows the client's name. */
+/** Why an authorization or a connection ended; the text follows the client's name. */
 export const CAUSES = {
   client_revoked: 'by the client itself',
   code_replayed: 'an authorization code was presented a second time',
@@ -11,12 +11,13 @@ export const CAUSES = {
   person_disconnected: 'the person disconnected the client',
   operator_revoked: 'by the operator',
   client_deleted: 'the client was deleted',
+  time_limit: 'the date came until which the person had connected it',
 } as const;
 
 export type EndingCause = keyof typeof CAUSES;
 
 interface Words {
-  readonly what: string;
+  readonly what: string | ((details: Details) => string);
   readonly about?: string;
   readonly note?: (details: Details) => string | undefined;
   readonly isWarning?: true;
@@ -27,23 +28,42 @@ const causeOf = ({ cause }: Details): string | undefined => CAUSES[cause as Endi
 const ending = ({ last_four: lastFour }: Details): string | undefined =>
   lastFour === undefined ? undefined : `ending in ${lastFour}`;
 
-/** `email address, name` */
-const changed = ({ changed: fields = [] }: Details): string =>
-  [fields]
-    .flat()
-    .join(', ')
-    .replace('email', 'email address')
-    .replace('external_id', 'external id');
+/** `email address, name`, `limit of Route Planner: 3 places`, `report about Route Planner` */
+const changed = ({ changed: fields = [], ...details }: Details): string =>
+  [
+    [fields]
+      .flat()
+      .map((field) => FIELDS[field] ?? field)
+      .join(', '),
+    limits(details),
+  ]
+    .filter(Boolean)
+    .join(': ');
 
-/** `by Ada`, if an owner or admin of the organization did it. */
+const FIELDS: Readonly<Record<string, string>> = {
+  email: 'email address',
+  external_id: 'external id',
+};
+
+/** Returns, for example, `3 places, only to read, until 2026-12-31`; undefined without a limit. */
+const limits = ({ places, read_only: isReadOnly, until }: Details): string | undefined => {
+  const parts = [
+    ...(places === undefined ? [] : [`${places} ${places === 1 ? 'place' : 'places'}`]),
+    ...(isReadOnly === undefined ? [] : ['only to read']),
+    ...(until === undefined ? [] : [`until ${until}`]),
+  ];
+  return parts.length === 0 ? undefined : parts.join(', ');
+};
+
+/** Returns, for example, `by Ada`, if an owner or admin of the organization acted. */
 const byWhom = ({ by_name: name }: Details): string | undefined =>
   name === undefined ? undefined : `by ${name}`;
 
-/** `from Storm Logistics, by Ada` */
+/** Returns, for example, `from Storm Logistics, by Ada`. */
 const whence = (details: Details): string =>
   [`from ${details.organization_name}`, byWhom(details)].filter(Boolean).join(', ');
 
-/** `as admin`, `Rotterdam: read, write`, or `by Ada` */
+/** Returns, for example, `as admin`, `Rotterdam: read, write`, or `by Ada`. */
 function access(details: Details): string | undefined {
   const { role, rights, warehouse_name: warehouse } = details;
   if (details.by_name !== undefined) return byWhom(details);
@@ -61,13 +81,32 @@ const REFUSALS: Readonly<Record<string, string>> = {
   copied: 'its counter did not grow, so somebody may have copied it',
 };
 
-/** What a one-time link was for, or how else a password changed. */
+/** How a password changed: the purpose of the one-time link, or `removed`. */
 const LINKS: Readonly<Record<string, string>> = {
   invitation: 'with a link of the operator’s',
   forgotten: 'with a link of “Forgot password?”',
   confirmed: 'after it was confirmed with a provider',
   removed: 'it was removed, after the first sign-in with a provider',
 };
+
+/** Steps of a handover. Stored as changes of a client, because older versions know no other action. */
+const OFFERS: Readonly<Record<string, string>> = {
+  made: 'Client offered to a new owner',
+  received: 'Client offered to you',
+  withdrawn: 'Offer of a client withdrawn',
+  declined: 'Offer of a client declined',
+};
+
+const HANDOVERS: Readonly<Record<string, string>> = {
+  given: 'Client handed over',
+  taken: 'Client taken over',
+};
+
+/** Returns, for example, `to Bob` or `from Ada`, if the owners arranged the handover themselves. */
+function otherOwner({ handover, person_name: to, by_name: from }: Details): string | undefined {
+  const name = handover === 'given' ? to : from;
+  return name === undefined ? undefined : `${handover === 'given' ? 'to' : 'from'} ${name}`;
+}
 
 const WORDS = {
   signed_in: {
@@ -112,18 +151,26 @@ const WORDS = {
     note: ({ purpose }) => (purpose === 'invitation' ? undefined : LINKS[String(purpose)]),
   },
   client_added: { what: 'Client created', about: 'client_name' },
-  client_changed: { what: 'Client changed', about: 'client_name' },
+  client_changed: {
+    what: ({ offer }) => OFFERS[String(offer)] ?? 'Client changed',
+    about: 'client_name',
+    note: byWhom,
+  },
   client_deleted: { what: 'Client deleted', about: 'client_name' },
   client_suspended: { what: 'Client suspended', about: 'client_name', isWarning: true },
   client_resumed: { what: 'Client resumed', about: 'client_name' },
-  client_transferred: { what: 'Client given to another owner', about: 'client_name' },
+  client_transferred: {
+    what: ({ handover }) => HANDOVERS[String(handover)] ?? 'Client given to another owner',
+    about: 'client_name',
+    note: otherOwner,
+  },
   client_secret_added: { what: 'Client secret added', about: 'client_name', note: ending },
   client_secret_removed: { what: 'Client secret removed', about: 'client_name', note: ending },
   client_tested: { what: 'Client tested', about: 'client_name' },
   client_tokens_revoked: { what: 'All tokens of the client ended', about: 'client_name' },
   tokens_revoked: { what: 'Authorization ended', about: 'client_name', note: causeOf },
   everything_revoked: { what: 'Every authorization of everybody ended', isWarning: true },
-  connected: { what: 'Connected', about: 'client_name' },
+  connected: { what: 'Connected', about: 'client_name', note: limits },
   disconnected: { what: 'Disconnected', about: 'client_name', note: causeOf },
   api_key_added: { what: 'API key created', about: 'api_key_name', note: ending },
   api_key_revoked: { what: 'API key revoked', about: 'api_key_name', note: ending },
@@ -154,28 +201,29 @@ export type Action = keyof typeof WORDS;
 export const ACTIONS = Object.keys(WORDS) as readonly Action[];
 
 interface ActivityInWords {
-  /** `Signed in`, `API key revoked` */
+  /** For example `Signed in` or `API key revoked`. */
   readonly what: string;
-  /** The name of the client, key, organization or warehouse it was about. */
+  /** The name of the client, key, organization or warehouse concerned. */
   readonly about: string | undefined;
-  /** An addition, such as `ending in x7Qa`. */
+  /** Further details, such as `ending in x7Qa`. */
   readonly note: string | undefined;
-  /** The user may not have done it themselves. */
+  /** True if an attacker may have done it instead of the user. */
   readonly isWarning: boolean;
 }
 
-export function wordsOf({
+export function describeAction({
   action,
   details,
 }: {
   readonly action: Action;
   readonly details: Details;
 }): ActivityInWords {
-  const words: Words = WORDS[action];
+  // A newer version may have recorded the action before it was downgraded to this version.
+  const words: Words = WORDS[action] ?? { what: String(action).replaceAll('_', ' ') };
   const { what, about, note, isWarning = false } = words;
   const name = about === undefined ? undefined : details[about];
   return {
-    what,
+    what: typeof what === 'string' ? what : what(details),
     about: name === undefined ? undefined : String(name),
     note: note?.(details),
     isWarning,

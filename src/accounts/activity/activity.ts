@@ -5,11 +5,11 @@ import { deleteExpired } from '../../storage/cleaning.ts';
 import type { Queries } from '../../storage/queries.ts';
 import type { Action, Details } from './activity-words.ts';
 
-/** Address of a request and what its browser claims, shortened. Absent for operator commands. */
+/** The address of a request and its User-Agent header. Absent for operator commands. */
 export interface Origin {
   readonly address: string;
   readonly browser: string;
-  /** If this acting session has ended, nothing is recorded and the transaction is rolled back. */
+  /** The acting session. If it has ended, nothing is recorded and the transaction is rolled back. */
   readonly session?: { readonly uid: string; readonly generation: number };
 }
 
@@ -18,15 +18,15 @@ export class SessionEnded extends Error {}
 
 export interface NewActivity {
   readonly action: Action;
-  /** `organization`: an owner or admin of one, in the log of another user. */
+  /** `organization`: an owner or admin of an organization, in the log of another user. */
   readonly actor: 'person' | 'operator' | 'client' | 'service' | 'organization';
-  /** The account whose log contains it; absent if it concerns no user. */
+  /** The account whose log contains the record; absent if it concerns no user. */
   readonly accountId?: string | undefined;
   readonly details?: Details;
   readonly origin?: Origin | undefined;
 }
 
-/** Who ran the operator command, and the reason that they gave. */
+/** The operator who ran a command, and the reason that they gave. */
 export interface OperatedBy {
   /** The account of the operating system. */
   readonly operator: string;
@@ -34,12 +34,12 @@ export interface OperatedBy {
 }
 
 export interface ActivityRecord extends NewActivity {
-  /** Grows with time: the next page begins before the smallest id of the last one. */
+  /** Grows with time: the next page begins before the smallest id of the previous page. */
   readonly id: number;
   readonly at: Date;
   readonly details: Details;
   readonly by?: OperatedBy;
-  /** The request that caused it, as in its log lines; absent for operator commands. */
+  /** The id of the causing request, as in its log lines; absent for operator commands. */
   readonly requestId?: string;
 }
 
@@ -47,7 +47,7 @@ export type Activity = ReturnType<typeof createActivity>;
 
 interface ActivityPage {
   readonly limit: number;
-  /** Only records that are older than the one with this id. */
+  /** Only records that are older than the record with this id. */
   readonly before?: number;
   readonly actions?: readonly Action[] | undefined;
   /** Only records with this text, in any letter case, in their details, or from this address. */
@@ -75,7 +75,7 @@ export interface ActivityRow {
 export function createActivity(parts: {
   readonly database: Queries;
   readonly clock: Clock;
-  /** From the operator command: recorded with every action of an operator. */
+  /** Set by the operator command, and recorded with every action of an operator. */
   readonly by?: OperatedBy;
 }) {
   const { database, clock, by } = parts;
@@ -83,7 +83,7 @@ export function createActivity(parts: {
     actor === 'operator' ? [by?.operator ?? null, by?.reason ?? null] : [null, null];
   return {
     /**
-     * Pass the transaction of the change itself, so that neither is stored without the other.
+     * Pass the transaction of the recorded change, so that neither is stored without the other.
      *
      * @throws SessionEnded
      */
@@ -115,7 +115,11 @@ export function createActivity(parts: {
       if (recorded.length === 0) throw new SessionEnded();
     },
 
-    /** Records many actions in the given order. @param origin that of all of them. */
+    /**
+     * Records many actions in the given order. Unlike `record`, it does not check the session.
+     *
+     * @param origin applies to all these actions.
+     */
     async recordAll(
       entries: readonly Omit<NewActivity, 'origin'>[],
       tx: Queries,
@@ -187,11 +191,11 @@ export function createActivity(parts: {
   };
 }
 
-/** Replaces what PostgreSQL may refuse: the header can contain anything, even a NUL byte. */
+/** Replaces characters that PostgreSQL may reject: the header can contain anything, even NUL. */
 export const keptBrowser = (browser: string): string =>
   browser.replace(/[^\x20-\x7e]/g, '?').slice(0, MAX_BROWSER_LENGTH);
 
-/** The columns `address` and `browser`. */
+/** Returns the values for the columns `address` and `browser`. */
 const valuesOf = (origin: Origin | undefined): [string | null, string | null] => [
   origin?.address ?? null,
   origin ? keptBrowser(origin.browser) : null,

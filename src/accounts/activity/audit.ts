@@ -24,13 +24,13 @@ export interface AuditQuestion {
   readonly since?: Date | undefined;
   /** Exclusive. */
   readonly until?: Date | undefined;
-  /** Only records that are older than the one with this id. */
+  /** Only records that are older than the record with this id. */
   readonly before?: number | undefined;
   readonly limit: number;
 }
 
 export interface AuditRecord extends ActivityRecord {
-  /** The address of the account whose log contains it; absent once the account is deleted. */
+  /** The address of the account whose log contains the record; absent once the account is deleted. */
   readonly email?: string;
 }
 
@@ -97,7 +97,7 @@ export const createAudit = ({ database }: { readonly database: Queries }) => ({
     ),
 });
 
-/** Also compares the id, which grows with time, so that later records are not read. */
+/** Also compares the id, which grows with time, so that the index skips later records. */
 const BEFORE = `at < $ AND
   id <= coalesce((SELECT id FROM activity WHERE at < $ ORDER BY at DESC LIMIT 1), 0)`;
 const DETAIL = {

@@ -3,15 +3,17 @@ import type { Clock } from '../../base/clock.ts';
 import { formTest, newValue, randomId, sha256 } from '../../base/random-id.ts';
 import { type Problem, Refusal } from '../../base/refusal.ts';
 import { lockAccount } from '../../storage/account-turns.ts';
+import { requireAccessRules } from '../../storage/nodes.ts';
 import type { Database, Queries } from '../../storage/queries.ts';
+import { type AccessLimit, isLimited, limitDetails, NO_LIMIT } from '../access/access-limit.ts';
 import type { Activity, NewActivity, Origin } from '../activity/activity.ts';
 import { displayName } from '../display-name.ts';
 
-export interface ApiKey {
+export interface ApiKey extends AccessLimit {
   readonly id: string;
   readonly accountId: string;
   readonly name: string;
-  /** The last four characters of its value, to tell it from the others. */
+  /** The last four characters of the value, to distinguish keys. */
   readonly lastFour: string;
   readonly createdAt: Date;
   /** Null for a key that does not expire. */
@@ -21,22 +23,28 @@ export interface ApiKey {
 }
 
 export const API_KEY_COLUMNS = `id, account_id AS "accountId", name, last_four AS "lastFour",
-  created_at AS "createdAt", expires_at AS "expiresAt", last_used_at AS "lastUsedAt"`;
+  created_at AS "createdAt", expires_at AS "expiresAt", last_used_at AS "lastUsedAt",
+  limit_places AS places, limit_read_only AS "isReadOnly"`;
 
 /** True if a value looks like an API key: 43 characters of 6 bits are 258 random bits. */
 export const isApiKey = formTest('api_key');
 
-/** No key has an id of another form; PostgreSQL throws on some (with a NUL byte). */
+/** Check an id before a query with it: PostgreSQL throws for some invalid ids (with a NUL byte). */
 export const isApiKeyId = (id: string): boolean => /^key_[A-Za-z0-9_-]{16}$/.test(id);
 
-/** @param origin that of the user; without it, it was the operator. */
+/** @param origin of the user's request; undefined if the operator acted. */
 export function keyActivity(
   action: 'api_key_added' | 'api_key_revoked',
-  { id, accountId, name, lastFour }: ApiKey,
+  { id, accountId, name, lastFour, places, isReadOnly }: ApiKey,
   origin?: Origin,
 ): NewActivity {
   const actor = origin ? 'person' : 'operator';
-  const details = { api_key_id: id, api_key_name: name, last_four: lastFour };
+  const details = {
+    api_key_id: id,
+    api_key_name: name,
+    last_four: lastFour,
+    ...limitDetails({ places, isReadOnly }),
+  };
   return { action, actor, accountId, details, origin };
 }
 
@@ -47,7 +55,9 @@ interface NewApiKey {
   readonly name: string;
   /** One of `EXPIRY_DAYS`, or undefined for a key that does not expire. */
   readonly expiresInDays: number | undefined;
-  /** Maximum number of the user's active keys, with this one; absent if there is no limit. */
+  /** Limit of the key's access; absent for no limit. */
+  readonly limit?: AccessLimit;
+  /** Maximum number of the user's active keys, including this one; absent if there is no limit. */
   readonly maxOfUser?: number;
 }
 
@@ -62,11 +72,11 @@ export interface CreationForm {
   made?(key: ApiKey): void;
 }
 
-/** What users may choose; a key may also have no expiry. */
+/** The lifetimes that users may choose; a key may also have no expiry. */
 export const EXPIRY_DAYS: readonly number[] = [30, 90, 365];
 
 const DAY_MS = 86_400_000;
-/** In code points; shorter than other names, because it stands in a row of the list. */
+/** In code points; shorter than other names, because the list shows a key in one row. */
 const MAX_NAME_LENGTH = 100;
 
 export function createApiKeyCreation(parts: {
@@ -85,17 +95,18 @@ export function createApiKeyCreation(parts: {
   }
 
   async function create(
-    { accountId, name: entered, expiresInDays, maxOfUser }: NewApiKey,
+    { accountId, name: entered, expiresInDays, limit = NO_LIMIT, maxOfUser }: NewApiKey,
     form: CreationForm | undefined,
     origin: Origin,
   ): Promise<{ key: ApiKey; value: string }> {
     const name = acceptableName(entered, expiresInDays);
+    if (isLimited(limit)) await requireAccessRules(database);
     const id = randomId('key_', 16);
     const value = newValue('api_key');
     const now = clock();
     const expiresAt = expiresInDays && new Date(now + expiresInDays * DAY_MS);
     const insert = async (tx: Queries): Promise<ApiKey> => {
-      // Parallel requests wait here for the one before, and then find its key.
+      // Parallel requests wait here for the previous one, and then find its key.
       await lockAccount(tx, accountId);
       const [before] = form
         ? await tx.query<ApiKey>(
@@ -107,8 +118,9 @@ export function createApiKeyCreation(parts: {
       if (maxOfUser !== undefined) await requireRoom(tx, accountId, maxOfUser);
       const [added] = await tx.query<ApiKey>(
         `INSERT INTO api_keys
-            (id, account_id, name, key_hash, last_four, created_at, expires_at, creation_key)
-          VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+            (id, account_id, name, key_hash, last_four, created_at, expires_at, creation_key,
+              limit_places, limit_read_only)
+          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9::text[], $10)
           RETURNING ${API_KEY_COLUMNS}`,
         [
           id,
@@ -119,6 +131,8 @@ export function createApiKeyCreation(parts: {
           new Date(now),
           expiresAt ?? null,
           form?.key ?? null,
+          limit.places,
+          limit.isReadOnly,
         ],
       );
       if (added === undefined) throw new Error('INSERT … RETURNING answered no row');
@@ -135,7 +149,7 @@ export function createApiKeyCreation(parts: {
 
   return {
     /**
-     * Makes a key. `value` is never returned again.
+     * Makes a key. The result's `value` is returned only here.
      *
      * @throws Refusal `api_key_invalid` with the problems `name_invalid` and `expiry_invalid`, or
      *   `too_many_api_keys`.

@@ -2,12 +2,14 @@
 import type { Clock } from '../../base/clock.ts';
 import { sha256 } from '../../base/random-id.ts';
 import { transactionOf } from '../../storage/account-turns.ts';
+import { createCache } from '../../storage/cache.ts';
 import type { ChangeFeed } from '../../storage/change-feed.ts';
 import { type CleaningJob, expiryJob } from '../../storage/cleaning.ts';
 import type { WriteUses } from '../../storage/last-used.ts';
-import { createMemory } from '../../storage/memory.ts';
+import { requireAccessRules } from '../../storage/nodes.ts';
 import { type Page, type PageRequest, pageOf } from '../../storage/pages.ts';
 import type { Database, Queries } from '../../storage/queries.ts';
+import { type AccessLimit, isLimited, limitDetails } from '../access/access-limit.ts';
 import { isAccountId } from '../account.ts';
 import type { Activity, Origin } from '../activity/activity.ts';
 import {
@@ -23,7 +25,7 @@ import {
 export interface ApiKeys extends ApiKeyCreation {
   /** Returns the active key with this value. The caller must check that its user is active. */
   findByValue(value: string): Promise<ApiKey | undefined>;
-  /** Returns a key of this user; undefined if it belongs to another one. */
+  /** Returns a key of this user; undefined if it belongs to another user. */
   find(accountId: string, id: string): Promise<ApiKey | undefined>;
   /** Returns all keys of a user, newest first, including those that expired recently. */
   listOf(accountId: string): Promise<ApiKey[]>;
@@ -34,16 +36,25 @@ export interface ApiKeys extends ApiKeyCreation {
   /**
    * Revokes a key: it is refused from the next request on.
    *
-   * @param origin that of the user; without it, it is the operator who revokes the key.
+   * @param origin of the user's request; undefined if the operator revokes the key.
    * @returns false if this user has no such key.
    */
   revoke(accountId: string, id: string, origin?: Origin): Promise<boolean>;
+  /**
+   * Changes the limit of a key's access, in force from its next call.
+   *
+   * @returns false if this user has no such key.
+   * @throws Refusal `limits_after_update` while older nodes run
+   */
+  limit(accountId: string, id: string, limit: AccessLimit, origin: Origin): Promise<boolean>;
   /** Revokes all keys of a user in the caller's transaction. @returns the number of keys. */
   revokeAll(
     accountId: string,
     by: { readonly origin: Origin; readonly tx: Queries },
   ): Promise<number>;
-  /** Returns the key with this value, active or expired, as long as it is stored. */
+  /** Revokes every key with a limit, for the operator. @returns the number of keys. */
+  revokeLimited(): Promise<number>;
+  /** Returns the stored key with this value, active or expired. */
   findKept(value: string): Promise<ApiKey | undefined>;
   readonly writeUses: WriteUses;
   readonly removeExpired: CleaningJob;
@@ -53,7 +64,7 @@ export interface ListedApiKey extends ApiKey {
   readonly email: string;
 }
 
-/** How long an expired key stays in the list, to explain why an integration stopped. */
+/** How long an expired key stays in the list, so that users see why an integration stopped. */
 const EXPIRED_KEPT_MS = 30 * 86_400_000;
 
 export function createApiKeys(parts: {
@@ -61,14 +72,14 @@ export function createApiKeys(parts: {
   readonly changes: ChangeFeed;
   readonly clock: Clock;
   readonly activity: Activity;
-  readonly mostRemembered?: number | undefined;
+  readonly maxCached?: number | undefined;
 }): ApiKeys {
-  const { database, changes, clock, activity, mostRemembered: most } = parts;
-  const memory = createMemory<ApiKey | undefined>({
+  const { database, changes, clock, activity, maxCached } = parts;
+  const cache = createCache<ApiKey | undefined>({
     changes,
     clock,
     topics: ['api-keys'],
-    ...(most && { most }),
+    ...(maxCached && { maxSize: maxCached }),
   });
   const isActive = ({ expiresAt }: ApiKey): boolean =>
     expiresAt === null || expiresAt.getTime() > clock();
@@ -95,11 +106,11 @@ export function createApiKeys(parts: {
     return rows;
   }
 
-  /** Clears revoked keys from the caches: the database's notification comes a moment later. */
+  /** Removes changed keys from the caches, because the database's notification comes later. */
   function forget(rows: readonly KeptKey[]): void {
     for (const { id, hash } of rows) {
-      memory.forget('api-keys', hash);
-      changes.tell('api-key-ids', id);
+      cache.invalidate('api-keys', hash);
+      changes.announce('api-key-ids', id);
     }
   }
 
@@ -109,7 +120,7 @@ export function createApiKeys(parts: {
     async findByValue(value) {
       if (!isApiKey(value)) return undefined;
       const hash = sha256(value);
-      const key = await memory.find(hash, async () => {
+      const key = await cache.get(hash, async () => {
         const [found] = await select('key_hash = $1', [hash]);
         return found;
       });
@@ -156,8 +167,38 @@ export function createApiKeys(parts: {
       return revoked.length > 0;
     },
 
+    async limit(accountId, id, { places, isReadOnly }, origin) {
+      if (!isAccountId(accountId) || !isApiKeyId(id)) return false;
+      if (isLimited({ places, isReadOnly })) await requireAccessRules(database);
+      const changed = await transactionOf(database, accountId, async (tx) => {
+        const rows = await tx.query<KeptKey>(
+          `UPDATE api_keys SET limit_places = $3::text[], limit_read_only = $4
+            WHERE account_id = $1 AND id = $2 RETURNING key_hash AS hash, ${API_KEY_COLUMNS}`,
+          [accountId, id, places, isReadOnly],
+        );
+        for (const row of rows) {
+          const details = { changed: `limit of ${row.name}`, api_key_id: id, ...limitDetails(row) };
+          await activity.record(
+            { action: 'account_changed', actor: 'person', accountId, details, origin },
+            tx,
+          );
+        }
+        return rows;
+      });
+      forget(changed);
+      return changed.length > 0;
+    },
+
     async revokeAll(accountId, { origin, tx }) {
       const revoked = await remove(tx, 'account_id = $1', [accountId], origin);
+      forget(revoked);
+      return revoked.length;
+    },
+
+    async revokeLimited() {
+      const revoked = await database.transaction((tx) =>
+        remove(tx, 'limit_places IS NOT NULL OR limit_read_only', [], undefined),
+      );
       forget(revoked);
       return revoked.length;
     },

@@ -3,10 +3,10 @@ import type { Clock } from '../../base/clock.ts';
 import { lockedTransactionOf } from '../../storage/account-turns.ts';
 import type { Database, InTransaction, Queries } from '../../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from '../account.ts';
+import type { MethodsOfKind } from '../sign-in-methods.ts';
 import { canBeStrong, type UpstreamStrength } from '../sign-in-strength.ts';
-import type { WaysOfKind } from '../ways-in.ts';
 
-/** A user at a provider: the issuer, and the permanent id that it gave the user. */
+/** A user at a provider: the issuer, and its permanent id for the user. */
 export interface Identity {
   readonly issuer: string;
   readonly subject: string;
@@ -23,16 +23,16 @@ interface LinkedIdentity extends Identity {
 }
 
 /**
- * The result of linking: linked now, linked before, or impossible, because the identity is another
- * account's or the account has another identity of that issuer. The database decides, in one
- * statement, so two parallel links cannot both be made.
+ * The result of linking: `linked` by this call, `known` (already linked), or `taken`: the identity
+ * belongs to another account, or the account has another identity of that issuer. The database
+ * decides in one statement, so two parallel links cannot both be made.
  */
 export type LinkOutcome = 'linked' | 'known' | 'taken';
 
 /** The account that an identity is linked with, as it is now. */
 interface UsedIdentity {
   readonly account: Account;
-  /** The first sign-in with a link that an import made. */
+  /** True for the first sign-in with a link that an import made. */
   readonly isFirstUse: boolean;
 }
 
@@ -49,7 +49,7 @@ interface IdentityRow {
 const PREFIX = 'provider ';
 
 /** Returns the id of a linked provider among the sign-in methods. */
-export const wayIdOf = (issuer: string): string => `${PREFIX}${issuer}`;
+export const methodIdOf = (issuer: string): string => `${PREFIX}${issuer}`;
 
 export function createIdentities({
   database,
@@ -71,7 +71,7 @@ export function createIdentities({
     }));
   }
 
-  /** For a link of an import: its first use ends the invitations that were made since then. */
+  /** For identities linked by an import: the first sign-in ends invitations made since the import. */
   async function useFirst(
     identity: Identity,
     accountId: string,
@@ -87,7 +87,7 @@ export function createIdentities({
         `SELECT last_used_at FROM account_identities ${ofLink}`,
         values,
       );
-      // The link was removed before the lock was granted.
+      // The link was removed while this waited for the lock.
       if (!link) return undefined;
       const isFirstUse = link.last_used_at === null;
       if (isFirstUse) {
@@ -117,8 +117,8 @@ export function createIdentities({
   return {
     /** Records a sign-in. The first one ends the one-time links of the account. */
     async use({ issuer, subject }: Identity): Promise<UsedIdentity | undefined> {
-      // One statement, so that the account is read as it was while the link existed: removing a
-      // link ends the account's sessions.
+      // Use one statement, so that the account is read in the state in which the link existed:
+      // removing a link ends the account's sessions.
       const [row] = await database.query<AccountRow>(
         `WITH used AS (
             UPDATE account_identities SET last_used_at = $3
@@ -136,15 +136,15 @@ export function createIdentities({
     },
 
     /**
-     * Never moves a link. An account that is suspended at this moment gets no new one: `taken`. A
-     * new link ends the one-time links of the account (migration 0043).
+     * Never moves a link to another account. Returns `taken` if the account is suspended at this
+     * moment. A new link ends the one-time links of the account (migration 0043).
      */
     async link(
       accountId: string,
       { issuer, subject }: Identity,
       tx: Queries,
     ): Promise<LinkOutcome> {
-      // One atomic step: one of the two constraints rejects a second link.
+      // This is one atomic step: one of the two constraints rejects a second link.
       const made = await tx.query(
         `INSERT INTO account_identities (issuer, subject, account_id, created_at, last_used_at)
           SELECT $1, $2, id, $4, $4 FROM accounts
@@ -176,18 +176,22 @@ export function createIdentities({
         return gone !== undefined;
       }),
 
-    /** The linked providers as sign-in methods (ways-in.ts). @param providers of the settings. */
-    waysOf: (providers: readonly KnownProvider[]): WaysOfKind => ({
+    /**
+     * The linked providers as sign-in methods (sign-in-methods.ts).
+     *
+     * @param providers from the settings.
+     */
+    listMethods: (providers: readonly KnownProvider[]): MethodsOfKind => ({
       of: async (accountId, tx = database) =>
         (await listOf(accountId, tx)).map(({ issuer, createdAt, lastUsedAt }) => {
           const known = providers.find((provider) => provider.issuer === issuer);
           return {
-            id: wayIdOf(issuer),
+            id: methodIdOf(issuer),
             kind: 'provider',
             label: known?.label ?? issuer,
             addedAt: createdAt,
             lastUsedAt,
-            isUnused: known === undefined,
+            isDisabled: known === undefined,
             isStrong: known !== undefined && canBeStrong(known),
           };
         }),

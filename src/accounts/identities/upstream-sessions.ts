@@ -1,11 +1,11 @@
-/** Which sign-in at a provider began which session, so that a sign-out there can end it here. */
+/** Stores which sessions began at a provider, so that signing out there ends them here, too. */
 import type { Clock } from '../../base/clock.ts';
 import { sha256 } from '../../base/random-id.ts';
 import { expiryJob } from '../../storage/cleaning.ts';
 import type { Database, InTransaction } from '../../storage/queries.ts';
 import type { Identity } from './identities.ts';
 
-/** What a sign-out at a provider ended here. */
+/** The accounts whose sessions a sign-out at a provider ended. */
 interface EndedElsewhere {
   readonly accountIds: readonly string[];
   readonly sessions: number;
@@ -29,7 +29,7 @@ export function createUpstreamSessions(parts: {
 
   return {
     /** Must be called before the session is stored: see `isNoted`. */
-    async note(
+    async record(
       uid: string,
       { issuer, subject, sid }: Identity & { readonly sid: string | undefined },
       seconds: number,
@@ -41,7 +41,7 @@ export function createUpstreamSessions(parts: {
       );
     },
 
-    /** For a session that replaces another one. @returns false if that one was ended. */
+    /** Moves the record of `uid` to its successor `to`. @returns false if `uid` was ended. */
     async move(uid: string, to: string, seconds: number): Promise<boolean> {
       const moved = await database.query(
         `UPDATE upstream_sessions SET uid = $2, expires_at = $3
@@ -51,7 +51,7 @@ export function createUpstreamSessions(parts: {
       return moved.length > 0;
     },
 
-    /** For use after the session was stored. False if a sign-out came in between: end it then. */
+    /** Call it after storing the session. If it returns false, the user signed out meanwhile: end it. */
     async isNoted(uid: string): Promise<boolean> {
       const rows = await database.query(
         'SELECT FROM upstream_sessions WHERE uid = $1 AND ended_at IS NULL',
@@ -61,8 +61,8 @@ export function createUpstreamSessions(parts: {
     },
 
     /**
-     * Ends our sessions that came from one session at the provider, or from all of the user's if
-     * `sid` is undefined. `finishEnded` then removes them from the token store.
+     * Ends our sessions that began with this session at the provider or, if `sid` is undefined, with
+     * any session of this user. `finishEnded` then removes them from the token store.
      *
      * @param token accepted only once.
      * @param inTransaction runs in the same transaction.
@@ -73,7 +73,7 @@ export function createUpstreamSessions(parts: {
       inTransaction: InTransaction<EndedElsewhere>,
     ): Promise<EndedElsewhere | undefined> =>
       database.transaction(async (tx) => {
-        // Of several requests with the same token only one inserts the row.
+        // If several requests send the same token, only one of them inserts the row.
         const isNew = await tx.query(
           `INSERT INTO logout_tokens (token_hash, expires_at) VALUES ($1, $2)
             ON CONFLICT DO NOTHING RETURNING 1`,
@@ -99,13 +99,13 @@ export function createUpstreamSessions(parts: {
         return outcome;
       }),
 
-    /** @param endSession receives the uid. @returns how many sessions it ended, at most `limit`. */
+    /** @param endSession receives the uid. @returns the number of ended sessions, at most `limit`. */
     async finishEnded(endSession: (uid: string) => Promise<void>, limit: number): Promise<number> {
       const ended = await database.query<{ uid: string }>(
         `SELECT uid FROM upstream_sessions WHERE ended_at IS NOT NULL ORDER BY ended_at LIMIT $1`,
         [limit],
       );
-      // Not in a transaction: in the embedded database the token store would wait for its end.
+      // Do not use a transaction: in the embedded database the token store would wait for its end.
       for (const { uid } of ended) await endSession(uid);
       if (ended.length > 0) {
         await database.query('DELETE FROM upstream_sessions WHERE uid = ANY($1)', [

@@ -1,14 +1,14 @@
-/** Mails users about their account, so that they notice what they did not do. */
+/** Mails users about events of their account, so that they notice what they did not do themselves. */
 import type { Account } from '../account.ts';
 import type { AccountRegistry } from '../account-registry.ts';
 import type { Origin } from '../activity/activity.ts';
-import { hasMailbox, type MailBeside, type Message, type SendMail } from './mail.ts';
+import { type BackgroundMail, hasMailbox, type Message, type SendMail } from './mail.ts';
 
-/** Mail that users may switch off. New and changed sign-in methods are always announced. */
+/** Kinds of mail that users may switch off. Mail about sign-in methods is always sent. */
 export const UNWANTED_MAIL = ['new_device', 'new_connection', 'new_api_key'] as const;
 
 export type UnwantedMail = (typeof UNWANTED_MAIL)[number];
-type Told = keyof typeof TEXTS;
+type NoticeKind = keyof typeof TEXTS;
 
 export type AccountMail = ReturnType<typeof createAccountMail>;
 
@@ -24,21 +24,31 @@ export function createAccountMail(parts: {
   readonly issuer: string;
   readonly accounts: Pick<AccountRegistry, 'find'>;
   readonly sendMail: SendMail;
-  readonly beside: MailBeside;
+  readonly beside: BackgroundMail;
   readonly clock: () => number;
 }) {
   const { issuer, accounts, sendMail, beside, clock } = parts;
   return {
+    /** Mails the user, in the background, that another user offers them a client. */
+    offerClient(accountId: string, offer: MailedOffer): void {
+      beside.begin('an offer of a client', async () => {
+        const account = await accounts.find(accountId);
+        if (!account || account.isSuspended || !hasMailbox(account)) return false;
+        await sendMail(offerMail(account, offer, issuer));
+        return true;
+      });
+    },
+
     /**
-     * Returns at once. Whether the user wants the mail is looked up in the background.
+     * Sends a mail in the background, if the user has not switched off this kind.
      *
      * @param about the name of the client, key or sign-in method, if the mail is about one.
-     * @param browser in words.
+     * @param browser a description such as `Firefox on Windows`.
      * @param more additional lines, each a sentence.
-     * @param path replaces the page that the mail links to.
-     * @returns true if it was sent, for the few callers that depend on it. Never rejects.
+     * @param path of the page that the mail links to, instead of the usual one.
+     * @returns true if the mail was sent, for the few callers that need to know. Never rejects.
      */
-    tell(accountId: string, what: Told, from: From): Promise<boolean> {
+    notify(accountId: string, what: NoticeKind, from: From): Promise<boolean> {
       const at = new Date(clock());
       return beside.begin(`a notice (${what})`, async () => {
         const account = await accounts.find(accountId);
@@ -51,10 +61,36 @@ export function createAccountMail(parts: {
   };
 }
 
-/** Returns one such mail. @param from without an origin it was the operator. */
+interface MailedOffer {
+  readonly clientName: string;
+  readonly fromName: string;
+  readonly fromEmail: string;
+  readonly expiresAt: Date;
+  /** The page on which the offer is answered. */
+  readonly path: string;
+}
+
+const minuteOf = (at: Date): string => `${at.toISOString().slice(0, 16).replace('T', ' ')} UTC`;
+
+const offerMail = (
+  { name, email }: Account,
+  { clientName, fromName, fromEmail, expiresAt, path }: MailedOffer,
+  issuer: string,
+): Message => ({
+  to: { name, address: email },
+  subject: 'You are offered an OAuth client at Gatehouse',
+  text: [
+    `Hello ${name},`,
+    `${fromName} (${fromEmail}) wants to hand over an OAuth client to you: ${clientName}.`,
+    `Look at it, then take it over or decline it:\n${issuer}${path}`,
+    `The offer ends on ${minuteOf(expiresAt)}. If you do not expect it, decline it or do nothing.`,
+  ].join('\n\n'),
+});
+
+/** Returns the mail about one event. Without `origin`, the operator caused the event. */
 export function noticeMail(
   { name, email }: Pick<Account, 'name' | 'email'>,
-  what: Told,
+  what: NoticeKind,
   {
     issuer,
     at,
@@ -66,7 +102,6 @@ export function noticeMail(
   }: Partial<From> & { issuer: string; at: Date },
 ): Message {
   const { subject, happened, remedy } = TEXTS[what];
-  const when = `${at.toISOString().slice(0, 16).replace('T', ' ')} UTC`;
   const where = origin ? `${browser}, ${origin.address}` : 'by the operator of the service';
   const isUnwanted = UNWANTED_MAIL.some((kind) => kind === what);
   return {
@@ -75,7 +110,7 @@ export function noticeMail(
     text: [
       `Hello ${name},`,
       `${happened}${about === undefined ? '' : `: ${about}`}.`,
-      `When: ${when}\nWhere: ${where}\nAccount: ${email} at ${issuer}`,
+      `When: ${minuteOf(at)}\nWhere: ${where}\nAccount: ${email} at ${issuer}`,
       ...(more.length > 0 ? [more.join('\n')] : []),
       `If it was you, there is nothing to do. If not: ${remedy}\n${issuer}${path}`,
       ...(isUnwanted ? [`You can switch off mail like this at ${issuer}/profile/security.`] : []),

@@ -17,7 +17,7 @@ export type SendMail = (message: Message) => Promise<void>;
 export const hasMailbox = ({ email }: { readonly email: string }): boolean =>
   !/\.invalid$/i.test(email);
 
-/** For a server to accept the connection, to greet, and to answer each command. */
+/** Time limits for the server to accept the connection, to greet, and to answer each command. */
 const TIMEOUTS_MS = { connectionTimeout: 10_000, greetingTimeout: 10_000, socketTimeout: 20_000 };
 
 interface MailSettings {
@@ -51,10 +51,14 @@ const refuseOtherRecipient: PluginFunction = ({ data, message }, done) => {
     recipient === address ||
     (isMailbox(address) && withAsciiDomain(recipient) === withAsciiDomain(address));
   const isRefused = !isSame || others.length > 0;
-  done(isRefused ? new Error('the address has characters that mail cannot carry') : null);
+  done(
+    isRefused
+      ? new Error('the address has characters that this mail server does not support')
+      : null,
+  );
 };
 
-/** Returns the address as nodemailer writes that of a recipient. */
+/** Returns the address in the form in which nodemailer writes a recipient. */
 function withAsciiDomain(address: string): string {
   const at = address.lastIndexOf('@') + 1;
   const domain = address.slice(at);
@@ -62,16 +66,16 @@ function withAsciiDomain(address: string): string {
 }
 
 /**
- * Connects, encrypts and logs in as for a mail, but sends none.
+ * Connects, encrypts and logs in as for a mail, but does not send one.
  *
- * @throws Error of nodemailer, whose `code` says which step failed.
+ * @throws nodemailer's Error, whose `code` names the failed step.
  */
 export async function checkMailServer({ smtpUrl }: MailSettings): Promise<void> {
   const transport = await createTransporter(new URL(smtpUrl));
   await transport.verify();
 }
 
-/** Loads nodemailer only here: most deployments send no mail. */
+/** Loads nodemailer only when needed, because most deployments send no mail. */
 async function createTransporter({ href, hostname, password }: URL): Promise<Transporter> {
   const { createTransport } = await import('nodemailer');
   const isLoopback = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
@@ -84,34 +88,34 @@ async function createTransporter({ href, hostname, password }: URL): Promise<Tra
   }).use('stream', refuseOtherRecipient);
 }
 
-export type MailBeside = ReturnType<typeof createMailBeside>;
+export type BackgroundMail = ReturnType<typeof createBackgroundMail>;
 
 interface MailOutcomes {
   mailed(outcome: 'sent' | 'failed' | 'dropped'): void;
 }
 
-/** Mails beyond it are dropped: each takes memory and a connection to the mail server. */
+/** Further mails are dropped, because each takes memory and a connection to the mail server. */
 const MAX_AT_ONCE = 100;
 
 /** Sends mail in the background: no request waits for it or fails with it. */
-export function createMailBeside({
+export function createBackgroundMail({
   log,
   outcomes,
 }: {
   readonly log: Logger;
   readonly outcomes: MailOutcomes;
 }) {
-  const begun = new Set<Promise<boolean>>();
+  const inProgress = new Set<Promise<boolean>>();
   return {
     /**
-     * Returns at once.
+     * Starts the work and does not wait for it.
      *
      * @param what for the log.
      * @param work resolves with true if a mail was sent.
-     * @returns the same, for the few requests that depend on it. Never rejects.
+     * @returns true if a mail was sent, for the few requests that need to know. Never rejects.
      */
     begin(what: string, work: () => Promise<boolean>): Promise<boolean> {
-      if (begun.size >= MAX_AT_ONCE) {
+      if (inProgress.size >= MAX_AT_ONCE) {
         outcomes.mailed('dropped');
         log.warn({ what }, 'too many mails at once: one was dropped');
         return Promise.resolve(false);
@@ -126,14 +130,14 @@ export function createMailBeside({
           log.error({ err }, `${what} was not mailed`);
           return false;
         })
-        .finally(() => begun.delete(sending));
-      begun.add(sending);
+        .finally(() => inProgress.delete(sending));
+      inProgress.add(sending);
       return sending;
     },
 
-    /** Resolves when all mails that were begun are done. */
+    /** Resolves when all mails in progress are done. */
     async close(): Promise<void> {
-      await Promise.all(begun);
+      await Promise.all(inProgress);
     },
   };
 }

@@ -50,7 +50,7 @@ export function createOrganizations(parts: { readonly database: Database; readon
     },
 
     /**
-     * Lists warehouses by the name of their organization, then by their own.
+     * Lists warehouses, sorted by the name of their organization, then by their own name.
      *
      * @param organizationId only warehouses of this organization.
      * @throws Refusal `organization_unknown`

@@ -1,4 +1,4 @@
-/** What organizations and warehouses have in common: ids, names, changes and deletion. */
+/** Looks up, edits and deletes organizations and warehouses, which have these steps in common. */
 import { Refusal, refuseViolations } from '../../base/refusal.ts';
 import type { Database, InTransaction, Queries } from '../../storage/queries.ts';
 import { displayName } from '../display-name.ts';
@@ -8,12 +8,12 @@ export type PlaceKind = 'organization' | 'warehouse';
 export interface Place {
   readonly id: string;
   readonly name: string;
-  /** The id in the system that it was imported from; null if created by hand. */
+  /** The place's id in the system that it was imported from; null if created by hand. */
   readonly externalId: string | null;
 }
 
 export interface FoundPlace extends Place {
-  /** The organization of a warehouse; for an organization, itself. */
+  /** The organization of the warehouse, or the organization itself. */
   readonly organization: { readonly id: string; readonly name: string };
 }
 
@@ -35,8 +35,8 @@ export function createPlaces(database: Database) {
     find: (kind: PlaceKind, id: string): Promise<FoundPlace> => findPlace(database, kind, id),
 
     /**
-     * Changes the name or the external id. The next import treats a place with an external id as
-     * one of its own.
+     * Changes the name or the external id. The next import treats a place with an external id as if
+     * an import had created it.
      *
      * @throws Refusal `organization_unknown`, `warehouse_unknown`, `name_invalid` or
      *   `external_id_taken`
@@ -60,11 +60,11 @@ export function createPlaces(database: Database) {
       ),
 
     /**
-     * Deletes it with all access to it: from the next call on no user reaches it.
+     * Deletes the place and all access to it, in force from the next call.
      *
      * @throws Refusal `organization_unknown` or `warehouse_unknown`
      */
-    // Dependent rows are deleted with it, and nodes are notified of each row.
+    // The database also deletes all dependent rows, and notifies the nodes of each.
     remove: (kind: PlaceKind, id: string, inTransaction?: InTransaction<Place>): Promise<Place> =>
       change(
         kind,
@@ -73,7 +73,7 @@ export function createPlaces(database: Database) {
         inTransaction,
       ),
 
-    /** Returns the numbers of what is deleted or loses access with it. */
+    /** Counts the rows that are deleted with the place, and the subjects that lose access. */
     async dependents(kind: PlaceKind, id: string): Promise<Dependents> {
       const [row] = await database.query<Dependents>(
         `SELECT count(account_id)::integer AS people, count(client_id)::integer AS machines,
@@ -130,13 +130,13 @@ export const takenBy = (externalId = '') => {
   const taken = () =>
     new Refusal(
       'external_id_taken',
-      `The external id ${externalId} is that of another one.`,
+      `The external id ${externalId} is already used.`,
       'See `organizations list` and `warehouses list`.',
     );
   return { organizations_external_id_key: taken, warehouses_external_id_key: taken };
 };
 
-/** No organization has an id of another form; PostgreSQL throws on some (with a NUL byte). */
+/** Check an id before a query with it: PostgreSQL throws for some invalid ids (with a NUL byte). */
 export const isOrganizationId = (id: string): boolean => /^org_[A-Za-z0-9_-]{16}$/.test(id);
 export const isWarehouseId = (id: string): boolean => /^wh_[A-Za-z0-9_-]{16}$/.test(id);
 
@@ -144,7 +144,7 @@ export function unknownOrganization(id: string): Refusal {
   return new Refusal(
     'organization_unknown',
     `There is no organization ${id}.`,
-    'List the organizations to find it, or add it first.',
+    'See the list of organizations, or add it first.',
   );
 }
 
@@ -152,7 +152,7 @@ export function unknownWarehouse(id: string): Refusal {
   return new Refusal(
     'warehouse_unknown',
     `There is no warehouse ${id}.`,
-    'List the warehouses to find it, or add it first.',
+    'See the list of warehouses, or add it first.',
   );
 }
 

@@ -8,7 +8,7 @@ interface Candidate {
   /** Null for a client. */
   readonly organizationId: string | null;
   readonly name: string;
-  /** Null if it was not computed yet. */
+  /** The stored result of `lookOf` for the name; null if not computed yet. */
   readonly key: string | null;
 }
 
@@ -21,9 +21,9 @@ export function createTakenNames(issuer: string) {
     /**
      * True if the name looks like that of the service, of an organization or of a client that the
      * operator verified. Owners and admins may use the name of their organization, and owners of a
-     * verified client its name. One query, whatever the result is.
+     * verified client its name. The queries are the same, whatever the result is.
      *
-     * @param tx the transaction of the change that needs the name.
+     * @param tx the transaction that creates or changes the client.
      * @param ownerAccountId absent if the operator provides the client.
      */
     async isTaken(tx: Queries, name: string, ownerAccountId: string | undefined): Promise<boolean> {

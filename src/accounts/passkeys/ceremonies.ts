@@ -8,10 +8,10 @@ import type {
 import type { Account } from '../account.ts';
 import type { MadePasskey, Passkey, PasskeyKey } from './passkey.ts';
 
-/** A response was refused; the message is for the log. */
+/** Thrown if a browser's response is refused; the message is for the log. */
 export class AnswerRefused extends Error {}
 
-/** A browser's response: JSON, of which nothing is verified yet. */
+/** A browser's response as JSON, not verified yet. */
 export interface Answer {
   readonly credentialId: string;
   /** The challenge that the browser claims to answer. */
@@ -20,7 +20,7 @@ export interface Answer {
 }
 
 interface Ceremonies {
-  /** To make a passkey. An authenticator that has one of `known`, the account's, makes no other. */
+  /** Options for creating a passkey. An authenticator with a passkey in `known` creates no other. */
   creationOptions(
     account: Pick<Account, 'email' | 'name'>,
     asked: {
@@ -29,12 +29,12 @@ interface Ceremonies {
       readonly known: readonly Passkey[];
     },
   ): PublicKeyCredentialCreationOptionsJSON;
-  /** To use one. @param known those of one account; none for any that the user has here. */
+  /** Options for using a passkey: one of `known` or, if undefined, any that the user has here. */
   requestOptions(
     challenge: string,
     known?: readonly Passkey[],
   ): PublicKeyCredentialRequestOptionsJSON;
-  /** The caller must check that the challenge is one of ours. @throws AnswerRefused */
+  /** The caller must check that the challenge is ours. @throws AnswerRefused */
   checkMade(answer: Answer): Promise<MadePasskey>;
   /** @throws AnswerRefused */
   checkUsed(
@@ -47,12 +47,12 @@ interface Ceremonies {
 const TIMEOUT_MS = 300_000;
 /** ES256, EdDSA and RS256 (RFC 9053, RFC 8812): what existing authenticators support. */
 const ALGORITHMS = [-7, -8, -257];
-/** §5.1, at most 1,023 bytes. */
+/** Web Authentication §5.1: at most 1,023 bytes, here in base64url. */
 const CREDENTIAL_ID = /^[A-Za-z0-9_-]{1,1364}$/;
 const TRANSPORT = /^[a-z-]{1,32}$/;
 const MAX_TRANSPORTS = 8;
 
-/** @param issuer passkeys belong to its host, and are used at its origin. */
+/** @param issuer responses must come from its origin; its host is the relying party id. */
 export function createCeremonies({ issuer }: { readonly issuer: string }): Ceremonies {
   const rpId = new URL(issuer).hostname;
   const expected = {
@@ -103,7 +103,7 @@ export function createCeremonies({ issuer }: { readonly issuer: string }): Cerem
           response,
           supportedAlgorithmIDs: ALGORITHMS,
         });
-        if (!verified) throw new AnswerRefused('its attestation is not right');
+        if (!verified) throw new AnswerRefused('its attestation is invalid');
         const { credential, credentialDeviceType, credentialBackedUp, aaguid } = registrationInfo;
         return {
           credentialId: credential.id,
@@ -123,28 +123,29 @@ export function createCeremonies({ issuer }: { readonly issuer: string }): Cerem
       refusing(async () => {
         const response = json as AuthenticationResponseJSON;
         const { userHandle } = response.response;
-        // §7.2, step 6.
-        if (userHandle && userHandle !== handle) throw new AnswerRefused('of another account');
+        // Web Authentication §7.2, step 6.
+        if (userHandle && userHandle !== handle)
+          throw new AnswerRefused('it belongs to another account');
         const { verifyAuthenticationResponse } = await import('@simplewebauthn/server');
         const { verified, authenticationInfo } = await verifyAuthenticationResponse({
           ...expected,
           expectedChallenge,
           response,
-          // The counter is compared when it is written (passkeys.ts).
+          // The counter is compared later, when it is stored (passkeys.ts).
           credential: { id, publicKey: Buffer.from(publicKey, 'base64url'), counter: 0 },
         });
-        if (!verified) throw new AnswerRefused('its signature is not right');
+        if (!verified) throw new AnswerRefused('its signature is invalid');
         const { newCounter, credentialDeviceType, credentialBackedUp } = authenticationInfo;
-        // §7.2, steps 17 and 18: a passkey cannot change this.
+        // Web Authentication §7.2, steps 17 and 18: backup eligibility never changes.
         if ((credentialDeviceType === 'multiDevice') !== maySync) {
-          throw new AnswerRefused('whether it may be synced has changed');
+          throw new AnswerRefused('its backup eligibility has changed');
         }
         return { counter: newCounter, isSynced: credentialBackedUp };
       }),
   };
 }
 
-/** @throws AnswerRefused for text that no browser sends. */
+/** Parses a browser's response. @throws AnswerRefused if it is malformed. */
 export function answerFrom(text: string): Answer {
   try {
     const json = JSON.parse(text) as AuthenticationResponseJSON;
@@ -152,10 +153,10 @@ export function answerFrom(text: string): Answer {
     const clientData = Buffer.from(json.response.clientDataJSON, 'base64url').toString();
     const { challenge, crossOrigin } = JSON.parse(clientData) as Record<string, unknown>;
     if (!CREDENTIAL_ID.test(credentialId) || typeof challenge !== 'string') {
-      throw new AnswerRefused('it is no answer');
+      throw new AnswerRefused('it is not a valid response');
     }
-    // §7.1, step 10 and §7.2, step 14: our pages are never in a frame.
-    if (crossOrigin === true) throw new AnswerRefused('made in a frame of another site');
+    // Web Authentication §7.1, step 10 and §7.2, step 14: our pages are never in a frame.
+    if (crossOrigin === true) throw new AnswerRefused('it was created in a frame of another site');
     return { credentialId, challenge, json };
   } catch (error) {
     throw asRefusal(error);
@@ -175,8 +176,8 @@ const asRefusal = (error: unknown): AnswerRefused =>
   error instanceof AnswerRefused ? error : new AnswerRefused((error as Error).message);
 
 /**
- * We ask for no attestation, and a stranger must not make us read or fetch what its certificates
- * name, so this allows only `none`, or `packed` signed by the passkey itself (§6.5.4).
+ * We request no attestation, and an attacker must not make us fetch URLs from its certificates. So
+ * this allows only `none`, or `packed` signed by the passkey itself (Web Authentication §6.5.4).
  */
 async function refuseCertificates(attestationObject: string): Promise<void> {
   const { decodeAttestationObject } = await import('@simplewebauthn/server/helpers');
@@ -186,7 +187,7 @@ async function refuseCertificates(attestationObject: string): Promise<void> {
   if (format !== 'none' && !isOwn) throw new AnswerRefused(`an attestation (${format})`);
 }
 
-/** Returns what the browser reported; it is sent back to browsers unchanged. */
+/** Returns the transports that the browser reported; browsers get them back unchanged. */
 const transportsIn = (said: unknown): string[] =>
   [said]
     .flat()

@@ -2,24 +2,24 @@
 
 export interface Passkey {
   readonly id: string;
-  /** The authenticator's id for it, in base64url. */
+  /** The authenticator's id for the passkey, in base64url. */
   readonly credentialId: string;
   readonly accountId: string;
   readonly name: string;
   /** How browsers reach the authenticator: `internal`, `usb`, … */
   readonly transports: readonly string[];
-  /** A copy exists outside of the device: a user who loses the device still has the passkey. */
+  /** True if the passkey is backed up: a user who loses the device still has it. */
   readonly isSynced: boolean;
   readonly createdAt: Date;
   readonly lastUsedAt: Date | undefined;
 }
 
-/** With the values that a browser's response is checked against. */
+/** A passkey and the values to check a browser's response with. */
 export interface PasskeyKey extends Passkey {
   /** COSE_Key, in base64url. */
   readonly publicKey: string;
   readonly maySync: boolean;
-  /** The user handle of its account (see `handleOf`). */
+  /** The user handle of the passkey's account (see `handleOf`). */
   readonly handle: string;
 }
 

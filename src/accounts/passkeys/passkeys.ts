@@ -6,7 +6,7 @@ import { type CleaningJob, expiryJob } from '../../storage/cleaning.ts';
 import type { Database, InTransaction, Queries } from '../../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from '../account.ts';
 import type { Activity, Origin } from '../activity/activity.ts';
-import type { WaysOfKind } from '../ways-in.ts';
+import type { MethodsOfKind } from '../sign-in-methods.ts';
 import {
   detailsOf,
   isPasskeyId,
@@ -20,10 +20,10 @@ import {
   passkeyFrom,
 } from './passkey.ts';
 
-/** A challenge that was answered now; it is accepted only once. */
+/** A challenge that a browser has answered; it is accepted only once. */
 interface Challenge {
   readonly text: string;
-  /** How long it is remembered as used, because it could still be answered again. */
+  /** How long the challenge is stored as used, because it could be answered again. */
   readonly seconds: number;
 }
 
@@ -34,33 +34,41 @@ export interface Passkeys {
   /** Returns the passkey with this id, of any account. */
   find(id: string): Promise<Passkey | undefined>;
   /**
-   * Returns the user handle under which authenticators store the account's passkeys: random, so
-   * that it does not reveal whose they are, and permanent, so that a new passkey replaces the old
-   * one on an authenticator. 64 of `[A-Za-z0-9_-]`.
+   * Returns the user handle under which authenticators store the account's passkeys: 64 characters
+   * of `[A-Za-z0-9_-]`. Random, so that it does not identify the user, and permanent, so that a new
+   * passkey replaces the old one on an authenticator.
    */
   handleOf(accountId: string): Promise<string>;
   findKey(credentialId: string): Promise<PasskeyKey | undefined>;
   /**
    * Stores a new passkey and records that.
    *
-   * @returns why it was not stored: `over` for a challenge that was answered before, `full` for an
-   *   account that has as many as it may, `known` for a passkey that is stored for any account.
+   * @returns the passkey, or why it was not stored: `over` if the challenge was answered before,
+   *   `full` if the account has `MAX_PASSKEYS`, `known` if an account already has this passkey.
    */
   add(passkey: NewPasskey): Promise<Passkey | 'over' | 'full' | 'known'>;
   /**
    * Records a verified signature: one atomic step for the challenge and the counter.
    *
-   * @returns its account as it is now, or why it is refused: `over` for a challenge that was
-   *   answered before, `gone` for a passkey that was removed meanwhile, `copied` if the counter did
-   *   not grow, so that another authenticator seems to have the same key. That is recorded.
+   * @returns the current account, or why it is refused: `over` if the challenge was answered
+   *   before, `gone` if the passkey was removed meanwhile, `copied` if the counter did not grow:
+   *   another authenticator seems to have the same key, which is recorded.
    */
   use(passkey: Passkey, seen: SeenPasskey): Promise<Account | 'over' | 'gone' | 'copied'>;
   /** @returns true if the account has such a passkey. */
   rename(accountId: string, id: string, name: string): Promise<boolean>;
-  /** Also removes the last one, which users cannot (ways-in.ts). @returns true if there was one. */
+  /**
+   * Removes even the last sign-in method, unlike the removal by users (sign-in-methods.ts).
+   *
+   * @returns true if there was such a passkey.
+   */
   remove(accountId: string, id: string, inTransaction: InTransaction): Promise<boolean>;
-  /** The passkeys as sign-in methods (ways-in.ts). @param isOn true if sign-ins with them work. */
-  waysOf(isOn: boolean): WaysOfKind;
+  /**
+   * The passkeys as sign-in methods (sign-in-methods.ts).
+   *
+   * @param isOn true if sign-ins with them work.
+   */
+  listMethods(isOn: boolean): MethodsOfKind;
   readonly removeExpired: CleaningJob;
 }
 
@@ -78,7 +86,7 @@ interface SeenPasskey {
   readonly origin: Origin;
 }
 
-/** Per account. */
+/** Maximum number of passkeys per account. */
 export const MAX_PASSKEYS = 20;
 
 export function createPasskeys(parts: {
@@ -96,7 +104,7 @@ export function createPasskeys(parts: {
     return rows.map(passkeyFrom);
   }
 
-  /** @returns false if it was answered before. Parallel answers wait here for the first. */
+  /** @returns false if the challenge was answered before. Parallel answers wait here for the first. */
   async function useUp(tx: Queries, { text, seconds }: Challenge): Promise<boolean> {
     const isFirst = await tx.query(
       `INSERT INTO used_challenges (challenge_hash, expires_at) VALUES ($1, $2)
@@ -151,7 +159,7 @@ export function createPasskeys(parts: {
     },
 
     add: ({ accountId, name, challenge, origin, ...made }) =>
-      // Parallel additions wait here, and then see what the one before has added.
+      // Parallel additions wait here, and then see the previously added passkey.
       lockedTransactionOf(database, accountId, async (tx) => {
         if ((await of(accountId, tx)).length >= MAX_PASSKEYS) return 'full';
         if (!(await useUp(tx, challenge))) return 'over';
@@ -224,7 +232,7 @@ export function createPasskeys(parts: {
         return name !== undefined;
       }),
 
-    waysOf: (isOn) => ({
+    listMethods: (isOn) => ({
       of: async (accountId, tx = database) =>
         (await of(accountId, tx)).map(({ id, name, createdAt, lastUsedAt }) => ({
           id,
@@ -232,7 +240,7 @@ export function createPasskeys(parts: {
           kind: 'passkey',
           label: name,
           addedAt: createdAt,
-          isUnused: !isOn,
+          isDisabled: !isOn,
           isStrong: isOn,
         })),
 

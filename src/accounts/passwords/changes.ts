@@ -1,4 +1,4 @@
-/** Changes passwords: that of a signed-in user, or through a one-time link. */
+/** Changes passwords, of signed-in users or through one-time links. */
 import { lockedTransactionOf } from '../../storage/account-turns.ts';
 import type { Database, InTransaction, Queries } from '../../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom } from '../account.ts';
@@ -17,11 +17,11 @@ export interface Recovered {
 
 interface Change {
   readonly origin: Origin;
-  /** Absent if it stays as it is. */
+  /** The new password; absent to keep the present one. */
   readonly password?: string;
   /** The purpose of the link that authenticated the user; absent if they are signed in. */
   readonly purpose?: LinkPurpose;
-  /** Called in the transaction. */
+  /** Called in the transaction of the change. */
   readonly isAllowed: (tx: Queries) => Promise<boolean>;
   readonly inTransaction: InTransaction<Account> | undefined;
 }
@@ -35,7 +35,7 @@ export function createPasswordChanges(parts: {
   readonly recoveryWaits: Pick<RecoveryWaits, 'mustWait'>;
 }) {
   const { database, accounts, links, activity, recoveryWaits } = parts;
-  /** Per token: resolves when the last use of that link so far is over. */
+  /** Per token: resolves when the last use of that link so far has ended. */
   const inUse = new Map<string, Promise<unknown>>();
 
   async function change(
@@ -54,7 +54,7 @@ export function createPasswordChanges(parts: {
       if (passwordHash !== null) {
         const details = purpose === undefined ? {} : { purpose };
         const who = { actor: 'person', accountId: id, origin } as const;
-        // Record it first: the change ends the session that requested it.
+        // Record the change first, because it ends the session that requested it.
         await activity.record({ action: 'password_changed', ...who, details }, tx);
       }
       const [row] = await tx.query<AccountRow>(
@@ -74,7 +74,7 @@ export function createPasswordChanges(parts: {
     return changed;
   }
 
-  /** Runs uses of a link one by one: those after the successful one find no link to hash for. */
+  /** Runs uses of a link one by one: after a success, the others find no link and hash nothing. */
   function useInTurn(
     token: string,
     how: Omit<Change, 'isAllowed' | 'purpose'>,
@@ -85,7 +85,7 @@ export function createPasswordChanges(parts: {
       const link = await links.find(token);
       if (!link) return undefined;
       if (await recoveryWaits.mustWait(link)) throw new RecoveryMustWait();
-      // Check again: more may be demanded of the user since the password waited for its turn.
+      // Check again: the requirements may have changed while the password waited for its turn.
       const isAllowed = async (tx: Queries): Promise<boolean> =>
         !(await recoveryWaits.mustWait(link, tx)) && (await links.use(token, tx));
       const { purpose } = link;
@@ -102,8 +102,8 @@ export function createPasswordChanges(parts: {
     /**
      * Changes the password. The caller must have authenticated the user.
      *
-     * @param origin with the user's session: a password may wait for its turn, and one that was
-     *   sent before a recovery must not be set after it.
+     * @param origin with the user's session. The change may have to wait: if the session ends
+     *   meanwhile (because of a recovery), the password is not changed.
      * @param inTransaction runs in the same transaction.
      * @throws Refusal `password_refused`
      * @throws SessionEnded, TooManyPasswords
@@ -116,12 +116,12 @@ export function createPasswordChanges(parts: {
     ): Promise<Account> {
       const isAllowed = async (): Promise<boolean> => true;
       const changed = await change(account, { origin, password, isAllowed, inTransaction });
-      if (!changed) throw new Error(`the account ${account.id} is gone`);
+      if (!changed) throw new Error(`the account ${account.id} no longer exists`);
       return changed;
     },
 
     /**
-     * @returns undefined if the link is not valid, as for all but one of several parallel uses.
+     * @returns undefined if the link is not valid. Only one of several parallel uses succeeds.
      * @throws Refusal `password_refused`, TooManyPasswords, RecoveryMustWait: the link stays valid.
      */
     changeByLink: (

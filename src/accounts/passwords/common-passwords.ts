@@ -1,16 +1,16 @@
-/** Finds passwords that attackers try first: leaked ones, and what is known of the user. */
+/** Finds passwords that attackers try first: leaked ones, and data of the user. */
 
-/** About 50,000. Most are too short for us, but we find them in passwords that only vary them. */
+/** About 50,000. Most are too short to be accepted, but longer passwords may be variations of them. */
 let leaked: ReadonlySet<string> | undefined;
 /** Printed at the first start, so not a secret. */
 export const DEMO_PASSWORD = 'gatehouse-demo';
 const SERVICE_NAME = 'gatehouse';
-/** A password that only repeats fewer characters than this is as weak as a short one. */
+/** A password that only repeats a shorter text than this is as weak as a short password. */
 const MIN_UNIT_LENGTH = 6;
 
 /**
- * True if a password is a leaked one, the name of this service, the demo's or one of the user's
- * `words`, also with other letter case, repeated, or with digits and punctuation around it.
+ * True if a password is a leaked one, the name of this service, the demo password or one of the
+ * user's `words`, even in other letter case, repeated, or with digits and punctuation around it.
  */
 export async function isCommonPassword(
   password: string,
@@ -27,7 +27,7 @@ export async function isCommonPassword(
   return [lower, unit, core].some((form) => guessed.some((known) => known.has(form)));
 }
 
-/** Attackers guess `Ada Lovelace <ada@demo.test>` as a whole and by its words. */
+/** Splits a text as attackers guess it: `Ada Lovelace <ada@demo.test>` as a whole and by word. */
 function partsOf(words: string): string[] {
   const lower = words.normalize('NFC').toLowerCase();
   return [lower, lower.replaceAll(' ', ''), ...lower.split(/[\s@]+/)].filter((part) => part !== '');
@@ -35,6 +35,6 @@ function partsOf(words: string): string[] {
 
 /** Returns `abc` for `abcabcabc`; a text that repeats nothing is its own unit. */
 function repeatedUnit(text: string): string {
-  // If a text occurs in its own double before its end, it repeats what precedes that place.
+  // The second place at which a text occurs in its own double is the length of its unit.
   return text.slice(0, (text + text).indexOf(text, 1));
 }

@@ -1,9 +1,9 @@
-/** Mails links to set a password: their texts, and the background work of “Forgot password?”. */
+/** Mails one-time links for setting a password, and handles “Forgot password?” in the background. */
 import type { AttemptLimit } from '../../base/attempt-limits.ts';
 import type { Account } from '../account.ts';
 import type { AccountRegistry } from '../account-registry.ts';
 import type { Origin } from '../activity/activity.ts';
-import { hasMailbox, type MailBeside, type Message, type SendMail } from '../mail/mail.ts';
+import { type BackgroundMail, hasMailbox, type Message, type SendMail } from '../mail/mail.ts';
 import type { LinkPurpose, PasswordLinks } from './links.ts';
 
 export type PasswordLinkRequests = ReturnType<typeof createPasswordLinkRequests>;
@@ -15,14 +15,14 @@ export function createPasswordLinkRequests(parts: {
   readonly sendMail: SendMail;
   /** Limits the links per account, so that attackers cannot fill a user's mailbox. */
   readonly perAccount: AttemptLimit;
-  readonly beside: MailBeside;
+  readonly beside: BackgroundMail;
 }) {
   const { issuer, accounts, links, sendMail, perAccount, beside } = parts;
 
   async function sendLink(email: string, origin: Origin): Promise<boolean> {
     const account = await accounts.findByEmail(email);
     if (!account || account.isSuspended || !hasMailbox(account)) return false;
-    // Count known addresses only: nothing is sent to any other.
+    // Count only known addresses, because no mail is sent to others.
     if (await perAccount.count(account.id)) return false;
     const purpose = 'forgotten';
     const { token, expiresAt } = await links.make(account, purpose, origin);
@@ -33,21 +33,21 @@ export function createPasswordLinkRequests(parts: {
   }
 
   return {
-    /** Returns at once. Only a user whom the mail reaches sees the outcome. */
+    /** Works in the background. The response does not depend on the outcome; only the mail shows it. */
     begin(email: string, origin: Origin): void {
       beside.begin('a link to set a password', () => sendLink(email, origin));
     },
   };
 }
 
-/** A `confirmed` link is not mailed: the browser that has just confirmed is redirected to it. */
+/** `confirmed` links are not mailed: a browser is redirected to them right after its confirmation. */
 type MailedPurpose = Exclude<LinkPurpose, 'confirmed'>;
 
 export interface PasswordLink {
   readonly url: string;
   readonly purpose: MailedPurpose;
   readonly expiresAt: Date;
-  /** False if the service has no passwords: the link signs in. */
+  /** False if the service has no passwords: the link signs the user in. */
   readonly setsPassword: boolean;
 }
 

@@ -8,7 +8,7 @@ import type { Account } from '../account.ts';
 import type { AccountRegistry } from '../account-registry.ts';
 import type { Activity, Origin } from '../activity/activity.ts';
 
-/** `confirmed`: for a user who has just confirmed with a provider, and used at once. */
+/** `confirmed`: for a user who has just re-authenticated with a provider; used immediately. */
 export type LinkPurpose = 'invitation' | 'forgotten' | 'confirmed';
 
 export interface PasswordLink {
@@ -53,8 +53,8 @@ export function createPasswordLinks(parts: {
       const now = clock();
       const expiresAt = new Date(now + LIFETIMES_MS[purpose]);
       await transactionOf(database, accountId, async (tx) => {
-        // No valid link if the account is suspended at this moment: a suspension ends all of them.
-        // Nor if its address was changed since the look-up: the mail goes to the former address.
+        // Make no valid link if the account is suspended at this moment (a suspension ends all links),
+        // or if its address was changed since the look-up: the mail goes to the former address.
         await tx.query(
           `INSERT INTO password_links (token_hash, account_id, purpose, created_at, expires_at)
             SELECT $1, id, $3, $4, $5 FROM accounts
@@ -71,7 +71,7 @@ export function createPasswordLinks(parts: {
       return { token, expiresAt };
     },
 
-    /** Returns a valid link with the account whose password it sets. Does not use it up. */
+    /** Returns a valid link with the account whose password it sets. The link stays valid. */
     async find(token: string): Promise<PasswordLink | undefined> {
       if (!TOKEN.test(token)) return undefined;
       const [link] = await database.query<{ account_id: string; purpose: LinkPurpose }>(
@@ -79,7 +79,7 @@ export function createPasswordLinks(parts: {
         [sha256(token), new Date(clock())],
       );
       const account = link && (await accounts.find(link.account_id));
-      // A suspended user has no use for a password.
+      // A suspended user cannot sign in anyway.
       if (!account || account.isSuspended) return undefined;
       return { account, purpose: link.purpose };
     },
@@ -97,7 +97,7 @@ export function createPasswordLinks(parts: {
 
     /** @returns true for only one of several parallel uses; false if it is used or expired. */
     async use(token: string, tx: Queries): Promise<boolean> {
-      // One atomic step: of several parallel calls only one deletes the row.
+      // This is one atomic step: only one of several parallel calls deletes the row.
       const used = await tx.query(
         'DELETE FROM password_links WHERE token_hash = $1 AND expires_at > $2 RETURNING 1',
         [sha256(token), new Date(clock())],

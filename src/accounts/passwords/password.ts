@@ -8,7 +8,7 @@ import { inTurn, type PasswordTurn } from './work.ts';
 const MIN_PASSWORD_LENGTH = 12;
 const MAX_PASSWORD_LENGTH = 256;
 
-/** What an attacker who knows the user tries first. */
+/** Data that an attacker who knows the user tries first. */
 interface PasswordOwner {
   readonly email: string;
   readonly name: string;
@@ -67,18 +67,18 @@ export async function verifyPassword(
 ): Promise<boolean> {
   const compare = () => verify(passwordHash ?? DUMMY_HASH, normalized(presented));
   const isRight = await inTurn(turn, compare);
-  // Hashing replaces a lone surrogate with U+FFFD, but no password that was set has one.
+  // Hashing replaces a lone surrogate with U+FFFD, but no accepted password contains one.
   return isRight && passwordHash !== undefined && presented.isWellFormed();
 }
 
 /**
  * Argon2id (the package's default) with twice the memory and three times the passes of OWASP's
  * minimum (19 MiB, 2). One check costs 65 ms of one core (AMD EPYC, 30 checks: median 63 ms,
- * fastest 62 ms, slowest 90 ms) on libuv's threads, never on the event loop, and 46 MiB meanwhile.
+ * fastest 62 ms, slowest 90 ms) on libuv's threads, never on the event loop, and 46 MiB of memory.
  */
 const COST = { memoryCost: 46 * 1024, timeCost: 6, parallelism: 1 } as const satisfies Options;
 
-/** As costly to check as any hash, but matched by no password: its salt and result are zeros. */
+/** Takes as long to check as any hash, but matches no password: its salt and result are zeros. */
 const DUMMY_HASH = [
   '',
   'argon2id',
@@ -88,5 +88,5 @@ const DUMMY_HASH = [
   Buffer.alloc(32).toString('base64').replaceAll('=', ''),
 ].join('$');
 
-/** NIST SP 800-63B-4 §3.1.1.2: a character is the same however the keyboard composed it. */
+/** NIST SP 800-63B-4 §3.1.1.2: keyboards may compose the same character in different ways. */
 const normalized = (password: string): string => password.normalize('NFC');

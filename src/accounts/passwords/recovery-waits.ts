@@ -7,24 +7,24 @@ import { lockedTransactionOf } from '../../storage/account-turns.ts';
 import type { Database, Queries } from '../../storage/queries.ts';
 import type { Account } from '../account.ts';
 import type { Activity, Origin } from '../activity/activity.ts';
-import type { StrongerSignIns } from '../stronger-sign-ins.ts';
+import type { StrongSignIns } from '../strong-sign-ins.ts';
 import type { PasswordLink, PasswordLinks } from './links.ts';
 
-/** A mailed link alone does not open this account, or not yet. */
+/** Thrown if a mailed link alone does not recover this account, or not yet. */
 export class RecoveryMustWait extends Error {}
 
 export interface RecoveryWait {
   readonly startedAt: Date;
-  /** From then on a mailed link opens the account like any other account. */
+  /** When the wait ends: afterwards a mailed link alone recovers the account. */
   readonly readyAt: Date;
-  /** From then on the recovery has to be started again. */
+  /** When the recovery expires: afterwards it must be started again. */
   readonly endsAt: Date;
   readonly isReady: boolean;
 }
 
 export type RecoveryWaits = ReturnType<typeof createRecoveryWaits>;
 
-/** How long after the wait another link still recovers the account. */
+/** For how long after the wait a new link still recovers the account. */
 const USABLE_SECONDS = 7 * 86_400;
 
 export function createRecoveryWaits(parts: {
@@ -33,9 +33,9 @@ export function createRecoveryWaits(parts: {
   readonly links: PasswordLinks;
   readonly activity: Pick<Activity, 'record'>;
   readonly waitSeconds: number;
-  readonly strongerSignIns: Pick<StrongerSignIns, 'wouldBeDemanded'>;
+  readonly strongSignIns: Pick<StrongSignIns, 'wouldBeRequired'>;
 }) {
-  const { database, clock, links, activity, waitSeconds, strongerSignIns } = parts;
+  const { database, clock, links, activity, waitSeconds, strongSignIns } = parts;
 
   function waitFrom(startedAt: Date): RecoveryWait {
     const ready = startedAt.getTime() + waitSeconds * 1000;
@@ -57,7 +57,7 @@ export function createRecoveryWaits(parts: {
 
   const record = (what: string, accountId: string, origin: Origin, tx: Queries): Promise<void> =>
     activity.record(
-      // Nodes of the previous version would not know an action of its own.
+      // Use an existing action: nodes of the previous version would not know a new one.
       { action: 'account_changed', actor: 'person', accountId, origin, details: { changed: what } },
       tx,
     );
@@ -67,21 +67,22 @@ export function createRecoveryWaits(parts: {
     /** Returns the recovery started for an account, unless it is done, cancelled or too old. */
     find,
 
-    /** True if this link opens the account only after a wait that has not ended or not started. */
+    /** True if this link requires a wait that has not ended yet, or has not even started. */
     async mustWait(
       { account, purpose }: PasswordLink,
       queries: Queries = database,
     ): Promise<boolean> {
-      // The operator has checked who the user is, or a provider has just proved it.
+      // The operator has checked the user's identity, or a provider has just proved it.
       if (purpose !== 'forgotten') return false;
-      const demand = await strongerSignIns.wouldBeDemanded(account.id, queries);
+      const requirement = await strongSignIns.wouldBeRequired(account.id, queries);
       // Within the grace period a password is enough for a user who has no other method.
-      if (!demand?.isOver && !demand?.hasWay) return false;
+      if (!requirement?.isOver && !requirement?.hasStrongMethod) return false;
       return !(await find(account.id, queries))?.isReady;
     },
 
     /**
-     * Uses a link up to start the wait, once the user is informed.
+     * Uses a link up, informs the user and then starts the wait. If a wait has already started, the
+     * link stays valid. If the mail fails, the link is used up all the same.
      *
      * @param inform mails the user and resolves with true if the mail was sent.
      * @returns the wait, which may have been started before; `not informed`, with nothing started,
@@ -95,13 +96,13 @@ export function createRecoveryWaits(parts: {
       const link = await links.find(token);
       if (!link) return undefined;
       const { account } = link;
-      // Parallel requests wait here, and then find the link used.
+      // Parallel requests wait here, and then find that the link was used.
       const before = await lockedTransactionOf(database, account.id, async (tx) => {
         return (await find(account.id, tx)) ?? ((await links.use(token, tx)) ? 'none' : undefined);
       });
       if (before !== 'none') return before;
       const wait = waitFrom(new Date(clock()));
-      // Send the mail first: a wait that its user does not know of must not run.
+      // Send the mail first: a wait must not begin without the user's knowledge.
       if (!(await inform(account, wait))) return 'not informed';
       const started = await database.transaction(async (tx) => {
         const [row] = await tx.query<{ started_at: Date }>(

@@ -1,4 +1,4 @@
-/** Limits what hashing passwords may cost this process, and shares it fairly. */
+/** Limits the cost of hashing passwords in this process, and shares the capacity fairly. */
 import { availableParallelism } from 'node:os';
 import { networkOf } from '../../base/network-address.ts';
 import { emailKey } from '../email.ts';
@@ -9,21 +9,21 @@ import { emailKey } from '../email.ts';
  */
 const AT_ONCE = Math.min(3, Math.max(1, availableParallelism() - 1));
 /**
- * Per line. Both lines together are done within about three seconds, and even on a machine that is
- * four times slower before the listener closes a waiting connection (host/listeners.ts).
+ * Maximum per line. Two full lines take about three seconds; even on a machine that is four times
+ * slower they end before the listener closes waiting connections (host/listeners.ts).
  */
 const MAX_WAITING = 24 * AT_ONCE;
 
-/** Per line. A round does not end while all callers are new, and each start searches them all. */
+/** Maximum of `served` per line, because each start searches it. New callers prolong a round. */
 const MAX_SERVED = 1_000;
 
 /**
- * Too many passwords wait already, or this one had to make room for a caller with fewer waiting:
- * nothing was hashed. `isOwn`: others of the same account or address wait or are being hashed.
+ * Too many passwords are waiting, or this one had to make room for a caller with fewer waiting:
+ * nothing was hashed. `isOwn`: passwords of the same account or address wait or are being hashed.
  */
 export class TooManyPasswords extends Error {
   readonly code = 'too_many_passwords';
-  /** The time in which a full line is done, about. */
+  /** The approximate time that a full line takes. */
   readonly seconds = 5;
   readonly isOwn: boolean;
 
@@ -34,16 +34,16 @@ export class TooManyPasswords extends Error {
   }
 }
 
-/** `known`: a user who has been authenticated before. */
+/** `known`: a user who was authenticated in this browser before. */
 type Rank = 'known' | 'stranger';
 
-/** The account and the address that a hash is made for, which decide when it is made. */
+/** The account and the network address that request a hash: they determine when it is made. */
 export interface PasswordTurn {
   /** `stranger` by default. */
   readonly rank?: Rank;
-  /** That of the account, in any spelling; the account need not exist. */
+  /** The email address of the account, in any spelling; the account need not exist. */
   readonly email: string;
-  /** Where the request came from; absent if no network is in between. */
+  /** The network address of the request; absent for an operator command. */
   readonly address?: string;
 }
 
@@ -53,47 +53,47 @@ interface Waiting {
   /** Requests of a smaller round are served first. */
   readonly round: number;
   readonly account: string;
-  /** The account and the address, each of which has one turn in each round. */
+  /** The account and the network address; each has one turn in each round. */
   readonly parties: readonly string[];
   start(): void;
   refuse(error: TooManyPasswords): void;
 }
 
 interface Line {
-  /** The next one first. */
+  /** The waiting requests in order, next one first. */
   readonly waiting: Waiting[];
   /** The round of the hash that was started last. */
   round: number;
-  /** The round in which each party had its last turn, latest last; without rounds that are over. */
+  /** The round in which each party had its last turn, in that order; without finished rounds. */
   readonly served: Map<string, number>;
 }
 
 /**
- * Hands out turns. An account has one turn in each round, and so has an address: each further
- * request waits one more round, behind all first requests. Known users and strangers have separate
- * lines that take turns, so neither waits for more than one of the other. There is never more than
- * one hash of an account under way.
+ * Decides which hash is made next. Each account and each address has one turn per round: each
+ * further request waits one more round. Known users and strangers have separate lines that are
+ * served alternately. An account never has more than one hash in progress.
  *
- * A full line refuses the last one: the newcomer, or the last one of the caller that has most.
+ * If a line is full, one request is refused: the new one, or the last request of the caller with
+ * the most waiting requests.
  */
 export function createTurns(limits: {
   readonly atOnce: number;
-  /** Per line. */
+  /** Maximum number of waiting requests per line. */
   readonly maxWaiting: number;
 }): TakeTurn {
   const emptyLine = (): Line => ({ waiting: [], round: 0, served: new Map() });
   const lines: Readonly<Record<Rank, Line>> = { known: emptyLine(), stranger: emptyLine() };
-  const underWay = new Set<Waiting>();
+  const inProgress = new Set<Waiting>();
   let lastRank: Rank = 'known';
 
-  /** Refuses the last one if the line is too long, which may be the new one. */
+  /** Adds a request. If the line is too long, refuses its last request, perhaps the new one. */
   function enter(line: Line, one: Waiting): void {
     const behind = line.waiting.findIndex(({ round }) => round > one.round);
     line.waiting.splice(behind < 0 ? line.waiting.length : behind, 0, one);
     if (line.waiting.length <= limits.maxWaiting) return;
     const last = line.waiting.pop();
     if (!last) return;
-    const others = [...line.waiting, ...underWay];
+    const others = [...line.waiting, ...inProgress];
     const isOwn = others.some((other) => sharesParty(other, last.parties));
     last.refuse(new TooManyPasswords({ isOwn }));
   }
@@ -107,20 +107,20 @@ export function createTurns(limits: {
   }
 
   function startNext(): void {
-    while (underWay.size < limits.atOnce) {
+    while (inProgress.size < limits.atOnce) {
       const others = lastRank === 'known' ? 'stranger' : 'known';
       if (!startFirst(others) && !startFirst(lastRank)) return;
     }
   }
 
-  /** @returns false if no hash of this rank can begin now. */
+  /** @returns false if no waiting request of this rank can begin now. */
   function startFirst(rank: Rank): boolean {
     const line = lines[rank];
-    const busy = [...underWay].map(({ account }) => account);
+    const busy = [...inProgress].map(({ account }) => account);
     const index = line.waiting.findIndex(({ account }) => !busy.includes(account));
     const [next] = index < 0 ? [] : line.waiting.splice(index, 1);
     if (!next) return false;
-    underWay.add(next);
+    inProgress.add(next);
     lastRank = rank;
     line.round = Math.max(line.round, next.round);
     for (const party of next.parties) {
@@ -149,7 +149,7 @@ export function createTurns(limits: {
     try {
       return await work();
     } finally {
-      underWay.delete(one);
+      inProgress.delete(one);
       startNext();
     }
   };
@@ -158,5 +158,5 @@ export function createTurns(limits: {
 const sharesParty = (one: Waiting, parties: readonly string[]): boolean =>
   one.parties.some((party) => parties.includes(party));
 
-/** One for the whole process, because all callers share its cores. */
+/** One instance for the whole process, because all callers share its cores. */
 export const inTurn: TakeTurn = createTurns({ atOnce: AT_ONCE, maxWaiting: MAX_WAITING });

@@ -9,12 +9,12 @@ import { fixed, reloadable, section } from './setting.ts';
 /** The value that turns the data directory off. A database URL is then required. */
 export const NO_DATA_DIRECTORY = 'off';
 
-/** No shell expands it: `~` would become a folder of that name, as would another word for `off`. */
+/** Refuses `~`, which no shell would expand here, and other words for `off`. */
 function isDirectoryPath(directory: string): boolean {
   return directory === NO_DATA_DIRECTORY || !/^~|\0|^(off|no|none|false)$/i.test(directory);
 }
 
-export const storage = section('Where state is kept.', {
+export const storage = section('Where state is stored.', {
   data_directory: fixed(
     text(
       {
@@ -26,8 +26,9 @@ export const storage = section('Where state is kept.', {
     {
       variable: 'GATEHOUSE_DATA_DIR',
       about:
-        'Directory of the embedded database and its generated secrets, relative to the directory ' +
-        'of package.json; `off`: there is none, and nothing starts without a database_url.',
+        'Directory of the embedded database and its generated secrets, relative to the ' +
+        'directory of package.json (in GATEHOUSE_DATA_DIR: to the working directory). `off` ' +
+        'disables the embedded database: the service then starts only with a database_url.',
     },
   ),
   database_url: fixed(
@@ -48,13 +49,15 @@ export const storage = section('Where state is kept.', {
   ),
   database_connections: fixed(wholeNumber(2, 1_000).default(10), {
     about:
-      'Connections that each process may open to PostgreSQL, beside one that hears of changes.',
-    note: 'All processes of all nodes together stay below its max_connections.',
+      'Maximum number of connections that each process opens to PostgreSQL, plus one that ' +
+      'listens for changes.',
+    note: 'Keep the total of all processes of all nodes below its max_connections.',
   }),
   remembered_people: fixed(wholeNumber(1_000, 10_000_000).default(100_000), {
     about:
-      'People, and as many API keys, that each process remembers, those asked about longest ago ' +
-      'forgotten first. Each takes 1.5 to 3 kB; who reaches more than ten places counts as several.',
+      'How many people, and as many API keys, each process caches; the least recently used ' +
+      'are evicted first. Each entry takes 1.5 to 3 kB; an entry with more than ten places ' +
+      'counts as several.',
   }),
   redis_url: fixed(
     text(
@@ -70,22 +73,26 @@ export const storage = section('Where state is kept.', {
       variable: 'REDIS_URL',
       mayHoldPassword: true,
       about:
-        'Redis that keeps the tokens. Put a URL with a password into the environment, as ' +
-        'REDIS_URL. Default: tokens live in the database.',
+        'Redis that stores the tokens. Put a URL with a password into the environment, as ' +
+        'REDIS_URL. Default: tokens are stored in the database.',
       note:
-        'It is one server, redis+sentinel://host1:26379,host2:26379/mymaster or ' +
-        'redis+cluster://host1:7000,host2:7001; rediss in place of redis is for TLS.',
+        'Either one server, redis+sentinel://host1:26379,host2:26379/mymaster or ' +
+        'redis+cluster://host1:7000,host2:7001. Use rediss in place of redis for TLS.',
     },
   ),
   auto_migrate: fixed(flag().default(true), {
-    about: 'Bring the database schema up to date at start; false refuses to start instead.',
+    about:
+      'Migrate the database schema at start. If false, the service refuses to start with an ' +
+      'outdated schema.',
   }),
   accept_volatile_redis: fixed(flag().default(false), {
-    about: 'Start although Redis keeps nothing on disk: its restart then ends every token.',
+    about:
+      'Start even if Redis does not persist to disk. A restart of Redis then ends every ' +
+      'token.',
   }),
 });
 
-export const mail = section('How mail leaves.', {
+export const mail = section('How mail is sent.', {
   smtp_url: reloadable(
     text(
       {
@@ -98,9 +105,10 @@ export const mail = section('How mail leaves.', {
       variable: 'SMTP_URL',
       mayHoldPassword: true,
       about:
-        'Server that takes mail for delivery. Put a URL with a password into the environment, as ' +
-        'SMTP_URL. Default: no mail is sent, and there is no “Forgot password?”.',
-      note: 'smtps:// is for TLS from the first byte. Links to set a password are mailed, too.',
+        'Mail server that delivers our mail. Put a URL with a password into the ' +
+        'environment, as SMTP_URL. Default: no mail is sent, and there is no “Forgot ' +
+        'password?”.',
+      note: 'Use smtps:// for TLS from the first byte. Links to set a password are also mailed.',
     },
   ),
   from: reloadable(
@@ -112,7 +120,7 @@ export const mail = section('How mail leaves.', {
       (sender) => parseSender(sender) !== undefined,
     ).exactOptional(),
     {
-      about: 'Who the mail is from; needed with smtp_url.',
+      about: 'Sender of the mail. Required with smtp_url.',
       note: 'An address, or "Name <address>".',
     },
   ),
@@ -125,7 +133,7 @@ function isSmtpUrl(url: string): boolean {
 }
 
 /** The GraphQL API that the tokens are for, as shown to developers of clients. */
-export const api = section('The GraphQL API that the tokens are for.', {
+export const api = section('The GraphQL API that accepts the tokens.', {
   graphql_url: reloadable(
     text(
       {
@@ -137,9 +145,9 @@ export const api = section('The GraphQL API that the tokens are for.', {
     {
       mayHoldPassword: true,
       about:
-        'Where your GraphQL API takes requests, as partners reach it. Owners of clients are shown it, ' +
-        'and their test and programs call it; this service sends it their access tokens and shows ' +
-        'them its answers. Default: none.',
+        'URL of your GraphQL API, as partners reach it. Owners of clients see it, and ' +
+        'their test and sample programs call it: this service sends it their access tokens ' +
+        'and shows them its answers. Default: none.',
     },
   ),
   example_query: reloadable(
@@ -149,8 +157,8 @@ export const api = section('The GraphQL API that the tokens are for.', {
     ).default('{__typename}'),
     {
       about:
-        'The query that the test and the programs end with: one that anybody may make, and that shows ' +
-        'what your API is about.',
+        'The query that the test and the sample programs send. Choose one that every ' +
+        'caller may run and that shows what your API offers.',
     },
   ),
 });

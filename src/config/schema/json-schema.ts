@@ -23,15 +23,15 @@ export function settingsJsonSchema() {
   return {
     $schema,
     title: 'Gatehouse settings',
-    description: 'config/gatehouse.yaml, the one file a deployment of Gatehouse runs on.',
+    description: 'config/gatehouse.yaml, the settings file of a Gatehouse deployment.',
     ...schema,
   };
 }
 
-/** Accepted values, default and effect as sentences: JSON Schema has no ranges of durations. */
+/** Accepted values, default and effect as text: JSON Schema has no ranges of durations. */
 export const factsOf = ({ expectation, defaultValue, effect }: KnownSetting): string =>
   [
     ...(expectation ? [`Takes ${expectation.accepts}.`] : []),
     ...(defaultValue === undefined ? [] : [`Default: ${defaultValue}.`]),
-    effect === 'reload' ? 'A reload takes it over.' : 'Takes effect at the next start.',
+    effect === 'reload' ? 'A reload applies it.' : 'Takes effect at the next start.',
   ].join(' ');

@@ -2,21 +2,21 @@
 import { z } from 'zod';
 
 export interface Expectation {
-  /** What is accepted, as in "is not …". */
+  /** The accepted values, as the end of "is not …". */
   readonly accepts: string;
-  /** What to write instead, as in "write …". */
+  /** A value to write instead, as the end of "write …". */
   readonly example: string;
-  /** What the code appends to the name of such a setting; the file has the unit in the value. */
+  /** The suffix of the setting's name in the code; in the file the value contains the unit. */
   readonly unit?: 'Seconds';
 }
 
-/** What the message says about a value that one of the kinds below refuses. */
+/** The expectation of each kind below, for the message about a refused value. */
 export const expectations = z.registry<Expectation>();
 
 /** Marks a number of seconds for `InCode` in settings.ts, which appends the unit to its name. */
 export type Seconds = number & z.core.$brand<'seconds'>;
 
-/** Parses a text with a unit into seconds. Both limits are such texts, and inclusive. */
+/** Parses a duration such as `10m` into seconds. Both limits are durations, too, and inclusive. */
 export function duration(from: string, to: string) {
   const example = durationSeconds(from) <= 600 && durationSeconds(to) >= 600 ? '10m' : from;
   return z
@@ -53,7 +53,7 @@ export function wholeNumber(from: number, to: number) {
     });
 }
 
-/** A percentage or a whole number, which stays the text that was written. */
+/** A percentage or a whole number, kept as the text in the file. */
 export function shareOrNumber() {
   const number = z.int().min(0).max(MAX_NUMBER).transform(String);
   return z.union([z.string().regex(SHARE_OR_NUMBER), number]).register(expectations, {

@@ -11,14 +11,14 @@ export interface KnownSetting extends SettingFacts {
   readonly path: readonly string[];
   /** The keys that lead to it in a `Settings` object: `['tokens', 'retryWindowSeconds']`. */
   readonly codePath: readonly string[];
-  /** As written in the file; undefined if there is no fixed default. */
+  /** The default as written in the file; undefined if there is no fixed default. */
   readonly defaultValue: unknown;
   readonly isNumber: boolean;
   readonly isPerNode: boolean;
   readonly expectation: Expectation | undefined;
 }
 
-/** By name, in the order of the schema. */
+/** All settings by name, in the order of the schema. */
 export const knownSettings: ReadonlyMap<string, KnownSetting> = new Map(
   Object.entries<z.ZodType>(settingsFile.shape)
     .flatMap(([name, schema]) =>

@@ -7,13 +7,13 @@ export type Effect = 'reload' | 'restart';
 interface Facts {
   /** What a reload changes for existing tokens or sessions. */
   readonly reach?: string;
-  /** True if the nodes of one deployment may differ. Default: if it is `fixed`. */
+  /** True if nodes of one deployment may differ in it. Default: true for `fixed` settings. */
   readonly isPerNode?: boolean;
   /** The environment variable that overrides the file. */
   readonly variable?: string;
   /** Hides refused values, and allows the value of the variable to be in a file (`…_FILE`). */
   readonly mayHoldPassword?: boolean;
-  /** Sentences on what it is for: for the docs, editors and config/gatehouse.yaml. */
+  /** Sentences about its purpose, for the docs, editors and config/gatehouse.yaml. */
   readonly about: string;
   /** Further sentences for config/gatehouse.yaml. */
   readonly note?: string;
@@ -30,9 +30,9 @@ export const reloadable = <Kind extends z.ZodType>(kind: Kind, facts: Facts): Ki
   declared(kind, { ...facts, effect: 'reload' });
 
 /**
- * Declares a setting that takes effect at the next start, because something is opened, bound or
- * filled with it then. Also the issuer: partners, proxies and browsers know the service by it, and
- * a slip would lock all of them out.
+ * Declares a setting that takes effect at the next start, because it is used to open, bind or fill
+ * something then. The issuer is fixed, too: partners, proxies and browsers know the service by it,
+ * and a mistake would lock all of them out.
  */
 export const fixed = <Kind extends z.ZodType>(kind: Kind, facts: Facts): Kind =>
   declared(kind, { ...facts, effect: 'restart' });

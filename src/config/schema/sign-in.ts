@@ -5,11 +5,11 @@ import { isHost, mailDomain } from '../urls.ts';
 import { duration, expectations, flag, oneOf, text } from './kinds.ts';
 import { reloadable, section } from './setting.ts';
 
-/** The id of a provider is part of URLs, of the log and of metrics. */
+/** Ids of providers appear in URLs, the log and metrics. */
 const ID = /^[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$/;
 /** Metrics use these names for sign-in methods without a provider. */
 const RESERVED = ['password', 'passkey', 'link'];
-/** RFC 6749 §3.3. */
+/** The characters of a scope (RFC 6749 §3.3). */
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
 
 /** What a provider may return. Blanks separate `acr_values` (OpenID Connect Core §3.1.2.1). */
@@ -20,7 +20,7 @@ const authenticationContexts = () =>
     .array(text({ accepts: 'an authentication context', example: '`phr`' }, isPlain))
     .register(expectations, {
       accepts: 'a list of authentication contexts',
-      example: '`[phr]`, as the provider calls them',
+      example: "the provider's own names, such as `[phr]`",
     });
 
 const provider = z.strictObject({
@@ -30,22 +30,22 @@ const provider = z.strictObject({
       example: '`platform`',
     },
     (id) => ID.test(id) && !RESERVED.includes(id),
-  ).describe('Its name in addresses, log and metrics; the redirect URI is /login/<id>/callback.'),
+  ).describe('Its name in URLs, log and metrics. The redirect URI is /login/<id>/callback.'),
   label: text(
     { accepts: 'a name of 1 to 60 visible characters', example: '`Warehouse platform`' },
     (label) => !/\p{C}/u.test(label) && [...label].length <= 60,
-  ).describe('What it is called on the button of the sign-in page.'),
+  ).describe('Label of its button on the sign-in page.'),
   issuer: text(
     {
       accepts: 'an issuer: an https URL (http on a loopback host) without query and fragment',
-      example: 'what its discovery document calls `issuer`, such as `https://id.example.com/`',
+      example: 'the `issuer` in its discovery document, such as `https://id.example.com/`',
     },
     (issuer) => upstreamIssuerProblem(issuer) === undefined,
-  ).describe('Its issuer, character by character as its discovery document says it.'),
+  ).describe('Its issuer, exactly as in its discovery document.'),
   client_id: text(
-    { accepts: 'a client ID', example: 'the client ID that it has given this service' },
+    { accepts: 'a client ID', example: 'the client ID that the provider issued for this service' },
     (id) => !/\p{C}/u.test(id),
-  ).describe('The client ID that it has given this service.'),
+  ).describe('The client ID that the provider issued for this service.'),
   client_secret_file: text({ accepts: 'a path', example: 'the path of a file with the secret' })
     .exactOptional()
     .describe(
@@ -55,19 +55,19 @@ const provider = z.strictObject({
   match: oneOf(['external_id', 'verified_email', 'none'])
     .default('none')
     .describe(
-      'How an account is found at the first sign-in: by its external id, by its email address if ' +
-        'the provider says that it is verified, or not at all (links are then imported).',
+      'How a first sign-in finds the account: by its external id, by its email address if ' +
+        'the provider says that it is verified, or not at all (the links are then imported).',
     ),
   account_claim: text({ accepts: 'the name of a claim', example: '`sub`' }, (claim) =>
     /^[\x21-\x7e]{1,100}$/.test(claim),
   )
     .default('sub')
-    .describe('With match: external_id, the claim of its ID token that is the external id.'),
+    .describe('With match: external_id, the claim of its ID token that contains the external id.'),
   scopes: z
     .array(text({ accepts: 'a scope', example: '`email`' }, (scope) => SCOPE.test(scope)))
     .register(expectations, { accepts: 'a list of scopes', example: '`[openid, email]`' })
     .default(['openid', 'email', 'profile'])
-    .describe('What is asked for; openid always is.'),
+    .describe('Requested scopes; openid is always requested.'),
   endpoint_hosts: z
     .array(
       text(
@@ -79,29 +79,31 @@ const provider = z.strictObject({
     .register(expectations, { accepts: 'a list of host names', example: '`[keys.example.com]`' })
     .default([])
     .describe(
-      'Other hosts than that of its issuer on which its endpoints may be. Those of Google and ' +
-        'Microsoft are known.',
+      'Hosts other than that of its issuer on which its endpoints may be. Those of Google ' +
+        'and Microsoft are built in.',
     ),
   acr_values: authenticationContexts()
     .default([])
-    .describe('What is asked for with each sign-in there (`acr_values`), the most wanted first.'),
+    .describe('`acr_values` to request with each sign-in there, in order of preference.'),
   strong: flag()
     .default(true)
     .describe(
-      'Its sign-ins satisfy sign_in.require, where neither strong_acr nor strong_amr says which do.',
+      'Whether its sign-ins satisfy sign_in.require. Ignored if strong_acr (by default ' +
+        'acr_values) or strong_amr has values.',
     ),
   strong_acr: authenticationContexts()
     .exactOptional()
     .describe(
-      'One of these must be the `acr` of its ID token for a sign-in to satisfy sign_in.require. ' +
-        'Default: acr_values.',
+      'One of these must be the `acr` of its ID token for a sign-in to satisfy ' +
+        'sign_in.require. Default: acr_values.',
     ),
   strong_amr: z
     .array(text({ accepts: 'an authentication method', example: '`mfa`' }, isPlain))
     .register(expectations, { accepts: 'a list of authentication methods', example: '`[mfa]`' })
     .default([])
     .describe(
-      'One of these must be in the `amr` of its ID token for a sign-in to satisfy sign_in.require.',
+      'One of these must be in the `amr` of its ID token for a sign-in to satisfy ' +
+        'sign_in.require. If strong_acr has values, it must match, too.',
     ),
   prompt_hint_domains: z
     .array(
@@ -117,46 +119,48 @@ const provider = z.strictObject({
     .register(expectations, { accepts: 'a list of domains', example: '`[example.com]`' })
     .default([])
     .describe(
-      'Domains of email addresses whose people come from it: who types such an address and no ' +
-        'password is led there. Subdomains are domains of their own.',
+      'Email domains whose users sign in there: entering such an address without a ' +
+        'password redirects to this provider. Subdomains must be listed separately.',
     ),
   create: flag()
     .default(false)
-    .describe(
-      'Open an account, without any access, for somebody with a verified address and none.',
-    ),
+    .describe('Create an account, without any access, for a new user with a verified address.'),
   end_connections: flag()
     .default(false)
     .describe(
-      'A sign-out there that it tells us of also ends everything that acts for the person.',
+      'Whether a sign-out that this provider announces also ends all connections of the ' + 'user.',
     ),
 });
 
-export const signIn = section('How people come in.', {
+export const signIn = section('How people sign in.', {
   passwords: reloadable(flag().default(true), {
     about:
-      'People may sign in with a password; false needs sign_in.providers, and takes all pages ' +
-      'and links for passwords away.',
+      'Allow sign-in with a password. false needs sign_in.providers, and removes all pages ' +
+      'and links for passwords.',
   }),
   passkeys: reloadable(flag().default(true), {
     about:
-      'People may add passkeys and sign in with them. They belong to the host of the issuer: on ' +
-      'an IP address there are none, and under another name those that there are do not work.',
+      'Allow people to add passkeys and sign in with them. Passkeys belong to the host ' +
+      'name of the issuer: they are unavailable on an IP address, and existing ones stop ' +
+      'working if the name changes.',
   }),
   require: reloadable(oneOf(['off', 'passkey-or-upstream']).default('off'), {
     about:
-      'What owners and admins of organizations and people who own clients must sign in with: ' +
-      'passkey-or-upstream lets them in with a passkey or from one of sign_in.providers only.',
+      'What owners and admins of organizations and owners of clients must sign in with. ' +
+      'passkey-or-upstream requires a passkey or one of sign_in.providers.',
   }),
   require_grace: reloadable(duration('0s', '365d').prefault('14d'), {
     about:
-      'How long a password still lets such a person in, from the first time that they were told.',
+      'How long people to whom sign_in.require applies may still use a password, counted ' +
+      'from their first notification.',
   }),
   recovery_wait: reloadable(duration('1h', '30d').prefault('72h'), {
     about:
-      'How long such a person waits who lost what they sign in with: from using a mailed link, of ' +
-      'which they are mailed with a link to stop it, until another link lets them choose a ' +
-      'password and remove what they lost. An invitation by an operator needs no wait.',
+      'How long a person to whom sign_in.require applies must wait after losing their ' +
+      'passkey or provider account. The wait starts when they use a mailed link, and a ' +
+      'second mail has a link to cancel. After the wait, another link lets them choose a ' +
+      'password and remove the lost sign-in methods. An invitation by an operator needs no ' +
+      'wait.',
   }),
   providers: reloadable(
     z
@@ -169,11 +173,13 @@ export const signIn = section('How people come in.', {
       .exactOptional(),
     {
       about:
-        'OpenID Connect providers where people have an account already, each with a button on the ' +
-        'sign-in page. Default: none.',
+        'OpenID Connect providers where people already have an account. Each gets a button ' +
+        'on the sign-in page. Default: none.',
       note:
-        'Register {issuer}/login/<id>/callback there as the redirect URI, and {issuer}/login/<id>/backchannel-logout ' +
-        'if it tells of sign-outs. Each entry needs `id`, `label`, `issuer` and `client_id`; docs/operations/sign-in.md has an example with the rest.',
+        'Register {issuer}/login/<id>/callback there as the redirect URI, and ' +
+        '{issuer}/login/<id>/backchannel-logout if the provider announces sign-outs. Each ' +
+        'entry needs `id`, `label`, `issuer` and `client_id`; docs/operations/sign-in.md ' +
+        'has a complete example.',
       example: [],
     },
   ),

@@ -22,7 +22,9 @@ export function createRequestMetrics(registry: Registry): ObserveRequest {
   const registers = [registry];
   const answers = new Counter({
     name: 'gatehouse_http_requests_total',
-    help: 'Requests of the public listener by route pattern, method and status (499: the caller left before the answer).',
+    help:
+      'Requests of the public listener by route pattern, method and status (499: the client ' +
+      'disconnected before the answer).',
     labelNames: ['route', 'method', 'status'],
     registers,
   });
@@ -52,14 +54,14 @@ export function createStoreMetrics(registry: Registry): (store: StoreName) => Ob
   const registers = [registry];
   const duration = new Histogram({
     name: 'gatehouse_store_operation_duration_seconds',
-    help: 'Time of one operation of a store, waiting for a connection included.',
+    help: 'Time of one operation of a store, including the wait for a connection.',
     labelNames,
     buckets: STORE_BUCKETS,
     registers,
   });
   const errors = new Counter({
     name: 'gatehouse_store_errors_total',
-    help: 'Operations that the store did not answer in time, or could not carry out now.',
+    help: 'Operations that the store did not answer in time, or could not carry out.',
     labelNames,
     registers,
   });

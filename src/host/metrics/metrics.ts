@@ -65,7 +65,7 @@ function registerBuild(registry: Registry): void {
   ) as { version: string };
   new Gauge({
     name: 'gatehouse_build_info',
-    help: 'Always 1; its labels say what runs.',
+    help: 'Always 1; its labels describe the running version.',
     labelNames: ['version', 'node'],
     registers,
   }).set({ version, node: process.version }, 1);

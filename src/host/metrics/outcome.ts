@@ -1,5 +1,6 @@
 /** Counters of outcomes: tokens, sign-ins, mail, background jobs; gauges of the last reload. */
 import { Counter, Gauge, type Registry } from 'prom-client';
+import { REPORTED_REASONS, type ReportOutcomes } from '../../pages/client-report.ts';
 import type { SignInOutcomes } from '../../pages/sign-in/browser-sign-ins.ts';
 import type { PasskeyOutcomes } from '../../pages/sign-in/passkeys.ts';
 import type { PasswordOutcomes } from '../../pages/sign-in/password-check.ts';
@@ -12,6 +13,7 @@ export interface Outcomes
     PasswordOutcomes,
     PasskeyOutcomes,
     SignInOutcomes,
+    ReportOutcomes,
     UpstreamOutcomes {
   /** A mail with a password link: accepted by the mail server, not accepted, or dropped untried. */
   mailed(outcome: 'sent' | 'failed' | 'dropped'): void;
@@ -73,26 +75,26 @@ export function createOutcomeMetrics(registry: Registry): Outcomes {
   });
   const authorizations = countBy('outcome', {
     name: 'gatehouse_authorizations_total',
-    help: 'Authorization requests that ended: with a code, or with this error.',
+    help: 'Completed authorization requests: with a code, or with this error.',
     values: ['code'],
   });
   const retries = count(
     'gatehouse_refresh_retries_total',
-    'Refresh tokens presented again inside the retry window and answered with the same successor.',
+    'Refresh tokens used again inside the retry window, answered with the same successor.',
   );
   const replays = countBy('kind', {
     name: 'gatehouse_replays_total',
-    help: 'Codes and refresh tokens that were used again: their grants were revoked.',
+    help: 'Reused codes and refresh tokens: their grants were revoked.',
     values: ['code', 'refresh_token'],
   });
   const clientRefusals = countBy('reason', {
     name: 'gatehouse_client_secrets_refused_total',
-    help: 'Clients that failed to authenticate: refused, or answered 429 after too many of them.',
+    help: 'Failed client authentications: refused, or answered 429 after too many.',
     values: ['wrong', 'throttled'],
   });
   const introspections = countBy('active', {
     name: 'gatehouse_introspections_total',
-    help: 'Answered introspections; many inactive ones at once are tokens that were lost.',
+    help: 'Answered introspections; many inactive ones at once can mean that tokens were lost.',
     values: ['true', 'false'],
   });
   const passwords = countBy('outcome', {
@@ -102,19 +104,24 @@ export function createOutcomeMetrics(registry: Registry): Outcomes {
   });
   const signedIn = countBy('method', {
     name: 'gatehouse_people_signed_in_total',
-    help: 'People who signed in, by the way they came: password, passkey, link, or the id of a provider.',
+    help: 'Sign-ins by method: password, passkey, link, or the id of a provider.',
     values: ['password', 'passkey', 'link'],
   });
   const passkeys = countBy('outcome', {
     name: 'gatehouse_passkeys_total',
-    help: 'Passkeys used on our pages, or brought to be kept; copied: with a counter that did not grow.',
+    help: 'Passkeys used or added on our pages; copied: the signature counter did not grow.',
     values: ['succeeded', 'failed', 'copied', 'throttled'],
   });
   const upstream = new Counter({
     name: 'gatehouse_upstream_sign_ins_total',
-    help: 'People who came back from a provider, and its sign-outs, by what came of it.',
+    help: 'Returns from a provider, and its sign-out requests, by outcome.',
     labelNames: ['provider', 'outcome'],
     registers,
+  });
+  const reports = countBy('reason', {
+    name: 'gatehouse_client_reports_total',
+    help: 'Reports of people that something is wrong with a client.',
+    values: REPORTED_REASONS,
   });
   const mails = countBy('outcome', {
     name: 'gatehouse_mails_total',
@@ -123,20 +130,20 @@ export function createOutcomeMetrics(registry: Registry): Outcomes {
   });
   const removed = countBy('task', {
     name: 'gatehouse_cleaning_removed_total',
-    help: 'Expired things that were removed.',
+    help: 'Expired records that were removed.',
   });
   const cleaningFailures = countBy('task', {
     name: 'gatehouse_cleaning_failures_total',
-    help: 'Rounds of removing expired things that failed.',
+    help: 'Failed runs of the removal of expired records.',
   });
 
   const repeats = count(
     'gatehouse_ends_repeats_total',
-    'Times that this node met another Redis and repeated the recorded ends on it, before it was used.',
+    'How often this node found another Redis and repeated the recorded ends on it before ' + 'use.',
   );
   const revived = count(
     'gatehouse_ends_revived_total',
-    'Recorded ends that were alive again in a Redis, and were ended by that.',
+    'Recorded ends that another Redis had lost, and that were ended again.',
   );
 
   return {
@@ -165,6 +172,7 @@ export function createOutcomeMetrics(registry: Registry): Outcomes {
       }
     },
     cameFromUpstream: (provider, outcome) => upstream.inc({ provider, outcome }),
+    clientReported: (reason) => reports(reason),
     mailed: (outcome) => mails(outcome),
     cleaned(job, number) {
       removed(job, number);
@@ -183,12 +191,12 @@ export function createReloadMetrics(registry: Registry): ReloadOutcomes {
   const registers = [registry];
   const isTaken = new Gauge({
     name: 'gatehouse_config_last_reload_successful',
-    help: 'Whether the settings were taken over when they were last read (1) or refused (0).',
+    help: 'Whether the last reload of the settings was successful (1) or refused (0).',
     registers,
   });
   const takenAt = new Gauge({
     name: 'gatehouse_config_last_reload_success_timestamp_seconds',
-    help: 'When settings were last taken over, in seconds since the epoch.',
+    help: 'Time of the last successful load of the settings, in seconds since the epoch.',
     registers,
   });
   isTaken.set(1);

@@ -3,13 +3,13 @@ import { Gauge, type Registry } from 'prom-client';
 import type { StoreStates } from '../readiness.ts';
 
 export interface WatchedState {
-  /** At most a second old. */
+  /** The states of the stores, cached for one second. */
   readonly stores: () => Promise<StoreStates>;
   /** The connections of the PostgreSQL pool. */
   readonly connections: () => { used: number; idle: number; waiting: number };
   /** True while this process receives the change feed. */
   readonly isFeedLive: () => boolean;
-  /** Undefined if there never was one. */
+  /** Undefined if no import has run yet. */
   readonly lastImport: () => Promise<ImportOutcome | undefined>;
 }
 
@@ -43,7 +43,7 @@ export function registerState(registry: Registry, state: WatchedState): void {
   // Keep these after the connections: probing the stores uses connections itself.
   new Gauge({
     name: 'gatehouse_store_up',
-    help: 'Whether the store keeps what it is given (1) or is away (0), asked with each scrape.',
+    help: 'Whether the store accepts writes (1) or is unavailable (0), checked at each scrape.',
     labelNames: ['store'],
     registers,
     async collect() {
@@ -68,7 +68,9 @@ export function registerState(registry: Registry, state: WatchedState): void {
   });
   new Gauge({
     name: 'gatehouse_change_feed_live',
-    help: 'Whether changes are heard of, so that caches are on (1), or every request asks the database (0).',
+    help:
+      'Whether this process receives the announced changes, so that its caches are on (1), ' +
+      'or every request queries the database (0).',
     registers,
     collect() {
       this.set(state.isFeedLive() ? 1 : 0);
@@ -92,7 +94,9 @@ function registerImport(registry: Registry, ask: WatchedState['lastImport']): vo
   };
   new Gauge({
     name: 'gatehouse_import_last_success_timestamp_seconds',
-    help: 'When an import last brought everything to the state of its file, in seconds since the epoch; absent before the first, and while the database is away.',
+    help:
+      'Time of the last import that completed, in seconds since the epoch; absent before the ' +
+      'first, and while the database is unavailable.',
     registers,
     async collect() {
       const outcome = await lastImport();
@@ -102,7 +106,7 @@ function registerImport(registry: Registry, ask: WatchedState['lastImport']): vo
   });
   new Gauge({
     name: 'gatehouse_import_last_changes',
-    help: 'What the last successful import changed, by type and kind of change.',
+    help: 'Changes of the last successful import, by type and kind of change.',
     labelNames: ['type', 'change'],
     registers,
     async collect() {

@@ -1,4 +1,4 @@
-/** `operator links`: the accounts at providers with which people sign in. */
+/** `operator links`: the provider accounts that are linked to a person's account. */
 import type { Command } from 'commander';
 import type { Account } from '../../accounts/account.ts';
 import { Refusal } from '../../base/refusal.ts';
@@ -33,10 +33,10 @@ export function addLinkCommands(program: Command, operator: Operator): void {
           row.linked_at.toISOString(),
           row.last_used_at?.toISOString() ?? 'never',
         ]),
-        'It is linked with no account elsewhere.',
+        'The account has no linked account at a provider.',
       ),
     };
-  }).description('the accounts elsewhere with which the person signs in');
+  }).description('list the provider accounts with which the person signs in');
 
   aboutAccount(
     addYesOption(links.command('remove')).requiredOption(
@@ -51,7 +51,7 @@ export function addLinkCommands(program: Command, operator: Operator): void {
       const linked = await identities.listOf(account.id);
       const found = linked.find((one) => one.issuer === issuer);
       if (!found) throw notLinked(account, options.provider);
-      const what = `Takes the link of ${account.email} with ${found.subject} at ${issuer} away.`;
+      const what = `Removes the link of ${account.email} with ${found.subject} at ${issuer}.`;
       await operator.confirm(what);
       const { id: accountId } = account;
       const { subject } = found;
@@ -67,10 +67,12 @@ export function addLinkCommands(program: Command, operator: Operator): void {
       if (!isGone) throw notLinked(account, options.provider);
       return {
         value: { account_id: accountId, issuer, subject, unlinked: true },
-        text: `Unlinked ${account.email} from ${subject} at ${issuer}. Their sessions go on: sessions end.`,
+        text:
+          `Unlinked ${account.email} from ${subject} at ${issuer}. Their sessions stay open; ` +
+          'end them with sessions end.',
       };
     },
-  ).description('take a link with an account elsewhere away, so that it can be made anew');
+  ).description('remove a link with a provider account, so that it can be created again');
 }
 
 interface UnlinkOptions {

@@ -16,20 +16,23 @@ export function addPasskeyCommands(program: Command, operator: Operator): void {
 
   aboutAccount(passkeys.command('list'), operator, async (account, registries) =>
     listOf(await registries.passkeys.of(account.id)),
-  ).description('the passkeys with which a person signs in');
+  ).description('list the passkeys with which a person signs in');
 
   aboutAccount(
-    addYesOption(passkeys.command('remove')).requiredOption('--passkey <passkey>', 'its ID'),
+    addYesOption(passkeys.command('remove')).requiredOption(
+      '--passkey <passkey>',
+      'ID of the passkey',
+    ),
     operator,
     async (account, registries, options: RemovePasskeyOptions) => {
       const kept = await registries.passkeys.of(account.id);
       const found = kept.find(({ id }) => id === options.passkey);
       if (!found) throw unknown(account, options.passkey);
-      const what = `Takes the passkey ${found.name} of ${account.email} away.`;
+      const what = `Removes the passkey ${found.name} of ${account.email}.`;
       await operator.confirm(what);
       return remove(account, found, registries);
     },
-  ).description('take a passkey away, such as one of a lost device');
+  ).description('remove a passkey, such as one on a lost device');
 }
 
 interface RemovePasskeyOptions {
@@ -55,7 +58,7 @@ function listOf(passkeys: readonly Passkey[]): Report {
         row.added_at.toISOString(),
         row.last_used_at?.toISOString() ?? 'never',
       ]),
-      'It has no passkey.',
+      'The account has no passkey.',
     ),
   };
 }
@@ -82,9 +85,10 @@ async function remove(
       ...(failure !== undefined && { mail_failure: failure }),
     },
     text: [
-      `Removed the passkey ${name} of ${email}. Their sessions go on: sessions end.`,
-      ...(isMailed ? ['They were told by mail.'] : []),
-      ...(failure === undefined ? [] : [`They could not be told by mail: ${failure}`]),
+      `Removed the passkey ${name} of ${email}. Their sessions stay open; end them with ` +
+        'sessions end.',
+      ...(isMailed ? ['The person was notified by mail.'] : []),
+      ...(failure === undefined ? [] : [`The person could not be notified by mail: ${failure}`]),
     ].join('\n'),
   };
 }

@@ -5,10 +5,13 @@ import {
   type Account,
   type AccountState,
   type ListedAccount,
+  type SignInMethodKind,
   stateOf,
-  type WayIn,
 } from '../../accounts/account.ts';
-import { strongWaysOf, whoOwesAWay } from '../../accounts/stronger-sign-ins.ts';
+import {
+  listAccountsWithoutStrongMethod,
+  listStrongMethods,
+} from '../../accounts/strong-sign-ins.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { type PasswordOptions, readPassword, WrongUsage } from '../command/arguments.ts';
 import { addYesOption } from '../command/confirmation.ts';
@@ -19,6 +22,7 @@ import type { Registries } from '../registries.ts';
 import { addLinkCommands } from './account-links.ts';
 import { addPasskeyCommands } from './account-passkeys.ts';
 import { invite } from './invitations.ts';
+import { ownedClientsReport, refuseOwner } from './owned-clients.ts';
 
 export function addAccountCommands(program: Command, operator: Operator): void {
   addAccounts(program, operator);
@@ -32,19 +36,20 @@ function addAccounts(program: Command, operator: Operator): void {
 
   accounts
     .command('add')
-    .description('add an account; its password comes from standard input, or as below')
-    .requiredOption('--email <email>', 'the address to sign in with')
-    .requiredOption('--name <name>', 'the name that pages show')
+    .description('add an account; its password comes from standard input or from the options below')
+    .requiredOption('--email <email>', 'the email address to sign in with')
+    .requiredOption('--name <name>', 'the name shown on pages')
     .option('--password-file <file>', 'read the password from a file')
     .addOption(
-      new Option('--generate-password', 'make a password and show it once').conflicts(
+      new Option('--generate-password', 'generate a password and show it once').conflicts(
         'passwordFile',
       ),
     )
     .addOption(
       new Option(
         '--invite',
-        'print a link with which the person sets the password, and mail it where mail is configured',
+        'print a link with which the person sets the password, and mail it if mail is ' +
+          'configured',
       ).conflicts(['passwordFile', 'generatePassword']),
     )
     .action(async (options: NewAccountOptions) => {
@@ -60,7 +65,7 @@ function addAccounts(program: Command, operator: Operator): void {
         if (isInvited) return joined(report, await invite(registries, account));
         if (!given?.isGenerated) return report;
         const { password } = given;
-        const text = `Password, shown only this once: ${password}`;
+        const text = `Password, shown only once: ${password}`;
         return joined(report, { value: { password }, text });
       });
     });
@@ -69,51 +74,55 @@ function addAccounts(program: Command, operator: Operator): void {
     if (account.isSuspended) throw suspended(account);
     return joined(accountReport('Invited', account), await invite(registries, account));
   }).description(
-    'make a link with which the person sets the password, or signs in where there are none',
+    'create a link with which the person sets the password, or signs in if passwords are ' + 'off',
   );
 
   addList(accounts, operator, LIST, async (registries, page, options: AccountFilters) => {
     const { accounts, database, settings } = registries;
     const { state, owingAPasskey } = options;
-    const ids = owingAPasskey && (await whoOwesAWay(database, strongWaysOf(settings.signIn)));
+    const ids =
+      owingAPasskey &&
+      (await listAccountsWithoutStrongMethod(database, listStrongMethods(settings.signIn)));
     return accounts.list({ ...page, state, ids });
   })
-    .description('every account, oldest first')
+    .description('list every account, oldest first')
     .addOption(new Option('--state <state>', 'only those in this state').choices(ACCOUNT_STATES))
     .option(
       '--owing-a-passkey',
-      'only those with power over others (sign_in.require) and neither a passkey nor a provider',
+      'only owners and admins of organizations and owners of clients (see sign_in.require) ' +
+        'who have neither a passkey nor a provider',
     );
 
   aboutAccount(accounts.command('show'), operator, async (account, registries) => {
-    const listed = { ...account, waysIn: await waysInOf(account, registries) };
+    const listed = { ...account, signInMethods: await listSignInMethods(account, registries) };
     const owned = await registries.clients.listByOwner(account.id);
     const { text, counts } = await reachOf(account, registries);
     const clients = owned.map(({ id }) => id);
     return {
-      value: { ...accountValue(account), signs_in_with: listed.waysIn, ...counts, clients },
+      value: { ...accountValue(account), signs_in_with: listed.signInMethods, ...counts, clients },
       text: [
         `${account.id}: ${account.name} <${account.email}>, ${stateOf(listed)}`,
-        `It signs in with ${wayWords(listed)}.`,
-        `Since ${account.createdAt.toISOString()}; external id: ${account.externalId ?? 'none'}`,
+        `Sign-in methods: ${methodWords(listed)}.`,
+        `Created ${account.createdAt.toISOString()}; external id: ` +
+          `${account.externalId ?? 'none'}`,
         `It has ${text}.`,
         ...(clients.length > 0 ? [`It owns ${clients.join(', ')}.`] : []),
       ].join('\n'),
     };
-  }).description('one account, and what there is of it');
+  }).description('show one account and what belongs to it');
 
   const update = accounts
     .command('update')
     .description(
-      'change the name that pages show, or the address to sign in with; links that were sent to the ' +
-        'former address no longer work',
+      'change the name shown on pages, or the email address to sign in with; links sent to ' +
+        'the former address stop working',
     )
-    .option('--name <name>', 'the name that pages show')
-    .option('--new-email <email>', 'the address to sign in with from now on')
+    .option('--name <name>', 'the name shown on pages')
+    .option('--new-email <email>', 'the new email address to sign in with')
     .hook('preAction', (command) => {
       const { name, newEmail } = command.opts<AccountChanges>();
       if (name === undefined && newEmail === undefined) {
-        throw new WrongUsage('say --name, --new-email or both');
+        throw new WrongUsage('give --name, --new-email or both');
       }
     });
   aboutAccount(update, operator, async (account, registries, changes: AccountChanges) => {
@@ -132,9 +141,12 @@ function addAccounts(program: Command, operator: Operator): void {
   });
 
   aboutAccount(addYesOption(accounts.command('delete')), operator, async (account, registries) => {
+    await refuseOwner(account, registries);
     const { text, counts } = await reachOf(account, registries);
-    const returns = account.externalId ? ' The next import that has it makes another one.' : '';
-    const what = `Erases ${account.name} <${account.email}> with ${text}.${returns}`;
+    const returns = account.externalId
+      ? ' The next import with this external id creates the account again.'
+      : '';
+    const what = `Deletes ${account.name} <${account.email}> with ${text}.${returns}`;
     await operator.confirm(what);
     const record = registries.recordChange('account_deleted', {
       accountId: account.id,
@@ -146,22 +158,26 @@ function addAccounts(program: Command, operator: Operator): void {
     );
     return { value: { ...value, ...counts, deleted: true }, text: done };
   }).description(
-    'erase a person and end all that acts for them, for good; the audit keeps the account ID',
+    'delete an account and everything that acts for its person; the audit log keeps the ' +
+      'account ID',
   );
 
   for (const [change, action, done, description] of SUSPENSION) {
     const command = accounts.command(change).description(description);
-    aboutAccount(command, operator, async ({ id }, { accounts, recordChange }) => {
-      const record = recordChange(action, { accountId: id });
-      return accountReport(done, await accounts[change](id, record));
+    aboutAccount(command, operator, async (account, registries) => {
+      const { accounts, recordChange } = registries;
+      const record = recordChange(action, { accountId: account.id });
+      const report = accountReport(done, await accounts[change](account.id, record));
+      const owned = change === 'suspend' && (await ownedClientsReport(account, registries));
+      return owned ? joined(report, owned) : report;
     });
   }
 }
 
 const LIST: ListForm<ListedAccount> = {
   heading: ['ID', 'EMAIL', 'NAME', 'STATE', 'SIGNS IN WITH'],
-  row: (one) => [one.id, one.email, one.name, stateOf(one), wayWords(one)],
-  value: (one) => ({ ...accountValue(one), signs_in_with: one.waysIn }),
+  row: (one) => [one.id, one.email, one.name, stateOf(one), methodWords(one)],
+  value: (one) => ({ ...accountValue(one), signs_in_with: one.signInMethods }),
   nothing: 'There are no accounts.',
   filters: ['state', 'owingAPasskey'],
 };
@@ -187,12 +203,12 @@ const SUSPENSION = [
     'suspend',
     'account_suspended',
     'Suspended',
-    'refuse the person and every client acting for them, from now on',
+    'suspend a person and every client acting for them, from now on',
   ],
   ['resume', 'account_resumed', 'Resumed', 'end a suspension'],
 ] as const;
 
-/** Counts what belongs to an account. */
+/** Counts the connections, keys and organizations of an account. */
 async function reachOf({ id }: Account, { connections, apiKeys, access }: Registries) {
   const [connected, keys, organizations] = await Promise.all([
     connections.listOf(id),
@@ -208,10 +224,10 @@ async function reachOf({ id }: Account, { connections, apiKeys, access }: Regist
   return { counts, text };
 }
 
-export async function waysInOf(
+export async function listSignInMethods(
   { id, hasPassword }: Account,
   { identities, passkeys }: Registries,
-): Promise<readonly WayIn[]> {
+): Promise<readonly SignInMethodKind[]> {
   const [linked, hasPasskey] = await Promise.all([identities.listOf(id), passkeys.has(id)]);
   return [
     ...(hasPassword ? (['password'] as const) : []),
@@ -220,10 +236,10 @@ export async function waysInOf(
   ];
 }
 
-export const wayWords = ({ waysIn }: Pick<ListedAccount, 'waysIn'>): string =>
-  waysIn.join(', ') || 'nothing yet';
+export const methodWords = ({ signInMethods }: Pick<ListedAccount, 'signInMethods'>): string =>
+  signInMethods.join(', ') || 'none yet';
 
-/** Joins the reports of two things that were done. */
+/** Joins the reports of two completed changes. */
 const joined = (
   first: Report & { readonly value: object },
   second: Report & { readonly value: object },

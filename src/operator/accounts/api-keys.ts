@@ -1,5 +1,6 @@
 /** `operator api-keys`: the personal API keys, by their id. The key itself is never shown. */
 import { type Command, Option } from 'commander';
+import { isLimited } from '../../accounts/access/access-limit.ts';
 import type { ListedApiKey } from '../../accounts/api-keys/api-keys.ts';
 import { systemClock } from '../../base/clock.ts';
 import { Refusal } from '../../base/refusal.ts';
@@ -12,17 +13,19 @@ export function addApiKeyCommands(program: Command, operator: Operator): void {
   const { run } = operator;
   const keys = program
     .command('api-keys')
-    .description('personal API keys, each acting as the person who made it');
+    .description('personal API keys, each acting as the person who created it');
 
   addList(keys, operator, LIST, async (registries, page, { account }: { account?: string }) =>
     registries.apiKeys.list(page, account && (await accountNamed(registries, account)).id),
   )
-    .description('the API keys of a person, or of everyone; the newest first')
-    .addOption(new Option('--account <account>', 'of this person: email address or account ID'));
+    .description('list the API keys of a person or of everyone, the newest first')
+    .addOption(
+      new Option('--account <account>', 'only of this person: email address or account ID'),
+    );
 
   addYesOption(keys.command('revoke'))
-    .description('refuse an API key from now on')
-    .argument('<id>', 'its ID, as `api-keys list` shows it')
+    .description('revoke an API key: requests with it are refused from now on')
+    .argument('<id>', 'its ID, as in `api-keys list`')
     .action((id: string) =>
       run(async ({ apiKeys, accounts }) => {
         const key = await apiKeys.findById(id);
@@ -61,6 +64,7 @@ const LIST: ListForm<ListedApiKey> = {
     expires_at: key.expiresAt,
     expired: isExpired(key),
     last_used_at: key.lastUsedAt,
+    limit: isLimited(key) ? { places: key.places, read_only: key.isReadOnly } : null,
   }),
   nothing: 'There are no API keys.',
 };
@@ -75,5 +79,5 @@ const unknown = (): Refusal =>
   new Refusal(
     'api_key_unknown',
     'There is no API key with this ID.',
-    'See `api-keys list`. `revoke --token -` takes the key itself.',
+    'See `api-keys list`. To revoke by the key itself, use `revoke --token -`.',
   );

@@ -6,7 +6,7 @@ import { tryMail } from './mailing.ts';
 
 type Parts = Pick<Registries, 'settings' | 'passwordLinks'>;
 
-/** Makes a link and reports it. Does not change the account: the user does, with the link. */
+/** Makes a link and reports it. The account changes only when the user uses the link. */
 export async function invite(parts: Parts, account: Account) {
   const { issuer, signIn } = parts.settings;
   const { passwords: setsPassword } = signIn;
@@ -24,9 +24,10 @@ export async function invite(parts: Parts, account: Account) {
       ...(failure !== undefined && { mail_failure: failure }),
     },
     text: [
-      `Link to ${setsPassword ? 'set the password' : 'sign in'}, good once, until ${expiresAt.toISOString()}:`,
+      `One-time link to ${setsPassword ? 'set the password' : 'sign in'}, valid until ` +
+        `${expiresAt.toISOString()}:`,
       url,
-      ...(isMailed ? [`It was mailed to ${account.email} as well.`] : []),
+      ...(isMailed ? [`It was also mailed to ${account.email}.`] : []),
       ...(failure === undefined ? [] : [`It could not be mailed: ${failure}`]),
     ].join('\n'),
   };

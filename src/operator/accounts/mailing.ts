@@ -10,7 +10,7 @@ export async function tryMail(
   const failure = await send().catch((error: Error) => error.message);
   return {
     isMailed: mail !== undefined && failure === undefined,
-    /** Why the mail was not accepted; undefined if nothing failed. */
+    /** The reason why the mail was not accepted; undefined if it was accepted, or not sent. */
     failure,
   };
 

@@ -1,10 +1,10 @@
 /** `operator sessions`: where people are signed in on our pages. */
 import { type Command, Option } from 'commander';
 import type { Account } from '../../accounts/account.ts';
-import { browserInWords } from '../../accounts/browser-names.ts';
+import { describeBrowser } from '../../accounts/browser-names.ts';
 import {
-  type BegunSession,
   isSessionId,
+  type StartedSession,
   sessionDetails,
   sessionId,
 } from '../../accounts/session-list.ts';
@@ -23,32 +23,34 @@ interface Whose {
   readonly account: string;
 }
 
-/** Far more browsers than one person has. */
+/** Far more sessions than one person has. */
 const MAX_LISTED = 1_000;
 
 export function addSessionCommands(program: Command, operator: Operator): void {
   const { run } = operator;
-  const sessions = program.command('sessions').description('where people are signed in');
+  const sessions = program.command('sessions').description('browser sessions of people');
 
   addList(sessions, operator, LIST, async (registries, page, { account }: Whose) => {
     const active = await sessionsOf(registries, await accountNamed(registries, account));
     return cutPage(active, LIST.row, page);
   })
-    .description('the active browser sessions of a person, the latest sign-in first')
+    .description('list the active browser sessions of a person, the latest sign-in first')
     .requiredOption('--account <account>', 'the person: email address or account ID');
 
   addYesOption(sessions.command('end'))
-    .description('end one browser session, all of a person or all there are; tokens stay valid')
-    .argument('[session]', 'one session: its ID, as `sessions list` shows it')
+    .description(
+      'end one browser session, all of a person, or all of the deployment; tokens stay valid',
+    )
+    .argument('[session]', 'ID of one session, as in `sessions list`')
     .addOption(
       new Option('--account <account>', 'the person: email address or account ID').conflicts('all'),
     )
-    .option('--all', 'everyone’s: after an older store was restored')
+    .option('--all', 'all sessions of everyone: after an older store was restored')
     .action((session: string | undefined, options: Partial<Whose> & { all?: true }) => {
       const { account, all } = options;
       if (session !== undefined) {
         if (account !== undefined || all) {
-          throw new WrongUsage('name one session, or --account, or --all');
+          throw new WrongUsage('name one session, or give --account or --all');
         }
         return run((registries) => endOne(registries, session, operator));
       }
@@ -56,7 +58,7 @@ export function addSessionCommands(program: Command, operator: Operator): void {
         return run((registries) => endThoseOf(registries, account, operator));
       }
       if (all) return run((registries) => endAll(registries, operator));
-      throw new WrongUsage('say what to end: the ID of a session, --account or --all');
+      throw new WrongUsage('choose what to end: the ID of a session, --account or --all');
     });
 }
 
@@ -95,7 +97,7 @@ async function endAll(
   { accounts, recordChange }: Registries,
   { confirm }: Operator,
 ): Promise<Report> {
-  await confirm('Ends every browser session of everybody.');
+  await confirm('Ends every browser session of all people.');
   const count = await accounts.endEverySession(recordChange('signed_out_everywhere', {}));
   return {
     value: { accounts: count, browser_sessions_ended: true },
@@ -103,7 +105,7 @@ async function endAll(
   };
 }
 
-interface ListedSession extends Pick<BegunSession, 'origin'>, ActiveSession {
+interface ListedSession extends Pick<StartedSession, 'origin'>, ActiveSession {
   readonly id: string;
 }
 
@@ -115,7 +117,7 @@ const LIST: ListForm<ListedSession> = {
     lastSeen.toISOString(),
     endsAt.toISOString(),
     origin.address,
-    browserInWords(origin.browser),
+    describeBrowser(origin.browser),
   ],
   value: ({ id, signedInAt, lastSeen, endsAt, origin }) => ({
     id,
@@ -125,7 +127,7 @@ const LIST: ListForm<ListedSession> = {
     address: origin.address,
     browser: origin.browser,
   }),
-  nothing: 'They are signed in nowhere.',
+  nothing: 'The person has no active session.',
   filters: [],
 };
 
@@ -134,18 +136,18 @@ async function sessionsOf(
   account: Account,
 ): Promise<readonly ListedSession[]> {
   if (account.isSuspended) return [];
-  const begun = await registries.sessionList.of(account, MAX_LISTED);
-  const active = await activeAmong(registries, begun);
-  return begun.flatMap(({ uid, origin }) => {
+  const sessions = await registries.sessionList.of(account, MAX_LISTED);
+  const active = await activeAmong(registries, sessions);
+  return sessions.flatMap(({ uid, origin }) => {
     const found = active.get(uid);
     return found ? [{ id: sessionId({ uid }), origin, ...found }] : [];
   });
 }
 
-/** Returns those of the sessions that are still active in the token store, by `uid`. */
+/** Returns the sessions that are still active in the token store, by `uid`. */
 export const activeAmong = async (
   { tokenStore, settings }: Registries,
-  sessions: readonly Pick<BegunSession, 'uid'>[],
+  sessions: readonly Pick<StartedSession, 'uid'>[],
 ): Promise<ReadonlyMap<string, ActiveSession>> =>
   findActiveSessions(
     await tokenStore(),
@@ -154,10 +156,10 @@ export const activeAmong = async (
     epochSeconds(systemClock),
   );
 
-/** Does not repeat a text that is not a session ID: it may be a cookie. */
+/** Does not repeat a text that is not a session ID: the text may be a cookie. */
 const unknown = (id: string): Refusal =>
   new Refusal(
     'session_unknown',
-    `There is no session ${isSessionId(id) ? id : 'with this ID'}, or it was ended before.`,
+    `There is no session ${isSessionId(id) ? id : 'with this ID'}, or it was already ended.`,
     'See `sessions list`, or `explain` with its ID.',
   );

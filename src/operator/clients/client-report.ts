@@ -1,8 +1,8 @@
-/** What commands print about a client. */
+/** The text and the JSON that commands print about a client. */
 import type { Client } from '../../clients/client.ts';
 import type { Report } from '../command/operator.ts';
 
-/** @param done what was done to the client; absent if it is only shown */
+/** @param done what was done to the client; absent if the command only shows it */
 export const report = (client: Client, done?: string): Report => ({
   value: clientValue(client),
   text: [clientText(client), done].filter(Boolean).join('\n'),
@@ -17,7 +17,7 @@ function clientText(client: Client): string {
     ['Kind', client.isNative ? `${client.kind}, native` : client.kind],
     ['Owner', client.ownerName ?? 'provided by the operator'],
     ['State', stateOf(client)],
-    ['Verified', client.isVerified ? 'by the operator' : 'no'],
+    ['Verified', verifiedText(client)],
     ['Created', client.createdAt.toISOString()],
     ...client.redirectUris.map((uri) => ['Redirect URI', uri]),
     ...Object.entries(client.links).map(([kind, url]) => [
@@ -26,14 +26,18 @@ function clientText(client: Client): string {
     ]),
     ...client.secrets.map(({ lastFour, createdAt, lastUsedAt }) => [
       'Secret',
-      `…${lastFour}, made ${createdAt.toISOString()}, ` +
+      `…${lastFour}, created ${createdAt.toISOString()}, ` +
         (lastUsedAt ? `last used ${lastUsedAt.toISOString()}` : 'never used'),
     ]),
   ];
   return lines.map(([label = '', value = '']) => `${label.padEnd(13)} ${value}`).join('\n');
 }
 
-/** Leaves out the hashes of its secrets: no reader of the output needs them. */
+function verifiedText({ verifiedAt, verifiedBy = 'the operator' }: Client): string {
+  return verifiedAt ? `by ${verifiedBy}, ${verifiedAt.toISOString()}` : 'no';
+}
+
+/** Leaves out the hashes of the client's secrets: no reader of the output needs them. */
 export const clientValue = (client: Client) => ({
   id: client.id,
   client_id: client.id,
@@ -45,6 +49,8 @@ export const clientValue = (client: Client) => ({
   native: client.isNative,
   suspended: client.isSuspended,
   verified: client.isVerified,
+  verified_at: client.verifiedAt ?? null,
+  verified_by: client.verifiedBy ?? null,
   links: client.links,
   created_at: client.createdAt,
   secrets: client.secrets.map(({ id, lastFour, createdAt, lastUsedAt }) => ({

@@ -1,4 +1,4 @@
-/** `operator clients`: clients of every kind. Only here are public and machine clients added. */
+/** `operator clients`: clients of every kind. Only the operator adds public and machine clients. */
 import { type Command, Option } from 'commander';
 import {
   type Client,
@@ -16,6 +16,7 @@ import type { Operator, Report } from '../command/operator.ts';
 import { addList, type ListForm } from '../command/report.ts';
 import { clientRecord, type Registries } from '../registries.ts';
 import { clientValue, report, stateOf } from './client-report.ts';
+import { addReports } from './client-reports.ts';
 
 const KINDS: readonly ClientKind[] = ['confidential', 'public', 'machine', 'resource-server'];
 
@@ -30,7 +31,7 @@ interface NewClientOptions {
 
 const ALLOW_NAME = [
   '--allow-name',
-  'you vouch for the name, though it could be taken for that of somebody else',
+  'accept a name that people could mistake for another one: you vouch for it',
 ] as const;
 
 export function addClientCommands(program: Command, operator: Operator): void {
@@ -44,17 +45,25 @@ export function addClientCommands(program: Command, operator: Operator): void {
   addRotateSecret(clients, operator);
   addRemoveSecret(clients, operator);
   addDelete(clients, operator);
+  addReports(clients, operator);
 }
 
 function addAdd(clients: Command, { run }: Operator): void {
   clients
     .command('add')
     .description('register a client and show its secret once')
-    .addOption(new Option('--kind <kind>', 'its kind').choices(KINDS).makeOptionMandatory())
-    .requiredOption('--name <name>', 'the name that people see when they approve it')
-    .option('--redirect-uri <uri>', 'where it takes its codes; up to 20 times', another, [])
+    .addOption(
+      new Option('--kind <kind>', 'kind of the client').choices(KINDS).makeOptionMandatory(),
+    )
+    .requiredOption('--name <name>', 'the name that people see when they approve the client')
+    .option(
+      '--redirect-uri <uri>',
+      'redirect URI for its codes; can be given up to 20 times',
+      another,
+      [],
+    )
     .option('--native', 'an installed client: may use loopback and private-use URIs', false)
-    .option('--owner <account>', 'who owns it: email address or account ID')
+    .option('--owner <account>', 'its owner: email address or account ID')
     .option(...ALLOW_NAME)
     .action((options: NewClientOptions) => run((registries) => addClient(registries, options)));
 }
@@ -85,7 +94,7 @@ async function addClient(
     text: [
       `Added ${kind} client: ${client.name}`,
       `Client ID:     ${client.id}`,
-      ...(secret === undefined ? [] : [`Client secret: ${secret} (shown only this once)`]),
+      ...(secret === undefined ? [] : [`Client secret: ${secret} (shown only once)`]),
       ...cautions,
     ].join('\n'),
   };
@@ -97,10 +106,10 @@ function addClientList(clients: Command, operator: Operator): void {
     const ownerAccountId = owner && (await accountNamed(registries, owner)).id;
     return registries.clients.list(page, { kind, ownerAccountId, isSuspended });
   })
-    .description('every client, oldest first')
-    .addOption(new Option('--kind <kind>', 'of this kind').choices(KINDS))
-    .option('--owner <account>', 'owned by this person: email address or account ID')
-    .option('--suspended', 'only those that are suspended');
+    .description('list every client, oldest first')
+    .addOption(new Option('--kind <kind>', 'only this kind').choices(KINDS))
+    .option('--owner <account>', 'only clients of this person: email address or account ID')
+    .option('--suspended', 'only suspended clients');
 }
 
 const LIST: ListForm<Client> = {
@@ -123,24 +132,24 @@ interface ClientFilters {
 function addUpdate(clients: Command, operator: Operator): void {
   const update = clients
     .command('update')
-    .description('change what people see of a client, of whatever kind, and where it takes codes')
-    .option('--name <name>', 'the name that people see when they approve it')
+    .description('change what people see of a client of any kind, and its redirect URIs')
+    .option('--name <name>', 'the name that people see when they approve the client')
     .option(...ALLOW_NAME)
     .option(
       '--redirect-uri <uri>',
-      'all that it is to have from now on; up to 20 times',
+      'replaces all its redirect URIs; can be given up to 20 times',
       another,
       [],
     )
-    .option('--homepage <url>', 'a page about it, shown when people approve it; empty: none')
-    .option('--support <url>', 'where its users get help; empty: none')
-    .option('--privacy <url>', 'what it does with data; empty: none')
-    .option('--verified', 'you looked at it as it is: shown when people approve it')
-    .addOption(new Option('--unverified', 'take that back').conflicts('verified'))
+    .option('--homepage <url>', 'page about the client, shown when people approve it; empty: none')
+    .option('--support <url>', 'page where its users get help; empty: none')
+    .option('--privacy <url>', 'page with its privacy policy; empty: none')
+    .option('--verified', 'mark it as reviewed in its current form: shown when people approve it')
+    .addOption(new Option('--unverified', 'remove that mark').conflicts('verified'))
     .hook('preAction', (command) => {
       const { client: _, redirectUri, allowName: __, ...others } = command.opts<UpdateOptions>();
       if (redirectUri.length > 0 || Object.keys(others).length > 0) return;
-      throw new WrongUsage('say what is to be different: see --help');
+      throw new WrongUsage('give at least one change: see --help');
     });
   aboutClient(update, operator, async (client, registries, options: UpdateOptions) => {
     const { verified, unverified, name, redirectUri: redirectUris, allowName } = options;
@@ -182,12 +191,17 @@ interface UpdateOptions extends ClientLinks {
 function addShow(clients: Command, operator: Operator): void {
   const show = clients
     .command('show')
-    .description('one client with its redirect URIs and the ends of its secrets');
+    .description('show one client with its redirect URIs and the last characters of its secrets');
   aboutClient(show, operator, async (client) => report(client));
 }
 
 const SUSPENSION = [
-  ['suspend', 'client_suspended', 'Suspended.', 'refuse it and all issued to it, from now on'],
+  [
+    'suspend',
+    'client_suspended',
+    'Suspended.',
+    'refuse the client and everything issued to it, from now on',
+  ],
   ['resume', 'client_resumed', 'Resumed.', 'end a suspension'],
 ] as const;
 
@@ -206,14 +220,16 @@ function addTransfer(clients: Command, operator: Operator): void {
     .command('transfer')
     .description('give a client to another owner')
     .addOption(new Option('--owner <account>', 'the new owner: email address or account ID'))
-    .addOption(new Option('--to-operator', 'nobody: the operator provides it').conflicts('owner'))
+    .addOption(
+      new Option('--to-operator', 'no owner: the operator provides the client').conflicts('owner'),
+    )
     .hook('preAction', (command) => {
       const { owner, toOperator } = command.opts<TransferOptions>();
       if (owner === undefined && !toOperator) throw new WrongUsage('name the new owner');
     });
   aboutClient(transfer, operator, async (client, registries, { owner }: TransferOptions) => {
     const account = owner === undefined ? undefined : await accountNamed(registries, owner);
-    // Record it in the log of each owner, or once if there is no owner before or after.
+    // Record it in the logs of both owners, or once if the client has no owner before and after.
     const logs = new Set([client.ownerAccountId, account?.id]);
     if (logs.size > 1) logs.delete(undefined);
     const moved = await registries.clients.transfer(client.id, account?.id, async (tx) => {
@@ -229,7 +245,7 @@ function addTransfer(clients: Command, operator: Operator): void {
 function addRotateSecret(clients: Command, operator: Operator): void {
   const rotate = clients
     .command('rotate-secret')
-    .description('add a second secret beside the one in use, and show it once');
+    .description('add a second secret next to the current one, and show it once');
   aboutClient(rotate, operator, async (found, registries) => {
     const { client, secret } = await registries.clients.addSecret(found.id, (tx, { lastFour }) =>
       clientRecord(registries, 'client_secret_added', found, { last_four: lastFour })(tx),
@@ -237,8 +253,8 @@ function addRotateSecret(clients: Command, operator: Operator): void {
     return {
       value: { ...clientValue(client), client_secret: secret },
       text: [
-        `Client secret: ${secret} (shown only this once)`,
-        'The one before it stays good until `clients remove-secret` ends it.',
+        `Client secret: ${secret} (shown only once)`,
+        'The previous secret stays valid until `clients remove-secret` removes it.',
       ].join('\n'),
     };
   });
@@ -246,7 +262,7 @@ function addRotateSecret(clients: Command, operator: Operator): void {
 
 function addRemoveSecret(clients: Command, operator: Operator): void {
   const remove = addYesOption(clients.command('remove-secret'))
-    .description('refuse a secret from now on; the last one stays')
+    .description('remove a secret, which is refused from now on; the last one cannot be removed')
     .requiredOption('--secret <secret>', 'its ID, or its last four characters');
   aboutClient(
     remove,
@@ -271,7 +287,7 @@ function addRemoveSecret(clients: Command, operator: Operator): void {
 
 function addDelete(clients: Command, operator: Operator): void {
   const remove = addYesOption(clients.command('delete')).description(
-    'end a client and everything issued to it, for good',
+    'delete a client and everything issued to it, for good',
   );
   aboutClient(remove, operator, async (client, registries) => {
     const { id, name } = client;

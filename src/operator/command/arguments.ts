@@ -9,12 +9,12 @@ import { randomId } from '../../base/random-id.ts';
 import { durationSeconds, isShareOrNumber } from '../../config/schema/kinds.ts';
 import type { Surroundings } from './operator.ts';
 
-/** Options that conflict or are not enough together: commander only checks each by itself. */
+/** Options that conflict or are incomplete together: commander checks each option separately. */
 export class WrongUsage extends Error {
   override readonly name = 'WrongUsage';
 }
 
-/** @throws InvalidArgumentError for anything but a number from 1 to `max` */
+/** @throws InvalidArgumentError unless the text is a whole number from 1 to `max` */
 export const wholeNumber =
   (max: number) =>
   (given: string): number => {
@@ -23,14 +23,14 @@ export const wholeNumber =
     throw new InvalidArgumentError(`Write a whole number from 1 to ${max}.`);
   };
 
-/** @throws InvalidArgumentError for anything but a percentage or a whole number */
+/** @throws InvalidArgumentError unless the text is a percentage or a whole number */
 export function shareOrNumber(given: string): string {
   if (isShareOrNumber(given)) return given;
   throw new InvalidArgumentError('Write a percentage, such as 5%, or a whole number.');
 }
 
 /**
- * Reads a duration as that long ago, anything else as an ISO 8601 time, in UTC if it has no zone.
+ * Parses a duration (that long ago) or an ISO 8601 time, which is in UTC if it names no zone.
  *
  * @throws InvalidArgumentError
  */
@@ -44,10 +44,10 @@ export function parseTime(given: string): Date {
   throw new InvalidArgumentError('Write 7d, 12h, 30m, or a time like 2026-01-31T08:00Z.');
 }
 
-/** For the help of commands that take a token. */
+/** A sentence for the help of commands that take a token. */
 export const STANDARD_INPUT_IS_SAFER =
-  'An argument stands in the shell history and in the list of processes: better give - and the\n' +
-  'value on standard input, or type it where it is asked for.';
+  'Arguments are stored in the shell history and visible in the list of processes: better ' +
+  'pass - and the\nvalue on standard input, or type it when asked.';
 
 type Terminal = Pick<Surroundings, 'stdin' | 'stderr'>;
 
@@ -55,7 +55,7 @@ type Terminal = Pick<Surroundings, 'stdin' | 'stderr'>;
 export async function readToken(argument: string, terminal: Terminal): Promise<string> {
   if (argument !== '-') return argument;
   if (!terminal.stdin.isTTY) return withoutLineEnd(await text(terminal.stdin));
-  return promptHidden(terminal, 'no token was typed', (ask) => ask('Token (not shown): '));
+  return promptHidden(terminal, 'no token was entered', (ask) => ask('Token (hidden): '));
 }
 
 export interface PasswordOptions {
@@ -80,26 +80,26 @@ export async function readPassword(
   const password = isTyped ? await promptTwice(terminal) : withoutLineEnd(await read());
   if (password !== '') return { password, isGenerated: false };
   throw new WrongUsage(
-    'there is no password: give it on standard input, with --password-file or with ' +
+    'no password was given: pass it on standard input, with --password-file or with ' +
       '--generate-password',
   );
 }
 
-/** Removes a line break at the end. Spaces stay: they belong to a password. */
+/** Removes a line break at the end, but no spaces: they may belong to the password. */
 const withoutLineEnd = (content: string): string => content.replace(/\r?\n$/, '');
 
 const promptTwice = (terminal: Terminal): Promise<string> =>
-  promptHidden(terminal, 'no password was typed', async (ask) => {
+  promptHidden(terminal, 'no password was entered', async (ask) => {
     const password = await ask('Password: ');
-    if (password === (await ask('The same again: '))) return password;
-    throw new WrongUsage('the two passwords differ');
+    if (password === (await ask('Repeat it: '))) return password;
+    throw new WrongUsage('the two passwords do not match');
   });
 
 /**
  * Asks on the terminal without showing what is typed.
  *
- * @param work gets a function that asks one question
- * @throws WrongUsage with the message `missing` if the terminal is closed instead of an answer
+ * @param work receives a function that asks one question
+ * @throws WrongUsage with the message `missing` if the terminal closes before an answer
  */
 async function promptHidden<Result>(
   { stdin, stderr }: Terminal,

@@ -1,4 +1,4 @@
-/** Asks before what cannot be undone: on the terminal, unless `--yes` answers in advance. */
+/** Asks before changes that cannot be undone: on the terminal, unless `--yes` was given. */
 import { createInterface } from 'node:readline/promises';
 import { type Command, Option } from 'commander';
 import { Refusal } from '../../base/refusal.ts';
@@ -6,15 +6,15 @@ import type { Surroundings } from './operator.ts';
 
 /** Adds `--yes` to a command whose action awaits `operator.confirm`. */
 export const addYesOption = (command: Command): Command =>
-  command.addOption(new Option('--yes', 'do it without asking: what is done cannot be undone'));
+  command.addOption(new Option('--yes', 'skip the confirmation; the action cannot be undone'));
 
 /**
- * Resolves once the operator has agreed. Await it after every check that can refuse the
- * command, and before any change.
+ * Resolves if the operator agrees. Await it after every check that can refuse the command, and
+ * before any change.
  *
- * @param what a sentence that says what will be done, with numbers if there are any
- * @throws Refusal `confirmation_needed` if there is no terminal to ask on, or
- *   `confirmation_denied` for any answer but `yes`
+ * @param what a sentence that says what will be done, with numbers if possible
+ * @throws Refusal `confirmation_needed` if there is no terminal to ask on, or `confirmation_denied`
+ *   for any answer but `yes`
  */
 export async function requireConfirmation(
   what: string,
@@ -26,16 +26,16 @@ export async function requireConfirmation(
   if (!stdin.isTTY || !stderr.isTTY) {
     throw new Refusal('confirmation_needed', `${what} This cannot be undone.`, 'Add --yes.');
   }
-  const question = `${what} This cannot be undone.\nType yes to go on: `;
+  const question = `${what} This cannot be undone.\nType yes to continue: `;
   if ((await answerTo(question, { stdin, stderr })) === 'yes') return;
-  throw new Refusal('confirmation_denied', 'Nothing was changed.', 'Type yes to go on.');
+  throw new Refusal('confirmation_denied', 'Nothing was changed.', 'Type yes to continue.');
 }
 
 type Terminal = Pick<Surroundings, 'stdin' | 'stderr'>;
 
 async function answerTo(question: string, { stdin, stderr }: Terminal): Promise<string> {
   const terminal = createInterface({ input: stdin, output: stderr });
-  // Treat Ctrl-C and the end of input as the answer no.
+  // Treat Ctrl-C and the end of input like the answer no.
   const ended = new Promise<string>((resolve) => terminal.once('close', () => resolve('')));
   try {
     const answer = await Promise.race([terminal.question(question).catch(() => ''), ended]);

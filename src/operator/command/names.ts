@@ -21,10 +21,10 @@ export async function clientNamed({ clients }: Registries, id: string): Promise<
   throw new Refusal('client_unknown', `There is no client ${id}.`, 'See `clients list`.');
 }
 
-/** What a command does with an account or client that exists when it starts. */
+/** The work of a command on an account or client that existed when the command started. */
 type Work<One, Options> = (one: One, registries: Registries, options: Options) => Promise<Report>;
 
-/** Lets the command take an account, as an argument or as an option. */
+/** Makes the command accept an account, as an argument or as an option. */
 export const aboutAccount = <Options extends object>(
   command: Command,
   operator: Operator,
@@ -32,7 +32,7 @@ export const aboutAccount = <Options extends object>(
 ): Command =>
   command
     .argument('[account]', 'email address or account ID')
-    .option('--email, --account <account>', 'the same, as an option')
+    .option('--email, --account <account>', 'email address or account ID, as an option')
     .action((argument: string | undefined, options: Options & { readonly account?: string }) => {
       const name = oneName(argument, options.account, 'an account');
       return operator.run(async (registries) =>
@@ -40,7 +40,7 @@ export const aboutAccount = <Options extends object>(
       );
     });
 
-/** Lets the command take a client, as an argument or as an option. */
+/** Makes the command accept a client, as an argument or as an option. */
 export const aboutClient = <Options extends object>(
   command: Command,
   operator: Operator,
@@ -48,7 +48,7 @@ export const aboutClient = <Options extends object>(
 ): Command =>
   command
     .argument('[client]', 'client ID')
-    .option('--client <id>', 'the same, as an option')
+    .option('--client <id>', 'client ID, as an option')
     .action((argument: string | undefined, options: Options & { readonly client?: string }) => {
       const id = oneName(argument, options.client, 'a client');
       return operator.run(async (registries) =>
@@ -60,6 +60,7 @@ export const aboutClient = <Options extends object>(
 function oneName(argument: string | undefined, option: string | undefined, what: string): string {
   const name = argument ?? option;
   if (name === undefined) throw new WrongUsage(`name ${what}`);
-  if (argument !== undefined && option !== undefined) throw new WrongUsage(`name ${what} once`);
+  if (argument !== undefined && option !== undefined)
+    throw new WrongUsage(`name ${what} only once`);
   return name;
 }

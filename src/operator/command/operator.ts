@@ -1,4 +1,4 @@
-/** What every command gets: the streams around it, and helpers to ask, work and report. */
+/** What every command receives: streams, and helpers to confirm, work and report. */
 import type { Readable, Writable } from 'node:stream';
 import type { OperatedBy } from '../../accounts/activity/activity.ts';
 import type { Variables } from '../../config/environment.ts';
@@ -6,12 +6,12 @@ import type { SettingsWithoutSecrets } from '../../config/settings.ts';
 import type { StreamWatch } from '../../doctor/changes.ts';
 import type { Registries } from '../registries.ts';
 
-/** Progress is drawn there if `isTTY`. */
+/** Progress is shown on the stream if `isTTY`. */
 export type Terminal = Writable & { readonly columns?: number; readonly isTTY?: boolean };
 
 export interface Progress {
   /**
-   * @param what the same text as long as it is the same work
+   * @param what names the work; must not change while the same work continues
    * @param done how much of the work is done, in any unit
    * @param total the whole amount of work, if known
    */
@@ -28,33 +28,33 @@ export interface Surroundings {
   readonly stderr: Terminal;
   /** Calls `interrupt` once the command must end early, such as after Ctrl-C. */
   readonly onInterrupt: (interrupt: () => void) => void;
-  /** How long the doctor watches the stream of changes; absent for its normal time. */
+  /** How long the doctor watches the change stream; absent for the default time. */
   readonly streamWatch?: StreamWatch;
 }
 
 export interface Operator extends Surroundings {
   /**
-   * Prints on standard error which deployment is acted on, if the command changes something.
-   * `run` calls it itself.
+   * If the command changes something, prints on standard error on which deployment it acts. `run`
+   * calls this itself.
    */
   readonly announce: (settings: SettingsWithoutSecrets) => void;
   /** Opens the registries, does the work, prints its report. */
   readonly run: (work: (registries: Registries) => Promise<Report>) => Promise<void>;
   /** Who runs the command and why, for the audit log. */
   readonly by: () => OperatedBy;
-  /** Resolves once the operator has agreed to what cannot be undone; see `requireConfirmation`. */
+  /** Resolves if the operator agrees to something irrevocable; see `requireConfirmation`. */
   readonly confirm: (what: string) => Promise<void>;
   /** Prints the report of a command that needs no database. */
   readonly print: (report: Report) => void;
   /** True if a program reads the output. */
   readonly json: boolean;
-  /** For a command that may take long. */
+  /** Progress of a command that may take long. */
   readonly progress: Progress;
-  /** Prints a line for people while a command works; nothing with `--json`. */
+  /** Prints a line for people while a command works; with `--json` prints nothing. */
   readonly say: (line: string) => void;
 }
 
-/** The result of a command: a value for programs, and the same for people. */
+/** The result of a command, as a value for programs and as text for people. */
 export interface Report {
   /** Printed as one line of JSON with `--json`. */
   readonly value: unknown;

@@ -8,15 +8,15 @@ import type { Operator, Report } from './operator.ts';
 /** The exit code of a command that was refused or failed. */
 export const REFUSED = 1;
 
-/** Replaces what a terminal would obey or not show: attackers may have sent a recorded text. */
+/** Replaces control and invisible characters: recorded texts may come from attackers. */
 const printable = (cell: string): string => cell.replace(/\p{C}/gu, '\uFFFD');
 
-/** Characters of a line that fits every terminal: longer lines break in the middle of a column. */
+/** A line of this many characters fits every terminal: longer lines would break within a column. */
 export const WIDTH = 80;
 
 /**
- * Returns rows under a heading, each column as wide as its longest cell; if that is too wide for a
- * line, each row as a block of lines, with its heading before each cell.
+ * Returns rows under a heading, each column as wide as its longest cell. If that is too wide for a
+ * line, returns each row as a block of lines, with the heading before each cell.
  *
  * @param options `mayBeWide` always keeps a row on one line, for rows that belong together
  */
@@ -60,29 +60,29 @@ export interface ListOptions {
 
 export interface ListForm<Item> {
   readonly heading: readonly string[];
-  /** The first cell is the id that `--after` takes. */
+  /** Returns the cells of a row; the first is the id that `--after` takes. */
   readonly row: (item: Item) => readonly string[];
   readonly value: (item: Item) => object;
-  /** Printed if the list is empty without a filter. */
+  /** Printed if the list is empty and no filter was given. */
   readonly nothing: string;
-  /** The filter options of this list; if absent, an empty list prints `nothing` with any option. */
+  /** The filter options of this list. Without this field, an empty list always prints `nothing`. */
   readonly filters?: readonly string[];
 }
 
-/** Number of rows for people by default; programs get all. */
+/** Number of rows for people by default; programs get all rows. */
 const DEFAULT_ROWS = 100;
 
 export const listed = (command: Command): Command =>
   command
-    .option('--match <text>', 'only what has this text in one of its columns, in any letter case')
+    .option('--match <text>', 'only rows with this text in one of their columns, ignoring case')
     .option(
       '--limit <number>',
-      `at most so many; without it people are shown ${DEFAULT_ROWS}, and --json prints all`,
+      `maximum number of rows; default: ${DEFAULT_ROWS}, and all with --json`,
       wholeNumber(Number.MAX_SAFE_INTEGER),
     )
-    .option('--after <id>', 'what comes after the one of this ID: the next page');
+    .option('--after <id>', 'only rows after the one with this ID: the next page');
 
-/** Adds the `list` command of the noun. */
+/** Adds the `list` command to the noun. */
 export const addList = <Item, Options extends object>(
   noun: Command,
   operator: Operator,

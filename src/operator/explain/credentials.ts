@@ -1,4 +1,6 @@
 /** Explains a client secret, an API key, a client ID or a machine access token, and its holders. */
+
+import { limitSentence } from '../../accounts/access/access-limit.ts';
 import type { Account } from '../../accounts/account.ts';
 import type { AuditRecord } from '../../accounts/activity/audit.ts';
 import type { ApiKey } from '../../accounts/api-keys/api-key.ts';
@@ -46,12 +48,14 @@ export async function explainClientSecret(
     lastFour,
     limit: 1,
   });
-  if (!removed) return { ...unknownValue('A removed secret is not kept.'), lastFour };
+  if (!removed) return { ...unknownValue('Removed secrets are not stored.'), lastFour };
   const id = String(removed.details.client_id);
   return {
     state: 'revoked',
-    why: `No client has this secret. One with this end was removed${by(removed.actor)}.`,
-    remedy: 'Give the client its newer secret.',
+    why:
+      'No client has this secret. One with the same last characters was ' +
+      `removed${by(removed.actor)}.`,
+    remedy: 'Configure the client with its newer secret.',
     client: (await registries.clients.find(id)) ?? { id },
     lastFour,
     revokedAt: removed.at,
@@ -64,7 +68,7 @@ export async function explainApiKey(registries: Registries, value: string): Prom
   if (key) return apiKeyState(registries, key);
   const [revoked] = await registries.audit.find({ action: 'api_key_revoked', lastFour, limit: 1 });
   if (revoked) return revokedApiKey(registries, revoked);
-  return { ...unknownValue('A key is forgotten a month after it expired.'), lastFour };
+  return { ...unknownValue('A key is deleted a month after it expires.'), lastFour };
 }
 
 export async function explainApiKeyId(registries: Registries, id: string): Promise<Explanation> {
@@ -75,11 +79,11 @@ export async function explainApiKeyId(registries: Registries, id: string): Promi
   if (revoked) return revokedApiKey(registries, revoked);
   return {
     state: 'unknown',
-    why: 'There is no API key with this ID. A key is forgotten a month after it expired.',
+    why: 'There is no API key with this ID. A key is deleted a month after it expires.',
   };
 }
 
-/** How many revoked keys are searched: far more than are ever asked about. */
+/** Maximum number of revoked keys to search, far more than are needed. */
 const MAX_REVOKED = 10_000;
 
 async function apiKeyState(registries: Registries, key: ApiKey): Promise<Explanation> {
@@ -93,11 +97,12 @@ async function apiKeyState(registries: Registries, key: ApiKey): Promise<Explana
     ...(lastUsedAt && { lastUsedAt }),
   };
   if (expiresAt && expiresAt.getTime() <= systemClock()) {
-    const remedy = 'The person makes a new one on the profile page.';
+    const remedy = 'The person can create a new one on the profile page.';
     return { ...about, state: 'expired', why: `The key “${name}” has expired.`, remedy };
   }
   if (account?.isSuspended) return { ...about, ...accountSuspended(account) };
-  const why = `The key “${name}” works: introspection answers active.`;
+  const limit = limitSentence(key);
+  const why = `The key “${name}” is valid: introspection answers active. ${limit}`.trim();
   const remedy = `\`api-keys revoke ${key.id}\` ends it.`;
   return { ...about, state: 'active', why, remedy };
 }
@@ -108,8 +113,10 @@ async function revokedApiKey(
 ): Promise<Explanation> {
   return {
     state: 'revoked',
-    why: `The key “${details.api_key_name}”, with this end, was revoked${by(actor)}.`,
-    remedy: 'The person makes a new one on the profile page.',
+    why:
+      `The key “${details.api_key_name}” with the same last characters was ` +
+      `revoked${by(actor)}.`,
+    remedy: 'The person can create a new one on the profile page.',
     account: (await accounts.find(accountId)) ?? { id: accountId },
     lastFour: String(details.last_four),
     revokedAt: at,
@@ -123,7 +130,7 @@ function clientState(
   if ('isSuspended' in client && client.isSuspended) {
     return { ...facts, client, ...clientSuspended(client) };
   }
-  return { ...facts, client, state: 'active', why: 'It works.' };
+  return { ...facts, client, state: 'active', why: 'It is valid.' };
 }
 
 export const by = (actor: string): string =>
@@ -136,60 +143,62 @@ export async function explainMachineToken(
   const token = await (await registries.machineTokens()).find(value);
   if (!token) {
     return unknownValue(
-      'A machine access token is forgotten once it has expired or was revoked by itself.',
+      'A machine access token is deleted when it expires or is revoked on its own.',
     );
   }
   const { clientId, generation, issuedAt, expiresAt } = token;
   const facts = { issuedAt: atSeconds(issuedAt), expiresAt: atSeconds(expiresAt) };
-  return explainHolders(registries, { clientId }, facts, async ({ tokenGeneration }) => {
+  return explainParties(registries, { clientId }, facts, async ({ tokenGeneration }) => {
     if (generation >= tokenGeneration) {
-      return { state: 'active', why: 'It works: introspection answers active.' };
+      return { state: 'active', why: 'It is valid: introspection answers active.' };
     }
     const action = 'client_tokens_revoked';
     const [ended] = await registries.audit.find({ clientId, action, limit: 1 });
     return {
       state: 'revoked',
       why: 'The operator ended all tokens of the client.',
-      remedy: 'The client gets another one with its secret.',
+      remedy: 'The client can get a new token with its secret.',
       ...(ended && { revokedAt: ended.at }),
     };
   });
 }
 
-/** Explains a deleted or suspended client or account; else returns what `explainActive` finds. */
-export async function explainHolders(
+/** Explains a deleted or suspended client or account; else returns `explainActive`'s result. */
+export async function explainParties(
   registries: Registries,
-  holders: { readonly accountId?: string; readonly clientId: string },
+  parties: { readonly accountId?: string; readonly clientId: string },
   facts: Facts,
   explainActive: (client: Client) => Promise<Explanation>,
 ): Promise<Explanation> {
-  const { account, client } = await findHolders(registries, holders);
+  const { account, client } = await findParties(registries, parties);
   const about = { ...facts, ...(account && { account }), client };
   if (!('name' in client)) {
     return { ...about, state: 'revoked', why: 'Its client was deleted.' };
   }
   if (client.isSuspended) return { ...about, ...clientSuspended(client) };
   if (account && !('email' in account)) {
-    return { ...about, state: 'revoked', why: 'The account of its person is gone.' };
+    return { ...about, state: 'revoked', why: 'The account of its person was deleted.' };
   }
   if (account?.isSuspended) return { ...about, ...accountSuspended(account) };
   const found = { ...about, ...(await explainActive(client)) };
   if (found.state !== 'active' || !account) return found;
   const blocking = await blockingOrganizations(registries, account.id, client.id);
-  return blocking === '' ? found : { ...found, why: `${found.why} ${blocking}` };
+  const connected = await registries.connections.find(account.id, client.id);
+  const sentences = [found.why, blocking, limitSentence(connected?.limit ?? {})];
+  return { ...found, why: sentences.filter(Boolean).join(' ') };
 }
 
-/** Returns a sentence on the person's organizations that block the client; empty without one. */
+/** Returns a sentence about the person's organizations that block the client; empty if none do. */
 async function blockingOrganizations(
   { access }: Registries,
   accountId: string,
   clientId: string,
 ): Promise<string> {
-  const blocked = await access.bars.of(clientId);
+  const blocked = await access.clientBlocks.of(clientId);
   const reached = await access.accessOf({ accountId });
   const names = reached.filter(({ id }) => blocked.has(id)).map(({ name }) => name);
   if (names.length === 0) return '';
-  return `The client reaches nothing in ${names.join(', ')}, which it is blocked in.`;
+  return `Organizations block the client: it reaches nothing in ${names.join(', ')}.`;
 }
 
 export const accountSuspended = ({ email, suspendedAt }: Account) =>
@@ -208,7 +217,7 @@ const clientSuspended = ({ id, suspendedAt }: Client) =>
     ...(suspendedAt && { suspendedAt }),
   }) as const;
 
-export async function findHolders(
+export async function findParties(
   { accounts, clients }: Registries,
   { accountId, clientId }: { readonly accountId?: string; readonly clientId: string },
 ) {
@@ -223,6 +232,9 @@ export async function findHolders(
 /** @param forgotten a sentence that says when such a value is forgotten */
 export const unknownValue = (forgotten: string): Explanation => ({
   state: 'unknown',
-  why: `Nothing of this value is known. ${forgotten} Or it was never issued here, or a character of it is wrong.`,
-  remedy: 'See that it was copied whole, and from a client of this deployment.',
+  why:
+    `Nothing is known about this value. ${forgotten} Otherwise it was never issued here, or ` +
+    'one of its characters is wrong.',
+  remedy:
+    'Check that it was copied completely, and that it comes from a client of this deployment.',
 });

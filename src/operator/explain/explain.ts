@@ -1,4 +1,4 @@
-/** `operator explain`: what a value or an id is, whether it works, and if not, since when and why. */
+/** `operator explain`: what a value or an id is, if it is valid, or since when and why it is not. */
 import type { Command } from 'commander';
 import type { ValueKind } from '../../base/random-id.ts';
 import { readToken, STANDARD_INPUT_IS_SAFER } from '../command/arguments.ts';
@@ -29,17 +29,16 @@ export function addExplainCommand(program: Command, operator: Operator): void {
   program
     .command('explain')
     .description(
-      'say what a value or an ID is, whose, whether it works now, and if not, why and since ' +
-        'when; changes nothing',
+      'explain what a value or an ID is, whose it is, whether it works now, and if not, ' +
+        'why and since when; changes nothing',
     )
-    .argument('[value]', 'the value; - or none: standard input', '-')
+    .argument('[value]', 'the value; - or nothing: standard input', '-')
     .addHelpText(
       'after',
-      `
-Takes a token, code, client secret, API key, one-time link or session cookie; the ID of a client, account,
-organization, warehouse, connection, authorization, session, API key, passkey or request; an email address;
-or an address of a page that has one of them.
-${STANDARD_INPUT_IS_SAFER}`,
+      '\nTakes a token, code, client secret, API key, one-time link or session cookie; the ' +
+        'ID of a client, account,\norganization, warehouse, connection, authorization, ' +
+        'session, API key, passkey or request; an email address;\nor the URL of a page that ' +
+        `contains one of them.\n${STANDARD_INPUT_IS_SAFER}`,
     )
     .action(async (argument: string) => {
       const value = valueIn(await readToken(argument, operator));
@@ -50,7 +49,7 @@ ${STANDARD_INPUT_IS_SAFER}`,
         );
       }
       const broken = brokenIdKindOf(value);
-      if (broken) return print(explanationReport(malformed(broken, ['is no complete ID'])));
+      if (broken) return print(explanationReport(malformed(broken, ['is not a complete ID'])));
       const { kind, faults } = shapeOf(value);
       if (kind === undefined || faults.length > 0) {
         return print(explanationReport(malformed(kind, faults)));
@@ -91,5 +90,5 @@ const malformed = (kind: Kind | undefined, faults: readonly string[]): Explanati
   ...(kind && { kind }),
   state: 'malformed',
   why: `The value ${faults.join('; it ')}.`,
-  remedy: 'It is refused as it stands, without asking the stores.',
+  remedy: 'It is refused in this form, without a lookup in the stores.',
 });

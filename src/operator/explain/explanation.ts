@@ -1,4 +1,4 @@
-/** The explanation of a value or an id: its state, why, and what to do about it. */
+/** The explanation of a value or an id: its state, the reason, and the remedy. */
 import type { Account } from '../../accounts/account.ts';
 import type { ValueKind } from '../../base/random-id.ts';
 import type { Client } from '../../clients/client.ts';
@@ -10,11 +10,11 @@ import { NAME } from './token-shape.ts';
 export type State =
   | 'active'
   | 'expired'
-  /** A code that was exchanged. */
+  /** The state of a code that was exchanged. */
   | 'used'
-  /** A refresh token that was refreshed, and still answers for a moment with the same successor. */
+  /** A refreshed token that for a moment still returns the same successor (see retry window). */
   | 'replaced'
-  /** A refresh token whose presentation ends its authorization. */
+  /** A refresh token whose use would end its authorization. */
   | 'reused'
   | 'revoked'
   | 'client_suspended'
@@ -22,13 +22,13 @@ export type State =
   /** An account with the same email address as another one. */
   | 'address_taken'
   | 'no_password_yet'
-  /** A request that was refused. */
+  /** The state of a request that was refused. */
   | 'refused'
-  /** A request that did what was asked. */
+  /** The state of a request that succeeded. */
   | 'done'
-  /** The settings switch it off for everyone. */
+  /** The settings disable this kind of value for everyone. */
   | 'off'
-  /** The form is right, but nothing is known: never issued here, or forgotten long ago. */
+  /** The form is valid, but no store knows the value: never issued here, or deleted long ago. */
   | 'unknown'
   | 'malformed';
 
@@ -47,9 +47,9 @@ export interface Explanation {
   readonly client?: Client | { readonly id: string };
   readonly issuedAt?: Date;
   readonly expiresAt?: Date;
-  /** For a refresh token: when its authorization was last refreshed. */
+  /** For a refresh token: the time of the latest refresh of its authorization. */
   readonly rotatedAt?: Date;
-  /** For a replaced refresh token: until when it still answers. */
+  /** For a replaced refresh token: the end of the time in which it still returns its successor. */
   readonly retryUntil?: Date;
   readonly revokedAt?: Date;
   readonly suspendedAt?: Date;
@@ -90,7 +90,7 @@ export function explanationReport(explanation: Explanation): Report {
       ...Object.fromEntries(TIMES.map(([, member, name]) => [member, explanation[name] ?? null])),
     },
     text: [
-      `${capital(kind ? NAMES[kind] : 'no value of Gatehouse')}: ${state.replaceAll('_', ' ')}`,
+      `${capital(kind ? NAMES[kind] : 'not a Gatehouse value')}: ${state.replaceAll('_', ' ')}`,
       why,
       ...(remedy === undefined ? [] : [remedy]),
       ...lines

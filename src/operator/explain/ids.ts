@@ -1,4 +1,4 @@
-/** Tells from its form alone which kind of id a text is, and finds an id in a URL. */
+/** Determines from its form alone of which kind an id is, and finds an id in a URL. */
 import { isAccountId } from '../../accounts/account.ts';
 import { isApiKeyId } from '../../accounts/api-keys/api-key.ts';
 import { isOrganizationId, isWarehouseId } from '../../accounts/organizations/places.ts';
@@ -18,11 +18,11 @@ export type IdKind =
   | 'api_key_id'
   | 'passkey'
   | 'request'
-  /** Belongs to a one-time link, a session, its cookie or a sign-in page: only the stores know. */
+  /** A one-time token, a session, its cookie or part of a sign-in URL: only the stores know. */
   | 'opaque';
 
 interface IdForm {
-  /** For the message about an incomplete id. */
+  /** The prefix that the message about an incomplete id names. */
   readonly prefix?: string;
   readonly test: (id: string) => boolean;
 }

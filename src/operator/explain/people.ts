@@ -1,10 +1,10 @@
-/** Explains an account, and what signs its user in: a session, a passkey, a one-time link. */
+/** Explains an account, or a session, a passkey or a one-time link of its user. */
 import type { Account } from '../../accounts/account.ts';
-import { browserInWords } from '../../accounts/browser-names.ts';
+import { describeBrowser } from '../../accounts/browser-names.ts';
 import type { KeptLink } from '../../accounts/passwords/links.ts';
 import { type RecordedSession, sessionId } from '../../accounts/session-list.ts';
 import { systemClock } from '../../base/clock.ts';
-import { waysInOf, wayWords } from '../accounts/accounts.ts';
+import { listSignInMethods, methodWords } from '../accounts/accounts.ts';
 import { activeAmong } from '../accounts/sessions.ts';
 import type { Registries } from '../registries.ts';
 import { accountSuspended, atSeconds, by } from './credentials.ts';
@@ -30,7 +30,7 @@ export async function explainEmail(registries: Registries, email: string): Promi
   return {
     state: 'unknown',
     why: 'No account has this email address.',
-    remedy: '`accounts list --match` finds part of an address, and names.',
+    remedy: '`accounts list --match` searches for part of an address or name.',
   };
 }
 
@@ -41,20 +41,22 @@ async function accountState(registries: Registries, account: Account): Promise<E
     return {
       ...facts,
       state: 'address_taken',
-      why: 'Another account has the same email address, so nobody signs in to this one.',
-      remedy: `\`accounts update ${account.id} --new-email …\` gives it an address of its own.`,
+      why:
+        'Another account has the same email address, so it cannot be used to sign in to this ' +
+        'account.',
+      remedy: `\`accounts update ${account.id} --new-email …\` sets a different address.`,
     };
   }
-  const waysIn = await waysInOf(account, registries);
-  if (waysIn.length === 0) {
+  const signInMethods = await listSignInMethods(account, registries);
+  if (signInMethods.length === 0) {
     return {
       ...facts,
       state: 'no_password_yet',
-      why: 'The person has nothing to sign in with yet.',
-      remedy: `\`accounts invite ${account.email}\` makes a link.`,
+      why: 'The person has no sign-in method yet.',
+      remedy: `\`accounts invite ${account.email}\` creates a one-time link.`,
     };
   }
-  const why = `The person signs in with ${wayWords({ waysIn })}.`;
+  const why = `The person signs in with ${methodWords({ signInMethods })}.`;
   return { ...facts, state: 'active', why, remedy: 'See `accounts show`.' };
 }
 
@@ -64,7 +66,7 @@ export async function explainSession(registries: Registries, id: string): Promis
   return session ? sessionState(registries, session) : unknownSession;
 }
 
-/** Explains what only its holder has: the token of a one-time link, a cookie, or part of a URL. */
+/** Explains a value that only its user has: a one-time token, a cookie, or part of a URL. */
 export async function explainOpaque(registries: Registries, value: string): Promise<Explanation> {
   const link = await registries.passwordLinks.look(value);
   if (link) return { kind: 'link', ...(await linkState(registries, link)) };
@@ -81,7 +83,7 @@ export async function explainOpaque(registries: Registries, value: string): Prom
   return {
     kind: 'sign_in_page',
     state: 'active',
-    why: 'A page on which a person signs in or approves a client.',
+    why: 'A page where a person signs in or approves a client.',
     ...(clientId && { client: (await registries.clients.find(clientId)) ?? { id: clientId } }),
     expiresAt: atSeconds(page.expiresAt),
   };
@@ -90,14 +92,15 @@ export async function explainOpaque(registries: Registries, value: string): Prom
 const unknownOpaque: Explanation = {
   state: 'unknown',
   why:
-    'No one-time link, session or sign-in page is known by it. A link that was used or replaced is ' +
-    'not kept, nor is a session that was signed out in its own browser.',
-  remedy: '`accounts invite` makes another link; `sessions list` shows the sessions of a person.',
+    'No one-time link, session or sign-in page has this value. Links that were used or ' +
+    'replaced are not stored, and neither are sessions that were signed out in their own ' +
+    'browser.',
+  remedy: '`accounts invite` creates another link; `sessions list` shows the sessions of a person.',
 };
 
 const unknownSession: Explanation = {
   state: 'unknown',
-  why: 'No session is known by this. Or it ended long ago, or a character of it is wrong.',
+  why: 'No session has this ID. Either it ended long ago, or one of the characters is wrong.',
   remedy: '`sessions list` shows the sessions of a person.',
 };
 
@@ -109,8 +112,9 @@ async function sessionState(
   const { accounts, audit } = registries;
   const account = await accounts.find(accountId);
   const facts = { account: account ?? { id: accountId }, issuedAt: begunAt };
-  const where = `${browserInWords(origin.browser)} at ${origin.address}`;
-  if (!account) return { ...facts, state: 'revoked', why: 'The account of its person is gone.' };
+  const where = `${describeBrowser(origin.browser)} at ${origin.address}`;
+  if (!account)
+    return { ...facts, state: 'revoked', why: 'The account of its person was deleted.' };
   if (account.isSuspended) return { ...facts, ...accountSuspended(account) };
   if (account.endedSessions.includes(uid)) {
     const question = { accountId, action: 'signed_out_elsewhere', limit: MAX_ENDS } as const;
@@ -121,12 +125,12 @@ async function sessionState(
   }
   if (generation < account.sessionGeneration) {
     const why = `The session in ${where} was ended with all others of the person: signed out everywhere, or a new password.`;
-    const remedy = `\`audit --account ${account.email}\` says when and by whom.`;
+    const remedy = `\`audit --account ${account.email}\` shows when and by whom.`;
     return { ...facts, state: 'revoked', why, remedy };
   }
   const active = (await activeAmong(registries, [session])).get(uid);
   if (!active) {
-    const why = `The session in ${where} was signed out there, or was not used in time.`;
+    const why = `The session in ${where} was signed out there, or has expired.`;
     return { ...facts, state: 'expired', why };
   }
   return {
@@ -139,7 +143,7 @@ async function sessionState(
   };
 }
 
-/** Far more sessions than one person ends one by one while a session lasts. */
+/** Far more sessions than one person ends singly within a session's lifetime. */
 const MAX_ENDS = 1_000;
 
 export async function explainPasskey(
@@ -168,16 +172,16 @@ export async function explainPasskey(
   };
   if (account?.isSuspended) return { ...facts, ...accountSuspended(account) };
   if (!settings.signIn.passkeys) {
-    const why = `Nobody signs in with the passkey “${name}”: passkeys are off.`;
+    const why = `The passkey “${name}” cannot be used: passkeys are turned off.`;
     return { ...facts, state: 'off', why, remedy: '`sign_in.passkeys` turns them on.' };
   }
   return { ...facts, state: 'active', why: `The person signs in with the passkey “${name}”.` };
 }
 
 const PURPOSES = {
-  invitation: 'an invitation of the operator’s',
-  forgotten: 'a link of “Forgot your password?”',
-  confirmed: 'a link for a password, after the person confirmed it with a provider',
+  invitation: 'an invitation by the operator',
+  forgotten: 'a “Forgot your password?” link',
+  confirmed: 'a link to set a password, created after the person confirmed it with a provider',
 } as const;
 
 async function linkState({ accounts }: Registries, link: KeptLink): Promise<Explanation> {
@@ -187,8 +191,8 @@ async function linkState({ accounts }: Registries, link: KeptLink): Promise<Expl
   const what = `It is ${PURPOSES[purpose]}`;
   if (account?.isSuspended) return { ...facts, ...accountSuspended(account) };
   if (expiresAt.getTime() <= systemClock()) {
-    const remedy = '`accounts invite` makes another one.';
-    return { ...facts, state: 'expired', why: `${what}, and was not used in time.`, remedy };
+    const remedy = '`accounts invite` creates another one.';
+    return { ...facts, state: 'expired', why: `${what}. It expired unused.`, remedy };
   }
-  return { ...facts, state: 'active', why: `${what}, and was not used yet.` };
+  return { ...facts, state: 'active', why: `${what}. It has not been used yet.` };
 }

@@ -1,13 +1,13 @@
 /** Explains an organization, a warehouse, a connection or a request. */
-import { CAUSES, wordsOf } from '../../accounts/activity/activity-words.ts';
+import { CAUSES, describeAction } from '../../accounts/activity/activity-words.ts';
 import type { AuditRecord } from '../../accounts/activity/audit.ts';
 import type { PlaceKind } from '../../accounts/organizations/places.ts';
 import { Refusal } from '../../base/refusal.ts';
 import type { Registries } from '../registries.ts';
-import { by, explainHolders } from './credentials.ts';
+import { by, explainParties } from './credentials.ts';
 import type { Explanation } from './explanation.ts';
 
-/** How many removals are searched: far more than are ever asked about. */
+/** Maximum number of removals to search, far more than are needed. */
 const MAX_REMOVALS = 10_000;
 
 export const explainPlace =
@@ -19,12 +19,14 @@ export const explainPlace =
       const { people, machines, warehouses } = await organizations.dependents(kind, id);
       const reach = `${people} people and ${machines} machine clients`;
       if (kind === 'warehouse') {
-        const why = `${reach} were given rights in it; owners and admins of its organization have all.`;
+        const why =
+          `${reach} have explicit rights in it; owners and admins of its organization have ` +
+          'all rights.';
         const remedy = `See \`memberships list --warehouse ${id}\`.`;
         const { name, organization } = place;
         return { state: 'active', why, remedy, name, organization };
       }
-      const { size } = await access.bars.within([id]);
+      const { size } = await access.clientBlocks.within([id]);
       const blocks = size > 0 ? ` It blocks ${size} clients: see \`blocks list\`.` : '';
       return {
         state: 'active',
@@ -44,7 +46,7 @@ export const explainPlace =
     };
   };
 
-/** Returns undefined if the search is refused because nothing is found. */
+/** Returns undefined if the search throws because it finds nothing. */
 async function findOrUndefined<Value>(work: Promise<Value>): Promise<Value | undefined> {
   try {
     return await work;
@@ -58,7 +60,7 @@ async function findOrUndefined<Value>(work: Promise<Value>): Promise<Value | und
 export async function explainConnection(registries: Registries, id: string): Promise<Explanation> {
   const [accountId = '', clientId = ''] = id.split('/');
   const { connections } = registries;
-  return explainHolders(registries, { accountId, clientId }, {}, async () => {
+  return explainParties(registries, { accountId, clientId }, {}, async () => {
     const [connected] = (await connections.listBoth({ accountId, clientId })).items;
     if (connected) {
       const { connectedAt, lastUsedAt } = connected;
@@ -84,27 +86,29 @@ export async function explainRequest(registries: Registries, id: string): Promis
     if (done) return explainDone(id, done);
     return {
       state: 'unknown',
-      why: 'Kept are requests that changed something, and the last 100 refused ones of each client for 7 days.',
-      remedy: `The log has a line for each request: search it for ${id}.`,
+      why:
+        'Stored are only requests that changed something, and for each client the last 100 ' +
+        'refused ones of 7 days.',
+      remedy: `Search the log for ${id}: it has a line for each request.`,
     };
   }
   const { step, error, cause, clientId, clientName, at } = problem;
   return {
     state: 'refused',
-    why: `The ${step} request of the client was answered ${error}: ${cause}`,
-    remedy: `\`problems list --client ${clientId}\` shows it among the others.`,
+    why: `The ${step} request of the client was answered with ${error}: ${cause}`,
+    remedy: `\`problems list --client ${clientId}\` shows it with the other problems of the client.`,
     client: (await registries.clients.find(clientId)) ?? { id: clientId, name: clientName },
     issuedAt: at,
   };
 }
 
 function explainDone(id: string, record: AuditRecord): Explanation {
-  const { what, about } = wordsOf(record);
+  const { what, about } = describeAction(record);
   const { accountId, at } = record;
   return {
     state: 'done',
     why: `It is in the audit log: ${[what, about].filter(Boolean).join(': ')}.`,
-    remedy: `\`audit --request ${id}\` shows all that it changed.`,
+    remedy: `\`audit --request ${id}\` shows everything that it changed.`,
     ...(accountId !== undefined && { account: { id: accountId } }),
     issuedAt: at,
   };

@@ -1,10 +1,10 @@
-/** Tells from its form alone which kind a value claims to be, and what is wrong with that form. */
+/** Determines from its form alone which kind of value a text is meant to be, and what is wrong. */
 import { FORMS, type ValueKind } from '../../base/random-id.ts';
 
 export interface Shape {
   /** Absent if the value contains none of our prefixes. */
   readonly kind?: ValueKind;
-  /** Clauses that continue "the value …"; empty if the form is right. */
+  /** Clauses that continue "the value …"; empty if the form is valid. */
   readonly faults: readonly string[];
 }
 
@@ -24,7 +24,7 @@ export const NAME: Readonly<Record<ValueKind, string>> = {
 export function shapeOf(value: string): Shape {
   const kind = KINDS.find((kind) => value.includes(FORMS[kind].prefix));
   if (kind === undefined) return { faults: [unknownFormFault(value)] };
-  const { prefix, least, most } = FORMS[kind];
+  const { prefix, minLength, maxLength } = FORMS[kind];
   const faults: string[] = [];
   const start = value.indexOf(prefix);
   if (start > 0) faults.push(`has ${shown(value.slice(0, start))} in front of ${prefix}`);
@@ -32,13 +32,14 @@ export function shapeOf(value: string): Shape {
   const [, body = '', tail = ''] = /^([A-Za-z0-9_-]*)(.*)$/s.exec(rest) ?? [];
   if (tail !== '')
     faults.push(`has ${shown(tail)} after character ${start + prefix.length + body.length}`);
-  if (body.length < least) {
-    const missing = `lacks ${least - body.length} of ${prefix.length + least} characters`;
+  if (body.length < minLength) {
+    const missing = `is ${minLength - body.length} characters short of ${prefix.length + minLength}`;
     faults.push(tail === '' ? `${missing}: it was cut off` : missing);
   }
-  if (body.length > most) {
+  if (body.length > maxLength) {
     faults.push(
-      `has ${body.length - most} characters more than the ${prefix.length + most} there are`,
+      `is ${body.length - maxLength} characters longer than the allowed ` +
+        `${prefix.length + maxLength}`,
     );
   }
   return { kind, faults };
@@ -50,10 +51,10 @@ function unknownFormFault(value: string): string {
     return 'is in the wrong letter case: copy it again';
   }
   const looks = /^eyJ[\w-]+\.[\w-]+\.[\w-]*$/.test(value) ? 'is a JWT, and ' : '';
-  return `${looks}begins with none of the prefixes that Gatehouse gives out (${PREFIXES.join(', ')})`;
+  return `${looks}does not begin with a prefix of Gatehouse values (${PREFIXES.join(', ')})`;
 }
 
-/** Shows one character, by name if it is invisible. Never more: they may be part of a secret. */
+/** Shows one character, by name if it is invisible. Never more: it may be part of a secret. */
 function shown(text: string): string {
   const [first = ''] = text;
   const more = [...text].length > 1 ? ` and ${[...text].length - 1} more` : '';

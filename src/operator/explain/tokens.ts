@@ -1,4 +1,4 @@
-/** Explains a token or a code, from the token store and the recorded ends. */
+/** Explains a token or a code, from the token store and the recorded revocations. */
 import { CAUSES, type EndingCause } from '../../accounts/activity/activity-words.ts';
 import {
   createTokenFormats,
@@ -10,7 +10,7 @@ import {
 import { systemClock } from '../../base/clock.ts';
 import type { AuthorizationRecord } from '../../storage/token-store.ts';
 import type { Registries } from '../registries.ts';
-import { atSeconds, explainHolders, type Facts, findHolders, unknownValue } from './credentials.ts';
+import { atSeconds, explainParties, type Facts, findParties, unknownValue } from './credentials.ts';
 import type { Explanation } from './explanation.ts';
 
 const isPast = (seconds: number): boolean => seconds * 1000 <= systemClock();
@@ -19,24 +19,29 @@ const isPast = (seconds: number): boolean => seconds * 1000 <= systemClock();
 const AUTHORIZE_AGAIN = 'The client must send the person through the authorization again.';
 
 const REMEDY: Readonly<Record<EndingCause, string>> = {
-  client_revoked: 'As the client wanted: it must send the person through the authorization again.',
+  client_revoked:
+    'The client revoked it itself. To connect again, it must send the person through the ' +
+    'authorization.',
   code_replayed:
-    'The client must exchange each code once. If it did, somebody else had the code: see that its redirect URIs lead nowhere else.',
+    'The client must exchange each code only once. If it did, an attacker had the code: ' +
+    'check that its redirect URIs lead only to the client.',
   refresh_token_replayed:
-    'The client must keep the refresh token of each answer, before it uses it, in one place for all its workers. If it does, somebody else has a copy.',
-  person_disconnected: 'As the person wanted: they may connect the client again.',
+    'The client must store the refresh token of each answer before using it, in one place ' +
+    'for all its workers. If it does, an attacker has a copy.',
+  person_disconnected: 'The person ended it themselves: they may connect the client again.',
   operator_revoked: 'The person may connect the client again.',
-  client_deleted: 'Nothing is to be done: the client is gone for good.',
+  client_deleted: 'Nothing can be done: the client was deleted.',
+  time_limit: 'The person chose until when it was connected: they may connect the client again.',
 };
 
 /** @param text a code, an access token or a refresh token */
 export async function explainToken(registries: Registries, text: string): Promise<Explanation> {
   const value = readValue(text);
-  if (!value) return { state: 'malformed', why: 'Its last characters are not right.' };
+  if (!value) return { state: 'malformed', why: 'Its last characters are wrong.' };
   return explainPresented(registries, value.authorizationId, value);
 }
 
-/** @param id the public ID, as resource servers and the log have it */
+/** @param id the public ID, as in the log and in answers to resource servers */
 export const explainAuthorization = (registries: Registries, id: string): Promise<Explanation> =>
   explainPresented(registries, id, undefined);
 
@@ -48,28 +53,35 @@ async function explainPresented(
   const store = await registries.tokenStore();
   const record = await store.readAuthorization(id);
   const facts = factsOf(value, record);
-  // Trust the recorded end first: the token store may have been restored from an older backup.
+  // Trust this record first: the token store may have been restored from an older backup.
   const ended = await registries.revocations.find(id);
   if (ended) {
     const { cause, at } = ended;
-    const revived = record ? ' The token store has it again: `revoke --recorded` ends it.' : '';
+    const revived = record
+      ? ' The token store still contains it: `revoke --recorded` ends it.'
+      : '';
     return {
       ...facts,
-      ...(await findHolders(registries, ended)),
+      ...(await findParties(registries, ended)),
       state: 'revoked',
       why: `${value ? 'Its' : 'The'} authorization was ended: ${CAUSES[cause]}.${revived}`,
       remedy: REMEDY[cause],
       revokedAt: at,
     };
   }
-  if (!record) return { ...facts, ...unknownValue('Its authorization is not there any more.') };
+  if (!record) return { ...facts, ...unknownValue('Its authorization no longer exists.') };
   const forged = value && forgedFault(registries, value, record);
   if (forged) return forged;
-  return explainHolders(registries, record, facts, async () => {
+  return explainParties(registries, record, facts, async () => {
     const end = await endOfConnection(registries, record);
     const found = end ?? stateOf(value, record, registries.settings.tokens);
     if (!value || registries.keys()) return found;
-    return { ...found, why: `${found.why} Whether it is genuine was not checked: no token keys.` };
+    return {
+      ...found,
+      why:
+        `${found.why} Its authenticity was not checked, because this environment has no token ` +
+        'keys.',
+    };
   });
 }
 
@@ -99,7 +111,7 @@ function factsOf(
   };
 }
 
-/** Returns undefined if it is genuine, or if this environment has no keys to check it. */
+/** Returns undefined if the value is genuine, or if this environment has no keys to check it. */
 function forgedFault(
   registries: Registries,
   value: PresentedValue,
@@ -109,12 +121,15 @@ function forgedFault(
   if (!keys || createTokenFormats(keys).isGenuine(value, secret)) return undefined;
   return {
     state: 'unknown',
-    why: 'No token key of this configuration made it: a character is wrong, it is of another deployment, or its key was taken out.',
-    remedy: 'Compare it with what the client keeps; `keys` lists the keys by fingerprint.',
+    why:
+      'No token key of this configuration matches it: a character is wrong, it belongs to ' +
+      'another deployment, or its key was removed.',
+    remedy:
+      'Compare it with what the client has stored; `keys list` shows the keys by fingerprint.',
   } as const;
 }
 
-/** Returns undefined if the connection did not end since the authorization was approved. */
+/** Returns undefined if the connection has not ended since the authorization was approved. */
 async function endOfConnection(
   { connections }: Registries,
   { accountId, clientId, generation }: AuthorizationRecord,
@@ -126,7 +141,7 @@ async function endOfConnection(
     state: 'revoked',
     why: end
       ? `Its connection was ended: ${CAUSES[end.cause]}.`
-      : 'Its connection was ended, and the person connected the client anew since.',
+      : 'Its connection was ended, and the person has connected the client again since.',
     remedy: end ? REMEDY[end.cause] : AUTHORIZE_AGAIN,
     ...(end && { revokedAt: end.at }),
   };
@@ -153,17 +168,17 @@ function authorizationState(record: AuthorizationRecord): Explanation {
   const { endsAt, rotation, usableUntil } = record;
   if (rotation < 0) return codeState(record);
   if (isPast(usableUntil) || (endsAt !== undefined && isPast(endsAt))) {
-    const why = 'Its last refresh token was not used in time.';
+    const why = 'Its last refresh token expired unused.';
     return { state: 'expired', why, remedy: AUTHORIZE_AGAIN };
   }
-  return { state: 'active', why: `It works, and was refreshed ${rotation} times.` };
+  return { state: 'active', why: `It is valid, and was refreshed ${rotation} times.` };
 }
 
 function accessTokenState({ expiresAt }: PresentedAccessToken): Explanation {
   if (!isPast(expiresAt)) {
-    return { state: 'active', why: 'It works: introspection answers active.' };
+    return { state: 'active', why: 'It is valid: introspection answers active.' };
   }
-  const remedy = 'The client gets another one with its refresh token.';
+  const remedy = 'The client can get a new one with its refresh token.';
   return { state: 'expired', why: 'It has expired; its authorization is active.', remedy };
 }
 
@@ -171,9 +186,10 @@ function codeState({ rotation, usableUntil }: AuthorizationRecord): Explanation 
   if (rotation >= 0) {
     return {
       state: 'used',
-      why: 'It was exchanged for tokens. Presented again, it ends them.',
+      why: 'It was exchanged for tokens. A second exchange ends them.',
       remedy:
-        'The client must exchange each code once, and not repeat a request that may have arrived.',
+        'The client must exchange each code only once, and must not repeat a request that ' +
+        'may have arrived.',
     };
   }
   if (!isPast(usableUntil)) return { state: 'active', why: 'It was not exchanged yet.' };
@@ -188,14 +204,14 @@ function refreshTokenState(
 ): Explanation {
   const { endsAt, usableUntil, rotation } = record;
   if (endsAt !== undefined && isPast(endsAt)) {
-    const why = 'Its authorization has reached the absolute age.';
+    const why = 'Its authorization has reached its maximum age (tokens.absolute_age).';
     return { state: 'expired', why, remedy: AUTHORIZE_AGAIN };
   }
   if (value.rotation < rotation) return replacedState(value, record, settings);
   if (isPast(usableUntil)) {
-    return { state: 'expired', why: 'It was not used in time.', remedy: AUTHORIZE_AGAIN };
+    return { state: 'expired', why: 'It expired unused.', remedy: AUTHORIZE_AGAIN };
   }
-  return { state: 'active', why: 'It is the current one.' };
+  return { state: 'active', why: 'It is the current refresh token.' };
 }
 
 function replacedState(
@@ -209,21 +225,22 @@ function replacedState(
   if (isPredecessor && retryWindowSeconds > 0) {
     const isInWindow = !isPast(retryUntil.getTime() / 1000);
     if (isPast(record.usableUntil) && (isInWindow || !record.isConfirmed)) {
-      const why = 'It was refreshed, and its successor was not used in time.';
+      const why = 'It was refreshed, and its successor expired unused.';
       return { state: 'expired', why, remedy: AUTHORIZE_AGAIN };
     }
-    const why = 'It was refreshed. For a retry it still answers with the same successor';
+    const why = 'It was refreshed. A retry still returns the same successor';
     if (!record.isConfirmed) {
-      return { state: 'replaced', why: `${why}, which nobody was seen to use.` };
+      return { state: 'replaced', why: `${why}, because no use of the successor was seen.` };
     }
     if (isInWindow) return { state: 'replaced', why: `${why}.`, retryUntil };
   }
   const why = isPredecessor
-    ? `It was replaced at ${at}, its successor was used, and the ${retryWindowSeconds} s for a retry are over.`
+    ? `It was replaced at ${at}, its successor was used, and the retry window of ` +
+      `${retryWindowSeconds} s has passed.`
     : `${record.rotation - rotation} newer ones were issued after it, the last at ${at}.`;
   return {
     state: 'reused',
-    why: `${why} Presented, it ends the authorization.`,
-    remedy: 'The client must keep the refresh token of each answer, and use the newest one only.',
+    why: `${why} Using it ends the authorization.`,
+    remedy: 'The client must store the refresh token of each answer, and use only the newest one.',
   };
 }

@@ -1,4 +1,4 @@
-/** Reads an import file line by line, whatever bytes it holds. */
+/** Reads an import file line by line, even if it contains invalid bytes. */
 import { isUtf8 } from 'node:buffer';
 import { createWriteStream, existsSync } from 'node:fs';
 import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises';
@@ -19,10 +19,10 @@ export interface ImportFile extends ImportSource {
 }
 
 /**
- * Opens the file, or standard input for `-`. What can be read only once is copied to a temporary
- * file that only this user can read, and that is removed at the end.
+ * Opens the file, or standard input for `-`. Input that can be read only once is copied to a
+ * temporary file that only this user can read, and that is removed at the end.
  *
- * @throws WrongUsage if it cannot be read
+ * @throws WrongUsage if the file cannot be read
  */
 export async function openImportFile(
   name: string,
@@ -39,7 +39,7 @@ export async function openImportFile(
   async function* lines(): AsyncIterable<(Numbered | BrokenLine)[]> {
     await refuseChange();
     yield* linesOf(handle);
-    // Nothing is written during the first reading, so a file that grew is refused in time.
+    // The first reading writes nothing, so a file that changes meanwhile is refused in time.
     await refuseChange();
   }
   return { lines, close };
@@ -66,11 +66,17 @@ async function openFile(name: string): Promise<OpenedFile> {
 function unreadable(name: string, code: string | undefined): string {
   const folder = path.dirname(path.resolve(name));
   if (code === 'ENOENT' && !existsSync(folder)) {
-    return `the folder ${folder} does not exist: make it, and have the file ${path.basename(name)} written there`;
+    return (
+      `the folder ${folder} does not exist: create it, and write the file ` +
+      `${path.basename(name)} there`
+    );
   }
   if (code === 'ENOENT') return `there is no file ${name}`;
   if (code === 'EACCES') {
-    return `this user may not read the file ${name}, or not enter its folder: give it on standard input (\`import - < ${name}\`)`;
+    return (
+      `this user may not read the file ${name}, or may not enter its folder: pass it on ` +
+      `standard input (\`import - < ${name}\`)`
+    );
   }
   return `the file ${name} cannot be read (${code})`;
 }
@@ -97,12 +103,13 @@ async function versionOf(handle: FileHandle): Promise<string> {
 function changedMeanwhile(name: string): Refusal {
   return new Refusal(
     'import_file_changed',
-    `The file ${name} was changed while it was read.`,
-    'Import it again when it is complete; write it under another name first, then rename it.',
+    `The file ${name} was changed while it was being read.`,
+    'Import it again when it is complete. To avoid this, write it under another name ' +
+      'first, then rename it.',
   );
 }
 
-/** Yields the lines of each piece that was read, without blank ones. */
+/** Yields the lines in each piece of the file, without blank lines. */
 async function* linesOf(handle: FileHandle): AsyncIterable<(Numbered | BrokenLine)[]> {
   let rest: Buffer = Buffer.alloc(0);
   let isTooLong = false;
@@ -133,7 +140,7 @@ async function* linesOf(handle: FileHandle): AsyncIterable<(Numbered | BrokenLin
   if (isTooLong || rest.length > 0) yield take(rest);
 }
 
-/** Reads from the beginning each time; a stream would leave a listener on the file each time. */
+/** Reads from the beginning; a stream would leave a listener on the handle at each reading. */
 async function* piecesOf(handle: FileHandle): AsyncIterable<Buffer> {
   const buffer = Buffer.alloc(MAX_LINE_BYTES);
   let position = 0;
@@ -150,12 +157,12 @@ const BYTE_ORDER_MARK = '\uFEFF';
 
 function read(bytes: Buffer, number: number): Numbered | BrokenLine | undefined {
   if (!isUtf8(bytes)) return broken(number, 'is not UTF-8; write the file in UTF-8');
-  if (bytes.includes(0)) return broken(number, 'holds a NUL byte; remove it');
+  if (bytes.includes(0)) return broken(number, 'contains a NUL byte; remove it');
   const text = bytes.toString().replace(BYTE_ORDER_MARK, '').trim();
   return text === '' ? undefined : readImportLine(text, number);
 }
 
 const tooLong = (number: number): BrokenLine =>
-  broken(number, `is longer than ${MAX_LINE_BYTES} bytes; write each object on a line of its own`);
+  broken(number, `is longer than ${MAX_LINE_BYTES} bytes; write each object on a separate line`);
 
 const broken = (number: number, problem: string): BrokenLine => ({ number, problems: [problem] });

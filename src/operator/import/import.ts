@@ -24,37 +24,34 @@ export function addImportCommand(program: Command, operator: Operator): void {
   const command = program
     .command('import')
     .description(
-      'bring accounts, organizations, warehouses and memberships to the state of a file; ' +
-        'repeated, it changes nothing',
+      'make accounts, organizations, warehouses and memberships match a file; running it ' +
+        'again changes nothing',
     )
-    .argument(
-      '[file]',
-      'JSON Lines, as config/import.schema.json describes them; - is standard input',
-    )
+    .argument('[file]', 'JSON Lines as described by config/import.schema.json; - is standard input')
     .option('--dry-run', 'show the difference and change nothing', false)
     .option(
       '--prune',
-      'remove what was imported once and the file no longer has; accounts are suspended, and ' +
-        'what was made by hand stays',
+      'also remove what was imported before and is no longer in the file; accounts are ' +
+        'suspended, and what was not imported is kept',
       false,
     )
     .option(
       '--prune-at-most <limit>',
-      'with --prune: how much of each kind may go, as a percentage (5%) or a number, in place of ' +
-        'import.prune_at_most',
+      'with --prune: how much of each kind may be removed, as a percentage (5%) or a ' +
+        'number, instead of import.prune_at_most',
       shareOrNumber,
     )
     .addOption(
-      // Until version 0.1 this was the only limit that could be chosen.
+      // Until version 0.1 this was the only available limit.
       new Option('--prune-most', 'the same as --prune-at-most 100%')
         .implies({ pruneAtMost: '100%' })
         .hideHelp(),
     )
-    .option('--no-wait', 'end at once if another import is running, instead of waiting for it')
+    .option('--no-wait', 'fail at once if another import is running, instead of waiting for it')
     .option(
       '--adopt-by-name',
-      'take an organization or warehouse that was made by hand for the one of its name in the file; ' +
-        'look at it with --dry-run first',
+      'adopt organizations and warehouses that were created without an import if their ' +
+        'name is in the file; check with --dry-run first',
       false,
     )
     .addOption(
@@ -74,7 +71,7 @@ export function addImportCommand(program: Command, operator: Operator): void {
       print({ value: schema, text: JSON.stringify(schema, null, 2) });
       return;
     }
-    if (file === undefined) throw new WrongUsage('name the file');
+    if (file === undefined) throw new WrongUsage('name the file to import');
     if (options.pruneAtMost !== undefined && !options.prune) {
       throw new WrongUsage('--prune-at-most needs --prune');
     }
@@ -106,7 +103,7 @@ export function addImportCommand(program: Command, operator: Operator): void {
         });
         const report = await compare();
         if (report.excess) throw report.excess.refusal;
-        // Without a terminal, a --prune that lacks --yes fails now, not only at its first removal.
+        // Without a terminal, `--prune` without `--yes` fails now, not only at its first removal.
         const removes = Object.values(report.counts).some(({ removed }) => removed > 0);
         if (removes || (prune && !stdin.isTTY)) {
           progress.clear();
@@ -121,7 +118,7 @@ export function addImportCommand(program: Command, operator: Operator): void {
     }
   }
 
-  /** On standard error, so that `--json` still prints one value and nothing else. */
+  /** Writes to standard error, so that `--json` still prints one value and nothing else. */
   function sayWaiting(running: string): void {
     operator.progress.clear();
     operator.stderr.write(`Waiting for another import, which is running ${running}.\n`);

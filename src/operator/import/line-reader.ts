@@ -1,4 +1,4 @@
-/** Reads one line of an import file, or reports everything that is wrong with it. */
+/** Reads one line of an import file, or reports every problem with it. */
 import type { z } from 'zod';
 import { nearestWord } from '../../config/nearest-word.ts';
 import {
@@ -26,7 +26,7 @@ export function readImportLine(text: string, number: number): Numbered | BrokenL
   return { number, problems, ...(key && { key }) };
 }
 
-/** Reports where the parser stopped, but not what it read there: that may be anything. */
+/** Reports the position at which the parser stopped, but not the text there: it may be anything. */
 function notJson(error: unknown): string {
   const [, position] = /at position (\d+)/.exec(String(error)) ?? [];
   const where = position === undefined ? '' : ` from character ${Number(position) + 1} on`;
@@ -42,7 +42,7 @@ function problemsIn(issue: z.core.$ZodIssue, line: unknown): string[] {
   if (key === 'type') return [wrongType(line.type)];
   if (key === undefined) return [issue.message];
   const value = line[key];
-  if (value === undefined) return [`${key}: is missing; every ${line.type} line has one`];
+  if (value === undefined) return [`${key}: is missing; every ${line.type} line needs it`];
   const shown = deeper.reduce(itemIn, value);
   return [`${key}: ${shortened(shown)} ${issue.message}`];
 }
@@ -50,7 +50,9 @@ function problemsIn(issue: z.core.$ZodIssue, line: unknown): string[] {
 function unknownKey(key: string, line: Fields): string {
   const known = keysOf(line.type as ImportType);
   const meant = nearestWord(key, known);
-  const remedy = meant ? `did you mean "${meant}"?` : `remove it; known here: ${known.join(', ')}`;
+  const remedy = meant
+    ? `did you mean "${meant}"?`
+    : `remove it; allowed here: ${known.join(', ')}`;
   return `${shortened(key)} is not a key of ${line.type} lines; ${remedy}`;
 }
 
@@ -69,7 +71,7 @@ const isObject = (value: unknown): value is Fields =>
 const itemIn = (value: unknown, step: string): unknown =>
   typeof value === 'object' && value !== null ? (value as Fields)[step] : value;
 
-/** Written as JSON, so that nothing in it moves the cursor of a terminal. */
+/** Formats as JSON, so that no character in the text moves the cursor of a terminal. */
 function shortened(value: unknown): string {
   const text = JSON.stringify(value).replace(UNPRINTABLE, escaped);
   return text.length > 80 ? `${text.slice(0, 80)}…` : text;

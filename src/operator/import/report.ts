@@ -6,7 +6,7 @@ import type { ImportReport } from '../../import/report.ts';
 import type { Report } from '../command/operator.ts';
 import { table } from '../command/report.ts';
 
-/** @param id the id of an import that was carried out; absent for a dry run */
+/** @param id the id of the import; absent for a dry run */
 export function importReport(
   { counts, changes, changeCount, excess }: ImportReport,
   id?: string,
@@ -41,9 +41,9 @@ export function importReport(
 }
 
 function closing(changeCount: number, id: string | undefined): string {
-  if (changeCount === 0) return 'Everything is as the file says; nothing was changed.';
-  if (id === undefined) return 'A dry run: nothing was changed.';
-  return `Done: import ${id}. What it changed: gatehouse audit --import ${id}`;
+  if (changeCount === 0) return 'The deployment already matches the file; nothing was changed.';
+  if (id === undefined) return 'Dry run: nothing was changed.';
+  return `Done: import ${id}. To see its changes: gatehouse audit --import ${id}`;
 }
 
 /** Returns the sentence to confirm before something is removed. */
@@ -54,8 +54,8 @@ export function removalSentence({ counts }: ImportReport): string {
     return `${verb} ${removed} ${nounOf(type, removed)}`;
   });
   return parts.length === 0
-    ? 'The import would remove nothing now.'
-    : `The import will ${parts.join(', ')}, because the file does not have them.`;
+    ? 'The import would no longer remove anything.'
+    : `The import will ${parts.join(', ')}, because they are not in the file.`;
 }
 
 export function importProblemsReport({
@@ -99,9 +99,13 @@ const changeValue = ({ change, key, name, fields = {} }: ImportChange) => ({
 function changeText({ change, key, name, fields = {} }: ImportChange): string {
   const about = `${subjectOf(key)}${name === undefined ? '' : ` (${name})`}`;
   if (change === 'kept') {
-    return `${about}: kept, though the file does not have it: what was made by hand depends on it`;
+    return (
+      `${about}: kept although it is not in the file, because something that was not ` +
+      'imported depends on it'
+    );
   }
-  if (change === 'removed' && key.type === 'account') return `${about}: suspended, not in the file`;
+  if (change === 'removed' && key.type === 'account')
+    return `${about}: suspended, because it is not in the file`;
   const entries = Object.entries(fields);
   if (change === 'changed') return `${about}: ${entries.map(difference).join(', ')}`;
   const known = entries.map(([field, [before, after]]) => `${field} ${shown(after ?? before)}`);

@@ -44,17 +44,21 @@ export function addMembershipCommands(program: Command, operator: Operator): voi
       'set the role in an organization, or the rights in one of its warehouses; ' +
         'owners and admins have all rights in every warehouse, viewers at most read',
     )
-    .option('--organization <id>', 'the organization, with --role')
-    .addOption(new Option('--role <role>', 'the role in it').choices(ROLES))
-    .option('--warehouse <id>', 'the warehouse, with --rights')
-    .option('--rights <rights>', `some of ${RIGHTS.join(',')}, separated by commas`, rightsFrom)
+    .option('--organization <id>', 'the organization of the --role')
+    .addOption(new Option('--role <role>', 'the role in the organization').choices(ROLES))
+    .option('--warehouse <id>', 'the warehouse of the --rights')
+    .option(
+      '--rights <rights>',
+      `one or more of ${RIGHTS.join(',')}, separated by commas`,
+      rightsFrom,
+    )
     .action((options: MembershipOptions) => {
       requireCompleteChange(options);
       const { organization, role, warehouse, rights } = options;
       return run(async (registries) => {
         const { organizations, memberships } = registries;
         const subject = await subjectOf(registries, options);
-        // Look both up before changing either: of two changes both are made or neither.
+        // Look up both places before changing either: make both changes or neither.
         const home = organization && (await organizations.find('organization', organization));
         const place = warehouse && (await organizations.find('warehouse', warehouse));
         if (home && place && home.id !== place.organization.id) throw elsewhere(home, place);
@@ -67,7 +71,7 @@ export function addMembershipCommands(program: Command, operator: Operator): voi
     });
 
   withSubject(memberships.command('remove'))
-    .description('end a membership with all its rights, or only the rights in one warehouse')
+    .description('remove a membership with all its rights, or only the rights in one warehouse')
     .addOption(new Option('--organization <id>', 'the organization').conflicts('warehouse'))
     .option('--warehouse <id>', 'the warehouse')
     .action((options: MembershipOptions) => {
@@ -87,10 +91,13 @@ export function addMembershipCommands(program: Command, operator: Operator): voi
     });
 
   listed(withSubject(memberships.command('list')))
-    .description('what somebody may reach now, or who reaches an organization or warehouse')
-    .option('--organization <id>', 'everybody and everything in this organization')
-    .option('--warehouse <id>', 'everybody and everything that reaches this warehouse')
-    .addOption(new Option('--role <role>', 'only with this role in it').choices(ROLES))
+    .description(
+      'list what a person or machine client can reach now, or who can reach an organization ' +
+        'or warehouse',
+    )
+    .option('--organization <id>', 'all members and machine clients of this organization')
+    .option('--warehouse <id>', 'all people and machine clients that can reach this warehouse')
+    .addOption(new Option('--role <role>', 'only members with this role').choices(ROLES))
     .action(({ organization, warehouse, role, ...options }: MembershipOptions & ListOptions) => {
       if (organization === undefined && warehouse === undefined) {
         if (role || options.match !== undefined || options.limit || options.after) {
@@ -105,7 +112,9 @@ export function addMembershipCommands(program: Command, operator: Operator): voi
       const named = [organization, warehouse, options.account, options.client];
       const [id = '', ...others] = named.filter((one) => one !== undefined);
       if (others.length > 0) {
-        throw new WrongUsage('say one of --account, --client, --organization and --warehouse');
+        throw new WrongUsage(
+          'give exactly one of --account, --client, --organization and --warehouse',
+        );
       }
       const kind = organization === undefined ? 'warehouse' : 'organization';
       return run(async ({ access }) => {
@@ -129,7 +138,7 @@ const memberList = (kind: PlaceKind): ListForm<Member> => ({
     ...(kind === 'warehouse' && { rights }),
     suspended: isSuspended,
   }),
-  nothing: 'Nobody reaches it.',
+  nothing: 'No person and no machine client can reach it.',
   filters: ['role'],
 });
 
@@ -151,7 +160,7 @@ function requireCompleteChange({ organization, role, warehouse, rights }: Member
     throw new WrongUsage('--warehouse and --rights go together');
   }
   if (organization === undefined && warehouse === undefined) {
-    throw new WrongUsage('say --organization and --role, or --warehouse and --rights');
+    throw new WrongUsage('give --organization and --role, or --warehouse and --rights');
   }
 }
 
@@ -168,7 +177,7 @@ async function subjectOf(
   { account, client }: MembershipOptions,
 ): Promise<Subject> {
   if (account !== undefined) return { accountId: (await accountNamed(registries, account)).id };
-  if (client === undefined) throw new WrongUsage('say whose: --account or --client');
+  if (client === undefined) throw new WrongUsage('name the member: --account or --client');
   return { clientId: (await clientNamed(registries, client)).id };
 }
 
@@ -176,11 +185,12 @@ function elsewhere(home: FoundPlace, { id, organization }: FoundPlace): Refusal 
   return new Refusal(
     'warehouse_elsewhere',
     `The warehouse ${id} does not belong to ${home.name}, but to ${organization.name}.`,
-    'Set the role in one organization and the rights in the other one by one.',
+    'Use two commands: one for the role in the organization, one for the rights in the ' +
+      'warehouse.',
   );
 }
 
-/** Makes the record of a change of the subject's memberships, with the names of the place. */
+/** Makes the audit record of a change of the subject's memberships, with the names of the place. */
 const recording =
   (
     { recordChange }: Registries,
@@ -199,7 +209,7 @@ const recording =
       },
     });
 
-/** Reports what the subject reaches now, in the form that introspection gives the GraphQL API. */
+/** Reports the subject's current access, in the form in which introspection returns it. */
 async function accessReport(
   registries: Registries,
   subject: Subject,
@@ -216,7 +226,7 @@ async function accessReport(
   ]);
   const value =
     'accountId' in subject ? { account_id: subject.accountId } : { client_id: subject.clientId };
-  const text = table(['ID', 'NAME', 'ROLE OR RIGHTS'], rows, 'They reach nothing now.');
+  const text = table(['ID', 'NAME', 'ROLE OR RIGHTS'], rows, 'The member has no access now.');
   const warning = given && roleWarning(organizations, given);
   return {
     value: { ...value, organizations, ...(warning && { warnings: [warning] }) },
@@ -239,8 +249,11 @@ function roleWarning(
   const reached = warehouses.find(({ id }) => id === place.id)?.rights ?? [];
   const missing = rights.filter((right) => !reached.includes(right));
   if (missing.length > 0) {
-    return `${missing.join(', ')} was not given: a ${role} has at most read; it counts from a role of member on`;
+    return (
+      `${missing.join(', ')} has no effect now: a ${role} has at most read. It takes effect ` +
+      'from the role member upwards'
+    );
   }
   if (reached.length === rights.length) return undefined;
-  return `the ${role} has all rights in every warehouse, whatever is set for one`;
+  return `the ${role} has all rights in every warehouse, whatever rights are set`;
 }

@@ -27,7 +27,7 @@ export function addOrganizationCommands(program: Command, operator: Operator): v
   const { run } = operator;
   const organizations = program
     .command('organizations')
-    .description('organizations, to which warehouses belong');
+    .description('organizations that own warehouses');
 
   withNames(organizations.command('add'), 'required')
     .description('add an organization')
@@ -44,7 +44,9 @@ export function addOrganizationCommands(program: Command, operator: Operator): v
     );
 
   const find = ({ organizations }: Registries, page: PageRequest) => organizations.list(page);
-  addList(organizations, operator, ORGANIZATIONS, find).description('every organization, by name');
+  addList(organizations, operator, ORGANIZATIONS, find).description(
+    'list every organization, by name',
+  );
 
   addUpdateAndDelete(organizations, 'organization', operator);
 }
@@ -55,7 +57,7 @@ export function addWarehouseCommands(program: Command, operator: Operator): void
 
   withNames(warehouses.command('add'), 'required')
     .description('add a warehouse to an organization')
-    .requiredOption('--organization <id>', 'the organization it belongs to')
+    .requiredOption('--organization <id>', 'the organization that owns it')
     .action(({ organization, ...draft }: NewPlaceOptions & { readonly organization: string }) =>
       run(async ({ organizations, recordChange }) => {
         const warehouse = await organizations.addWarehouse(
@@ -79,8 +81,8 @@ export function addWarehouseCommands(program: Command, operator: Operator): void
     ({ organizations }, page, { organization }: { readonly organization?: string }) =>
       organizations.listWarehouses(page, organization),
   )
-    .description('every warehouse, by the name of its organization and its own')
-    .option('--organization <id>', 'only those of this organization');
+    .description('list every warehouse, by the names of its organization and of the warehouse')
+    .option('--organization <id>', 'only warehouses of this organization');
 
   addUpdateAndDelete(warehouses, 'warehouse', operator);
 }
@@ -89,11 +91,11 @@ function addUpdateAndDelete(nouns: Command, kind: PlaceKind, operator: Operator)
   const { run } = operator;
 
   withNames(nouns.command('update'))
-    .description('change what it is called, here or in the system that imports it')
+    .description('change its name, or its ID in the system that it is imported from')
     .argument('<id>', `the ${kind}`)
     .action((id: string, changes: PlaceChanges) => {
       const changed = Object.keys(changes);
-      if (changed.length === 0) throw new WrongUsage('say --name or --external-id');
+      if (changed.length === 0) throw new WrongUsage('give --name or --external-id');
       return run(async ({ organizations, recordChange }) => {
         const place = await organizations.edit(kind, id, changes, (tx, edited) =>
           recordChange(`${kind}_changed`, { details: detailsOf(kind, edited, { changed }) })(tx),
@@ -103,13 +105,13 @@ function addUpdateAndDelete(nouns: Command, kind: PlaceKind, operator: Operator)
     });
 
   addYesOption(nouns.command('delete'))
-    .description('remove it with all access to it; says first what depends on it')
+    .description('delete it with all access to it; shows first what depends on it')
     .argument('<id>', `the ${kind}`)
     .action((id: string) =>
       run(async ({ organizations, recordChange }) => {
         const { name } = await organizations.find(kind, id);
         const lost = await organizations.dependents(kind, id);
-        await operator.confirm(`Removes the ${kind} ${name} ${inWords(kind, lost)}.`);
+        await operator.confirm(`Removes the ${kind} ${name} ${describeLoss(kind, lost)}.`);
         const { people, machines } = lost;
         const place = await organizations.remove(kind, id, (tx, removed) => {
           const details = detailsOf(kind, removed, { people, machines });
@@ -121,14 +123,14 @@ function addUpdateAndDelete(nouns: Command, kind: PlaceKind, operator: Operator)
 }
 
 function withNames(command: Command, is?: 'required'): Command {
-  const name = ['--name <name>', 'the name that pages show'] as const;
+  const name = ['--name <name>', 'the name shown on pages'] as const;
   return (is ? command.requiredOption(...name) : command.option(...name)).option(
     '--external-id <id>',
-    'its id in the system that it is imported from: the next import takes it for its own',
+    'its ID in the system that it is imported from: the next import matches it by this ID',
   );
 }
 
-function inWords(kind: PlaceKind, { warehouses, people, machines }: Dependents): string {
+function describeLoss(kind: PlaceKind, { warehouses, people, machines }: Dependents): string {
   const access = `the access of ${people} people and ${machines} machine clients`;
   return kind === 'organization'
     ? `with its ${warehouses} warehouses, and ${access}`

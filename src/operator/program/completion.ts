@@ -9,8 +9,8 @@ export function addCompletionCommand(program: Command, { print }: Operator): voi
   program
     .command('completion')
     .description(
-      'print a shell function `gatehouse` that is this command, and completes its words: for ' +
-        'eval "$(…)" in a shell’s start file',
+      'print a shell function `gatehouse` that runs this command and completes its words: ' +
+        'put eval "$(…)" into a shell’s start file',
     )
     .addArgument(new Argument('<shell>', 'the shell').choices(['bash', 'zsh']))
     .action((shell: 'bash' | 'zsh') => {
@@ -19,7 +19,7 @@ export function addCompletionCommand(program: Command, { print }: Operator): voi
     });
 }
 
-/** bashcompinit needs zsh's own completion, which a start file may not have loaded. */
+/** zsh's bashcompinit needs compinit, which the user's start file may not have run. */
 const ZSH = [
   '(( $+functions[compdef] )) || { autoload -Uz compinit && compinit -i }',
   'autoload -Uz +X bashcompinit && bashcompinit',
@@ -42,7 +42,7 @@ function scriptFor(shell: 'bash' | 'zsh', program: Command): string {
   ].join('\n');
 }
 
-/** Returns what may follow the words of each command and a space, a noun before its verbs. */
+/** Returns the possible next words after the words of each command; nouns before their verbs. */
 function choicesOf(command: Command, before = ''): [words: string, choices: string][] {
   const options = command.options.map(({ long }) => long ?? '');
   const verbs = command.commands.map((verb) => verb.name());

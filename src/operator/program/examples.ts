@@ -1,7 +1,7 @@
 /** Examples for the help of every command, exactly as they would be typed. */
 import type { Command } from 'commander';
 
-/** Keyed by the words of the command; each example is what follows `gatehouse`. */
+/** Keyed by the words of the command; each example omits `gatehouse`. */
 const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   'accounts add': [
     'accounts add --email ada@example.com --name "Ada Lovelace" --invite',
@@ -79,6 +79,10 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     'clients add --kind machine --name "Nightly export"',
   ],
   'clients list': ['clients list --kind machine', 'clients list --owner ada@example.com'],
+  'clients reports': [
+    'clients reports',
+    'clients reports --client gate_ci_Vc0bq7mWcXk2f1SqXk0V7b --json',
+  ],
   'clients update': [
     'clients update gate_ci_Vc0bq7mWcXk2f1SqXk0V7b --name "Acme Sync 2"',
     'clients update gate_ci_Vc0bq7mWcXk2f1SqXk0V7b --redirect-uri https://acme.example/callback',
@@ -118,7 +122,7 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   completion: ['completion bash >> ~/.bashrc'],
 };
 
-/** Adds the examples to the help of each command, and one for each verb to the help of a noun. */
+/** Adds examples to the help of each command; the help of a noun gets one for each verb. */
 export function addExamples(command: Command, path: readonly string[] = []): void {
   const verbs = command.commands;
   for (const verb of verbs) addExamples(verb, [...path, verb.name()]);

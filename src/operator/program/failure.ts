@@ -13,7 +13,7 @@ import type { Report } from '../command/operator.ts';
 import { REFUSED } from '../command/report.ts';
 import { importProblemsReport } from '../import/report.ts';
 
-/** The exit code of a success is 0. */
+/** Success has exit code 0. */
 export type ExitCode = 1 | 2 | 3;
 
 const WRONG_USAGE = 2;
@@ -21,7 +21,7 @@ const WRONG_CONFIGURATION = 3;
 
 export interface Failure extends Report {
   readonly exitCode: ExitCode;
-  /** Only for a bug in Gatehouse, for its developers. */
+  /** Present only for a bug in Gatehouse, for its developers. */
   readonly stack?: string | undefined;
 }
 
@@ -30,8 +30,8 @@ export function failureOf(error: unknown): Failure {
     const message = error.message.replace(/^error: /, '');
     return failure(WRONG_USAGE, {
       code: 'wrong_usage',
-      message: message === '(outputHelp)' ? 'a command is missing' : message,
-      remedy: 'add --help to see what the command takes',
+      message: message === '(outputHelp)' ? 'no command was given' : message,
+      remedy: 'add --help to see the commands',
     });
   }
   if (error instanceof ConfigurationProblems) {
@@ -51,21 +51,22 @@ export function failureOf(error: unknown): Failure {
     return { ...importProblemsReport(error), exitCode: REFUSED };
   }
   if (error instanceof EmbeddedPostgresInUse) {
-    const remedy = 'wait until it is done, or see what it is';
+    const remedy = 'wait until that process has finished, or check what it is';
     return failure(REFUSED, { code: error.code, message: error.message, remedy });
   }
   if (error instanceof DataDirectoryRefused) {
-    const remedy = 'the service does not start on it either';
+    const remedy =
+      'fix it before you start the service: it does not start on this directory either';
     return failure(REFUSED, { code: error.code, message: error.message, remedy });
   }
   if (error instanceof UnsafeRedis) {
-    const remedy = 'set up Redis as it says: the service does not start on it either';
+    const remedy = 'configure Redis as described: the service does not start on it either';
     return failure(REFUSED, { code: error.code, message: error.message, remedy });
   }
   const trouble = troubleOf(error);
   if (trouble) return failure(REFUSED, trouble);
   const { message, stack } = error instanceof Error ? error : new Error(String(error));
-  const remedy = 'This is a fault of Gatehouse: please report it with the stack shown.';
+  const remedy = 'This is a bug in Gatehouse: please report it with the stack shown.';
   return { ...failure(REFUSED, { code: 'failed', message, remedy }), stack };
 }
 

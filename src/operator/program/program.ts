@@ -1,4 +1,4 @@
-/** All commands, and what they have in common. */
+/** Defines all commands, and the options that they have in common. */
 import { Command, InvalidArgumentError } from 'commander';
 import packageFile from '../../../package.json' with { type: 'json' };
 import { addAccountCommands } from '../accounts/accounts.ts';
@@ -25,23 +25,23 @@ import { addRevokeCommand } from '../revoke/revoke.ts';
 import { addCompletionCommand } from './completion.ts';
 import { addExamples } from './examples.ts';
 
-/** @param json keeps commander silent, because the caller prints errors as JSON */
+/** @param json silences commander, because the caller prints errors as JSON */
 export function createProgram(operator: Operator, { json }: { readonly json: boolean }): Command {
   const { stdout, stderr } = operator;
   const program = new Command('gatehouse')
-    .description('Administers the Gatehouse that the settings file and the environment lead to.')
-    .option('--json', 'print exactly one JSON value, for an error too')
-    .option('--reason <text>', 'why: kept in the audit log with what the command changes', reason)
+    .description('Administers the Gatehouse deployment of the settings file and the environment.')
+    .option('--json', 'print exactly one JSON value, also for an error')
+    .option('--reason <text>', 'reason of the change, for the audit log', reason)
     .version(packageFile.version, '--version', 'print the version of Gatehouse')
-    .helpOption('-h, --help', 'show what a command takes')
+    .helpOption('-h, --help', 'show the help of a command')
     .configureHelp({ showGlobalOptions: true })
-    .showHelpAfterError('Add --help to see what the command takes.')
+    .showHelpAfterError('Add --help to see how the command is used.')
     .addHelpText(
       'after',
-      `
-Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 problems in the configuration.
-Commands work beside a running service and without one. \`gatehouse …\` takes the environment of the
-systemd unit or of the container; in a checkout \`npm run operator -- …\` is the same command.`,
+      '\nExit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 problems in the ' +
+        'configuration.\nCommands work whether or not the service is running. `gatehouse …` ' +
+        'uses the environment of the\nsystemd unit or of the container; in a checkout, `npm ' +
+        'run operator -- …` is the same command.',
     )
     .configureOutput({
       writeOut: (text) => stdout.write(text),
@@ -76,7 +76,7 @@ systemd unit or of the container; in a checkout \`npm run operator -- …\` is t
   return program;
 }
 
-/** Commands that change nothing. Every other one first prints which deployment it acts on. */
+/** Commands that change nothing. All others first print the deployment on which they act. */
 export const READ_ONLY: readonly string[] = [
   'accounts list',
   'accounts show',
@@ -85,6 +85,7 @@ export const READ_ONLY: readonly string[] = [
   'blocks list',
   'check-config',
   'clients list',
+  'clients reports',
   'clients show',
   'completion',
   'connections list',
@@ -105,13 +106,13 @@ export const READ_ONLY: readonly string[] = [
 /** @returns true for a command that changes nothing, and for a dry run. */
 export function onlyReads(command: Command | undefined): boolean {
   if (command === undefined || command.opts<{ dryRun?: boolean }>().dryRun) return true;
-  return READ_ONLY.includes(wordsOf(command));
+  return READ_ONLY.includes(commandPath(command));
 }
 
-/** The words by which a command is called: `accounts list`. */
-function wordsOf(command: Command): string {
+/** Returns the words that call a command, such as `accounts list`. */
+function commandPath(command: Command): string {
   const { parent } = command;
-  return parent?.parent ? `${wordsOf(parent)} ${command.name()}` : command.name();
+  return parent?.parent ? `${commandPath(parent)} ${command.name()}` : command.name();
 }
 
 const MAX_REASON_LENGTH = 500;

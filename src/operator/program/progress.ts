@@ -3,7 +3,7 @@ import type { Progress, Terminal } from '../command/operator.ts';
 import { WIDTH } from '../command/report.ts';
 
 const REDRAW_PAUSE_MS = 100;
-/** Before this time a measured speed means nothing. */
+/** A speed that was measured before this time is too inaccurate. */
 const WARM_UP_MS = 500;
 const ERASE = '\r\u001B[K';
 
@@ -36,7 +36,7 @@ interface State {
   readonly what: string;
   readonly done: number;
   readonly total: number | undefined;
-  /** `done` when this work was first shown; `ms` is the time since then. */
+  /** The value of `done` when this work was first shown; `ms` is the time since then. */
   readonly since: number;
   readonly ms: number;
 }

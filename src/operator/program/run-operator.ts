@@ -1,4 +1,4 @@
-/** Runs one command line, from its words to its exit code. */
+/** Runs one command line: from parsing its words to its exit code. */
 import { userInfo } from 'node:os';
 import { type Command, CommanderError } from 'commander';
 import type { Variables } from '../../config/environment.ts';
@@ -23,7 +23,7 @@ export async function runOperator(
 ): Promise<number> {
   const { args, hint } = toPresentSpelling(given);
   const { stdout, stderr } = surroundings;
-  // Look for `--json` here: errors in the command line itself are answered in JSON, too.
+  // Look for `--json` here, because errors in the command line itself are printed as JSON, too.
   const json = args.includes('--json');
   const progress = createProgress(stderr);
   let exitCode = 0;
@@ -78,12 +78,12 @@ export async function runOperator(
     exitCode = failure.exitCode;
     if (failure.stack) stderr.write(`${failure.stack}\n`);
     if (json) print(failure);
-    // Commander has already printed what it did not understand.
+    // Commander has already printed its message.
     else if (!(error instanceof CommanderError)) stderr.write(`${failure.text}\n`);
   }
 }
 
-/** Returns the user name of the operating system; for a user of `sudo` both names. */
+/** Returns the name of the user in the operating system; with `sudo`, the names of both users. */
 function operatorName({ SUDO_USER }: Variables): string {
   const name = nameOfProcess();
   return SUDO_USER && SUDO_USER !== name ? `${SUDO_USER} as ${name}` : name;

@@ -1,34 +1,35 @@
-/** The verbs of the commands: each means the same for every noun. Former spellings still work. */
+/** The verbs of the commands, each with one meaning for all nouns, and former spellings. */
 
-/** What each verb means. `remove-secret` is `remove` of a part. */
+/** The meaning of each verb. A suffix names a part of the noun, as in `remove-secret`. */
 export const VERBS = {
-  add: 'makes a new one',
-  list: 'shows all, or those that the options match',
+  add: 'creates a new one',
+  list: 'lists all, or those that match the options',
   show: 'shows one',
-  update: 'changes what it is called, or what it has',
-  delete: 'ends the thing itself, for good',
-  remove: 'takes a part away from something that stays',
-  set: 'gives what can be taken away again',
+  update: 'changes its name or other properties',
+  delete: 'deletes it for good',
+  remove: 'removes a part of something that remains',
+  set: 'gives rights or a role, which `remove` takes back',
   suspend: 'refuses it until it is resumed',
   resume: 'ends a suspension',
-  end: 'ends what goes on by itself, such as sessions',
-  revoke: 'ends an API key: requests with it are refused',
+  end: 'ends something active, such as sessions',
+  reports: 'lists what people reported about it',
+  revoke: 'revokes an API key: requests with it are refused',
   transfer: 'gives it to another owner',
-  rotate: 'adds a second secret beside the one in use',
+  rotate: 'adds a second secret next to the current one',
   generate: 'prints a new value and changes nothing',
-  invite: 'makes a one-time link',
+  invite: 'creates a one-time link',
 } as const;
 
 interface Spelling {
   readonly former: readonly [noun: string, verb: string];
   readonly now: readonly [noun: string, verb: string];
-  /** Options that have another name now. */
+  /** Options that have been renamed. */
   readonly options?: Readonly<Record<string, string>>;
-  /** Applies only if the command line has this option. */
+  /** If present, the spelling applies only with this option. */
   readonly ifOption?: string;
 }
 
-/** The spellings of version 0.1. The first that matches applies. */
+/** The spellings of version 0.1; the first match applies. */
 const FORMER: readonly Spelling[] = [
   { former: ['accounts', 'rename'], now: ['accounts', 'update'] },
   {
@@ -54,7 +55,7 @@ const FORMER: readonly Spelling[] = [
 /** Returns the name of an option, without `=` and its value. */
 const optionOf = (arg: string): string => arg.split('=', 1)[0] ?? arg;
 
-/** Returns the command line in its present spelling, with a hint to print if that is another. */
+/** Returns the command line in the current spelling, with a hint to print if it was changed. */
 export function toPresentSpelling(args: readonly string[]): {
   readonly args: readonly string[];
   readonly hint?: string;
@@ -72,8 +73,8 @@ export function toPresentSpelling(args: readonly string[]): {
     [options[`${name}`] ?? name, ...value].join('=');
   const rest = args.slice(place + 2).map((arg) => renamed(arg.split('=')));
   const changes = Object.entries(options).map(
-    ([before, after]) => `, \`${before}\` is \`${after}\``,
+    ([before, after]) => `, and \`${before}\` is now \`${after}\``,
   );
-  const hint = `\`${former.join(' ')}\` is \`${now.join(' ')}\` now${changes.join('')}.`;
+  const hint = `\`${former.join(' ')}\` is now \`${now.join(' ')}\`${changes.join('')}.`;
   return { args: [...args.slice(0, place), ...now, ...rest], hint };
 }

@@ -1,4 +1,4 @@
-/** Ends all that acts for a person, all issued to a client, or what a backup has brought back. */
+/** Ends all access of a person or a client, or access that an old backup has brought back. */
 import type { Action } from '../../accounts/activity/activity-words.ts';
 import { BATCH } from '../../authorizations/connections.ts';
 import { Refusal } from '../../base/refusal.ts';
@@ -7,7 +7,7 @@ import { accountNamed, clientNamed } from '../command/names.ts';
 import type { Operator, Report } from '../command/operator.ts';
 import { clientRecord, type Registries } from '../registries.ts';
 
-/** Ends all that acts for a person: for an account that an attacker has got into. */
+/** Ends a person's sessions, connections and API keys, after an attacker got into the account. */
 export async function revokeAccount(
   registries: Registries,
   name: string,
@@ -20,14 +20,14 @@ export async function revokeAccount(
   await confirm(
     `Ends ${connected.length} connections, ${keys} API keys and every browser session of ${email}.`,
   );
-  // End the sessions first: with one of them an attacker could connect a client again meanwhile.
+  // End the sessions first: an attacker with a session could connect a client again meanwhile.
   const signedOut = recordChange('signed_out_everywhere', { accountId: id });
   await accounts.endSessions(id, async (tx) => {
     await passwordLinks.forget(id, tx);
     await signedOut(tx);
   });
   let revokedKeys = 0;
-  // List the keys again: the operator may have taken long to confirm.
+  // List the keys again: time may have passed before the operator confirmed.
   for (const key of await apiKeys.listOf(id))
     if (await apiKeys.revoke(id, key.id)) revokedKeys += 1;
   const ended = await registries.disconnect({ accountId: id });
@@ -43,16 +43,18 @@ export async function revokeAccount(
       `Ended for ${email}:`,
       `  connections      ${ended.length}, with all their authorizations`,
       `  API keys         ${revokedKeys}`,
-      '  browser sessions all, and the links to set a password',
-      'The password is as it was. Where somebody else may know it, `accounts suspend` keeps everybody',
-      'out, and after `accounts resume` the link of `accounts invite` sets another one.',
+      '  browser sessions all of them, and the one-time links to set a password',
+      'The password is unchanged. If another person may know it, suspend the account with ' +
+        '`accounts suspend`,',
+      'then run `accounts resume`, and let the person set a new password with the link of ' +
+        '`accounts invite`.',
     ].join('\n'),
   };
 }
 
 /**
- * Ends all that was issued to a client, which stays as it is and may get new tokens. A client with
- * many connections is suspended meanwhile: all its tokens are refused at once, and the rows follow.
+ * Ends all connections of a client, which then may get new tokens. If it has many, the client is
+ * suspended meanwhile: its tokens are refused at once, while the rows are changed in batches.
  */
 export async function revokeClient(
   registries: Registries,
@@ -86,13 +88,14 @@ export async function revokeClient(
     text: [
       `Ended the connections of ${count} people to ${name}, with all their authorizations.`,
       client.isSuspended
-        ? `It is suspended, as it was before: \`clients resume ${clientId}\` lets it in again, and then each is asked.`
-        : 'Each is asked before the client gets another one.',
+        ? `The client remains suspended. After \`clients resume ${clientId}\` each person must ` +
+          'approve it again.'
+        : 'Each person must approve the client again.',
     ].join(' '),
   };
 }
 
-/** Needs no list of tokens: each carries the generation in which it was issued. */
+/** Needs no list of tokens: each token contains the generation in which it was issued. */
 async function revokeMachine(
   registries: Registries,
   client: Client,
@@ -106,19 +109,20 @@ async function revokeMachine(
   return {
     value: { client_id: client.id, machine_tokens_ended: true },
     text:
-      `Ended every access token of ${client.name}. With its secret it gets another one: ` +
-      '`clients suspend` keeps it out.',
+      `Ended every access token of ${client.name}. It can get new ones with its secret, ` +
+      'unless you suspend it with `clients suspend`.',
   };
 }
 
 const withoutTokens = ({ name }: Client): Refusal =>
   new Refusal(
     'client_without_tokens',
-    `${name} is a resource server: nothing is issued to it.`,
-    '`clients suspend` refuses its questions; `clients rotate-secret` gives it another secret.',
+    `${name} is a resource server: it has no tokens to revoke.`,
+    '`clients suspend` refuses its introspection requests; `clients rotate-secret` creates ' +
+      'another secret.',
   );
 
-/** Repeats every recorded end of an authorization: after an older token store was restored. */
+/** Repeats all recorded revocations of authorizations, after an older token store was restored. */
 export async function revokeRecorded(
   registries: Registries,
   since: Date | undefined,
@@ -127,23 +131,25 @@ export async function revokeRecorded(
   const endings = await registries.endings();
   const total = await registries.revocations.countSince(since);
   const { looked, ended } = await endings.repeatRecorded(since, (count) =>
-    progress.show('Recorded ends looked at', count, total),
+    progress.show('Recorded ends checked', count, total),
   );
   return {
     value: { recorded: looked, ended },
-    text: `Of ${looked} authorizations that are recorded as ended ${ended} were alive. They are ended.`,
+    text:
+      `Of ${looked} authorizations recorded as ended, ${ended} were still active. They are ` +
+      'ended now.',
   };
 }
 
 /**
- * Ends every authorization and every machine access token: after an older PostgreSQL was restored,
- * which does not know the connections that ended since. Approvals stay: people are not asked again.
+ * Ends every authorization and every machine access token, after an older PostgreSQL was restored,
+ * which does not contain the latest disconnections. Approvals stay: people are not asked again.
  */
 export async function revokeAll(
   registries: Registries,
   { confirm, progress }: Operator,
 ): Promise<Report> {
-  await confirm('Ends every authorization of everybody, and every machine access token.');
+  await confirm('Ends every authorization of all people, and every machine access token.');
   const { clients, connections, database, recordChange } = registries;
   await database.transaction((tx) => clients.endEveryMachineToken(tx));
   const count = await connections.endEveryAuthorization((done) =>
@@ -153,7 +159,8 @@ export async function revokeAll(
   return {
     value: { connections: count },
     text:
-      `Ended the authorizations of all ${count} connections, and every machine access token. The ` +
-      'clients must send their people through the authorization again; who approved before is not asked again.',
+      `Ended the authorizations of all ${count} connections, and every machine access ` +
+      'token. The clients must send their people through the authorization again; people ' +
+      'who have approved a client are not asked again.',
   };
 }

@@ -1,4 +1,4 @@
-/** `operator revoke`: ends what a person, a client or a token may do, at once on every node. */
+/** `operator revoke`: ends access of a person, a client or a token, at once on every node. */
 import { type Command, Option } from 'commander';
 import { parseTime, readToken, STANDARD_INPUT_IS_SAFER, WrongUsage } from '../command/arguments.ts';
 import { addYesOption } from '../command/confirmation.ts';
@@ -28,42 +28,41 @@ export function addRevokeCommand(program: Command, operator: Operator): void {
   addYesOption(
     program
       .command('revoke')
-      .description('end what a person, a client or one token may do, at once and on every node'),
+      .description(
+        'revoke the access of a person, a client or one token, at once and on every node',
+      ),
   )
     .addOption(
       what(
         '--account <account>',
-        'all of a person: connections, API keys, browser sessions, links to set the password',
+        'everything of a person: connections, API keys, browser sessions, links to set the ' +
+          'password',
       ),
     )
     .addOption(
       what(
         '--client <id>',
-        'all tokens of a client: every connection to it, or those of a machine',
+        'all tokens of a client: every connection to it, or all tokens of a machine client',
       ),
     )
     .addOption(
       what(
         '--token <token>',
-        'one token or code with its whole authorization, or one API key; - for standard input',
+        'one token or code with its whole authorization, or one API key; - for standard ' + 'input',
       ),
     )
     .addOption(
-      what(
-        '--recorded',
-        'once more all that is recorded as ended: after an older token store was restored',
-      ),
+      what('--recorded', 'repeat all recorded ends: after an older token store was restored'),
     )
-    .option('--since <time>', 'with --recorded: what ended from then on, such as 7d', parseTime)
+    .option('--since <time>', 'with --recorded: only ends from this time on, such as 7d', parseTime)
     .addOption(
-      what('--all', 'every authorization of everybody: after an older PostgreSQL was restored'),
+      what('--all', 'every authorization of all people: after an older PostgreSQL was restored'),
     )
     .addHelpText(
       'after',
-      `
---account, --client and --all ask first, or need --yes. They leave the person and the client as they are:
-people may connect again, and \`accounts suspend\` or \`clients suspend\` keeps them out.
-${STANDARD_INPUT_IS_SAFER}`,
+      '\n--account, --client and --all ask for confirmation, or need --yes. They change ' +
+        'neither the account nor\nthe client: people may connect again. `accounts suspend` ' +
+        `or \`clients suspend\` prevents that.\n${STANDARD_INPUT_IS_SAFER}`,
     )
     .action(async (options: RevokeOptions) => {
       const { account, client, token } = options;
@@ -81,7 +80,7 @@ ${STANDARD_INPUT_IS_SAFER}`,
       if (options.all) return run((registries) => revokeAll(registries, operator));
       if (client === undefined) {
         throw new WrongUsage(
-          'say what to revoke: --account, --client, --token, --recorded or --all',
+          'choose what to revoke: --account, --client, --token, --recorded or --all',
         );
       }
       return run((registries) => revokeClient(registries, client, operator));

@@ -1,4 +1,4 @@
-/** Ends one token, with its authorization if it has one. */
+/** Revokes one token, with its authorization if there is one. */
 import { readValue } from '../../authorizations/token-formats.ts';
 import type { ValueKind } from '../../base/random-id.ts';
 import { Refusal } from '../../base/refusal.ts';
@@ -30,7 +30,7 @@ const REVOKE: Readonly<Record<ValueKind, Revoke>> = {
   },
 };
 
-/** Also takes a token that is not current, or of any key: it is the operator who presents it. */
+/** Accepts tokens that were replaced or derived with any key: here the operator presents them. */
 async function endAuthorization(
   registries: Registries,
   kind: ValueKind,
@@ -55,8 +55,9 @@ async function endAuthorization(
       client_name: client?.name ?? null,
     },
     text:
-      `Ended the authorization of ${account?.email ?? accountId} for ${client?.name ?? clientId}: ` +
-      'its access tokens, refresh tokens and code. Their other authorizations are as they were.',
+      `Ended the authorization of ${account?.email ?? accountId} for ` +
+      `${client?.name ?? clientId}: its access tokens, refresh tokens and code. Other ` +
+      'authorizations of the same person and client are unchanged.',
   };
 }
 
@@ -112,11 +113,11 @@ const malformed = (faults: readonly string[]): Refusal =>
   );
 
 const notAToken = (what: string, remedy: string): Refusal =>
-  new Refusal('not_a_token', `This is ${what}, no token: nothing was revoked.`, remedy);
+  new Refusal('not_a_token', `This is ${what}, not a token: nothing was revoked.`, remedy);
 
 const notActive = (kind: ValueKind): Refusal =>
   new Refusal(
     'token_not_alive',
-    `No ${NAME[kind]} of this value is alive here: nothing was revoked.`,
-    'It may be dead already: `explain` says what is known of it.',
+    `There is no active ${NAME[kind]} with this value: nothing was revoked.`,
+    'It may have ended already: see `explain`.',
   );

@@ -16,11 +16,11 @@ interface ErrorView {
   readonly heading: string;
   readonly explanation: string;
   readonly advice: string;
-  /** What was typed into a form that was not accepted, so that it is not lost. */
+  /** The entered text of a form that was refused, so that it is not lost. */
   readonly typed: readonly { readonly label: string; readonly value: string }[];
-  /** Only for the owner of the client. */
+  /** Present only if the signed-in user owns the client. */
   readonly nearMiss?: NearMiss;
-  /** Where to go on; the first link is what most users want. */
+  /** Where to continue; the first link is what most users want. */
   readonly links: readonly { readonly href: string; readonly label: string }[];
   readonly requestId: string;
 }
@@ -76,7 +76,7 @@ const TEXTS: Readonly<Record<number, ErrorText>> = {
   },
 };
 
-/** For a form of ours without its cookie. */
+/** The text for a form of ours that arrives without its cookie. */
 const COOKIES: ErrorText = {
   heading: 'This form could not be accepted',
   explanation:
@@ -92,7 +92,7 @@ const UNEXPECTED: ErrorText = {
     'Try again. If it happens again, tell whoever runs this service, with the reference below.',
 };
 
-/** For authorization requests that are refused without a redirect to the client. */
+/** Texts for authorization requests that are refused without a redirect to the client. */
 const AUTHORIZATION_TEXTS: Readonly<Record<string, ErrorText>> = {
   invalid_client: {
     heading: 'This app is not known here',
@@ -116,7 +116,7 @@ const AUTHORIZATION_TEXTS: Readonly<Record<string, ErrorText>> = {
   },
 };
 
-/** For the owner of the client. */
+/** The text that the owner of the client sees. */
 const OWN_REDIRECT_URI: ErrorText = {
   heading: 'This app asked to send you to an unknown address',
   explanation:
@@ -125,28 +125,38 @@ const OWN_REDIRECT_URI: ErrorText = {
     'Register the URI that was sent, or send the one that is registered, character by character.',
 };
 
-/** For a client of a suspended owner. */
-const PROVIDER_SUSPENDED: ErrorText = {
-  heading: 'This app cannot ask you at the moment',
-  explanation: 'The account of whoever provides it is suspended here, so it gets no new approvals.',
-  advice:
-    'What you approved before is under “Connections”, where you can end it. Nothing was shared now.',
+/** Texts for a client that gets no new approvals at the moment. */
+const CLOSED: Readonly<Record<NonNullable<AuthorizationRefusal['closed']>['why'], ErrorText>> = {
+  owner_suspended: {
+    heading: 'This app cannot ask you at the moment',
+    explanation:
+      'The account of whoever provides it is suspended here, so it gets no new approvals.',
+    advice:
+      'What you approved before is under “Connections”, where you can end it. Nothing was shared now.',
+  },
+  too_many_people: {
+    heading: 'You cannot connect this app yet',
+    explanation:
+      'The operator of this service has not checked this app yet. Until then only a limited ' +
+      'number of people can connect it, and that number is reached.',
+    advice: 'If you need it, ask its maker to have it checked. Nothing was shared with the app.',
+  },
 };
 
 export interface ErrorPage {
   /** Answers with the general page for an HTTP status. */
   show(ctx: Context, status: number): Promise<void>;
-  /** Answers with the text of another page. */
+  /** Answers with a text that the calling page supplies. */
   say(ctx: Context, status: number, text: ErrorText): Promise<void>;
   showAuthorizationError(ctx: Context, refusal: AuthorizationRefusal): Promise<void>;
   /** Answers for a used or expired interaction. @param restart the URL that repeats the request. */
   requestIsOver(ctx: Context, restart?: string | undefined): Promise<void>;
-  /** Answers a form whose account has too many pending requests, and shows what was typed. */
+  /** Answers a form if the account has too many pending requests; shows what was typed. */
   accountIsBusy(ctx: Context): Promise<void>;
   /**
-   * Answers a form that was rendered for another account, or in another session of this one.
+   * Answers a form that was rendered for another account, or in another session of this account.
    *
-   * @param now the name of the signed-in user, and where to go on.
+   * @param now the name of the signed-in user, and where to continue.
    */
   formIsStale(
     ctx: Context,
@@ -188,13 +198,13 @@ export function createErrorPage(
 
     say: draw,
 
-    async showAuthorizationError(ctx, { code, description, isGone, restart, back }) {
+    async showAuthorizationError(ctx, { code, description, isGone, restart, closed }) {
       if (isGone) return requestIsOver(ctx, restart);
       const { status } = ctx;
-      if (back)
+      if (closed)
         return draw(ctx, status, {
-          ...PROVIDER_SUSPENDED,
-          links: [PROFILE, { href: back, label: 'Back to the app' }],
+          ...CLOSED[closed.why],
+          links: [PROFILE, { href: closed.back, label: 'Back to the app' }],
         });
       const text = AUTHORIZATION_TEXTS[code];
       const nearMiss = code === 'invalid_redirect_uri' ? await nearMissIn(ctx, host) : undefined;

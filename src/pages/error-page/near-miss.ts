@@ -4,7 +4,7 @@ import type { ClientRegistry } from '../../clients/client-registry.ts';
 import { isDifferent, redirectUriDifference } from '../../clients/redirect-uri-difference.ts';
 import type { Visitor } from '../page.ts';
 
-/** Both URIs, split into parts; those that differ are marked. */
+/** Both URIs, split into parts; the parts that differ are marked. */
 export interface NearMiss {
   readonly sent: readonly UriPart[];
   readonly nearest: readonly UriPart[];
@@ -17,7 +17,7 @@ interface UriPart {
   readonly isMarked: boolean;
 }
 
-/** For the authorization request in `ctx`; undefined unless the client's owner is signed in. */
+/** Compares the URI of the authorization request; undefined unless the owner is signed in. */
 export async function nearMissIn(
   ctx: Context,
   parts: {

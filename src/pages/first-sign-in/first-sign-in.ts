@@ -1,11 +1,11 @@
 /**
- * `/profile/security/first-sign-in`: after the first sign-in with a provider, lists what opened the
- * account before or acts for it, for the user to end: another person may have used an invitation.
+ * `/profile/security/first-sign-in`: after the first sign-in with a provider, lists sign-in methods,
+ * sessions, clients and API keys for the user to end: an attacker may have used the invitation.
  */
 import type { Context } from 'koa';
-import type { WaysIn } from '../../accounts/ways-in.ts';
+import type { SignInMethods } from '../../accounts/sign-in-methods.ts';
 import { formOf } from '../../provider/form.ts';
-import type { KeptForms } from '../forms/kept-forms.ts';
+import type { FormDrafts } from '../forms/form-drafts.ts';
 import { originInSession, seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import type { EndingChoice, EndingChoices } from '../password/recovery.ts';
@@ -22,7 +22,7 @@ declare module '../view-data.ts' {
       readonly choices: readonly EndingChoice[];
       /** Hidden fields: the parameters of the URL. */
       readonly fields: readonly { readonly name: string; readonly value: string }[];
-      /** Where the user was going. */
+      /** The URL to which the user continues. */
       readonly onward: string;
       readonly problem: string | undefined;
     };
@@ -36,22 +36,22 @@ const ENDED = 'What you ticked has ended.';
 export function firstSignInPage(parts: {
   readonly kit: PageKit;
   readonly firstSignIn: Pick<FirstSignIn, 'choices'>;
-  readonly waysIn: Pick<WaysIn, 'of' | 'endUnrecognized'>;
+  readonly signInMethods: Pick<SignInMethods, 'of' | 'endUnrecognized'>;
   readonly endingChoices: Pick<EndingChoices, 'ending'>;
-  readonly keptForms: Pick<KeptForms, 'look'>;
+  readonly formDrafts: Pick<FormDrafts, 'find'>;
   readonly signIns: Pick<BrowserSignIns, 'keep'>;
   readonly passwords: boolean;
 }): Route[] {
-  const { kit, firstSignIn, waysIn, endingChoices, keptForms, signIns, passwords } = parts;
+  const { kit, firstSignIn, signInMethods, endingChoices, formDrafts, signIns, passwords } = parts;
 
   /** Reads the form first: after a confirmation at the provider the URL has no parameters. */
   async function askedFor(ctx: Context) {
     const account = accountOf(ctx);
     const form = ctx.method === 'POST' ? formOf(ctx) : typedOf(ctx);
     const said = (name: string): string => form?.get(name) ?? String(ctx.query[name] ?? '');
-    const [wayId, kept] = [said(WAY), said(ONWARD)];
-    const onward = await keptForms.look<unknown>(ctx, kept, account.id);
-    const way = (await waysIn.of(account.id)).find((one) => one.id === wayId);
+    const [methodId, kept] = [said(WAY), said(ONWARD)];
+    const onward = await formDrafts.find<unknown>(ctx, kept, account.id);
+    const way = (await signInMethods.of(account.id)).find((one) => one.id === methodId);
     const choices = way ? await firstSignIn.choices(ctx, account, way.id) : [];
     return {
       way,
@@ -85,7 +85,7 @@ export function firstSignInPage(parts: {
     const form = formOf(ctx);
     const ticked = choices.filter(({ isChosen }) => isChosen);
     if (ticked.length === 0) return seeOther(ctx, onward);
-    const left = await waysIn.endUnrecognized(account.id, {
+    const left = await signInMethods.endUnrecognized(account.id, {
       origin: originInSession(ctx),
       password: form.get(PASSWORD) === 'yes',
       sessions: form.get(SESSIONS) === 'yes',
@@ -98,7 +98,7 @@ export function firstSignInPage(parts: {
     }
     const about = ticked.map(({ what }) => what).join(', ');
     await signIns.keep(ctx, left, { what: 'unrecognized_ended', about });
-    await kit.notices.tell(ctx, onward, ENDED);
+    await kit.notices.redirect(ctx, onward, ENDED);
   }
 
   const show = (ctx: Context): Promise<void> => draw(ctx);
@@ -112,6 +112,6 @@ export function firstSignInPage(parts: {
 const isTicked = (form: URLSearchParams | undefined, { name, value }: EndingChoice): boolean =>
   form?.getAll(name).includes(value) ?? false;
 
-/** Accepts only a path of ours: other forms of this user are kept in the same place. */
+/** Accepts only a path of ours, because the same store also keeps other drafts of this user. */
 const isOurs = (onward: unknown): onward is string =>
   typeof onward === 'string' && /^\/(?![/\\])/.test(onward);

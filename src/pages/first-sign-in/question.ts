@@ -1,29 +1,29 @@
-/** The question after the first sign-in with a provider: is all of this yours? */
+/** After the first sign-in with a provider: asks whether the user recognizes all other access. */
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import type { SessionList } from '../../accounts/session-list.ts';
 import type { BrowserSessions } from '../../provider/browser-sessions.ts';
-import type { KeptForms } from '../forms/kept-forms.ts';
+import type { FormDrafts } from '../forms/form-drafts.ts';
 import type { EndingChoice, EndingChoices } from '../password/recovery.ts';
 
 export type FirstSignIn = ReturnType<typeof createFirstSignIn>;
 
 export const FIRST_SIGN_IN = '/profile/security/first-sign-in';
-/** Names the linked provider: a parameter of the page and a field of its form. */
+/** The URL parameter and the form field that contain the linked provider. */
 export const WAY = 'way';
-/** Names the target URL, which is kept for this browser. Also a parameter and a field. */
+/** The URL parameter and the form field for the target URL, which is kept for this browser. */
 export const ONWARD = 'onward';
 export const PASSWORD = 'remove_password';
 export const SESSIONS = 'end_sessions';
 
 export function createFirstSignIn(parts: {
   readonly passwords: boolean;
-  readonly keptForms: Pick<KeptForms, 'keep'>;
+  readonly formDrafts: Pick<FormDrafts, 'save'>;
   readonly sessionList: Pick<SessionList, 'of'>;
   readonly sessions: Pick<BrowserSessions, 'current' | 'findActive'>;
   readonly endingChoices: Pick<EndingChoices, 'of'>;
 }) {
-  const { passwords, keptForms, sessionList, sessions, endingChoices } = parts;
+  const { passwords, formDrafts, sessionList, sessions, endingChoices } = parts;
 
   async function otherSessions(ctx: Context, account: Account): Promise<number> {
     const own = await sessions.current(ctx);
@@ -31,11 +31,11 @@ export function createFirstSignIn(parts: {
     return (await sessions.findActive(uids.filter((uid) => uid !== own?.uid))).size;
   }
 
-  /** Lists everything else that opens the account or acts for it, each as a checkbox. */
+  /** Lists the password, sessions, other methods, clients and API keys, each as a checkbox. */
   async function choices(
     ctx: Context,
     account: Account,
-    wayId: string,
+    methodId: string,
   ): Promise<readonly EndingChoice[]> {
     const [others, rest] = await Promise.all([
       otherSessions(ctx, account),
@@ -43,11 +43,11 @@ export function createFirstSignIn(parts: {
     ]);
     const own = { value: 'yes', since: undefined, isChosen: false };
     const password = { ...own, name: PASSWORD, verb: 'remove', what: 'the password' };
-    const session = { ...own, name: SESSIONS, verb: 'sign out', what: browsersInWords(others) };
+    const session = { ...own, name: SESSIONS, verb: 'sign out', what: describeBrowsers(others) };
     return [
       ...(passwords && account.hasPassword ? [password] : []),
       ...(others > 0 ? [session] : []),
-      ...rest.filter(({ value }) => value !== wayId),
+      ...rest.filter(({ value }) => value !== methodId),
     ];
   }
 
@@ -55,23 +55,23 @@ export function createFirstSignIn(parts: {
     choices,
 
     /**
-     * Returns the path to redirect to after a user's first sign-in with a provider.
+     * Returns the path of the redirect after a user's first sign-in with a provider.
      *
-     * @param to.wayId the `id` of that provider's `WayHeld`.
+     * @param to.methodId the `id` of that provider's `LinkedMethod`.
      * @param to.onward the original target: returned if there is nothing to ask.
      */
     async path(
       ctx: Context,
       account: Account,
-      to: { readonly wayId: string; readonly onward: string },
+      to: { readonly methodId: string; readonly onward: string },
     ): Promise<string> {
-      const { wayId, onward } = to;
-      if ((await choices(ctx, account, wayId)).length === 0) return onward;
-      const kept = await keptForms.keep(ctx, onward, account.id);
-      return `${FIRST_SIGN_IN}?${new URLSearchParams({ [WAY]: wayId, ...(kept && { [ONWARD]: kept }) })}`;
+      const { methodId, onward } = to;
+      if ((await choices(ctx, account, methodId)).length === 0) return onward;
+      const kept = await formDrafts.save(ctx, onward, account.id);
+      return `${FIRST_SIGN_IN}?${new URLSearchParams({ [WAY]: methodId, ...(kept && { [ONWARD]: kept }) })}`;
     },
   };
 }
 
-const browsersInWords = (browsers: number): string =>
+const describeBrowsers = (browsers: number): string =>
   browsers === 1 ? 'another browser' : `${browsers} other browsers`;

@@ -18,7 +18,7 @@ interface Notice {
 
 export function createNotices(parts: {
   issuer: string;
-  /** The first one signs; all of them are accepted. */
+  /** The first key signs; all of them are accepted. */
   keys: readonly [string, ...string[]];
   clock: Clock;
   visitorOf(ctx: Context): Promise<Visitor | undefined>;
@@ -28,7 +28,7 @@ export function createNotices(parts: {
   const seals = createSeals('notice', keys);
 
   return {
-    async tell(ctx, url, sentence) {
+    async redirect(ctx, url, sentence) {
       const [path = ''] = url.split('?');
       const until = epochSeconds(clock) + LIFETIME_SECONDS;
       const notice: Notice = { path, sentence, until, mark: markOf(await visitorOf(ctx)) };

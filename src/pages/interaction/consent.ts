@@ -5,20 +5,38 @@ import {
   type ComparedOrganization,
   compareAccess,
 } from '../../accounts/access/access-difference.ts';
+import { limitAccess, limitJson, NO_LIMIT } from '../../accounts/access/access-limit.ts';
+import type { ClientStandings } from '../../authorizations/client-standing.ts';
 import type { ConnectedConsent, Connections } from '../../authorizations/connections.ts';
+import type { Clock } from '../../base/clock.ts';
+import { sha256 } from '../../base/random-id.ts';
 import type { Seals } from '../../base/seals.ts';
 import { type Client, isSameLinks, LINKS, type LinkKind } from '../../clients/client.ts';
 import { type Asked, askedOf } from '../../provider/approvals.ts';
 import { formOf } from '../../provider/form.ts';
 import type { Interactions, PendingConsent } from '../../provider/interactions.ts';
+import { reportUrlOf } from '../client-report.ts';
+import {
+  type LimitFields,
+  limitFields,
+  limitIn,
+  placesIn,
+  type TypedLimit,
+} from '../forms/limit-form.ts';
 import { seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import type { UpstreamSignIns } from '../sign-in/upstream-ways.ts';
-import { type BarredThere, barsInWords, changesInWords, reachedInWords } from '../words/reached.ts';
+import { type DescribedStanding, describeStanding } from '../words/client-standing.ts';
+import {
+  type BlockedThere,
+  describeBlocks,
+  describeChanges,
+  describeReached,
+} from '../words/reached.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {
-    /** Shown after the decision if an app on the device receives the answer. */
+    /** Shown after the decision if the response goes to an app on the user's device. */
     readonly 'handed-over': { readonly name: string; readonly url: string };
     readonly consent: {
       readonly action: string;
@@ -36,6 +54,9 @@ declare module '../view-data.ts' {
           readonly url: string;
         }[];
       };
+      /** Undefined if the client was deleted meanwhile. */
+      readonly standing: DescribedStanding | undefined;
+      readonly reportUrl: string;
       readonly account: AccountSummary;
       readonly redirect: {
         /** As `URL.host` writes it (punycode); empty for a private-use scheme. */
@@ -44,23 +65,24 @@ declare module '../view-data.ts' {
       };
       readonly organizations: readonly ReachedOrganization[];
       /** The user's organizations that block the client. */
-      readonly bars: readonly BarredThere[];
+      readonly bars: readonly BlockedThere[];
       /** What the page shows, signed: the *Approve* button approves exactly this. */
       readonly shown: string;
       /** True if the user approved this client before and is asked again. */
       readonly isRepeat: boolean;
-      /** What changed since then, as clauses; the list of organizations marks its changes, too. */
+      /** Changes since the earlier approval, as clauses; the organization list marks them, too. */
       readonly since: readonly string[];
-      /** The number of clauses that are left out. */
+      /** The number of clauses that `since` leaves out. */
       readonly more: number;
-      /** What changed since the user approved this page a moment ago, as sentences. */
+      readonly limit: LimitFields;
+      /** What changed between the display of this page and the click on *Approve*, as sentences. */
       readonly changes: readonly string[];
     };
   }
 }
 
 const OPERATOR = 'the operator';
-/** Users do not read more before a decision. */
+/** Users would not read a longer list before they decide. */
 const MAX_CLAUSES = 6;
 /** The hidden field with what the page showed, signed. */
 export const SHOWN_FIELD = 'shown';
@@ -69,32 +91,41 @@ export type ConsentSteps = ReturnType<typeof createConsentSteps>;
 
 export function createConsentSteps(parts: {
   readonly kit: Pick<PageKit, 'render'>;
+  readonly clock: Clock;
   readonly access: Access;
+  readonly clientStandings: Pick<ClientStandings, 'find'>;
   readonly connections: Connections;
   readonly interactions: Interactions;
   readonly seals: Seals;
   readonly upstream: Pick<UpstreamSignIns, 'askWho'>;
 }) {
-  const { kit, access, connections, interactions, seals, upstream } = parts;
+  const { kit, clock, access, clientStandings, connections } = parts;
+  const { interactions, seals, upstream } = parts;
   return {
-    /** Answers `GET /interaction/:uid` while it waits for a decision. */
-    async show(ctx: Context, interaction: PendingConsent): Promise<void> {
+    /** Answers `GET /interaction/:uid` while the interaction waits for a decision. */
+    async show(ctx: Context, interaction: PendingConsent, typed?: TypedLimit): Promise<void> {
       const { uid, client, account, redirectUri, askedBefore } = interaction;
       const accountId = account.id;
       const all = await access.accessOf({ accountId });
-      const [barred, earlier, generation] = await Promise.all([
-        access.bars.within(all.map(({ id }) => id)),
+      const [blocked, earlier, generation, isPossible, standing] = await Promise.all([
+        access.clientBlocks.within(all.map(({ id }) => id)),
         connections.find(accountId, client.id),
         connections.generationOf(accountId, client.id),
+        access.areLimitsPossible(),
+        clientStandings.find(client.id, accountId),
       ]);
-      const bars = barred.get(client.id) ?? [];
-      const reached = all.filter(({ id }) => bars.every((bar) => bar.organizationId !== id));
-      const asked = askedOf(uid, accountId, client, generation);
-      const organizations = compareAccess(earlier?.access ?? undefined, reached);
+      const limit = earlier?.limit ?? NO_LIMIT;
+      const blocks = blocked.get(client.id) ?? [];
+      const allowed = all.filter(({ id }) => blocks.every((block) => block.organizationId !== id));
+      const asked = askedOf(uid, accountId, client, generation, limit);
+      const organizations = compareAccess(
+        earlier?.access ? limitAccess(earlier.access, limit) : undefined,
+        limitAccess(allowed, limit),
+      );
       const since = earlier ? sinceThen(earlier, asked, organizations) : [];
       await kit.render(ctx, 'consent', {
         action: ctx.path,
-        shown: seals.seal(asked),
+        shown: seals.seal({ ...asked, offered: placesIn(allowed).map(placeKey) }),
         client: {
           name: client.name,
           providedBy: client.ownerName ?? OPERATOR,
@@ -102,26 +133,38 @@ export function createConsentSteps(parts: {
           isVerified: client.isVerified,
           links: linksOf(client),
         },
+        standing: standing && describeStanding(standing, clock()),
+        reportUrl: reportUrlOf(client.id),
         account: { name: account.name, email: account.email },
         redirect: { host: new URL(redirectUri).host, uri: redirectUri },
-        organizations: organizations.map(reachedInWords),
-        bars: barsInWords(bars, all),
+        organizations: organizations.map(describeReached),
+        bars: describeBlocks(blocks, all),
         isRepeat: earlier !== undefined,
         since: since.slice(0, MAX_CLAUSES),
         more: Math.max(0, since.length - MAX_CLAUSES),
+        limit: limitFields(allowed, typed ?? limit, { isPossible, now: clock(), hasEnd: true }),
         changes: askedBefore ? changesOf(askedBefore, asked) : [],
       });
     },
 
-    /** Answers `POST /interaction/:uid` while it waits for a decision. */
+    /** Answers `POST /interaction/:uid` while the interaction waits for a decision. */
     async submit(ctx: Context, interaction: PendingConsent): Promise<void> {
       const form = formOf(ctx);
       switch (form.get('decision')) {
         case 'approve': {
           const asked = seals.open<Asked>(form.get(SHOWN_FIELD) ?? '');
-          // This page did not show what was approved: ask again.
+          // The sealed field is invalid or belongs to another interaction: ask again.
           if (asked?.interaction !== interaction.uid) return seeOther(ctx, ctx.path);
-          return seeOther(ctx, await interactions.approve(ctx, asked));
+          const { offered, ...page } = asked;
+          const isOffered = (id: string) => offered?.includes(placeKey(id)) ?? false;
+          const chosen = limitIn(form, isOffered, clock());
+          if (chosen === 'foreign') return seeOther(ctx, ctx.path);
+          if (chosen?.problem !== undefined) {
+            ctx.status = 422;
+            return this.show(ctx, interaction, chosen);
+          }
+          const approved = chosen ? { ...page, chosenLimit: limitJson(chosen) } : page;
+          return seeOther(ctx, await interactions.approve(ctx, approved));
         }
         case 'deny':
           return seeOther(ctx, await interactions.deny(ctx));
@@ -129,14 +172,17 @@ export function createConsentSteps(parts: {
           upstream.askWho(ctx);
           return seeOther(ctx, await interactions.switchAccount(ctx));
         default:
-          // Not a button of this page: ask again.
+          // The form has no value of a button of this page: ask again.
           return seeOther(ctx, ctx.path);
       }
     },
   };
 }
 
-/** Lists what changed since the last approval, as clauses. */
+/** Shortens the id of a place for the sealed field: 200 full ids would make the form too large. */
+const placeKey = (id: string): string => sha256(id).slice(0, 8);
+
+/** Lists what changed since the earlier approval, as clauses. */
 function sinceThen(
   before: ConnectedConsent,
   now: Asked,
@@ -148,7 +194,7 @@ function sinceThen(
     ...(before.name === now.name ? [] : [`Name was ${before.name}, now ${now.name}`]),
     ...(added.length > 0 ? [`It may now send you to ${added.join(', ')} as well`] : []),
     ...(removed.length > 0 ? [`It no longer sends you to ${removed.join(', ')}`] : []),
-    ...changesInWords(organizations),
+    ...describeChanges(organizations),
   ];
 }
 
@@ -164,21 +210,25 @@ const linksOf = ({ links }: Client) =>
     return url === undefined ? [] : [{ label: LABELS[kind], host: new URL(url).host, url }];
   });
 
-/** Lists what changed since the page was approved, as sentences. */
+/** Lists what changed since the page was rendered, as sentences. */
 function changesOf(before: Asked, now: Asked): string[] {
   const sentences: string[] = [];
   if (before.isVerified && !now.isVerified) sentences.push('It is no longer marked as verified.');
-  // A node of the previous version does not include links.
+  // A page of a node of the previous version does not include the links.
   if (!isSameLinks(before.links ?? {}, now.links)) sentences.push('Its links were changed.');
   if (before.name !== now.name) sentences.push(`It was called “${before.name}”.`);
   if (before.providedBy !== now.providedBy) {
     sentences.push(`It was provided by ${before.providedBy ?? OPERATOR}.`);
   }
+  // A page of a node of the previous version has no limit.
+  if (before.limit && JSON.stringify(before.limit) !== JSON.stringify(now.limit)) {
+    sentences.push('Its limit was changed.');
+  }
   const added = now.hosts.filter((host) => !before.hosts.includes(host));
   if (added.length > 0) sentences.push(`It may now send you to ${added.join(', ')} as well.`);
   const removed = before.hosts.filter((host) => !now.hosts.includes(host));
   if (removed.length > 0) sentences.push(`It no longer sends you to ${removed.join(', ')}.`);
-  // Undefined without a connection: an approval in another tab (1) is not a disconnection.
+  // Undefined without a connection: an approval in another tab sets 1, which is no disconnection.
   if ((now.generation ?? 1) > (before.generation ?? 1)) sentences.push('It was disconnected.');
   return sentences;
 }

@@ -1,4 +1,4 @@
-/** `/interaction/:uid`: shows the step that an authorization request waits for. */
+/** `/interaction/:uid`: shows the step that an authorization request waits for, such as consent. */
 import type { Context } from 'koa';
 import { ENDPOINT } from '../../provider/endpoints.ts';
 import { formOf } from '../../provider/form.ts';
@@ -7,8 +7,8 @@ import type { ErrorPage } from '../error-page/error-page.ts';
 import { seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, post, type Route } from '../routes.ts';
-import { type Demands, STRONGER } from '../sign-in/demands.ts';
 import type { SignInSteps } from '../sign-in/sign-in.ts';
+import { type SignInPolicy, STRONG_SIGN_IN } from '../sign-in/sign-in-policy.ts';
 import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
 import { type ConsentSteps, SHOWN_FIELD } from './consent.ts';
 
@@ -20,14 +20,14 @@ export function interactionPage(parts: {
   readonly kit: PageKit;
   readonly interactions: Pick<Interactions, 'find'>;
   readonly errorPage: Pick<ErrorPage, 'requestIsOver' | 'formIsStale'>;
-  readonly demands: Pick<Demands, 'of'>;
+  readonly signInPolicy: Pick<SignInPolicy, 'of'>;
   readonly waiting: Pick<WaitingSignIn, 'begin'>;
   readonly signIn: Pick<SignInSteps, 'showFor' | 'submitFor'>;
   readonly consent: ConsentSteps;
 }): Route[] {
-  const { kit, interactions, errorPage, demands, waiting, signIn, consent } = parts;
+  const { kit, interactions, errorPage, signInPolicy, waiting, signIn, consent } = parts;
 
-  /** Undefined if it has answered: a second click, reload, Back or expiry gets a calm page. */
+  /** Undefined if this function has answered: after a second click, reload, Back or expiry. */
   async function pending(ctx: Context): Promise<PendingInteraction | undefined> {
     const found = await interactions.find(ctx, String(ctx.params.uid));
     if (await isStaleDecision(ctx, found)) return undefined;
@@ -44,31 +44,32 @@ export function interactionPage(parts: {
   async function isBlocked(ctx: Context, pending: PendingInteraction): Promise<boolean> {
     if (pending.prompt === 'login' && (pending.isAgain || ctx.method !== 'GET')) return false;
     const visitor = await kit.visitorOf(ctx);
-    const demand = visitor && (await demands.of(ctx, visitor));
-    if (!demand?.isOver || (pending.prompt === 'login' && demand.hasWay)) return false;
+    const requirement = visitor && (await signInPolicy.of(ctx, visitor));
+    if (!requirement?.isOver || (pending.prompt === 'login' && requirement.hasStrongMethod))
+      return false;
     waiting.begin(ctx, pending.uid);
-    seeOther(ctx, STRONGER);
+    seeOther(ctx, STRONG_SIGN_IN);
     return true;
   }
 
   /**
-   * A decision is valid only for the user and session that saw the page; from any other it is
+   * A decision is valid only for the user and session that saw the page; a decision of any other is
    * answered here. A sign-in form needs no check, because it identifies its sender.
    */
   async function isStaleDecision(ctx: Context, found: Found): Promise<boolean> {
     if (ctx.method !== 'POST' || !formOf(ctx).has(SHOWN_FIELD)) return false;
     const visitor = await kit.visitorOf(ctx);
-    const drawnFor = kit.drawnFor(ctx, visitor);
-    if (drawnFor === 'this session') return false;
+    const formSession = kit.formSession(ctx, visitor);
+    if (formSession === 'this session') return false;
     const restart = 'restart' in found ? found.restart : undefined;
     if (!visitor) {
-      // Signed out meanwhile: the restarted request asks to sign in, then shows its page again.
+      // The user has signed out: the restarted request asks for a sign-in, then for the decision.
       if (restart) seeOther(ctx, restart);
       return restart !== undefined;
     }
     const href = restart ?? ctx.path;
     const { name } = visitor.account;
-    await errorPage.formIsStale(ctx, { name, isTheirs: drawnFor === 'another session', href });
+    await errorPage.formIsStale(ctx, { name, isTheirs: formSession === 'another session', href });
     return true;
   }
 

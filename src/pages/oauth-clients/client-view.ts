@@ -12,14 +12,24 @@ declare module '../view-data.ts' {
         readonly created: Moment;
         readonly connectedPeople: number;
         readonly lastUsed: Moment | undefined;
+        /** Undefined for the first owner. */
+        readonly ownedSince: Moment | undefined;
+        readonly handedOverBy: string | undefined;
+        /** Number of secrets that the former owner may know. */
+        readonly formerSecrets: number;
       };
+      readonly secretsUrl: string;
+      /** The open offer of a handover, if there is one. */
+      readonly offer:
+        | { readonly email: string; readonly until: Moment; readonly url: string }
+        | undefined;
       readonly connectUrl: string;
-      /** Undefined if there are none. */
+      /** Undefined if no requests were refused. */
       readonly problems:
         | {
             readonly url: string;
             readonly latest: Pick<ClientProblemGroup, 'error' | 'cause' | 'last'>;
-            /** The number of other causes. */
+            /** The number of other causes of refusals. */
             readonly others: number;
           }
         | undefined;
@@ -30,7 +40,7 @@ declare module '../view-data.ts' {
     readonly 'oauth-client-connect': ClientPage &
       ClientConnectionView & {
         readonly id: string;
-        /** Undefined for a client that does not redirect users here, and while it is suspended. */
+        /** Undefined for a client without a redirect flow, and while the client is suspended. */
         readonly test: ClientTestForm | undefined;
       };
     readonly 'oauth-client-created': ClientConnectionView & {
@@ -44,15 +54,17 @@ declare module '../view-data.ts' {
     };
     readonly 'oauth-client-settings': ClientPage & {
       readonly form: ClientFormView;
+      /** Undefined if only the operator can hand the client over. */
+      readonly handoverUrl: string | undefined;
       readonly deleteUrl: string;
     };
     readonly 'oauth-client-secrets': ClientPage & {
-      /** Why a change was refused. */
+      /** The reason why a change was refused. */
       readonly problem: string | undefined;
       readonly live: readonly SecretRow[];
       /** Undefined while the client has the maximum number of secrets. */
       readonly rotateUrl: string | undefined;
-      /** Undefined while there is only one, which cannot be removed. */
+      /** Undefined while there is only one secret, which cannot be removed. */
       readonly removeUrl: string | undefined;
     };
     readonly 'oauth-client-problems': ClientPage & {
@@ -62,13 +74,13 @@ declare module '../view-data.ts' {
     readonly 'oauth-client-test': {
       readonly client: { readonly name: string; readonly url: string };
       readonly form: ClientTestForm;
-      /** Undefined before a test, and some minutes after one. */
+      /** Undefined before the first test, and when the result is no longer kept. */
       readonly result: ClientTestResultView | undefined;
-      /** The tokens of a test that keeps them, shown only once. */
+      /** The tokens of a test that keeps them; shown only once. */
       readonly tokens: KeptTokensView | undefined;
       /** True if the requested result is no longer kept. */
       readonly isGone: boolean;
-      /** What a resource server learns about the user; empty if nothing was issued. */
+      /** What a resource server learns about the user; empty if no token was issued. */
       readonly organizations: readonly ReachedOrganization[];
     };
   }
@@ -95,29 +107,29 @@ interface ClientPage {
 /** One request of a client, on the page and in its stream. */
 export interface ShownRequest {
   readonly at: Moment;
-  /** To the second, with the time zone. */
+  /** The time to the second, with the time zone. */
   readonly time: string;
   readonly step: string;
   readonly outcome: string;
   readonly isRefused: boolean;
-  /** Empty if it adds nothing to the outcome. */
+  /** Empty if the cause adds nothing to the outcome. */
   readonly cause: string;
   readonly requestId: string;
 }
 
-/** The data with which a developer connects a client. */
+/** The values that a developer needs to connect a client. */
 export interface ClientConnectionView {
-  /** What a library needs in addition to the client ID and the secret. */
+  /** The values that a library needs in addition to the client ID and the secret. */
   readonly endpoints: readonly { readonly label: string; readonly url: string }[];
-  /** Undefined if the operator configured none. */
+  /** Undefined if the operator configured no API. */
   readonly api: { readonly url: string; readonly query: string } | undefined;
   /** Host and port of a redirect URI on the user's own computer, if there is one. */
   readonly localAddress: string | undefined;
-  /** A complete `.env` file. */
+  /** The text of a complete `.env` file. */
   readonly environment: string;
-  /** Empty for a client without a secret, or one that does not redirect users here. */
+  /** Empty for a client without a secret or without a redirect flow. */
   readonly snippets: readonly ClientSnippet[];
-  /** The redirect URI of the programs, if the client has none at which they could listen. */
+  /** The URI to register if the client has none at which the programs could listen. */
   readonly toRegister: { readonly uri: string; readonly action: string } | undefined;
 }
 
@@ -133,6 +145,7 @@ export interface SecretRow {
   readonly created: Moment;
   readonly lastUsed: Moment | undefined;
   readonly isSafeToRemove: boolean;
+  readonly isKnownToFormerOwner: boolean;
 }
 
 /** Refused requests with the same cause. */
@@ -143,17 +156,17 @@ export interface ClientProblemGroup {
   /** `Authorize` or `Token`. */
   readonly step: string;
   readonly error: string;
-  /** Undefined for an error without a page. */
+  /** Undefined for an error without a page in the reference. */
   readonly errorUrl: string | undefined;
   readonly cause: string;
-  /** In words; undefined at the authorize step. */
+  /** The method of client authentication in words; undefined at the authorize step. */
   readonly authMethod: string | undefined;
   /** The `scope` that was sent, although this service has no scopes. */
   readonly scope: string | undefined;
   readonly redirectUri: SentRedirectUri | undefined;
   /** The id of the latest request. */
   readonly requestId: string;
-  /** The redirect URI that was sent, if registering it would fix the problem. */
+  /** The redirect URI of the requests, if registering it would fix the problem. */
   readonly toRegister: string | undefined;
 }
 
@@ -161,7 +174,7 @@ export interface SentRedirectUri {
   readonly sent: readonly UriPart[];
   /** The nearest registered URI; undefined if there is nothing to compare. */
   readonly nearest: readonly UriPart[] | undefined;
-  /** Sentences. */
+  /** The differences between the two URIs, as sentences. */
   readonly differences: readonly string[];
 }
 
@@ -175,19 +188,19 @@ export interface ClientTestForm {
   readonly action: string;
   readonly needsSecret: boolean;
   readonly problem: string | undefined;
-  /** The value that was sent before. */
+  /** The value of the checkbox when the form was sent. */
   readonly keepsTokens: boolean;
-  /** How long a test may take, and for how long its result is kept: `5 minutes`. */
+  /** How long a test may take, and how long its result is kept: `5 minutes`. */
   readonly keptFor: string;
 }
 
 export interface KeptTokensView extends KeptTokens {
-  /** How long they are valid, refreshed or not: `70 minutes`. */
+  /** How long the tokens are valid, refreshed or not: `70 minutes`. */
   readonly goodFor: string;
 }
 
 export interface ClientTestResultView {
-  /** True if the tokens were not revoked at the end. */
+  /** True if the test did not revoke the tokens in its last step. */
   readonly isKept: boolean;
   readonly isPassed: boolean;
   readonly summary: string;

@@ -3,39 +3,51 @@ import type { Context } from 'koa';
 import type { ClientProblems } from '../../clients/client-problems.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
 import type { ClientRequest, ClientRequests } from '../../clients/client-requests.ts';
-import type { OwnedClient } from '../../clients/client-row.ts';
+import { formerSecretsOf, type OwnedClient } from '../../clients/client-row.ts';
 import type { RequestStreams } from '../../clients/request-streams.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
-import { momentOf, momentOrNothing, timeOfDay } from '../words/moment.ts';
+import { momentOrNothing, timeOfDay, toMoment } from '../words/moment.ts';
 import type { ShownRequest } from './client-view.ts';
+import { handoverUrl } from './handover.ts';
 import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
 import { problemGroupsOf } from './problems.ts';
 
 export function clientPage(parts: {
   readonly kit: PageKit;
   readonly own: OwnClientPages;
+  readonly clients: Pick<ClientRegistry, 'findOfferOf'>;
   readonly clientProblems: ClientProblems;
   readonly clientRequests: ClientRequests;
 }): Route[] {
-  const { kit, own, clientProblems, clientRequests } = parts;
+  const { kit, own, clients, clientProblems, clientRequests } = parts;
 
   async function show(ctx: Context): Promise<void> {
-    // The page before this one may have shown a secret, which the browser would otherwise keep for
-    // its Back button, even with `no-store`.
+    // The previous page may have shown a secret, which the browser would otherwise keep for its
+    // Back button, even with `no-store`.
     if (ctx.query.from === 'secret') ctx.set('Clear-Site-Data', '"cache"');
     const client = ownClientOf(ctx);
     await clientRequests.watch(client.id);
     const [latest, ...others] = problemGroupsOf(await clientProblems.of(client.id), client);
+    const offer = await clients.findOfferOf(client.id);
     await kit.render(ctx, 'oauth-client', {
       head: await own.head(ctx, ''),
       notice: await kit.notices.take(ctx),
       client: {
         id: client.id,
-        created: momentOf(client.createdAt),
+        created: toMoment(client.createdAt),
         connectedPeople: client.connectedPeople,
         lastUsed: momentOrNothing(client.lastUsedAt),
+        ownedSince: momentOrNothing(client.ownedSince),
+        handedOverBy: client.handedOverBy,
+        formerSecrets: formerSecretsOf(client).length,
+      },
+      secretsUrl: urlOf(client, 'secrets'),
+      offer: offer && {
+        email: offer.email,
+        until: toMoment(offer.expiresAt),
+        url: handoverUrl(client),
       },
       connectUrl: urlOf(client, 'connect'),
       problems: latest && {
@@ -58,7 +70,7 @@ export function clientRequestsPage(parts: {
   readonly clients: ClientRegistry;
   readonly clientRequests: ClientRequests;
   readonly requestStreams: RequestStreams;
-  /** Reads the store again, because the stream may outlive the session. */
+  /** Reads the store again, because a stream may outlive the session. */
   isStillSignedIn(ctx: Context, accountId: string): Promise<boolean>;
 }): Route[] {
   const { own, clients, clientRequests, requestStreams, isStillSignedIn } = parts;
@@ -97,7 +109,7 @@ const STEPS = { authorize: 'Authorize', token: 'Token', revoke: 'Revoke' } as co
 const OUTCOMES = { authorize: 'code sent', token: 'tokens issued', revoke: 'revoked' } as const;
 
 const shownRequest = (request: ClientRequest): ShownRequest => ({
-  at: momentOf(new Date(request.at)),
+  at: toMoment(new Date(request.at)),
   time: timeOfDay(new Date(request.at)),
   step: request.grantType ? `${STEPS[request.step]} ${request.grantType}` : STEPS[request.step],
   outcome: request.error ?? OUTCOMES[request.step],

@@ -32,7 +32,7 @@ export function connectPage(parts: {
   return [get(`${CLIENT}/connect`, ...own.page, show)];
 }
 
-/** The data that the page of a new secret shows, too. @param secret only if it may be shown. */
+/** Returns data that the page of a new secret shows, too. @param secret only if it may be shown. */
 export function connectionOf(
   client: OwnedClient,
   { issuer, api }: { readonly issuer: string; readonly api: ShownApi | undefined },
@@ -46,7 +46,7 @@ export function connectionOf(
   return {
     endpoints: endpointsOf(issuer),
     api: api && { url: api.graphqlUrl, query: api.exampleQuery },
-    // The user's browser is redirected there, whether a program listens or not.
+    // Show it even if no program listens there: the user's browser is redirected to it.
     localAddress: local === undefined ? undefined : new URL(local).host,
     environment: environmentFile({
       issuer,
@@ -63,7 +63,7 @@ export function connectionOf(
   };
 }
 
-/** All endpoints for clients, and the issuer, which libraries ask for. */
+/** All endpoints for clients, and the issuer, which libraries need for discovery. */
 const endpointsOf = (issuer: string) => [
   { label: 'Issuer', url: issuer },
   { label: 'Authorization endpoint', url: issuer + ENDPOINT.authorization },
@@ -79,7 +79,7 @@ function environmentFile(parts: {
   readonly client: Pick<Client, 'id' | 'kind'>;
   readonly redirectUri: string | undefined;
   readonly apiUrl: string | undefined;
-  /** Only if it may be shown. */
+  /** Undefined unless the secret may be shown. */
   readonly secret: string | undefined;
 }): string {
   const { issuer, client, redirectUri, apiUrl, secret = '' } = parts;

@@ -5,7 +5,7 @@ import type { RemoveClient } from '../../authorizations/endings.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { normalizeClientName } from '../../clients/client-rules.ts';
 import { formOf } from '../../provider/form.ts';
-import { originOf } from '../page.ts';
+import { requestOrigin } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, post, type Route } from '../routes.ts';
 import { accountOf, NOTHING_SENT, typedOf } from '../signed-in.ts';
@@ -54,16 +54,16 @@ export function deleteClientPage(parts: {
           actor: 'person',
           accountId: accountOf(ctx).id,
           details: { client_id: id, client_name: name, people },
-          origin: originOf(ctx),
+          origin: requestOrigin(ctx),
         },
         tx,
       ),
     );
     await removal.catch((error: unknown) => {
-      // Another click was faster: the client is deleted, as the user wanted.
+      // A concurrent request has deleted the client already, as the user wanted.
       if (!(error instanceof Refusal)) throw error;
     });
-    await kit.notices.tell(ctx, LIST, DELETED);
+    await kit.notices.redirect(ctx, LIST, DELETED);
   }
 
   return [

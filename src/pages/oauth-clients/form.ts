@@ -11,15 +11,15 @@ import {
 } from '../../clients/client-rules.ts';
 import type { ClientFormView, RedirectUriRow } from './view.ts';
 
-/** What was typed, without empty rows. */
+/** The entered values, without empty rows. */
 export interface TypedClient extends ClientChanges {
-  /** `sent` by the submit button; otherwise by a button that removes or adds a row. */
+  /** `sent` after a click on the submit button; else a button removed or added a row. */
   readonly rows: 'sent' | 'changed' | 'one more';
-  /** `stampOf` the client when the form was rendered; undefined for a new client. */
+  /** The `stampOf` value of the client when the form was rendered; undefined for a new client. */
   readonly drawnFrom?: string | undefined;
 }
 
-/** Ignores all other fields: no form can change, for example, the kind of a client. */
+/** Reads only these fields: no form can change, for example, the kind of a client. */
 export function readClientForm(form: URLSearchParams, { kind }: Pick<Client, 'kind'>): TypedClient {
   const removed = form.get('remove');
   const entered = redirectsPeople(kind) ? form.getAll('redirect_uris') : [];
@@ -42,14 +42,14 @@ export const stampOf = ({ name, redirectUris }: Pick<Client, 'name' | 'redirectU
 const digestOf = (value: string): string =>
   createHash('sha256').update(value).digest('base64url').slice(0, 12);
 
-/** What was typed, merged with changes from another tab or user since the form was rendered. */
+/** The entered values, merged with changes from another tab or user since the form was rendered. */
 export interface MergedClient {
   readonly typed: TypedClient;
-  /** Sentences. */
+  /** The changes from the other tab or user, as sentences. */
   readonly changes: readonly string[];
 }
 
-/** @returns undefined if the client was not changed since the form was rendered. */
+/** @returns undefined if the client has not changed since the form was rendered. */
 export function mergeChanges(
   typed: TypedClient,
   client: Pick<Client, 'name' | 'redirectUris'>,

@@ -90,12 +90,12 @@ export function clientLinksPage(parts: {
       own.requireOwnClient(ctx, () => draw(ctx, linksIn(formOf(ctx)), problem)),
   };
 
-  /** Continues with valid changes. */
+  /** Continues if the entered links are valid. */
   async function check(ctx: Context, next: Next): Promise<void> {
     const client = ownClientOf(ctx);
     const typed = linksIn(formOf(ctx));
     const links = normalizeLinks(typed);
-    if (isSameLinks(links, client.links)) return kit.notices.tell(ctx, urlOf(client), SAVED);
+    if (isSameLinks(links, client.links)) return kit.notices.redirect(ctx, urlOf(client), SAVED);
     if (checkLinks(links).length === 0) return next();
     ctx.status = 422;
     await draw(ctx, typed);
@@ -106,7 +106,7 @@ export function clientLinksPage(parts: {
     const { id } = client;
     const links = normalizeLinks(linksIn(formOf(ctx)));
     await clients.edit(id, { links }, (tx) => own.record(ctx, 'client_changed', { ...links }, tx));
-    await kit.notices.tell(ctx, urlOf(client), SAVED);
+    await kit.notices.redirect(ctx, urlOf(client), SAVED);
   }
 
   return [

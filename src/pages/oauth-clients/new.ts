@@ -1,7 +1,7 @@
 /** `/profile/oauth-clients/new`: a user registers a client, always a confidential one. */
 import type { Context, Next } from 'koa';
 import type { Activity } from '../../accounts/activity/activity.ts';
-import type { ShownOnce } from '../../accounts/shown-once.ts';
+import type { OneTimeValues } from '../../accounts/one-time-values.ts';
 import { Refusal } from '../../base/refusal.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
 import { normalizeClientName } from '../../clients/client-rules.ts';
@@ -26,16 +26,16 @@ import type { ShownSecret } from './secrets.ts';
 const PATH = `${LIST}/new`;
 
 /** Only the operator can add clients of other kinds. */
-const SELF_SERVICE = { kind: 'confidential', isNative: false } as const;
+export const SELF_SERVICE = { kind: 'confidential', isNative: false } as const;
 
 export function newClientPage(parts: {
   readonly kit: PageKit;
   readonly clients: ClientRegistry;
   readonly activity: Activity;
-  readonly shownOnce: ShownOnce;
+  readonly oneTimeValues: OneTimeValues;
   readonly limit: number;
 }): Route[] {
-  const { kit, clients, activity, shownOnce, limit } = parts;
+  const { kit, clients, activity, oneTimeValues, limit } = parts;
 
   function draw(
     ctx: Context,
@@ -84,7 +84,7 @@ export function newClientPage(parts: {
           key: sent.key,
           keep(clientId, value) {
             const shown: ShownSecret = { clientId, value, isOfNewClient: true };
-            return shownOnce.keep(accountId, shown, sent.shownAs(clientId));
+            return oneTimeValues.store(accountId, shown, sent.shownAs(clientId));
           },
         },
         (tx, clientId) =>

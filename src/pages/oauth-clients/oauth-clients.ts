@@ -7,7 +7,8 @@ import { byText, byTime, type ListForm, listOf } from '../lists.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
-import { momentOf, momentOrNothing } from '../words/moment.ts';
+import { momentOrNothing, toMoment } from '../words/moment.ts';
+import { offerUrl } from './offers.ts';
 import { LIST, urlOf } from './own-client.ts';
 
 const CLIENTS: ListForm<OwnedClient> = {
@@ -36,16 +37,23 @@ export function clientListPage(parts: {
   async function show(ctx: Context): Promise<void> {
     const owned = await clients.listByOwner(accountOf(ctx).id);
     const { rows, list } = listOf(owned, ctx.query, CLIENTS);
+    const offers = await clients.listOffersTo(accountOf(ctx).id);
     const counts = await clientProblems.countsOf(rows.map(({ id }) => id));
     await kit.render(ctx, 'oauth-clients', {
       notice: await kit.notices.take(ctx),
       list,
+      offers: offers.map((offer) => ({
+        url: offerUrl(offer),
+        name: offer.clientName,
+        from: { name: offer.fromName, email: offer.fromEmail },
+        until: toMoment(offer.expiresAt),
+      })),
       clients: rows.map((client) => ({
         url: urlOf(client),
         id: client.id,
         name: client.name,
         isSuspended: client.isSuspended,
-        created: momentOf(client.createdAt),
+        created: toMoment(client.createdAt),
         connectedPeople: client.connectedPeople,
         lastUsed: momentOrNothing(client.lastUsedAt),
         problems: counts.get(client.id) ?? 0,

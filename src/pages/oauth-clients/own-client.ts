@@ -27,7 +27,7 @@ const PARTS = {
 
 export type ClientPart = keyof typeof PARTS;
 
-/** @param part the page; without it, the overview. */
+/** @param part the page; the overview if absent. */
 export const urlOf = ({ id }: Pick<OwnedClient, 'id'>, part: ClientPart = ''): string =>
   part === '' ? `${LIST}/${id}` : `${LIST}/${id}/${part}`;
 
@@ -38,7 +38,7 @@ export const ownClientOf = ownClients.get;
 
 export type OwnClientPages = ReturnType<typeof createOwnClientPages>;
 
-/** What all pages about one client share. */
+/** Creates the steps and the frame that all pages about one client share. */
 export function createOwnClientPages(parts: {
   readonly kit: PageKit;
   readonly clients: ClientRegistry;
@@ -57,9 +57,9 @@ export function createOwnClientPages(parts: {
   return {
     /** Continues if this user owns the client of the path (see `ownClientOf`); otherwise 404. */
     requireOwnClient,
-    /** Steps before a page: signed in, and the owner of the client of the path. */
+    /** Steps before a page: the user must be signed in and own the client of the path. */
     page: [kit.requireSignedIn, requireOwnClient],
-    /** Steps before a form. Ownership comes last: only the user of the form may learn of it. */
+    /** Steps before a form. Ownership is checked last: only the user of the form may learn it. */
     form: (redraw?: Redraw): readonly Middleware[] => [...kit.ownForm(redraw), requireOwnClient],
 
     /** Returns the heading and tabs around each page. */
@@ -81,7 +81,7 @@ export function createOwnClientPages(parts: {
       };
     },
 
-    /** Records a change of the client in the transaction that makes it. */
+    /** Records a change of the client, in the transaction of the change. */
     record(
       ctx: Context,
       action: Action,

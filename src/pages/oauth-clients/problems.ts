@@ -16,7 +16,7 @@ import {
 import { isDocumentedError } from '../error-reference.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, type Route } from '../routes.ts';
-import { momentOf } from '../words/moment.ts';
+import { toMoment } from '../words/moment.ts';
 import type { ClientProblemGroup, SentRedirectUri } from './client-view.ts';
 import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
 import { listensAt } from './programs.ts';
@@ -50,7 +50,7 @@ const AUTH_METHODS: Readonly<Record<SeenAuthMethod, string>> = {
   none: 'no client secret',
 };
 
-/** Groups equal problems; the group with the latest one comes first. */
+/** Groups equal problems; the group with the latest problem comes first. */
 export function problemGroupsOf(
   problems: readonly ClientProblem[],
   client: Pick<Client, 'kind' | 'isNative' | 'redirectUris'>,
@@ -69,8 +69,8 @@ export function problemGroupsOf(
     if (!latest || !oldest) return [];
     return {
       count: all.length,
-      first: momentOf(oldest.at),
-      last: momentOf(latest.at),
+      first: toMoment(oldest.at),
+      last: toMoment(latest.at),
       step: STEPS[latest.step],
       error: latest.error,
       errorUrl: isDocumentedError(latest.error) ? `/errors/${latest.error}` : undefined,
@@ -117,7 +117,7 @@ function redirectUriOf(
     return {
       sent: difference.map((part) => ({ text: part.sent, isMarked: isDifferent(part) })),
       nearest: difference.map((part) => ({ text: part.registered, isMarked: isDifferent(part) })),
-      differences: difference.filter(isDifferent).map(inWords),
+      differences: difference.filter(isDifferent).map(describeStretch),
     };
   }
   const isHidden = error === 'invalid_redirect_uri' && registered.includes(redirectUri);
@@ -128,7 +128,7 @@ function redirectUriOf(
   };
 }
 
-function inWords({ sent, registered }: Stretch): string {
+function describeStretch({ sent, registered }: Stretch): string {
   if (sent === '') return `“${registered}” is missing.`;
   if (registered === '') return `“${sent}” should not be there.`;
   return `“${sent}” was sent instead of “${registered}”.`;

@@ -8,7 +8,7 @@ import type { ClientSnippet } from './client-view.ts';
 export interface ProgramValues {
   readonly issuer: string;
   readonly clientId: string;
-  /** A program can listen there (see `listensAt`). */
+  /** A redirect URI at which a program can listen (see `listensAt`). */
   readonly redirectUri: string;
   /** Undefined if the operator configured no API. */
   readonly api: { readonly graphqlUrl: string; readonly exampleQuery: string } | undefined;
@@ -34,17 +34,17 @@ export function listensAt(redirectUri: string): Listening | undefined {
   return { host: host.replace(/[[\]]/g, ''), port, path };
 }
 
-/** Quotes for a shell. */
+/** Quotes a text for a POSIX shell. */
 export const inShell = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
-/** Quotes for JavaScript and Python, which both understand all escapes of JSON. */
+/** Quotes a text for JavaScript and Python, which both understand all escapes of JSON. */
 const inSingleQuotes = (text: string): string =>
   `'${JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")}'`;
 
-/** Quotes for Go, Java and C#, which all understand all escapes of JSON. */
+/** Quotes a text for Go, Java and C#, which all understand all escapes of JSON. */
 const inDoubleQuotes = (text: string): string => JSON.stringify(text);
 
-/** Quotes for PHP and Ruby, in which only the quote and the backslash are special. */
+/** Quotes a text for PHP and Ruby, in which only the quote and the backslash are special. */
 const inPlainQuotes = (text: string): string => `'${text.replace(/[\\']/g, '\\$&')}'`;
 
 /** Keeps only unreserved characters (RFC 3986 §2.3): no other is safe from a shell or curl. */
@@ -70,7 +70,7 @@ type Language = readonly [
   comment: string,
 ];
 
-/** In the order of the page. */
+/** The languages in the order of the page. */
 const LANGUAGES: readonly Language[] = [
   ['curl', 'try.sh', inShell, '#'],
   ['Node', 'try.mjs', inSingleQuotes, '//'],

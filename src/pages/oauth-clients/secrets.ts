@@ -1,11 +1,11 @@
 /** `/profile/oauth-clients/:id/secrets`: lists a client's secrets, adds a second, removes one. */
 import type { Context } from 'koa';
-import type { ShownOnce } from '../../accounts/shown-once.ts';
+import type { OneTimeValues } from '../../accounts/one-time-values.ts';
 import type { Clock } from '../../base/clock.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { type ClientSecret, hasSecret } from '../../clients/client.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
-import type { OwnedClient } from '../../clients/client-row.ts';
+import { formerSecretsOf, type OwnedClient } from '../../clients/client-row.ts';
 import { MAX_SECRETS } from '../../clients/client-secrets.ts';
 import { formOf } from '../../provider/form.ts';
 import { seeOther } from '../page.ts';
@@ -13,7 +13,7 @@ import type { PageKit } from '../page-kit.ts';
 import { get, post, type Route, type ShownApi } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
 import type { ConfirmView } from '../view-data.ts';
-import { momentOf, momentOrNothing } from '../words/moment.ts';
+import { momentOrNothing, toMoment } from '../words/moment.ts';
 import type { SecretRow } from './client-view.ts';
 import { connectionOf } from './connect.ts';
 import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
@@ -31,9 +31,9 @@ export function clientSecretsPage(parts: {
   readonly own: OwnClientPages;
   readonly clock: Clock;
   readonly clients: ClientRegistry;
-  readonly shownOnce: ShownOnce;
+  readonly oneTimeValues: OneTimeValues;
 }): Route[] {
-  const { kit, own, clock, clients, shownOnce } = parts;
+  const { kit, own, clock, clients, oneTimeValues } = parts;
 
   async function draw(ctx: Context, problem?: string): Promise<void> {
     const client = ownClientOf(ctx);
@@ -42,7 +42,7 @@ export function clientSecretsPage(parts: {
       head: await own.head(ctx, 'secrets'),
       notice: await kit.notices.take(ctx),
       problem,
-      live: secretRowsOf(client.secrets, clock()),
+      live: secretRowsOf(client, clock()),
       rotateUrl:
         hasSecret(client.kind) && count < MAX_SECRETS
           ? `${urlOf(client)}/rotate-secret`
@@ -70,7 +70,7 @@ export function clientSecretsPage(parts: {
         own.record(ctx, 'client_secret_added', { last_four: lastFour }, tx),
       );
       const shown: ShownSecret = { clientId: client.id, value: secret, isOfNewClient: false };
-      const once = await shownOnce.keep(accountOf(ctx).id, shown);
+      const once = await oneTimeValues.store(accountOf(ctx).id, shown);
       seeOther(ctx, `${urlOf(client)}/created?once=${once}`);
     } catch (error) {
       await drawRefusal(ctx, error);
@@ -82,7 +82,7 @@ export function clientSecretsPage(parts: {
     const { secret_id: id } = ctx.query;
     // After a re-login the query string is missing: go back to the list.
     if (id === undefined || client.secrets.length < 2) return seeOther(ctx, partOf(client));
-    const secret = secretRowsOf(client.secrets, clock()).find((row) => row.id === id);
+    const secret = secretRowsOf(client, clock()).find((row) => row.id === id);
     if (!secret) ctx.throw(404, 'no such secret of this client');
     await kit.render(ctx, 'confirm', {
       section: 'oauth-clients',
@@ -102,7 +102,7 @@ export function clientSecretsPage(parts: {
       await clients.removeSecret(client.id, formOf(ctx).get('secret_id') ?? '', (tx, secret) =>
         own.record(ctx, 'client_secret_removed', { last_four: secret.lastFour }, tx),
       );
-      await kit.notices.tell(ctx, partOf(client), REMOVED);
+      await kit.notices.redirect(ctx, partOf(client), REMOVED);
     } catch (error) {
       if (error instanceof Refusal && error.code === 'secret_unknown') ctx.throw(404);
       await drawRefusal(ctx, error);
@@ -121,7 +121,7 @@ export function clientSecretsPage(parts: {
   ];
 }
 
-/** Says when the secret was last used, and whether removing it could break something. */
+/** Describes the last use of the secret, and whether removing it could break something. */
 function lastUseOf(secret: SecretRow): Pick<ConfirmView, 'warning' | 'consequences'> {
   const { lastFour, lastUsed, created, isSafeToRemove } = secret;
   const what = `gate_cs_…${lastFour}`;
@@ -136,16 +136,19 @@ function lastUseOf(secret: SecretRow): Pick<ConfirmView, 'warning' | 'consequenc
   return { warning, consequences: [end] };
 }
 
-/** One day: a job that runs daily has used the newer secret by then. */
+/** One day: a job that runs daily would have used the newer secret by then. */
 const UNUSED_MS = 86_400_000;
 
-/** Newest first. */
-function secretRowsOf(secrets: readonly ClientSecret[], now: number): SecretRow[] {
+/** Returns the rows, newest first. */
+function secretRowsOf(client: OwnedClient, now: number): SecretRow[] {
+  const { secrets } = client;
+  const former = formerSecretsOf(client);
   return secrets.toReversed().map((secret) => ({
     id: secret.id,
     lastFour: secret.lastFour,
-    created: momentOf(secret.createdAt),
+    created: toMoment(secret.createdAt),
     lastUsed: momentOrNothing(secret.lastUsedAt),
+    isKnownToFormerOwner: former.includes(secret),
     isSafeToRemove:
       now - lastSeen(secret) >= UNUSED_MS &&
       // If no secret was used lately, the most recently used one is never safe to remove.
@@ -156,7 +159,7 @@ function secretRowsOf(secrets: readonly ClientSecret[], now: number): SecretRow[
 const lastSeen = ({ lastUsedAt, createdAt }: ClientSecret): number =>
   (lastUsedAt ?? createdAt).getTime();
 
-/** What `ShownOnce` keeps for this page. */
+/** The data that `OneTimeValues` keeps for this page. */
 export interface ShownSecret {
   readonly clientId: string;
   readonly value: string;
@@ -167,17 +170,17 @@ export interface ShownSecret {
 export function clientCreatedPage(parts: {
   readonly kit: PageKit;
   readonly own: OwnClientPages;
-  readonly shownOnce: ShownOnce;
+  readonly oneTimeValues: OneTimeValues;
   readonly issuer: string;
   readonly api: ShownApi | undefined;
 }): Route[] {
-  const { kit, own, shownOnce, issuer, api } = parts;
+  const { kit, own, oneTimeValues, issuer, api } = parts;
 
   async function take(ctx: Context): Promise<ShownSecret | undefined> {
     // HEAD must not consume the one-time secret.
     if (ctx.method !== 'GET') return undefined;
     const once = String(ctx.query.once ?? '');
-    const shown = await shownOnce.take<ShownSecret>(accountOf(ctx).id, once);
+    const shown = await oneTimeValues.take<ShownSecret>(accountOf(ctx).id, once);
     return shown?.clientId === ownClientOf(ctx).id ? shown : undefined;
   }
 

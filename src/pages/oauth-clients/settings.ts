@@ -20,6 +20,8 @@ import {
   stampOf,
   type TypedClient,
 } from './form.ts';
+import { handoverUrl } from './handover.ts';
+import { SELF_SERVICE } from './new.ts';
 import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
 
 const PATH = `${CLIENT}/settings`;
@@ -53,11 +55,13 @@ export function clientSettingsPage(parts: {
       head: await own.head(ctx, 'settings'),
       notice: typedOf(ctx) ? NOTHING_SENT : await kit.notices.take(ctx),
       form: clientFormView(typed, client, frame),
+      handoverUrl:
+        client.kind === SELF_SERVICE.kind && !client.isSuspended ? handoverUrl(client) : undefined,
       deleteUrl: `${urlOf(client)}/delete`,
     });
   }
 
-  /** Only for the owner: no other user has a page of this client. */
+  /** Only the owner gets the form again: no other user has a page of this client. */
   const redraw: Redraw = {
     isForEverybody: false,
     draw: (ctx, problem) =>
@@ -71,12 +75,13 @@ export function clientSettingsPage(parts: {
     return draw(ctx, typed && { typed: readClientForm(typed, ownClientOf(ctx)) });
   }
 
-  /** Continues with valid changes. */
+  /** Continues if the entered values are valid changes. */
   async function check(ctx: Context, next: Next): Promise<void> {
     const client = ownClientOf(ctx);
     const typed = readClientForm(formOf(ctx), client);
     if (typed.rows !== 'sent') return draw(ctx, { typed });
-    if (isUnchanged(typed, client)) return kit.notices.tell(ctx, urlOf(client, 'settings'), SAVED);
+    if (isUnchanged(typed, client))
+      return kit.notices.redirect(ctx, urlOf(client, 'settings'), SAVED);
     if (mergeChanges(typed, client)) return drawMerged(ctx);
     const findings = checkClientForm(typed, client);
     if (isFine(findings)) return next();
@@ -84,7 +89,7 @@ export function clientSettingsPage(parts: {
     await draw(ctx, { typed, findings });
   }
 
-  /** Renders what was typed, merged with changes from another tab or user; saves nothing. */
+  /** Renders the entered values, merged with changes from another tab or user; saves nothing. */
   async function drawMerged(ctx: Context): Promise<void> {
     const client = ownClientOf(ctx);
     const typed = readClientForm(formOf(ctx), client);
@@ -104,10 +109,10 @@ export function clientSettingsPage(parts: {
       own.record(ctx, 'client_changed', details, tx);
     try {
       await clients.edit(client.id, changes, recorded, { from: client });
-      await kit.notices.tell(ctx, urlOf(client, 'settings'), SAVED);
+      await kit.notices.redirect(ctx, urlOf(client, 'settings'), SAVED);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
-      // The client was changed after the step above had read it: read it again.
+      // The client changed after `requireOwnClient` had read it: read it again.
       if (error.code === 'client_changed') return own.requireOwnClient(ctx, () => drawMerged(ctx));
       ctx.status = 422;
       await draw(ctx, { typed, ...refusedForm(error) });
@@ -116,7 +121,7 @@ export function clientSettingsPage(parts: {
 
   const uriToRegister = (ctx: Context): string => formOf(ctx).get('redirect_uri') ?? '';
 
-  /** Shows a URI that is not allowed with its problem, as if it had been typed. */
+  /** Shows an invalid URI with its problem, as if the user had typed it. */
   async function checkOneMore(ctx: Context, next: Next): Promise<void> {
     const client = ownClientOf(ctx);
     const uris = [...new Set([...client.redirectUris, uriToRegister(ctx)])];
@@ -134,7 +139,7 @@ export function clientSettingsPage(parts: {
       await clients.addRedirectUri(client.id, uri, (tx, { redirectUris }) =>
         own.record(ctx, 'client_changed', { redirect_uris: redirectUris }, tx),
       );
-      await kit.notices.tell(ctx, urlOf(client, cameFrom(ctx)), REGISTERED);
+      await kit.notices.redirect(ctx, urlOf(client, cameFrom(ctx)), REGISTERED);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       ctx.status = 422;

@@ -26,7 +26,7 @@ export interface TestOutcome {
   readonly steps: readonly TestStep[];
   /** The API's answer, if there is an API and the answer was as expected. */
   readonly apiAnswer?: string;
-  /** Only for a test that passed and keeps its tokens. */
+  /** Present only if the test passed and keeps its tokens. */
   readonly tokens?: KeptTokens;
 }
 
@@ -42,15 +42,15 @@ export interface ClientTestRun {
   readonly secret?: string | undefined;
   readonly verifier: string;
   readonly redirectUri: string;
-  /** The query of the authorization request; `callback` is the query of its callback. */
+  /** The query of the authorization request. */
   readonly request: URLSearchParams;
   readonly callback: URLSearchParams;
   readonly retryWindowSeconds: number;
   readonly postForm: PostForm;
   readonly api: ShownApi | undefined;
-  /** True to revoke nothing if the test passes. */
+  /** True if the test revokes nothing when it passes. */
   readonly keepsTokens: boolean;
-  /** Ends the authorization of a refresh token; called at the end unless the tokens are kept. */
+  /** Ends the authorization of a refresh token; called at the end unless `keepsTokens` is set. */
   end(refreshToken: string): Promise<void>;
 }
 
@@ -196,7 +196,7 @@ function stepsOf({
   ];
 }
 
-/** The steps that show that the authorization ends. A replay has ended it already. */
+/** The steps that prove that an authorization ends. If a replay is tested, that ends it. */
 const endOf = (retryWindowSeconds: number, isConfidential: boolean): readonly StepName[] => [
   ...(retryWindowSeconds > 0 ? [] : (['replay'] as const)),
   'revoke',

@@ -1,15 +1,15 @@
-/** `/profile/oauth-clients/:id/test`: the owner of a client tries its flow in a user's role. */
+/** `/profile/oauth-clients/:id/test`: the owner of a client tests its flow as a user. */
 import type { Context } from 'koa';
 import type { Access } from '../../accounts/access/access.ts';
 import type { Activity } from '../../accounts/activity/activity.ts';
-import { LIFETIME_SECONDS, type ShownOnce } from '../../accounts/shown-once.ts';
+import { LIFETIME_SECONDS, type OneTimeValues } from '../../accounts/one-time-values.ts';
 import { type Client, hasSecret, redirectsPeople } from '../../clients/client.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
 import { findSecret } from '../../clients/client-secrets.ts';
 import type { ClientTests } from '../../provider/client-tests.ts';
 import { ENDPOINT } from '../../provider/endpoints.ts';
 import { formOf } from '../../provider/form.ts';
-import { originOf, seeOther, visitorIn } from '../page.ts';
+import { requestOrigin, seeOther, visitorIn } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, type Lifetimes, post, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
@@ -24,7 +24,7 @@ interface KeptResult extends Omit<TestOutcome, 'tokens'> {
   readonly isKept: boolean;
 }
 
-/** What the form shows again after it was refused. */
+/** The values that the form shows again after it was refused. */
 interface SentTestForm {
   readonly problem?: string | undefined;
   readonly keepsTokens?: boolean;
@@ -35,16 +35,16 @@ export function clientTestPage(parts: {
   readonly own: OwnClientPages;
   readonly access: Pick<Access, 'accessThrough'>;
   readonly clientTests: Pick<ClientTests, 'begin'>;
-  readonly shownOnce: Pick<ShownOnce, 'look' | 'take'>;
+  readonly oneTimeValues: Pick<OneTimeValues, 'peek' | 'take'>;
   readonly lifetimes: Lifetimes;
 }): Route[] {
-  const { kit, own, access, clientTests, shownOnce, lifetimes } = parts;
+  const { kit, own, access, clientTests, oneTimeValues, lifetimes } = parts;
 
   async function draw(ctx: Context, sent: SentTestForm = {}): Promise<void> {
     const client = testableClient(ctx);
     const { id: accountId } = accountOf(ctx);
     const { run } = ctx.query;
-    const kept = typeof run === 'string' && (await shownOnce.look<KeptResult>(accountId, run));
+    const kept = typeof run === 'string' && (await oneTimeValues.peek<KeptResult>(accountId, run));
     const result = kept && kept.clientId === client.id ? resultView(kept) : undefined;
     await kit.render(ctx, 'oauth-client-test', {
       client: { name: client.name, url: urlOf(client, 'connect') },
@@ -52,14 +52,16 @@ export function clientTestPage(parts: {
       tokens: result && (await takeTokens(ctx)),
       result,
       isGone: run !== undefined && !result,
-      organizations: result?.isPassed ? await access.accessThrough(client.id, accountId) : [],
+      organizations: result?.isPassed
+        ? await access.accessThrough(accountId, { clientId: client.id })
+        : [],
     });
   }
 
-  /** Returns the tokens of a test that keeps them, only once. */
+  /** Returns the tokens of a test that keeps them; a second call finds nothing. */
   async function takeTokens(ctx: Context): Promise<KeptTokensView | undefined> {
     if (ctx.method !== 'GET' || typeof ctx.query.tokens !== 'string') return undefined;
-    const tokens = await shownOnce.take<KeptTokens>(accountOf(ctx).id, ctx.query.tokens);
+    const tokens = await oneTimeValues.take<KeptTokens>(accountOf(ctx).id, ctx.query.tokens);
     if (!tokens) return undefined;
     return {
       ...tokens,
@@ -91,16 +93,16 @@ export function clientTestPage(parts: {
   return [get(`${CLIENT}/test`, ...own.page, show), post(`${CLIENT}/test`, ...own.form(), begin)];
 }
 
-/** The redirect URI of tests. */
+/** The redirect URI to which tests return. */
 export function clientTestCallback(parts: {
   readonly kit: Pick<PageKit, 'requireSignedIn'>;
   readonly clients: Pick<ClientRegistry, 'findByOwner'>;
   readonly activity: Pick<Activity, 'record'>;
   readonly clientTests: Pick<ClientTests, 'finish'>;
-  readonly shownOnce: Pick<ShownOnce, 'keep'>;
+  readonly oneTimeValues: Pick<OneTimeValues, 'store'>;
   readonly runTest: RunClientTest;
 }): Route[] {
-  const { kit, clients, activity, clientTests, shownOnce, runTest } = parts;
+  const { kit, clients, activity, clientTests, oneTimeValues, runTest } = parts;
 
   /** Answers 404 unless this session started the test. */
   async function finish(ctx: Context): Promise<void> {
@@ -115,20 +117,20 @@ export function clientTestCallback(parts: {
       actor: 'person',
       accountId,
       details: { client_id: client.id, client_name: client.name },
-      origin: originOf(ctx),
+      origin: requestOrigin(ctx),
     });
     const { tokens, ...outcome } = await runTest(test, callback);
     const isKept = tokens !== undefined;
     const kept: KeptResult = { ...outcome, clientId: client.id, isKept };
-    const run = await shownOnce.keep(accountId, kept);
-    const shown = tokens ? `&tokens=${await shownOnce.keep(accountId, tokens)}` : '';
+    const run = await oneTimeValues.store(accountId, kept);
+    const shown = tokens ? `&tokens=${await oneTimeValues.store(accountId, tokens)}` : '';
     seeOther(ctx, `${urlOf(client)}/test?run=${run}${shown}`);
   }
 
   return [get(ENDPOINT.clientTest, kit.requireSignedIn, finish)];
 }
 
-/** Throws 404 for a client that uses no redirects: it has no flow to test. */
+/** Throws a 404 for a client without a redirect flow: there is nothing to test. */
 function testableClient(ctx: Context): Client {
   const client = ownClientOf(ctx);
   if (!redirectsPeople(client.kind)) ctx.throw(404, 'this client sends nobody here');
@@ -149,7 +151,7 @@ export const testFormOf = (
   keptFor: durationText(LIFETIME_SECONDS),
 });
 
-/** Returns a problem that is known before the test starts. */
+/** Returns a problem that can be found before the test starts. */
 function problemWith(client: Client, secret: string): string | undefined {
   if (client.isSuspended) {
     return 'This client is suspended, so everything it asks for is refused.';

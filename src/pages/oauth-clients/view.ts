@@ -9,6 +9,13 @@ declare module '../view-data.ts' {
       readonly notice: string | undefined;
       readonly clients: readonly OAuthClientRow[];
       readonly list: ListView;
+      /** Clients that other users offer to this one. */
+      readonly offers: readonly {
+        readonly url: string;
+        readonly name: string;
+        readonly from: AccountSummary;
+        readonly until: Moment;
+      }[];
       /** The maximum number of clients per user. */
       readonly limit: number;
       readonly hasRoom: boolean;
@@ -46,7 +53,7 @@ export interface OAuthClientRow {
 /** The form of a new or an existing client. */
 export interface ClientFormView {
   readonly action: string;
-  /** Only for a new client: unique to each rendered form. */
+  /** Present only for a new client: unique to each rendered form. */
   readonly creationKey?: string;
   /** A digest of the client when the form was rendered (`stampOf`); undefined for a new client. */
   readonly drawnFrom: string | undefined;
@@ -63,7 +70,7 @@ export interface ClientFormView {
 export interface RedirectUriRow {
   readonly uri: string;
   readonly problem: string | undefined;
-  /** Allowed, but worth checking. */
+  /** Warnings about a URI that is allowed but worth checking. */
   readonly warnings: readonly string[];
   /** True for an empty row that the user has just added. */
   readonly isNew: boolean;

@@ -5,10 +5,10 @@ import type { ApiAnswer, ShownApi } from '../routes.ts';
 /** One request of a test with its answer. */
 export interface TestStep {
   readonly title: string;
-  /** As sent over the wire, with tokens, code, verifier and secret shortened; so is `answer`. */
+  /** As sent over HTTP; tokens, code, verifier and secret are shortened, here and in `answer`. */
   readonly request: string;
   readonly answer: string;
-  /** What the answer shows, or what is wrong with it. */
+  /** Explains what the answer proves, or what is wrong with it. */
   readonly verdict: string;
   readonly isExpected: boolean;
 }
@@ -23,14 +23,14 @@ const SECRET_MEMBERS = new Set([
   'token',
 ]);
 
-/** Shortens a value to what tells two of them apart: `gate_at_Ab12…z9Zz`. */
+/** Shortens a value so that it can still be distinguished from others: `gate_at_Ab12…z9Zz`. */
 export function shortened(value: string): string {
   const [prefix = ''] = /^gate_[a-z]+_/.exec(value) ?? [];
   const rest = value.slice(prefix.length);
   return rest.length < 20 ? `${prefix}…` : `${prefix}${rest.slice(0, 4)}…${rest.slice(-4)}`;
 }
 
-/** @param first begins the first line: `?` for a query, else nothing; `&` begins the others. */
+/** @param first starts the first line: `?` for a query, else empty; other lines start with `&`. */
 export function parametersInLines(parameters: URLSearchParams, first: '' | '?'): string {
   const lines = [...parameters].map(([name, value]) => `${name}=${shownValue(name, value)}`);
   return lines.map((line, index) => (index === 0 ? first : '&') + line).join('\n');
@@ -61,7 +61,7 @@ export function objectOf(text: string): Readonly<Record<string, unknown>> | unde
 const shownValue = <Value>(name: string, value: Value): Value | string =>
   typeof value === 'string' && SECRET_MEMBERS.has(name) ? shortened(value) : value;
 
-/** @returns the step, and in `shown` the formatted body. */
+/** @returns the step; `shown` is the formatted body. */
 export function apiStep(
   { graphqlUrl, exampleQuery }: ShownApi,
   answer: ApiAnswer,

@@ -1,9 +1,12 @@
 /** `/profile/organizations`: a user's organizations; owners and admins see and end access. */
 import type { Context, Next } from 'koa';
 import type { Access } from '../../accounts/access/access.ts';
-import { isInCharge } from '../../accounts/access/organization-ends.ts';
+import { isAdmin } from '../../accounts/access/organization-ends.ts';
 import type { Organization } from '../../accounts/access/reach.ts';
-import type { InCharge, OrganizationEndings } from '../../authorizations/organization-endings.ts';
+import type {
+  ActingAdmin,
+  OrganizationEndings,
+} from '../../authorizations/organization-endings.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { requestState } from '../../base/request-state.ts';
 import { byText, type ListForm, listOf } from '../lists.ts';
@@ -19,7 +22,7 @@ const MEMBERSHIP = `${ONE}/people/:person/end`;
 const END = `${ONE}/clients/:client/end`;
 const LET_IN = `${ONE}/clients/:client/let-in`;
 
-const inCharge = requestState<Organization>('requireInCharge');
+const admin = requestState<Organization>('requireAdmin');
 
 export function organizationsPage(parts: {
   readonly kit: PageKit;
@@ -28,21 +31,21 @@ export function organizationsPage(parts: {
 }): Route[] {
   const { kit, access, organizationEndings } = parts;
 
-  /** Continues for owners and admins (see `inCharge`); throws 404 for all other users. */
-  async function requireInCharge(ctx: Context, next: Next): Promise<void> {
+  /** Continues for owners and admins (see `admin`); throws 404 for all other users. */
+  async function requireAdmin(ctx: Context, next: Next): Promise<void> {
     const all = await access.accessOf({ accountId: accountOf(ctx).id });
     const organization = all.find(({ id }) => id === ctx.params.id);
-    if (!organization || !isInCharge(organization.role)) {
+    if (!organization || !isAdmin(organization.role)) {
       ctx.throw(404, 'no such organization of this person');
     }
-    inCharge.set(ctx, organization);
+    admin.set(ctx, organization);
     await next();
   }
 
-  const actor = (ctx: Context): InCharge => ({
+  const actor = (ctx: Context): ActingAdmin => ({
     account: accountOf(ctx),
     origin: originInSession(ctx),
-    organization: inCharge.get(ctx),
+    organization: admin.get(ctx),
   });
 
   async function list(ctx: Context): Promise<void> {
@@ -54,14 +57,14 @@ export function organizationsPage(parts: {
         name: organization.name,
         role: organization.role,
         warehouses: counted(organization.warehouses.length),
-        url: isInCharge(organization.role) ? urlOf(organization) : undefined,
+        url: isAdmin(organization.role) ? urlOf(organization) : undefined,
       })),
       list,
     });
   }
 
   async function draw(ctx: Context, problem?: string): Promise<void> {
-    const organization = inCharge.get(ctx);
+    const organization = admin.get(ctx);
     const url = urlOf(organization);
     const { id: accountId } = accountOf(ctx);
     const reach = await organizationEndings.reachOf(organization.id);
@@ -78,27 +81,27 @@ export function organizationsPage(parts: {
 
   const show = (ctx: Context): Promise<void> => draw(ctx);
 
-  /** Returns the member that the path names; undefined, and so Koa's 404, if there is none. */
+  /** Returns the member that the path names; undefined (Koa's 404) if there is no such member. */
   async function member(ctx: Context) {
-    const { people } = await organizationEndings.reachOf(inCharge.get(ctx).id);
+    const { people } = await organizationEndings.reachOf(admin.get(ctx).id);
     return people.find(({ id }) => id === ctx.params.person);
   }
 
   /** Returns the listed client that the path names, or undefined. */
   async function client(ctx: Context) {
-    const { clients } = await organizationEndings.reachOf(inCharge.get(ctx).id);
+    const { clients } = await organizationEndings.reachOf(admin.get(ctx).id);
     return clients.find(({ id }) => id === ctx.params.client);
   }
 
-  /** @param end returns false if there was nothing to change; then Koa answers 404. */
+  /** @param end returns false if nothing changed; then Koa answers 404. */
   async function ending(
     ctx: Context,
-    end: (by: InCharge) => Promise<boolean>,
+    end: (by: ActingAdmin) => Promise<boolean>,
     said: string,
-    next = urlOf(inCharge.get(ctx)),
+    next = urlOf(admin.get(ctx)),
   ): Promise<void> {
     try {
-      if (await end(actor(ctx))) await kit.notices.tell(ctx, next, said);
+      if (await end(actor(ctx))) await kit.notices.redirect(ctx, next, said);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       ctx.status = 409;
@@ -107,7 +110,7 @@ export function organizationsPage(parts: {
   }
 
   async function askToEndMembership(ctx: Context): Promise<void> {
-    const organization = inCharge.get(ctx);
+    const organization = admin.get(ctx);
     const person = await member(ctx);
     if (!person) return;
     const isSelf = person.id === accountOf(ctx).id;
@@ -136,7 +139,7 @@ export function organizationsPage(parts: {
     const person = await member(ctx);
     if (!person) return;
     const { id, name } = person;
-    const { name: organization } = inCharge.get(ctx);
+    const { name: organization } = admin.get(ctx);
     const isSelf = id === accountOf(ctx).id;
     const said = isSelf
       ? `Your membership in ${organization} is ended.`
@@ -146,7 +149,7 @@ export function organizationsPage(parts: {
   }
 
   async function askToEndClient(ctx: Context): Promise<void> {
-    const organization = inCharge.get(ctx);
+    const organization = admin.get(ctx);
     const found = await client(ctx);
     if (!found) return;
     await kit.render(ctx, 'confirm', {
@@ -167,11 +170,11 @@ export function organizationsPage(parts: {
     const found = await client(ctx);
     if (!found) return;
     const said = `${found.name} reaches nothing here any more.`;
-    await ending(ctx, (by) => organizationEndings.bar(by, found), said);
+    await ending(ctx, (by) => organizationEndings.block(by, found), said);
   }
 
   async function askToLetIn(ctx: Context): Promise<void> {
-    const organization = inCharge.get(ctx);
+    const organization = admin.get(ctx);
     const found = await client(ctx);
     if (!found) return;
     await kit.render(ctx, 'confirm', {
@@ -190,13 +193,13 @@ export function organizationsPage(parts: {
     if (!found) return;
     await ending(
       ctx,
-      (by) => organizationEndings.admit(by, found),
+      (by) => organizationEndings.unblock(by, found),
       `${found.name} is let in again.`,
     );
   }
 
-  const page = [kit.requireSignedIn, requireInCharge];
-  const form = [...kit.ownForm(), requireInCharge, kit.requireRecentSignIn];
+  const page = [kit.requireSignedIn, requireAdmin];
+  const form = [...kit.ownForm(), requireAdmin, kit.requireRecentSignIn];
   return [
     get(PATH, kit.requireSignedIn, list),
     get(ONE, ...page, show),
@@ -215,9 +218,7 @@ const ORGANIZATIONS: ListForm<Organization> = {
   textOf: ({ name, role, warehouses }) =>
     [name, role, ...warehouses.map((warehouse) => warehouse.name)].join(' '),
   orders: [byText('name', 'Name', ({ name }) => name), byText('role', 'Role', ({ role }) => role)],
-  filters: [
-    { name: 'charge', label: 'Those I am in charge of', has: ({ role }) => isInCharge(role) },
-  ],
+  filters: [{ name: 'charge', label: 'Those I am in charge of', has: ({ role }) => isAdmin(role) }],
 };
 
 const urlOf = ({ id }: Pick<Organization, 'id'>): string => `${PATH}/${id}`;

@@ -8,15 +8,15 @@ import type {
   ReachingPerson,
 } from '../../authorizations/organization-reach.ts';
 import { byText, byTime, type ListForm, listOf } from '../lists.ts';
-import { momentOf, momentOrNothing } from '../words/moment.ts';
+import { momentOrNothing, toMoment } from '../words/moment.ts';
 import type { ReachFact, ReachPart, ReachRow } from './view.ts';
 
-/** Rows of each part if all parts are shown. */
+/** Maximum number of rows per part on the page with all parts. */
 const MAX_ROWS_PER_PART = 10;
-/** Names of the users through whom a client reaches the organization. */
+/** Maximum number of listed users through whom a client has access. */
 const MAX_NAMES = 3;
 
-/** The user who looks at the page, and the request. */
+/** The user who views the page, and the request. */
 export interface Looking {
   readonly accountId: string;
   readonly organization: Organization;
@@ -24,7 +24,7 @@ export interface Looking {
   readonly query: Parameters<typeof listOf>[1];
 }
 
-/** Returns all four parts, or the one that the parameter `show` names. */
+/** Returns all four parts, or only the part that the parameter `show` names. */
 export function reachParts(reach: OrganizationReach, looking: Looking): ReachPart[] {
   const all = [
     partOf(PEOPLE, reach.people, looking, personRow(reach, looking)),
@@ -106,7 +106,7 @@ const CLIENTS: Kind<ReachingClient> = {
   orders: [byName, byLastUse],
   filters: [
     NEVER_USED,
-    { name: 'out', label: 'Shut out', has: ({ barredAt }) => barredAt !== null },
+    { name: 'out', label: 'Shut out', has: ({ blockedAt }) => blockedAt !== null },
   ],
 };
 
@@ -146,7 +146,7 @@ function personRow({ people, warehouses }: OrganizationReach, looking: Looking) 
       ],
       facts: [
         reached(person.warehouses, warehouses),
-        { label: 'Member since', moment: momentOf(person.since) },
+        { label: 'Member since', moment: toMoment(person.since) },
         last('Last signed in', person.lastSignedInAt),
       ],
       action: isProtected
@@ -157,7 +157,7 @@ function personRow({ people, warehouses }: OrganizationReach, looking: Looking) 
 }
 
 function clientRow({ id, name, ...client }: ReachingClient, { url }: Looking): ReachRow {
-  const isOut = client.barredAt !== null;
+  const isOut = client.blockedAt !== null;
   const act = isOut ? 'let-in' : 'end';
   return {
     name,
@@ -167,11 +167,11 @@ function clientRow({ id, name, ...client }: ReachingClient, { url }: Looking): R
     facts: [
       { label: 'Through', text: through(client.people) },
       last('Last used', client.lastUsedAt),
-      ...(client.barredAt === null
+      ...(client.blockedAt === null
         ? []
         : [
-            { label: 'Shut out since', moment: momentOf(client.barredAt) },
-            { label: 'By', text: client.barredBy ?? 'somebody who is gone' },
+            { label: 'Shut out since', moment: toMoment(client.blockedAt) },
+            { label: 'By', text: client.blockedBy ?? 'somebody who is gone' },
             ...(client.followsBar
               ? [
                   {
@@ -210,7 +210,7 @@ const keyRow = ({ name, lastFour, person, createdAt, lastUsedAt }: ReachingKey):
   detail: `gate_key_…${lastFour}`,
   facts: [
     { label: 'Acts as', text: person },
-    { label: 'Created', moment: momentOf(createdAt) },
+    { label: 'Created', moment: toMoment(createdAt) },
     last('Last used', lastUsedAt),
   ],
 });

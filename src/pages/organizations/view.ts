@@ -24,13 +24,13 @@ declare module '../view-data.ts' {
 export interface OrganizationRow {
   readonly name: string;
   readonly role: string;
-  /** The number of its warehouses that the user reaches: `3 warehouses`. */
+  /** The number of its warehouses to which the user has access: `3 warehouses`. */
   readonly warehouses: string;
   /** The page of the organization; undefined unless the user is its owner or an admin. */
   readonly url: string | undefined;
 }
 
-/** People, clients, machine clients or API keys. */
+/** A part of the page: people, clients, machine clients or API keys. */
 export interface ReachPart {
   readonly id: string;
   readonly heading: string;
@@ -54,7 +54,7 @@ export interface ReachRow {
   /** Marks such as `suspended`, `shut out`, `you`. */
   readonly marks: readonly { readonly text: string; readonly isWarning: boolean }[];
   readonly facts: readonly ReachFact[];
-  /** Undefined if the user may not end it. */
+  /** Undefined if the user may not end this access. */
   readonly action:
     | { readonly url: string; readonly label: string; readonly isEnd: boolean }
     | undefined;
@@ -62,7 +62,7 @@ export interface ReachRow {
 
 export interface ReachFact {
   readonly label: string;
-  /** Either `text` or `moment` is set. */
+  /** Exactly one of `text` and `moment` is set. */
   readonly text?: string;
   readonly moment?: Moment;
 }

@@ -1,21 +1,21 @@
 /** `/profile/security/passkeys`: a user's passkeys, and the options that the script fetches. */
 import type { Context } from 'koa';
-import { browserInWords } from '../../accounts/browser-names.ts';
+import { describeBrowser } from '../../accounts/browser-names.ts';
 import { displayName } from '../../accounts/display-name.ts';
 import type { Passkey } from '../../accounts/passkeys/passkey.ts';
 import { MAX_PASSKEYS, type Passkeys } from '../../accounts/passkeys/passkeys.ts';
-import type { WaysIn } from '../../accounts/ways-in.ts';
+import type { SignInMethods } from '../../accounts/sign-in-methods.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { formOf } from '../../provider/form.ts';
-import { originInSession, originOf, seeOther } from '../page.ts';
+import { originInSession, requestOrigin, seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, post, type Route, SECURITY } from '../routes.ts';
 import type { BrowserSignIns } from '../sign-in/browser-sign-ins.ts';
-import type { Demands } from '../sign-in/demands.ts';
 import { PASSKEY_OPTIONS, type PasskeySignIns } from '../sign-in/passkeys.ts';
 import { isPaused } from '../sign-in/password-check.ts';
+import type { SignInPolicy } from '../sign-in/sign-in-policy.ts';
 import { accountOf, typedOf } from '../signed-in.ts';
-import { type Moment, momentOf, momentOrNothing } from '../words/moment.ts';
+import { type Moment, momentOrNothing, toMoment } from '../words/moment.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {
@@ -26,19 +26,19 @@ declare module '../view-data.ts' {
 /** The page to create or to rename a passkey. */
 interface PasskeyView {
   readonly heading: string;
-  /** Says that the user has just confirmed their identity. */
+  /** Tells the user that their identity has just been confirmed. */
   readonly notice?: string;
   readonly name: string;
   readonly problem?: string;
   readonly nameProblem?: string;
   readonly action: string;
-  /** Where the script fetches the creation options; undefined for an existing passkey. */
+  /** Where the script fetches the creation options from; undefined for an existing passkey. */
   readonly optionsUrl?: string;
   readonly button: string;
   readonly cancel: string;
 }
 
-/** The section of the security page. */
+/** The data for the passkeys section of the security page. */
 export interface PasskeyList {
   readonly passkeys: readonly PasskeyRow[];
   /** Undefined if the user has the maximum number. */
@@ -51,7 +51,7 @@ export interface PasskeyRow {
   readonly created: Moment;
   readonly lastUsed: Moment | undefined;
   readonly renameUrl: string;
-  /** Undefined for the user's only sign-in method. */
+  /** Undefined if the passkey is the user's only sign-in method. */
   readonly removeUrl: string | undefined;
 }
 
@@ -64,20 +64,20 @@ const ADDED = 'Your passkey is added: use it the next time you sign in.';
 const RENAMED = 'The name of the passkey is changed.';
 const REMOVED =
   'The passkey is removed: it lets nobody in here any more, and every other browser is signed out. Delete it on your device as well.';
-const ONLY_WAY_IN = 'That passkey is the only way in that you have, so it stays.';
+const ONLY_METHOD = 'That passkey is the only way in that you have, so it stays.';
 
 export function passkeyRows(
   passkeys: readonly Passkey[],
-  { isOnlyWayIn }: { readonly isOnlyWayIn: boolean },
+  { isOnlySignInMethod }: { readonly isOnlySignInMethod: boolean },
 ): PasskeyList {
   return {
     passkeys: passkeys.map(({ id, name, isSynced, createdAt, lastUsedAt }) => ({
       name,
       isSynced,
-      created: momentOf(createdAt),
+      created: toMoment(createdAt),
       lastUsed: momentOrNothing(lastUsedAt),
       renameUrl: `${PATH}/${id}`,
-      removeUrl: isOnlyWayIn ? undefined : `${PATH}/${id}/remove`,
+      removeUrl: isOnlySignInMethod ? undefined : `${PATH}/${id}/remove`,
     })),
     addUrl: passkeys.length < MAX_PASSKEYS ? NEW : undefined,
   };
@@ -87,12 +87,12 @@ export function passkeysPage(parts: {
   readonly kit: PageKit;
   readonly passkeySignIns: PasskeySignIns;
   readonly passkeys: Pick<Passkeys, 'of' | 'rename'>;
-  readonly waysIn: Pick<WaysIn, 'remove'>;
-  readonly demands: Pick<Demands, 'met'>;
+  readonly signInMethods: Pick<SignInMethods, 'remove'>;
+  readonly signInPolicy: Pick<SignInPolicy, 'continueIfSatisfied'>;
   readonly signIns: Pick<BrowserSignIns, 'keep'>;
   readonly passwords: boolean;
 }): Route[] {
-  const { kit, passkeySignIns, passkeys, waysIn, demands, signIns, passwords } = parts;
+  const { kit, passkeySignIns, passkeys, signInMethods, signInPolicy, signIns, passwords } = parts;
 
   /** Returns the user's passkey that the path names; any other is Koa's 404. */
   const ownPasskey = async (ctx: Context): Promise<Passkey | undefined> =>
@@ -106,7 +106,7 @@ export function passkeysPage(parts: {
     ctx.body = await passkeySignIns.optionsToConfirm(ctx, accountOf(ctx));
   }
 
-  /** Requires a recent sign-in, like the page that calls it: reloaded, the page asks to confirm. */
+  /** Requires a recent sign-in, like the page that fetches these options. */
   async function optionsToAdd(ctx: Context): Promise<void> {
     if (await kit.isRecent(ctx)) ctx.body = await passkeySignIns.optionsToAdd(ctx, accountOf(ctx));
     else ctx.throw(403, 'the sign-in is not recent');
@@ -127,7 +127,7 @@ export function passkeysPage(parts: {
       cancel: SECURITY,
     });
 
-  const defaultName = (ctx: Context): string => browserInWords(originOf(ctx).browser);
+  const defaultName = (ctx: Context): string => describeBrowser(requestOrigin(ctx).browser);
 
   async function showNew(ctx: Context): Promise<void> {
     const notice = await kit.notices.take(ctx);
@@ -138,19 +138,19 @@ export function passkeysPage(parts: {
   async function add(ctx: Context): Promise<void> {
     const form = formOf(ctx);
     const answer = form.get(NEW_PASSKEY_FIELD) ?? '';
-    // Sent by the confirmation of a sign-in, which carries no passkey.
+    // If the user had to confirm the sign-in first, the repeated form contains no passkey.
     if (answer === '') return seeOther(ctx, NEW);
     const account = accountOf(ctx);
-    // The passkey exists already, so an invalid name must not lose it.
+    // The authenticator has stored the passkey already, so an invalid name must not lose it.
     const name = nameFrom(form) ?? defaultName(ctx);
     const added = await passkeySignIns.add(ctx, account, { answer, name });
     if (typeof added === 'string') {
       if (!isPaused(ctx)) ctx.status = 422;
       return drawNew(ctx, name, { problem: added });
     }
-    const onward = await demands.met(ctx, 'passkey');
+    const onward = await signInPolicy.continueIfSatisfied(ctx, 'passkey');
     if (onward !== undefined) return seeOther(ctx, onward);
-    await kit.notices.tell(ctx, SECURITY, ADDED);
+    await kit.notices.redirect(ctx, SECURITY, ADDED);
   }
 
   const draw = (ctx: Context, name: string, nameProblem?: string): Promise<void> =>
@@ -176,7 +176,7 @@ export function passkeysPage(parts: {
       return draw(ctx, formOf(ctx).get('name') ?? '', problem);
     }
     const isRenamed = await passkeys.rename(accountOf(ctx).id, String(ctx.params.id), name);
-    if (isRenamed) await kit.notices.tell(ctx, SECURITY, RENAMED);
+    if (isRenamed) await kit.notices.redirect(ctx, SECURITY, RENAMED);
   }
 
   async function askToRemove(ctx: Context): Promise<void> {
@@ -200,11 +200,11 @@ export function passkeysPage(parts: {
     if (!passkey) return;
     const origin = originInSession(ctx);
     const hasPassword = passwords && account.hasPassword;
-    const left = await waysIn.remove(accountId, passkey.id, { origin, hasPassword });
+    const left = await signInMethods.remove(accountId, passkey.id, { origin, hasPassword });
     if (left === undefined) return;
-    if (left === 'last') return kit.notices.tell(ctx, SECURITY, ONLY_WAY_IN);
+    if (left === 'last') return kit.notices.redirect(ctx, SECURITY, ONLY_METHOD);
     await signIns.keep(ctx, left, { what: 'passkey_removed', about: passkey.name });
-    await kit.notices.tell(ctx, SECURITY, REMOVED);
+    await kit.notices.redirect(ctx, SECURITY, REMOVED);
   }
 
   return [
@@ -220,7 +220,7 @@ export function passkeysPage(parts: {
   ];
 }
 
-/** Returns undefined for an invalid name. */
+/** Returns undefined if the entered name is invalid. */
 function nameFrom(form: URLSearchParams): string | undefined {
   try {
     const name = displayName(form.get('name') ?? '');

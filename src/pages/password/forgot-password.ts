@@ -5,7 +5,7 @@ import type { PasswordLinkRequests } from '../../accounts/passwords/link-mail.ts
 import type { AttemptLimit } from '../../base/attempt-limits.ts';
 import { networkOf } from '../../base/network-address.ts';
 import { formOf } from '../../provider/form.ts';
-import { originOf } from '../page.ts';
+import { requestOrigin } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, post, type Route } from '../routes.ts';
 import { comesFrom, type UpstreamSignIns } from '../sign-in/upstream-ways.ts';
@@ -21,11 +21,11 @@ interface ForgotPasswordView {
   readonly action: string;
   readonly email: string;
   readonly problem: string | undefined;
-  /** Leads back to the pending sign-in. */
+  /** The URL of the pending sign-in, for a link back. */
   readonly signInUrl: string;
-  /** Says with which provider users of that email domain sign in, account or not. */
+  /** Names the provider with which users of that email domain sign in; independent of accounts. */
   readonly elsewhere: string | undefined;
-  /** Shown instead of the form after it was sent. */
+  /** The sentence that replaces the form after it was sent. */
   readonly sent: string | undefined;
 }
 
@@ -38,7 +38,7 @@ export function forgotPasswordPage(parts: {
   readonly kit: PageKit;
   readonly waiting: Pick<WaitingSignIn, 'path'>;
   readonly linkRequests: PasswordLinkRequests;
-  /** Per network, for all accounts: limits how much mail one network can cause. */
+  /** Per network, over all accounts: limits how much mail one network can cause. */
   readonly perAddress: AttemptLimit;
   readonly upstream: Pick<UpstreamSignIns, 'wayOf'>;
 }): Route[] {
@@ -61,7 +61,7 @@ export function forgotPasswordPage(parts: {
       ...view,
     });
 
-  /** The query may contain the email address that was typed on the page before. */
+  /** The query may contain the email address that was entered on the previous page. */
   async function show(ctx: Context): Promise<void> {
     const email = normalizeEmail(String(ctx.query.email ?? '')) ?? '';
     await draw(ctx, { email, sent: await kit.notices.take(ctx) });
@@ -80,10 +80,10 @@ export function forgotPasswordPage(parts: {
       const problem = 'Too many links were asked for from your network. Try again in an hour.';
       return draw(ctx, { email, problem });
     }
-    // Not awaited: the answer and its timing must not depend on whether the account exists.
-    linkRequests.begin(email, originOf(ctx));
+    // Do not await: the answer and its timing must not depend on whether the account exists.
+    linkRequests.begin(email, requestOrigin(ctx));
     const way = elsewhere(email);
-    await kit.notices.tell(ctx, ctx.path, way === undefined ? SENT : `${SENT} ${way}`);
+    await kit.notices.redirect(ctx, ctx.path, way === undefined ? SENT : `${SENT} ${way}`);
   }
 
   return [get(FORGOT_PASSWORD, show), post(FORGOT_PASSWORD, ...kit.form, submit)];

@@ -1,4 +1,4 @@
-/** `/password`: the page of a one-time link, to set a password, or to sign in without passwords. */
+/** `/password`: the page of a one-time link: sets a password or, without passwords, signs in. */
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import type { LinkPurpose, PasswordLink, PasswordLinks } from '../../accounts/passwords/links.ts';
@@ -10,9 +10,9 @@ import { ownCookie } from '../own-cookie.ts';
 import { seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, post, type Route } from '../routes.ts';
-import type { Demands } from '../sign-in/demands.ts';
 import type { OfferedMethods } from '../sign-in/offered-methods.ts';
 import { sayBusy } from '../sign-in/password-check.ts';
+import type { SignInPolicy } from '../sign-in/sign-in-policy.ts';
 import { comesFrom } from '../sign-in/upstream-ways.ts';
 import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
 import type { EndingChoice, EndingChoices } from './recovery.ts';
@@ -25,22 +25,22 @@ declare module '../view-data.ts' {
       readonly heading: string;
       readonly email: string;
       readonly action: string;
-      /** The token of the link: in the form, so that it need not be in the URL. */
+      /** The token of the link: the form contains it, so that the URL need not. */
       readonly token: string;
-      /** False if the service has no passwords: then the link signs in. */
+      /** False if the service does not use passwords: then the link signs in. */
       readonly setsPassword: boolean;
-      /** Says with which provider users of that email domain sign in without a password. */
+      /** Names the provider with which users of that email domain sign in without a password. */
       readonly elsewhere: string | undefined;
-      /** What else opens the account or acts for the user. */
+      /** Sign-in methods, clients and keys that the user can end with the same form. */
       readonly choices: readonly EndingChoice[];
       /** True if a password alone is not enough while the user has a passkey or a provider. */
-      readonly isMoreDemanded: boolean;
+      readonly isStrongSignInRequired: boolean;
       readonly problem: string | undefined;
     };
     readonly 'password-link-over': {
       readonly title: string;
       readonly signInUrl: string;
-      /** The page that mails another link; undefined if the service sends no mail. */
+      /** The page that mails a new link; undefined if the service sends no mail. */
       readonly forgotPasswordUrl: string | undefined;
     };
   }
@@ -52,10 +52,10 @@ export function createLinkPage(parts: {
   readonly kit: PageKit;
   readonly offered: Omit<OfferedMethods, 'passkeys'>;
   readonly endingChoices: Pick<EndingChoices, 'of'>;
-  readonly demands: Pick<Demands, 'asksForMore'>;
+  readonly signInPolicy: Pick<SignInPolicy, 'needsMoreThanPassword'>;
   readonly waiting: Pick<WaitingSignIn, 'path'>;
 }) {
-  const { kit, offered, endingChoices, demands, waiting } = parts;
+  const { kit, offered, endingChoices, signInPolicy, waiting } = parts;
   const { passwords, upstream, forgotPasswordUrl } = offered;
 
   return {
@@ -73,7 +73,7 @@ export function createLinkPage(parts: {
         setsPassword: passwords,
         elsewhere: way && comesFrom(way),
         choices: await endingChoices.of(ctx, account),
-        isMoreDemanded: await demands.asksForMore(account.id),
+        isStrongSignInRequired: await signInPolicy.needsMoreThanPassword(account.id),
         problem: sent.problem,
       });
     },
@@ -89,8 +89,8 @@ export function createLinkPage(parts: {
 }
 
 /**
- * The token arrives in the query, which is never logged, and is moved to a cookie at once: the URL
- * stays in the browser's history and address bar, and in what users copy. The form has it, too.
+ * The token arrives in the query, which is never logged, and is moved to a cookie at once: a URL
+ * stays in the browser's history and address bar, and users copy it. The form contains it, too.
  */
 export function passwordPage(parts: {
   readonly kit: PageKit;
@@ -111,7 +111,7 @@ export function passwordPage(parts: {
     await linkPage.draw(ctx, link, { token, problem });
   }
 
-  /** GET does not consume the link, because mail programs fetch links, too. */
+  /** GET does not consume the link, because mail programs open links, too. */
   async function show(ctx: Context): Promise<void> {
     const { token } = ctx.query;
     if (token === undefined) return draw(ctx, cookie.get(ctx) ?? '');

@@ -1,16 +1,16 @@
-/** The page of a link that opens an account only after a wait: it starts the recovery. */
+/** The page of a link that works only after a waiting time; starts the recovery of the account. */
 import type { Context } from 'koa';
 import type { AccountMail } from '../../accounts/mail/account-mail.ts';
 import type { PasswordLink, PasswordLinks } from '../../accounts/passwords/links.ts';
 import type { RecoveryWait, RecoveryWaits } from '../../accounts/passwords/recovery-waits.ts';
-import { type WaysIn, wayInWords } from '../../accounts/ways-in.ts';
+import { describeMethod, type SignInMethods } from '../../accounts/sign-in-methods.ts';
 import { formOf } from '../../provider/form.ts';
-import { originOf } from '../page.ts';
+import { requestOrigin } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { post, type Route } from '../routes.ts';
 import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
-import { fromOf } from '../words/browser.ts';
-import { durationText, type Moment, momentOf } from '../words/moment.ts';
+import { browserDetails } from '../words/browser.ts';
+import { durationText, type Moment, toMoment } from '../words/moment.ts';
 import type { StopLinks } from './stop-recovery.ts';
 
 declare module '../view-data.ts' {
@@ -20,7 +20,7 @@ declare module '../view-data.ts' {
       readonly email: string;
       /** The strong sign-in methods that the user has, but may have lost. */
       readonly ways: readonly string[];
-      /** `3 days` */
+      /** Such as `3 days`. */
       readonly wait: string;
       /** Undefined if no recovery was started yet. */
       readonly started: { readonly at: Moment; readonly ready: Moment } | undefined;
@@ -35,9 +35,9 @@ const START = '/password/recovery';
 const NOT_MAILED =
   'We could not send the email about it, so the recovery was not started. Ask for another link later.';
 const startedUntil = ({ readyAt }: RecoveryWait): string =>
-  `The recovery was started. From ${momentOf(readyAt).text} on, a link of “Forgot your password?” lets you choose a new password. We emailed you about it.`;
+  `The recovery was started. From ${toMoment(readyAt).text} on, a link of “Forgot your password?” lets you choose a new password. We emailed you about it.`;
 
-/** Mails the user how to stop a recovery that is being started. */
+/** Makes the callback that mails the user how to stop the recovery that is being started. */
 export type MailRecovery = (ctx: Context) => Parameters<RecoveryWaits['start']>[2];
 
 export const createRecoveryMail =
@@ -48,11 +48,11 @@ export const createRecoveryMail =
   }): MailRecovery =>
   (ctx) =>
   ({ id }, { readyAt, endsAt }) =>
-    parts.mail.tell(id, 'recovery_started', {
-      ...fromOf(ctx),
+    parts.mail.notify(id, 'recovery_started', {
+      ...browserDetails(ctx),
       path: parts.stopLinks.pathOf({ accountId: id, until: endsAt.getTime() }),
       more: [
-        `From ${momentOf(readyAt).text} on, a link of “Forgot your password?” sets a new password and removes passkeys.`,
+        `From ${toMoment(readyAt).text} on, a link of “Forgot your password?” sets a new password and removes passkeys.`,
         `Signing in with a passkey or a provider before then cancels it: ${parts.issuer}/login`,
       ],
     });
@@ -62,37 +62,40 @@ export type RecoveryWaitPage = ReturnType<typeof createRecoveryWaitPage>;
 export function createRecoveryWaitPage(parts: {
   readonly kit: PageKit;
   readonly waits: RecoveryWaits;
-  readonly waysIn: Pick<WaysIn, 'of'>;
+  readonly signInMethods: Pick<SignInMethods, 'of'>;
   readonly waiting: Pick<WaitingSignIn, 'path'>;
   readonly passwordLinks: Pick<PasswordLinks, 'find'>;
   /** Undefined if the service sends no mail: then no recovery can be started. */
   readonly mailRecovery: MailRecovery | undefined;
 }) {
-  const { kit, waits, waysIn, waiting, passwordLinks, mailRecovery } = parts;
+  const { kit, waits, signInMethods, waiting, passwordLinks, mailRecovery } = parts;
 
   const startStep = (drawLink: (ctx: Context, token: string) => Promise<void>) =>
     async function start(ctx: Context): Promise<void> {
       const token = formOf(ctx).get('token') ?? '';
       const link = await passwordLinks.find(token);
-      // If the link needs no wait (any more) or is used, its own page says so.
+      // If the link was used, or need not wait (any more), its own page says so.
       if (!mailRecovery || !link || !(await waits.mustWait(link))) return drawLink(ctx, token);
-      const wait = await waits.start(token, originOf(ctx), mailRecovery(ctx));
+      const wait = await waits.start(token, requestOrigin(ctx), mailRecovery(ctx));
       if (wait === undefined) return drawLink(ctx, token);
       const said = wait === 'not informed' ? NOT_MAILED : startedUntil(wait);
-      await kit.notices.tell(ctx, await waiting.path(ctx), said);
+      await kit.notices.redirect(ctx, await waiting.path(ctx), said);
     };
 
   return {
     mustWait: (link: PasswordLink): Promise<boolean> => waits.mustWait(link),
 
     async draw(ctx: Context, { account }: PasswordLink, token: string): Promise<void> {
-      const [wait, held] = await Promise.all([waits.find(account.id), waysIn.of(account.id)]);
+      const [wait, held] = await Promise.all([
+        waits.find(account.id),
+        signInMethods.of(account.id),
+      ]);
       await kit.render(ctx, 'recovery-wait', {
         title: 'Recover your account',
         email: account.email,
-        ways: held.filter(({ isStrong }) => isStrong).map(wayInWords),
+        ways: held.filter(({ isStrong }) => isStrong).map(describeMethod),
         wait: durationText(waits.waitSeconds),
-        started: wait && { at: momentOf(wait.startedAt), ready: momentOf(wait.readyAt) },
+        started: wait && { at: toMoment(wait.startedAt), ready: toMoment(wait.readyAt) },
         startUrl: wait || !mailRecovery ? undefined : START,
         token,
       });

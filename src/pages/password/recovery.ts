@@ -1,40 +1,40 @@
-/** What else opens an account or acts for its user: a user who recovers it may end them. */
+/** Lists everything else that gives access to an account, for the user to end at a recovery. */
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import type { ApiKeys } from '../../accounts/api-keys/api-keys.ts';
 import type { PasswordChanges } from '../../accounts/passwords/changes.ts';
-import type { WayHeld, WaysIn } from '../../accounts/ways-in.ts';
+import type { LinkedMethod, SignInMethods } from '../../accounts/sign-in-methods.ts';
 import type { Connections } from '../../authorizations/connections.ts';
 import type { Disconnect } from '../../authorizations/endings.ts';
 import { formOf } from '../../provider/form.ts';
-import { originOf } from '../page.ts';
-import { type Moment, momentOf } from '../words/moment.ts';
-import { connectionsInWords } from '../words/reached.ts';
+import { requestOrigin } from '../page.ts';
+import { type Moment, toMoment } from '../words/moment.ts';
+import { describeConnections } from '../words/reached.ts';
 
-/** A checkbox. */
+/** A checkbox to end something that gives access to the account, such as a passkey or a client. */
 export interface EndingChoice {
   readonly name: string;
   readonly value: string;
-  /** `disconnect` */
+  /** The verb of the checkbox, such as `disconnect`. */
   readonly verb: string;
-  /** `the client that acts for you` */
+  /** The object of the verb, such as `the client that acts for you`. */
   readonly what: string;
-  /** For a sign-in method: since when it exists. */
+  /** For a sign-in method: the time when it was added. */
   readonly since: Moment | undefined;
   readonly isChosen: boolean;
 }
 
 export interface EndingChoices {
-  /** Lists what exists now; `isChosen` is true for what the form has ticked. */
+  /** Lists what exists now; `isChosen` is true if the form has ticked it. */
   of(ctx: Context, account: Account): Promise<readonly EndingChoice[]>;
   /**
-   * Ends what the form has ticked, in the transaction that lets the user in again.
+   * Ends what the form has ticked, in the transaction that restores the user's access.
    *
    * @param removed receives the removed sign-in methods.
    */
   ending(
     ctx: Context,
-    removed?: (ways: readonly WayHeld[]) => void,
+    removed?: (ways: readonly LinkedMethod[]) => void,
   ): NonNullable<Parameters<PasswordChanges['useLink']>[2]>;
 }
 
@@ -44,51 +44,51 @@ export function createEndingChoices({
   connections,
   disconnect,
   apiKeys,
-  waysIn,
+  signInMethods,
 }: {
   readonly connections: Pick<Connections, 'listOf'>;
   readonly disconnect: Disconnect;
   readonly apiKeys: Pick<ApiKeys, 'listOf' | 'revokeAll'>;
-  readonly waysIn: Pick<WaysIn, 'of' | 'removeWith'>;
+  readonly signInMethods: Pick<SignInMethods, 'of' | 'removeWith'>;
 }): EndingChoices {
   return {
     async of(ctx, { id }) {
       const [connected, keys, ways] = await Promise.all([
         connections.listOf(id),
         apiKeys.listOf(id),
-        waysIn.of(id),
+        signInMethods.of(id),
       ]);
       const form = ctx.method === 'POST' ? formOf(ctx) : new URLSearchParams();
-      const acting = connectionsInWords(connected.length);
+      const acting = describeConnections(connected.length);
       const choices = [
         ...(acting ? [{ name: FIELD.connections, verb: 'disconnect', what: acting }] : []),
         ...(keys.length > 0
-          ? [{ name: FIELD.apiKeys, verb: 'revoke', what: keysInWords(keys.length) }]
+          ? [{ name: FIELD.apiKeys, verb: 'revoke', what: describeKeys(keys.length) }]
           : []),
-        ...ways.map(wayChoice),
+        ...ways.map(methodChoice),
       ];
       return choices.map(({ value = 'yes', since, ...choice }: Choice) => ({
         ...choice,
         value,
-        since: since && momentOf(since),
+        since: since && toMoment(since),
         isChosen: form.getAll(choice.name).includes(value),
       }));
     },
 
     ending(ctx, removed = () => {}) {
       const form = formOf(ctx);
-      const origin = originOf(ctx);
+      const origin = requestOrigin(ctx);
       const isChosen = (name: string): boolean => form.get(name) === 'yes';
       return async (tx, { id: accountId }) => {
         if (isChosen(FIELD.connections)) await disconnect({ accountId }, origin, undefined, tx);
         if (isChosen(FIELD.apiKeys)) await apiKeys.revokeAll(accountId, { origin, tx });
-        removed(await waysIn.removeWith(accountId, form.getAll(FIELD.way), { origin, tx }));
+        removed(await signInMethods.removeWith(accountId, form.getAll(FIELD.way), { origin, tx }));
       };
     },
   };
 }
 
-const keysInWords = (keys: number): string =>
+const describeKeys = (keys: number): string =>
   keys === 1 ? 'your API key' : `all ${keys} API keys`;
 
 interface Choice {
@@ -99,7 +99,7 @@ interface Choice {
   readonly since?: Date;
 }
 
-const wayChoice = ({ id, kind, label, addedAt }: WayHeld): Choice => ({
+const methodChoice = ({ id, kind, label, addedAt }: LinkedMethod): Choice => ({
   name: FIELD.way,
   value: id,
   since: addedAt,

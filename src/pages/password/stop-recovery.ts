@@ -4,11 +4,11 @@ import type { RecoveryWaits } from '../../accounts/passwords/recovery-waits.ts';
 import type { Clock } from '../../base/clock.ts';
 import { createSeals } from '../../base/seals.ts';
 import { formOf } from '../../provider/form.ts';
-import { originInSession, originOf, seeOther } from '../page.ts';
+import { originInSession, requestOrigin, seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, post, SECURITY } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
-import { type Moment, momentOf } from '../words/moment.ts';
+import { type Moment, toMoment } from '../words/moment.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {
@@ -21,13 +21,13 @@ declare module '../view-data.ts' {
   }
 }
 
-/** What the profile shows while a recovery is pending. */
+/** The data that the profile shows while a recovery is pending. */
 export interface RecoveryNotice {
   readonly ready: Moment;
   readonly stopUrl: string;
 }
 
-/** What the link to stop a recovery contains, signed. */
+/** The signed content of the link to stop a recovery. */
 interface StopLink {
   readonly accountId: string;
   /** Milliseconds since the epoch. */
@@ -42,7 +42,7 @@ const STOPPED =
 export type StopLinks = ReturnType<typeof createStopLinks>;
 
 export function createStopLinks(parts: {
-  /** The first one signs; all of them are accepted. */
+  /** The first key signs; all of them are accepted. */
   readonly keys: readonly [string, ...string[]];
   readonly clock: Clock;
 }) {
@@ -77,7 +77,7 @@ export function createStopRecovery(parts: {
     return kit.render(ctx, 'stop-recovery', { title, state, action: ctx.path, token });
   };
 
-  /** GET stops nothing, because mail programs fetch links, too. */
+  /** A GET request does not stop the recovery, because mail programs open links, too. */
   async function askToStop(ctx: Context): Promise<void> {
     const token = String(ctx.query.token ?? '');
     const link = stopLinks.find(token);
@@ -87,13 +87,13 @@ export function createStopRecovery(parts: {
 
   async function stop(ctx: Context): Promise<void> {
     const link = stopLinks.find(formOf(ctx).get('token') ?? '');
-    const isStopped = link && (await waits.stop(link.accountId, originOf(ctx)));
+    const isStopped = link && (await waits.stop(link.accountId, requestOrigin(ctx)));
     await drawStop(ctx, isStopped ? 'stopped' : 'nothing to stop');
   }
 
   async function stopSignedIn(ctx: Context): Promise<void> {
     await waits.stop(accountOf(ctx).id, originInSession(ctx));
-    await kit.notices.tell(ctx, SECURITY, STOPPED);
+    await kit.notices.redirect(ctx, SECURITY, STOPPED);
   }
 
   /** Users return to this URL if they had to sign in before the form was accepted. */
@@ -103,7 +103,7 @@ export function createStopRecovery(parts: {
     /** Returns undefined if no recovery is pending. */
     async notice(accountId: string): Promise<RecoveryNotice | undefined> {
       const wait = await waits.find(accountId);
-      return wait && { ready: momentOf(wait.readyAt), stopUrl: STOP_SIGNED_IN };
+      return wait && { ready: toMoment(wait.readyAt), stopUrl: STOP_SIGNED_IN };
     },
 
     routes: [

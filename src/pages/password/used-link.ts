@@ -4,15 +4,15 @@ import type { Account } from '../../accounts/account.ts';
 import type { AccountMail } from '../../accounts/mail/account-mail.ts';
 import type { PasswordChanges, Recovered } from '../../accounts/passwords/changes.ts';
 import type { LinkPurpose } from '../../accounts/passwords/links.ts';
-import type { WayHeld } from '../../accounts/ways-in.ts';
+import type { LinkedMethod } from '../../accounts/sign-in-methods.ts';
 import { formOf } from '../../provider/form.ts';
-import type { KeptForms } from '../forms/kept-forms.ts';
-import { originOf } from '../page.ts';
+import type { FormDrafts } from '../forms/form-drafts.ts';
+import { requestOrigin } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { SECURITY } from '../routes.ts';
 import type { BrowserSignIns } from '../sign-in/browser-sign-ins.ts';
 import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
-import { fromOf } from '../words/browser.ts';
+import { browserDetails } from '../words/browser.ts';
 import type { EndingChoices } from './recovery.ts';
 
 const SET = 'Your password is set. Sign in with it now.';
@@ -27,11 +27,11 @@ const LINKS: Readonly<Record<LinkPurpose, string>> = {
 };
 
 interface UsedLink extends Recovered {
-  /** The sign-in methods that were removed with it. */
-  readonly removed: readonly WayHeld[];
+  /** The sign-in methods that were removed when the link was used. */
+  readonly removed: readonly LinkedMethod[];
 }
 
-/** @returns undefined for a link that is used or expired. @throws what `PasswordChanges` throws */
+/** @returns undefined if the link was used or has expired. @throws like `PasswordChanges` */
 export type UseLink = (ctx: Context, token: string) => Promise<UsedLink | undefined>;
 
 export const createUseLink =
@@ -42,11 +42,11 @@ export const createUseLink =
   }): UseLink =>
   async (ctx, token) => {
     const { passwords, passwordChanges, endingChoices } = parts;
-    let removed: readonly WayHeld[] = [];
+    let removed: readonly LinkedMethod[] = [];
     const ending = endingChoices.ending(ctx, (ways) => {
       removed = ways;
     });
-    const origin = originOf(ctx);
+    const origin = requestOrigin(ctx);
     const password = formOf(ctx).get('new_password') ?? '';
     const recovered = passwords
       ? await passwordChanges.changeByLink(token, password, origin, ending)
@@ -60,31 +60,31 @@ export type AfterLink = (ctx: Context, used: UsedLink) => Promise<void>;
 export function createAfterLink(parts: {
   readonly kit: PageKit;
   readonly passwords: boolean;
-  readonly keptForms: Pick<KeptForms, 'keep'>;
+  readonly formDrafts: Pick<FormDrafts, 'save'>;
   readonly waiting: Pick<WaitingSignIn, 'path'>;
   readonly endingChoices: Pick<EndingChoices, 'of'>;
   readonly signIns: Pick<BrowserSignIns, 'signIn' | 'rememberBrowser'>;
   readonly mail: AccountMail | undefined;
 }): AfterLink {
-  const { kit, passwords, keptForms, waiting, endingChoices, signIns, mail } = parts;
+  const { kit, passwords, formDrafts, waiting, endingChoices, signIns, mail } = parts;
 
-  /** Redirects to the sign-in: to that of the waiting authorization, if there is one. */
+  /** Redirects to the sign-in of the waiting authorization, or else to `/login`. */
   async function redirectToSignIn(ctx: Context, { email }: Account): Promise<void> {
-    const form = await keptForms.keep(ctx, email, undefined);
+    const form = await formDrafts.save(ctx, email, undefined);
     const query = form ? `?form=${form}` : '';
-    await kit.notices.tell(ctx, `${await waiting.path(ctx)}${query}`, SET);
+    await kit.notices.redirect(ctx, `${await waiting.path(ctx)}${query}`, SET);
   }
 
-  /** Sends one mail for each, like a removal on the security page. */
-  function mailRemovals(ctx: Context, { id }: Account, ways: readonly WayHeld[]): void {
+  /** Sends one mail for each removed method, as the security page does. */
+  function mailRemovals(ctx: Context, { id }: Account, ways: readonly LinkedMethod[]): void {
     for (const { kind, label } of ways) {
       const what = kind === 'passkey' ? 'passkey_removed' : 'way_removed';
-      mail?.tell(id, what, { ...fromOf(ctx), about: label });
+      mail?.notify(id, what, { ...browserDetails(ctx), about: label });
     }
   }
 
-  /** Lists what was not ended, because an attacker may have added it. */
-  async function tell(ctx: Context, account: Account, purpose: LinkPurpose): Promise<void> {
+  /** Mails the user what was not ended, because an attacker may have added it. */
+  async function notify(ctx: Context, account: Account, purpose: LinkPurpose): Promise<void> {
     if (!mail) return;
     const left = (await endingChoices.of(ctx, account)).map(({ what, since }) =>
       since ? `- ${what}, there since ${since.text}` : `- ${what}`,
@@ -93,16 +93,16 @@ export function createAfterLink(parts: {
       passwords ? 'A new password was set.' : 'Whoever had the link is signed in.',
       ...(left.length > 0 ? ['Left as it was; if you do not know it:', ...left] : []),
     ];
-    mail.tell(account.id, 'recovered', { ...fromOf(ctx), about: LINKS[purpose], more });
+    mail.notify(account.id, 'recovered', { ...browserDetails(ctx), about: LINKS[purpose], more });
   }
 
   return async (ctx, { account, purpose, removed }) => {
     mailRemovals(ctx, account, removed);
-    // Known from now on: strangers who guess passwords cannot lock this browser out.
+    // Remember this browser, so that password guesses by strangers do not use up its attempts.
     signIns.rememberBrowser(ctx, account);
-    await tell(ctx, account, purpose);
+    await notify(ctx, account, purpose);
     if (passwords) return redirectToSignIn(ctx, account);
     await signIns.signIn(ctx, account, 'link', { link: purpose });
-    await kit.notices.tell(ctx, SECURITY, SIGNED_IN);
+    await kit.notices.redirect(ctx, SECURITY, SIGNED_IN);
   };
 }

@@ -37,7 +37,7 @@ export function createMailChoices(parts: {
     const wanted = formOf(ctx).getAll('mail');
     const unwanted = UNWANTED_MAIL.filter((kind) => !wanted.includes(kind));
     await accounts.setUnwantedMail(accountOf(ctx).id, unwanted);
-    await kit.notices.tell(ctx, SECURITY, SAVED);
+    await kit.notices.redirect(ctx, SECURITY, SAVED);
   }
 
   return {

@@ -9,11 +9,11 @@ import { get, post, type Route, SECURITY } from '../routes.ts';
 import { isPaused } from '../sign-in/password-check.ts';
 import { accountOf, NOTHING_SENT, typedOf } from '../signed-in.ts';
 import type { Moment } from '../words/moment.ts';
-import { connectionsInWords } from '../words/reached.ts';
+import { describeConnections } from '../words/reached.ts';
 import type { MailChoice, MailChoices } from './mail-choices.ts';
 import type { ChangePassword, RefusedPassword } from './password-change.ts';
 import type { SessionRow, SessionsSection } from './sessions.ts';
-import type { SignInWays, WaysView } from './sign-in-ways.ts';
+import type { SignInMethodsPart, WaysView } from './sign-in-methods.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {
@@ -25,14 +25,14 @@ declare module '../view-data.ts' {
       /** Undefined if the service does not offer passkeys. */
       readonly passkeys: PasskeyList | undefined;
       readonly signedIn: Moment;
-      /** The current session first, then the latest. */
+      /** The current session first, then the others, latest first. */
       readonly sessions: readonly SessionRow[];
       /** Mails that can be switched off; undefined if the service sends no mail. */
       readonly mail: readonly MailChoice[] | undefined;
       readonly mailUrl: string;
       readonly changePasswordUrl: string;
       readonly signOutEverywhereUrl: string;
-      /** What can be disconnected with a new password: `all 3 clients that act for you`. */
+      /** What the user can end with a change of the password: `all 3 clients that act for you`. */
       readonly connections: string | undefined;
       readonly isEndingConnections: boolean;
       readonly problems: readonly FormProblem[];
@@ -48,20 +48,20 @@ export function securityPage(parts: {
   readonly kit: PageKit;
   readonly connections: Pick<Connections, 'listOf'>;
   readonly sessionsSection: SessionsSection;
-  readonly signInWays: SignInWays;
+  readonly signInMethodsPart: SignInMethodsPart;
   readonly mailChoices: MailChoices;
   readonly stopRecovery: StopRecovery;
   /** Undefined if users have no passwords. */
   readonly changePassword: ChangePassword | undefined;
 }): Route[] {
-  const { kit, connections, sessionsSection, signInWays, mailChoices, stopRecovery } = parts;
+  const { kit, connections, sessionsSection, signInMethodsPart, mailChoices, stopRecovery } = parts;
 
   async function draw(ctx: Context, refused: RefusedPassword = {}): Promise<void> {
     const account = accountOf(ctx);
     const [sessions, connected, ways, recovery] = await Promise.all([
       sessionsSection.view(ctx),
       connections.listOf(account.id),
-      signInWays.view(ctx),
+      signInMethodsPart.view(ctx),
       stopRecovery.notice(account.id),
     ]);
     await kit.render(ctx, 'security', {
@@ -74,7 +74,7 @@ export function securityPage(parts: {
       mailUrl: mailChoices.url,
       changePasswordUrl: PASSWORD,
       signOutEverywhereUrl: sessionsSection.signOutEverywhereUrl,
-      connections: connectionsInWords(connected.length),
+      connections: describeConnections(connected.length),
       isEndingConnections: refused.isEndingConnections ?? false,
       problems: [
         ...(refused.current ? [{ field: 'current-password', message: refused.current }] : []),
@@ -88,13 +88,13 @@ export function securityPage(parts: {
   const show = (ctx: Context): Promise<void> =>
     draw(ctx, { isEndingConnections: typedOf(ctx)?.get('end_connections') === 'yes' });
 
-  /** Password managers look there (W3C, A Well-Known URL for Changing Passwords). */
+  /** The URL that password managers look up (W3C, A Well-Known URL for Changing Passwords). */
   const toPage = (ctx: Context): void => seeOther(ctx, SECURITY);
 
   function passwordRoutes(change: ChangePassword): Route[] {
     async function changePassword(ctx: Context): Promise<void> {
       const answer = await change(ctx);
-      if (typeof answer === 'string') return kit.notices.tell(ctx, SECURITY, answer);
+      if (typeof answer === 'string') return kit.notices.redirect(ctx, SECURITY, answer);
       // Keep the 429 or 503 of too many attempts.
       if (!isPaused(ctx)) ctx.status = 422;
       await draw(ctx, answer);
@@ -110,7 +110,7 @@ export function securityPage(parts: {
   return [
     get(SECURITY, kit.requireSignedIn, show),
     ...(parts.changePassword ? passwordRoutes(parts.changePassword) : []),
-    ...signInWays.routes,
+    ...signInMethodsPart.routes,
     ...sessionsSection.routes,
     ...mailChoices.routes,
   ];

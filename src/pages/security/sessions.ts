@@ -2,15 +2,15 @@
 import type { Context } from 'koa';
 import type { AccountRegistry } from '../../accounts/account-registry.ts';
 import type { Activity, NewActivity } from '../../accounts/activity/activity.ts';
-import { browserInWords } from '../../accounts/browser-names.ts';
+import { describeBrowser } from '../../accounts/browser-names.ts';
 import { type SessionList, sessionDetails } from '../../accounts/session-list.ts';
 import type { BrowserSessions } from '../../provider/browser-sessions.ts';
-import { backTo, originOf, seeOther } from '../page.ts';
+import { backTo, requestOrigin, seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, post, SECURITY } from '../routes.ts';
 import type { BrowserSignIns } from '../sign-in/browser-sign-ins.ts';
 import { accountOf } from '../signed-in.ts';
-import { type Moment, momentOf } from '../words/moment.ts';
+import { type Moment, toMoment } from '../words/moment.ts';
 
 export interface SessionRow {
   /** `Firefox on Windows` */
@@ -50,10 +50,10 @@ export function createSessionsSection(parts: {
       const lastSeen = active.get(uid)?.lastSeen;
       if (!lastSeen) return [];
       const row: SessionRow = {
-        browser: browserInWords(origin.browser),
+        browser: describeBrowser(origin.browser),
         address: origin.address,
-        signedIn: momentOf(begunAt),
-        lastSeen: momentOf(lastSeen > begunAt ? lastSeen : begunAt),
+        signedIn: toMoment(begunAt),
+        lastSeen: toMoment(lastSeen > begunAt ? lastSeen : begunAt),
         isThis: uid === own?.uid,
         signOutUrl: `${SECURITY}/sessions/${uid}/sign-out`,
       };
@@ -66,7 +66,7 @@ export function createSessionsSection(parts: {
     ...done,
     actor: 'person',
     accountId: accountOf(ctx).id,
-    origin: originOf(ctx),
+    origin: requestOrigin(ctx),
   });
 
   async function signOutThere(ctx: Context): Promise<void> {
@@ -80,7 +80,7 @@ export function createSessionsSection(parts: {
         const done = { action: 'signed_out_elsewhere', details: sessionDetails(ended) } as const;
         return activity.record(entryOf(ctx, done), tx);
       }));
-    if (isEnded) await kit.notices.tell(ctx, SECURITY, SIGNED_OUT_THERE);
+    if (isEnded) await kit.notices.redirect(ctx, SECURITY, SIGNED_OUT_THERE);
   }
 
   async function signOutEverywhere(ctx: Context): Promise<void> {
@@ -89,7 +89,7 @@ export function createSessionsSection(parts: {
       activity.record(entryOf(ctx, { action: 'signed_out_everywhere' }), tx),
     );
     await signIns.keep(ctx, ended);
-    await kit.notices.tell(ctx, SECURITY, SIGNED_OUT);
+    await kit.notices.redirect(ctx, SECURITY, SIGNED_OUT);
   }
 
   return {
@@ -97,7 +97,7 @@ export function createSessionsSection(parts: {
 
     async view(ctx: Context) {
       const [session, rows] = await Promise.all([sessions.current(ctx), sessionsOf(ctx)]);
-      const signedIn = momentOf(new Date((session?.signedInAt ?? 0) * 1000));
+      const signedIn = toMoment(new Date((session?.signedInAt ?? 0) * 1000));
       return { signedIn, sessions: rows };
     },
 

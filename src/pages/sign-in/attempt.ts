@@ -3,16 +3,16 @@ import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import type { Activity } from '../../accounts/activity/activity.ts';
 import { normalizeEmail } from '../../accounts/email.ts';
-import { type WaysIn, wayInWords } from '../../accounts/ways-in.ts';
+import { describeMethod, type SignInMethods } from '../../accounts/sign-in-methods.ts';
 import type { Method } from '../../provider/browser-sessions.ts';
 import { formOf } from '../../provider/form.ts';
-import { originOf } from '../page.ts';
+import { requestOrigin } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import type { Way } from './browser-sign-ins.ts';
-import type { Demands } from './demands.ts';
 import type { OfferedMethods } from './offered-methods.ts';
 import { PASSKEY_FIELD } from './passkeys.ts';
 import type { PasswordCheck } from './password-check.ts';
+import type { SignInPolicy } from './sign-in-policy.ts';
 import { comesFrom, type Purpose, WAY_FIELD } from './upstream-ways.ts';
 
 type Attempt =
@@ -32,11 +32,14 @@ export function createSignInAttempts(parts: {
   readonly kit: Pick<PageKit, 'visitorOf'>;
   readonly offered: Pick<OfferedMethods, 'passwords' | 'upstream' | 'passkeys'>;
   readonly checkPassword: PasswordCheck;
-  readonly demands: Pick<Demands, 'takesPassword' | 'mayAddWay' | 'afterPassword'>;
-  readonly waysIn: Pick<WaysIn, 'of'>;
+  readonly signInPolicy: Pick<
+    SignInPolicy,
+    'acceptsPassword' | 'mayAddMethod' | 'requiredAfterPassword'
+  >;
+  readonly signInMethods: Pick<SignInMethods, 'of'>;
   readonly activity: Pick<Activity, 'record'>;
 }) {
-  const { kit, offered, checkPassword, demands, waysIn, activity } = parts;
+  const { kit, offered, checkPassword, signInPolicy, signInMethods, activity } = parts;
   const { passwords, upstream, passkeys } = offered;
 
   /** @returns the account or a problem; undefined after a redirect to a provider. */
@@ -54,7 +57,7 @@ export function createSignInAttempts(parts: {
     const hinted = upstream.wayOf(email);
     const way = form.get(WAY_FIELD) ?? (password === '' ? hinted?.id : undefined);
     if (way !== undefined) {
-      // The client's hint names the previous user.
+      // If the provider must ask who signs in, the client's hint names the previous user: drop it.
       const hint = upstream.asksWho(ctx, way) ? undefined : purpose.loginHint;
       const loginHint = normalizeEmail(email) ?? hint;
       await upstream.begin(ctx, way, { ...purpose, loginHint });
@@ -75,30 +78,30 @@ export function createSignInAttempts(parts: {
     return { email, problem, isTypedWrong: true };
   }
 
-  /** Names the user's sign-in methods: only for users who know the password or are signed in. */
+  /** Names the user's sign-in methods. Only for users who know the password or are signed in. */
   async function namingMethods(what: string, { id }: Pick<Account, 'id'>): Promise<string> {
-    const held = (await waysIn.of(id)).filter(({ isStrong }) => isStrong);
-    const ways = held.map(wayInWords).join(' or ');
+    const held = (await signInMethods.of(id)).filter(({ isStrong }) => isStrong);
+    const ways = held.map(describeMethod).join(' or ');
     return `${what}: sign in with ${ways}.`;
   }
 
   async function refusePasswordAlone(ctx: Context, { id }: Account): Promise<string | undefined> {
-    if (await demands.takesPassword(id)) return undefined;
+    if (await signInPolicy.acceptsPassword(id)) return undefined;
     ctx.status = 403;
     await activity.record({
       action: 'sign_in_refused',
       actor: 'person',
       accountId: id,
-      origin: originOf(ctx),
+      origin: requestOrigin(ctx),
       details: { reason: 'password_alone' },
     });
     return namingMethods(PASSWORD_ALONE, { id });
   }
 
-  /** Why a signed-in user must sign in again: the last sign-in was too weak (sign_in.require). */
+  /** Returns why the user must sign in again: the last method was too weak (sign_in.require). */
   async function whySignInAgain(ctx: Context): Promise<{ readonly problem?: string }> {
     const visitor = await kit.visitorOf(ctx);
-    if (!visitor || (await demands.mayAddWay(visitor))) return {};
+    if (!visitor || (await signInPolicy.mayAddMethod(visitor))) return {};
     const { account, session } = visitor;
     const what =
       session.method === 'password' ? PASSWORD_ALONE : 'Your last sign-in did not prove enough';
@@ -109,8 +112,8 @@ export function createSignInAttempts(parts: {
     attempt,
     whySignInAgain,
 
-    /** True if the user must add a stronger sign-in method before going on. */
-    mustAddWay: async ({ id }: Account): Promise<boolean> =>
-      (await demands.afterPassword(id))?.isOver ?? false,
+    /** True if the user must add a stronger sign-in method before continuing. */
+    mustAddMethod: async ({ id }: Account): Promise<boolean> =>
+      (await signInPolicy.requiredAfterPassword(id))?.isOver ?? false,
   };
 }

@@ -6,8 +6,8 @@ import type { AccountMail } from '../../accounts/mail/account-mail.ts';
 import { detailsOf, type Passkey } from '../../accounts/passkeys/passkey.ts';
 import type { LinkPurpose } from '../../accounts/passwords/links.ts';
 import type { BrowserSessions, Method, UpstreamSignIn } from '../../provider/browser-sessions.ts';
-import { originOf } from '../page.ts';
-import { fromOf } from '../words/browser.ts';
+import { requestOrigin } from '../page.ts';
+import { browserDetails } from '../words/browser.ts';
 import type { KnownDevices } from './known-devices.ts';
 import type { WayIn } from './upstream-ways.ts';
 
@@ -40,13 +40,13 @@ export function createBrowserSignIns(parts: {
     ctx.state.accountId = accountId;
     if (typeof way === 'object' && 'isNewLink' in way && way.isNewLink) {
       // Mail this in a known browser, too: the linked account is new.
-      mail?.tell(accountId, 'account_linked', { ...fromOf(ctx), about: way.label });
+      mail?.notify(accountId, 'account_linked', { ...browserDetails(ctx), about: way.label });
     } else if (!devices.find(ctx, account)) {
-      mail?.tell(accountId, 'new_device', fromOf(ctx));
+      mail?.notify(accountId, 'new_device', browserDetails(ctx));
     }
     devices.remember(ctx, account);
     outcomes.signedIn(method);
-    const origin = originOf(ctx);
+    const origin = requestOrigin(ctx);
     await activity.record({ action: 'signed_in', actor: 'person', accountId, details, origin });
   }
 
@@ -60,10 +60,10 @@ export function createBrowserSignIns(parts: {
       await record(ctx, account, way);
     },
 
-    /** For identities proved without a sign-in here: strangers cannot use up the attempts. */
+    /** For a user identified without a sign-in: strangers cannot use up this browser's attempts. */
     rememberBrowser: devices.remember,
 
-    /** For a user who re-authenticated. @returns false if the session has ended. */
+    /** Records a re-authentication in the session. @returns false if the session has ended. */
     async confirm(ctx: Context, account: Account, method: Method): Promise<boolean> {
       const isConfirmed = await sessions.confirm(ctx, account, method);
       if (isConfirmed) devices.remember(ctx, account);
@@ -74,18 +74,19 @@ export function createBrowserSignIns(parts: {
     async keepWithNewPassword(ctx: Context, account: Account): Promise<void> {
       await sessions.confirm(ctx, account, 'password');
       devices.remember(ctx, account);
-      mail?.tell(account.id, 'password_changed', fromOf(ctx));
+      mail?.notify(account.id, 'password_changed', browserDetails(ctx));
     },
 
     /**
      * Keeps this browser signed in after a change that ended every session.
      *
-     * @param change what to inform the user of by mail.
+     * @param change the event to mail to the user.
      */
     async keep(ctx: Context, account: Account, change?: Change): Promise<void> {
       await sessions.renew(ctx, account);
       devices.remember(ctx, account);
-      if (change) mail?.tell(account.id, change.what, { ...fromOf(ctx), about: change.about });
+      if (change)
+        mail?.notify(account.id, change.what, { ...browserDetails(ctx), about: change.about });
     },
   };
 }

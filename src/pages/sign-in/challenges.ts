@@ -4,19 +4,19 @@ import { type Clock, epochSeconds } from '../../base/clock.ts';
 import { randomId } from '../../base/random-id.ts';
 import { createSeals } from '../../base/seals.ts';
 
-/** With the account id, except at a sign-in, where the account is not known yet. */
+/** `confirm` and `add` contain the account id; at a sign-in the account is not known yet. */
 export type Purpose = 'sign in' | `confirm ${string}` | `add ${string}`;
 
 /** How long a challenge is valid: twice as long as a browser waits for the user. */
 export const CHALLENGE_SECONDS = 600;
-/** The clock of the node that made the challenge may be ahead by this. */
+/** How far the clock of the node that made the challenge may be ahead. */
 const TOLERANCE_SECONDS = 60;
 const TIME_BYTES = 6;
 const CHALLENGE = /^(([A-Za-z0-9_-]{8})[A-Za-z0-9_-]{24})([A-Za-z0-9_-]{43})$/;
 
-/** A challenge: time, 24 random characters, and a MAC over them, the purpose and the browser. */
+/** A challenge: a time, 24 random characters, and a MAC over both, the purpose and the browser. */
 export function createChallenges(parts: {
-  /** The first one signs; all of them are accepted. */
+  /** The first key signs; all of them are accepted. */
   readonly keys: readonly [string, ...string[]];
   readonly clock: Clock;
   browserOf(ctx: Context): string;

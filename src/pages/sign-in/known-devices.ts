@@ -1,4 +1,4 @@
-/** Knows the browsers in which an account has signed in: strangers cannot use up their attempts. */
+/** Remembers an account's browsers, so that strangers cannot use up those browsers' attempts. */
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import { type Clock, epochSeconds } from '../../base/clock.ts';
@@ -9,7 +9,7 @@ import { ownCookie } from '../own-cookie.ts';
 export type KnownDevices = ReturnType<typeof createKnownDevices>;
 
 const LIFETIME_SECONDS = 180 * 86_400;
-/** Per browser: the account of the last sign-in comes first, and the oldest is dropped. */
+/** Maximum per browser. The account of the last sign-in comes first; the oldest is dropped. */
 const MAX_ACCOUNTS = 5;
 const ENTRY = /^(acc_[A-Za-z0-9_-]{16})\.([A-Za-z0-9_-]{22})\.(\d{1,12})\.([A-Za-z0-9_-]{43})$/;
 
@@ -27,7 +27,7 @@ interface Entry {
  */
 export function createKnownDevices(parts: {
   issuer: string;
-  /** The first one signs; all of them are accepted. */
+  /** The first key signs; all of them are accepted. */
   keys: readonly [string, ...string[]];
   clock: Clock;
 }) {
@@ -45,7 +45,7 @@ export function createKnownDevices(parts: {
     });
 
   return {
-    /** Call it after each proof of identity: a correct password, a one-time link or a provider. */
+    /** Call this after each proof of identity: a password, a passkey, a one-time link, a provider. */
     remember(ctx: Context, account: Account): void {
       const said = `${account.id}.${randomId('', 22)}.${epochSeconds(clock)}`;
       const entry = `${said}.${seals.macOf(withGeneration(said, account))}`;

@@ -1,4 +1,4 @@
-/** How users can sign in to this service, as the settings say. */
+/** The sign-in methods of this service, according to the settings. */
 import type { PasskeySignIns } from './passkeys.ts';
 import type { UpstreamSignIns } from './upstream-ways.ts';
 

@@ -16,8 +16,8 @@ import type { CreateAttemptLimit } from '../../base/attempt-limits.ts';
 import type { Clock } from '../../base/clock.ts';
 import { networkOf } from '../../base/network-address.ts';
 import { ownCookie } from '../own-cookie.ts';
-import { originInSession, originOf } from '../page.ts';
-import { fromOf } from '../words/browser.ts';
+import { originInSession, requestOrigin } from '../page.ts';
+import { browserDetails } from '../words/browser.ts';
 import { CHALLENGE_SECONDS, createChallenges, type Purpose } from './challenges.ts';
 
 /** The form field in which our script sends the browser's answer. */
@@ -77,15 +77,15 @@ const WHY_NOT = {
   known: 'This passkey is there already.',
 } as const;
 
-/** For the mail, because it may have been the user. */
+/** A sentence for the mail about a refused passkey: the attempt may have been the user's own. */
 const COPIED = 'If it was you, remove that passkey as well: somebody else may have used it before.';
 
 type Why = keyof typeof WHY_NOT;
 
 interface About {
-  /** For the service's log. */
+  /** The reason, for the service's log. */
   readonly reason?: string;
-  /** The account in whose activity log it is recorded. */
+  /** The account in whose activity log the refusal is recorded. */
   readonly account?: Account;
   readonly passkey?: Passkey;
 }
@@ -142,7 +142,7 @@ export function createPasskeySignIns(parts: {
     if (account) {
       const details = { reason: why, ...(passkey && detailsOf(passkey)) };
       const entry = { action: 'passkey_refused', actor: 'person', details } as const;
-      await activity.record({ ...entry, accountId: account.id, origin: originOf(ctx) });
+      await activity.record({ ...entry, accountId: account.id, origin: requestOrigin(ctx) });
     }
     return WHY_NOT[why];
   }
@@ -197,10 +197,14 @@ export function createPasskeySignIns(parts: {
           return refuse(ctx, 'another', { account: confirms });
         }
         const challenge = usedChallenge(answer);
-        const account = await passkeys.use(passkey, { ...seen, challenge, origin: originOf(ctx) });
+        const account = await passkeys.use(passkey, {
+          ...seen,
+          challenge,
+          origin: requestOrigin(ctx),
+        });
         if (account === 'copied') {
           const about = { about: passkey.name, more: [COPIED] };
-          mail?.tell(passkey.accountId, 'passkey_copied', { ...fromOf(ctx), ...about });
+          mail?.notify(passkey.accountId, 'passkey_copied', { ...browserDetails(ctx), ...about });
         }
         if (typeof account === 'string') return refuse(ctx, account);
         if (account.isSuspended) return refuse(ctx, 'suspended', { account, passkey });
@@ -220,7 +224,7 @@ export function createPasskeySignIns(parts: {
         const added = await passkeys.add({ ...made, accountId, name, challenge, origin });
         if (typeof added === 'string') return refuse(ctx, added);
         remember(ctx);
-        mail?.tell(accountId, 'passkey_added', { ...fromOf(ctx), about: name });
+        mail?.notify(accountId, 'passkey_added', { ...browserDetails(ctx), about: name });
         return added;
       });
     },

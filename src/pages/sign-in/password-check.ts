@@ -7,24 +7,24 @@ import type { Activity } from '../../accounts/activity/activity.ts';
 import { TooManyPasswords } from '../../accounts/passwords/work.ts';
 import type { SignIn } from '../../accounts/sign-in.ts';
 import type { SignInLimits, TooManySignIns } from '../../accounts/sign-in-limits.ts';
-import { originOf } from '../page.ts';
+import { requestOrigin } from '../page.ts';
 import type { KnownDevices } from './known-devices.ts';
 
 interface Credentials {
   readonly email: string;
   readonly password: string;
-  /** The signed-in account, if any: a correct password of another account is refused, too. */
+  /** The signed-in account, if any: the correct password of another account is refused, too. */
   readonly accountId?: string;
 }
 
 /**
- * Returns the account, or a sentence for the user: the same one for a wrong email address and a
- * wrong password. Sets the status of a refusal: 401, or 429 or 503 with `Retry-After` if the
+ * Returns the account, or a sentence for the user, which is the same for a wrong email address and
+ * a wrong password. Sets the status of a refusal: 401, or 429 or 503 with `Retry-After` if the
  * password was not checked.
  */
 export type PasswordCheck = (ctx: Context, credentials: Credentials) => Promise<Account | string>;
 
-/** Counts password checks; `busy`: not checked, because too many came at once. */
+/** Counts password checks. `busy`: too many came at once, so the password was not checked. */
 export interface PasswordOutcomes {
   passwordChecked(outcome: 'succeeded' | 'failed' | 'throttled' | 'busy'): void;
 }
@@ -56,7 +56,7 @@ export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
     ? 'choose a new password now: “Forgot your password?” mails you a link'
     : 'ask whoever opened your account for a link to set a password, which lets you in now';
 
-  /** Looks up an account only for a device cookie, so strangers learn nothing from the timing. */
+  /** Looks up an account only for a device cookie: the timing tells strangers nothing. */
   async function deviceOf(ctx: Context, email: string): Promise<string | undefined> {
     const account = devices.claims(ctx) ? await accounts.findByEmail(email) : undefined;
     return account && devices.find(ctx, account);
@@ -82,7 +82,7 @@ export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
   }
 
   async function recordFailure(ctx: Context, email: string): Promise<void> {
-    const origin = originOf(ctx);
+    const origin = requestOrigin(ctx);
     const account = await accounts.findByEmail(email);
     if (!account) return;
     const accountId = account.id;
@@ -91,7 +91,9 @@ export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
 
   /** Does not await: the response time must not reveal whether the account exists. */
   function inBackground(work: Promise<void>): void {
-    work.catch((err: unknown) => log.warn({ err }, 'what came of a sign-in could not be recorded'));
+    work.catch((err: unknown) =>
+      log.warn({ err }, 'the result of a sign-in could not be recorded'),
+    );
   }
 
   return async (ctx, { email, password, accountId }) => {
@@ -102,7 +104,7 @@ export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
     const rank = device === undefined ? 'stranger' : 'known';
     const turn = { rank, email, address } as const;
     const outcome = await signIn({ ...turn, password }).catch((error: unknown) => {
-      // Not awaited: if the store does not answer, the user would wait for it twice.
+      // Do not await: if the store does not answer, the user would wait for it twice.
       inBackground(attempt.cancel());
       if (error instanceof TooManyPasswords) return error;
       throw error;

@@ -3,15 +3,15 @@ import type { Context } from 'koa';
 import { requireNavigation } from '../../provider/cross-origin.ts';
 import { formOf } from '../../provider/form.ts';
 import type { Interactions, PendingSignIn } from '../../provider/interactions.ts';
-import type { KeptForms } from '../forms/kept-forms.ts';
+import type { FormDrafts } from '../forms/form-drafts.ts';
 import { seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, post, type Route } from '../routes.ts';
 import type { SignInAttempts } from './attempt.ts';
 import type { BrowserSignIns } from './browser-sign-ins.ts';
-import { STRONGER } from './demands.ts';
 import type { OfferedMethods } from './offered-methods.ts';
 import { PASSKEY_OPTIONS } from './passkeys.ts';
+import { STRONG_SIGN_IN } from './sign-in-policy.ts';
 import {
   CHOOSE,
   type Purpose,
@@ -31,19 +31,19 @@ interface SignInView {
   readonly title: string;
   readonly action: string;
   readonly email: string;
-  /** A sentence that is shown as an alert; undefined on the first try. */
+  /** The text of an alert about the last try; undefined on the first try. */
   readonly problem?: string;
   /** True if the problem is about what was typed. */
   readonly isTypedWrong?: boolean;
-  /** The client that redirected the user here, if one did. */
+  /** The client that redirected the user here, if any. */
   readonly client?: { readonly name: string };
   /** True to show a button that returns to the client: `name="decision" value="deny"`. */
   readonly cancel?: boolean;
-  /** What happened on a page before, such as setting a password. */
+  /** The result of a previous page, such as that a password was set. */
   readonly notice?: string;
   /** Undefined if the service sends no mail. */
   readonly forgotPasswordUrl?: string;
-  /** The identity providers, each a button. */
+  /** The identity providers; the page has a button for each. */
   readonly ways: readonly WayIn[];
   readonly wayField: string;
   readonly passwords: boolean;
@@ -66,9 +66,9 @@ export type SignInForm = ReturnType<typeof createSignInForm>;
 export function createSignInForm(parts: {
   readonly kit: PageKit;
   readonly offered: OfferedMethods;
-  readonly keptForms: Pick<KeptForms, 'look'>;
+  readonly formDrafts: Pick<FormDrafts, 'find'>;
 }) {
-  const { kit, offered, keptForms } = parts;
+  const { kit, offered, formDrafts } = parts;
   const { passwords, upstream, passkeys, forgotPasswordUrl } = offered;
   const { ways } = upstream;
 
@@ -91,16 +91,16 @@ export function createSignInForm(parts: {
     });
   }
 
-  /** Returns the email address and the notice of the page that redirected here. */
+  /** Returns the email address and the notice from the page that redirected here. */
   async function arrival(ctx: Context): Promise<{ email: string; notice?: string }> {
-    const email = await keptForms.look<string>(ctx, ctx.query.form, undefined);
+    const email = await formDrafts.find<string>(ctx, ctx.query.form, undefined);
     const notice = await kit.notices.take(ctx);
     return { email: email ?? '', ...(notice && { notice }) };
   }
 
   /**
-   * Returns the provider to redirect to if there is no other choice. Undefined after a failed
-   * sign-in, for the next user of this browser, and in a browser that knows a passkey.
+   * Returns the provider to redirect to if it is the only choice. Undefined after a failed sign-in,
+   * for the next user of this browser, and in a browser that knows a passkey.
    */
   function directProvider(ctx: Context, loginHint = ''): { readonly id: string } | undefined {
     if (ctx.query[CHOOSE] !== undefined || ctx.method !== 'GET') return undefined;
@@ -126,7 +126,7 @@ export function createSignInSteps(parts: {
 }) {
   const { kit, form, attempts, upstream, signIns, interactions, waiting } = parts;
   const { draw, arrival, directProvider } = form;
-  const { attempt, whySignInAgain, mustAddWay } = attempts;
+  const { attempt, whySignInAgain, mustAddMethod } = attempts;
 
   async function show(ctx: Context): Promise<void> {
     const target = targetOf(ctx);
@@ -146,7 +146,7 @@ export function createSignInSteps(parts: {
     seeOther(ctx, target.url);
   }
 
-  /** Answers `GET /interaction/:uid` while it waits for a sign-in. */
+  /** Answers `GET /interaction/:uid` while the interaction waits for a sign-in. */
   async function showFor(ctx: Context, pending: PendingSignIn): Promise<void> {
     const { uid, client, loginHint = '' } = pending;
     waiting.begin(ctx, uid);
@@ -159,7 +159,7 @@ export function createSignInSteps(parts: {
     await draw(ctx, { action: ctx.path, client, cancel: true, ...known });
   }
 
-  /** Answers `POST /interaction/:uid` while it waits for a sign-in. */
+  /** Answers `POST /interaction/:uid` while the interaction waits for a sign-in. */
   async function submitFor(ctx: Context, pending: PendingSignIn): Promise<void> {
     const { client } = pending;
     if (formOf(ctx).get('decision') === 'deny') {
@@ -172,10 +172,10 @@ export function createSignInSteps(parts: {
       return draw(ctx, { action: ctx.path, client, cancel: true, ...outcome });
     }
     const { account, came, method } = outcome;
-    if (method === 'password' && (await mustAddWay(account))) {
+    if (method === 'password' && (await mustAddMethod(account))) {
       // The interaction continues to wait until the user has added a stronger method.
       await signIns.signIn(ctx, account, method, came);
-      return seeOther(ctx, STRONGER);
+      return seeOther(ctx, STRONG_SIGN_IN);
     }
     await signIns.record(ctx, account, came);
     waiting.end(ctx);
@@ -200,7 +200,7 @@ const purposeOf = ({ uid, isAgain, loginHint }: PendingSignIn): Purpose => ({
   loginHint,
 });
 
-/** Returns the sign-in page that leads back to `target`, and to what was typed, if it was kept. */
+/** Returns the URL of the sign-in page that leads back to `target` and to the kept form, if any. */
 export function loginPath(target: string, form?: string): string {
   const query = new URLSearchParams({
     ...(target !== HOME && { return_to: target }),

@@ -31,7 +31,7 @@ export function signOutPage(parts: {
   async function show(ctx: Context): Promise<void> {
     const visitor = await kit.visitorOf(ctx);
     if (!visitor) {
-      // Set it again: the answer to the form may have cleared the cookies of this site.
+      // Set the cookie again: the answer to the form may have cleared the cookies of this site.
       upstream.askWho(ctx);
       return kit.render(ctx, 'signed-out', { title: 'Signed out' });
     }
@@ -40,8 +40,8 @@ export function signOutPage(parts: {
 
   async function submit(ctx: Context): Promise<void> {
     const visitor = await kit.visitorOf(ctx);
-    // If the form was rendered for another user, ask again with the name of the present one.
-    const isMeant = !visitor || kit.drawnFor(ctx, visitor) !== 'somebody else';
+    // If the form was rendered for another user, ask again with the name of the current user.
+    const isMeant = !visitor || kit.formSession(ctx, visitor) !== 'somebody else';
     if (isMeant) {
       await sessions.signOut(ctx);
       ctx.set('Clear-Site-Data', CLEARED);

@@ -1,4 +1,4 @@
-/** What pages know of the identity providers: a button for each, and how a sign-in there begins. */
+/** What pages know about the identity providers: their buttons, and how a sign-in starts. */
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import { requireNavigation } from '../../provider/cross-origin.ts';
@@ -7,7 +7,7 @@ import { get, type Route } from '../routes.ts';
 /** The name of the providers' buttons; the value is the provider's id. */
 export const WAY_FIELD = 'sign_in_with';
 
-/** A parameter of the sign-in pages: show the page even if there is only one way to sign in. */
+/** A parameter of the sign-in pages: show the page even if there is only one sign-in method. */
 export const CHOOSE = 'choose';
 
 export const UPSTREAM_OUTCOMES = [
@@ -27,23 +27,23 @@ export const UPSTREAM_OUTCOMES = [
 
 export interface UpstreamOutcomes {
   cameFromUpstream(provider: string, outcome: (typeof UPSTREAM_OUTCOMES)[number]): void;
-  /** Makes the counters of each provider start at 0. */
+  /** Sets the counters of each provider to 0 at the start, so that they appear in the metrics. */
   providersKnown(ids: readonly string[]): void;
 }
 
-/** What a sign-in at a provider is for. */
+/** The purpose of a sign-in at a provider. */
 export interface Purpose {
-  /** A path of ours, where the user continues. */
+  /** A path of ours, to which the user returns. */
   readonly target: string;
-  /** The interaction that waits for the sign-in; it replaces the target. */
+  /** The interaction that waits for the sign-in; the user returns there instead of to `target`. */
   readonly interaction?: string;
-  /** The account whose user must confirm their identity; no other account is signed in then. */
+  /** The account whose user must confirm their identity; any other account is refused. */
   readonly confirms?: string;
-  /** With `confirms`: the user chooses a new password afterwards. */
+  /** True if the user may choose a new password after confirming (only with `confirms`). */
   readonly resets?: boolean;
   /** The signed-in account to link with the identity at the provider. */
   readonly links?: string;
-  /** The user must authenticate there now, even with a session at the provider. */
+  /** True if the user must authenticate there even with a session at the provider. */
   readonly isFresh: boolean;
   readonly loginHint?: string | undefined;
 }
@@ -65,18 +65,18 @@ export const comesFrom = ({ domain, label }: HintedWay): string =>
 export interface UpstreamSignIns {
   readonly ways: readonly WayIn[];
   /** The providers whose sign-ins can satisfy `sign_in.require`. */
-  readonly strongWays: readonly WayIn[];
+  readonly strongMethods: readonly WayIn[];
   /** The only provider of a service without passwords: users need not choose. */
   readonly only: WayIn | undefined;
   /** True if any provider is chosen by email domain. */
   readonly hasHints: boolean;
-  /** Uses only the domain of the address, not the accounts. */
+  /** Uses only the domain of the address; looks up no account. */
   wayOf(email: string): HintedWay | undefined;
   /** The providers linked with this account. */
-  waysOf(account: Account): Promise<readonly WayIn[]>;
+  listMethods(account: Account): Promise<readonly WayIn[]>;
   /** Makes the next sign-in with each provider in this browser ask who signs in. */
   askWho(ctx: Context): void;
-  /** True if this provider still has to ask: then the sign-in page redirects only after a click. */
+  /** True if this provider still has to ask: then the sign-in page does not redirect by itself. */
   asksWho(ctx: Context, id: string): boolean;
   /** Redirects the browser to the provider, or shows why not. */
   begin(ctx: Context, id: string, purpose: Purpose): Promise<void>;

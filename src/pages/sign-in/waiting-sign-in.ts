@@ -6,7 +6,7 @@ import { ownCookie } from '../own-cookie.ts';
 
 export type WaitingSignIn = ReturnType<typeof createWaitingSignIn>;
 
-/** As long as a page may be left open. */
+/** How long a user may leave the pages in between open. */
 const MAX_WAIT_SECONDS = 3_600;
 
 export function createWaitingSignIn(parts: {
@@ -24,7 +24,7 @@ export function createWaitingSignIn(parts: {
     /** Remembers in a cookie that the interaction waits for a sign-in. */
     begin: (ctx: Context, uid: string): void => cookie.set(ctx, uid, MAX_WAIT_SECONDS),
 
-    /** Forgets it, because the interaction was answered. */
+    /** Ends the wait without a restart, because the interaction was answered. */
     end,
 
     /** Ends the wait. @returns the URL that restarts this interaction for the signed-in user. */
@@ -36,12 +36,12 @@ export function createWaitingSignIn(parts: {
     /** Returns where to sign in: at the interaction while it still waits, otherwise `/login`. */
     async path(ctx: Context): Promise<string> {
       const uid = cookie.get(ctx) ?? '';
-      // In another browser, the page of the interaction would only say that the request is over.
+      // In another browser, the page of the interaction would only say that the request has ended.
       const waits = await interactions.waitsForSignIn(uid);
       return waits ? `${ENDPOINT.interaction}/${uid}` : '/login';
     },
 
-    /** Ends the wait. @returns the URL that restarts what waits here for the signed-in user. */
+    /** Ends the wait. @returns the URL that restarts the waiting interaction, if any. */
     async restart(ctx: Context): Promise<string | undefined> {
       const uid = cookie.get(ctx);
       if (uid === undefined) return undefined;

@@ -1,20 +1,20 @@
 /** Completes what a user went to a provider for: to sign in, to link, to confirm or to recover. */
 import type { Context } from 'koa';
-import type { ComeIn } from '../../accounts/identities/coming-in.ts';
-import { wayIdOf } from '../../accounts/identities/identities.ts';
+import { methodIdOf } from '../../accounts/identities/identities.ts';
+import type { ResolveIdentity } from '../../accounts/identities/resolve-identity.ts';
 import { passwordLinkPath } from '../../accounts/passwords/link-mail.ts';
 import type { PasswordLinks } from '../../accounts/passwords/links.ts';
 import type { UpstreamPerson, UpstreamProvider } from '../../upstream/upstream-provider.ts';
 import type { FirstSignIn } from '../first-sign-in/question.ts';
-import { type Notices, originOf, seeOther } from '../page.ts';
+import { type Notices, requestOrigin, seeOther } from '../page.ts';
 import type { BrowserSignIns } from '../sign-in/browser-sign-ins.ts';
-import type { Demands } from '../sign-in/demands.ts';
+import type { SignInPolicy } from '../sign-in/sign-in-policy.ts';
 import type { Purpose, UpstreamOutcomes } from '../sign-in/upstream-ways.ts';
 import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
 import type { Confirm, Link } from './own-account.ts';
 import { CONFIRMED, linkedNotice, NOT_ENOUGH } from './words.ts';
 
-/** @param refuse answers a refused user, with the reason. */
+/** @param refuse shows the user that, and why, the identity is refused. */
 export type Arrive = (
   ctx: Context,
   settings: UpstreamProvider['settings'],
@@ -23,18 +23,19 @@ export type Arrive = (
 ) => Promise<void>;
 
 export function createArrival(parts: {
-  readonly comeIn: ComeIn;
+  readonly resolveIdentity: ResolveIdentity;
   readonly link: Link;
   readonly confirm: Confirm;
-  readonly demands: Pick<Demands, 'met' | 'mayRecover'>;
+  readonly signInPolicy: Pick<SignInPolicy, 'continueIfSatisfied' | 'mayRecover'>;
   readonly passwordLinks: Pick<PasswordLinks, 'make'>;
   readonly signIns: Pick<BrowserSignIns, 'signIn'>;
   readonly firstSignIn: Pick<FirstSignIn, 'path'>;
   readonly waiting: Pick<WaitingSignIn, 'restartOf'>;
-  readonly notices: Pick<Notices, 'tell'>;
+  readonly notices: Pick<Notices, 'redirect'>;
   readonly outcomes: UpstreamOutcomes;
 }): Arrive {
-  const { comeIn, link, confirm, demands, passwordLinks, signIns, firstSignIn } = parts;
+  const { resolveIdentity, link, confirm, signInPolicy, passwordLinks, signIns, firstSignIn } =
+    parts;
   const { waiting, notices, outcomes } = parts;
 
   async function onwardTo(ctx: Context, { interaction, target }: Purpose): Promise<string> {
@@ -43,39 +44,39 @@ export function createArrival(parts: {
   }
 
   async function leadBack(ctx: Context, { target }: Purpose): Promise<void> {
-    // The redisplayed form says it already.
+    // A target with a query shows a form again, which says so itself.
     if (target.includes('?')) return seeOther(ctx, target);
-    await notices.tell(ctx, target, CONFIRMED);
+    await notices.redirect(ctx, target, CONFIRMED);
   }
 
   return async (ctx, settings, { person, purpose }, refuse) => {
-    const origin = originOf(ctx);
+    const origin = requestOrigin(ctx);
     if (purpose.links !== undefined) {
       const reason = await link(ctx, settings, { person, accountId: purpose.links });
       if (reason !== undefined) return refuse(reason);
       outcomes.cameFromUpstream(settings.id, 'succeeded');
-      const onward = await demands.met(ctx, person);
+      const onward = await signInPolicy.continueIfSatisfied(ctx, person);
       if (onward !== undefined) return seeOther(ctx, onward);
-      return notices.tell(ctx, purpose.target, linkedNotice(settings.label));
+      return notices.redirect(ctx, purpose.target, linkedNotice(settings.label));
     }
     const came =
       purpose.confirms === undefined
-        ? await comeIn(settings, person, origin)
+        ? await resolveIdentity(settings, person, origin)
         : await confirm(ctx, settings, { person, accountId: purpose.confirms });
     if (typeof came === 'string') return refuse(came);
     const { account, isNewLink } = 'account' in came ? came : { account: came, isNewLink: false };
     outcomes.cameFromUpstream(settings.id, 'succeeded');
     if (purpose.resets) {
       // A weaker sign-in must not recover an account that requires a strong one.
-      const mayRecover = await demands.mayRecover(account.id, person);
-      if (!mayRecover) return notices.tell(ctx, purpose.target, NOT_ENOUGH);
+      const mayRecover = await signInPolicy.mayRecover(account.id, person);
+      if (!mayRecover) return notices.redirect(ctx, purpose.target, NOT_ENOUGH);
       const { token } = await passwordLinks.make(account, 'confirmed', origin);
       return seeOther(ctx, passwordLinkPath(token));
     }
     await signIns.signIn(ctx, account, person, { ...settings, isNewLink });
     if (purpose.confirms !== undefined) return leadBack(ctx, purpose);
     const onward = await onwardTo(ctx, purpose);
-    const wayId = wayIdOf(person.issuer);
-    seeOther(ctx, isNewLink ? await firstSignIn.path(ctx, account, { wayId, onward }) : onward);
+    const methodId = methodIdOf(person.issuer);
+    seeOther(ctx, isNewLink ? await firstSignIn.path(ctx, account, { methodId, onward }) : onward);
   };
 }

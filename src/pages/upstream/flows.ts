@@ -1,6 +1,6 @@
 /** Pending sign-ins at providers: what a callback is checked against, once, in one browser. */
 import type { Context } from 'koa';
-import type { ShownOnce } from '../../accounts/shown-once.ts';
+import type { OneTimeValues } from '../../accounts/one-time-values.ts';
 import type { AttemptLimit, Over } from '../../base/attempt-limits.ts';
 import { networkOf } from '../../base/network-address.ts';
 import { randomId } from '../../base/random-id.ts';
@@ -8,7 +8,7 @@ import type { UpstreamFlow } from '../../upstream/upstream-provider.ts';
 import { ownCookie } from '../own-cookie.ts';
 import type { Purpose } from '../sign-in/upstream-ways.ts';
 
-/** What is stored while the user is at the provider. */
+/** The data that is stored while the user is at the provider. */
 export interface Begun {
   readonly provider: string;
   readonly flow: UpstreamFlow;
@@ -23,8 +23,8 @@ const NAME = /^[A-Za-z0-9_-]{43}$/;
 
 export function createUpstreamFlows(parts: {
   readonly issuer: string;
-  /** Keeps for `LONGEST_SECONDS`, encrypted: only name and browser together decrypt it. */
-  readonly kept: ShownOnce;
+  /** Stores values for `LONGEST_SECONDS`, encrypted: reading needs both name and browser id. */
+  readonly kept: OneTimeValues;
   /** Limits unfinished sign-ins per network, so that an attacker cannot fill the store. */
   readonly waiting: AttemptLimit;
 }) {
@@ -36,7 +36,7 @@ export function createUpstreamFlows(parts: {
     return value !== undefined && NAME.test(value) ? value : undefined;
   };
 
-  /** Two tabs of one browser share this id. */
+  /** Returns the id of this browser, which all its tabs share, and renews its cookie. */
   function ownBrowser(ctx: Context): string {
     const browser = browserOf(ctx) ?? randomId('', 43);
     cookie.set(ctx, browser, LONGEST_SECONDS);
@@ -46,19 +46,19 @@ export function createUpstreamFlows(parts: {
   const cancel = (ctx: Context): Promise<void> => waiting.refund(networkOf(ctx.ip));
 
   return {
-    /** Call this first. @returns the limit if too many sign-ins are pending. */
+    /** To be called first. @returns the limit if too many sign-ins are pending. */
     begin: (ctx: Context): Promise<Over | undefined> => waiting.count(networkOf(ctx.ip)),
-    /** Takes back a `begin` whose sign-in did not start. */
+    /** Undoes `begin` for a sign-in that did not start. */
     cancel,
 
     /** @param state a random name, 43 characters of `[A-Za-z0-9_-]`. */
     async keep(ctx: Context, state: string, begun: Begun): Promise<void> {
-      await kept.keep(ownBrowser(ctx), begun, state);
+      await kept.store(ownBrowser(ctx), begun, state);
     },
 
     /**
      * Returns the pending sign-in that this callback belongs to. Undefined in another browser, for
-     * another provider, after ten minutes, and for every callback after the first.
+     * another provider, after ten minutes, and for every callback but the first.
      */
     async take(
       ctx: Context,

@@ -18,7 +18,7 @@ import type { UpstreamOutcomes } from '../sign-in/upstream-ways.ts';
 /** A token's id is remembered for as long as the token could be replayed. */
 const REMEMBERED_SECONDS = OLDEST_SECONDS + 2 * CLOCK_TOLERANCE_SECONDS;
 
-/** Enough for the sessions of one user, and for those that earlier sign-outs left over. */
+/** Enough for the sessions of one user and for those that earlier sign-outs could not end. */
 const MAX_AT_ONCE = 1_000;
 
 /** Returns the request steps by path: a program calls them, like the token endpoint. */
@@ -57,8 +57,11 @@ export function upstreamLogouts(parts: {
       if (!ended) throw refusal('this logout_token was used before');
       const { sessions } = ended;
       outcomes.cameFromUpstream(id, 'signed_out');
-      log.info({ requestId: ctx.state.requestId, provider: id, sessions }, 'signed out elsewhere');
-      // If the store does not answer now, this is retried in the background.
+      log.info(
+        { requestId: ctx.state.requestId, provider: id, sessions },
+        'sessions ended by a sign-out at the provider',
+      );
+      // Sessions that the store cannot end now are ended later, in the background.
       await upstreamSessions.finishEnded(parts.endSession, MAX_AT_ONCE);
       ctx.status = 200;
       ctx.body = {};
@@ -71,7 +74,7 @@ export function upstreamLogouts(parts: {
       const { id } = provider.settings;
       outcomes.cameFromUpstream(id, 'sign_out_failed');
       const about = { requestId: ctx.state.requestId, provider: id, why: (error as Error).message };
-      log.warn(about, 'a sign-out of a provider came to nothing');
+      log.warn(about, 'a sign-out request of a provider failed');
       if (error instanceof UpstreamRefusal) {
         const over = await failures.count(networkOf(ctx.ip));
         if (over) ctx.set('Retry-After', String(over.seconds));

@@ -4,11 +4,11 @@ import { ownCookie } from '../own-cookie.ts';
 
 export type NextPerson = ReturnType<typeof createNextPerson>;
 
-/** As long as known-devices.ts knows a browser: the session at the provider can last as long. */
+/** The same time as in known-devices.ts: a session at the provider can last as long. */
 const LIFETIME_SECONDS = 180 * 86_400;
 
 /**
- * The cookie names the providers and no user. A provider stays in it until it has asked: the next
+ * The cookie names the providers and no user. A provider stays listed until it has asked: the next
  * user of a shared computer may come days later, and sign in with another provider first.
  */
 export function createNextPerson(issuer: string, providerIds: readonly string[]) {
@@ -25,13 +25,13 @@ export function createNextPerson(issuer: string, providerIds: readonly string[])
   }
 
   return {
-    /** Marks this provider, or every provider without an `id`, to ask at its next sign-in. */
+    /** Marks this provider to ask who signs in next; without `id`, every provider. */
     ask(ctx: Context, id?: string): void {
       const asked = id === undefined ? providerIds : [...idsIn(ctx), id];
       if (asked.length > 0) keep(ctx, [...new Set(asked)]);
     },
     isAsked: (ctx: Context, id: string): boolean => idsIn(ctx).includes(id),
-    /** Removes the mark: the provider has asked, so its session belongs to the present user. */
+    /** Removes the mark: the provider has asked, so its session belongs to the current user. */
     wasAsked(ctx: Context, id: string): void {
       const asked = idsIn(ctx);
       if (asked.includes(id))

@@ -2,23 +2,23 @@
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import { type Activity, SessionEnded } from '../../accounts/activity/activity.ts';
-import type { LinkTo } from '../../accounts/identities/coming-in.ts';
 import type { Identities } from '../../accounts/identities/identities.ts';
+import type { LinkIdentity } from '../../accounts/identities/resolve-identity.ts';
 import type { AccountMail } from '../../accounts/mail/account-mail.ts';
 import type { UpstreamPerson } from '../../upstream/upstream-provider.ts';
-import { originInSession, originOf, type Visitor } from '../page.ts';
-import type { Demands } from '../sign-in/demands.ts';
+import { originInSession, requestOrigin, type Visitor } from '../page.ts';
+import type { SignInPolicy } from '../sign-in/sign-in-policy.ts';
 import type { WayIn } from '../sign-in/upstream-ways.ts';
-import { fromOf } from '../words/browser.ts';
+import { browserDetails } from '../words/browser.ts';
 
-/** Links an identity in the session that asked for it, which continues. @returns why not. */
+/** Links an identity to the account of this session, which continues. @returns why it failed. */
 export type Link = (
   ctx: Context,
   way: WayIn,
   who: { readonly person: UpstreamPerson; readonly accountId: string },
 ) => Promise<'signed out' | 'taken already' | undefined>;
 
-/** Signs no user in, so an identity of another account here is refused as `another`, too. */
+/** Re-authenticates with an identity; returns `another` unless it is linked to this account. */
 export type Confirm = (
   ctx: Context,
   way: WayIn,
@@ -42,7 +42,7 @@ export const createConfirm =
       action: 'sign_in_refused',
       actor: 'person',
       accountId,
-      origin: originOf(ctx),
+      origin: requestOrigin(ctx),
       details: { reason: 'another', ...about },
     });
     return 'another';
@@ -51,21 +51,21 @@ export const createConfirm =
 export const createLink =
   (parts: {
     visitorOf(ctx: Context): Promise<Visitor | undefined>;
-    readonly linkTo: LinkTo;
+    readonly linkIdentity: LinkIdentity;
     readonly mail: AccountMail | undefined;
-    readonly demands: Pick<Demands, 'mayAddWay'>;
+    readonly signInPolicy: Pick<SignInPolicy, 'mayAddMethod'>;
   }): Link =>
   async (ctx, way, { person, accountId }) => {
     const visitor = await parts.visitorOf(ctx);
-    // Another user may be signed in by now, or a thief's session: link only the account that asked.
+    // Another user may be signed in by now: link only to the account that started this.
     if (visitor?.account.id !== accountId) return 'signed out';
     // The grace period may have ended while the user was at the provider.
-    if (!(await parts.demands.mayAddWay(visitor))) return 'signed out';
+    if (!(await parts.signInPolicy.mayAddMethod(visitor))) return 'signed out';
     try {
-      const outcome = await parts.linkTo(visitor.account, way, person, originInSession(ctx));
+      const outcome = await parts.linkIdentity(visitor.account, way, person, originInSession(ctx));
       if (outcome === 'taken') return 'taken already';
       if (outcome === 'linked') {
-        parts.mail?.tell(accountId, 'way_added', { ...fromOf(ctx), about: way.label });
+        parts.mail?.notify(accountId, 'way_added', { ...browserDetails(ctx), about: way.label });
       }
       return undefined;
     } catch (error) {

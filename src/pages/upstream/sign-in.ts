@@ -86,7 +86,7 @@ export function createUpstreamSignIns(parts: {
       }
       const { flow, purpose, state } = started;
       const hasAsked = flow.isFresh || flow.asksWho === true;
-      // Started before a sign-out in another tab: the provider may have reused the last session.
+      // The user signed out in another tab meanwhile: the provider may have reused the old session.
       if (nextPerson.isAsked(ctx, id) && !hasAsked) return begin(ctx, id, purpose);
       try {
         const query = new URLSearchParams(ctx.querystring);
@@ -110,7 +110,7 @@ export function createUpstreamSignIns(parts: {
     nextPerson.ask(ctx, id);
     // Log the subject, so that the operator can link it.
     const about = { provider: id, issuer: person.issuer, subject: person.subject, reason };
-    log.warn({ requestId: ctx.state.requestId, ...about }, 'somebody of a provider stays out');
+    log.warn({ requestId: ctx.state.requestId, ...about }, 'a sign-in with a provider was refused');
     await errorPage.say(ctx, 403, signInRefused(reason, label, retryUrl(purpose)));
   }
 
@@ -128,7 +128,7 @@ export function createUpstreamSignIns(parts: {
     const href = retryUrl(purpose);
     if (error instanceof UpstreamAway) {
       outcomes.cameFromUpstream(id, 'unavailable');
-      log.warn({ ...about, why: error.message }, 'a provider of sign-ins does not answer');
+      log.warn({ ...about, why: error.message }, 'a sign-in provider does not answer');
       ctx.set('Retry-After', '30');
       return errorPage.say(ctx, 503, providerUnavailable(label, href, hasOthers));
     }
@@ -139,7 +139,7 @@ export function createUpstreamSignIns(parts: {
       log.error({ ...about, reason, why: error.message, remedy: CLIENT_REMEDY }, CLIENT_REFUSED);
       return errorPage.say(ctx, 503, providerMisconfigured(label, href));
     }
-    log.warn({ ...about, reason, why: error.message }, 'a sign-in with a provider came to nothing');
+    log.warn({ ...about, reason, why: error.message }, 'a sign-in with a provider failed');
     return errorPage.say(
       ctx,
       403,
@@ -156,7 +156,7 @@ export function createUpstreamSignIns(parts: {
 
   return {
     ways,
-    strongWays: settingsOfAll.filter(canBeStrong).map(({ id, label }) => ({ id, label })),
+    strongMethods: settingsOfAll.filter(canBeStrong).map(({ id, label }) => ({ id, label })),
     only,
     askWho: (ctx) => nextPerson.ask(ctx),
     asksWho: nextPerson.isAsked,
@@ -168,7 +168,7 @@ export function createUpstreamSignIns(parts: {
       return found && { id: found.provider.id, label: found.provider.label, domain: found.domain };
     },
 
-    async waysOf({ id }) {
+    async listMethods({ id }) {
       const linkedWith = await parts.identities.listOf(id);
       const issuers = linkedWith.map((identity) => identity.issuer);
       const own = providers.filter(({ settings }) => issuers.includes(settings.issuer));
@@ -190,7 +190,7 @@ const CLIENT_REMEDY =
   'compare client_id and client_secret_file of this provider in sign_in.providers with what is ' +
   'registered there; `npm run operator -- doctor` tries them';
 
-/** Returns the page where the user started, so that it offers all ways to sign in. */
+/** Returns the URL of the page where the user started, with all sign-in methods. */
 function retryUrl({ interaction, target, confirms, links }: Purpose): string {
   if (interaction !== undefined) return `${ENDPOINT.interaction}/${interaction}?${CHOOSE}=yes`;
   if (confirms !== undefined || links !== undefined) return target;

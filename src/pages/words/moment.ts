@@ -10,16 +10,16 @@ export interface Moment {
 const DAY = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeZone: 'UTC' });
 
 /** Formats to the minute, always in UTC: the server does not know the user's time zone. */
-export function momentOf(time: Date): Moment {
+export function toMoment(time: Date): Moment {
   const iso = time.toISOString();
   return { iso, text: `${DAY.format(time)}, ${iso.slice(11, 16)} UTC` };
 }
 
-/** Returns a time like `04:23:10 UTC`, for a list that starts again whenever it is watched. */
+/** Returns a time like `04:23:10 UTC`, for a list that starts when a user opens it. */
 export const timeOfDay = (time: Date): string => `${time.toISOString().slice(11, 19)} UTC`;
 
 export const momentOrNothing = (time: Date | null | undefined): Moment | undefined =>
-  time ? momentOf(time) : undefined;
+  time ? toMoment(time) : undefined;
 
 const UNITS = [
   ['day', 86_400],
@@ -27,7 +27,7 @@ const UNITS = [
   ['minute', 60],
 ] as const;
 
-/** Returns `30 days`, `1 hour`, `90 seconds`: in the largest unit that leaves no remainder. */
+/** Returns text like `30 days` or `90 seconds`, in the largest unit that leaves no remainder. */
 export function durationText(seconds: number): string {
   const [unit, size] = UNITS.find(([, size]) => seconds % size === 0) ?? ['second', 1];
   const count = seconds / size;

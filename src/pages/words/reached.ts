@@ -1,28 +1,31 @@
 /** Describes in the words of pages what a user or client reaches, and what changed. */
 import type { ComparedOrganization } from '../../accounts/access/access-difference.ts';
 import type { Organization } from '../../accounts/access/reach.ts';
-import type { Bar } from '../../accounts/organizations/bars.ts';
+import type { ClientBlock } from '../../accounts/organizations/client-blocks.ts';
 import type { AccessChange, ReachedOrganization } from '../view-data.ts';
-import { type Moment, momentOf } from './moment.ts';
+import { type Moment, toMoment } from './moment.ts';
 
 /** An organization that blocks a client, for `partials/bars`. */
-export interface BarredThere {
+export interface BlockedThere {
   readonly organization: string;
   readonly since: Moment;
-  /** True if it is blocked because another client of the same owner is. */
+  /** True if the client is blocked because another client of its owner is blocked. */
   readonly follows: boolean;
 }
 
 /** @param all the organizations that the user belongs to. */
-export const barsInWords = (bars: readonly Bar[], all: readonly Organization[]): BarredThere[] =>
-  bars.map(({ organizationId, at, follows }) => ({
+export const describeBlocks = (
+  blocks: readonly ClientBlock[],
+  all: readonly Organization[],
+): BlockedThere[] =>
+  blocks.map(({ organizationId, at, follows }) => ({
     organization: all.find(({ id }) => id === organizationId)?.name ?? '',
-    since: momentOf(at),
+    since: toMoment(at),
     follows,
   }));
 
-/** For `partials/organizations`. */
-export function reachedInWords({
+/** Returns the data for `partials/organizations`. */
+export function describeReached({
   name,
   role,
   change,
@@ -51,17 +54,17 @@ function changeOf(
 }
 
 /** Lists what changed since an approval, as clauses: `Your role in Storm was admin, now member`. */
-export function changesInWords(organizations: readonly ComparedOrganization[]): string[] {
+export function describeChanges(organizations: readonly ComparedOrganization[]): string[] {
   return organizations.flatMap((organization) => {
     const { name, change, role, formerRole, warehouses } = organization;
     if (change === 'added') return [`You reach ${name} now, as ${role}`];
     if (change === 'removed') return [`It no longer reaches ${name}`];
     const own = change ? [`Your role in ${name} was ${formerRole}, now ${role}`] : [];
-    return [...own, ...warehouses.flatMap((warehouse) => warehouseInWords(warehouse, name))];
+    return [...own, ...warehouses.flatMap((warehouse) => describeWarehouse(warehouse, name))];
   });
 }
 
-function warehouseInWords(
+function describeWarehouse(
   { name, change, rights, formerRights = [] }: ComparedOrganization['warehouses'][number],
   organization: string,
 ): string[] {
@@ -73,7 +76,7 @@ function warehouseInWords(
 }
 
 /** Returns the words after "Also disconnect"; undefined if no client acts for the user. */
-export function connectionsInWords(connections: number): string | undefined {
+export function describeConnections(connections: number): string | undefined {
   if (connections === 0) return undefined;
   return connections === 1
     ? 'the client that acts for you'

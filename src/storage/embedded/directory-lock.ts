@@ -1,4 +1,4 @@
-/** Lets only one process use a folder: that process has a socket there, which ends with it. */
+/** Lets only one process use a folder: the process listens on a socket there until it ends. */
 import { readdir, rename, rm } from 'node:fs/promises';
 import { connect, createServer, type Server } from 'node:net';
 import path from 'node:path';
@@ -8,16 +8,16 @@ export interface DirectoryLock {
   release(): Promise<void>;
 }
 
-/** Short, because it is part of the path of a socket, which has at most 100 bytes. */
+/** The name of a claim. Short, because the path of a socket has at most 100 bytes. */
 const CLAIM = /^\.own-[A-Za-z0-9_-]{6}$/;
 
 /**
  * Locks the folder. Returns undefined if another process has the lock or is trying to get it: try
  * again after a random pause, so that both do not collide again.
  *
- * Each process first makes its own claim and then looks for other claims. So of two processes that
- * start at once at least one sees the other, and they share no file that a third could take for a
- * leftover. The system closes a listening socket with its process, however the process ends.
+ * Each process first makes its own claim and then looks for other claims. So if two processes start
+ * at once, at least one sees the other, and they share no file that a third could mistake for a
+ * leftover. However a process ends, the system closes its listening socket.
  */
 export async function takeDirectoryLock(folder: string): Promise<DirectoryLock | undefined> {
   const name = randomId('.own-', 6);
@@ -32,13 +32,13 @@ export async function takeDirectoryLock(folder: string): Promise<DirectoryLock |
       await release();
       return undefined;
     }
-    // Left by a process that was killed. No other process will ever use this name.
+    // The claim was left by a process that was killed. No other process will ever use its name.
     await rm(path.join(folder, other), { force: true });
   }
   return { release };
 }
 
-/** Renames the socket only when it listens, so a claim that does not answer is certainly dead. */
+/** Renames the socket only when it listens, so the owner of a claim that does not answer has ended. */
 async function makeClaim(folder: string, name: string): Promise<Server> {
   const draft = path.join(folder, name.replace('.own-', '.new-'));
   const server = createServer((socket) => socket.destroy());

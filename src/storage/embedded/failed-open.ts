@@ -6,11 +6,11 @@ import { clusterIn, type DataDirectoryProblem, RESTORE } from '../../base/data-d
 
 /** The PostgreSQL version of PGlite, as the file PG_VERSION states it. */
 export const POSTGRES_VERSION = '18';
-/** PostgreSQL may write so much while it opens: one segment of its write-ahead log. */
+/** Free space that PostgreSQL may need to open: one segment of its write-ahead log. */
 const NEEDED_BYTES = 16 * 1024 * 1024;
 const CONTROL_FILE_BYTES = 8192;
 
-/** Looks for the cause, harmless ones first. Writes a probe of 16 MiB and removes it. */
+/** Looks for the cause, beginning with harmless ones. Writes a probe of 16 MiB and removes it. */
 export async function whyNotOpened(
   directory: string,
   cause: unknown,
@@ -22,15 +22,15 @@ export async function whyNotOpened(
     (await otherVersion(cluster)) ??
     (await shownDamage(cluster)) ?? {
       code: 'data_directory_not_opened',
-      what: `holds a database that PostgreSQL did not open, for a reason that it does not say (${cause})`,
+      what: `holds a database that PostgreSQL could not open, without naming the cause (${cause})`,
       remedy:
-        'copy the whole directory before anything else, see that this machine has memory left, and ' +
-        'try again; nothing was found to be damaged',
+        'copy the whole directory before anything else, check that this machine has free ' +
+        'memory, and try again; no damage was found',
     }
   );
 }
 
-const KEPT = 'the data is as it was: keep it';
+const KEPT = 'the data is unchanged: keep it';
 
 async function fullDisk(directory: string): Promise<DataDirectoryProblem | undefined> {
   const probe = path.join(directory, `.probe-${process.pid}`);
@@ -51,13 +51,15 @@ async function fullDisk(directory: string): Promise<DataDirectoryProblem | undef
 const full = (): DataDirectoryProblem => ({
   code: 'disk_full',
   what: 'is on a disk that is full',
-  remedy: `make room (at least ${NEEDED_BYTES / 2 ** 20} MiB) and start again; ${KEPT}`,
+  remedy: `free some space (at least ${NEEDED_BYTES / 2 ** 20} MiB) and start again; ${KEPT}`,
 });
 
 const notWritable = (what: string): DataDirectoryProblem => ({
   code: 'data_directory_not_writable',
   what,
-  remedy: `let the user of this process read and write everything in it, and start again; ${KEPT}`,
+  remedy:
+    'make everything in it readable and writable for the user of this process, and start ' +
+    `again; ${KEPT}`,
 });
 
 async function refusedFile(cluster: string): Promise<DataDirectoryProblem | undefined> {
@@ -67,7 +69,7 @@ async function refusedFile(cluster: string): Promise<DataDirectoryProblem | unde
       await access(file, constants.R_OK | constants.W_OK);
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException;
-      return notWritable(`holds ${file}, which this process may not read and write (${code})`);
+      return notWritable(`holds ${file}, which this process cannot read and write (${code})`);
     }
   }
   return undefined;
@@ -78,7 +80,9 @@ async function otherVersion(cluster: string): Promise<DataDirectoryProblem | und
   if (version === POSTGRES_VERSION || version === '') return undefined;
   return {
     code: 'data_directory_of_another_version',
-    what: `was written by PostgreSQL ${version}, and this version of Gatehouse brings ${POSTGRES_VERSION}`,
+    what:
+      `was written by PostgreSQL ${version}, but this version of Gatehouse contains ` +
+      `${POSTGRES_VERSION}`,
     remedy: `start the version of Gatehouse that wrote it; ${KEPT}`,
   };
 }
@@ -99,7 +103,9 @@ async function brokenControlFile(cluster: string): Promise<string | undefined> {
   if (content === undefined) return `${name} is missing`;
   // pg_control_version is a hundred times the version of PostgreSQL (pg_control.h).
   const version = content.length === CONTROL_FILE_BYTES ? content.readUInt32LE(8) : 0;
-  return Math.floor(version / 100) === Number(POSTGRES_VERSION) ? undefined : `${name} is not one`;
+  return Math.floor(version / 100) === Number(POSTGRES_VERSION)
+    ? undefined
+    : `${name} is not a valid control file`;
 }
 
 async function brokenLog(cluster: string): Promise<string | undefined> {
@@ -111,7 +117,7 @@ async function brokenLog(cluster: string): Promise<string | undefined> {
     const { buffer } = await file.read(Buffer.alloc(2), 0, 2, 0).finally(() => file.close());
     // XLOG_PAGE_MAGIC (xlog_internal.h); a preallocated segment holds zeros.
     const magic = buffer.readUInt16LE(0);
-    if (magic !== 0 && magic >> 8 !== 0xd1) return `pg_wal/${name} is no write-ahead log`;
+    if (magic !== 0 && magic >> 8 !== 0xd1) return `pg_wal/${name} is not a write-ahead log`;
   }
   return undefined;
 }

@@ -21,21 +21,21 @@ import { type EmbeddedServer, type Listen, serveOnSocket } from './server.ts';
 export type Sharing = 'own' | 'share';
 
 export interface EmbeddedPostgres {
-  /** The `host` for `pg`: the folder of `.s.PGSQL.5432`. */
+  /** The `host` option for `pg`: the folder with the socket `.s.PGSQL.5432`. */
   readonly socketDirectory: string;
-  /** Undefined if another process serves the folder: only that process gets notifications. */
+  /** Undefined if another process serves the database: only that process gets notifications. */
   readonly listen: Listen | undefined;
   close(): Promise<void>;
 }
 
-/** Thrown in the second process: two on one PGlite folder lose each other's acknowledged rows. */
+/** Thrown in a second process: two processes on one PGlite folder lose each other's committed rows. */
 export class EmbeddedPostgresInUse extends Error {
   readonly code = 'data_directory_in_use';
 
   constructor(dataDirectory: string) {
     super(
-      `another process serves the data directory ${dataDirectory}: stop it first, ` +
-        'or give this one a directory of its own (GATEHOUSE_DATA_DIR)',
+      `another process uses the data directory ${dataDirectory}: stop it first, or use ` +
+        'another directory for this process (GATEHOUSE_DATA_DIR)',
     );
     this.name = 'EmbeddedPostgresInUse';
   }
@@ -46,13 +46,14 @@ const MAX_SOCKET_PATH_BYTES = 100;
 const SOCKET_NAME = '.s.PGSQL.5432';
 /** How long an operator command may keep the folder before a starting service gives up. */
 const LOCK_TIMEOUT_MS = 10_000;
-/** How long a process that ends waits until other processes have disconnected. */
+/** How long a process waits, before it ends, until other processes have disconnected. */
 const CLOSE_TIMEOUT_MS = 5_000;
 
 /**
  * Serves the database in the folder, or finds the process that serves it.
  *
- * @throws EmbeddedPostgresInUse if `sharing` is `own` and another process has the folder.
+ * @throws EmbeddedPostgresInUse if another process has the folder for `LOCK_TIMEOUT_MS`; with
+ *   `share` only if it does not serve the database by then.
  * @throws DataDirectoryRefused
  */
 export async function serveEmbeddedPostgres(
@@ -60,7 +61,7 @@ export async function serveEmbeddedPostgres(
   sharing: Sharing,
 ): Promise<EmbeddedPostgres> {
   await mkdir(dataDirectory, { recursive: true, mode: 0o700 });
-  // Resolve links: every process must find the same lock and socket, whatever path it was given.
+  // Resolve links: every process must find the same lock and socket by any path to the folder.
   const folder = await openFolder(await realpath(dataDirectory));
   try {
     const deadline = Date.now() + LOCK_TIMEOUT_MS;
@@ -72,7 +73,7 @@ export async function serveEmbeddedPostgres(
         return { socketDirectory, listen: undefined, close };
       }
       if (Date.now() > deadline) throw new EmbeddedPostgresInUse(folder.realPath);
-      // Pause for a random time: of several processes that start at once one must come first.
+      // Pause for a random time, so that one of several processes that start at once comes first.
       await delay(50 + Math.random() * 100);
     }
   } catch (error) {
@@ -129,12 +130,12 @@ async function waitForOthers(server: EmbeddedServer): Promise<void> {
 
 interface DataFolder {
   readonly realPath: string;
-  /** The same folder by a path that is short enough for a socket in it. */
+  /** A path to the folder that is short enough for a socket in the folder. */
   readonly path: string;
   close(): Promise<void>;
 }
 
-/** Sockets are always in the folder itself; if its path is too long, a link leads there. */
+/** Sockets are always in the folder itself; if its path is too long, a short link leads to it. */
 async function openFolder(realPath: string): Promise<DataFolder> {
   if (Buffer.byteLength(path.join(realPath, SOCKET_NAME)) <= MAX_SOCKET_PATH_BYTES) {
     return { realPath, path: realPath, close: async () => {} };

@@ -1,4 +1,4 @@
-/** Serves PostgreSQL connections on a Unix socket, which take turns with the one PGlite session. */
+/** Serves PostgreSQL on a Unix socket: its connections take turns to use the one PGlite session. */
 import { createServer, type Socket } from 'node:net';
 import type { PGlite } from '@electric-sql/pglite';
 
@@ -11,12 +11,12 @@ export type EmbeddedServer = Awaited<ReturnType<typeof serveOnSocket>>;
 const MAX_CONNECTIONS = 40;
 
 /**
- * Serves the database to every process that may open the socket.
+ * Serves the database to every process with permission to open the socket.
  *
  * All connections share one unnamed statement and one transaction. So a connection keeps its turn
  * from its first message until the session is idle again: its messages reach PGlite together, and
  * none of another connection in between. (The package pglite-socket forwards messages one by one,
- * so that one connection's values meet another's statement: electric-sql/pglite#1046.)
+ * so one connection's statement can run with another's values: electric-sql/pglite#1046.)
  */
 export async function serveOnSocket(db: PGlite, socketPath: string) {
   const session = createSession(db);
@@ -37,7 +37,7 @@ export async function serveOnSocket(db: PGlite, socketPath: string) {
     },
     /** Call it only once for each channel. */
     listen: session.listen,
-    /** Closes the socket and the connections that are left. */
+    /** Closes the socket and the remaining connections. */
     async close(): Promise<void> {
       const closed = new Promise((resolve) => server.close(resolve));
       for (const socket of sockets) socket.destroy();
@@ -55,7 +55,7 @@ interface Session {
   /** Rolls back what the connection left unfinished. */
   leave(connection: symbol): Promise<void>;
   readonly listen: Listen;
-  /** Resolves when nothing runs; from then on nothing can run. */
+  /** Stops all further runs, and resolves when the last one has finished. */
   end(): Promise<void>;
 }
 
@@ -75,7 +75,7 @@ function createSession(db: PGlite): Session {
     await db.execProtocolRawStream(messages, {
       onRawData: (bytes) => void parts.push(Buffer.from(bytes)),
     });
-    // Notifications come with the answer to the statement that sent them: take them out of it.
+    // The answer to a statement contains the notifications that it sent: take them out.
     return withoutNotifications(Buffer.concat(parts), (channel, payload) =>
       listeners.get(channel)?.(payload),
     );
@@ -121,7 +121,7 @@ function attend(socket: Socket, session: Session): void {
   const read = createReader();
   let work = Promise.resolve();
   const next = (step: () => Promise<void>): void => {
-    // Only PGlite itself can fail here: close the connection of the client.
+    // If this fails, PGlite itself has failed: close the connection of the client.
     work = work.then(step).catch(() => void socket.destroy());
   };
 
@@ -131,7 +131,7 @@ function attend(socket: Socket, session: Session): void {
       return;
     }
     await session.takeTurn(connection);
-    // If the client has left, do not run its messages; `leave` passes the turn on.
+    // Do not run the messages of a client that has disconnected; `leave` passes its turn on.
     if (!socket.destroyed) socket.write(await session.run(connection, messages));
   }
 
@@ -140,7 +140,7 @@ function attend(socket: Socket, session: Session): void {
     try {
       for (const messages of read(bytes)) next(() => answer(messages));
     } catch {
-      // Not the protocol of PostgreSQL.
+      // The client does not speak the protocol of PostgreSQL.
       socket.destroy();
     }
   });
@@ -152,14 +152,14 @@ const ENCRYPTION = Buffer.alloc(0);
 const ENCRYPTION_CODES = [80_877_103, 80_877_104];
 const CANCEL_CODE = 80_877_102;
 
-/** Query, Sync, FunctionCall, Flush, CopyDone, CopyFail: after these a client waits for answers. */
+/** Query, Sync, FunctionCall, Flush, CopyDone, CopyFail: after any of these a client awaits answers. */
 const LAST_OF_EXCHANGE = new Set([...'QSFHcf'].map((type) => type.charCodeAt(0)));
 const TERMINATE = 'X'.charCodeAt(0);
 
 /**
  * Reassembles the messages of a connection.
  *
- * @returns a function that takes the next bytes and returns what they complete: each item holds all
+ * @returns a function that takes the next bytes and returns the exchanges that they complete: all
  *   messages up to one after which the client waits for answers.
  */
 function createReader(): (bytes: Buffer) => Buffer[] {
@@ -206,7 +206,7 @@ function simpleQuery(sql: string): Buffer {
   return message;
 }
 
-/** A Sync, in case only half of an exchange was sent, and a ROLLBACK of its transaction. */
+/** A Sync, in case the client sent only part of an exchange, and a ROLLBACK of its transaction. */
 const ABANDON = Buffer.concat([Buffer.from('S\0\0\0\x04', 'latin1'), simpleQuery('ROLLBACK')]);
 /** ReadyForQuery, outside a transaction: the last message of a finished exchange. */
 const IDLE = Buffer.from('Z\0\0\0\x05I', 'latin1');

@@ -5,7 +5,7 @@ import { SentinelConnector, StandaloneConnector } from 'ioredis/built/connectors
 
 export type RedisInfo = Readonly<Record<string, string>>;
 
-/** Decides by the INFO of Redis whether commands may be sent over this new connection. */
+/** Decides from the INFO of Redis whether commands may be sent over this new connection. */
 export type AcceptRedis = (info: RedisInfo, connection: Socket) => boolean;
 
 export interface RedisGuard {
@@ -18,8 +18,8 @@ export interface RedisGuard {
 }
 
 /**
- * Returns a connector for ioredis. It calls `accepts` with the INFO of the ready check, before any
- * command is sent, even those that ioredis resends because a broken connection did not answer them.
+ * Returns a connector for ioredis. It calls `accepts` with the INFO that ioredis requests on each new
+ * connection, before any command is sent, including those that ioredis resends after a disconnect.
  * A connection that is not accepted is closed and reopened after the usual pause.
  */
 export function guardedConnector(

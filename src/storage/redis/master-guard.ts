@@ -1,6 +1,6 @@
 /**
- * Keeps this node from using a Redis that may have lost revocations: after a restart, a failover or
- * an older backup, those of the last day are repeated on it before any other command.
+ * Prevents this node from using a Redis that may have lost revocations: after a restart, a failover
+ * or the restore of a backup, revocations of the last day are repeated before any other command.
  */
 import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -21,14 +21,14 @@ type EndsTarget = Pick<TokenStore, 'endAuthorization' | 'removeKept'>;
 export interface EndsRepeater {
   /** @returns false while another node has the turn. */
   takeTurn(): Promise<boolean>;
-  /** Repeats those of the last day. @returns how many there were, and how many had been undone. */
+  /** Repeats the last day's revocations. @returns how many exist, and how many had been undone. */
   repeat(target: EndsTarget): Promise<{ readonly looked: number; readonly ended: number }>;
   endTurn(): Promise<void>;
 }
 
 interface MasterGuard extends RedisGuard {
   /**
-   * Resolves when the masters that this node reaches now may be used.
+   * Resolves when the masters that this node currently reaches may be used.
    *
    * @throws StorageUnavailable if that is unknown, because Redis or PostgreSQL is unavailable.
    */
@@ -40,19 +40,19 @@ interface MasterGuard extends RedisGuard {
 const CHECK_INTERVAL_MS = 1_000;
 /** The pause between two attempts to get the turn while another node repeats the revocations. */
 const TURN_PAUSE_MS = 100;
-/** After so many checks the offsets are stored in PostgreSQL. */
+/** The offsets are stored in PostgreSQL after this many checks. */
 const CHECKS_PER_OFFSET_WRITE = 10;
-/** For so long a node does not go back to a master that another one replaced. */
+/** For this long, a node does not return to a master that was replaced. */
 const REPLACED_PAUSE_MS = 5_000;
 
 interface Master extends MasterPosition {
   readonly redis: Redis;
-  /** The replication id that it continued when it was promoted to master. */
+  /** The replication id that this server had before it was promoted to master. */
   readonly formerId: string | undefined;
 }
 
 export function createMasterGuard(parts: {
-  /** A client whose connections are not guarded. */
+  /** Creates a client whose connections are not guarded. */
   readonly connect: () => Redis | Cluster;
   readonly known: KnownMasters;
   readonly repeater: EndsRepeater;
@@ -70,14 +70,14 @@ export function createMasterGuard(parts: {
   /** When each master was replaced, by replication id and the clock of `performance.now()`. */
   const replaced = new Map<string, number>();
   const closing = new AbortController();
-  let reason: string | undefined = 'Redis has not been looked at yet';
-  let underWay: Promise<void> | undefined;
+  let reason: string | undefined = 'Redis has not been checked yet';
+  let inProgress: Promise<void> | undefined;
   let isInUse = false;
   // The lists are numbered, because an older one may arrive later.
   let lastRequested = 0;
   let lastAdopted = 0;
 
-  /** Takes over the list in PostgreSQL, and removes the masters that were replaced. */
+  /** Loads the list from PostgreSQL, and removes the masters that were replaced. */
   async function refresh(): Promise<readonly MasterPosition[]> {
     lastRequested += 1;
     const number = lastRequested;
@@ -104,7 +104,7 @@ export function createMasterGuard(parts: {
       await connectRedis(probe);
       while (!closing.signal.aborted) {
         await refresh();
-        // Copied before the masters are asked, because offsets grow meanwhile.
+        // Copy the offsets before asking the masters, because the offsets grow meanwhile.
         const floor = new Map(ready);
         const { masters, isComplete } = await findMasters(probe);
         if (masters.length === 0) throw new Error('no master answers');
@@ -117,7 +117,8 @@ export function createMasterGuard(parts: {
           hasTurn = await repeater.takeTurn();
           if (hasTurn) continue;
           reason =
-            'another node repeats the ends of the last day on a Redis that may have lost some';
+            'another node is repeating the ends of the last day on a Redis that may have ' +
+            'lost some';
           await delay(TURN_PAUSE_MS, undefined, { signal: closing.signal });
         }
       }
@@ -127,13 +128,13 @@ export function createMasterGuard(parts: {
     }
   }
 
-  /** If two masters answer, only the newer is used: nodes would otherwise switch back and forth. */
+  /** If two masters answer, use only the newer one: nodes would otherwise switch back and forth. */
   function requireNotReplaced(masters: readonly Master[]): void {
     for (const { id } of masters) {
       const since = replaced.get(id);
       if (since === undefined) continue;
       if (performance.now() - since < REPLACED_PAUSE_MS) {
-        throw new Error('this Redis was replaced by another one a moment ago');
+        throw new Error('this Redis has just been replaced by another one');
       }
       replaced.delete(id);
     }
@@ -147,11 +148,11 @@ export function createMasterGuard(parts: {
       isComplete,
     }: { probe: Redis | Cluster; masters: readonly Master[]; isComplete: boolean },
   ): Promise<void> {
-    reason = 'the ends of the last day are repeated on a Redis that may have lost some';
+    reason = 'the ends of the last day are being repeated on a Redis that may have lost some';
     const isFirst = ready.size === 0 && replaced.size === 0;
     await known.startRepeat(unknown, {
       former: unknown.flatMap(({ formerId }) => formerId ?? []),
-      // A master of a Cluster that does not answer is not known to be replaced.
+      // If a master of the Cluster did not answer, it may or may not have been replaced.
       current: isComplete ? masters.map(({ id }) => id) : null,
     });
     const began = performance.now();
@@ -167,25 +168,25 @@ export function createMasterGuard(parts: {
     onRepeat(ended);
     const seconds = (performance.now() - began) / 1_000;
     const details = { recorded: looked, revived: ended, seconds, masters: same.length };
-    if (isFirst) log.info(details, 'the ends of the last day were repeated on a Redis seen first');
-    else log.warn(details, 'another Redis answers: the ends of the last day were repeated on it');
+    if (isFirst) log.info(details, 'repeated the ends of the last day on a newly found Redis');
+    else log.warn(details, 'another Redis answers: repeated the ends of the last day on it');
   }
 
   const verify = (): Promise<void> => {
-    underWay ??= verifyNow()
+    inProgress ??= verifyNow()
       .then(() => {
         reason = undefined;
       })
       .catch((error: unknown) => {
         const failure =
           error instanceof StorageUnavailable ? error : new StorageUnavailable('redis', error);
-        reason = `whether this Redis has lost ends is not known: ${failure.reason}`;
+        reason = `it is unknown whether this Redis has lost ends: ${failure.reason}`;
         throw failure;
       })
       .finally(() => {
-        underWay = undefined;
+        inProgress = undefined;
       });
-    return underWay;
+    return inProgress;
   };
 
   /** Disconnects from each master that is no longer ready. */
@@ -195,7 +196,7 @@ export function createMasterGuard(parts: {
     await Promise.all(
       inUse.map(async (master) => {
         const position = await readPosition(master).catch(() => undefined);
-        // If it does not answer, its commands fail and the connection is replaced.
+        // If the master does not answer, its commands fail and ioredis replaces the connection.
         if (position === undefined) return;
         if (position !== 'replica' && ready.has(position.id) && isReady(position, floor)) {
           ready.set(position.id, Math.max(position.offset, ready.get(position.id) ?? 0));
@@ -310,7 +311,7 @@ function targetOn(masters: readonly Master[], clock: Clock): EndsTarget {
   };
 }
 
-/** Another master of the Cluster has the key; its revocations were repeated, or are right now. */
+/** Another master of the Cluster has the key: revocations have been or are being repeated there. */
 function keptElsewhere(error: unknown): false {
   if (error instanceof Error && /^(MOVED|ASK) /.test(error.message)) return false;
   throw error;

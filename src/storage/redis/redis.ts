@@ -8,12 +8,12 @@ import { type AcceptRedis, guardedConnector } from './guarded-connectors.ts';
 import { SCRIPT_COMMANDS } from './scripts.ts';
 
 /**
- * With the defaults a hung Redis never answers and a dead one takes a minute. A command may have to
- * wait for the pipeline before its own, so twice this timeout must be below 2 s.
+ * With ioredis's defaults, commands wait forever for a hung Redis and a minute for a dead one. A
+ * command may wait for the previous pipeline first, so twice this timeout must be below 2 s.
  */
 const COMMAND_TIMEOUT_MS = 800;
 const CONNECT_TIMEOUT_MS = 1_000;
-/** A connection without an answer for so long is replaced: its server may be gone. */
+/** A connection without an answer for this long is replaced: its server may be down. */
 const SOCKET_TIMEOUT_MS = 1_500;
 const MAX_RETRY_PAUSE_MS = 500;
 /** How long a start waits for the first connection, including the Sentinels. */
@@ -23,14 +23,14 @@ const START_TIMEOUT_MS = 5_000;
 type Options = Omit<RedisOptions, 'replyMapping'>;
 
 const BASE_OPTIONS = {
-  // Fail now and let the caller answer 503, rather than queue commands of requests that have ended.
+  // Fail soon and let the caller respond with 503, rather than queue commands of ended requests.
   maxRetriesPerRequest: 1,
   enableOfflineQueue: false,
   enableAutoPipelining: true,
   // Send scripts one by one. If a connection ends, ioredis resends a single command, but gives up
   // those of a pipeline that was answered in part: a code could be consumed without tokens.
   autoPipeliningIgnoredCommands: [...SCRIPT_COMMANDS, 'mget'],
-  // A master that became a replica keeps its connections; its name may lead elsewhere by now.
+  // A former master keeps its connections. Reconnect, because its name may now lead elsewhere.
   reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
   lazyConnect: true,
 } satisfies Options;
@@ -45,20 +45,20 @@ const UNAVAILABLE_REPLY =
  * Creates a client for `redis:`, `rediss:` (TLS), `redis+sentinel://host,host/master-name` and
  * `redis+cluster://host,host` (`rediss+…` with TLS), which is not connected yet.
  *
- * @param options `patience` multiplies the timeouts, if no request has to be answered within 2 s.
- *   `accepts` decides whether a new connection is used; without it all are.
+ * @param options `timeoutFactor` multiplies the timeouts (only for callers that need no answer within
+ *   2 s). `accepts` decides whether a new connection is used; by default, every one is.
  */
 export function createRedis(
   url: string,
-  { patience = 1, accepts }: { patience?: number; accepts?: AcceptRedis } = {},
+  { timeoutFactor = 1, accepts }: { timeoutFactor?: number; accepts?: AcceptRedis } = {},
 ): Redis | Cluster {
   const { scheme, username, password, hosts, path } = parseRedisUrl(url);
   const isTls = scheme.startsWith('rediss');
   const options: Options = {
     ...BASE_OPTIONS,
-    connectTimeout: CONNECT_TIMEOUT_MS * patience,
-    commandTimeout: COMMAND_TIMEOUT_MS * patience,
-    socketTimeout: SOCKET_TIMEOUT_MS * patience,
+    connectTimeout: CONNECT_TIMEOUT_MS * timeoutFactor,
+    commandTimeout: COMMAND_TIMEOUT_MS * timeoutFactor,
+    socketTimeout: SOCKET_TIMEOUT_MS * timeoutFactor,
     retryStrategy: retryPause,
   };
   if (username) options.username = username;
@@ -86,13 +86,13 @@ function connectTo({
       // No pipelines: ioredis does not follow redirections of commands in a pipeline.
       redisOptions: { ...options, enableAutoPipelining: false },
       enableOfflineQueue: false,
-      // Each may take a tenth of a second, and all together less than a request may take.
+      // A redirection may take a tenth of a second; all together must fit into a request's time.
       maxRedirections: 8,
       lazyConnect: true,
       slotsRefreshTimeout: CONNECT_TIMEOUT_MS,
       clusterRetryStrategy: retryPause,
       retryDelayOnFailover: 100,
-      // Keep host names: a certificate is for the name of a host, not for its address.
+      // Keep host names, because TLS certificates are issued for names, not for addresses.
       ...(isTls && { dnsLookup: (address, done) => done(null, address) }),
     });
   }
@@ -122,9 +122,9 @@ function connectTo({
 }
 
 /**
- * Leaves a master as soon as this Sentinel announces its successor: else the client would write to
- * the former master until that is demoted, 10 seconds later. The `failoverDetector` of ioredis ends
- * the client for good if a failover is announced while it looks for the master, so it is not used.
+ * Disconnects from a master as soon as this Sentinel announces its successor: the client would write
+ * to the former master until its demotion, 10 seconds later. The `failoverDetector` of ioredis is not
+ * used: a failover announced while it looks for the master ends the client permanently.
  *
  * @returns the connection to the Sentinel.
  */
@@ -141,13 +141,13 @@ function followFailovers(
     autoResubscribe: false,
     ...(isTls && { tls: {} }),
   });
-  /** Address and port of the new master, until they are compared with the connection. */
+  /** Address and port of the announced master, until they are compared with the connection. */
   let successor: string | undefined;
 
   function leaveFormer(): void {
     const { remoteAddress, remotePort } = client.stream as Socket;
     const isFormer = successor !== undefined && successor !== `${remoteAddress} ${remotePort}`;
-    // Forget it: other Sentinels announce the same failover, and this one may miss the next.
+    // Reset it: other Sentinels announce the same failover, and this one may miss the next.
     successor = undefined;
     if (isFormer) client.disconnect(true);
   }
@@ -197,7 +197,7 @@ function parseRedisUrl(url: string): RedisUrl {
  * Connects for the first time; afterwards the client reconnects by itself.
  *
  * @throws StorageUnavailable if no server answers, no Sentinel knows a master, or the server has no
- *   database of that number.
+ *   database with the number in the URL.
  */
 export async function connectRedis(redis: Redis | Cluster): Promise<void> {
   let cause: unknown;
@@ -211,7 +211,7 @@ export async function connectRedis(redis: Redis | Cluster): Promise<void> {
   redis.on('error', remember);
   try {
     await Promise.race([redis.connect(), givenUp]);
-    // If the requested database does not exist, ioredis goes on in database 0.
+    // If the requested database does not exist, ioredis continues in database 0.
     if (/DB index/i.test(String(cause))) throw cause;
   } catch (error) {
     // The thrown error only says that there is no connection; the event before it says why.
@@ -247,8 +247,8 @@ export async function isReplicated(redis: Redis | Cluster, key: string): Promise
   own.on('error', () => {});
   try {
     await connectRedis(own);
-    // WAIT covers the writes of its own connection and all before them, so write something. The
-    // braces send it to the master of the key.
+    // WAIT covers its own connection's writes and all earlier writes, so write something. The braces
+    // send this write to the master of the key.
     const asked = own.pipeline().set(`gh:{${key}}`, '', 'PX', 1_000);
     const answers =
       (await reply(asked.info('replication').wait(1, REPLICA_TIMEOUT_MS).exec())) ?? [];
@@ -261,7 +261,7 @@ export async function isReplicated(redis: Redis | Cluster, key: string): Promise
   }
 }
 
-/** Tells the databases of one Redis apart; no key of a record has this name. */
+/** The key of this database's id. No record has a key with this name. */
 const IDENTITY_KEY = 'gh:identity';
 
 /**
@@ -272,7 +272,7 @@ const IDENTITY_KEY = 'gh:identity';
 export const redisIdentity = async (redis: Redis | Cluster): Promise<string | undefined> =>
   (await reply(redis.get(IDENTITY_KEY))) ?? undefined;
 
-/** Like `redisIdentity`, but creates a missing id; of two nodes at once, the first one's stays. */
+/** Like `redisIdentity`, but creates a missing id. If two nodes do so at once, the first id stays. */
 export async function ensureRedisIdentity(redis: Redis | Cluster): Promise<string | undefined> {
   const known = await redisIdentity(redis);
   if (known !== undefined) return known;
@@ -283,7 +283,7 @@ export async function ensureRedisIdentity(redis: Redis | Cluster): Promise<strin
 export const mastersOf = (redis: Redis | Cluster): Redis[] =>
   redis instanceof Cluster ? redis.nodes('master') : [redis];
 
-/** A setting of Redis that would lose tokens, for the operator. */
+/** A setting with which Redis would lose tokens, described for the operator. */
 export interface RedisProblem {
   readonly setting: 'maxmemory-policy' | 'appendonly';
   readonly message: string;
@@ -292,7 +292,7 @@ export interface RedisProblem {
 
 /**
  * Checks on every master the two settings that decide whether acknowledged tokens are kept.
- * @throws StorageUnavailable if one does not answer.
+ * @throws StorageUnavailable if a master does not answer.
  */
 export async function redisProblems(redis: Redis | Cluster): Promise<RedisProblem[]> {
   const infos = await reply(Promise.all(mastersOf(redis).map((master) => master.info())));
@@ -302,7 +302,9 @@ export async function redisProblems(redis: Redis | Cluster): Promise<RedisProble
   if (evicting) {
     problems.push({
       setting: 'maxmemory-policy',
-      message: `Redis evicts keys when memory is full (maxmemory-policy ${evicting}): tokens would vanish silently`,
+      message:
+        `Redis evicts keys when memory is full (maxmemory-policy ${evicting}): tokens would ` +
+        'be lost without an error',
       remedy: 'set `maxmemory-policy noeviction` in redis.conf',
     });
   }

@@ -19,7 +19,7 @@ export interface RedisReport {
   readonly isDiskFailing: boolean;
 }
 
-/** Returns one report for each master. @throws StorageUnavailable if one does not answer. */
+/** Returns one report for each master. @throws StorageUnavailable if a master does not answer. */
 export async function reportRedis(redis: Redis | Cluster, clock: Clock): Promise<RedisReport[]> {
   const masters = redis instanceof Cluster ? redis.nodes('master') : [redis];
   return Promise.all(masters.map((master) => reportOne(master, clock)));

@@ -3,8 +3,8 @@ import type { Cluster, Redis, Result } from 'ioredis';
 import { REMEMBER_CODE_SECONDS, REMEMBER_EXPIRED_SECONDS } from '../token-store.ts';
 
 /**
- * Replaces a record only if it exists and has not expired by the service's clock: Redis may drop it
- * later. ARGV[4] is the only content that may be replaced; if empty, any may.
+ * Replaces a record only if it exists and has not expired by the service's clock: Redis may delete it
+ * later. If ARGV[4] is not empty, only a record with that content is replaced.
  */
 const REPLACE = `
   local expiry, data = string.match(redis.call('GET', KEYS[1]) or '', '^(%d+):(.*)$')
@@ -64,7 +64,7 @@ const BEGIN = `${AUTHORIZATION}
     facts = ARGV[2] })
 `;
 
-/** A code works only once, or again for the same attempt. ARGV: shift, attempt, refresh seconds. */
+/** A code works once, then only for the same attempt. ARGV: shift, attempt, refresh seconds. */
 const EXCHANGE = `${AUTHORIZATION}
   local a = load()
   if not a then return { 'missing' } end

@@ -40,14 +40,14 @@ export function createRedisStore(parts: {
   clock: Clock;
   /** Milliseconds to add to the clock of Redis; only tests use it. */
   timeShift?: () => number;
-  /** Blocks a Redis that may have lost revocations; without it any Redis is used. */
+  /** Prevents the use of a Redis that may have lost revocations; by default, any Redis is used. */
   guard?: RedisGuard;
 }): TokenStore {
   const { redis, clock, timeShift = () => 0, guard } = parts;
   defineScripts(redis);
   const get = readsTogether(redis);
 
-  /** Redis gets a duration, because it has its own clock; it refuses less than 1 ms. */
+  /** A duration in milliseconds, because Redis has its own clock; Redis refuses less than 1 ms. */
   const lifetime = (expiresAt: number): number => Math.max(1, expiresAt * 1000 - clock());
   const isExpired = (expiresAt: number): boolean => expiresAt * 1000 <= clock();
 
@@ -58,7 +58,7 @@ export function createRedisStore(parts: {
     await reply(redis.set(key, recordValue(data, expiresAt), 'PX', lifetime(expiresAt)));
   }
 
-  /** @param only if given, replaces only a record with this content. */
+  /** @param only the content that the record must have to be replaced; any if undefined. */
   async function replace(
     key: string,
     data: unknown,
@@ -84,7 +84,7 @@ export function createRedisStore(parts: {
   }
 
   async function removeKept(kind: RecordKind, key: string): Promise<boolean> {
-    // The record itself says whether it had expired: Redis may drop it later.
+    // The record itself says whether it had expired: Redis may delete it later.
     return recordFrom(await reply(redis.getdel(nameOfKey(kind, key)))) !== undefined;
   }
 
@@ -152,7 +152,7 @@ export function createRedisStore(parts: {
     },
 
     async writeSession(id, uid, data, expiresAt) {
-      // The session first: an index without its session does no harm, a session without index does.
+      // Write the session first: an index without a session does no harm, the opposite does.
       const key = nameOf('session', id);
       await write(key, data, expiresAt);
       await write(nameOf('uid', uid), key, expiresAt);
@@ -161,7 +161,7 @@ export function createRedisStore(parts: {
     async replaceSession(id, uid, data, expiresAt) {
       const key = nameOf('session', id);
       if (!isStorableId(id) || !(await replace(key, data, expiresAt))) return false;
-      // Only if the index still leads here: a session that was renewed meanwhile has another key.
+      // Replace the index only if it still has this key: a session renewed meanwhile has another.
       await replace(nameOf('uid', uid), key, expiresAt, key);
       return true;
     },
@@ -176,7 +176,7 @@ export function createRedisStore(parts: {
       if (!isStorableId(uid)) return;
       const index = nameOf('uid', uid);
       const pointer = await read<string>(index);
-      // The session first: if its answer is lost and it is sent again, the index still leads to it.
+      // Delete the session first: if the answer is lost, the retry still finds it by the index.
       if (pointer) await reply(redis.getdel(pointer.data));
       await reply(redis.getdel(index));
     },
@@ -186,7 +186,7 @@ export function createRedisStore(parts: {
 
     async ping() {
       if (guard?.reason) throw new StorageUnavailable('redis', new Error(guard.reason));
-      // Not PING: a server that answers but has no memory or quorum left cannot store a token.
+      // Write, because a server without memory or quorum answers PING but cannot store a token.
       const keys = redis instanceof Cluster ? keyOnEachMaster(redis, 'gh:ping') : ['gh:ping'];
       const now = String(clock());
       await reply(Promise.all(keys.map((key) => redis.set(key, now, 'PX', 60_000))));
@@ -201,7 +201,7 @@ export function createRedisStore(parts: {
 
 const MISSING: Issue = { outcome: 'missing' };
 
-/** An array, because property names would be stored again for each authorization. */
+/** An array, because an object would repeat the property names in each authorization. */
 const factsValue = (facts: AuthorizationFacts): string => {
   const { accountId, clientId, generation, secret, redirectUriHash, codeChallengeHash } = facts;
   const known = [accountId, clientId, generation ?? null, secret, redirectUriHash];

@@ -15,25 +15,25 @@ const acme = (overrides: Partial<Organization> = {}): Organization => ({
 });
 const zulu: Organization = { id: 'org_zulu', name: 'Zulu', role: 'owner', warehouses: [] };
 
-describe('the difference between what was reached and what is', () => {
-  it('equal answers have none, and neither has a new name', () => {
+describe('the difference between former and current access', () => {
+  it('marks no difference if access is equal, even if an organization was renamed', () => {
     const renamed = acme({ name: 'Acme Ltd' });
     const compared = compareAccess([acme(), zulu], [renamed, zulu]);
     expect(compared).to.deep.equal([renamed, zulu]);
     expect(countChanges(compared)).to.deep.equal({ added: 0, removed: 0, changed: 0 });
   });
 
-  it('an organization that came or went is one change, with all its warehouses', () => {
+  it('counts an added or removed organization with all its warehouses as one change', () => {
     expect(compareAccess([zulu], [acme(), zulu])).to.deep.equal([
       { ...acme(), change: 'added' },
       zulu,
     ]);
-    const gone = compareAccess([acme(), zulu], [zulu]);
-    expect(gone).to.deep.equal([{ ...acme(), change: 'removed' }, zulu]);
-    expect(countChanges(gone)).to.deep.equal({ added: 0, removed: 1, changed: 0 });
+    const removed = compareAccess([acme(), zulu], [zulu]);
+    expect(removed).to.deep.equal([{ ...acme(), change: 'removed' }, zulu]);
+    expect(countChanges(removed)).to.deep.equal({ added: 0, removed: 1, changed: 0 });
   });
 
-  it('a role, a warehouse and its rights are told one by one', () => {
+  it('lists changes of a role, of warehouses and of their rights one by one', () => {
     const now = acme({
       role: 'viewer',
       warehouses: [warehouse('Bergen', 'read'), warehouse('Riga', 'read')],
@@ -52,7 +52,7 @@ describe('the difference between what was reached and what is', () => {
     expect(countChanges(compared)).to.deep.equal({ added: 1, removed: 1, changed: 2 });
   });
 
-  it('without an earlier answer nothing is said to have changed', () => {
+  it('marks no difference if there is no former access to compare with', () => {
     expect(compareAccess(undefined, [acme()])).to.deep.equal([acme()]);
   });
 });

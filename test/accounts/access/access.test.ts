@@ -13,8 +13,8 @@ import { eventually } from '../../support/eventually.ts';
 import { createOpened } from '../../support/opened.ts';
 import { describeOn, postgresServer } from '../../support/requirements.ts';
 
-/** An organization "Nord" with the halls 2 and 10, one without warehouses, and who may ask. */
-async function furnish(database: Database) {
+/** Adds organization "Nord" with two warehouses, "Empty" with none, an account and a client. */
+async function setUp(database: Database) {
   const parts = { database, changes: silentChangeFeed, clock: systemClock };
   const organizations = createOrganizations(parts);
   const nord = await organizations.add({ name: 'Nord' });
@@ -38,20 +38,20 @@ describe('access', () => {
   const database = testDatabase();
   const access = createAccess({ database, changes: silentChangeFeed, clock: systemClock });
   const memberships = createMemberships({ database, clock: systemClock });
-  let place: Awaited<ReturnType<typeof furnish>>;
+  let place: Awaited<ReturnType<typeof setUp>>;
 
   beforeEach(async () => {
     await database.query('TRUNCATE accounts, clients, organizations CASCADE');
-    place = await furnish(database);
+    place = await setUp(database);
   });
 
-  it('who has no membership reaches nothing, and so does who does not exist', async () => {
+  it('a user without a membership has no access, and neither has an unknown subject', async () => {
     for (const subject of [place.ada, { accountId: 'nobody\0' }, { clientId: '' }]) {
       expect(await access.accessOf(subject)).to.deep.equal([]);
     }
   });
 
-  it('an owner and an admin have all rights in every warehouse, by name', async () => {
+  it('an owner and an admin have all rights in every warehouse, listed by name', async () => {
     const { ada, nord, empty, hall2, hall10 } = place;
     const rights = ['read', 'write', 'manage'];
     await memberships.setRole(ada, nord.id, 'admin');
@@ -70,7 +70,7 @@ describe('access', () => {
     ]);
   });
 
-  it('a member has the rights that were given, and only there', async () => {
+  it('a member has the rights that were granted, and only in those warehouses', async () => {
     const { ada, nord, hall2 } = place;
     await memberships.setRole(ada, nord.id, 'member');
     expect(await access.accessOf(ada)).to.deep.equal([{ ...nord, role: 'member', warehouses: [] }]);
@@ -90,7 +90,7 @@ describe('access', () => {
     ]);
   });
 
-  it('a machine client has memberships of its own', async () => {
+  it('a machine client has its own memberships', async () => {
     const { machine, ada, nord, hall2 } = place;
     await memberships.setRole(machine, nord.id, 'member');
     await memberships.setRights(machine, hall2.id, ['read']);
@@ -100,7 +100,7 @@ describe('access', () => {
     expect(await access.accessOf(ada)).to.deep.equal([]);
   });
 
-  it('a removed membership takes its rights with it, on the next call and for good', async () => {
+  it('removing a membership removes its rights at once, and adding it again does not restore them', async () => {
     const { ada, nord, hall2 } = place;
     await memberships.setRole(ada, nord.id, 'member');
     await memberships.setRights(ada, hall2.id, ['read']);
@@ -116,8 +116,8 @@ describeOn([postgresServer], 'access on several nodes', () => {
   after(opened.closeAll);
   const database = testDatabase();
 
-  it('a node that remembers access hears of every change of it', async () => {
-    const { ada, nord, hall2 } = await furnish(database);
+  it('a node that caches access is notified of every change', async () => {
+    const { ada, nord, hall2 } = await setUp(database);
     const memberships = createMemberships({ database, clock: systemClock });
     const changes = await opened.add(listenForChanges(database), (feed) => feed.close());
     const access = createAccess({ database, changes, clock: systemClock });

@@ -25,23 +25,23 @@ describe('memberships', () => {
     warehouseId = (await organizations.addWarehouse({ organizationId, name: 'Hall' })).id;
   });
 
-  it('rights need a membership in the organization first', async () => {
+  it('rights in a warehouse require a membership in its organization', async () => {
     const set = memberships.setRights(ada, warehouseId, ['read']);
     expect(await refusalOf(set)).to.equal('membership_missing');
   });
 
-  it('a role and rights can be set again', async () => {
+  it('setting a role or rights again replaces the former ones', async () => {
     await memberships.setRole(ada, organizationId, 'member');
     await memberships.setRights(ada, warehouseId, ['read', 'write']);
     await memberships.setRights(ada, warehouseId, ['read']);
     await memberships.setRole(ada, organizationId, 'viewer');
-    const kept = await database.query(
+    const stored = await database.query(
       'SELECT role, rights FROM organization_memberships, warehouse_rights',
     );
-    expect(kept).to.deep.equal([{ role: 'viewer', rights: ['read'] }]);
+    expect(stored).to.deep.equal([{ role: 'viewer', rights: ['read'] }]);
   });
 
-  it('rights and memberships can be removed twice', async () => {
+  it('removing rights or a membership a second time has no effect', async () => {
     await memberships.removeRights(ada, warehouseId);
     await memberships.removeRights(ada, warehouseId);
     await memberships.remove(ada, organizationId);
@@ -50,10 +50,10 @@ describe('memberships', () => {
     expect(await database.query('SELECT id FROM organization_memberships')).to.deep.equal([]);
   });
 
-  it('what does not exist is named', async () => {
-    const nobody = { accountId: 'acc_0000000000000000' };
+  it('a refusal names the unknown account, client, organization or warehouse', async () => {
+    const noAccount = { accountId: 'acc_0000000000000000' };
     const noClient = { clientId: 'gate_ci_0000000000000000000000' };
-    for (const subject of [nobody, noClient, { accountId: 'ada\0' }, { clientId: 'x' }]) {
+    for (const subject of [noAccount, noClient, { accountId: 'ada\0' }, { clientId: 'x' }]) {
       const set = memberships.setRole(subject, organizationId, 'owner');
       expect(await refusalOf(set)).to.equal('subject_unknown');
     }
@@ -67,16 +67,16 @@ describe('memberships', () => {
     }
   });
 
-  it('only roles and rights that exist are accepted', async () => {
+  it('unknown roles and rights are refused', async () => {
     const set = memberships.setRole(ada, organizationId, 'root' as 'owner');
     expect(await refusalOf(set)).to.equal('role_unknown');
     for (const rights of [[], ['delete' as 'read'], ['read', '' as 'write'] as const]) {
-      const given = memberships.setRights(ada, warehouseId, rights);
-      expect(await refusalOf(given)).to.equal('rights_unknown');
+      const set = memberships.setRights(ada, warehouseId, rights);
+      expect(await refusalOf(set)).to.equal('rights_unknown');
     }
   });
 
-  it('of the clients only machine clients can be members', async () => {
+  it('only machine clients can be members, not other clients', async () => {
     const { client } = await createClientRegistry(parts).add(partner);
     const set = memberships.setRole({ clientId: client.id }, organizationId, 'member');
     expect(await refusalOf(set)).to.equal('not_a_machine');

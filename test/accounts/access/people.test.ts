@@ -1,4 +1,4 @@
-/** What a node remembers of people, while another one changes it. */
+/** A node's cache of users and their access, while another node changes the data. */
 import { expect } from 'chai';
 import { createMemberships } from '../../../src/accounts/access/memberships.ts';
 import { createPeople, type People } from '../../../src/accounts/access/people.ts';
@@ -14,16 +14,16 @@ import { PATIENCE } from '../../support/patience.ts';
 import { freshMigratedDatabaseUrl } from '../../support/postgres-server.ts';
 import { describeOn, postgresServer } from '../../support/requirements.ts';
 
-describeOn([postgresServer], 'people that a node remembers', () => {
+describeOn([postgresServer], 'people cached by a node', () => {
   const opened = createOpened();
   after(opened.closeAll);
   let proxy: TcpProxy;
   let people: People;
-  let told: string[];
+  let announced: string[];
   let elsewhere: Awaited<ReturnType<typeof open>>;
 
   async function open(databaseUrl: string) {
-    const options = { databaseUrl, dataDirectory: '', patience: PATIENCE };
+    const options = { databaseUrl, dataDirectory: '', timeoutFactor: PATIENCE };
     const database = await opened.add(openDatabase(options), (one) => one.close());
     const parts = { database, clock: systemClock, changes: silentChangeFeed };
     return {
@@ -42,25 +42,25 @@ describeOn([postgresServer], 'people that a node remembers', () => {
     const { database } = await open(url.href);
     const changes = await opened.add(listenForChanges(database), (feed) => feed.close());
     people = createPeople({ database, changes, clock: systemClock });
-    changes.onChange((...change) => told.push(change.join(' ')));
+    changes.onChange((...change) => announced.push(change.join(' ')));
   });
 
   beforeEach(() => {
-    told = [];
+    announced = [];
   });
 
-  /** Ada in the organization "Nord", which nobody of another test is in. */
-  async function furnish() {
+  /** Adds Ada and an organization "Nord" that no other test uses. */
+  async function addPlace() {
     const { accounts, organizations, memberships } = elsewhere;
     const email = `${crypto.randomUUID()}@demo.test`;
     const { id } = await accounts.add({ email, name: 'Ada' });
     const nord = await organizations.add({ name: 'Nord' });
     const hall = await organizations.addWarehouse({ organizationId: nord.id, name: 'Hall' });
     await memberships.setRole({ accountId: id }, nord.id, 'owner');
-    await eventually(() => expect(told).to.include(`access ${id}`));
+    await eventually(() => expect(announced).to.include(`access ${id}`));
     return { id, nord, hall };
   }
-  type Place = Awaited<ReturnType<typeof furnish>>;
+  type Place = Awaited<ReturnType<typeof addPlace>>;
 
   const shown = async (id: string): Promise<string> => {
     const { account, organizations } = (await people.find(id)) ?? {};
@@ -71,53 +71,53 @@ describeOn([postgresServer], 'people that a node remembers', () => {
   const CHANGES: Readonly<
     Record<
       string,
-      { change(place: Place): Promise<unknown>; told(place: Place): string; after: string }
+      { change(place: Place): Promise<unknown>; announced(place: Place): string; after: string }
     >
   > = {
     'an account': {
       change: ({ id }) => elsewhere.accounts.suspend(id),
-      told: ({ id }) => `accounts ${id}`,
+      announced: ({ id }) => `accounts ${id}`,
       after: 'suspended Hall',
     },
     'a membership': {
       change: ({ id, nord }) => elsewhere.memberships.remove({ accountId: id }, nord.id),
-      told: ({ id }) => `access ${id}`,
+      announced: ({ id }) => `access ${id}`,
       after: 'there ',
     },
     'a warehouse': {
       change: ({ hall }) =>
         elsewhere.database.query("UPDATE warehouses SET name = 'Yard' WHERE id = $1", [hall.id]),
-      told: ({ nord }) => `organizations ${nord.id}`,
+      announced: ({ nord }) => `organizations ${nord.id}`,
       after: 'there Yard',
     },
   };
 
-  for (const [name, { change, told: expected, after: become }] of Object.entries(CHANGES)) {
-    it(`${name} that another node changes while it is read is not remembered as it was`, async () => {
-      const place = await furnish();
-      const stranger = await furnish();
-      await shown(stranger.id);
+  for (const [name, { change, announced: expected, after: changed }] of Object.entries(CHANGES)) {
+    it(`${name} that another node changes during the read is not cached as it was before`, async () => {
+      const place = await addPlace();
+      const other = await addPlace();
+      await shown(other.id);
       const { held, release } = proxy.hold(new RegExp(place.id), 'answer');
       const early = shown(place.id);
       await held;
-      told = [];
+      announced = [];
       await change(place);
-      await eventually(() => expect(told).to.include(expected(place)));
+      await eventually(() => expect(announced).to.include(expected(place)));
       const late = shown(place.id);
       release();
       expect(await early).to.equal('there Hall');
-      expect(await late).to.equal(become);
-      expect(await shown(place.id)).to.equal(become);
+      expect(await late).to.equal(changed);
+      expect(await shown(place.id)).to.equal(changed);
     });
 
-    it(`${name} that changes is forgotten, and nobody else`, async () => {
-      const [place, stranger] = [await furnish(), await furnish()];
-      const before = await Promise.all([place, stranger].map(({ id }) => people.find(id)));
-      told = [];
+    it(`a change of ${name} removes only the affected users from the cache`, async () => {
+      const [place, other] = [await addPlace(), await addPlace()];
+      const before = await Promise.all([place, other].map(({ id }) => people.find(id)));
+      announced = [];
       await change(place);
-      await eventually(() => expect(told).to.include(expected(place)));
-      expect(await shown(place.id)).to.equal(become);
-      expect(await people.find(stranger.id)).to.equal(before[1]);
+      await eventually(() => expect(announced).to.include(expected(place)));
+      expect(await shown(place.id)).to.equal(changed);
+      expect(await people.find(other.id)).to.equal(before[1]);
     });
   }
 });

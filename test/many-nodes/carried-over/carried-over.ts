@@ -1,4 +1,4 @@
-/** What is under way when a version is replaced: begun on one version, and finished on another. */
+/** Things that are unfinished during an upgrade: started on one version, and finished on another. */
 import type { RunOperator } from '../../operator/run-operator.ts';
 import type { PartnerTokens } from '../../provider/partner-tokens.ts';
 import type { TestClient } from '../../support/oauth.ts';
@@ -8,10 +8,10 @@ import { PAGES } from './pages.ts';
 import { SIGN_INS } from './sign-ins.ts';
 import { VALUES } from './values.ts';
 
-/** A deployment with people and clients in it, whichever version serves it at the moment. */
+/** A deployment with users and clients, served by either version. */
 export interface World {
   readonly issuer: string;
-  /** The partner's person. Owns `organization` and the client `confidential`. */
+  /** The user who connects clients. Owns `organization` and the client `confidential`. */
   readonly person: Credentials;
   readonly organization: { readonly id: string; readonly name: string };
   readonly clients: {
@@ -24,26 +24,26 @@ export interface World {
   readonly upstream: Upstream;
 }
 
-/** The world with what the version that serves it now has begun. */
-export interface Beginning extends World {
+/** The deployment, with the command and a browser of the version on which things are started. */
+export interface ServedWorld extends World {
   /** The operator command of that version. */
   readonly operator: RunOperator;
   /** A browser of the person, signed in on that version. */
   readonly partner: PartnerTokens;
-  /** A text that no other beginning has, of lower-case letters and digits. */
+  /** Unique to this round; lower-case letters and digits. */
   readonly mark: string;
 }
 
 export interface CarriedOver {
-  /** Stands in the title of a test: it is what an upgrade has lost when that test fails. */
+  /** The thing that an upgrade has lost if the test fails; part of the title of that test. */
   readonly what: string;
   /**
-   * Begins it on the version that serves the world now.
+   * Starts the thing on the version whose node currently answers requests.
    *
-   * @returns what finishes it on the version that serves it then. @throws Error if it was lost.
+   * @returns a function that finishes it on the version that answers then; throws if it was lost
    */
-  begin(beginning: Beginning): Promise<() => Promise<void>>;
+  start(world: ServedWorld): Promise<() => Promise<void>>;
 }
 
-/** In the order in which they are begun. The last ones live for two minutes, and are finished first. */
+/** In the order in which they are started. The last ones live for two minutes, and are finished first. */
 export const CARRIED_OVER: readonly CarriedOver[] = [VALUES, SIGN_INS, PAGES].flat();

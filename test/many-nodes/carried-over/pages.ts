@@ -1,6 +1,6 @@
-/** Pages that are open in a browser, and what is kept between two of them. */
+/** Pages that are open in a browser, and state that is stored between two pages. */
 import { expect } from 'chai';
-import { isSecretGood, shownOn } from '../../pages/client-owner.ts';
+import { isSecretValid, shownOn } from '../../pages/client-owner.ts';
 import { fieldOf } from '../../pages/signed-in-person.ts';
 import { eventually } from '../../support/eventually.ts';
 import { authorizationUrl, exchangeCode } from '../../support/oauth.ts';
@@ -30,7 +30,7 @@ function navigate(issuer: string, path: string, cookie: string, form?: Record<st
 export const PAGES: readonly CarriedOver[] = [
   {
     what: 'an API key',
-    async begin(world) {
+    async start(world) {
       const { browser } = world.partner;
       const fields = { name: `Export ${world.mark}`, expires_in_days: '30' };
       const form = await browser.get(API_KEYS);
@@ -44,8 +44,8 @@ export const PAGES: readonly CarriedOver[] = [
     },
   },
   {
-    what: 'a client that its owner registered, and the form of another one',
-    async begin({ issuer, partner, mark }) {
+    what: 'a client registered by its owner, and the open form for another client',
+    async start({ issuer, partner, mark }) {
       const { browser } = partner;
       const fields = { name: `Client ${mark}`, redirect_uris: REDIRECT_URI };
       const form = await browser.get(`${CLIENTS}/new`);
@@ -53,10 +53,10 @@ export const PAGES: readonly CarriedOver[] = [
       const open = await browser.get(`${CLIENTS}/new`);
       return async () => {
         const client = { ...created, redirectUri: REDIRECT_URI };
-        expect(await isSecretGood(issuer, client)).to.equal(true);
+        expect(await isSecretValid(issuer, client)).to.equal(true);
         const another = { ...fields, name: `Second ${mark}` };
         const sent = await browser.submit(open, another);
-        // However often it is sent, one client is made.
+        // Sending the form twice creates only one client.
         const again = await browser.submit(open, another);
         const { id } = shownOn(await browser.follow(sent));
         expect(id).to.match(/^gate_ci_/);
@@ -66,8 +66,8 @@ export const PAGES: readonly CarriedOver[] = [
     },
   },
   {
-    what: 'a refused request among the problems of a client, and the log of its owner',
-    async begin({ issuer, partner, clients }) {
+    what: 'a refused request in the problems of a client, and the activity log of its owner',
+    async start({ issuer, partner, clients }) {
       const { browser } = partner;
       const { confidential } = clients;
       const pages = [`${CLIENTS}/${confidential.id}/problems`, '/profile/activity'] as const;
@@ -83,8 +83,8 @@ export const PAGES: readonly CarriedOver[] = [
     },
   },
   {
-    what: 'a consent page that is open',
-    async begin(world) {
+    what: 'an open consent page',
+    async start(world) {
       const { issuer, clients } = world;
       const browser = await newBrowser(world);
       const url = authorizationUrl(issuer, clients.confidential, { prompt: 'consent' });
@@ -100,8 +100,8 @@ export const PAGES: readonly CarriedOver[] = [
     },
   },
   {
-    what: 'a form that was sent after its session had ended, and waits for the sign-in',
-    async begin(world) {
+    what: 'a form draft of an ended session, which waits for the sign-in',
+    async start(world) {
       const browser = await newBrowser(world);
       const form = await browser.get(API_KEYS);
       await browser.submit(await browser.get('/logout'), {});
@@ -115,8 +115,8 @@ export const PAGES: readonly CarriedOver[] = [
     },
   },
   {
-    what: 'the answer to a form, to which Back leads',
-    async begin({ issuer, partner }) {
+    what: 'the result page of a form, to which the Back button returns',
+    async start({ issuer, partner }) {
       const { browser } = partner;
       const path = `${CLIENTS}/new`;
       const form_token = fieldOf(await browser.get(path), 'form_token');
@@ -133,8 +133,8 @@ export const PAGES: readonly CarriedOver[] = [
     },
   },
   {
-    what: 'the test of a client that is under way',
-    async begin(world) {
+    what: 'an unfinished client test',
+    async start(world) {
       const browser = await newBrowser(world);
       const { id, secret = '' } = world.clients.confidential;
       const form = await browser.get(`${CLIENTS}/${id}/test`);
@@ -150,8 +150,8 @@ export const PAGES: readonly CarriedOver[] = [
     },
   },
   {
-    what: 'a secret that is shown once, and was not shown yet',
-    async begin(world) {
+    what: 'a one-time secret that was not shown yet',
+    async start(world) {
       const { browser } = world.partner;
       const fields = { name: `Shown ${world.mark}`, expires_in_days: '30' };
       const { location } = await browser.submit(await browser.get(API_KEYS), fields);
@@ -162,8 +162,8 @@ export const PAGES: readonly CarriedOver[] = [
     },
   },
   {
-    what: 'what a page says once after a form',
-    async begin(world) {
+    what: 'a notice that is shown once after a form',
+    async start(world) {
       const { browser } = world.partner;
       const page = await browser.get(`${CLIENTS}/${world.clients.confidential.id}/settings`);
       const saved = await browser.submit(page, { name: fieldOf(page, 'name') });

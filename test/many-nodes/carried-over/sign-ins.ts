@@ -1,4 +1,4 @@
-/** Ways to sign in, and sign-ins that are half done. */
+/** Sign-in methods, and unfinished sign-ins. */
 import { expect } from 'chai';
 import type { JWTPayload } from 'jose';
 import { fileOf, line } from '../../import/import-file.ts';
@@ -8,12 +8,12 @@ import { makePasskey } from '../../support/authenticator.ts';
 import { authorizationUrl, exchangeCode } from '../../support/oauth.ts';
 import { type Credentials, createPerson, type Page, type Person } from '../../support/person.ts';
 import { createTraveller, type Traveller, type UpstreamAccount } from '../../support/upstream.ts';
-import type { Beginning, CarriedOver } from './carried-over.ts';
+import type { CarriedOver, ServedWorld } from './carried-over.ts';
 
-const WAY = { sign_in_with: 'platform' };
+const WITH_PLATFORM = { sign_in_with: 'platform' };
 const PASSWORD = 'nine blue pallets, stacked';
 const LOGOUT_EVENT = { 'http://schemas.openid.net/event/backchannel-logout': {} };
-/** As many as the settings of the suite allow for one account and address. */
+/** The limit per account and address in the settings of the suite. */
 const SIGN_IN_FAILURES = 2;
 
 /** @returns the page that the sign-in leads to. */
@@ -27,7 +27,7 @@ async function expectSignedIn(person: Person, name: string): Promise<void> {
 }
 
 /** A new account without a password. The provider's `sub` is its external id. */
-async function upstreamAccount({ operator, mark }: Beginning, purpose: string) {
+async function upstreamAccount({ operator, mark }: ServedWorld, purpose: string) {
   const sub = `${purpose}-${mark}`;
   const file = fileOf(line.account(sub));
   await valueFrom(operator, ['import', file]);
@@ -35,36 +35,36 @@ async function upstreamAccount({ operator, mark }: Beginning, purpose: string) {
 }
 
 async function goToProvider(
-  { issuer, upstream }: Beginning,
+  { issuer, upstream }: ServedWorld,
   account: UpstreamAccount,
 ): Promise<{ person: Traveller; callback: URL }> {
   upstream.account = account;
   const person = createTraveller(issuer, upstream.issuer);
-  const there = await person.submit(await person.get('/login'), WAY);
+  const there = await person.submit(await person.get('/login'), WITH_PLATFORM);
   return { person, callback: await person.untilCallback(there) };
 }
 
-async function signInUpstream(beginning: Beginning, account: UpstreamAccount): Promise<Traveller> {
-  const { person, callback } = await goToProvider(beginning, account);
+async function signInUpstream(world: ServedWorld, account: UpstreamAccount): Promise<Traveller> {
+  const { person, callback } = await goToProvider(world, account);
   await person.travel(await person.get(callback));
   return person;
 }
 
-/** A new account, and the one-time link with which its person sets the password. */
-async function invited({ operator, mark }: Beginning, purpose: string) {
+/** Adds an account. Returns the one-time link with which its user sets the password. */
+async function invited({ operator, mark }: ServedWorld, purpose: string) {
   const email = `${purpose}-${mark}@example.test`;
   const add = ['accounts', 'add', '--email', email, '--name', `Ina ${mark}`, '--invite'];
   const { invite_link: link } = await valueFrom(operator, add);
   return { email, password: PASSWORD, link: String(link) };
 }
 
-/** A new account whose password is set, and a browser that is signed in to it. */
-async function newPerson(beginning: Beginning, purpose: string) {
-  const { link, ...credentials } = await invited(beginning, purpose);
-  const browser = createPerson(beginning.issuer);
+/** Adds an account with a password, and signs a browser in to it. */
+async function newPerson(world: ServedWorld, purpose: string) {
+  const { link, ...credentials } = await invited(world, purpose);
+  const browser = createPerson(world.issuer);
   await setPassword(browser, await browser.follow(await browser.get(link)));
   await browser.signIn(credentials);
-  return { browser, credentials, name: `Ina ${beginning.mark}` };
+  return { browser, credentials, name: `Ina ${world.mark}` };
 }
 
 async function setPassword(browser: Person, page: Page): Promise<void> {
@@ -75,7 +75,7 @@ async function setPassword(browser: Person, page: Page): Promise<void> {
 export const SIGN_INS: readonly CarriedOver[] = [
   {
     what: 'a session',
-    async begin({ partner, clients, person }) {
+    async start({ partner, clients, person }) {
       const { browser } = partner;
       await partner.code(clients.confidential);
       return async () => {
@@ -86,8 +86,8 @@ export const SIGN_INS: readonly CarriedOver[] = [
     },
   },
   {
-    what: 'a sign-in page that an app waits behind',
-    async begin({ issuer, clients, person }) {
+    what: 'a sign-in page opened by an authorization request',
+    async start({ issuer, clients, person }) {
       const browser = createPerson(issuer);
       const url = authorizationUrl(issuer, clients.confidential);
       const page = await browser.follow(await browser.get(url));
@@ -101,10 +101,10 @@ export const SIGN_INS: readonly CarriedOver[] = [
     },
   },
   {
-    what: 'a sign-in that is under way at a provider',
-    async begin(beginning) {
-      const { account, name } = await upstreamAccount(beginning, 'travelling');
-      const { person, callback } = await goToProvider(beginning, account);
+    what: 'an unfinished sign-in at a provider',
+    async start(world) {
+      const { account, name } = await upstreamAccount(world, 'travelling');
+      const { person, callback } = await goToProvider(world, account);
       return async () => {
         await person.travel(await person.get(callback));
         await expectSignedIn(person, name);
@@ -112,27 +112,27 @@ export const SIGN_INS: readonly CarriedOver[] = [
     },
   },
   {
-    what: 'an account that is linked with a provider',
-    async begin(beginning) {
-      const { account, name } = await upstreamAccount(beginning, 'linked');
-      await signInUpstream(beginning, account);
-      const { operator } = beginning;
+    what: 'an account linked with a provider',
+    async start(world) {
+      const { account, name } = await upstreamAccount(world, 'linked');
+      await signInUpstream(world, account);
+      const { operator } = world;
       const { sub } = account;
-      // From now on only the link says whose account it is.
+      // From now on only the link with the identity leads to the account.
       const moved = { ...line.account(`${sub}-moved`), former_external_id: sub };
       await valueFrom(operator, ['import', fileOf({ ...moved, email: `${sub}@example.test` })]);
       return async () => {
-        await expectSignedIn(await signInUpstream(beginning, account), `${name}-moved`);
+        await expectSignedIn(await signInUpstream(world, account), `${name}-moved`);
       };
     },
   },
   {
-    what: 'a session that ends with the one at the provider',
-    async begin(beginning) {
-      const { issuer, upstream, mark } = beginning;
-      const { account, name } = await upstreamAccount(beginning, 'session');
+    what: 'a session that ends when its provider session ends',
+    async start(world) {
+      const { issuer, upstream, mark } = world;
+      const { account, name } = await upstreamAccount(world, 'session');
       upstream.lie = { claims: (claims) => ({ ...claims, sid: mark }) };
-      const person = await signInUpstream(beginning, account);
+      const person = await signInUpstream(world, account);
       upstream.lie = {};
       return async () => {
         await expectSignedIn(person, name);
@@ -159,9 +159,9 @@ export const SIGN_INS: readonly CarriedOver[] = [
   },
   {
     what: 'a passkey',
-    async begin(beginning) {
-      const { issuer } = beginning;
-      const { browser, name } = await newPerson(beginning, 'passkey');
+    async start(world) {
+      const { issuer } = world;
+      const { browser, name } = await newPerson(world, 'passkey');
       const { passkey, answer } = await addPasskey(issuer, browser);
       expect(answer.status, answer.html).to.equal(303);
       return async () => {
@@ -173,10 +173,10 @@ export const SIGN_INS: readonly CarriedOver[] = [
     },
   },
   {
-    what: 'a passkey that is being added, and one that is being asked for',
-    async begin(beginning) {
-      const { issuer } = beginning;
-      const { browser, name } = await newPerson(beginning, 'adding');
+    what: 'the pending registration of a passkey, and a pending sign-in with one',
+    async start(world) {
+      const { issuer } = world;
+      const { browser, name } = await newPerson(world, 'adding');
       const { passkey } = await addPasskey(issuer, browser);
       const form = await browser.get(NEW);
       const { made } = makePasskey(issuer, await optionsFor(browser, 'add'));
@@ -193,10 +193,10 @@ export const SIGN_INS: readonly CarriedOver[] = [
     },
   },
   {
-    what: 'a one-time link that was not opened yet',
-    async begin(beginning) {
-      const { link, ...credentials } = await invited(beginning, 'invited');
-      const { issuer } = beginning;
+    what: 'an unopened one-time link',
+    async start(world) {
+      const { link, ...credentials } = await invited(world, 'invited');
+      const { issuer } = world;
       return async () => {
         const browser = createPerson(issuer);
         await setPassword(browser, await browser.follow(await browser.get(link)));
@@ -206,9 +206,9 @@ export const SIGN_INS: readonly CarriedOver[] = [
   },
   {
     what: 'the open page of a one-time link',
-    async begin(beginning) {
-      const { link, ...credentials } = await invited(beginning, 'setting');
-      const { issuer } = beginning;
+    async start(world) {
+      const { link, ...credentials } = await invited(world, 'setting');
+      const { issuer } = world;
       const browser = createPerson(issuer);
       const page = await browser.follow(await browser.get(link));
       return async () => {
@@ -218,11 +218,11 @@ export const SIGN_INS: readonly CarriedOver[] = [
     },
   },
   {
-    what: 'a browser that is known, while strangers guess the password',
-    async begin(beginning) {
-      const { browser, credentials } = await newPerson(beginning, 'known');
+    what: 'a known browser, while an attacker guesses the password',
+    async start(world) {
+      const { browser, credentials } = await newPerson(world, 'known');
       await browser.submit(await browser.get('/logout'), {});
-      const { issuer } = beginning;
+      const { issuer } = world;
       const { email } = credentials;
       const guess = async () => {
         const stranger = createPerson(issuer);
@@ -231,7 +231,7 @@ export const SIGN_INS: readonly CarriedOver[] = [
       };
       for (let count = 0; count < SIGN_IN_FAILURES; count += 1) expect(await guess()).to.equal(401);
       return async () => {
-        // The guesses on the other version count here, too.
+        // The failed guesses on the other version count here, too.
         expect(await guess()).to.equal(429);
         expect((await browser.signIn(credentials)).url.pathname).to.equal('/profile');
       };

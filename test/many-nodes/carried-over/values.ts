@@ -1,4 +1,4 @@
-/** Values that partners, programs and APIs hold, and what was decided about them. */
+/** Tokens and codes that clients and APIs hold, and consents, revocations and blocks. */
 import { expect } from 'chai';
 import { tokensOf } from '../../provider/partner-tokens.ts';
 import {
@@ -33,7 +33,7 @@ async function organizationsOf(world: World, token: string): Promise<string[]> {
 export const VALUES: readonly CarriedOver[] = [
   {
     what: 'an authorization code',
-    async begin(world) {
+    async start(world) {
       const { issuer, partner, clients } = world;
       const { verifier, parameters } = pkce();
       const code = await partner.code(clients.confidential, parameters);
@@ -42,7 +42,7 @@ export const VALUES: readonly CarriedOver[] = [
         const answer = await exchangeCode(issuer, clients.confidential, code, proof);
         expect(answer.status, answer.text).to.equal(200);
         await activeToken(world, tokensOf(answer).accessToken);
-        // The second exchange is a replay, and ends what the first one brought.
+        // The second exchange is a replay, and revokes the tokens of the first one.
         const again = await exchangeCode(issuer, clients.confidential, code, proof);
         expect(again.body.error).to.equal('invalid_grant');
         await expectInactive(world, tokensOf(answer).accessToken);
@@ -51,7 +51,7 @@ export const VALUES: readonly CarriedOver[] = [
   },
   {
     what: 'an access token',
-    async begin(world) {
+    async start(world) {
       const { accessToken } = await world.partner.tokens(world.clients.confidential);
       const { sub, authorization } = await activeToken(world, accessToken);
       return async () => {
@@ -62,8 +62,8 @@ export const VALUES: readonly CarriedOver[] = [
     },
   },
   {
-    what: 'a refresh token, and the retry of a refresh whose answer was lost',
-    async begin(world) {
+    what: 'a refresh token, and the retry of a refresh whose response was lost',
+    async start(world) {
       const { issuer, partner } = world;
       const { confidential } = world.clients;
       const first = await partner.tokens(confidential);
@@ -83,7 +83,7 @@ export const VALUES: readonly CarriedOver[] = [
   },
   {
     what: 'a refresh token of a public client',
-    async begin(world) {
+    async start(world) {
       const { issuer, partner, clients } = world;
       const { refreshToken } = await partner.tokens(clients.public);
       return async () => {
@@ -95,7 +95,7 @@ export const VALUES: readonly CarriedOver[] = [
   },
   {
     what: 'a machine token',
-    async begin(world) {
+    async start(world) {
       const { issuer, clients } = world;
       const token = String((await clientCredentials(issuer, clients.machine)).body.access_token);
       return async () => {
@@ -105,8 +105,8 @@ export const VALUES: readonly CarriedOver[] = [
     },
   },
   {
-    what: 'an approval, which is not asked for again',
-    async begin({ issuer, partner, clients }) {
+    what: 'a consent, which is not asked for again',
+    async start({ issuer, partner, clients }) {
       await partner.code(clients.confidential);
       return async () => {
         const url = authorizationUrl(issuer, clients.confidential, { prompt: 'none' });
@@ -117,8 +117,8 @@ export const VALUES: readonly CarriedOver[] = [
     },
   },
   {
-    what: 'the end of a token and of a connection',
-    async begin(world) {
+    what: 'the revocation of a token and the end of a connection',
+    async start(world) {
       const { issuer, partner } = world;
       const { confidential } = world.clients;
       const disconnected = await addClient(world.operator, 'confidential', 'Stock Reports');
@@ -140,7 +140,7 @@ export const VALUES: readonly CarriedOver[] = [
   },
   {
     what: 'the block of a client by an organization',
-    async begin(world) {
+    async start(world) {
       const { partner, organization } = world;
       const blocked = await addClient(world.operator, 'confidential', 'Label Printer');
       const { accessToken } = await partner.tokens(blocked);

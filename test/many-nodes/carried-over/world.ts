@@ -1,7 +1,7 @@
-/** A deployment as its operator sets it up: by the commands of the version that runs it. */
+/** Sets up a deployment with the operator command of the version that runs it. */
 import { type RunOperator, valueFrom } from '../../operator/run-operator.ts';
 import { partnerTokens } from '../../provider/partner-tokens.ts';
-import { type Beginning, CARRIED_OVER, type World } from './carried-over.ts';
+import { CARRIED_OVER, type ServedWorld, type World } from './carried-over.ts';
 import { addClient } from './clients.ts';
 
 const PERSON = { email: 'grace@example.test', password: 'seven green forklifts' };
@@ -29,22 +29,22 @@ export async function setUpWorld(
   return { issuer, upstream, person: PERSON, organization: { id, name }, clients };
 }
 
-/** What was begun, by its name. */
-export type Begun = ReadonlyMap<string, () => Promise<void>>;
+/** Functions that finish the started things, keyed by `what` of each. */
+export type Unfinished = ReadonlyMap<string, () => Promise<void>>;
 
-let beginnings = 0;
+let rounds = 0;
 
-/** Begins everything on the version that serves the world now. */
-export async function beginAll(world: World, operator: RunOperator): Promise<Begun> {
-  beginnings += 1;
+/** Starts everything on the version whose node currently answers requests. */
+export async function startAll(world: World, operator: RunOperator): Promise<Unfinished> {
+  rounds += 1;
   const partner = partnerTokens(world.issuer, world);
-  const beginning: Beginning = { ...world, operator, partner, mark: `round${beginnings}` };
-  const begun = new Map<string, () => Promise<void>>();
-  for (const { what, begin } of CARRIED_OVER) {
-    const finish = await begin(beginning).catch((cause: unknown) => {
-      throw new Error(`could not begin ${what}`, { cause });
+  const served: ServedWorld = { ...world, operator, partner, mark: `round${rounds}` };
+  const unfinished = new Map<string, () => Promise<void>>();
+  for (const { what, start } of CARRIED_OVER) {
+    const finish = await start(served).catch((cause: unknown) => {
+      throw new Error(`could not start ${what}`, { cause });
     });
-    begun.set(what, finish);
+    unfinished.set(what, finish);
   }
-  return begun;
+  return unfinished;
 }

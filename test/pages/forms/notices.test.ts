@@ -1,4 +1,4 @@
-/** A page says only what happened, to whom it happened, once. */
+/** A notice is shown once, on the page it belongs to, to the user whose action it confirms. */
 import { expect } from 'chai';
 import { createPerson, type Page, type Person } from '../../support/person.ts';
 import { startSeeded } from '../../support/seeded.ts';
@@ -6,9 +6,9 @@ import { LIST, textOf } from '../client-owner.ts';
 import { type SignedInPerson, signedIn } from '../signed-in-person.ts';
 
 const CONNECTIONS = '/profile/connections';
-const SAID = 'Everything is disconnected';
+const NOTICE_TEXT = 'Everything is disconnected';
 
-describe('what a page says after a redirect', () => {
+describe('the notice after a redirect', () => {
   const on = startSeeded({ clock: true });
   let person: SignedInPerson;
 
@@ -22,10 +22,10 @@ describe('what a page says after a redirect', () => {
       .cookieHeader('/')
       .split('; ')
       .find((cookie) => cookie.startsWith(`${name}=`)) ?? '';
-  /** The page has yet to be visited. */
+  /** Does not open the page of the redirect, so the notice is still pending. */
   const disconnectAll = () => person.send(`${CONNECTIONS}/disconnect-all`);
 
-  it('is said once, on its own page, and is in no address', async () => {
+  it('a notice is shown once, on its own page, and is not part of the URL', async () => {
     const { location } = await disconnectAll();
     expect(location?.href).to.equal(on.issuer + CONNECTIONS);
     const head = await fetch(on.issuer + CONNECTIONS, {
@@ -34,11 +34,11 @@ describe('what a page says after a redirect', () => {
     });
     expect(head.headers.getSetCookie().join()).to.not.include('gate_notice');
     expect(noticesOn(await person.get('/profile/security'))).to.deep.equal([]);
-    expect(textOf((await person.get(CONNECTIONS)).html)).to.include(SAID);
+    expect(textOf((await person.get(CONNECTIONS)).html)).to.include(NOTICE_TEXT);
     expect(noticesOn(await person.get(CONNECTIONS))).to.deep.equal([]);
   });
 
-  it('is not said because a link wants it', async () => {
+  it('a query parameter cannot make a page show a notice', async () => {
     const codes = ['saved', 'disconnected', 'all-disconnected', 'revoked', 'deleted', 'sent', 'x'];
     const pages = ['connections', 'api-keys', 'oauth-clients', 'security'];
     for (const path of [...pages.map((page) => `/profile/${page}`), '/login', '/forgot-password']) {
@@ -49,22 +49,22 @@ describe('what a page says after a redirect', () => {
     }
   });
 
-  it('is not said later, elsewhere, to somebody else, or changed on the way', async () => {
+  it('a notice is not shown after two minutes, on another page, to another user, or with a changed text', async () => {
     await disconnectAll();
     const notice = cookieOf(person, 'gate_notice');
     const session = () => person.cookieHeader('/').replace(/; gate_notice=[^;]*/, '');
-    const saidWith = async (cookie: string, path = CONNECTIONS) =>
+    const noticesWith = async (cookie: string, path = CONNECTIONS) =>
       noticesOn(await createPerson(on.issuer).get(path, { cookie }));
     const other = await signedIn(on.service, on.seeded.other);
-    expect(await saidWith(`${other.cookieHeader('/')}; ${notice}`)).to.deep.equal([]);
-    expect(await saidWith(`${session()}; ${notice}`, LIST)).to.deep.equal([]);
+    expect(await noticesWith(`${other.cookieHeader('/')}; ${notice}`)).to.deep.equal([]);
+    expect(await noticesWith(`${session()}; ${notice}`, LIST)).to.deep.equal([]);
     const [, value = ''] = notice.split('=');
     const [said = '', mac] = value.split('.');
     const forged = Buffer.from(said, 'base64url').toString().replace('Everything', 'Nothing');
     const changed = `gate_notice=${Buffer.from(forged).toString('base64url')}.${mac}`;
-    expect(await saidWith(`${session()}; ${changed}`)).to.deep.equal([]);
-    expect(await saidWith(`${session()}; ${notice}`)).to.have.length(1);
+    expect(await noticesWith(`${session()}; ${changed}`)).to.deep.equal([]);
+    expect(await noticesWith(`${session()}; ${notice}`)).to.have.length(1);
     on.clock.advance(121);
-    expect(await saidWith(`${session()}; ${notice}`)).to.deep.equal([]);
+    expect(await noticesWith(`${session()}; ${notice}`)).to.deep.equal([]);
   });
 });

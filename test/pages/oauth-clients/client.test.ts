@@ -4,7 +4,7 @@ import type { Page } from '../../support/person.ts';
 import { startSeeded } from '../../support/seeded.ts';
 import {
   type ClientOwner,
-  isSecretGood,
+  isSecretValid,
   LIST,
   REDIRECT_URI,
   shownOn,
@@ -27,7 +27,7 @@ describe('the page of an OAuth client', () => {
     path = `${LIST}/${client.id}`;
   });
 
-  const kept = () => on.service.clients.find(client.id);
+  const stored = () => on.service.clients.find(client.id);
   const lastRecord = async () =>
     (await on.service.activity.of(on.seeded.person.accountId, { limit: 1 }))[0];
   const section = async (id: string) => {
@@ -36,13 +36,13 @@ describe('the page of an OAuth client', () => {
     return text;
   };
   async function rotate(): Promise<string> {
-    // Secrets of the same moment have no order.
+    // Secrets created at the same moment have no order.
     on.clock.advance(1);
     const shown = await owner.follow(await owner.send(`${path}/rotate-secret`));
     return shownOn(shown).secret;
   }
 
-  it('has the values that a library asks for', async () => {
+  it('shows the values that a client library needs', async () => {
     const connect = textOf(await section('connect'));
     expect(connect).to.include(client.id);
     for (const endpoint of ['authorize', 'token', 'revoke', 'introspect']) {
@@ -51,7 +51,7 @@ describe('the page of an OAuth client', () => {
     expect(connect).to.include(`Issuer ${on.issuer} `).and.include('oauth-authorization-server');
   });
 
-  it('name and redirect URIs are edited, and nothing else', async () => {
+  it('the settings form edits the name and the redirect URIs, and nothing else', async () => {
     const page = await owner.get(`${path}/settings`);
     const redirect_uris = ['https://new.example/cb', 'http://new.example/cb'];
     const saved = await owner.submit(page, { name: 'Renamed', redirect_uris });
@@ -67,16 +67,16 @@ describe('the page of an OAuth client', () => {
       ...{ name: 'Renamed', redirect_uris, kind: 'machine', owner: on.seeded.other.accountId },
       ...{ scope: 'openid', grant_types: 'client_credentials', suspended: '' },
     });
-    expect(await kept()).to.deep.include({
+    expect(await stored()).to.deep.include({
       ...{ name: 'Renamed', redirectUris: redirect_uris, kind: 'confidential' },
       ownerAccountId: on.seeded.person.accountId,
     });
-    // Nothing was changed by the second one, so nothing was recorded.
+    // The second request changed nothing, so nothing was recorded.
     expect(await lastRecord()).to.deep.equal(record);
   });
 
-  it('changes that are refused keep what was typed, and change nothing', async () => {
-    const before = await kept();
+  it('refused changes keep the entered values and change nothing', async () => {
+    const before = await stored();
     const redirect_uris = [REDIRECT_URI, 'https://Partner.example:443/x'];
     const page = await owner.send(`${path}/settings`, { name: '<b>', redirect_uris });
     expect(page.status).to.equal(422);
@@ -86,10 +86,10 @@ describe('the page of an OAuth client', () => {
     const more = await owner.send(`${path}/settings`, { name: 'More', redirect_uris, more: '1' });
     expect(more.status).to.equal(200);
     expect(more.html.match(/name="redirect_uris"/g)).to.have.length(3);
-    expect(await kept()).to.deep.equal(before);
+    expect(await stored()).to.deep.equal(before);
   });
 
-  it('a rotation keeps the secret in use until it is removed', async () => {
+  it('after a rotation the old secret works until it is removed', async () => {
     const second = await rotate();
     expect(second)
       .to.match(/^gate_cs_/)
@@ -99,19 +99,19 @@ describe('the page of an OAuth client', () => {
       details: { client_id: client.id, client_name: 'Stock Sync', last_four: second.slice(-4) },
     });
     const newer = { ...client, secret: second };
-    expect(await isSecretGood(on.issuer, client)).to.equal(true);
-    expect(await isSecretGood(on.issuer, newer)).to.equal(true);
+    expect(await isSecretValid(on.issuer, client)).to.equal(true);
+    expect(await isSecretValid(on.issuer, newer)).to.equal(true);
 
     const full = await owner.send(`${path}/rotate-secret`);
     expect(full.status).to.equal(422);
-    expect(textOf(full.html)).to.include('The client has 2 secrets already.');
+    expect(textOf(full.html)).to.include('The client already has 2 secrets.');
     const remove = (secret_id = '') => owner.send(`${path}/remove-secret`, { secret_id });
     expect((await remove('sec_\0')).status).to.equal(404);
-    const [first, last] = (await kept())?.secrets ?? [];
+    const [first, last] = (await stored())?.secrets ?? [];
     const removed = await remove(first?.id);
     expect(textOf((await owner.follow(removed)).html)).to.include('The secret is removed.');
-    expect(await isSecretGood(on.issuer, client)).to.equal(false);
-    expect(await isSecretGood(on.issuer, newer)).to.equal(true);
+    expect(await isSecretValid(on.issuer, client)).to.equal(false);
+    expect(await isSecretValid(on.issuer, newer)).to.equal(true);
     expect(await lastRecord()).to.deep.include({
       action: 'client_secret_removed',
       details: {
@@ -122,29 +122,29 @@ describe('the page of an OAuth client', () => {
     expect((await remove(last?.id)).status).to.equal(422);
   });
 
-  it('asks before it removes a secret, and says when that was last used', async () => {
-    const asks = async (id = '') => owner.get(`${path}/remove-secret?secret_id=${id}`);
-    const [first] = (await kept())?.secrets ?? [];
-    expect((await asks(first?.id)).location?.pathname).to.equal(`${path}/secrets`);
+  it('removing a secret requires a confirmation, which shows when the secret was last used', async () => {
+    const confirmationPage = async (id = '') => owner.get(`${path}/remove-secret?secret_id=${id}`);
+    const [first] = (await stored())?.secrets ?? [];
+    expect((await confirmationPage(first?.id)).location?.pathname).to.equal(`${path}/secrets`);
     await rotate();
     const [link] =
       /[^"]*remove-secret[^"]*/.exec((await section('secrets')).split('…')[2] ?? '') ?? [];
     expect(link).to.equal(`${path}/remove-secret?secret_id=${first?.id}`);
     const ending = client.secret.slice(-4);
-    const page = await asks(first?.id);
+    const page = await confirmationPage(first?.id);
     expect(textOf(page.html)).to.include(`Remove the secret ending in ${ending} of Stock Sync?`);
     expect(textOf(page.html)).to.match(/gate_cs_…\S{4} was made on .* and never used/);
-    on.service.lastUsed.note('client_secret', first?.id ?? '');
+    on.service.lastUsed.record('client_secret', first?.id ?? '');
     await on.service.lastUsed.flush();
-    const used = textOf((await asks(first?.id)).html);
+    const used = textOf((await confirmationPage(first?.id)).html);
     expect(used).to.match(/gate_cs_…\S{4} was last used on \d+ \w+ 20\d\d, \d\d:\d\d UTC/);
-    expect((await kept())?.secrets).to.have.length(2);
-    expect((await asks('sec_0000000000000000')).status).to.equal(404);
+    expect((await stored())?.secrets).to.have.length(2);
+    expect((await confirmationPage('sec_0000000000000000')).status).to.equal(404);
     await owner.follow(await owner.submit(page, { secret_id: first?.id ?? '' }));
-    expect((await kept())?.secrets).to.have.length(1);
+    expect((await stored())?.secrets).to.have.length(1);
   });
 
-  it('each secret says when it was last used, and that it is safe to remove after a day', async () => {
+  it('each secret shows its last use, and is safe to remove after a day without use', async () => {
     const second = { ...client, secret: await rotate() };
     const rows = async () =>
       textOf(await section('secrets'))
@@ -157,11 +157,11 @@ describe('the page of an OAuth client', () => {
       .to.match(/Last used Never/)
       .and.not.match(/safe to remove/);
 
-    await isSecretGood(on.issuer, client);
+    await isSecretValid(on.issuer, client);
     await on.service.lastUsed.flush();
     expect(await firstRow()).to.match(/Last used \d/);
     on.clock.advance(86_399);
-    await isSecretGood(on.issuer, second);
+    await isSecretValid(on.issuer, second);
     await on.service.lastUsed.flush();
     owner = await signInOwner(on.service, on.seeded.person);
     expect(await firstRow()).not.to.match(/safe to remove/);
@@ -170,14 +170,14 @@ describe('the page of an OAuth client', () => {
     expect(await secondRow())
       .to.match(/Last used \d/)
       .and.not.match(/safe to remove/);
-    // When nobody uses either, the one that was needed last stays.
+    // If both are unused, the one that was used last stays.
     on.clock.advance(86_400);
     owner = await signInOwner(on.service, on.seeded.person);
     expect(await firstRow()).to.match(/safe to remove/);
     expect(await secondRow()).not.to.match(/safe to remove/);
   });
 
-  it('is led back to by a button that was pressed before signing in', async () => {
+  it('a GET of a URL that a form posts to redirects to the page with the form', async () => {
     for (const below of ['/rotate-secret', '/remove-secret']) {
       const { location } = await owner.get(path + below);
       expect(location?.pathname).to.equal(`${path}/secrets`);
@@ -185,7 +185,7 @@ describe('the page of an OAuth client', () => {
     expect((await owner.get(`${path}/redirect-uris`)).location?.pathname).to.equal(path);
   });
 
-  it('equal problems are one, with their count, and registering what was sent mends it', async () => {
+  it('repeated problems are one entry with a count, and registering the sent redirect URI resolves them', async () => {
     const sent = 'https://partner.example/back';
     const ask = (redirectUri: string) =>
       fetch(authorizationUrl(on.issuer, { ...client, redirectUri }));
@@ -203,21 +203,21 @@ describe('the page of an OAuth client', () => {
 
     const mended = await owner.follow(await owner.submit(page, { redirect_uri: sent }));
     expect(textOf(mended.html)).to.include('The redirect URI is registered.');
-    expect((await kept())?.redirectUris).to.deep.equal([REDIRECT_URI, sent]);
+    expect((await stored())?.redirectUris).to.deep.equal([REDIRECT_URI, sent]);
     expect((await lastRecord())?.action).to.equal('client_changed');
     expect(mended.html).not.to.include('Register this URI');
     const again = await owner.send(`${path}/redirect-uris`, { redirect_uri: sent });
     expect(again.location?.pathname).to.equal(`${path}/connect`);
-    expect((await kept())?.redirectUris).to.have.length(2);
+    expect((await stored())?.redirectUris).to.have.length(2);
     const bad = await owner.send(`${path}/redirect-uris`, { redirect_uri: 'https://*.example/' });
     expect(bad.status).to.equal(422);
     expect(bad.html).to.include('value="https://*.example/"');
   });
 
-  it('of several redirect URIs that are registered at once none is lost, and never more than 20', async () => {
+  it('parallel registrations of redirect URIs lose none and never exceed 20', async () => {
     const uris = Array.from({ length: 24 }, (_, index) => `https://partner.example/${index}`);
     const answers: Page[] = [];
-    // As many at once as wait for their turn.
+    // Send as many in parallel as the queue admits.
     for (let first = 0; first < uris.length; first += 8) {
       const sent = uris
         .slice(first, first + 8)
@@ -226,73 +226,73 @@ describe('the page of an OAuth client', () => {
     }
     const added = answers.filter(({ status }) => status === 303);
     expect(added).to.have.length(19);
-    expect(new Set((await kept())?.redirectUris).size).to.equal(20);
+    expect(new Set((await stored())?.redirectUris).size).to.equal(20);
     const refused = answers.find(({ status }) => status !== 303);
     expect(refused?.status).to.equal(422);
     expect(textOf(refused?.html ?? '')).to.include('at most 20 redirect URIs');
   });
 
-  it('two spellings of one address are registered once, also at once', async () => {
+  it('two spellings of one redirect URI are registered once, also in parallel', async () => {
     const spellings = ['https://other.example', 'https://other.example/'];
     const answers = await Promise.all(
       spellings.map((redirect_uri) => owner.send(`${path}/redirect-uris`, { redirect_uri })),
     );
     expect(answers.map(({ status }) => status).sort()).to.deep.equal([303, 422]);
-    expect((await kept())?.redirectUris).to.have.length(2);
+    expect((await stored())?.redirectUris).to.have.length(2);
   });
 
-  it('settings that were changed after the form was drawn are told, and nothing is lost', async () => {
+  it('a settings form opened before another change is refused, shows that change, and nothing is lost', async () => {
     const first = await owner.get(`${path}/settings`);
     const added = 'https://partner.example/added';
     const typed = [REDIRECT_URI, 'https://partner.example/typed'];
     await owner.send(`${path}/redirect-uris`, { redirect_uri: added });
     await on.service.clients.edit(client.id, { name: 'Renamed meanwhile' });
-    const told = await owner.submit(first, { name: 'Stock Sync', redirect_uris: typed });
-    expect(told.status).to.equal(409);
-    const text = textOf(told.html);
+    const conflict = await owner.submit(first, { name: 'Stock Sync', redirect_uris: typed });
+    expect(conflict.status).to.equal(409);
+    const text = textOf(conflict.html);
     expect(text).to.include('changed after you opened this form').and.include(`Added: ${added}`);
     expect(text).to.include('Its name is now “Renamed meanwhile”.');
-    expect((await kept())?.redirectUris).to.deep.equal([REDIRECT_URI, added]);
-    const saved = await owner.follow(await owner.submit(told, {}));
+    expect((await stored())?.redirectUris).to.deep.equal([REDIRECT_URI, added]);
+    const saved = await owner.follow(await owner.submit(conflict, {}));
     expect(textOf(saved.html)).to.include('The changes are saved.');
-    expect(await kept()).to.deep.include({
+    expect(await stored()).to.deep.include({
       ...{ name: 'Renamed meanwhile', redirectUris: typed.concat(added) },
     });
   });
 
-  it('a redirect URI that was removed meanwhile does not come back with a form from before', async () => {
+  it('a redirect URI that was removed meanwhile is not restored by an older form', async () => {
     const gone = 'https://partner.example/gone';
     await owner.send(`${path}/redirect-uris`, { redirect_uri: gone });
     const before = await owner.get(`${path}/settings`);
     await on.service.clients.edit(client.id, { redirectUris: [REDIRECT_URI] });
-    const told = await owner.submit(before, { name: 'Typed' });
-    expect(textOf(told.html)).to.include(`Removed: ${gone}`);
-    await owner.submit(told, {});
-    expect(await kept()).to.deep.include({ name: 'Typed', redirectUris: [REDIRECT_URI] });
+    const conflict = await owner.submit(before, { name: 'Typed' });
+    expect(textOf(conflict.html)).to.include(`Removed: ${gone}`);
+    await owner.submit(conflict, {});
+    expect(await stored()).to.deep.include({ name: 'Typed', redirectUris: [REDIRECT_URI] });
   });
 
-  it('of two forms that are saved at once the second one is told of the first', async () => {
+  it('one of several parallel settings forms is saved, and the others show its change', async () => {
     const page = await owner.get(`${path}/settings`);
     const answers = await Promise.all(
       ['One', 'Two', 'Three'].map((name) => owner.submit(page, { name })),
     );
     expect(answers.map(({ status }) => status).sort()).to.deep.equal([303, 409, 409]);
-    const told = answers.find(({ status }) => status === 409);
-    expect(textOf(told?.html ?? '')).to.include(`Its name is now “${(await kept())?.name}”.`);
+    const conflict = answers.find(({ status }) => status === 409);
+    expect(textOf(conflict?.html ?? '')).to.include(`Its name is now “${(await stored())?.name}”.`);
   });
 
-  it('a name that could be taken for that of somebody else is refused at its field', async () => {
+  it('a name that resembles that of the service, or of a client of another owner, is refused with an error next to the field', async () => {
     const page = await owner.get(`${path}/settings`);
     const refused = await owner.submit(page, { name: 'Elsewhere Storage' });
     expect(refused.status).to.equal(422);
     expect(refused.html).to.match(/id="name-problem">Choose another name: this one could be taken/);
-    expect((await kept())?.name).to.equal('Stock Sync');
+    expect((await stored())?.name).to.equal('Stock Sync');
     const fields = { name: 'Gatehouse Security', redirect_uris: [REDIRECT_URI] };
     const made = await owner.submit(await owner.get(`${LIST}/new`), fields);
     expect(made.html).to.match(/id="name-problem">Choose another name: this one could be taken/);
   });
 
-  it('says what a program needs before it is run: an address, and somebody who listens', async () => {
+  it('explains what an example program needs before it runs: a loopback redirect URI and the computer it listens on', async () => {
     const page = await owner.get(`${path}/connect`);
     expect(page.html).to.include('Register this URI');
     expect(textOf(page.html)).not.to.include('Before you approve');
@@ -306,7 +306,7 @@ describe('the page of an OAuth client', () => {
     expect(registered.html).not.to.include('Register this URI');
   });
 
-  it('the page of the secret has it in a file to copy, and the others have its place', async () => {
+  it('the .env file contains the secret on the page that shows it once, and an empty value elsewhere', async () => {
     const fileOn = ({ html }: { html: string }) =>
       /The .env file"[^>]*><code>([^<]*)</.exec(html)?.[1]?.split('\n');
     const shown = await owner.follow(await owner.send(`${path}/rotate-secret`));
@@ -317,12 +317,12 @@ describe('the page of an OAuth client', () => {
     expect(later).to.include(`REDIRECT_URI=${REDIRECT_URI}`);
   });
 
-  it('says so when the operator has suspended it', async () => {
+  it('the page of a suspended client says that it is suspended', async () => {
     await on.service.clients.suspend(client.id);
     expect(textOf((await owner.get(path)).html)).to.include('Suspended.');
   });
 
-  it('of a kind that only the operator provides shows what it has, and keeps it', async () => {
+  it('the settings of a client that only the operator can provision keep its kind and redirect URIs, and show only what it has', async () => {
     const draft = { name: 'Robot', isNative: false, ownerAccountId: on.seeded.person.accountId };
     const { client: robot } = await on.service.clients.add({
       ...{ ...draft, kind: 'machine', redirectUris: [] },
@@ -337,9 +337,9 @@ describe('the page of an OAuth client', () => {
     expect(await on.service.clients.find(robot.id)).to.deep.include({
       ...{ name: 'Renamed', kind: 'machine', redirectUris: [] },
     });
-    const ofPhone = await owner.get(`${LIST}/${phone.id}/settings`);
-    expect(fieldOf(ofPhone, 'redirect_uris')).to.equal('com.example.app:/cb');
-    expect(ofPhone.html).not.to.include('/secrets');
+    const phonePage = await owner.get(`${LIST}/${phone.id}/settings`);
+    expect(fieldOf(phonePage, 'redirect_uris')).to.equal('com.example.app:/cb');
+    expect(phonePage.html).not.to.include('/secrets');
     expect((await owner.get(`${path}/settings`)).html).to.include('/secrets');
     expect((await owner.get(`${LIST}/${phone.id}/secrets`)).status).to.equal(404);
     expect((await owner.send(`${LIST}/${phone.id}/rotate-secret`)).status).to.equal(422);

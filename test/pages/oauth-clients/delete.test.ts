@@ -4,7 +4,7 @@ import { authorizationUrl, refresh, type TestClient } from '../../support/oauth.
 import { type Credentials, createPerson } from '../../support/person.ts';
 import { addPerson } from '../../support/seed.ts';
 import { startSeeded } from '../../support/seeded.ts';
-import { type ClientOwner, isSecretGood, LIST, signInOwner, textOf } from '../client-owner.ts';
+import { type ClientOwner, isSecretValid, LIST, signInOwner, textOf } from '../client-owner.ts';
 
 describe('deleting an OAuth client', () => {
   const on = startSeeded({ settings: { limits: { clientsPerPerson: 100 } } });
@@ -24,7 +24,7 @@ describe('deleting an OAuth client', () => {
     partnerTokens(on.issuer, { ...on.seeded, person }).tokens(client);
   const isActive = (token: string) => on.partner.isActive(token);
 
-  it('says how many people it affects', async () => {
+  it('the page shows how many users have the client connected', async () => {
     expect(textOf((await owner.get(path)).html)).to.include('Nobody has it connected.');
     await connect(on.seeded.other);
     expect(textOf((await owner.get(path)).html)).to.include('1 person has it connected');
@@ -32,7 +32,7 @@ describe('deleting an OAuth client', () => {
     expect(textOf((await owner.get(path)).html)).to.include('2 people have it connected');
   });
 
-  it('needs its name, typed as it is', async () => {
+  it('deleting a client requires its exact name', async () => {
     for (const confirm_name of ['', 'stock sync', 'Stock Sync!', client.id]) {
       const page = await owner.submit(await owner.get(path), { confirm_name });
       expect(page.status, confirm_name).to.equal(422);
@@ -42,7 +42,7 @@ describe('deleting an OAuth client', () => {
     expect(await on.service.clients.find(client.id)).to.include({ isSuspended: false });
   });
 
-  it('ends every token of everybody at once, and leaves nothing', async () => {
+  it('deleting a client ends the tokens of all users immediately and deletes all of its data', async () => {
     const extra = await addPerson(on.service, 'Extra', `extra${client.id}@example.test`);
     const issued = [await connect(on.seeded.person), await connect(extra), await connect(extra)];
     for (const { accessToken } of issued) expect(await isActive(accessToken)).to.equal(true);
@@ -57,7 +57,7 @@ describe('deleting an OAuth client', () => {
       const { status, body } = await refresh(on.issuer, client, tokens.refreshToken);
       expect([status, body.error]).to.deep.equal([401, 'invalid_client']);
     }
-    expect(await isSecretGood(on.issuer, client)).to.equal(false);
+    expect(await isSecretValid(on.issuer, client)).to.equal(false);
     for (const { accountId } of [on.seeded.person, extra]) {
       expect(await on.service.connections.find(accountId, client.id)).to.equal(undefined);
     }
@@ -67,23 +67,23 @@ describe('deleting an OAuth client', () => {
     expect((await owner.get(`${LIST}/${client.id}`)).status).to.equal(404);
   });
 
-  it('is recorded in the log of the owner; those connected find their connection ended', async () => {
+  it('a deletion is recorded in the activity log of the owner and, as a disconnection, in those of connected users', async () => {
     await connect(on.seeded.other);
     await owner.send(path, { confirm_name: 'Stock Sync' });
-    const [entry] = await on.service.activity.of(on.seeded.person.accountId, { limit: 1 });
-    expect(entry).to.deep.include({
+    const [ownerEntry] = await on.service.activity.of(on.seeded.person.accountId, { limit: 1 });
+    expect(ownerEntry).to.deep.include({
       ...{ action: 'client_deleted', actor: 'person' },
       details: { client_id: client.id, client_name: 'Stock Sync', people: 1 },
     });
-    const [theirs] = await on.service.activity.of(on.seeded.other.accountId, { limit: 1 });
+    const [userEntry] = await on.service.activity.of(on.seeded.other.accountId, { limit: 1 });
     const cause = 'client_deleted';
-    expect(theirs).to.deep.include({
+    expect(userEntry).to.deep.include({
       ...{ action: 'disconnected', actor: 'service' },
       details: { client_id: client.id, client_name: 'Stock Sync', cause },
     });
   });
 
-  it('two clicks at once delete it once, and both are answered', async () => {
+  it('two parallel requests delete the client once, and both are answered', async () => {
     const fields = { confirm_name: 'Stock Sync' };
     const clicks = await Promise.all([owner.send(path, fields), owner.send(path, fields)]);
     for (const { status } of clicks) expect(status).to.be.oneOf([303, 404]);

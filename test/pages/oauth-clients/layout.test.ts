@@ -1,4 +1,4 @@
-/** The pages of a client in a browser: where things stand, in which zone times are, and what stays open. */
+/** The pages of a client in a browser: layout, time zone, and that open pages stay open. */
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import { describeInBrowser, enterAs } from '../../support/browser.ts';
@@ -17,7 +17,7 @@ describeInBrowser('the pages of an OAuth client in a browser', (visit) => {
   const widthOf = async (page: Page, selector: string): Promise<number> =>
     (await page.locator(selector).first().boundingBox())?.width ?? 0;
 
-  it('a problem with a button to mend it is as wide as its page, also on a phone', async () => {
+  it('in each entry of the list of problems, values and forms use the full width, also on a phone', async () => {
     const client = await owner.createClient('Wide Enough');
     const sent = { ...client, redirectUri: 'https://partner.example/another/callback' };
     await fetch(authorizationUrl(on.issuer, sent), { redirect: 'manual' });
@@ -33,14 +33,14 @@ describeInBrowser('the pages of an OAuth client in a browser', (visit) => {
     }
   });
 
-  it('the name of the service links no further than it reads', async () => {
+  it('the link with the name of the service is no wider than its text', async () => {
     const { page } = await visit();
     await enterAs(page, on.issuer, owner);
     await page.goto(`${on.issuer}/profile`);
     expect(await widthOf(page, 'a.wordmark')).to.be.within(60, 200);
   });
 
-  it('registering a redirect URI leaves the page of a new secret as it was', async () => {
+  it('registering a redirect URI leaves the page of a new secret unchanged', async () => {
     const { page } = await visit();
     await enterAs(page, on.issuer, owner);
     await page.goto(`${on.issuer}${LIST}/new`);
@@ -56,7 +56,7 @@ describeInBrowser('the pages of an OAuth client in a browser', (visit) => {
     expect(await page.locator('[data-secret]').textContent()).to.equal(secret);
   });
 
-  it('times in sentences and labels are those of the place, as everywhere else', async () => {
+  it("times in sentences and in button labels use the user's time zone, like all other times", async () => {
     const client = await owner.createClient('Two Secrets');
     const path = `${LIST}/${client.id}`;
     await owner.send(`${path}/rotate-secret`);

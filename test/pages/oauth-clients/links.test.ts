@@ -1,15 +1,15 @@
-/** `/profile/oauth-clients/:id/links`: what an owner may name, and what is told of it. */
+/** `/profile/oauth-clients/:id/links`: links that an owner may enter, and the error messages. */
 import { expect } from 'chai';
 import { startSeeded } from '../../support/seeded.ts';
 import { LIST, textOf } from '../client-owner.ts';
 import { signedIn } from '../signed-in-person.ts';
 
-describe('the page of a client’s links', () => {
+describe("the page of a client's links", () => {
   const on = startSeeded();
   const path = (): string => `${LIST}/${on.clients.confidential.id}/links`;
   const linksOf = async () => (await on.service.clients.find(on.clients.confidential.id))?.links;
 
-  it('keeps https addresses of the owner, and says of each other one what is wrong', async () => {
+  it('https links are saved, and each other link is refused with an error next to the field', async () => {
     const owner = await signedIn(on.service, on.seeded.other);
     const saved = await owner.fillIn(path(), {
       ...{ homepage_url: ' https://app.example/ ', support_url: '', privacy_url: '' },

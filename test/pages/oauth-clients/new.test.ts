@@ -3,7 +3,7 @@ import type { Page } from '../../support/person.ts';
 import { startSeeded } from '../../support/seeded.ts';
 import {
   type ClientOwner,
-  isSecretGood,
+  isSecretValid,
   LIST,
   REDIRECT_URI,
   shownOn,
@@ -29,7 +29,7 @@ describe('creating an OAuth client', () => {
       ([, id = '', message = '']) => `${id}: ${message}`,
     );
 
-  it('shows the ID and the secret once, and the secret works', async () => {
+  it('shows the client ID and the secret once, and the secret works', async () => {
     const sent = await owner.submit(await owner.get(NEW), {
       name: '  Stock Sync ',
       redirect_uris: [REDIRECT_URI, 'https://partner.example/other'],
@@ -39,7 +39,8 @@ describe('creating an OAuth client', () => {
     expect(shown.headers.get('cache-control')).to.equal('no-store');
     const { id, secret } = shownOn(shown);
     expect(secret).to.match(/^gate_cs_[A-Za-z0-9_-]{43}$/);
-    expect(await isSecretGood(on.issuer, { id, secret, redirectUri: REDIRECT_URI })).to.equal(true);
+    const client = { id, secret, redirectUri: REDIRECT_URI };
+    expect(await isSecretValid(on.issuer, client)).to.equal(true);
     expect(await on.service.clients.find(id)).to.deep.include({
       name: 'Stock Sync',
       kind: 'confidential',
@@ -55,7 +56,7 @@ describe('creating an OAuth client', () => {
     }
   });
 
-  it('the page after the secret empties the cache that Back would use', async () => {
+  it('the page after the secret clears the browser cache, so the Back button does not show the secret again', async () => {
     const form = await owner.get(NEW);
     const sent = await owner.submit(form, { name: 'Cached', redirect_uris: REDIRECT_URI });
     const { html } = await owner.follow(sent);
@@ -63,14 +64,14 @@ describe('creating an OAuth client', () => {
     expect((await owner.get(next)).headers.get('clear-site-data')).to.equal('"cache"');
   });
 
-  it('a secret is shown on the page of its client only', async () => {
+  it('a secret is shown only on the page of its own client', async () => {
     const { id } = await owner.createClient('Another');
     const { location } = await owner.send(NEW, { name: 'Waiting', redirect_uris: REDIRECT_URI });
     const elsewhere = await owner.get(`${LIST}/${id}/created${location?.search}`);
     expect(shownOn(elsewhere).secret).to.equal('');
   });
 
-  it('a field that the form does not have changes nothing', async () => {
+  it('fields that the form does not have are ignored', async () => {
     const { location } = await owner.send(NEW, {
       name: 'Greedy',
       redirect_uris: REDIRECT_URI,
@@ -94,7 +95,7 @@ describe('creating an OAuth client', () => {
     });
   });
 
-  it('what is wrong stands beside its row and above the form, and what was typed stays', async () => {
+  it('an invalid form shows an error per row and a summary on top, and keeps the entered values', async () => {
     const before = await ownClients();
     const page = await owner.send(NEW, {
       name: ' ',
@@ -122,7 +123,7 @@ describe('creating an OAuth client', () => {
     expect(await ownClients()).to.have.length(before.length);
   });
 
-  it('warns of what works and is unwise, in its row', async () => {
+  it('warns about redirect URIs that work but are unwise, in their row', async () => {
     const twins = ['http://app.example/cb', 'http://app.example/cb/'];
     const drawn = await owner.send(NEW, { name: 'N', redirect_uris: twins, more: '1' });
     expect(drawn.status).to.equal(200);
@@ -132,7 +133,7 @@ describe('creating an OAuth client', () => {
       .and.match(/slash at its end/);
   });
 
-  it('none and too many redirect URIs are refused with a message', async () => {
+  it('a form with no redirect URI, or with more than 20, is refused with a message', async () => {
     const none = await owner.send(NEW, { name: 'N', redirect_uris: ['', ' '] });
     expect(none.status).to.equal(422);
     expect(problemsOf(none)).to.deep.equal([
@@ -148,7 +149,7 @@ describe('creating an OAuth client', () => {
     expect(full.html).not.to.include('name="more"');
   });
 
-  it('rows are added and removed without creating anything', async () => {
+  it('rows are added and removed without creating a client', async () => {
     const before = await ownClients();
     const typed = { name: 'Rows', redirect_uris: ['https://a.example/', 'nonsense', ''] };
     const more = await owner.send(NEW, { ...typed, more: '1' });

@@ -12,14 +12,14 @@ describe('the list of OAuth clients', () => {
     newcomer = await signInOwner(on.service, on.seeded.person);
   });
 
-  it('says what to do while it is empty', async () => {
+  it('the page with an empty list explains what to do', async () => {
     const { status, html } = await newcomer.get(LIST);
     expect(status).to.equal(200);
     expect(textOf(html)).to.include('You have no OAuth clients.');
     expect(html).to.include(`href="${LIST}/new"`);
   });
 
-  it('shows own clients only, with the people connected and the last use', async () => {
+  it("shows only the owner's clients, with the number of connected users and the last use", async () => {
     const { confidential, otherConfidential } = on.clients;
     const connect = (accountId: string) =>
       on.service.connections.rememberConsent({
@@ -29,7 +29,7 @@ describe('the list of OAuth clients', () => {
     await connect(on.seeded.other.accountId);
     const before = textOf((await owner.get(LIST)).html);
     expect(before).to.match(/Route Planner gate_ci_\S+ Created .* People connected 2 .* Never/);
-    on.service.lastUsed.note('client', confidential.id);
+    on.service.lastUsed.record('client', confidential.id);
     await on.service.lastUsed.flush();
     const { html, headers } = await owner.get(LIST);
     expect(textOf(html)).to.match(/Last used \d+ \w+ 20\d\d/);
@@ -38,7 +38,7 @@ describe('the list of OAuth clients', () => {
     expect(headers.get('cache-control')).to.equal('no-store');
   });
 
-  it('has a limit, told on the form, also when many are created at once', async () => {
+  it('enforces the limit of clients, also for parallel requests, and states it on the form', async () => {
     await newcomer.createClient('One');
     const fields = { name: 'Another', redirect_uris: 'https://partner.example/cb' };
     const answers = await Promise.all(

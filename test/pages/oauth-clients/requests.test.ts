@@ -1,4 +1,4 @@
-/** Requests of a client, told to its owner while they happen, whichever node answers them. */
+/** The live list of a client's requests, shown to its owner from every node. */
 import { expect } from 'chai';
 import { eventually } from '../../support/eventually.ts';
 import { authorizationUrl, exchangeCode, postForm, type TestClient } from '../../support/oauth.ts';
@@ -9,7 +9,7 @@ import { type ClientOwner, LIST, REDIRECT_URI, signInOwner, textOf } from '../cl
 
 const NO_CODE = `gate_ac_${'x'.repeat(43)}`;
 
-describe('the requests of a client, live', () => {
+describe('the live requests of a client', () => {
   const start = startsOn('postgres+redis');
   let nodes: readonly [TestService, TestService];
   let owner: ClientOwner;
@@ -36,16 +36,16 @@ describe('the requests of a client, live', () => {
   }
 
   const pathOf = ({ id }: TestClient) => `${LIST}/${id}`;
-  const shownRows = async () =>
+  const rowsOnPage = async () =>
     (await owner.get(pathOf(client))).html.split('<template')[0]?.match(/<li class="request"/g) ??
     [];
-  const watched = (node: TestService) =>
+  const waitUntilWatched = (node: TestService) =>
     eventually(async () => {
       await exchangeCode(node.issuer, client, NO_CODE);
-      expect(await shownRows()).not.to.deep.equal([]);
+      expect(await rowsOnPage()).not.to.deep.equal([]);
     });
 
-  /** Opens the stream as the page does. */
+  /** Opens the event stream with the headers that the page sends. */
   async function listen(of: TestClient = client, by = owner) {
     const path = `${pathOf(of)}/requests`;
     const headers = { accept: 'text/event-stream', cookie: by.cookieHeader(path) };
@@ -60,12 +60,12 @@ describe('the requests of a client, live', () => {
     return { response, ended, events, text: () => text };
   }
 
-  it('appear in the open page and on reload, with the cause, from every node', async () => {
+  it('refused requests appear in the open page and on reload, with the cause, from every node', async () => {
     const { response, events } = await listen();
     expect(response.headers.get('content-type')).to.include('text/event-stream');
     expect(response.headers.get('content-security-policy')).to.include("connect-src 'self'");
     for (const node of nodes) {
-      await watched(node);
+      await waitUntilWatched(node);
       await fetch(authorizationUrl(node.issuer, { ...client, redirectUri: `${REDIRECT_URI}/x` }));
     }
     await eventually(async () => {
@@ -82,9 +82,9 @@ describe('the requests of a client, live', () => {
     expect(textOf((await owner.get(pathOf(client))).html)).to.include(refused.requestId);
   });
 
-  it('that succeed appear too', async () => {
+  it('the list includes successful requests', async () => {
     const { events } = await listen();
-    await watched(nodes[0]);
+    await waitUntilWatched(nodes[0]);
     const callback = await owner.authorize(authorizationUrl(nodes[0].issuer, client), person);
     const { issuer } = nodes[0];
     const { body } = await exchangeCode(issuer, client, callback.searchParams.get('code') ?? '');
@@ -98,30 +98,30 @@ describe('the requests of a client, live', () => {
     });
   });
 
-  it('are told of no client that nobody watches', async () => {
+  it('requests are not recorded for a client whose page is not open', async () => {
     await exchangeCode(nodes[0].issuer, client, NO_CODE);
-    expect(await shownRows()).to.deep.equal([]);
-    await watched(nodes[0]);
+    expect(await rowsOnPage()).to.deep.equal([]);
+    await waitUntilWatched(nodes[0]);
   });
 
-  it('flow in four streams of a person at most, of which the oldest ends for the next', async () => {
+  it('a user can have four event streams: a fifth one ends the oldest', async () => {
     const opened = [];
     for (let count = 0; count < 5; count += 1) opened.push(await listen());
     const [first, ...others] = opened;
     await first?.ended;
     expect(first?.text()).to.include('event: over');
-    await watched(nodes[0]);
+    await waitUntilWatched(nodes[0]);
     await eventually(async () => {
       for (const { events } of others) expect(events()).not.to.deep.equal([]);
     });
   });
 
-  it('end with the session, and with the client of somebody else', async () => {
+  it('an event stream ends when the session ends or the client is transferred to another owner', async () => {
     const other = await signInOwner(nodes[0], person);
-    const given = await addClient();
-    const [signedOut, transferred] = [await listen(client, other), await listen(given)];
+    const transferredClient = await addClient();
+    const [signedOut, transferred] = [await listen(client, other), await listen(transferredClient)];
     await other.send('/logout');
-    await nodes[0].clients.transfer(given.id, undefined);
+    await nodes[0].clients.transfer(transferredClient.id, undefined);
     await Promise.all([signedOut.ended, transferred.ended]);
     expect(signedOut.text()).to.include('event: over');
     expect(transferred.text()).to.include('event: over');
@@ -129,7 +129,7 @@ describe('the requests of a client, live', () => {
     expect(again.response.status).to.equal(303);
   });
 
-  it('end with their node', async () => {
+  it('an event stream ends when its node shuts down', async () => {
     const { ended } = await listen();
     await nodes[0].close();
     await ended;
@@ -139,7 +139,7 @@ describe('the requests of a client, live', () => {
 describe('the requests of a client on the embedded database', () => {
   const on = startSeeded({ on: 'embedded' });
 
-  it('appear on reload', async () => {
+  it('requests appear when the page is reloaded', async () => {
     const { confidential } = on.clients;
     const path = `${LIST}/${confidential.id}`;
     const owner = await signInOwner(on.service, on.seeded.other);

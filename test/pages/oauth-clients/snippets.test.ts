@@ -1,4 +1,4 @@
-/** The programs of a client hold its values as text, whatever they are, and never a secret. */
+/** Example programs of a client contain any value as a string literal, and never a secret. */
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { runInNewContext } from 'node:vm';
@@ -23,20 +23,20 @@ const VALUES = {
 const codeOf = (name: string, values: Partial<ProgramValues> = {}): string =>
   clientSnippets({ ...VALUES, ...values }).find((snippet) => snippet.name === name)?.code ?? '';
 
-/** What stands between `before` and the end of its line. */
+/** The rest of the line after `before`. */
 const lineAfter = (code: string, before: string): string =>
   code.split(before)[1]?.split('\n')[0]?.replace(/,$/, '') ?? '';
 
-describe('the programs of a client', () => {
-  it('any value is one string of its language', () => {
+describe('the example programs of a client', () => {
+  it('the programs contain any value as one string literal of their language', () => {
     const value = `it's "$(id)" \`id\` \\' \\" \\ \${HOME} %s é \u2028 #`;
     const api = { graphqlUrl: 'https://api.example.com', exampleQuery: value };
     const body = JSON.stringify({ query: value });
-    const inNode = lineAfter(codeOf('Node', { api }), '  body: ');
-    expect(runInNewContext(inNode)).to.equal(body);
-    expect(codeOf('Python', { api })).to.include(`data=${inNode}.encode()`);
-    const inShell = codeOf('curl', { api }).split('--data ')[1]?.split(' \\\n')[0];
-    const printed = execFileSync('bash', ['-c', `printf %s ${inShell}`], { encoding: 'utf8' });
+    const nodeLiteral = lineAfter(codeOf('Node', { api }), '  body: ');
+    expect(runInNewContext(nodeLiteral)).to.equal(body);
+    expect(codeOf('Python', { api })).to.include(`data=${nodeLiteral}.encode()`);
+    const shellLiteral = codeOf('curl', { api }).split('--data ')[1]?.split(' \\\n')[0];
+    const printed = execFileSync('bash', ['-c', `printf %s ${shellLiteral}`], { encoding: 'utf8' });
     expect(printed).to.equal(body);
     for (const name of ['Go', 'Java', 'C#']) {
       expect(codeOf(name, { api }), name).to.include(JSON.stringify(body));
@@ -47,7 +47,7 @@ describe('the programs of a client', () => {
     }
   });
 
-  it('templates print unquoted only what neither a client nor the operator chooses', () => {
+  it('templates escape every value that a client or the operator chooses', () => {
     const constant =
       /^(preparation|comment|port|paths\.\w+|host === '::1' \? 'AF_INET6' : 'AF_INET')$/;
     const files = readdirSync(TEMPLATES);
@@ -60,7 +60,7 @@ describe('the programs of a client', () => {
     }
   });
 
-  it('call the API where there is one', () => {
+  it('the programs call the API if one is configured', () => {
     const api = { graphqlUrl: 'https://api.example.com/graphql', exampleQuery: '{ me }' };
     for (const { name, code } of clientSnippets({ ...VALUES, api })) {
       expect(code, name).to.include(api.graphqlUrl);
@@ -68,7 +68,7 @@ describe('the programs of a client', () => {
     }
   });
 
-  it('plain http is allowed for a loopback issuer only', () => {
+  it('the programs allow plain http for a loopback issuer only', () => {
     const insecure = /allowInsecureRequests|INSECURE_TRANSPORT/;
     for (const name of ['Node', 'Python']) {
       expect(codeOf(name)).not.to.match(insecure);
@@ -76,7 +76,7 @@ describe('the programs of a client', () => {
     }
   });
 
-  it('wait at addresses of the own computer that anybody may listen at', () => {
+  it('the programs listen only on loopback redirect URIs with an unprivileged port', () => {
     const listening = [
       'http://127.0.0.1:4000/',
       'http://localhost:1024/a/b',
@@ -95,10 +95,10 @@ describe('the programs of a client', () => {
     }
   });
 
-  describe('on the page of the client', () => {
+  describe('example programs on the page of the client', () => {
     const on = startSeeded();
 
-    it('are those of clients with a secret and a redirect URI', async () => {
+    it('the programs are shown for clients with a secret and a redirect URI', async () => {
       const owner = await signedIn(on.service, on.seeded.other);
       const { clients } = on.service;
       const shown: Record<string, boolean> = {};

@@ -1,4 +1,4 @@
-/** The owner of clients in one browser, who tries a client step by step and stops where they like. */
+/** A browser in which the owner of a client runs its test and can stop at any step. */
 import type { TestClient } from '../../support/oauth.ts';
 import type { Credentials, Fields, Page } from '../../support/person.ts';
 import type { TestService } from '../../support/service.ts';
@@ -7,11 +7,11 @@ import { signedIn } from '../signed-in-person.ts';
 export const CALLBACK = '/profile/oauth-clients/test/callback';
 
 export interface TestBrowser extends Awaited<ReturnType<typeof signedIn>> {
-  /** Sends the form. @returns the authorization request that the browser is sent to. */
+  /** Sends the form. @returns the authorization request that the browser is redirected to. */
   begin(client: TestClient, fields?: Fields): Promise<URL>;
-  /** Opens an authorization request and decides. @returns where the browser is sent to then. */
+  /** Opens an authorization request and decides. @returns where the browser is redirected to. */
   decide(request: URL, decision?: 'approve' | 'deny'): Promise<URL>;
-  /** The whole test. @returns the page with its result. */
+  /** Runs the whole test. @returns the page with its result. */
   run(client: TestClient, decision?: 'approve' | 'deny', fields?: Fields): Promise<Page>;
 }
 

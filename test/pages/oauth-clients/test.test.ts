@@ -1,4 +1,4 @@
-/** `/profile/oauth-clients/:id/test`: the owner goes through the flow, and leaves nothing behind. */
+/** `/profile/oauth-clients/:id/test`: runs the authorization flow and leaves no connection. */
 import type { ServerResponse } from 'node:http';
 import { expect } from 'chai';
 import type { ClientKind } from '../../../src/clients/client.ts';
@@ -33,7 +33,7 @@ describe('the test of a client', () => {
     client = on.clients.confidential;
   });
 
-  it('goes through the whole flow, over HTTP, and shows each request with its answer', async () => {
+  it('the test runs the whole flow over HTTP and shows each request with its answer', async () => {
     const page = await browser.run(client);
     expect(page.status).to.equal(200);
     expect(textOf(page.html)).to.include(WORKS);
@@ -51,11 +51,11 @@ describe('the test of a client', () => {
     expect(again?.refresh_token).to.equal(refresh?.refresh_token);
     expect(again?.refresh_token).not.to.equal(exchange?.refresh_token);
     expect(again?.access_token).not.to.equal(refresh?.access_token);
-    // What the warehouse API would be told.
+    // The access that introspection reports to the warehouse API.
     expect(textOf(page.html)).to.include(`${on.seeded.elsewhere.name} owner`);
   });
 
-  it('shows no code, token, verifier or secret in full, and logs none', async () => {
+  it('the result shows no code, token, verifier or secret in full, and none is logged', async () => {
     const { html } = await browser.run(client);
     expect(html).not.to.match(/gate_(?!ci_)[a-z]+_[\w-]{12}/);
     expect(html).to.match(/code_verifier=[\w-]{4}…[\w-]{4}\n/);
@@ -63,7 +63,7 @@ describe('the test of a client', () => {
     expect(on.service.logLines.join('')).not.to.match(/gate_(?!ci_)[a-z]+_[\w-]{12}/);
   });
 
-  it('connects nobody: a connection that was there stays as it was, and its tokens alive', async () => {
+  it('the test creates no connection; an existing connection and its tokens stay unchanged', async () => {
     const { issuer, connections, activity } = on.service;
     const { accountId } = on.seeded.other;
     await browser.run(client);
@@ -86,7 +86,7 @@ describe('the test of a client', () => {
     await connections.end({ accountId, clientId: client.id }, 'person_disconnected');
   });
 
-  it('ends with a real query of the API, where the operator names one', async () => {
+  it('the test ends with a real query if the operator configured an API', async () => {
     const graphqlUrl = await nameWarehouseApi(on);
     const page = await browser.run(client);
     expect(titlesOf(page)[5]).to.equal('Call the warehouse API: as it should be');
@@ -96,11 +96,11 @@ describe('the test of a client', () => {
     await on.service.apply(on.service.settings);
   });
 
-  it('an API that fails stops the test, with what it said, and nothing stays', async () => {
+  it('a failing API stops the test, shows its answer and leaves no connection', async () => {
     const answers: readonly (readonly [(response: ServerResponse) => void, string])[] = [
       [(response) => response.writeHead(302, { location: on.issuer }).end(), '302 Found'],
       [(response) => response.end('{"errors":[{"message":"<b>no"}]}'), '&lt;b&gt;no'],
-      // It never ends.
+      // The API never completes this answer.
       [(response) => response.write(`{"data":"${'x'.repeat(40_000)}`), 'which is not shown'],
       [(response) => response.destroy(), 'no connection'],
     ];
@@ -112,14 +112,14 @@ describe('the test of a client', () => {
       await api.close();
       expect(page.html, shown).to.include(shown);
       expect(page.html.length).to.be.below(60_000);
-      // What is cut cannot be read, and what was read was fine so far.
+      // A truncated body cannot be parsed, and the part that was read has no error.
       expect(textOf(page.html).includes(WORKS), shown).to.equal(shown === 'which is not shown');
     }
     await on.service.apply(on.service.settings);
     expect(await on.service.connections.listOf(on.seeded.other.accountId)).to.deep.equal([]);
   });
 
-  it('an API that does not answer in time is given up', async () => {
+  it('the test stops waiting for an API that does not answer in time', async () => {
     const api = await listen((_, response) => response.write('{'), { host: '127.0.0.1', port: 0 });
     const graphqlUrl = `http://127.0.0.1:${api.port}/`;
     const answer = await createApiCalls({ graphqlUrl, exampleQuery: '{a}' }, 50)('token');
@@ -127,7 +127,7 @@ describe('the test of a client', () => {
     await api.close();
   });
 
-  it('keeps the tokens where that is asked for, shows them once, and connects nobody', async () => {
+  it('the test keeps the tokens if requested, shows them once, and creates no connection', async () => {
     const page = await browser.run(client, 'approve', { keep_tokens: '1' });
     expect(textOf(page.html)).to.include(WORKS).and.include('for 70 minutes at most');
     const [token = ''] = /gate_at_[\w-]{89}/.exec(page.html) ?? [];
@@ -139,27 +139,27 @@ describe('the test of a client', () => {
     expect(again.html).not.to.include(token);
   });
 
-  it('begins from the page of a new secret, without pasting it', async () => {
+  it('the test can be started on the page of a new secret without entering the secret', async () => {
     const { id } = await add('confidential');
     const form = await browser.follow(
       await browser.send(`/profile/oauth-clients/${id}/rotate-secret`),
     );
-    const begun = await browser.submit(form, { keep_tokens: [] });
-    expect(begun.location?.pathname).to.equal('/oauth/authorize');
+    const started = await browser.submit(form, { keep_tokens: [] });
+    expect(started.location?.pathname).to.equal('/oauth/authorize');
     const page = await browser.follow(
-      await browser.get(await browser.decide(begun.location as URL)),
+      await browser.get(await browser.decide(started.location as URL)),
     );
     expect(textOf(page.html)).to.include(WORKS);
   });
 
-  it('the person who denies sees what a client is told, and nothing is issued', async () => {
+  it('a denial shows what the client receives, and nothing is issued', async () => {
     const page = await browser.run(client, 'deny');
     expect(textOf(page.html)).to.include('You denied the request, so nothing was issued.');
     expect(page.html).to.include('error=access_denied');
     expect(titlesOf(page)).to.deep.equal(['Authorization request: as it should be']);
   });
 
-  it('a result is for its owner, on the page of its client', async () => {
+  it('a result is shown only to its owner, on the page of its client', async () => {
     const { url } = await browser.run(client);
     expect(textOf((await browser.get(url)).html)).to.include(WORKS);
     const another = await add('confidential');
@@ -169,7 +169,7 @@ describe('the test of a client', () => {
     expect((await stranger.get(url)).status).to.equal(404);
   });
 
-  it('a secret that was removed on the way stops the test with the cause', async () => {
+  it('a test whose secret is removed in the meantime stops and shows the cause', async () => {
     const another = await add('confidential');
     const callback = await browser.decide(await browser.begin(another));
     const [first] = (await on.service.clients.find(another.id))?.secrets ?? [];
@@ -186,7 +186,7 @@ describe('the test of a client', () => {
     expect(titlesOf(page)).to.have.length(5);
   });
 
-  it('says on the form what is wrong with a secret, and begins nothing', async () => {
+  it('an invalid secret is explained on the form, and no test starts', async () => {
     const ending = client.secret?.slice(-4);
     for (const [secret, message] of [
       ['', 'Paste a secret of this client.'],
@@ -201,7 +201,7 @@ describe('the test of a client', () => {
     }
   });
 
-  it('a client that sends no user here has no test', async () => {
+  it('a machine client has no test', async () => {
     const { client: machine } = await on.service.clients.add({
       ...{ kind: 'machine', name: 'Night', redirectUris: [], isNative: false },
       ownerAccountId: on.seeded.other.accountId,
@@ -224,7 +224,7 @@ describe('the test of a client', () => {
     expect(textOf(sent.html)).to.include('This client is suspended');
   });
 
-  it('where no refresh may be retried, shows that a second use ends the authorization', async () => {
+  it('without a retry window, shows that a second use of a refresh token ends the authorization', async () => {
     const strict = await start({ settings: { tokens: { retryWindowSeconds: 0 } } });
     const { other, clients } = await seed(strict);
     const page = await (await testBrowser(strict, other)).run(clients.confidential);
@@ -241,13 +241,13 @@ describe('the test of a client', () => {
   }
 });
 
-/** `Refresh: as it should be`, of each step. */
+/** The title and result of each step, as in `Refresh: as it should be`. */
 const titlesOf = ({ html }: Page): string[] =>
   [...html.matchAll(/<li>\s*<h2>([^<]*) <span[^>]*>([^<]*)</g)].map(
     ([, title, verdict]) => `${title}: ${verdict}`,
   );
 
-/** The JSON of each answer; an empty object where there is none. */
+/** The JSON of each answer; an empty object if the answer has none. */
 const answersOf = ({ html }: Page): Record<string, unknown>[] =>
   [...html.matchAll(/<pre class="listing answer"><code>([^<]*)</g)].map(([, text = '']) => {
     const json = text.replaceAll('&#34;', '"').slice(text.indexOf('\n\n'));

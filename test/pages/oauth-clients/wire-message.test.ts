@@ -1,4 +1,4 @@
-/** What went over the wire is shown without anything that would open something. */
+/** HTTP messages are displayed without any value that would grant access. */
 import { expect } from 'chai';
 import {
   bodyInLines,
@@ -8,14 +8,14 @@ import {
 
 const value = (prefix: string): string => `${prefix}Abcd${'x'.repeat(35)}wxyz`;
 
-describe('a message as a person reads it', () => {
-  it('has one parameter on a line, decoded', () => {
+describe('an HTTP message as displayed to a user', () => {
+  it('a message has one decoded parameter per line', () => {
     const sent = new URLSearchParams({ grant_type: 'refresh_token', state: 'a b&c="é' });
     expect(parametersInLines(sent, '')).to.equal('grant_type=refresh_token\n&state=a b&c="é');
     expect(parametersInLines(sent, '?')).to.match(/^\?grant_type/);
   });
 
-  it('shows of a secret value its kind and enough to tell it from another', () => {
+  it('a secret value is shortened to its prefix and enough characters to tell it from another', () => {
     const secret = {
       code: value('gate_ac_'),
       code_verifier: value(''),
@@ -38,7 +38,7 @@ describe('a message as a person reads it', () => {
     expect(shortened('gate_cs_short')).to.equal('gate_cs_…');
   });
 
-  it('shows an answer that is no JSON as it is', () => {
+  it('an answer that is not JSON is shown unchanged', () => {
     for (const body of ['', 'not JSON', '<p>502</p>']) expect(bodyInLines(body)).to.equal(body);
   });
 });

@@ -1,4 +1,4 @@
-/** Passkeys in a real Chromium, with a virtual authenticator: what its content policy and its API let through. */
+/** Passkeys in a real Chromium, with its WebAuthn API, our content policy and a virtual authenticator. */
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import { expectAccessible, PHONE } from '../../support/axe.ts';
@@ -10,7 +10,7 @@ import type { Credentials } from '../../support/person.ts';
 import { startSeeded } from '../../support/seeded.ts';
 import { NEW, SECURITY } from './soft-passkey.ts';
 
-/** @returns what its person does: touches it when it is asked, and is who they are. */
+/** @returns controls of the authenticator: its touch, and whether it verifies the user. */
 async function plugIn(page: Page) {
   const debug = await page.context().newCDPSession(page);
   await debug.send('WebAuthn.enable');
@@ -52,14 +52,14 @@ describeInBrowser('passkeys in Chromium', (visit) => {
     await button(page, 'Sign in').click();
   }
 
-  /** Signed in, on the way to the page. */
+  /** Expects a signed-in user on the security page. */
   async function add(page: Page, name: string): Promise<void> {
     await page.getByRole('link', { name: 'Add a passkey' }).click();
     await page.getByLabel('Name').fill(name);
     await button(page, 'Create passkey').click();
   }
 
-  it('are added, and lead from a partner’s request through the consent to tokens', async () => {
+  it('a user adds a passkey and signs in with it for a client, which receives tokens', async () => {
     const { page, problems } = await visit(PHONE);
     const { touch, verify } = await plugIn(page);
     await page.goto(security());
@@ -95,7 +95,7 @@ describeInBrowser('passkeys in Chromium', (visit) => {
     expect(status).to.equal(200);
   });
 
-  it('are offered where the address is typed, each to its person in one browser', async () => {
+  it('two users of one browser sign in, each with their own passkey', async () => {
     const { page, problems } = await visit();
     const { touch } = await plugIn(page);
     for (const who of [on.seeded.person, on.seeded.other]) {
@@ -105,7 +105,7 @@ describeInBrowser('passkeys in Chromium', (visit) => {
       await touch(true);
       await add(page, `Of ${who.name}`);
       await page.getByText('Your passkey is added').waitFor();
-      // Of two in this browser the person's own is asked for.
+      // The page requests the passkey of the signed-in user, not the other one in this browser.
       on.clock.advance(601);
       await page.goto(`${on.issuer}/profile/api-keys`);
       await page.fill('[name=name]', 'Night sync');
@@ -123,7 +123,7 @@ describeInBrowser('passkeys in Chromium', (visit) => {
     expect(problems).to.deep.equal([]);
   });
 
-  it('are not offered by a page without scripts, which says so where there is no other way', async () => {
+  it('passkeys are not offered without JavaScript, and the page to add one says so', async () => {
     const { page } = await visit({ javaScript: false });
     await page.goto(security());
     await signIn(page, on.seeded.person);
@@ -133,12 +133,12 @@ describeInBrowser('passkeys in Chromium', (visit) => {
   });
 });
 
-describeInBrowser('somebody of whom more than a password is asked', (visit) => {
+describeInBrowser('a user for whom a password is not enough', (visit) => {
   const on = startSeeded({
     settings: { signIn: { require: 'passkey-or-upstream', requireGraceSeconds: 0 } },
   });
 
-  it('adds a passkey on the way from a partner, and goes on to the consent', async () => {
+  it("a user adds a passkey during a client's request and then reaches the consent page", async () => {
     const { page, problems } = await visit(PHONE);
     const { touch } = await plugIn(page);
     await touch(true);

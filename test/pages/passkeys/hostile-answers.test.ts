@@ -1,4 +1,4 @@
-/** What browsers send that no passkey of ours answered like this: refused, calmly, and nothing is done. */
+/** Forged and malformed passkey answers are refused with a helpful page and change nothing. */
 import { expect } from 'chai';
 import { type Lie, makePasskey, type SoftPasskey } from '../../support/authenticator.ts';
 import { createPerson, type Person } from '../../support/person.ts';
@@ -19,7 +19,7 @@ describe('a passkey', () => {
     ({ passkey } = await addPasskey(on.issuer, owner));
   });
 
-  const kept = async () => {
+  const stored = async () => {
     const rows = await on.service.database.query<{ counter: string; last_used_at: Date | null }>(
       'SELECT counter, last_used_at FROM passkeys ORDER BY created_at',
     );
@@ -34,31 +34,31 @@ describe('a passkey', () => {
     'for another RP ID': { rpId: 'gatehouse.example' },
     'in a frame of another site': { crossOrigin: true },
     'for something else than a sign-in': { type: 'webauthn.create' },
-    'without having verified the person': { flags: 0x01 | 0x08 | 0x10 },
-    'without anybody being there': { flags: 0x04 | 0x08 | 0x10 },
+    'without user verification': { flags: 0x01 | 0x08 | 0x10 },
+    'without the presence of a user': { flags: 0x04 | 0x08 | 0x10 },
     'with another kind of key than it was': { flags: 0x01 | 0x04 },
-    'with flags that cannot be': { flags: 0x01 | 0x04 | 0x10 },
+    'with impossible flags': { flags: 0x01 | 0x04 | 0x10 },
     'for another account': { userHandle: 'A'.repeat(64) },
     'with a signature over something else': { isTampered: true },
-    'to a challenge of somebody else’s': { challenge: 'A'.repeat(75) },
+    'to a challenge of another browser': { challenge: 'A'.repeat(75) },
     'to no challenge': { challenge: '' },
   };
 
   for (const [how, lie] of Object.entries(LIES)) {
-    it(`that answers ${how} lets nobody in`, async () => {
-      const before = await kept();
+    it(`a passkey that answers ${how} is refused`, async () => {
+      const before = await stored();
       const stranger = createPerson(on.issuer);
       const answer = await signInWith(stranger, passkey, { lie });
       expect(answer.status, answer.html).to.equal(401);
       expect(answer.html).to.include('id="problem" role="alert"').and.not.include('not known here');
       expect(await isSignedIn(stranger)).to.equal(false);
-      expect(await kept()).to.deep.equal(before);
+      expect(await stored()).to.deep.equal(before);
     });
   }
 
   const GARBAGE = ['', '{', 'null', '[]', '"x"', '{"id":1}', '[['.repeat(9_000), '\u0000'];
-  it('that is none is refused wherever one is looked at', async () => {
-    const before = await kept();
+  it('a malformed answer is refused at the sign-in, and when a passkey is added', async () => {
+    const before = await stored();
     const { id } = passkey;
     const empty = { id, rawId: id, type: 'public-key', response: {} };
     const asked = JSON.parse(passkey.answer(await optionsFor(owner, 'sign-in')));
@@ -80,10 +80,10 @@ describe('a passkey', () => {
       const answer = await owner.submit(form, { made_passkey: text });
       expect(answer.status, text.slice(0, 100)).to.equal(422);
     }
-    expect(await kept()).to.deep.equal(before);
+    expect(await stored()).to.deep.equal(before);
   });
 
-  it('answers once, in the browser that was asked, within ten minutes, for what it was asked', async () => {
+  it('an answer is accepted once, in the same browser, within ten minutes', async () => {
     const person = createPerson(on.issuer);
     const page = await person.get('/login');
     const options = await optionsFor(person, 'sign-in');
@@ -94,7 +94,7 @@ describe('a passkey', () => {
     expect(stolen.status).to.equal(401);
     expect(stolen.html).to.include('took too long, or was asked in another browser');
 
-    // Of several at once one counts.
+    // One of several parallel requests succeeds.
     const answers = await Promise.all(
       [1, 2, 3].map(() => person.submit(page, { passkey: answer })),
     );
@@ -116,24 +116,24 @@ describe('a passkey', () => {
     }
   });
 
-  it('asked for a sign-in confirms nothing, and the other way round', async () => {
-    const someone = await signedIn(on.service, on.seeded.person);
-    const { passkey: own } = await addPasskey(on.issuer, someone, { name: 'Phone' });
+  it('an answer to a sign-in challenge does not confirm an action, and vice versa', async () => {
+    const user = await signedIn(on.service, on.seeded.person);
+    const { passkey: own } = await addPasskey(on.issuer, user, { name: 'Phone' });
     on.clock.advance(601);
-    const asked = await someone.get(NEW);
+    const asked = await user.get(NEW);
     expect(asked.html).to.include('Confirm it is you');
-    const wrong = own.answer(await optionsFor(someone, 'sign-in'));
-    expect((await someone.submit(asked, { passkey: wrong })).status).to.equal(401);
-    const confirming = own.answer(await optionsFor(someone, 'confirm'));
+    const wrong = own.answer(await optionsFor(user, 'sign-in'));
+    expect((await user.submit(asked, { passkey: wrong })).status).to.equal(401);
+    const confirming = own.answer(await optionsFor(user, 'confirm'));
     const stranger = createPerson(on.issuer);
     const login = await stranger.get('/login');
     expect((await stranger.submit(login, { passkey: confirming })).status).to.equal(401);
-    const right = await someone.submit(asked, { passkey: confirming });
+    const right = await user.submit(asked, { passkey: confirming });
     expect([right.status, right.location?.pathname]).to.deep.equal([303, NEW]);
-    expect((await someone.get(NEW)).html).to.include('Create passkey');
+    expect((await user.get(NEW)).html).to.include('Create passkey');
   });
 
-  it('of somebody else does not confirm that it is them, and is in their log', async () => {
+  it("a passkey of another user does not confirm an action, and the attempt is in the user's log", async () => {
     const other = await signedIn(on.service, on.seeded.other);
     on.clock.advance(601);
     const answer = passkey.answer(await optionsFor(other, 'confirm'));
@@ -144,7 +144,7 @@ describe('a passkey', () => {
     expect(last).to.deep.include({ action: 'passkey_refused', details: { reason: 'another' } });
   });
 
-  it('whose counter does not grow is refused once and for all answers, and told of', async () => {
+  it('a passkey whose counter does not increase is refused and recorded, each time', async () => {
     const who = await signedIn(on.service, on.seeded.other);
     const { passkey: counting } = await addPasskey(on.issuer, who, { lie: { counter: 1 } });
     counting.counter = 7;
@@ -156,7 +156,7 @@ describe('a passkey', () => {
       const refused = await person.submit(page, { passkey: answer });
       expect(refused.status).to.equal(401);
       expect(refused.html).to.include('somebody may have copied it');
-      // Brought again it is only over: nobody fills the log with it.
+      // A second try of the same answer is refused as expired, so it cannot fill the log.
       expect((await person.submit(page, { passkey: answer })).html).to.include('took too long');
     }
     const log = await on.service.activity.of(on.seeded.other.accountId, { limit: 9 });
@@ -168,33 +168,33 @@ describe('a passkey', () => {
     expect((await signInWith(createPerson(on.issuer), counting)).status).to.equal(303);
   });
 
-  const NOT_KEPT: Readonly<Record<string, Lie>> = {
+  const REFUSED_WHEN_ADDED: Readonly<Record<string, Lie>> = {
     ...{ 'for another site': { origin: 'https://gatehouse.example' } },
     ...{ 'for another RP ID': { rpId: 'gatehouse.example' } },
     ...{ 'in a frame of another site': { crossOrigin: true } },
     ...{ 'for a sign-in': { type: 'webauthn.get' } },
-    ...{ 'without having verified the person': { flags: 0x01 } },
+    ...{ 'without user verification': { flags: 0x01 } },
     ...{ 'to another challenge': { challenge: 'A'.repeat(75) } },
-    // { x5c: [] }: what its certificates name would be fetched.
+    // { x5c: [] }: the URLs in its certificates would be fetched.
     ...{ 'with certificates': { attestation: ['packed', Buffer.from('a16378356380', 'hex')] } },
     ...{ 'with an attestation of Apple': { attestation: ['apple', Buffer.from([0xa0])] } },
   };
-  for (const [how, lie] of Object.entries(NOT_KEPT)) {
-    it(`made ${how} is not kept`, async () => {
+  for (const [how, lie] of Object.entries(REFUSED_WHEN_ADDED)) {
+    it(`a passkey made ${how} is not stored`, async () => {
       const person = await signedIn(on.service, on.seeded.person);
-      const before = await kept();
+      const before = await stored();
       const { answer } = await addPasskey(on.issuer, person, { lie });
       expect(answer.status, answer.html).to.equal(422);
       expect(answer.html).to.include('Add a passkey').and.include('role="alert"');
-      expect(await kept()).to.deep.equal(before);
+      expect(await stored()).to.deep.equal(before);
       if (!lie.attestation) return;
-      // Before anything of it is looked at.
+      // Attestations are refused before they are parsed.
       const said = on.service.logLines.filter((line) => line.includes('a passkey was refused'));
       expect(said.at(-1)).to.include(`an attestation (${lie.attestation[0]})`);
     });
   }
 
-  it('is kept for who was asked for it, once, and never for a second account', async () => {
+  it('a passkey is stored once, for the account that requested it, and never for a second account', async () => {
     const person = await signedIn(on.service, on.seeded.person);
     const other = await signedIn(on.service, on.seeded.other);
     const options = await optionsFor(person, 'add');
@@ -208,16 +208,16 @@ describe('a passkey', () => {
     expect((await person.submit(page, { made_passkey: made })).status).to.equal(422);
     const excluded = (await optionsFor(person, 'add')).excludeCredentials.map(({ id }) => id);
     expect(excluded).to.include(passkey.id);
-    // Whoever is signed in may have left long ago.
+    // The signed-in user may have left the browser long ago.
     on.clock.advance(601);
     expect((await person.get('/passkey-options/add')).status).to.equal(403);
   });
 });
 
-describe('wrong passkeys from one network', () => {
+describe('invalid passkey answers from one network', () => {
   const on = startSeeded({ settings: { limits: { signInFailuresPerAddress: 2 } } });
 
-  it('are answered 429 after too many, and a right one never', async () => {
+  it('too many invalid answers are refused with 429, but a correct one is accepted', async () => {
     const { passkey } = await addPasskey(on.issuer, await signedIn(on.service, on.seeded.person));
     const person = createPerson(on.issuer);
     const page = await person.get('/login');

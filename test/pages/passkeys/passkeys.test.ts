@@ -1,4 +1,4 @@
-/** A person's passkeys: added, used to come in and to confirm, called otherwise, removed. */
+/** A user's passkeys: added, used to sign in and to confirm, renamed, removed. */
 import { expect } from 'chai';
 import { startWithUpstream } from '../../sign-in-upstream/service.ts';
 import type { SoftPasskey } from '../../support/authenticator.ts';
@@ -44,7 +44,7 @@ describe('passkeys', () => {
       .filter(({ to }) => to.includes(credentials.email))
       .map(({ raw }) => /^Subject: (.*)$/m.exec(raw)?.[1]?.trim());
 
-  it('are asked for by verified people, kept by the device, and belong to this host', async () => {
+  it('passkeys require user verification, are discoverable, and are bound to this host', async () => {
     const asked = await optionsFor(person, 'add');
     const handle = asked.user.id;
     expect(asked).to.deep.include({
@@ -55,7 +55,7 @@ describe('passkeys', () => {
       },
     });
     expect(asked.user).to.deep.equal({ id: handle, name: credentials.email, displayName: 'Pat' });
-    // The same for all of an account, and it tells nobody whose it is.
+    // The user handle is the same for all passkeys of an account and does not reveal the account.
     expect((await optionsFor(person, 'add')).user.id).to.equal(handle);
     expect(Buffer.from(handle, 'base64url')).to.have.length(48);
     expect(handle).not.to.include(credentials.accountId);
@@ -66,14 +66,14 @@ describe('passkeys', () => {
     expect(toSignIn.challenge).to.have.length(75);
   });
 
-  it('are added, listed, named and told of', async () => {
+  it('passkeys are added, listed, renamed and announced by mail', async () => {
     const { answer } = await addPasskey(on.issuer, person, { name: '  Work laptop ' });
     const page = await person.follow(answer);
     expect(textOf(page.html)).to.match(
       /Your passkey is added.*Work laptop Synced: .* Last used Never/,
     );
-    const [kept] = await passkeys();
-    expect(kept).to.include({ name: 'Work laptop', isSynced: true });
+    const [added] = await passkeys();
+    expect(added).to.include({ name: 'Work laptop', isSynced: true });
     const { answer: other } = await addPasskey(on.issuer, person, {
       name: '\u202e',
       lie: { flags: 5 },
@@ -81,7 +81,7 @@ describe('passkeys', () => {
     expect(textOf((await person.follow(other)).html)).to.match(
       /An unknown browser On one device only/,
     );
-    const path = `${SECURITY}/passkeys/${kept?.id}`;
+    const path = `${SECURITY}/passkeys/${added?.id}`;
     expect(textOf((await person.fillIn(path, { name: 'Phone' })).html)).to.include('Phone Synced');
     const nameless = await person.submit(await person.get(path), { name: ' ' });
     expect([nameless.status, textOf(nameless.html)]).to.satisfy(
@@ -93,7 +93,7 @@ describe('passkeys', () => {
     expect((await person.get('/profile/activity')).html).to.include('Passkey added');
     const wanted = Array(2).fill('A passkey was added to your Gatehouse account');
     await eventually(() => expect(subjects()).to.include.members(wanted));
-    // Nobody else has them.
+    // Other users cannot see or change them.
     const stranger = await signedIn(on.service, on.seeded.other);
     for (const address of [path, `${path}/remove`]) {
       expect((await stranger.get(address)).status).to.equal(404);
@@ -105,7 +105,7 @@ describe('passkeys', () => {
     ]);
   });
 
-  it('let a person in as a password does, in a session of its own', async () => {
+  it('a passkey signs a user in like a password does, in a new session', async () => {
     const { passkey } = await addPasskey(on.issuer, person);
     const browser = createPerson(on.issuer);
     const session = (): string | undefined =>
@@ -132,7 +132,7 @@ describe('passkeys', () => {
     expect(text).to.match(/gatehouse_passkeys_total\{outcome="succeeded"\} [1-9]/);
     const unknown = 'A new browser signed in to your Gatehouse account';
     await eventually(() => expect(subjects().filter((one) => one === unknown)).to.have.length(2));
-    // Known from then on.
+    // The browser is known from then on.
     await browser.submit(await browser.get('/logout'), {});
     expect((await signInWith(browser, passkey)).status).to.equal(303);
     await addPasskey(on.issuer, browser, { name: 'Other' });
@@ -140,7 +140,7 @@ describe('passkeys', () => {
     expect(subjects().filter((one) => one === unknown)).to.have.length(2);
   });
 
-  it('answer an authorization request, again where it asks for it (prompt=login)', async () => {
+  it('a passkey signs a user in for an authorization request, also with prompt=login', async () => {
     const { passkey } = await addPasskey(on.issuer, person);
     const browser = createPerson(on.issuer);
     const { confidential } = on.clients;
@@ -151,7 +151,7 @@ describe('passkeys', () => {
       const answered = await browser.follow(await browser.submit(consent, { decision: 'approve' }));
       expect(answered.location?.searchParams.get('code')).to.be.a('string');
     }
-    // In place of whoever was signed in in this browser.
+    // The passkey signs its user in instead of the previous user of this browser.
     const shared = createPerson(on.issuer);
     await shared.signIn(on.seeded.other);
     const url = authorizationUrl(on.issuer, confidential, { prompt: 'login consent' });
@@ -159,7 +159,7 @@ describe('passkeys', () => {
     expect(page.html).to.include(credentials.email).and.not.include(on.seeded.other.email);
   });
 
-  it('confirm that it is them, with what was typed', async () => {
+  it('a passkey confirms an action, and the form keeps the entered values', async () => {
     const { passkey } = await addPasskey(on.issuer, person);
     on.clock.advance(601);
     const form = await person.get('/profile/api-keys');
@@ -174,7 +174,7 @@ describe('passkeys', () => {
     );
   });
 
-  it('are removed, and then let nobody in; but not the only way in that there is', async () => {
+  it('a removed passkey no longer signs in; the only sign-in method cannot be removed', async () => {
     const { passkey } = await addPasskey(on.issuer, person);
     on.clock.advance(1);
     const { passkey: second } = await addPasskey(on.issuer, person, { name: 'Phone' });
@@ -199,7 +199,7 @@ describe('passkeys', () => {
     await eventually(() => expect(subjects()).to.include(wanted));
   });
 
-  it('let nobody in whose account is suspended', async () => {
+  it('a passkey of a suspended account does not sign in', async () => {
     const { passkey } = await addPasskey(on.issuer, person);
     await on.service.accounts.suspend(credentials.accountId);
     const refused = await signInWith(createPerson(on.issuer), passkey);
@@ -207,7 +207,7 @@ describe('passkeys', () => {
     expect((await log())[0]).to.deep.include({ action: 'passkey_refused' });
   });
 
-  it('are 20 at most', async () => {
+  it('an account has at most 20 passkeys', async () => {
     const { accountId } = credentials;
     await addPasskey(on.issuer, person);
     await on.service.database.query(
@@ -221,13 +221,13 @@ describe('passkeys', () => {
     expect(text).to.include('as many as one person may have').and.not.include('Add a passkey');
   });
 
-  it('go with the account', async () => {
+  it('passkeys are deleted with the account', async () => {
     const { passkey } = await addPasskey(on.issuer, person);
     await on.service.accounts.remove(credentials.accountId);
     expect(await on.service.passkeys.findKey(passkey.id)).to.equal(undefined);
   });
 
-  it('are asked for by nobody who is not signed in, and no page fills a store', async () => {
+  it('only signed-in users can add passkeys, and requests for options store nothing', async () => {
     const stranger = createPerson(on.issuer);
     const count = async () => {
       const rows = await on.service.database.query(
@@ -244,10 +244,10 @@ describe('passkeys', () => {
   });
 });
 
-forEachDeployment('a challenge that was answered', (start) => {
+forEachDeployment('an answered challenge', (start) => {
   const on = startSeeded({ on: start, clock: true });
 
-  it('is remembered for as long as it would count, and then forgotten', async () => {
+  it('an answered challenge is stored until it expires, and then deleted', async () => {
     const { passkey } = await addPasskey(on.issuer, await signedIn(on.service, on.seeded.person));
     expect((await signInWith(createPerson(on.issuer), passkey)).status).to.equal(303);
     const used = async () =>
@@ -261,10 +261,10 @@ forEachDeployment('a challenge that was answered', (start) => {
   });
 });
 
-describe('passkeys, switched off', () => {
+describe('disabled passkeys', () => {
   const on = startSeeded({ settings: { signIn: { passkeys: false } } });
 
-  it('are on no page, and nothing answers', async () => {
+  it('disabled passkeys are on no page, and their endpoints answer 404', async () => {
     const person = await signedIn(on.service, on.seeded.person);
     for (const path of ['/passkey-options/sign-in', '/passkey-options/add', NEW]) {
       expect((await person.get(path)).status, path).to.equal(404);
@@ -275,13 +275,13 @@ describe('passkeys, switched off', () => {
   });
 });
 
-describe('passkeys beside a provider, without passwords', () => {
+describe('passkeys in addition to a provider, without passwords', () => {
   const on = startWithUpstream({ provider: { match: 'external_id' }, passwords: false });
   const LINUS = { sub: 'employee-17', email: 'linus@example.test', email_verified: false };
   let accountId: string;
   let passkey: SoftPasskey;
 
-  before('as an import makes them, and at the provider', async () => {
+  before('an imported account with an external id', async () => {
     ({ id: accountId } = await on.service.accounts.add({ email: LINUS.email, name: 'Linus' }));
     const values = [LINUS.sub, accountId];
     await on.service.database.query('UPDATE accounts SET external_id = $1 WHERE id = $2', values);
@@ -289,17 +289,17 @@ describe('passkeys beside a provider, without passwords', () => {
     on.upstream.account = LINUS;
   });
 
-  /** Signed in with the provider, to which nobody is asked whether they want to go. */
-  async function there(): Promise<ReturnType<typeof on.traveller>> {
+  /** Signs in with the provider, to which the user is redirected without a question. */
+  async function signInAtProvider(): Promise<ReturnType<typeof on.traveller>> {
     const person = on.traveller();
     const page = await person.travel(await person.get('/profile'));
     expect(page.url.pathname).to.equal('/profile');
     return person;
   }
 
-  it('are added by who comes from there, and then offered in this browser', async () => {
-    const person = await there();
-    // When they proved it there, the provider does not say: so they do it now.
+  it('users of the provider add passkeys, which this browser is then offered', async () => {
+    const person = await signInAtProvider();
+    // The provider does not say when the user authenticated, so a confirmation is required.
     const confirm = await person.submit(await person.get(NEW), { sign_in_with: 'platform' });
     const page = await person.travel(confirm);
     expect(page.html).to.include('Create passkey').and.include('You have confirmed that it is you');
@@ -310,12 +310,12 @@ describe('passkeys beside a provider, without passwords', () => {
     expect(login.html).not.to.include('name="password"').and.not.include('<span>or</span>');
     expect((await signInWith(person, passkey)).status).to.equal(303);
     expect((await person.get('/profile')).html).to.include('Linus');
-    // Nobody is asked in a browser that has seen none.
+    // A browser without a known passkey is redirected to the provider without a question.
     expect((await on.traveller().get('/login')).location?.origin).to.equal(on.upstream.issuer);
   });
 
-  it('are the only way in once the link is taken away, and keep somebody in', async () => {
-    const person = await there();
+  it('a passkey that is the only sign-in method, after the link is removed, cannot be removed', async () => {
+    const person = await signInAtProvider();
     const path = async () =>
       `${SECURITY}/passkeys/${(await on.service.passkeys.of(accountId))[0]?.id}`;
     expect((await person.get(SECURITY)).html).to.include(`${await path()}/remove`);

@@ -1,11 +1,11 @@
-/** A person's passkey in software, made and used by way of our pages. */
+/** A software passkey that is registered and used through the pages. */
 import { type Lie, makePasskey, type SoftPasskey } from '../../support/authenticator.ts';
 import type { Page, Person } from '../../support/person.ts';
 
 export const SECURITY = '/profile/security';
 export const NEW = `${SECURITY}/passkeys/new`;
 
-/** What the script would ask the browser for. */
+/** The options that the page's script would pass to the browser. */
 export async function optionsFor(person: Person, what: 'sign-in' | 'confirm' | 'add') {
   const { html } = await person.get(`/passkey-options/${what}`);
   return JSON.parse(html) as {
@@ -17,7 +17,7 @@ export async function optionsFor(person: Person, what: 'sign-in' | 'confirm' | '
   };
 }
 
-/** For who has just signed in. @returns the passkey, and what the page answered. */
+/** Requires a recent sign-in. @returns the passkey and the answer of the page. */
 export async function addPasskey(
   issuer: string,
   person: Person,
@@ -28,7 +28,7 @@ export async function addPasskey(
   return { passkey, answer: await person.submit(page, { name, made_passkey: made }) };
 }
 
-/** Signs in on the way to `path`. @returns what the form was answered. */
+/** Opens `path`, and signs in on the page that it redirects to. @returns the answer to the form. */
 export async function signInWith(
   person: Person,
   passkey: SoftPasskey,

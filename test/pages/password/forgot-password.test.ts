@@ -11,7 +11,7 @@ const PATH = '/forgot-password';
 const NEW_PASSWORD = 'eight blue pallets, stacked';
 const FROM = 'gatehouse@example.test';
 
-/** The link of a message. */
+/** Reads the link from the text of a mail. */
 const linkIn = (text: string): URL => new URL(/http\S+\/password\?token=\S+/.exec(text)?.[0] ?? '');
 
 describe('“Forgot password?”', () => {
@@ -37,7 +37,7 @@ describe('“Forgot password?”', () => {
   const ask = async (email: string) =>
     visitor.follow(await visitor.submit(await visitor.get(PATH), { email }));
   const mailsTo = (email: string) => mailServer.received.filter(({ to }) => to.includes(email));
-  /** The first one, waited for. */
+  /** Waits for the first mail to an address. */
   const mailTo = (email: string) =>
     eventually(() => {
       const [first] = mailsTo(email);
@@ -45,7 +45,7 @@ describe('“Forgot password?”', () => {
       return first;
     });
 
-  it('is offered on the sign-in page, and mails a link that works', async () => {
+  it('the sign-in page links to the form, which mails a working link', async () => {
     const { email } = on.seeded.person;
     expect((await visitor.get('/login')).html).to.include(`href="${PATH}"`);
     const answer = await ask(email.toUpperCase());
@@ -67,7 +67,7 @@ describe('“Forgot password?”', () => {
     expect(log.map(({ action }) => action)).to.include('password_link_made');
   });
 
-  it('answers the same for unknown, suspended and known addresses', async () => {
+  it('the form answers the same for unknown, suspended and known addresses', async () => {
     await on.service.accounts.suspend(on.seeded.other.accountId);
     const { length } = mailsTo(on.seeded.person.email);
     const answers = [];
@@ -88,8 +88,8 @@ describe('“Forgot password?”', () => {
     expect(mailsTo(on.seeded.other.email)).to.deep.equal([]);
   });
 
-  it('answers before anything is looked up or sent', async () => {
-    // How long that takes would tell a known address from another.
+  it('the form answers before the account is looked up and the mail is sent', async () => {
+    // The time of a lookup would distinguish known from unknown addresses.
     const form = await visitor.get(PATH);
     const { email } = await on.service.accounts.add({ email: 'slow@example.test', name: 'Slow' });
     await on.service.database.transaction(async (tx) => {
@@ -100,7 +100,7 @@ describe('“Forgot password?”', () => {
     await mailTo(email);
   });
 
-  it('nobody’s mailbox is filled: three links an hour, asked for at once or not', async () => {
+  it('sends at most three links an hour to one address, also for parallel requests', async () => {
     const { id } = await on.service.accounts.add({ email: 'often@example.test', name: 'Often' });
     await Promise.all(Array.from({ length: 8 }, () => ask('often@example.test')));
     await eventually(() => expect(mailsTo('often@example.test')).to.have.length(3));
@@ -110,7 +110,7 @@ describe('“Forgot password?”', () => {
     expect(textOf(last.html)).to.include('is on its way');
   });
 
-  it('what is no address is said to be none', async () => {
+  it('refuses an invalid email address', async () => {
     for (const email of ['', 'ada', 'a@b', 'a b@c.test', 'x\r\nBcc: eve@example.test@e.test']) {
       const page = await visitor.submit(await visitor.get(PATH), { email });
       expect(page.status, email).to.equal(422);
@@ -127,10 +127,10 @@ describe('“Forgot password?”', () => {
   });
 });
 
-describe('without a mail server', () => {
+describe('the sign-in page without a mail server', () => {
   const start = startsOn();
 
-  it('there is no “Forgot password?”, and no page behind it', async () => {
+  it('without a mail server the sign-in page has no "Forgot password?" link, and the page behind it does not exist', async () => {
     const visitor = createPerson((await start()).issuer);
     expect((await visitor.get('/login')).html).not.to.include(PATH);
     expect((await visitor.get(PATH)).status).to.equal(404);
@@ -138,10 +138,10 @@ describe('without a mail server', () => {
   });
 });
 
-describe('a mail server that is away', () => {
+describe('an unreachable mail server', () => {
   const start = startsOn();
 
-  it('is told to the operator; the person’s answer is the same, and nothing is held up', async () => {
+  it("an unreachable mail server is logged for the operator and neither changes nor delays the user's answer", async () => {
     const mailServer = await startMailServer();
     await mailServer.close();
     const service = await start({ settings: { mail: { smtpUrl: mailServer.url, from: FROM } } });

@@ -6,7 +6,7 @@ import { textOf } from '../client-owner.ts';
 
 const NEW_PASSWORD = 'eight blue pallets, stacked';
 
-describe('the page of a link to set a password', () => {
+describe('the page of a password link', () => {
   const on = startSeeded({ clock: true });
   let credentials: SeededPerson;
   let visitor: Person;
@@ -18,10 +18,10 @@ describe('the page of a link to set a password', () => {
     visitor = createPerson(on.issuer);
   });
 
-  const isOver = ({ status, html }: { status: number; html: string }): boolean =>
+  const isExpired = ({ status, html }: { status: number; html: string }): boolean =>
     status === 410 && textOf(html).includes('This link is over');
 
-  it('sets the password and leads to the sign-in page, where it is good', async () => {
+  it('the page sets the password, which then works on the sign-in page', async () => {
     const path = await passwordLink(on.service, credentials, 'invitation');
     const form = await visitor.open(path);
     expect(textOf(form.html)).to.include('Set your password').and.include(credentials.email);
@@ -31,31 +31,31 @@ describe('the page of a link to set a password', () => {
     const fields = { email: credentials.email, password: NEW_PASSWORD };
     const profile = await visitor.follow(await visitor.submit(login, fields));
     expect(profile.url.pathname).to.equal('/profile');
-    expect(isOver(await visitor.get(path))).to.equal(true);
+    expect(isExpired(await visitor.get(path))).to.equal(true);
   });
 
-  it('says what it is for: a first password, or another one', async () => {
+  it('the page distinguishes a first password from a new one', async () => {
     const forgotten = await visitor.open(await passwordLink(on.service, credentials));
     expect(textOf(forgotten.html)).to.include('Choose a new password');
   });
 
-  it('is over after a day, and what was never a link looks the same', async () => {
+  it('a link expires after a day, and an unknown link looks the same', async () => {
     const path = await passwordLink(on.service, credentials, 'invitation');
     const form = await visitor.open(path);
     on.clock.advance(86_400);
     const late = await visitor.get(path);
-    expect(isOver(late)).to.equal(true);
-    expect(isOver(await visitor.submit(form, { new_password: NEW_PASSWORD }))).to.equal(true);
+    expect(isExpired(late)).to.equal(true);
+    expect(isExpired(await visitor.submit(form, { new_password: NEW_PASSWORD }))).to.equal(true);
     for (const query of ['', '?token=', '?token=x', `?token=${'x'.repeat(43)}`, '?token=%00']) {
       const page = await visitor.get(`/password${query}`);
-      expect(isOver(page), query).to.equal(true);
+      expect(isExpired(page), query).to.equal(true);
       expect(page.html).to.equal(late.html);
     }
     expect(textOf(late.html)).to.include('ask whoever opened your account');
     expect(late.html).to.include('href="/login"');
   });
 
-  it('ends the connections of a taken account as well, if asked to', async () => {
+  it('setting a password also ends the connections of the account, if requested', async () => {
     const { person, clients } = on.seeded;
     const { accessToken } = await on.partner.tokens(clients.confidential);
     for (const isEnding of [false, true]) {
@@ -69,7 +69,7 @@ describe('the page of a link to set a password', () => {
     expect(form.html).not.to.include('end_connections');
   });
 
-  it('a refused password is said, and the link is as good as before', async () => {
+  it('the page shows why a password is refused, and the link stays valid', async () => {
     const form = await visitor.open(await passwordLink(on.service, credentials, 'invitation'));
     for (const new_password of ['', 'short', 'x'.repeat(257), 'passwordpassword']) {
       const page = await visitor.submit(form, { new_password });
@@ -81,7 +81,7 @@ describe('the page of a link to set a password', () => {
     expect(corrected.status).to.equal(303);
   });
 
-  it('long and odd passwords are kept whole', async () => {
+  it('long and unusual passwords are stored without truncation', async () => {
     const password = `${' ä🔑 '.repeat(50)}end`;
     const form = await visitor.open(await passwordLink(on.service, credentials, 'invitation'));
     expect((await visitor.submit(form, { new_password: password })).status).to.equal(303);
@@ -92,7 +92,7 @@ describe('the page of a link to set a password', () => {
     expect((await other.signIn(right)).url.pathname).to.equal('/profile');
   });
 
-  it('the token leaves the address at once, and the page can be loaded again', async () => {
+  it('the token is removed from the URL immediately, and the page can be reloaded', async () => {
     const path = await passwordLink(on.service, credentials, 'invitation');
     const answer = await visitor.get(path);
     expect([answer.status, answer.location?.href]).to.deep.equal([303, `${on.issuer}/password`]);
@@ -100,15 +100,15 @@ describe('the page of a link to set a password', () => {
     for (let load = 0; load < 2; load += 1) {
       expect(textOf((await visitor.get('/password')).html)).to.include(credentials.email);
     }
-    // Another browser has no such cookie, and the link is not used up by looking.
-    expect(isOver(await createPerson(on.issuer).get('/password'))).to.equal(true);
+    // Another browser has no such cookie, and opening the link does not consume it.
+    expect(isExpired(await createPerson(on.issuer).get('/password'))).to.equal(true);
     const form = await visitor.get('/password');
     expect((await visitor.submit(form, { new_password: NEW_PASSWORD })).status).to.equal(303);
-    expect(isOver(await visitor.get('/password'))).to.equal(true);
+    expect(isExpired(await visitor.get('/password'))).to.equal(true);
     expect(visitor.cookieNames).to.not.include('gate_link');
   });
 
-  it('the token is in no log, and in no address once the form was sent', async () => {
+  it('the token is in no log, and in no URL after the form was sent', async () => {
     const path = await passwordLink(on.service, credentials, 'invitation');
     const token = path.slice('/password?token='.length);
     const form = await visitor.open(path);
@@ -121,7 +121,7 @@ describe('the page of a link to set a password', () => {
     expect(on.service.logLines.join()).to.include('"/password"').and.not.include(token);
   });
 
-  it('a link of one account sets no other one’s password, whatever the form says', async () => {
+  it("a link of one account cannot set another account's password, whatever the form contains", async () => {
     const other = await addPerson(on.service, 'Eve', `eve-${people}@example.test`);
     const form = await visitor.open(await passwordLink(on.service, credentials, 'invitation'));
     const fields = { account_id: other.accountId, email: other.email, purpose: 'forgotten' };

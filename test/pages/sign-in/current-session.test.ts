@@ -1,4 +1,4 @@
-/** `POST /oauth/token/refresh`: keeps a browser session alive, and is no OAuth endpoint. */
+/** `POST /oauth/token/refresh`: extends a browser session, and is not an OAuth endpoint. */
 import { expect } from 'chai';
 import { type Answer, ask, authorizationUrl, basic } from '../../support/oauth.ts';
 import { createPerson, type Person } from '../../support/person.ts';
@@ -8,7 +8,7 @@ const HOUR = 3_600;
 const IDLE = 11 * HOUR;
 const ABSOLUTE = 5 * 24 * HOUR;
 
-describe('keeping the browser session alive', () => {
+describe('extending the browser session', () => {
   const on = startSeeded({
     clock: true,
     settings: { sessions: { idleSeconds: IDLE, absoluteSeconds: ABSOLUTE } },
@@ -20,13 +20,13 @@ describe('keeping the browser session alive', () => {
     await person.signIn(on.seeded.person);
   }
   before(signIn);
-  beforeEach('whoever was signed out', async () => {
+  beforeEach('sign in again if needed', async () => {
     if (!(await isSignedIn())) await signIn();
   });
 
   const PATH = '/oauth/token/refresh';
 
-  /** As our own script does. @param headers replace its headers; undefined removes one. */
+  /** Sends the request of our script. @param headers replace its headers; undefined removes one. */
   function send(
     headers: Record<string, string | undefined> = {},
     { body = null, query = '' }: { body?: string | URLSearchParams | null; query?: string } = {},
@@ -51,7 +51,7 @@ describe('keeping the browser session alive', () => {
     expect(headers.get('set-cookie')).to.equal(null);
   };
 
-  it('says how long the session lives from now, and renews it', async () => {
+  it('answers the remaining lifetime of the session and renews it', async () => {
     const answer = await person.post(PATH, {});
     expect(answer.status).to.equal(200);
     expect(JSON.parse(answer.html)).to.deep.equal({ session_expires_in: IDLE });
@@ -63,7 +63,7 @@ describe('keeping the browser session alive', () => {
     expect(await isSignedIn()).to.equal(true);
   });
 
-  it('only the answer that begins a session names its cookie: none that comes late brings another back', async () => {
+  it('only a sign-in sets the session cookie, so that no late answer restores an earlier session', async () => {
     const sessionCookies = ({ headers }: { headers: Headers }): string[] =>
       headers.getSetCookie().filter((line) => line.startsWith('gate_session='));
     const silent = authorizationUrl(on.issuer, on.clients.confidential, { prompt: 'none' });
@@ -76,7 +76,7 @@ describe('keeping the browser session alive', () => {
     for (const answer of late)
       expect(sessionCookies(answer), answer.url.pathname).to.deep.equal([]);
 
-    // So it lives as long as the session may: in which the store says how long it does.
+    // The cookie lives as long as the absolute limit; the store enforces the idle limit.
     const expected = new Date(on.clock.clock() + ABSOLUTE * 1_000).toUTCString();
     const { email, password } = on.seeded.person;
     const credentials = { email, password };
@@ -96,7 +96,7 @@ describe('keeping the browser session alive', () => {
     }
   });
 
-  it('a session that nobody keeps alive ends; a stream of events does not', async () => {
+  it('a session without requests ends; an event stream does not extend it', async () => {
     on.clock.advance(IDLE - 1);
     await person.get('/profile', { accept: 'text/event-stream' });
     on.clock.advance(1);
@@ -104,7 +104,7 @@ describe('keeping the browser session alive', () => {
     expect(await isSignedIn()).to.equal(false);
   });
 
-  it('nobody signed in is 401: no cookie, a forged one, one that was signed out', async () => {
+  it('a request without a session gets 401: without a cookie, with a forged one, or one that was signed out', async () => {
     const before = person.cookieHeader(PATH);
     const session = /gate_session=([^;]+)/.exec(before)?.[1] ?? '';
     await person.submit(await person.get('/logout'), {});
@@ -120,7 +120,7 @@ describe('keeping the browser session alive', () => {
     await on.service.accounts.resume(on.seeded.person.accountId);
   });
 
-  it('a request from elsewhere is 403, and so is one that says nothing about its origin', async () => {
+  it('a cross-origin request is 403, and so is one without any origin header', async () => {
     const from: Record<string, string | undefined>[] = [
       { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' },
       { origin: 'https://evil.example', 'sec-fetch-site': undefined },
@@ -139,7 +139,7 @@ describe('keeping the browser session alive', () => {
     }
   });
 
-  it('anything that looks like OAuth is 400 and named the token endpoint', async () => {
+  it('anything that looks like OAuth is 400 with a hint to the token endpoint', async () => {
     const { confidential } = on.clients;
     const server = { cookie: undefined, origin: undefined, 'sec-fetch-site': undefined };
     const form = (text: string) => ({ body: new URLSearchParams(text) });

@@ -1,4 +1,4 @@
-/** What makes a browser a known one: a cookie that nobody else can make, and that ends when it should. */
+/** The cookie of a known browser: it cannot be forged, it expires, and it can be revoked. */
 import { expect } from 'chai';
 import { createTestClock, type TestClock } from '../../support/clock.ts';
 import { createPerson, type Page, type Person } from '../../support/person.ts';
@@ -29,7 +29,7 @@ describe('the cookie of a known browser', () => {
   const cookieOf = ({ headers }: Page): string =>
     headers.getSetCookie().find((cookie) => /gate_device=/.test(cookie)) ?? '';
 
-  /** A browser that has signed in, while the account is closed to strangers. */
+  /** Signs a browser in, and then exhausts the account's attempts for unknown browsers. */
   async function ownBrowser(): Promise<{ own: Person; value: string }> {
     const own = createPerson(service.issuer);
     const signedIn = await attempt(own, person, '192.0.2.1');
@@ -38,21 +38,21 @@ describe('the cookie of a known browser', () => {
     return { own, value: COOKIE.exec(cookieOf(signedIn))?.[1] ?? '' };
   }
 
-  const isLetIn = async (browser: Person): Promise<boolean> =>
+  const canSignIn = async (browser: Person): Promise<boolean> =>
     (await attempt(browser, person, '192.0.2.2')).status === 303;
 
-  it('is http-only, says no name, and is accepted for half a year', async () => {
+  it('the cookie is HttpOnly, contains no name, and is valid for half a year', async () => {
     const { own, value } = await ownBrowser();
     expect(value).to.match(/^acc_[\w-]{16}\.[\w-]{22}\.\d+\.[\w-]{43}$/);
     time.advance(180 * DAY - 60);
     await guesses(service, person, spread(PER_ACCOUNT, 6));
-    expect(await isLetIn(own)).to.equal(true);
+    expect(await canSignIn(own)).to.equal(true);
     time.advance(180 * DAY + 60);
     await guesses(service, person, spread(PER_ACCOUNT, 7));
-    expect(await isLetIn(own)).to.equal(false);
+    expect(await canSignIn(own)).to.equal(false);
   });
 
-  it('is worth nothing changed, or for somebody else', async () => {
+  it('the cookie is invalid if it was changed or is for another account', async () => {
     const { value } = await ownBrowser();
     const other = await newPerson(service);
     const [id = '', nonce = '', since = '', mac = ''] = value.split('.');
@@ -80,7 +80,7 @@ describe('the cookie of a known browser', () => {
     }
   });
 
-  it('ends with a new password and with signing out everywhere, but for the browser that did it', async () => {
+  it('the cookie is revoked by a new password and by signing out everywhere, except in the browser that did it', async () => {
     const { own } = await ownBrowser();
     const second = createPerson(service.issuer);
     const account = await service.accounts.findByEmail(person.email);
@@ -91,14 +91,14 @@ describe('the cookie of a known browser', () => {
     const form = page.forms.find((candidate) => candidate.action === action);
     const done = await own.post(action, Object.fromEntries(form?.values ?? []));
     expect(done.status).to.equal(303);
-    expect(await isLetIn(own)).to.equal(true);
+    expect(await canSignIn(own)).to.equal(true);
 
     await service.accounts.endSessions(account.id);
-    expect(await isLetIn(own)).to.equal(false);
-    expect(await isLetIn(second)).to.equal(false);
+    expect(await canSignIn(own)).to.equal(false);
+    expect(await canSignIn(second)).to.equal(false);
   });
 
-  it('is kept for the last five accounts of a browser', async () => {
+  it('the cookie remembers the last five accounts of a browser', async () => {
     const own = createPerson(service.issuer);
     const accounts = [];
     for (let index = 0; index < 6; index += 1) {
@@ -107,11 +107,11 @@ describe('the cookie of a known browser', () => {
       await attempt(own, account, `192.0.2.${100 + index}`);
     }
     const cookie = /gate_device=([^;]+)/.exec(own.cookieHeader('/'))?.[1] ?? '';
-    const kept = cookie.split('~').map((entry) => entry.split('.')[0]);
-    expect(kept).to.deep.equal(accounts.slice(1).reverse());
+    const remembered = cookie.split('~').map((entry) => entry.split('.')[0]);
+    expect(remembered).to.deep.equal(accounts.slice(1).reverse());
   });
 
-  it('is __Host- and Secure with an https issuer', async () => {
+  it('with an https issuer the cookie is Secure and has the prefix __Host-', async () => {
     const issuer = 'https://auth.example.test';
     const secure = await start({ settings: { ...settings, issuer } });
     const account = await newPerson(secure);

@@ -1,4 +1,4 @@
-/** However many strangers guess a password, its owner gets in: from a browser that was in before, or by a link. */
+/** Account owners can sign in during an attack: from a known browser, or by a one-time link. */
 import { expect } from 'chai';
 import { eventually } from '../../support/eventually.ts';
 import { startMailServer } from '../../support/mail-server.ts';
@@ -18,7 +18,7 @@ import {
   wrong,
 } from './password-guessing.ts';
 
-describe('while strangers guess a password', () => {
+describe('while attackers guess a password', () => {
   const start = startsOn();
   let service: TestService;
 
@@ -26,7 +26,7 @@ describe('while strangers guess a password', () => {
     service = await start({ settings });
   });
 
-  it('from many addresses, they are stopped, and the owner’s own browser is not', async () => {
+  it("attackers from many addresses are blocked, and the owner's known browser is not", async () => {
     const person = await newPerson(service);
     const own = createPerson(service.issuer);
     expect((await attempt(own, person, '192.0.2.1')).status).to.equal(303);
@@ -42,20 +42,20 @@ describe('while strangers guess a password', () => {
     );
     expect((await attempt(own, person, '192.0.2.3')).status).to.equal(303);
 
-    // Nothing was written for what nobody looked at, and the operator was told once.
-    // Nor is it written before the answer, whose time would tell that there is such an account.
+    // Nothing was recorded for refused attempts, and the operator was warned once. Attempts are
+    // recorded after the answer, whose time would otherwise reveal that the account exists.
     await eventually(async () => {
       const log = await service.activity.of(person.accountId, { limit: 100 });
       expect(log.filter(({ action }) => action === 'sign_in_failed')).to.have.length(PER_ACCOUNT);
     });
-    const told = service.logLines
+    const warnings = service.logLines
       .map((line) => JSON.parse(line) as Record<string, unknown>)
       .filter(({ level, accountId }) => level === 40 && accountId === person.accountId);
-    expect(told.map(({ limit }) => limit)).to.deep.equal(['account']);
+    expect(warnings.map(({ limit }) => limit)).to.deep.equal(['account']);
     expect(service.logLines.join()).not.to.include(person.email);
   });
 
-  it('from the owner’s address, and those of others there, own browsers are not stopped', async () => {
+  it('known browsers are not blocked, even at the address of the attackers', async () => {
     const here = '192.0.2.50';
     const person = await newPerson(service);
     const neighbor = await newPerson(service);
@@ -63,10 +63,10 @@ describe('while strangers guess a password', () => {
     await attempt(own, person, here);
     const first = await guesses(service, person, Array<string>(4).fill(here));
     expect(first).to.deep.equal([401, 401, 401, 429]);
-    const nobody = { email: 'nobody@example.test', password: '' };
-    const second = await guesses(service, nobody, [here]);
+    const unknownUser = { email: 'nobody@example.test', password: '' };
+    const second = await guesses(service, unknownUser, [here]);
     expect(second).to.deep.equal([401]);
-    // Whoever is new here has to wait, and whoever is not does not.
+    // A new browser at this address has to wait, a known one does not.
     const stranger = await attempt(createPerson(service.issuer), neighbor, here);
     expect(stranger.status).to.equal(429);
     expect((await attempt(own, person, here)).status).to.equal(303);
@@ -75,28 +75,28 @@ describe('while strangers guess a password', () => {
     );
   });
 
-  it('an address nobody has is limited in the same words', async () => {
-    const nobody = { email: 'nobody-else@example.test', password: 'x' };
-    const seen = await guesses(service, nobody, spread(PER_ACCOUNT + 1, 2));
+  it('an unknown email address is limited with the same answers', async () => {
+    const unknownUser = { email: 'nobody-else@example.test', password: 'x' };
+    const seen = await guesses(service, unknownUser, spread(PER_ACCOUNT + 1, 2));
     expect(seen).to.deep.equal([...Array(PER_ACCOUNT).fill(401), 429]);
   });
 
-  it('what is refused elsewhere is not counted against the account', async () => {
+  it('attempts refused by the limit of an address do not count for the account, and vice versa', async () => {
     const person = await newPerson(service);
-    // Of one address no more than three are looked at, however many it sends.
+    // At most three attempts of one address are checked, however many it sends.
     await guesses(service, person, Array<string>(6).fill('192.0.2.60'));
     expect(await guesses(service, person, spread(PER_ACCOUNT - 2, 3))).to.deep.equal([
       ...Array(PER_ACCOUNT - 3).fill(401),
       429,
     ]);
-    // Nor against an address what is refused for the account.
+    // Attempts that are refused for the account do not count for the address either.
     const neighbor = await newPerson(service);
     const at = Array<string>(3).fill('192.0.2.61');
     expect(await guesses(service, person, at)).to.deep.equal([429, 429, 429]);
     expect(await guesses(service, neighbor, at)).to.deep.equal([401, 401, 401]);
   });
 
-  it('own success does not give others at the same address more guesses', async () => {
+  it('a successful sign-in does not give others at the same address more guesses', async () => {
     const here = '192.0.2.70';
     const person = await newPerson(service);
     const attacker = await newPerson(service);
@@ -108,7 +108,7 @@ describe('while strangers guess a password', () => {
     expect(await guesses(service, person, [here])).to.deep.equal([429]);
   });
 
-  it('a known browser has few wrong ones as well, and then counts as any other', async () => {
+  it('a known browser has its own limit of failures, and then the limits of an unknown one', async () => {
     const person = await newPerson(service);
     const own = createPerson(service.issuer);
     await attempt(own, person, '192.0.2.80');
@@ -120,7 +120,7 @@ describe('while strangers guess a password', () => {
     expect((await attempt(own, person, '192.0.2.82')).status).to.equal(303);
   });
 
-  it('a one-time link lets the owner in, in whatever browser it is opened', async () => {
+  it('a one-time link lets the owner sign in, in any browser', async () => {
     const person = await newPerson(service);
     await guesses(service, person, spread(PER_ACCOUNT, 4));
     const browser = createPerson(service.issuer);
@@ -136,7 +136,7 @@ describe('while strangers guess a password', () => {
 describeOn([postgresServer, redisServer], 'two nodes', () => {
   for (const deployment of ['postgres', 'postgres+redis'] as const) {
     const start = startsOn(deployment);
-    it(`know of each other’s failures, and each other’s browsers: ${deployment}`, async () => {
+    it(`two nodes share failed attempts and known browsers: ${deployment}`, async () => {
       const one = await start({ settings });
       const two = await start({ beside: one });
       const person = await newPerson(one);
@@ -170,7 +170,7 @@ describeOn([postgresServer, redisServer], 'two nodes', () => {
 describe('“Forgot password?” from one address', () => {
   const start = startsOn();
 
-  it('is asked for thirty times an hour, and leads in while strangers guess', async () => {
+  it('one address can send 30 “Forgot password?” requests an hour, and the link signs in during an attack', async () => {
     await using opened = new AsyncDisposableStack();
     const mailServer = opened.adopt(await startMailServer(), (it) => it.close());
     const mail = { smtpUrl: mailServer.url, from: 'gatehouse@example.test' };
@@ -187,10 +187,10 @@ describe('“Forgot password?” from one address', () => {
     for (let index = 0; index < 30; index += 1) {
       expect((await ask('2001:db8::1')).status).to.equal(303);
     }
-    const over = await ask('2001:db8::2');
-    expect(over.status).to.equal(429);
-    expect(Number(over.headers.get('retry-after'))).to.be.within(3_500, 3_600);
-    expect(problemOf(over)).to.match(/^Too many links were asked for from your network/);
+    const limited = await ask('2001:db8::2');
+    expect(limited.status).to.equal(429);
+    expect(Number(limited.headers.get('retry-after'))).to.be.within(3_500, 3_600);
+    expect(problemOf(limited)).to.match(/^Too many links were asked for from your network/);
     expect((await ask('2001:db8:1::1')).status).to.equal(303);
   });
 });

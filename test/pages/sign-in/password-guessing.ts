@@ -1,11 +1,11 @@
-/** Strangers who guess passwords, and the browsers of those whose passwords they are. */
+/** Attackers who guess passwords, and the browsers of the account owners. */
 import { type Credentials, createPerson, type Page, type Person } from '../../support/person.ts';
 import { addPerson, type SeededPerson } from '../../support/seed.ts';
 import type { TestService } from '../../support/service.ts';
 
-/** Of one account, from all addresses together. */
+/** Failed attempts per account, from all addresses together. */
 export const PER_ACCOUNT = 5;
-/** One proxy, so that a test may come from any address. */
+/** One proxy hop, so that a test can choose the client address. */
 export const settings = {
   server: { proxyHops: 1 },
   limits: {
@@ -16,13 +16,13 @@ export const settings = {
 };
 let people = 0;
 
-/** Whom nobody tried to sign in as. */
+/** Adds an account without failed sign-ins. */
 export function newPerson(service: TestService): Promise<SeededPerson> {
   people += 1;
   return addPerson(service, `Person ${people}`, `known-${people}@example.test`);
 }
 
-/** One try on the sign-in page, from this address, by whoever is signed out or then signs out. */
+/** Tries to sign in from this address, signing out first if needed. */
 export async function attempt(browser: Person, { email, password }: Credentials, from: string) {
   const headers = { 'x-forwarded-for': from };
   let page = await browser.get('/login', headers);
@@ -38,7 +38,7 @@ export const wrong = ({ email }: Credentials): Credentials => ({
   password: 'seven red forklifts',
 });
 
-/** Strangers, each a new browser: the statuses of as many guesses, from address to address. */
+/** Guesses once per address, each in a new browser. @returns the statuses. */
 export async function guesses(
   service: TestService,
   person: Credentials,
@@ -51,7 +51,7 @@ export async function guesses(
   return seen;
 }
 
-/** As many addresses, of a network of their own. */
+/** Distinct addresses of one network. */
 export const spread = (count: number, network: number): string[] =>
   Array.from({ length: count }, (_, index) => `10.${network}.${index}.1`);
 

@@ -1,10 +1,10 @@
-/** `/login`: where it leads afterwards, whoever wrote the link to it. */
+/** `/login`: its redirect after the sign-in, also if a hostile link names the target. */
 import { expect } from 'chai';
 import { createPerson } from '../../support/person.ts';
 import { startSeeded } from '../../support/seeded.ts';
 
-/** Each leads away from the profile, to a browser or to a careless comparison. */
-const ELSEWHERE = [
+/** Targets that a browser, or a careless comparison, may resolve to a place outside the profile. */
+const REFUSED_TARGETS = [
   'https://evil.example/',
   '//evil.example',
   '/\\evil.example',
@@ -25,29 +25,30 @@ const ELSEWHERE = [
 describe('the sign-in page', () => {
   const on = startSeeded();
 
-  const linkTo = (target: string): string => `/login?${new URLSearchParams({ return_to: target })}`;
+  const loginUrl = (target: string): string =>
+    `/login?${new URLSearchParams({ return_to: target })}`;
 
-  it('leads back to the page of the profile that asked for it', async () => {
+  it('the page redirects to the profile page that the user came from', async () => {
     const { email, password } = on.seeded.person;
     const person = createPerson(on.issuer);
-    const page = await person.get(linkTo('/profile/api-keys'));
+    const page = await person.get(loginUrl('/profile/api-keys'));
     const { location } = await person.submit(page, { email, password });
     expect(location?.href).to.equal(`${on.issuer}/profile/api-keys`);
-    // Signed in already, the same link leads there at once.
-    const again = await person.get(linkTo('/profile/security'));
+    // If the user is signed in already, the same link redirects immediately.
+    const again = await person.get(loginUrl('/profile/security'));
     expect(again.location?.href).to.equal(`${on.issuer}/profile/security`);
   });
 
-  it('leads nowhere else: any other target is the profile (an open redirect is phishing)', async () => {
+  it('the page redirects any other target to the profile (an open redirect helps phishing)', async () => {
     const { email, password } = on.seeded.person;
     const signedIn = createPerson(on.issuer);
     await signedIn.signIn(on.seeded.person);
-    for (const target of ELSEWHERE) {
+    for (const target of REFUSED_TARGETS) {
       const person = createPerson(on.issuer);
-      const page = await person.get(linkTo(target));
+      const page = await person.get(loginUrl(target));
       const first = await person.submit(page, { email, password });
       expect(first.location?.href, target).to.equal(`${on.issuer}/profile`);
-      const { location } = await signedIn.get(linkTo(target));
+      const { location } = await signedIn.get(loginUrl(target));
       expect(location?.href, target).to.equal(`${on.issuer}/profile`);
     }
     const twice = await signedIn.get('/login?return_to=/profile&return_to=//evil.example');

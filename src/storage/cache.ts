@@ -8,20 +8,20 @@ const DEFAULT_MAX_SIZE = 10_000;
  * restored from a backup while the nodes are running announces nothing.
  */
 const MAX_AGE_MS = 60_000;
-/** With more changed names than these the whole cache is cleared. */
+/** If more names than this have changed, the whole cache is cleared. */
 const MAX_CHANGED_NAMES = 10_000;
 
 /** `undefined` means that the row does not exist (a miss). */
 type Cacheable = object | string | undefined;
 
-export interface Memory<Value extends Cacheable> {
+export interface Cache<Value extends Cacheable> {
   /**
    * Returns the cached value, or calls `load` and caches the result. Concurrent calls for the same
    * key share one `load`.
    *
-   * @param isUsable if it rejects the cached value, the value is loaded again; not asked for a miss
+   * @param isUsable if it rejects the cached value, the value is loaded again; not called for a miss
    */
-  find(
+  get(
     key: string,
     load: () => Promise<Value>,
     isUsable?: (value: NonNullable<Value>) => boolean,
@@ -31,22 +31,22 @@ export interface Memory<Value extends Cacheable> {
    *
    * @param change as the change feed announces it; its first word is the cache key
    */
-  forget(topic: ChangeTopic, change: string): void;
+  invalidate(topic: ChangeTopic, change: string): void;
 }
 
-export interface MemoryParts<Value extends Cacheable> {
+export interface CacheOptions<Value extends Cacheable> {
   readonly changes: ChangeFeed;
   readonly clock: Clock;
-  /** Their changes begin with the key of the value to remove; `everything` clears the cache. */
+  /** Topics whose changes begin with the key of the value to remove; `everything` clears the cache. */
   readonly topics: readonly ChangeTopic[];
   /** A change of this topic invalidates every value that contains the changed name. */
   readonly within?: { readonly topic: ChangeTopic; readonly namesIn: (value: Value) => string[] };
   /** Maximum total size; the least recently used values are evicted first. */
-  readonly most?: number;
+  readonly maxSize?: number;
   /** Returns the size of a value; 1 by default. */
   readonly sizeOf?: (value: Value) => number;
-  /** Maximum number of cached misses; 0 by default. More only if `topics` announce new rows. */
-  readonly mostMissing?: number;
+  /** Maximum number of cached misses; 0 by default. Set it only if `topics` announce new rows. */
+  readonly maxMisses?: number;
 }
 
 interface Entry<Value extends Cacheable> {
@@ -65,12 +65,12 @@ interface Entry<Value extends Cacheable> {
  * a change is never served after it, because a change also drops reads in progress, and an entry is
  * added only when its read starts.
  */
-export function createMemory<Value extends Cacheable>(parts: MemoryParts<Value>): Memory<Value> {
+export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>): Cache<Value> {
   const { changes, clock, topics, within, sizeOf = () => 1 } = parts;
-  const entries = createLruMap<Value>(parts.most ?? DEFAULT_MAX_SIZE);
-  /** Separate, so that callers cannot evict values with any number of keys that do not exist. */
-  const misses = createLruMap<Value>(parts.mostMissing ?? 0);
-  /** `nameChangeCount` at the latest change of each name. A change costs no scan of the values. */
+  const entries = createLruMap<Value>(parts.maxSize ?? DEFAULT_MAX_SIZE);
+  /** Separate from the values, so that look-ups of keys that do not exist cannot evict values. */
+  const misses = createLruMap<Value>(parts.maxMisses ?? 0);
+  /** `nameChangeCount` at the latest change of each name. So a change needs no scan of the values. */
   const nameChanges = new Map<string, number>();
   let nameChangeCount = 0;
 
@@ -102,7 +102,7 @@ export function createMemory<Value extends Cacheable>(parts: MemoryParts<Value>)
     // A negative age means that the clock was set back, so the real age is unknown.
     if (!(age >= 0 && age < MAX_AGE_MS)) return false;
     if (entry.changesSeen === nameChangeCount) return true;
-    // In progress, or a miss: it may have been read before the latest change.
+    // The entry is loading, or a miss: it may have been read before the latest change.
     if (entry.value === undefined) return false;
     const hasChanged = (name: string) => (nameChanges.get(name) ?? 0) > entry.changesSeen;
     if (within?.namesIn(entry.value).some(hasChanged)) return false;
@@ -111,13 +111,13 @@ export function createMemory<Value extends Cacheable>(parts: MemoryParts<Value>)
   }
 
   return {
-    forget(topic, change) {
+    invalidate(topic, change) {
       remove(firstWord(change));
-      // Other caches on this node may hold values derived from it.
-      changes.tell(topic, change);
+      // Other caches on this node may hold values derived from the changed one.
+      changes.announce(topic, change);
     },
 
-    find(key, load, isUsable) {
+    get(key, load, isUsable) {
       if (!changes.isLive) {
         clear();
         return load();
@@ -136,7 +136,7 @@ export function createMemory<Value extends Cacheable>(parts: MemoryParts<Value>)
       entries.set(key, started);
       started.promise.then(
         (value) => {
-          // Invalidated while it was loading.
+          // The entry was invalidated while it was loading.
           if (entries.get(key) !== started) return;
           entries.delete(key);
           started.size = value === undefined ? 1 : sizeOf(value);

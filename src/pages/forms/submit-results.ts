@@ -1,7 +1,7 @@
-/** Gives each page that answers a form its own URL, so that Back works without resending. */
+/** Gives every page that responds to a form its own URL, so that Back works without resending. */
 import type { Context, Next } from 'koa';
 import { seeOther, type Visitor } from '../page.ts';
-import type { KeptForms } from './kept-forms.ts';
+import type { FormDrafts } from './form-drafts.ts';
 
 const ANSWER = 'answer';
 /** The response headers that are kept with the page. */
@@ -15,23 +15,23 @@ interface Answer {
 }
 
 /**
- * A browser does not store a `no-store` page, so to come Back to one that answered a form it would
- * have to send the form again: "Confirm Form Resubmission". So the answer is kept here, and the
- * browser is redirected to it with GET. An answer that cannot be kept is sent directly.
+ * A browser does not store a `no-store` response to a form: the Back button would ask to send the
+ * form again ("Confirm Form Resubmission"). So the response is kept here, and the browser is
+ * redirected to it with GET. A response that cannot be kept is sent directly.
  */
-export function keptAnswers(parts: {
-  forms: KeptForms;
+export function submitResults(parts: {
+  forms: FormDrafts;
   visitorOf(ctx: Context): Promise<Visitor | undefined>;
-  holdsBack(ctx: Context, visitor: Visitor): Promise<boolean>;
+  isBlocked(ctx: Context, visitor: Visitor): Promise<boolean>;
 }) {
-  const { forms, visitorOf, holdsBack } = parts;
-  /** The account that the steps identified, or the signed-in one: the answer is for it. */
+  const { forms, visitorOf, isBlocked } = parts;
+  /** The account that the steps identified, or the signed-in one: only it may read the response. */
   const accountOf = async (ctx: Context): Promise<string | undefined> =>
     ctx.state.accountId ?? (await visitorOf(ctx))?.account.id;
 
   return {
-    /** Route step, after the form token was checked. */
-    async keepAnswer(ctx: Context, next: Next): Promise<void> {
+    /** Route step; runs after the form token was checked. */
+    async keepResult(ctx: Context, next: Next): Promise<void> {
       await next();
       // A program has no Back button and needs the answer itself.
       if (ctx.get('sec-fetch-mode') !== 'navigate') return;
@@ -41,7 +41,7 @@ export function keptAnswers(parts: {
       const sent = HEADERS.filter((name) => ctx.res.hasHeader(name));
       const headers = sent.map((name) => [name, ctx.response.get(name)] as const);
       const answer: Answer = { path, status, headers, html: body };
-      const name = await forms.keep(ctx, answer, await accountOf(ctx));
+      const name = await forms.save(ctx, answer, await accountOf(ctx));
       if (name === undefined) return;
       ctx.remove('Retry-After');
       const query = new URLSearchParams(ctx.querystring);
@@ -49,14 +49,14 @@ export function keptAnswers(parts: {
       seeOther(ctx, `${path}?${query}`);
     },
 
-    /** Runs before the routes: shows the named answer or, if it is gone, the page itself. */
-    async showAnswer(ctx: Context, next: Next): Promise<void> {
+    /** Runs before the routes: shows the kept response or, if it has expired, the page itself. */
+    async showResult(ctx: Context, next: Next): Promise<void> {
       if (ctx.method !== 'GET' || ctx.query[ANSWER] === undefined) return next();
       const visitor = await visitorOf(ctx);
       const [, area] = ctx.path.split('/');
-      // Check only the profile: other pages need no sign-in, such as that of a failed sign-in.
-      if (visitor && area === 'profile' && (await holdsBack(ctx, visitor))) return next();
-      const found = await forms.look<Answer>(ctx, ctx.query[ANSWER], visitor?.account.id);
+      // Check only the profile: other pages, such as the one of a failed sign-in, need no sign-in.
+      if (visitor && area === 'profile' && (await isBlocked(ctx, visitor))) return next();
+      const found = await forms.find<Answer>(ctx, ctx.query[ANSWER], visitor?.account.id);
       if (found?.path !== ctx.path) return next();
       for (const [name, value] of found.headers) ctx.set(name, value);
       ctx.status = found.status;

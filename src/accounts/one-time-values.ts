@@ -1,4 +1,4 @@
-/** Values that are shown once: a new secret, stored between its form and the page that shows it. */
+/** Stores values that are shown only once, such as a new secret, until the next page shows them. */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 import { type Clock, epochSeconds } from '../base/clock.ts';
 import { randomId } from '../base/random-id.ts';
@@ -9,13 +9,13 @@ const CIPHER = 'aes-256-gcm';
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-export type ShownOnce = ReturnType<typeof createShownOnce>;
+export type OneTimeValues = ReturnType<typeof createOneTimeValues>;
 
 /**
- * The store holds the value encrypted under a key derived from its name, and of the name only a
- * hash: an attacker who reads the store, or a dump of it, reads no secret.
+ * The store has only a hash of the name, and the value encrypted with a key derived from the name:
+ * an attacker who reads the store, or a dump of it, cannot decrypt the value.
  */
-export function createShownOnce({
+export function createOneTimeValues({
   store,
   clock,
   seconds = LIFETIME_SECONDS,
@@ -26,10 +26,10 @@ export function createShownOnce({
 }) {
   return {
     /**
-     * @param name one that attackers can neither guess nor compute; random by default.
+     * @param name must be impossible to guess or compute; random by default.
      * @returns the name under which `take` finds the value, for five minutes by default.
      */
-    async keep(
+    async store(
       accountId: string,
       value: unknown,
       name: string = randomId('', 43),
@@ -42,9 +42,9 @@ export function createShownOnce({
       return name;
     },
 
-    /** Returns the value once, to the account that it was stored for; undefined ever after. */
+    /** Returns the value to the account that it was stored for, and only at the first call. */
     async take<Value>(accountId: string, name: string): Promise<Value | undefined> {
-      // Decrypt it before consuming it: another user's request must not use it up.
+      // Decrypt the value before consuming it, so that another user's request cannot use it up.
       const key = keyOf(name, accountId);
       const found = await store.read<string>('shown_once', name);
       if (!found || open<Value>(found.data, key) === undefined) return undefined;
@@ -52,8 +52,8 @@ export function createShownOnce({
       return record && open<Value>(record.data, key);
     },
 
-    /** Like `take`, but leaves the value stored: for one that is not secret, or not shown yet. */
-    async look<Value>(accountId: string, name: string): Promise<Value | undefined> {
+    /** Like `take`, but keeps the value, because it is not secret or not shown yet. */
+    async peek<Value>(accountId: string, name: string): Promise<Value | undefined> {
       const record = await store.read<string>('shown_once', name);
       return record && open<Value>(record.data, keyOf(name, accountId));
     },
@@ -68,7 +68,7 @@ function open<Value>(data: string, key: Buffer): Value | undefined {
     const text = decipher.update(sealed.subarray(NONCE_BYTES + TAG_BYTES));
     return JSON.parse(Buffer.concat([text, decipher.final()]).toString()) as Value;
   } catch {
-    // Stored for another account: the key of this one does not decrypt it.
+    // The value was stored for another account: the key of this account does not decrypt it.
     return undefined;
   }
 }

@@ -1,4 +1,4 @@
-/** Finds, links or opens the account of a user who signs in with a provider. */
+/** Finds, links or creates the account of a user who signs in with a provider. */
 import { Refusal } from '../../base/refusal.ts';
 import { transactionOf } from '../../storage/account-turns.ts';
 import type { Database, Queries } from '../../storage/queries.ts';
@@ -10,15 +10,15 @@ import { emailKey, isSameMailbox, normalizeEmail } from '../email.ts';
 import type { TakenNames } from '../organizations/taken-names.ts';
 import type { Identities, Identity, LinkOutcome } from './identities.ts';
 
-/** The provider, by its settings. */
-export interface WayIn {
+/** The provider's settings. */
+export interface IdentitySource {
   readonly id: string;
   readonly label: string;
   readonly match: 'external_id' | 'verified_email' | 'none';
   readonly create: boolean;
 }
 
-export interface Newcomer extends Identity {
+export interface ProviderIdentity extends Identity {
   /** Called only if the identity is not linked with an account. */
   claims(): Promise<{
     readonly externalId: string | undefined;
@@ -30,34 +30,38 @@ export interface Newcomer extends Identity {
 
 /**
  * Why a user is refused. `unknown`: the user has no account. `unverified`: the provider has not
- * verified the address, so no account was looked up by it. `suspended`. `taken`: the account that
- * was found is linked with another user of that provider.
+ * verified the address, so no account was looked up by it. `suspended`: the account is suspended.
+ * `taken`: the account found is linked with another user of that provider.
  */
-type StaysOut = 'unknown' | 'unverified' | 'suspended' | 'taken';
+type RefusalReason = 'unknown' | 'unverified' | 'suspended' | 'taken';
 
-interface CameIn {
+interface ResolvedAccount {
   readonly account: Account;
-  /** The account existed before, and this is the first sign-in to it with this identity. */
+  /** True if an existing account was linked with this identity by this sign-in. */
   readonly isNewLink: boolean;
 }
 
-/** @returns the account, or why the user is refused; that is recorded if an account was found. */
-export type ComeIn = (from: WayIn, person: Newcomer, origin: Origin) => Promise<CameIn | StaysOut>;
+/** @returns the account, or why the user is refused. A refusal is recorded if an account was found. */
+export type ResolveIdentity = (
+  from: IdentitySource,
+  person: ProviderIdentity,
+  origin: Origin,
+) => Promise<ResolvedAccount | RefusalReason>;
 
 /**
  * Links the account of a signed-in user who has also signed in with the provider.
  *
- * @param origin with the user's session here.
+ * @param origin including the user's session in this service.
  * @throws SessionEnded
  */
-export type LinkTo = (
+export type LinkIdentity = (
   account: Account,
-  from: Pick<WayIn, 'id' | 'label'>,
+  from: Pick<IdentitySource, 'id' | 'label'>,
   identity: Identity,
   origin: Origin,
 ) => Promise<LinkOutcome>;
 
-export interface ComeInParts {
+export interface ResolveIdentityParts {
   readonly database: Database;
   readonly accounts: Pick<AccountRegistry, 'add'>;
   readonly identities: Pick<Identities, 'use' | 'link'>;
@@ -65,13 +69,13 @@ export interface ComeInParts {
   readonly takenNames: TakenNames;
 }
 
-export function createComeIn(parts: ComeInParts): {
-  readonly comeIn: ComeIn;
-  readonly linkTo: LinkTo;
+export function createResolveIdentity(parts: ResolveIdentityParts): {
+  readonly resolveIdentity: ResolveIdentity;
+  readonly linkIdentity: LinkIdentity;
 } {
   const { database, accounts, identities, activity, takenNames } = parts;
-  const refuse = async <Reason extends StaysOut>(
-    from: Pick<WayIn, 'id' | 'label'>,
+  const refuse = async <Reason extends RefusalReason>(
+    from: Pick<IdentitySource, 'id' | 'label'>,
     { issuer, subject }: Identity,
     { id: accountId }: Account,
     { reason, origin }: { reason: Reason; origin: Origin },
@@ -102,34 +106,37 @@ export function createComeIn(parts: ComeInParts): {
     return outcome;
   };
 
-  async function findMatch(from: WayIn, person: Newcomer): Promise<Account | undefined> {
+  async function findMatch(
+    from: IdentitySource,
+    person: ProviderIdentity,
+  ): Promise<Account | undefined> {
     if (from.match === 'none') return undefined;
     const { externalId, verifiedEmail } = await person.claims();
     const isById = from.match === 'external_id';
     const value = isById ? externalId : verifiedEmail;
-    // PostgreSQL rejects a NUL byte with an error, and no account has control characters here.
+    // PostgreSQL throws for a NUL byte, and no account's external id has control characters.
     if (value === undefined || value === '' || /\p{C}/u.test(value)) return undefined;
     const [row] = await database.query<AccountRow>(
       `${SELECT_ACCOUNTS} WHERE ${isById ? 'external_id' : 'email_key'} = $1`,
       [isById ? value : emailKey(value)],
     );
     if (!row) return undefined;
-    // Look-alike addresses have the same key, but may be two mailboxes.
+    // Addresses that look alike have the same key, but may be two mailboxes.
     return isById || isSameMailbox(row.email, value) ? accountFrom(row) : undefined;
   }
 
   async function openAccount(
-    from: WayIn,
-    person: Newcomer,
+    from: IdentitySource,
+    person: ProviderIdentity,
     origin: Origin,
   ): Promise<Account | 'overtaken' | undefined> {
     const { verifiedEmail, name: claimed } = await person.claims();
-    // A normalized address may be another mailbox, which the provider did not verify.
+    // If normalizing changes the address, it may be another mailbox, which is not verified.
     if (verifiedEmail === undefined || normalizeEmail(verifiedEmail) !== verifiedEmail) {
       return undefined;
     }
     const named = nameFor(claimed, verifiedEmail);
-    // Users choose their names at many providers, and pages show them as owners of clients.
+    // At many providers users choose their own name, and pages show it for clients they own.
     const isTaken = await takenNames.isTaken(database, named, undefined);
     const name = isTaken ? verifiedEmail : named;
     try {
@@ -146,12 +153,12 @@ export function createComeIn(parts: ComeInParts): {
     } catch (error) {
       if (error instanceof IdentityTaken) return 'overtaken';
       if (!(error instanceof Refusal)) throw error;
-      // Another account has the address: there is never a second one for it.
+      // Another account has the address: two accounts never share an address.
       return error.code === 'email_taken' ? 'overtaken' : undefined;
     }
   }
 
-  const comeIn: ComeIn = async (from, person, origin) => {
+  const resolveIdentity: ResolveIdentity = async (from, person, origin) => {
     const known = await identities.use(person);
     if (known) {
       const { account, isFirstUse } = known;
@@ -175,12 +182,12 @@ export function createComeIn(parts: ComeInParts): {
     if (!from.create || isUnverified) return isUnverified ? 'unverified' : 'unknown';
     const account = await openAccount(from, person, origin);
     if (account !== 'overtaken') return account ? { account, isNewLink: false } : 'unknown';
-    // Another request was faster, perhaps the user's second click: then the link exists now.
+    // If another request was faster (perhaps the user's second click), the link exists now.
     const now = await identities.use(person);
     return now && !now.account.isSuspended ? { account: now.account, isNewLink: false } : 'unknown';
   };
 
-  const linkTo: LinkTo = async (account, from, person, origin) => {
+  const linkIdentity: LinkIdentity = async (account, from, person, origin) => {
     const outcome = await transactionOf(database, account.id, (tx) =>
       link(tx, account.id, { from, person, origin }),
     );
@@ -189,11 +196,11 @@ export function createComeIn(parts: ComeInParts): {
       : outcome;
   };
 
-  return { comeIn, linkTo };
+  return { resolveIdentity, linkIdentity };
 }
 
 interface Linking {
-  readonly from: Pick<WayIn, 'id' | 'label'>;
+  readonly from: Pick<IdentitySource, 'id' | 'label'>;
   readonly person: Identity;
   readonly origin: Origin;
 }
@@ -201,7 +208,7 @@ interface Linking {
 /** Thrown in a transaction to roll it back. */
 class IdentityTaken extends Error {}
 
-/** Returns the address instead of a name that pages cannot show. */
+/** Returns the name, or the address if pages cannot show the name. */
 function nameFor(name: string | undefined, email: string): string {
   try {
     return displayName(name ?? email);

@@ -1,11 +1,11 @@
 /** Which organizations block a client, no matter which user approved it. */
 import type { Clock } from '../../base/clock.ts';
+import { createCache } from '../../storage/cache.ts';
 import type { ChangeFeed } from '../../storage/change-feed.ts';
-import { createMemory } from '../../storage/memory.ts';
 import { byName, type Page, type PageRequest, pageOf } from '../../storage/pages.ts';
 import type { Queries } from '../../storage/queries.ts';
 
-export type Bars = ReturnType<typeof createBars>;
+export type ClientBlocks = ReturnType<typeof createClientBlocks>;
 
 interface FollowingClient {
   readonly id: string;
@@ -14,40 +14,40 @@ interface FollowingClient {
   readonly formerRedirectUris: readonly string[];
 }
 
-export interface Bar {
+export interface ClientBlock {
   readonly clientId: string;
   readonly organizationId: string;
   readonly at: Date;
-  /** Because another client of the same owner is blocked. */
+  /** True if the client is blocked because another client of the same owner is. */
   readonly follows: boolean;
 }
 
-export interface ListedBar {
-  /** Both ids, with a slash between. */
+export interface ListedBlock {
+  /** The ids of organization and client, separated by a slash. */
   readonly id: string;
   readonly organizationId: string;
   readonly organizationName: string;
   readonly clientId: string;
-  /** Null if the client was deleted. The block stays for clients that its owner registers later. */
+  /** Null if the client was deleted: its block still applies to new clients of the same owner. */
   readonly clientName: string | null;
   readonly follows: boolean;
   /** Null if the client was deleted. */
   readonly at: Date | null;
-  /** The email address of the owner or admin who did it; null if that account was deleted. */
+  /** The email address of the owner or admin who blocked it; null if that account was deleted. */
   readonly by: string | null;
 }
 
-export function createBars(parts: {
+export function createClientBlocks(parts: {
   readonly database: Queries;
   readonly changes: ChangeFeed;
   readonly clock: Clock;
 }) {
   const { database, changes, clock } = parts;
-  const memory = createMemory<ReadonlySet<string>>({ changes, clock, topics: ['bars'] });
+  const cache = createCache<ReadonlySet<string>>({ changes, clock, topics: ['bars'] });
   return {
     /** Returns the ids of the organizations that block this client. */
     of: (clientId: string): Promise<ReadonlySet<string>> =>
-      memory.find(clientId, async () => {
+      cache.get(clientId, async () => {
         const rows = await database.query<{ id: string }>(
           'SELECT organization_id AS id FROM barred_clients WHERE client_id = $1',
           [clientId],
@@ -56,8 +56,10 @@ export function createBars(parts: {
       }),
 
     /** Returns the blocks of these organizations, by client; clients without any are left out. */
-    async within(organizationIds: readonly string[]): Promise<ReadonlyMap<string, readonly Bar[]>> {
-      const rows = await database.query<Bar>(
+    async within(
+      organizationIds: readonly string[],
+    ): Promise<ReadonlyMap<string, readonly ClientBlock[]>> {
+      const rows = await database.query<ClientBlock>(
         `SELECT client_id AS "clientId", organization_id AS "organizationId", barred_at AS at, follows
           FROM barred_clients WHERE organization_id = ANY($1)`,
         [organizationIds],
@@ -65,7 +67,7 @@ export function createBars(parts: {
       return Map.groupBy(rows, ({ clientId }) => clientId);
     },
 
-    /** Lists what one organization or all of them block, by organization, latest first. */
+    /** Lists the blocks of one organization or of all, by organization, latest first. */
     list: (
       page: PageRequest,
       {
@@ -75,8 +77,8 @@ export function createBars(parts: {
         readonly organizationId?: string | undefined;
         readonly clientId?: string | undefined;
       } = {},
-    ): Promise<Page<ListedBar>> =>
-      pageOf<ListedBar>(
+    ): Promise<Page<ListedBlock>> =>
+      pageOf<ListedBlock>(
         database,
         {
           select: `SELECT b.organization_id || '/' || b.client_id AS id,
@@ -102,11 +104,11 @@ export function createBars(parts: {
       ),
 
     /**
-     * Blocks a client wherever another client of its owner is blocked that has, or had when it was
-     * blocked, one of the same redirect hosts.
+     * Blocks a client in each organization that blocks another client of the same owner with one of
+     * the same redirect hosts, now or at the time of that block.
      *
-     * @param client `formerRedirectUris`: those before the change, none for a new client. An
-     *   organization that allows the client with one of their hosts has decided about that host.
+     * @param client `formerRedirectUris` is empty for a new client. Hosts of former URIs cause no
+     *   new block, even if an organization has unblocked the client.
      * @param tx the transaction of the client's change. Call `forget` after it.
      */
     async follow(
@@ -116,7 +118,7 @@ export function createBars(parts: {
       const former = hostsOf(formerRedirectUris);
       const hosts = hostsOf(redirectUris).filter((host) => !former.includes(host));
       if (hosts.length === 0) return;
-      const barred = await tx.query<BarredRedirects>(
+      const blocked = await tx.query<BlockedRedirects>(
         `SELECT organization_id AS "organizationId", redirect_uris AS "redirectUris", barred_by AS by
             FROM barred_redirects WHERE owner_account_id = $1 AND client_id <> $2
           UNION ALL SELECT b.organization_id, c.redirect_uris, b.barred_by
@@ -124,7 +126,7 @@ export function createBars(parts: {
             WHERE c.owner_account_id = $1 AND c.id <> $2`,
         [ownerAccountId, id],
       );
-      const same = barred.filter((other) =>
+      const same = blocked.filter((other) =>
         hostsOf(other.redirectUris).some((host) => hosts.includes(host)),
       );
       if (same.length === 0) return;
@@ -151,20 +153,20 @@ export function createBars(parts: {
       );
     },
 
-    /** Call it after a change: the database's notification comes a moment later. */
-    forget: (clientId: string): void => memory.forget('bars', clientId),
+    /** Call this after a change of blocks, because the database's notification comes later. */
+    forget: (clientId: string): void => cache.invalidate('bars', clientId),
   };
 }
 
-interface BarredRedirects {
+interface BlockedRedirects {
   readonly organizationId: string;
   readonly redirectUris: readonly string[];
   readonly by: string | null;
 }
 
 /**
- * Returns where the browser ends, whatever the port; for a private-use scheme, the scheme. Every
- * developer uses the hosts of their own computer, so these are left out if there are others.
+ * Returns the hosts of redirect URIs without ports, and private-use schemes without a host. Omits
+ * loopback hosts if there are others, because every developer uses those of their own computer.
  */
 function hostsOf(uris: readonly string[]): readonly string[] {
   const hosts = uris.map((uri) => {

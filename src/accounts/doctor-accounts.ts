@@ -1,4 +1,4 @@
-/** Accounts that the doctor makes to try the service out, and deletes with their log. */
+/** Accounts that the command `doctor` creates to test the service, and deletes with their log. */
 import type { Clock } from '../base/clock.ts';
 import { randomId } from '../base/random-id.ts';
 import type { Database, InTransaction } from '../storage/queries.ts';
@@ -6,10 +6,10 @@ import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from './a
 import type { AccountRegistry } from './account-registry.ts';
 
 /** RFC 2606 §2: no mail ever arrives at `.invalid`, so no user has such an address. */
-export const THROW_AWAY = 'doctor-%@gatehouse.invalid';
+export const DOCTOR_EMAIL_PATTERN = 'doctor-%@gatehouse.invalid';
 const IN_USE_MS = 3_600_000;
 
-export function createThrowAwayAccounts(parts: {
+export function createDoctorAccounts(parts: {
   readonly database: Database;
   readonly accounts: AccountRegistry;
   readonly clock: Clock;
@@ -19,26 +19,26 @@ export function createThrowAwayAccounts(parts: {
     /** Adds an account that can sign in and has access to nothing. */
     async add(): Promise<{ account: Account; password: string }> {
       const password = randomId('', 43);
-      const email = THROW_AWAY.replace('%', randomId('', 16));
-      // Not in the audit log: no access is given, and the doctor's own record remains.
+      const email = DOCTOR_EMAIL_PATTERN.replace('%', randomId('', 16));
+      // Do not record this in the audit log: the account has no access, and `doctor` itself is recorded.
       return {
         account: await accounts.add({ email, name: 'Gatehouse doctor', password }),
         password,
       };
     },
 
-    /** Returns accounts that were left behind more than an hour ago: younger ones may be in use. */
+    /** Returns remaining accounts older than an hour: younger ones may be in use. */
     async leftOver(): Promise<Account[]> {
       const rows = await database.query<AccountRow>(
         `${SELECT_ACCOUNTS} WHERE email LIKE $1 AND created_at < $2 ORDER BY created_at`,
-        [THROW_AWAY, new Date(clock() - IN_USE_MS)],
+        [DOCTOR_EMAIL_PATTERN, new Date(clock() - IN_USE_MS)],
       );
       return rows.map(accountFrom);
     },
 
     /**
-     * Deletes the account with its log. Does not touch accounts of users, nor one that was given
-     * access to something, because then its log could matter. Its clients must be deleted before.
+     * Deletes the account with its log. Does not touch accounts of users, nor an account that was
+     * given access, because its log could matter then. Its clients must be deleted first.
      *
      * @returns true if it was deleted.
      */
@@ -48,7 +48,7 @@ export function createThrowAwayAccounts(parts: {
           `DELETE FROM accounts WHERE id = $1 AND email LIKE $2
             AND NOT EXISTS (SELECT FROM organization_memberships WHERE account_id = $1)
             RETURNING 1`,
-          [id, THROW_AWAY],
+          [id, DOCTOR_EMAIL_PATTERN],
         );
         if (removed.length === 0) return false;
         await tx.query('DELETE FROM activity WHERE account_id = $1', [id]);

@@ -10,7 +10,7 @@ import { fileOf, type Line, line } from './import-file.ts';
 
 const { account, membership, organization, rights, warehouse } = line;
 
-forEachDeployment('an import beside a running service', (start) => {
+forEachDeployment('an import while a service is running', (start) => {
   const on = startSeeded({ on: start });
   let nodes: TestService[];
   let token: string;
@@ -35,7 +35,7 @@ forEachDeployment('an import beside a running service', (start) => {
       `import ${fileOf(...PLACES, ...lines)} --prune --yes`,
     );
 
-  /** What each node says of the token, once it does what is checked. */
+  /** Introspects the token at each node until the check passes. */
   async function onEachNode(check: (answer: Record<string, unknown>) => void): Promise<void> {
     for (const { issuer } of nodes) {
       await eventually(async () => {
@@ -47,7 +47,7 @@ forEachDeployment('an import beside a running service', (start) => {
   const idsIn = ({ organizations = [] }: { organizations?: { external_id?: string }[] }) =>
     organizations.map(({ external_id }) => external_id);
 
-  it('gives access that the next introspection shows, with the ids of the other system', async () => {
+  it('an import gives access that introspection shows, with the external ids', async () => {
     await onEachNode((answer) => {
       expect(answer).to.not.have.property('external_id');
       expect(idsIn(answer)).to.deep.equal([undefined]);
@@ -65,7 +65,7 @@ forEachDeployment('an import beside a running service', (start) => {
     });
   });
 
-  it('is what the GraphQL API is told of its callers', async () => {
+  it('the resource server receives the external ids of its callers', async () => {
     const { resourceServer } = on.clients;
     const introspector = introspectorOf(resourceServer, { issuer: on.issuer });
     const { caller } = await introspector.identify(bearer(token));
@@ -75,7 +75,7 @@ forEachDeployment('an import beside a running service', (start) => {
     expect(caller?.organizations[1]).to.not.have.property('externalId');
   });
 
-  it('takes access, and refuses who is no longer in the file, on every node', async () => {
+  it('an import removes access, and suspends accounts missing from the file, on every node', async () => {
     await importLines(...people(), ...OTHERS);
     await onEachNode((answer) => {
       expect(answer).to.include({ active: true, external_id: 'A1' });
@@ -85,7 +85,7 @@ forEachDeployment('an import beside a running service', (start) => {
     await onEachNode((answer) => expect(answer).to.deep.equal({ active: false }));
   });
 
-  it('shows no external id to the person', async () => {
+  it('the pages of a user show no external id', async () => {
     await importLines(...people(), ...OTHERS, membership('A1', 'O1'));
     const { browser } = partnerTokens(on.issuer, on.seeded);
     await browser.signIn(on.seeded.person);

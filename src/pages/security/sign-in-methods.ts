@@ -1,7 +1,7 @@
 /** `/profile/security/ways`: a user's sign-in methods, and how to add and remove them. */
 import type { Context } from 'koa';
 import type { Passkeys } from '../../accounts/passkeys/passkeys.ts';
-import type { WayHeld, WaysIn } from '../../accounts/ways-in.ts';
+import type { LinkedMethod, SignInMethods } from '../../accounts/sign-in-methods.ts';
 import { formOf } from '../../provider/form.ts';
 import { backTo, originInSession, seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
@@ -11,17 +11,17 @@ import type { BrowserSignIns } from '../sign-in/browser-sign-ins.ts';
 import type { OfferedMethods } from '../sign-in/offered-methods.ts';
 import type { WayIn } from '../sign-in/upstream-ways.ts';
 import { accountOf, typedOf } from '../signed-in.ts';
-import { type Moment, momentOf } from '../words/moment.ts';
+import { type Moment, toMoment } from '../words/moment.ts';
 
 export interface WaysView {
-  /** The service has passwords, and the user has one or has no other usable sign-in method. */
+  /** True if the service has passwords, and the user has one or no other usable method. */
   readonly hasPassword: boolean;
   readonly held: readonly {
     readonly id: string;
     readonly label: string;
     readonly added: Moment;
     readonly lastUsed: Moment | undefined;
-    readonly isUnused: boolean;
+    readonly isDisabled: boolean;
     /** The page that confirms its removal; undefined for the user's only usable sign-in method. */
     readonly removeUrl: string | undefined;
   }[];
@@ -42,16 +42,16 @@ const LAST = 'It is the only way that lets you in, so it stays. Add another one 
 const removed = (label: string): string =>
   `${label} lets nobody in to your account any more, and every other browser is signed out.`;
 
-export type SignInWays = ReturnType<typeof createSignInWays>;
+export type SignInMethodsPart = ReturnType<typeof createSignInMethodsPart>;
 
-export function createSignInWays(parts: {
+export function createSignInMethodsPart(parts: {
   readonly kit: PageKit;
   readonly offered: Pick<OfferedMethods, 'passwords' | 'upstream' | 'passkeys'>;
-  readonly waysIn: Pick<WaysIn, 'of' | 'remove'>;
+  readonly signInMethods: Pick<SignInMethods, 'of' | 'remove'>;
   readonly passkeys: Pick<Passkeys, 'of'>;
   readonly signIns: Pick<BrowserSignIns, 'keep'>;
 }) {
-  const { kit, offered, waysIn, passkeys, signIns } = parts;
+  const { kit, offered, signInMethods, passkeys, signIns } = parts;
   const { passwords, upstream } = offered;
 
   /** Returns the data for the security page; `passkeys` is undefined if the service has none. */
@@ -60,25 +60,25 @@ export function createSignInWays(parts: {
     // The forms of the page can redirect to a provider, and from there to any site.
     if (upstream.ways.length > 0) await kit.pageToClient(ctx, async () => {});
     const [held, linked, own] = await Promise.all([
-      waysIn.of(account.id),
-      upstream.waysOf(account),
+      signInMethods.of(account.id),
+      upstream.listMethods(account),
       offered.passkeys && passkeys.of(account.id),
     ]);
-    const usable = held.filter(({ isUnused }) => !isUnused);
+    const usable = held.filter(({ isDisabled }) => !isDisabled);
     const keepsPassword = passwords && account.hasPassword;
     const ways: WaysView = {
       hasPassword: passwords && (account.hasPassword || usable.length === 0),
       // The page lists passkeys in a section of their own.
       held: held
         .filter(({ kind }) => kind === 'provider')
-        .map(({ id, label, addedAt, lastUsedAt, isUnused }) => ({
+        .map(({ id, label, addedAt, lastUsedAt, isDisabled }) => ({
           id,
           label,
-          isUnused,
-          added: momentOf(addedAt),
-          lastUsed: lastUsedAt && momentOf(lastUsedAt),
+          isDisabled,
+          added: toMoment(addedAt),
+          lastUsed: lastUsedAt && toMoment(lastUsedAt),
           removeUrl:
-            isUnused || keepsPassword || usable.some((other) => other.id !== id)
+            isDisabled || keepsPassword || usable.some((other) => other.id !== id)
               ? `${REMOVE}?${new URLSearchParams({ [REMOVED_FIELD]: id })}`
               : undefined,
         })),
@@ -87,13 +87,13 @@ export function createSignInWays(parts: {
       linkUrl: WAYS,
       resetUrl: RESET,
     };
-    const isOnlyWayIn = usable.length === 1 && !keepsPassword;
-    return { ways, passkeys: own && passkeyRows(own, { isOnlyWayIn }) };
+    const isOnlySignInMethod = usable.length === 1 && !keepsPassword;
+    return { ways, passkeys: own && passkeyRows(own, { isOnlySignInMethod }) };
   }
 
   const back = backTo(SECURITY);
 
-  /** Redirects to the provider; the session continues, and is checked when the user is back. */
+  /** Redirects to the provider. The session continues; it is checked when the user returns. */
   const link = (ctx: Context): Promise<void> =>
     upstream.begin(ctx, formOf(ctx).get('link_with') ?? '', {
       target: SECURITY,
@@ -101,11 +101,16 @@ export function createSignInWays(parts: {
       isFresh: true,
     });
 
-  const heldWay = async (ctx: Context, id: unknown): Promise<WayHeld | undefined> =>
-    (await waysIn.of(accountOf(ctx).id)).find((way) => way.kind === 'provider' && way.id === id);
+  const linkedMethod = async (ctx: Context, id: unknown): Promise<LinkedMethod | undefined> =>
+    (await signInMethods.of(accountOf(ctx).id)).find(
+      (way) => way.kind === 'provider' && way.id === id,
+    );
 
   async function askToRemove(ctx: Context): Promise<void> {
-    const way = await heldWay(ctx, typedOf(ctx)?.get(REMOVED_FIELD) ?? ctx.query[REMOVED_FIELD]);
+    const way = await linkedMethod(
+      ctx,
+      typedOf(ctx)?.get(REMOVED_FIELD) ?? ctx.query[REMOVED_FIELD],
+    );
     if (!way) return back(ctx);
     await kit.render(ctx, 'confirm', {
       section: 'security',
@@ -125,14 +130,14 @@ export function createSignInWays(parts: {
   async function remove(ctx: Context): Promise<void> {
     const account = accountOf(ctx);
     const id = formOf(ctx).get(REMOVED_FIELD) ?? '';
-    const way = await heldWay(ctx, id);
+    const way = await linkedMethod(ctx, id);
     const origin = originInSession(ctx);
     const hasPassword = passwords && account.hasPassword;
-    const left = way && (await waysIn.remove(account.id, id, { origin, hasPassword }));
-    if (left === 'last') return kit.notices.tell(ctx, SECURITY, LAST);
+    const left = way && (await signInMethods.remove(account.id, id, { origin, hasPassword }));
+    if (left === 'last') return kit.notices.redirect(ctx, SECURITY, LAST);
     if (!left) return seeOther(ctx, SECURITY);
     await signIns.keep(ctx, left, { what: 'way_removed', about: way.label });
-    await kit.notices.tell(ctx, SECURITY, removed(way.label));
+    await kit.notices.redirect(ctx, SECURITY, removed(way.label));
   }
 
   /** Asks even after a recent sign-in: a stolen session must not be able to change the password. */

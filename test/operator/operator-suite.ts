@@ -1,4 +1,4 @@
-/** A database that the suite keeps open as a running service does, and the command beside it. */
+/** Keeps a database open as a running service does, and runs the operator command on it. */
 import { systemClock } from '../../src/base/clock.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import type { OpenDatabase } from '../../src/storage/database.ts';
@@ -11,8 +11,8 @@ interface RecordedChange {
   readonly details: Readonly<Record<string, unknown>>;
 }
 
-/** To be called in a `describe`. @param open of `forEachDatabase`, in place of an embedded one. */
-export function besideDatabase(open?: () => Promise<OpenDatabase>) {
+/** Call it in a `describe`. @param open given by `forEachDatabase`; default: an embedded database */
+export function setUpOperator(open?: () => Promise<OpenDatabase>) {
   let database: OpenDatabase;
   before('open the database', async () => {
     database = await (open?.() ?? openTestDatabase('embedded'));
@@ -24,13 +24,13 @@ export function besideDatabase(open?: () => Promise<OpenDatabase>) {
     run,
     value: (words: Words, input?: string) => valueFrom(run, words, { input }),
     refusal: (words: Words, input?: string) => refusalFrom(run, words, input),
-    /** What registries on the same database are made of. */
+    /** The arguments for registries on the same database. */
     parts: () => ({ database, changes: silentChangeFeed, clock: systemClock }),
     records: () => takeRecords(database),
   };
 }
 
-/** What operators changed since it was last asked. */
+/** Returns the operators' entries in the log since the previous call, and deletes them. */
 export const takeRecords = (database: OpenDatabase) =>
   database.query<RecordedChange>(
     `WITH taken AS (DELETE FROM activity WHERE actor = 'operator'

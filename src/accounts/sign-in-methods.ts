@@ -1,34 +1,34 @@
-/** The sign-in methods of an account besides its password, which its user sees and may remove. */
+/** Passkeys and linked providers of an account: sign-in methods that its user may remove. */
 import { lockedTransactionOf } from '../storage/account-turns.ts';
 import type { Database, InTransaction, Queries } from '../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from './account.ts';
 import type { AccountRegistry } from './account-registry.ts';
 import { type NewActivity, type Origin, SessionEnded } from './activity/activity.ts';
 
-export interface WayHeld {
-  /** Its value in forms: the kind, and which one of that kind. */
+export interface LinkedMethod {
+  /** The method's value in forms: its kind and its id within that kind. */
   readonly id: string;
   /** `Warehouse platform`, or the name of a passkey. */
   readonly label: string;
-  readonly kind: WayKind;
+  readonly kind: MethodKind;
   readonly addedAt: Date;
   readonly lastUsedAt: Date | undefined;
-  /** The present settings allow no sign-in with it. */
-  readonly isUnused: boolean;
-  /** A sign-in with it can satisfy `sign_in.require` under the present settings. */
+  /** True if the present settings allow no sign-in with this method. */
+  readonly isDisabled: boolean;
+  /** True if a sign-in with this method can satisfy `sign_in.require` under the present settings. */
   readonly isStrong: boolean;
 }
 
-type WayKind = 'provider' | 'passkey';
+type MethodKind = 'provider' | 'passkey';
 
 /** Names the method within a sentence. */
-export const wayInWords = ({ kind, label }: Pick<WayHeld, 'kind' | 'label'>): string =>
+export const describeMethod = ({ kind, label }: Pick<LinkedMethod, 'kind' | 'label'>): string =>
   kind === 'passkey' ? `the passkey ${label}` : label;
 
-export interface WaysOfKind {
+export interface MethodsOfKind {
   /** Returns the methods of an account, oldest first. */
-  of(accountId: string, tx?: Queries): Promise<readonly WayHeld[]>;
-  /** @param id of a method that `of` returns. @returns the log entry. */
+  of(accountId: string, tx?: Queries): Promise<readonly LinkedMethod[]>;
+  /** @param id of a method that `of` returned. @returns the entry for the activity log. */
   remove(
     accountId: string,
     id: string,
@@ -36,12 +36,12 @@ export interface WaysOfKind {
   ): Promise<Pick<NewActivity, 'action' | 'details'>>;
 }
 
-export type WaysIn = ReturnType<typeof createWaysIn>;
+export type SignInMethods = ReturnType<typeof createSignInMethods>;
 
 /** Thrown in a transaction to roll it back. */
 class NothingLeft extends Error {}
 
-export function createWaysIn({
+export function createSignInMethods({
   database,
   accounts,
   activity,
@@ -50,7 +50,7 @@ export function createWaysIn({
   readonly database: Database;
   readonly accounts: Pick<AccountRegistry, 'forget'>;
   readonly activity: { record(entry: NewActivity, tx: Queries): Promise<void> };
-  readonly kinds: readonly WaysOfKind[];
+  readonly kinds: readonly MethodsOfKind[];
 }) {
   const listed = (accountId: string, tx?: Queries) =>
     Promise.all(
@@ -61,7 +61,7 @@ export function createWaysIn({
     accountId: string,
     ids: readonly string[],
     { origin, tx }: { readonly origin: Origin; readonly tx: Queries },
-  ): Promise<readonly WayHeld[]> {
+  ): Promise<readonly LinkedMethod[]> {
     const found = (await listed(accountId, tx)).filter(({ way }) => ids.includes(way.id));
     for (const { way, kind } of found) {
       const what = await kind.remove(accountId, way.id, tx);
@@ -71,18 +71,18 @@ export function createWaysIn({
   }
 
   return {
-    of: async (accountId: string): Promise<readonly WayHeld[]> =>
+    of: async (accountId: string): Promise<readonly LinkedMethod[]> =>
       (await listed(accountId)).map(({ way }) => way),
-    /** Removes those of `ids` that exist, in the caller's transaction. @returns these methods. */
+    /** Removes the existing methods among `ids`, in the caller's transaction, and returns them. */
     removeWith,
 
     /**
-     * Removes a method of a signed-in user and ends every session, also those that began with it.
+     * Removes a method of a signed-in user and ends every session of the account.
      *
      * @param by `origin` with the user's session; `hasPassword`: true if they could still sign in
      *   with a password.
-     * @returns the account from now on; `last` if the user could no longer sign in; undefined if
-     *   there is no method of that id.
+     * @returns the changed account; `last`, with nothing removed, if the user could no longer sign
+     *   in; undefined if there is no method with that id.
      * @throws SessionEnded
      */
     async remove(
@@ -90,13 +90,13 @@ export function createWaysIn({
       id: string,
       { origin, hasPassword }: { readonly origin: Origin; readonly hasPassword: boolean },
     ): Promise<Account | 'last' | undefined> {
-      // Parallel removals wait here, and then see what the one before has left.
+      // Parallel removals wait here, and then see the methods that the previous one left.
       const outcome = await lockedTransactionOf(database, accountId, async (tx) => {
         const ways = await listed(accountId, tx);
         const going = ways.find(({ way }) => way.id === id)?.way;
         if (!going) return undefined;
-        const others = ways.filter(({ way }) => way !== going && !way.isUnused);
-        if (!going.isUnused && others.length === 0 && !hasPassword) return 'last';
+        const others = ways.filter(({ way }) => way !== going && !way.isDisabled);
+        if (!going.isDisabled && others.length === 0 && !hasPassword) return 'last';
         await removeWith(accountId, [id], { origin, tx });
         const [row] = await tx.query<AccountRow>(
           `UPDATE accounts SET session_generation = session_generation + 1 WHERE id = $1
@@ -110,12 +110,12 @@ export function createWaysIn({
     },
 
     /**
-     * Ends what the user does not recognize, in one transaction. If the password, a method or the
-     * sessions are to end, every session ends.
+     * Removes everything that the user did not recognize, in one transaction. If that includes the
+     * password, a method or the sessions, every session ends.
      *
      * @param what `origin` with the user's session; `passwords`: true if the service has passwords;
-     *   `rest` ends all else: methods with `removeWith`, connections, API keys.
-     * @returns the account from now on; `last` if the user could no longer sign in: nothing ends.
+     *   `rest` removes everything else: methods (with `removeWith`), connections, API keys.
+     * @returns the changed account; `last`, with nothing changed, if the user could no longer sign in.
      * @throws SessionEnded
      */
     async endUnrecognized(
@@ -146,7 +146,7 @@ export function createWaysIn({
           await rest(tx, account);
           const left = await listed(accountId, tx);
           const hasPassword = passwords && account.hasPassword && !password;
-          if (!hasPassword && left.every(({ way }) => way.isUnused)) throw new NothingLeft();
+          if (!hasPassword && left.every(({ way }) => way.isDisabled)) throw new NothingLeft();
           const endsSessions = password || sessions || left.length < before.length;
           if (sessions) await activity.record({ action: 'signed_out_everywhere', ...who }, tx);
           const [changed] = await tx.query<AccountRow>(

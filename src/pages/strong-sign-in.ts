@@ -1,13 +1,13 @@
 /** `/profile/stronger-sign-in`: where users add a stronger sign-in method than a password. */
 import type { Context } from 'koa';
-import { type WaysIn, wayInWords } from '../accounts/ways-in.ts';
+import { describeMethod, type SignInMethods } from '../accounts/sign-in-methods.ts';
 import { seeOther, visitorIn } from './page.ts';
 import type { PageKit } from './page-kit.ts';
 import { get, type Route } from './routes.ts';
-import { type Demands, STRONGER } from './sign-in/demands.ts';
 import type { OfferedMethods } from './sign-in/offered-methods.ts';
+import { type SignInPolicy, STRONG_SIGN_IN } from './sign-in/sign-in-policy.ts';
 import type { WayIn } from './sign-in/upstream-ways.ts';
-import { type Moment, momentOf } from './words/moment.ts';
+import { type Moment, toMoment } from './words/moment.ts';
 
 declare module './view-data.ts' {
   interface ViewData {
@@ -15,9 +15,9 @@ declare module './view-data.ts' {
       readonly notice: string | undefined;
       readonly until: Moment;
       readonly isOver: boolean;
-      /** True if the user signed in with a provider and it did not prove more than a password. */
+      /** True if the user signed in with a provider whose proof is no stronger than a password. */
       readonly isFromProvider: boolean;
-      /** Names of the user's strong sign-in methods; without any, the user adds one here. */
+      /** Names of the user's strong sign-in methods; users without any add one on this page. */
       readonly held: readonly string[];
       /** Undefined if the service does not offer passkeys. */
       readonly addPasskeyUrl: string | undefined;
@@ -27,33 +27,33 @@ declare module './view-data.ts' {
   }
 }
 
-export function strongerSignInPage(parts: {
+export function strongSignInPage(parts: {
   readonly kit: PageKit;
-  readonly demands: Pick<Demands, 'of'>;
-  readonly waysIn: Pick<WaysIn, 'of'>;
+  readonly signInPolicy: Pick<SignInPolicy, 'of'>;
+  readonly signInMethods: Pick<SignInMethods, 'of'>;
   readonly offered: Pick<OfferedMethods, 'upstream' | 'passkeys'>;
 }): Route[] {
-  const { kit, demands, waysIn, offered } = parts;
+  const { kit, signInPolicy, signInMethods, offered } = parts;
   const { upstream, passkeys } = offered;
 
   async function show(ctx: Context): Promise<void> {
     const visitor = visitorIn(ctx);
-    const demand = await demands.of(ctx, visitor);
-    if (!demand) return seeOther(ctx, '/profile');
+    const requirement = await signInPolicy.of(ctx, visitor);
+    if (!requirement) return seeOther(ctx, '/profile');
     // The form of this page can redirect to a provider.
     if (upstream.ways.length > 0) await kit.pageToClient(ctx, async () => {});
-    const held = await waysIn.of(visitor.account.id);
+    const held = await signInMethods.of(visitor.account.id);
     await kit.render(ctx, 'stronger-sign-in', {
       notice: await kit.notices.take(ctx),
-      until: momentOf(demand.until),
-      isOver: demand.isOver,
-      held: held.filter(({ isStrong }) => isStrong).map(wayInWords),
+      until: toMoment(requirement.until),
+      isOver: requirement.isOver,
+      held: held.filter(({ isStrong }) => isStrong).map(describeMethod),
       addPasskeyUrl: passkeys && '/profile/security/passkeys/new',
-      linkable: upstream.strongWays,
+      linkable: upstream.strongMethods,
       isFromProvider: visitor.session.method === 'upstream',
       linkUrl: '/profile/security/ways',
     });
   }
 
-  return [get(STRONGER, kit.requireSignedIn, show)];
+  return [get(STRONG_SIGN_IN, kit.requireSignedIn, show)];
 }

@@ -1,25 +1,24 @@
-/** Keeps what was typed for an hour: while the user signs in again, and for the Back button. */
+/** Keeps entered form values for an hour: for the time of a sign-in, and for the Back button. */
 import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
-import type { ShownOnce } from '../../accounts/shown-once.ts';
+import type { OneTimeValues } from '../../accounts/one-time-values.ts';
 import type { AttemptLimit } from '../../base/attempt-limits.ts';
 import { networkOf } from '../../base/network-address.ts';
 import { randomId } from '../../base/random-id.ts';
 import { ownCookie } from '../own-cookie.ts';
 
-export interface KeptForms {
+export interface FormDrafts {
   /**
    * Keeps a value that is not secret, for this browser and this user.
    *
-   * @param accountId undefined if no user is signed in or has to be.
-   * @returns the name under which `look` finds it; undefined if it is not kept, which only costs
-   *   convenience.
+   * @param accountId undefined if the value must be readable without a signed-in user.
+   * @returns the name to pass to `find`; undefined if not kept, which only costs convenience.
    */
-  keep(ctx: Context, value: unknown, accountId: string | undefined): Promise<string | undefined>;
-  /** Returns undefined if the value has expired, in another browser and for another user. */
-  look<Value>(
+  save(ctx: Context, value: unknown, accountId: string | undefined): Promise<string | undefined>;
+  /** Returns undefined if the value has expired, or belongs to another browser or user. */
+  find<Value>(
     ctx: Context,
     name: unknown,
     accountId: string | undefined,
@@ -27,19 +26,19 @@ export interface KeptForms {
 }
 
 const NAME = /^[A-Za-z0-9_-]{43}$/;
-/** Compressed characters: twice the page of a client with 20 redirect URIs and 100 problems. */
+/** In compressed characters: twice a client's page with 20 redirect URIs and 100 problems. */
 const MAX_LENGTH = 65_536;
-/** If no user is signed in: three times such a page without what was typed into it. */
+/** The limit without a signed-in user: three times the size of that page without entered values. */
 const MAX_ANONYMOUS_LENGTH = 8_192;
 
-export function createKeptForms(parts: {
+export function createFormDrafts(parts: {
   readonly issuer: string;
-  readonly shownOnce: ShownOnce;
-  /** Limits forms per user, or per network if not signed in: no sender can fill the store. */
+  readonly oneTimeValues: OneTimeValues;
+  /** Limits drafts per user, or per network without one, so that no sender can fill the store. */
   readonly limit: AttemptLimit;
   readonly log: Logger;
-}): KeptForms {
-  const { issuer, shownOnce, limit, log } = parts;
+}): FormDrafts {
+  const { issuer, oneTimeValues, limit, log } = parts;
   const cookie = ownCookie(issuer, 'browser');
 
   const browserOf = (ctx: Context): string | undefined => {
@@ -63,20 +62,20 @@ export function createKeptForms(parts: {
     if (packed.length > maxLength) return undefined;
     if (await limit.count(accountId ?? networkOf(ctx.ip))) return undefined;
     const browser = browserOf(ctx) ?? newBrowser(ctx);
-    return shownOnce.keep(ownerOf(browser, accountId), packed);
+    return oneTimeValues.store(ownerOf(browser, accountId), packed);
   }
 
   return {
-    keep: (ctx, value, accountId) =>
+    save: (ctx, value, accountId) =>
       kept(ctx, value, accountId).catch((err: unknown) => {
-        log.warn({ requestId: ctx.state.requestId, err }, 'a form could not be kept');
+        log.warn({ requestId: ctx.state.requestId, err }, 'a form draft could not be stored');
         return undefined;
       }),
 
-    async look<Value>(ctx: Context, name: unknown, accountId: string | undefined) {
+    async find<Value>(ctx: Context, name: unknown, accountId: string | undefined) {
       const browser = browserOf(ctx);
       if (browser === undefined || typeof name !== 'string' || !NAME.test(name)) return undefined;
-      const packed = await shownOnce.look<string>(ownerOf(browser, accountId), name);
+      const packed = await oneTimeValues.peek<string>(ownerOf(browser, accountId), name);
       if (packed === undefined) return undefined;
       return JSON.parse((await unpack(Buffer.from(packed, 'base64'))).toString()) as Value;
     },

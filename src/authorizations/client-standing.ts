@@ -1,0 +1,74 @@
+/** How many users a client has: shown on its consent page, and limited for unchecked clients. */
+import type { Queries } from '../storage/queries.ts';
+
+export interface ClientStanding {
+  readonly registeredAt: Date;
+  /** True if the operator provides the client. */
+  readonly isOfOperator: boolean;
+  readonly isVerified: boolean;
+  /** Number of other users connected to the client; `MAX_COUNTED + 1` if there are more. */
+  readonly people: number;
+  /** True if one of the counted users belongs to an organization of the user. */
+  readonly hasColleagues: boolean;
+  /** True if the user is connected to the client. */
+  readonly isConnected: boolean;
+}
+
+export type ClientStandings = ReturnType<typeof createClientStandings>;
+
+/** Maximum number of connections that are counted. */
+export const MAX_COUNTED = 1_000;
+
+/**
+ * Returns a condition in SQL: the client has as many users as an unchecked client may have, and
+ * `account` is not one of them. The arguments are names of parameters; `max` is 0 without a limit.
+ */
+export const isFullFor = (account: string, client: string, max: string): string => `(
+  ${max}::integer > 0 AND ${needsPlace(account, client)}
+  AND (SELECT count(*) FROM (SELECT FROM connections
+    WHERE client_id = ${client} AND ended_at IS NULL LIMIT ${max}) counted) >= ${max})`;
+
+/**
+ * Returns a condition in SQL: a user provides the client, the operator has not checked it, and
+ * `account` has not connected it.
+ */
+export const needsPlace = (account: string, client: string): string => `(
+  EXISTS (SELECT FROM clients
+    WHERE id = ${client} AND verified_at IS NULL AND owner_account_id IS NOT NULL)
+  AND NOT EXISTS (SELECT FROM connections
+    WHERE account_id = ${account} AND client_id = ${client} AND ended_at IS NULL))`;
+
+export function createClientStandings({ database }: { readonly database: Queries }) {
+  return {
+    /** Returns what the user sees about the client; undefined if it does not exist. */
+    async find(clientId: string, accountId: string): Promise<ClientStanding | undefined> {
+      const [row] = await database.query<ClientStanding>(
+        `WITH others AS (
+            SELECT account_id FROM connections
+            WHERE client_id = $1 AND account_id <> $2 AND ended_at IS NULL LIMIT $3)
+          SELECT created_at AS "registeredAt", owner_account_id IS NULL AS "isOfOperator",
+            verified_at IS NOT NULL AS "isVerified",
+            (SELECT count(*)::integer FROM others) AS people,
+            EXISTS (SELECT FROM others
+              JOIN organization_memberships theirs ON theirs.account_id = others.account_id
+              JOIN organization_memberships own ON own.organization_id = theirs.organization_id
+              WHERE own.account_id = $2) AS "hasColleagues",
+            EXISTS (SELECT FROM connections
+              WHERE account_id = $2 AND client_id = $1 AND ended_at IS NULL) AS "isConnected"
+          FROM clients WHERE id = $1`,
+        [clientId, accountId, MAX_COUNTED + 1],
+      );
+      return row;
+    },
+
+    /** @param max how many users may connect an unchecked client; 0: no limit */
+    async isFull(clientId: string, accountId: string, max: number): Promise<boolean> {
+      if (max === 0) return false;
+      const [row] = await database.query<{ isFull: boolean }>(
+        `SELECT ${isFullFor('$1', '$2', '$3')} AS "isFull"`,
+        [accountId, clientId, max],
+      );
+      return row?.isFull === true;
+    },
+  };
+}

@@ -1,0 +1,73 @@
+/** Stores users' limits of connected clients, and ends connections on the date in their limit. */
+import { type ConnectionLimit, IS_LIMITED } from '../accounts/access/access-limit.ts';
+import type { EndingCause } from '../accounts/activity/activity-words.ts';
+import { transactionOf } from '../storage/account-turns.ts';
+import type { Database, InTransaction } from '../storage/queries.ts';
+import { hasEnded, isLimit } from './consents.ts';
+
+interface Connection {
+  readonly accountId: string;
+  readonly clientId: string;
+}
+
+interface Ended extends Connection {
+  /** The client's name. */
+  readonly name: string;
+}
+
+/** SQL assignments that remove the limit of a connection, for when it ends. */
+export const WITHOUT_LIMIT = 'limit_places = NULL, limit_read_only = false, limit_until = NULL';
+
+/** See `Connections.limit`. */
+export const setLimit = (
+  database: Database,
+  { accountId, clientId, limit: seen }: Connection & { readonly limit: ConnectionLimit },
+  { places, isReadOnly, until }: ConnectionLimit,
+  { now, inTransaction }: { readonly now: Date; readonly inTransaction: InTransaction | undefined },
+): Promise<boolean> =>
+  transactionOf(database, accountId, async (tx) => {
+    const rows = await tx.query(
+      `UPDATE connections n SET limit_places = $3::text[], limit_read_only = $4, limit_until = $5
+        WHERE account_id = $1 AND client_id = $2 AND NOT ${hasEnded('$6')}
+          AND ${isLimit('$7', '$8', '$9')} RETURNING 1`,
+      [
+        accountId,
+        clientId,
+        places,
+        isReadOnly,
+        until,
+        now,
+        seen.places,
+        seen.isReadOnly,
+        seen.until,
+      ],
+    );
+    if (rows.length > 0) await inTransaction?.(tx, undefined);
+    return rows.length > 0;
+  });
+
+/** SQL condition: the date on which the connection ends has come. */
+const DUE = 'n.limit_until <= $1';
+
+/** See `Connections.endPastLimit` and `Connections.endLimited`. */
+export const endWithLimit = (
+  database: Database,
+  now: Date,
+  { which, cause, limit }: { which: 'due' | 'all'; cause: EndingCause; limit: number },
+  inTransaction: InTransaction<readonly Ended[]>,
+): Promise<number> =>
+  database.transaction(async (tx) => {
+    const ended = await tx.query<Ended>(
+      `UPDATE connections n SET generation = generation + 1, ended_at = $1,
+          ended_cause = $3, ${WITHOUT_LIMIT}
+        FROM clients c
+        WHERE c.id = n.client_id AND n.ctid = ANY (ARRAY(
+          SELECT n.ctid FROM connections n
+          WHERE ${which === 'due' ? DUE : IS_LIMITED} AND ended_at IS NULL
+          ORDER BY limit_until LIMIT $2 FOR UPDATE SKIP LOCKED))
+        RETURNING n.account_id AS "accountId", n.client_id AS "clientId", c.name`,
+      [now, limit, cause],
+    );
+    await inTransaction(tx, ended);
+    return ended.length;
+  });

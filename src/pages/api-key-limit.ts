@@ -1,0 +1,87 @@
+/** `/profile/api-keys/:id/limit`: the places that one of the user's keys reaches, and its limit. */
+import type { Context } from 'koa';
+import type { Access } from '../accounts/access/access.ts';
+import { limitAccess, NO_LIMIT } from '../accounts/access/access-limit.ts';
+import type { ApiKey } from '../accounts/api-keys/api-key.ts';
+import type { ApiKeys } from '../accounts/api-keys/api-keys.ts';
+import type { Clock } from '../base/clock.ts';
+import { formOf } from '../provider/form.ts';
+import {
+  type LimitFields,
+  limitFields,
+  limitIn,
+  placesIn,
+  type TypedLimit,
+} from './forms/limit-form.ts';
+import { originInSession, seeOther } from './page.ts';
+import type { PageKit } from './page-kit.ts';
+import { get, post, type Route } from './routes.ts';
+import { accountOf } from './signed-in.ts';
+import { describeReached } from './words/reached.ts';
+
+declare module './view-data.ts' {
+  interface ViewData {
+    readonly 'api-key-limit': {
+      readonly name: string;
+      readonly masked: string;
+      readonly organizations: readonly ReachedOrganization[];
+      readonly form: LimitFields;
+      readonly action: string;
+    };
+  }
+}
+
+const LIST = '/profile/api-keys';
+const SAVED = 'The limit is changed, from the next call on.';
+
+export function apiKeyLimitPage(parts: {
+  readonly kit: PageKit;
+  readonly clock: Clock;
+  readonly access: Access;
+  readonly apiKeys: Pick<ApiKeys, 'find' | 'limit'>;
+}): Route[] {
+  const { kit, clock, access, apiKeys } = parts;
+
+  /** Returns the user's key that the path names; any other is Koa's 404. */
+  const ownKey = (ctx: Context): Promise<ApiKey | undefined> =>
+    apiKeys.find(accountOf(ctx).id, String(ctx.params.id));
+
+  async function show(ctx: Context): Promise<void> {
+    const key = await ownKey(ctx);
+    if (key) await draw(ctx, key, { ...NO_LIMIT, places: key.places, isReadOnly: key.isReadOnly });
+  }
+
+  async function draw(ctx: Context, key: ApiKey, typed: TypedLimit): Promise<void> {
+    const [all, isPossible] = await Promise.all([
+      access.accessOf({ accountId: key.accountId }),
+      access.areLimitsPossible(),
+    ]);
+    const form = limitFields(all, typed, { isPossible, now: clock(), hasEnd: false });
+    await kit.render(ctx, 'api-key-limit', {
+      name: key.name,
+      masked: `gate_key_…${key.lastFour}`,
+      organizations: limitAccess(all, key).map((organization) => describeReached(organization)),
+      form: { ...form, isOpen: true },
+      action: `${LIST}/${key.id}/limit`,
+    });
+  }
+
+  async function save(ctx: Context): Promise<void> {
+    const key = await ownKey(ctx);
+    if (!key) return;
+    const offered = new Set(placesIn(await access.accessOf({ accountId: key.accountId })));
+    const typed = limitIn(formOf(ctx), (id) => offered.has(id), clock());
+    if (typed === undefined || typed === 'foreign') return seeOther(ctx, ctx.path);
+    if (typed.problem !== undefined) {
+      ctx.status = 422;
+      return draw(ctx, key, typed);
+    }
+    const isChanged = await apiKeys.limit(key.accountId, key.id, typed, originInSession(ctx));
+    if (isChanged) await kit.notices.redirect(ctx, LIST, SAVED);
+  }
+
+  return [
+    get(`${LIST}/:id/limit`, kit.requireSignedIn, show),
+    post(`${LIST}/:id/limit`, ...kit.ownForm(), kit.requireRecentSignIn, save),
+  ];
+}

@@ -1,0 +1,174 @@
+/** The fields by which a user limits what a client or an API key reaches. */
+import {
+  type AccessLimit,
+  type ConnectionLimit,
+  isLimited,
+  limitAccess,
+} from '../../accounts/access/access-limit.ts';
+import type { Organization } from '../../accounts/access/reach.ts';
+
+/** The data of `partials/limit-fields`. */
+export interface LimitFields {
+  readonly summary: string;
+  readonly isOpen: boolean;
+  /** False while a node of an older version runs, which would ignore limits. */
+  readonly isPossible: boolean;
+  readonly problem: string | undefined;
+  /** True if the user limits access to chosen places; false if all places are allowed. */
+  readonly choosesPlaces: boolean;
+  readonly isReadOnly: boolean;
+  readonly organizations: readonly {
+    readonly id: string;
+    readonly name: string;
+    /** False if the user has only one organization: then only its warehouses can be chosen. */
+    readonly isOffered: boolean;
+    readonly isChosen: boolean;
+    readonly warehouses: readonly {
+      readonly id: string;
+      readonly name: string;
+      readonly isChosen: boolean;
+    }[];
+  }[];
+  /** The last day, in the format of date fields; undefined for API keys: they have an expiry. */
+  readonly lastDay: { readonly value: string; readonly min: string } | undefined;
+}
+
+export const PLACE_FIELD = 'place';
+const PLACES_FIELD = 'limit_places';
+const RIGHTS_FIELD = 'limit_rights';
+const LAST_DAY_FIELD = 'limit_last_day';
+
+const DAY_MS = 86_400_000;
+const MAX_YEARS = 10;
+const SHOWN_NAMES = 3;
+const NOTHING_CHOSEN = 'Choose at least one place, or everything.';
+const BOTH_CHOSEN = 'You chose places, and also everything: choose one of both.';
+const NO_DAY = `Choose a day from tomorrow on, within ${MAX_YEARS} years.`;
+
+/** The entered values, even if they are not a valid limit. */
+export interface TypedLimit extends ConnectionLimit {
+  readonly problem?: string;
+  readonly lastDay?: string;
+}
+
+export function limitFields(
+  organizations: readonly Organization[],
+  limit: TypedLimit,
+  { isPossible, now, hasEnd }: { isPossible: boolean; now: number; hasEnd: boolean },
+): LimitFields {
+  const chosen = new Set(limit.places);
+  return {
+    summary:
+      limit.problem === undefined
+        ? describeLimit(hasEnd ? limit : { ...limit, until: undefined }, organizations)
+        : 'Not complete yet',
+    isOpen: limit.problem !== undefined || isLimited(limit),
+    isPossible,
+    problem: limit.problem,
+    choosesPlaces: limit.places !== null,
+    isReadOnly: limit.isReadOnly,
+    organizations: organizations.map(({ id, name, warehouses }) => ({
+      id,
+      name,
+      isOffered: organizations.length > 1 || warehouses.length === 0,
+      isChosen: chosen.has(id),
+      warehouses: warehouses.map((warehouse) => ({
+        id: warehouse.id,
+        name: warehouse.name,
+        isChosen: chosen.has(warehouse.id) || (organizations.length === 1 && chosen.has(id)),
+      })),
+    })),
+    lastDay: hasEnd
+      ? {
+          value: limit.lastDay ?? (limit.until ? dayOf(limit.until.getTime() - DAY_MS) : ''),
+          min: dayOf(now + DAY_MS),
+        }
+      : undefined,
+  };
+}
+
+/**
+ * Reads the limit from a sent form.
+ *
+ * @param isOffered true for the ids that the page offered
+ * @returns undefined if the form has no such fields, `foreign` if it names a place that the page
+ *   did not offer, otherwise the limit, with a `problem` if it is not valid
+ */
+export function limitIn(
+  form: URLSearchParams,
+  isOffered: (id: string) => boolean,
+  now: number,
+): TypedLimit | 'foreign' | undefined {
+  const where = form.get(PLACES_FIELD);
+  if (where === null) return undefined;
+  const ticked = [...new Set(form.getAll(PLACE_FIELD))];
+  if (!ticked.every(isOffered)) return 'foreign';
+  const places = where === 'chosen' ? ticked : null;
+  const lastDay = form.get(LAST_DAY_FIELD) ?? '';
+  const until = endOf(lastDay, now);
+  const problem =
+    (places?.length === 0 && NOTHING_CHOSEN) ||
+    (places === null && ticked.length > 0 && BOTH_CHOSEN) ||
+    (until === undefined && NO_DAY);
+  const limit = { places, isReadOnly: form.get(RIGHTS_FIELD) === 'read', until: until ?? null };
+  return problem ? { ...limit, places: places ?? ticked, problem, lastDay } : limit;
+}
+
+/** Returns null if no day was entered, and undefined for a day that is not allowed. */
+function endOf(lastDay: string, now: number): Date | null | undefined {
+  if (lastDay === '') return null;
+  const start = /^\d{4}-\d\d-\d\d$/.test(lastDay) ? Date.parse(lastDay) : Number.NaN;
+  const isAllowed = start > now && start < now + MAX_YEARS * 365 * DAY_MS;
+  // `Date` would turn 31 February into a day in March.
+  return isAllowed && dayOf(start) === lastDay ? new Date(start + DAY_MS) : undefined;
+}
+
+const dayOf = (time: number): string => new Date(time).toISOString().slice(0, 10);
+
+/** Returns every id that a user can choose. */
+export const placesIn = (organizations: readonly Organization[]): string[] =>
+  organizations.flatMap(({ id, warehouses }) => [id, ...warehouses.map((one) => one.id)]);
+
+/** Returns the organizations that are completely outside the limit. */
+export function organizationsOutside(
+  organizations: readonly Organization[],
+  limit: ConnectionLimit,
+): readonly Organization[] {
+  const within = new Set(
+    limitAccess(organizations, { ...limit, isReadOnly: false }).map(({ id }) => id),
+  );
+  return organizations.filter(({ id }) => !within.has(id));
+}
+
+const DAY = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeZone: 'UTC' });
+
+/** For example `Only Hamburg and Rotterdam; only look, change nothing; until 31 Dec 2026`. */
+export function describeLimit(
+  { places, isReadOnly, until }: AccessLimit & { readonly until?: Date | null | undefined },
+  organizations: readonly Organization[],
+): string {
+  const parts = [
+    places ? `only ${listed(namesOf(places, organizations))}` : 'everything you reach, also later',
+    ...(isReadOnly ? ['only look, change nothing'] : []),
+    ...(until ? [`until ${DAY.format(until.getTime() - DAY_MS)}`] : []),
+    ...(until === null ? ['no end date'] : []),
+  ];
+  const text = parts.join('; ');
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
+}
+
+function namesOf(places: readonly string[], organizations: readonly Organization[]): string[] {
+  const names = new Map(
+    organizations.flatMap(({ id, name, warehouses }) => [
+      [id, name] as const,
+      ...warehouses.map((one) => [one.id, `${one.name} (${name})`] as const),
+    ]),
+  );
+  return places.flatMap((id) => names.get(id) ?? []);
+}
+
+function listed(names: readonly string[]): string {
+  if (names.length === 0) return 'places that you no longer reach';
+  const more = names.length - SHOWN_NAMES;
+  return more > 0 ? `${names.slice(0, SHOWN_NAMES).join(', ')} and ${more} more` : names.join(', ');
+}

@@ -1,0 +1,98 @@
+/** The requirement of `sign_in.require` for the signed-in user, and where the user meets it. */
+import type { Context } from 'koa';
+import {
+  isStrongSession,
+  isStrongSignIn,
+  type UpstreamStrength,
+} from '../../accounts/sign-in-strength.ts';
+import type { SignInRequirement, StrongSignIns } from '../../accounts/strong-sign-ins.ts';
+import type { BrowserSessions, Method, UpstreamSignIn } from '../../provider/browser-sessions.ts';
+import type { SessionRequirements } from '../../provider/session-requirements.ts';
+import { foundVisitor, type Visitor } from '../page.ts';
+import type { WaitingSignIn } from './waiting-sign-in.ts';
+
+/** Where users add a sign-in method; after their grace period, their only page of the profile. */
+export const STRONG_SIGN_IN = '/profile/stronger-sign-in';
+
+/** Paths that stay open after the grace period, but only for users without a strong method. */
+const OPEN_WITHOUT: readonly string[] = [
+  '/profile/security/ways',
+  '/profile/security/passkeys/new',
+  '/passkey-options/add',
+];
+
+export interface SignInPolicy {
+  /** Returns the requirement for a user who has just entered the correct password. */
+  requiredAfterPassword(accountId: string): Promise<SignInRequirement | undefined>;
+  /** True if the user's password proves their identity, at a sign-in or later. */
+  acceptsPassword(accountId: string): Promise<boolean>;
+  /** True if a password alone does not sign the user in. This starts no grace period. */
+  needsMoreThanPassword(accountId: string): Promise<boolean>;
+  /** True if this session may add a sign-in method: a password session only the first one. */
+  mayAddMethod(visitor: Visitor): Promise<boolean>;
+  /** True if this sign-in at a provider is as strong as required to recover the account. */
+  mayRecover(accountId: string, came: UpstreamSignIn): Promise<boolean>;
+  /** Returns the requirement for this visitor, looked up once per request; undefined if there is none. */
+  of(ctx: Context, visitor: Visitor): Promise<SignInRequirement | undefined>;
+  /** True if the grace period has ended and the request is not one to add a sign-in method. */
+  isBlocked(ctx: Context, visitor: Visitor): Promise<boolean>;
+  /**
+   * If a requirement was pending, signs the user in again with the strong method just added.
+   *
+   * @returns where a user whose grace period had ended continues: the authorization that waited, or
+   *   the profile. Undefined for all other users, who stay on their page.
+   */
+  continueIfSatisfied(ctx: Context, came: Method | UpstreamSignIn): Promise<string | undefined>;
+}
+
+export function createSignInPolicy(parts: {
+  readonly strongSignIns: StrongSignIns;
+  readonly providers: readonly UpstreamStrength[];
+  readonly sessionRequirements: Pick<SessionRequirements, 'of'>;
+  readonly sessions: Pick<BrowserSessions, 'signIn'>;
+  readonly waiting: Pick<WaitingSignIn, 'restart'>;
+}): SignInPolicy {
+  const { strongSignIns, providers, sessionRequirements } = parts;
+  const { requirementFor } = strongSignIns;
+  const of: SignInPolicy['of'] = (ctx, { session }) => sessionRequirements.of(session, ctx);
+
+  async function acceptsPassword(accountId: string): Promise<boolean> {
+    const requirement = await requirementFor(accountId);
+    return !(requirement?.isOver && requirement.hasStrongMethod);
+  }
+
+  return {
+    requiredAfterPassword: requirementFor,
+    acceptsPassword,
+
+    async needsMoreThanPassword(accountId) {
+      const requirement = await strongSignIns.wouldBeRequired(accountId);
+      return (requirement?.isOver && requirement.hasStrongMethod) ?? false;
+    },
+
+    mayRecover: async (accountId, came) =>
+      isStrongSignIn(came, providers) ||
+      (await strongSignIns.wouldBeRequired(accountId)) === undefined,
+
+    mayAddMethod: async ({ account, session }) =>
+      isStrongSession(session, providers) || acceptsPassword(account.id),
+
+    of,
+
+    async isBlocked(ctx, visitor) {
+      const requirement = ctx.path === STRONG_SIGN_IN ? undefined : await of(ctx, visitor);
+      if (!requirement?.isOver) return false;
+      return requirement.hasStrongMethod || !OPEN_WITHOUT.includes(ctx.path);
+    },
+
+    async continueIfSatisfied(ctx, came) {
+      const visitor = foundVisitor(ctx);
+      const requirement = visitor && (await of(ctx, visitor));
+      // After a link with a provider whose sign-in was not strong, the password session continues.
+      const isWeak = typeof came === 'object' && !isStrongSignIn(came, providers);
+      if (!requirement || isWeak) return undefined;
+      await parts.sessions.signIn(ctx, visitor.account, came);
+      return requirement.isOver ? ((await parts.waiting.restart(ctx)) ?? '/profile') : undefined;
+    },
+  };
+}

@@ -1,0 +1,53 @@
+/** Describes who asks: when a client was registered, who has connected it, and who checked it. */
+import { type ClientStanding, MAX_COUNTED } from '../../authorizations/client-standing.ts';
+
+/** For `partials/standing`. */
+export interface DescribedStanding {
+  /** `Registered 3 days ago · connected by 2 people, none of your organization · …` */
+  readonly facts: string;
+  readonly isWarning: boolean;
+}
+
+/** Pages warn about a client until it has this age and this many users have connected it. */
+const USUAL_DAYS = 7;
+const USUAL_PEOPLE = 5;
+const DAY_MS = 86_400_000;
+
+/** @param now milliseconds since the epoch */
+export function describeStanding(standing: ClientStanding, now: number): DescribedStanding {
+  const { isOfOperator, isVerified, registeredAt, people, isConnected } = standing;
+  const days = Math.max(0, Math.floor((now - registeredAt.getTime()) / DAY_MS));
+  const check = isVerified ? 'checked by the operator' : 'not checked by the operator';
+  const facts = [`Registered ${ageText(days)}`, `connected by ${peopleText(standing)}`];
+  return {
+    // The operator's own clients need no check by the operator.
+    facts: (isOfOperator ? facts : facts.concat(check)).join(' · '),
+    isWarning:
+      !isOfOperator && (days < USUAL_DAYS || people + (isConnected ? 1 : 0) < USUAL_PEOPLE),
+  };
+}
+
+function ageText(days: number): string {
+  if (days === 0) return 'today';
+  if (days < 60) return ago(days, 'day');
+  return days < 730 ? ago(Math.floor(days / 30), 'month') : ago(Math.floor(days / 365), 'year');
+}
+
+const ago = (count: number, unit: string): string =>
+  `${count} ${unit}${count === 1 ? '' : 's'} ago`;
+
+/** Describes the people who connected the client, without the user. */
+function peopleText({ people, hasColleagues, isConnected }: ClientStanding): string {
+  const other = isConnected ? 'other ' : '';
+  if (people === 0) return isConnected ? 'no one else' : 'no one yet';
+  if (people === 1) {
+    return `1 ${other}person, ${hasColleagues ? 'who is' : 'not'} of your organization`;
+  }
+  // If there are more people, only the counted ones were compared with the user.
+  if (people > MAX_COUNTED) {
+    const number = `more than ${MAX_COUNTED.toLocaleString('en')} ${other}people`;
+    return hasColleagues ? `${number}, some of your organization` : number;
+  }
+  const number = `${people.toLocaleString('en')} ${other}people`;
+  return `${number}, ${hasColleagues ? 'some' : 'none'} of your organization`;
+}

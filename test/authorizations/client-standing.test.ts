@@ -1,0 +1,161 @@
+/** Facts about a client that its consent page shows: limited counts and words, never names. */
+import { expect } from 'chai';
+import { createMemberships } from '../../src/accounts/access/memberships.ts';
+import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
+import { createOrganizations } from '../../src/accounts/organizations/organizations.ts';
+import {
+  type ClientStanding,
+  createClientStandings,
+} from '../../src/authorizations/client-standing.ts';
+import { createConnections } from '../../src/authorizations/connections.ts';
+import { systemClock } from '../../src/base/clock.ts';
+import { createClientRegistry } from '../../src/clients/client-registry.ts';
+import { describeStanding } from '../../src/pages/words/client-standing.ts';
+import { silentChangeFeed } from '../../src/storage/change-feed.ts';
+import { testDatabase } from '../support/databases.ts';
+
+const DAY = 86_400_000;
+
+describe('the standing of a client', () => {
+  const open = testDatabase();
+  let people = 0;
+
+  const parts = () => ({ database: open, changes: silentChangeFeed, clock: systemClock });
+  const addAccount = async (): Promise<string> => {
+    people += 1;
+    const email = `standing-${people}@demo.test`;
+    return (await createAccountRegistry(parts()).add({ email, name: 'Ada' })).id;
+  };
+  const addClient = async (ownerAccountId?: string): Promise<string> => {
+    const redirectUris = ['https://app.example/cb'];
+    const draft = { kind: 'confidential', name: 'Partner', redirectUris, isNative: false } as const;
+    return (await createClientRegistry(parts()).add({ ...draft, ownerAccountId })).client.id;
+  };
+  const connect = (accountId: string, clientId: string) =>
+    createConnections(parts()).rememberConsent({ accountId, clientId, name: 'Partner', hosts: [] });
+  const standing = (clientId: string, accountId: string) =>
+    createClientStandings({ database: open }).find(clientId, accountId);
+
+  it('the other users with a connection are counted, and it is detected if one shares an organization', async () => {
+    const [self, colleague, stranger] = [
+      await addAccount(),
+      await addAccount(),
+      await addAccount(),
+    ];
+    const clientId = await addClient(await addAccount());
+    expect(await standing(clientId, self)).to.deep.include({
+      ...{ isOfOperator: false, isVerified: false, people: 0 },
+      ...{ hasColleagues: false, isConnected: false },
+    });
+    const organizations = createOrganizations(parts());
+    const { id } = await organizations.add({ name: 'Storm' });
+    const elsewhere = await organizations.add({ name: 'Calm' });
+    const memberships = createMemberships(parts());
+    await memberships.setRole({ accountId: self }, id, 'member');
+    await memberships.setRole({ accountId: colleague }, id, 'viewer');
+    await memberships.setRole({ accountId: stranger }, elsewhere.id, 'owner');
+    await connect(stranger, clientId);
+    await connect(self, clientId);
+    expect(await standing(clientId, self)).to.include({
+      ...{ people: 1, hasColleagues: false, isConnected: true },
+    });
+    await connect(colleague, clientId);
+    expect(await standing(clientId, self)).to.include({ people: 2, hasColleagues: true });
+    const ended = { accountId: colleague, clientId };
+    await createConnections(parts()).end(ended, 'person_disconnected');
+    expect(await standing(clientId, self)).to.include({ people: 1, hasColleagues: false });
+    expect(await standing('gate_ci_none', self)).to.equal(undefined);
+    expect(await standing(await addClient(), self)).to.include({ isOfOperator: true });
+  });
+
+  it('the count of connected users ends at 1,001, which means more than 1,000', async () => {
+    const clientId = await addClient(await addAccount());
+    await open.query(
+      `INSERT INTO accounts (id, email, name, created_at)
+        SELECT 'acc_crowd' || n, 'crowd' || n || '@demo.test', 'Crowd', now()
+        FROM generate_series(1, 1200) n`,
+    );
+    await open.query(
+      `INSERT INTO connections (account_id, client_id, connected_at, approved_at, consented_name,
+          consented_hosts)
+        SELECT 'acc_crowd' || n, $1, now(), now(), 'Partner', '{}' FROM generate_series(1, 1200) n`,
+      [clientId],
+    );
+    expect(await standing(clientId, await addAccount())).to.include({ people: 1_001 });
+  });
+
+  describe('the facts about a client as text', () => {
+    const NOW = Date.parse('2026-11-23T12:00:00Z');
+    const usual: ClientStanding = {
+      registeredAt: new Date(NOW - 30 * DAY),
+      isOfOperator: false,
+      isVerified: false,
+      people: 5,
+      hasColleagues: false,
+      isConnected: false,
+    };
+    const facts = (changes: Partial<ClientStanding> = {}) =>
+      describeStanding({ ...usual, ...changes }, NOW).facts;
+    const isWarning = (changes: Partial<ClientStanding> = {}) =>
+      describeStanding({ ...usual, ...changes }, NOW).isWarning;
+    const ago = (days: number) => ({ registeredAt: new Date(NOW - days * DAY) });
+
+    it('the facts about a client are one short line', () => {
+      expect(facts({ ...ago(3), people: 2 })).to.equal(
+        'Registered 3 days ago · connected by 2 people, none of your organization · not checked by the operator',
+      );
+      for (const [days, text] of [
+        ...([
+          [-1, 'today'],
+          [0, 'today'],
+          [0.9, 'today'],
+          [1, '1 day ago'],
+        ] as const),
+        ...([
+          [59, '59 days ago'],
+          [60, '2 months ago'],
+          [729, '24 months ago'],
+        ] as const),
+        ...([
+          [730, '2 years ago'],
+          [4_000, '10 years ago'],
+        ] as const),
+      ]) {
+        expect(facts(ago(days)), `${days} days`).to.match(new RegExp(`^Registered ${text} ·`));
+      }
+      const connected = (changes: Partial<ClientStanding>) => facts(changes).split(' · ')[1];
+      const rest = { hasColleagues: true };
+      expect([
+        connected({ people: 0 }),
+        connected({ people: 0, isConnected: true }),
+        connected({ people: 1 }),
+        connected({ people: 1, ...rest }),
+        connected({ people: 1_000, ...rest }),
+        connected({ people: 2, isConnected: true }),
+        connected({ people: 1_001 }),
+        connected({ people: 1_001, ...rest }),
+      ]).to.deep.equal([
+        'connected by no one yet',
+        'connected by no one else',
+        'connected by 1 person, not of your organization',
+        'connected by 1 person, who is of your organization',
+        'connected by 1,000 people, some of your organization',
+        'connected by 2 other people, none of your organization',
+        'connected by more than 1,000 people',
+        'connected by more than 1,000 people, some of your organization',
+      ]);
+      expect(facts({ isVerified: true })).to.match(/ · checked by the operator$/);
+      expect(facts({ isOfOperator: true })).to.not.include('checked');
+    });
+
+    it('a client under 7 days old or with fewer than 5 users causes a warning, unless the operator provides it', () => {
+      expect(isWarning()).to.equal(false);
+      expect(isWarning(ago(7))).to.equal(false);
+      expect(isWarning(ago(6.99))).to.equal(true);
+      expect(isWarning({ people: 4 })).to.equal(true);
+      expect(isWarning({ people: 4, isConnected: true })).to.equal(false);
+      expect(isWarning({ people: 3, isConnected: true, isVerified: true })).to.equal(true);
+      expect(isWarning({ ...ago(1), people: 0, isOfOperator: true })).to.equal(false);
+    });
+  });
+});

@@ -1,0 +1,358 @@
+/** Limits on what a client or an API key of a user reaches: set on pages, applied at each call. */
+import { expect } from 'chai';
+import { operatorFor, valueFrom } from '../operator/run-operator.ts';
+import { partnerTokens } from '../provider/partner-tokens.ts';
+import { eventually } from '../support/eventually.ts';
+import { authorizationUrl, introspect, refresh } from '../support/oauth.ts';
+import type { Fields } from '../support/person.ts';
+import { startSeeded } from '../support/seeded.ts';
+import { forEachDeployment, startTestService } from '../support/service.ts';
+import { textOf } from './client-owner.ts';
+import { type SignedInPerson, signedIn } from './signed-in-person.ts';
+
+const CONNECTIONS = '/profile/connections';
+const API_KEYS = '/profile/api-keys';
+const DAY_MS = 86_400_000;
+const UNLIMITED = { limit_places: 'all', limit_rights: 'all', limit_last_day: '' };
+
+forEachDeployment('a limit on what a client or an API key reaches', (start) => {
+  const on = startSeeded({ on: start, clock: true });
+  let person: SignedInPerson;
+  let rigaId: string;
+
+  before(async () => {
+    const { organizations, memberships } = on.service;
+    const subject = { accountId: on.seeded.person.accountId };
+    const organizationId = on.seeded.organization.id;
+    rigaId = (await organizations.addWarehouse({ organizationId, name: 'Riga' })).id;
+    await memberships.setRights(subject, rigaId, ['read']);
+    await memberships.setRole(subject, on.seeded.elsewhere.id, 'admin');
+    person = await signedIn(on.service, on.seeded.person);
+  });
+  afterEach(() => person.send(`${CONNECTIONS}/disconnect-all`));
+
+  const client = () => on.clients.confidential;
+  const connection = () => `${CONNECTIONS}/${client().id}`;
+  const authorization = () => authorizationUrl(on.issuer, client(), { prompt: 'consent' });
+  const dayAfter = (days: number) =>
+    new Date(on.clock.clock() + days * DAY_MS).toISOString().slice(0, 10);
+  const connect = () => partnerTokens(on.issuer, on.seeded, person).tokens(client());
+
+  /** Opens the consent page and approves with this limit. */
+  async function approveWith(limit: Fields) {
+    const page = await person.open(authorization());
+    return person.follow(await person.submit(page, { decision: 'approve', ...limit }));
+  }
+  /** Returns names, roles and rights, as in `Northern Logistics member: Riga read`. */
+  async function reachOf(token: string, issuer = on.issuer): Promise<readonly string[]> {
+    const { body } = await introspect(issuer, on.clients.resourceServer, token);
+    const organizations = (body.organizations ?? []) as readonly {
+      name: string;
+      role: string;
+      warehouses: readonly { name: string; rights: readonly string[] }[];
+    }[];
+    return organizations.map(({ name, role, warehouses }) =>
+      [`${name} ${role}:`, ...warehouses.map((one) => `${one.name} ${one.rights.join('+')}`)].join(
+        ' ',
+      ),
+    );
+  }
+  const ALL = [
+    'Elsewhere Storage admin:',
+    'Northern Logistics member: Riga read Rotterdam read+write',
+  ];
+
+  it('by default nothing is limited', async () => {
+    const { accessToken } = await connect();
+    expect(await reachOf(accessToken)).to.deep.equal(ALL);
+    const page = await person.get(connection());
+    expect(textOf(page.html)).to.include('Everything you reach, also later; no end date');
+  });
+
+  it('a client reaches only the places chosen at the approval, also when the user gets further access', async () => {
+    const places = [on.seeded.warehouse.id];
+    expect((await approveWith({ limit_places: 'chosen', place: places })).location).to.be.an('URL');
+    const { accessToken } = await connect();
+    const northern = ['Northern Logistics member: Rotterdam read+write'];
+    expect(await reachOf(accessToken)).to.deep.equal(northern);
+    const { memberships, organizations } = on.service;
+    const later = await organizations.add({ name: 'Later' });
+    const subject = { accountId: on.seeded.person.accountId };
+    await memberships.setRole(subject, later.id, 'owner');
+    expect(await reachOf(accessToken)).to.deep.equal(northern);
+    await memberships.remove(subject, later.id);
+    // The next consent page preselects this limit.
+    const again = await person.open(authorization());
+    const sent = again.forms.flatMap(({ values }) => values);
+    expect(sent).to.deep.include(['limit_places', 'chosen']);
+    expect(sent.filter(([name]) => name === 'place')).to.deep.equal([
+      ['place', on.seeded.warehouse.id],
+    ]);
+  });
+
+  it('a limit to an organization includes all its warehouses; "read only" makes the client a viewer that may read', async () => {
+    await approveWith({
+      limit_places: 'chosen',
+      place: on.seeded.organization.id,
+      limit_rights: 'read',
+    });
+    const { accessToken } = await connect();
+    expect(await reachOf(accessToken)).to.deep.equal([
+      'Northern Logistics viewer: Riga read Rotterdam read',
+    ]);
+  });
+
+  it('a connection with a last day ends after it, with all its tokens, as if it was disconnected', async () => {
+    await approveWith({ limit_last_day: dayAfter(1) });
+    const tokens = await connect();
+    const { body } = await introspect(on.issuer, on.clients.resourceServer, tokens.accessToken);
+    const end = Date.parse(dayAfter(2)) / 1000;
+    expect(body.exp).to.be.at.most(end);
+    on.clock.advance(end - on.clock.clock() / 1000 - 100);
+    const late = await refresh(on.issuer, client(), tokens.refreshToken);
+    expect(Number(late.body.expires_in)).to.be.within(60, 100);
+    on.clock.advance(100);
+    expect(await on.partner.isActive(String(late.body.access_token))).to.equal(false);
+    const refused = await refresh(on.issuer, client(), String(late.body.refresh_token));
+    expect(refused.body.error).to.equal('invalid_grant');
+    expect(textOf((await person.get(CONNECTIONS)).html)).to.not.include('Route Planner');
+    // The user connects again before the job has run: no old token works, and no limit is left.
+    const { accessToken } = await connect();
+    expect(await reachOf(accessToken)).to.have.length(2);
+    const revived = await refresh(on.issuer, client(), String(late.body.refresh_token));
+    expect(revived.body.error).to.equal('invalid_grant');
+  });
+
+  it('the end of a connection after its last day is recorded in the log of the user', async () => {
+    await approveWith({ limit_last_day: dayAfter(1) });
+    on.clock.advance(2 * 86_400);
+    await on.service.clean();
+    const [entry] = await on.service.activity.of(on.seeded.person.accountId, { limit: 1 });
+    expect(entry).to.include({ action: 'disconnected', actor: 'service' });
+    expect(entry?.details).to.include({ cause: 'time_limit' });
+    // The sign-in is two days old by now.
+    person = await signedIn(on.service, on.seeded.person);
+  });
+
+  it('a limit that is changed on the page of the connection is in force at the next call', async () => {
+    const { accessToken } = await connect();
+    const changed = await person.fillIn(connection(), {
+      ...UNLIMITED,
+      limit_places: 'chosen',
+      place: rigaId,
+    });
+    expect(textOf(changed.html)).to.include('The limit is changed, from the next call on.');
+    expect(await reachOf(accessToken)).to.deep.equal(['Northern Logistics member: Riga read']);
+    const [entry] = await on.service.activity.of(on.seeded.person.accountId, { limit: 1 });
+    expect(entry?.action).to.equal('account_changed');
+    expect(entry?.details).to.include({ changed: 'limit of Route Planner', places: 1 });
+
+    // The page names an organization outside the limit, with a button that adds it.
+    expect(textOf(changed.html)).to.include('It does not reach: Elsewhere Storage Add');
+    await person.send(`${connection()}/limit/add`, { place: on.seeded.elsewhere.id });
+    expect(await reachOf(accessToken)).to.have.length(2);
+    await person.fillIn(connection(), { ...UNLIMITED, place: [] });
+    expect(await reachOf(accessToken)).to.deep.equal(ALL);
+  });
+
+  it('a limit is forgotten when the connection ends', async () => {
+    await approveWith({ limit_rights: 'read' });
+    await person.send(`${connection()}/disconnect`);
+    const { accessToken } = await connect();
+    expect(await reachOf(accessToken)).to.deep.equal(ALL);
+  });
+
+  it('a limit is kept by a later approval that does not change it', async () => {
+    await approveWith({ limit_rights: 'read' });
+    await approveWith({});
+    const { accessToken } = await connect();
+    expect(await reachOf(accessToken)).to.include(
+      'Northern Logistics viewer: Riga read Rotterdam read',
+    );
+  });
+
+  it('if the user approves with a limit to a place that was not offered, the client is not connected', async () => {
+    const foreign = await on.service.organizations.add({ name: 'Foreign' });
+    const page = await approveWith({ limit_places: 'chosen', place: foreign.id });
+    expect(textOf(page.html)).to.include('Let Route Planner act for you?');
+    expect(textOf((await person.get(CONNECTIONS)).html)).to.not.include('Route Planner');
+  });
+
+  for (const [what, fields, problem] of [
+    ['no place', { limit_places: 'chosen', place: [] }, 'Choose at least one place'],
+    ['a day that has passed', { limit_last_day: '2020-01-01' }, 'Choose a day from tomorrow on'],
+    ['an impossible date', { limit_last_day: '2099-02-31' }, 'Choose a day from tomorrow on'],
+    ['a day that is no date', { limit_last_day: "'; --" }, 'Choose a day from tomorrow on'],
+  ] as const) {
+    it(`a limit with ${what} is refused, and the page keeps the other choices`, async () => {
+      const page = await person.open(authorization());
+      const answer = await person.submit(page, {
+        decision: 'approve',
+        limit_rights: 'read',
+        ...fields,
+      });
+      const shown = await person.follow(answer);
+      expect(shown.html).to.include(problem);
+      expect(shown.forms.flatMap(({ values }) => values)).to.deep.include(['limit_rights', 'read']);
+      expect(textOf((await person.get(CONNECTIONS)).html)).to.not.include('Route Planner');
+    });
+  }
+
+  it('a limit can name all the places of a user with 200 organizations', async () => {
+    const { memberships, organizations } = on.service;
+    const subject = { accountId: on.seeded.person.accountId };
+    const added: string[] = [];
+    for (let number = 1; number <= 200; number += 1) {
+      const { id: organizationId } = await organizations.add({ name: `Depot ${number}` });
+      for (const name of ['North', 'South']) {
+        added.push((await organizations.addWarehouse({ organizationId, name })).id);
+      }
+      await memberships.setRole(subject, organizationId, 'admin');
+      added.push(organizationId);
+    }
+    await approveWith({ limit_places: 'chosen', place: added });
+    const { accessToken } = await connect();
+    expect(await reachOf(accessToken)).to.have.length(200);
+    await on.service.database.query('DELETE FROM organizations WHERE id = ANY($1)', [added]);
+  });
+
+  it('an approval is asked for again if the limit was changed while the consent page was open', async () => {
+    await connect();
+    const page = await person.open(authorization());
+    await person.fillIn(connection(), { ...UNLIMITED, limit_rights: 'read' });
+    const again = await person.follow(await person.submit(page, { decision: 'approve' }));
+    expect(textOf(again.html)).to.include('Its limit was changed.');
+    const { accessToken } = await connect();
+    expect(await reachOf(accessToken)).to.include('Elsewhere Storage viewer:');
+  });
+
+  it('a limit does not apply to the test of a client', async () => {
+    await approveWith({ limit_rights: 'read' });
+    const { access } = on.service;
+    const reached = await access.accessThrough(on.seeded.person.accountId, {
+      clientId: client().id,
+    });
+    expect(reached.map(({ role }) => role)).to.deep.equal(['admin', 'member']);
+  });
+
+  it('the limit of an API key is chosen when the key is created, and can be changed later', async () => {
+    const accountId = on.seeded.person.accountId;
+    const made = await person.fillIn(API_KEYS, {
+      name: 'Export',
+      expires_in_days: '90',
+      limit_places: 'chosen',
+      place: rigaId,
+    });
+    const [value = ''] = /gate_key_[\w-]{43}/.exec(made.html) ?? [];
+    expect(await reachOf(value)).to.deep.equal(['Northern Logistics member: Riga read']);
+    const [key] = await on.service.apiKeys.listOf(accountId);
+    const page = await person.get(`${API_KEYS}/${key?.id}/limit`);
+    await person.submit(page, { limit_places: 'all', place: [], limit_rights: 'read' });
+    await eventually(async () =>
+      expect(await reachOf(value)).to.deep.equal([
+        'Elsewhere Storage viewer:',
+        'Northern Logistics viewer: Riga read Rotterdam read',
+      ]),
+    );
+  });
+
+  it('no API key is created if it is limited to a place that the user cannot access', async () => {
+    const foreign = await on.service.organizations.add({ name: 'Not theirs' });
+    const before = await on.service.apiKeys.listOf(on.seeded.person.accountId);
+    const fields = { name: 'X', expires_in_days: '90', limit_places: 'chosen', place: foreign.id };
+    const page = await person.submit(await person.get(API_KEYS), fields);
+    expect(page.status).to.be.oneOf([303, 422]);
+    const after = await on.service.apiKeys.listOf(on.seeded.person.accountId);
+    expect(after).to.have.length(before.length);
+  });
+
+  it('the owner of an organization does not see a client whose limit excludes the organization', async () => {
+    const owner = await signedIn(on.service, on.seeded.person);
+    const page = async () => textOf((await owner.get(await organizationUrl())).html);
+    const organizationUrl = async () => `/profile/organizations/${on.seeded.elsewhere.id}`;
+    await approveWith({ limit_places: 'chosen', place: on.seeded.organization.id });
+    expect(await page()).to.not.include('Route Planner');
+    await approveWith({ limit_places: 'all', place: [] });
+    expect(await page()).to.include('Route Planner');
+  });
+
+  it('limits can be set only while every node supports them, and then keep older nodes from starting', async () => {
+    const { database } = on.service;
+    const old = () =>
+      database.query(
+        `INSERT INTO node_keys (node, seen_at, cookie_keys, token_keys, described_at, state, runs_with)
+          VALUES ('old:1', now(), '{}', '{}', now(), 'ready', '{"version":"0.1.0"}')`,
+      );
+    await person.fillIn(API_KEYS, { name: 'Free', expires_in_days: '90' });
+    for (const { id } of await on.service.apiKeys.listOf(on.seeded.person.accountId)) {
+      await on.service.apiKeys.revoke(on.seeded.person.accountId, id);
+    }
+    await old();
+    const page = await person.open(authorization());
+    expect(textOf(page.html)).to.include('Possible once the update of this service is complete.');
+    const sent = await person.submit(page, { decision: 'approve' });
+    await person.post(sent.url, { decision: 'approve', limit_rights: 'read' });
+    await database.query(`DELETE FROM node_keys WHERE node = 'old:1'`);
+    await approveWith({ limit_rights: 'read' });
+    const refused = await old().then(
+      () => 'started',
+      (error: unknown) => String(error),
+    );
+    expect(refused).to.include('people have limited what clients and API keys reach');
+    await person.send(`${connection()}/disconnect`);
+    await old();
+    await database.query(`DELETE FROM node_keys WHERE node = 'old:1'`);
+  });
+
+  it('the operator can end all limited connections and API keys, so that an older version can start', async () => {
+    await approveWith({ limit_rights: 'read' });
+    const limited = (await connect()).accessToken;
+    const { id: clientId } = on.clients.otherConfidential;
+    const whole = await partnerTokens(on.issuer, on.seeded, person).tokens(
+      on.clients.otherConfidential,
+    );
+    await person.fillIn(API_KEYS, { name: 'Look', expires_in_days: '90', limit_rights: 'read' });
+    const run = operatorFor(on.service);
+    const [listed, other] = await valueFrom(run, 'connections list --account grace@example.test');
+    expect([listed, other].map(({ limit }) => limit?.read_only ?? null)).to.have.members([
+      true,
+      null,
+    ]);
+    const explained = await run(`explain ${limited}`);
+    expect(explained.output).to.include('The person limited it: only to read.');
+    expect(await valueFrom(run, 'connections end --limited --yes')).to.deep.equal({
+      connections_ended: 1,
+      api_keys_revoked: 1,
+    });
+    expect(await on.partner.isActive(limited)).to.equal(false);
+    expect(await on.partner.isActive(whole.accessToken)).to.equal(true);
+    expect(listed.client_id === clientId || other.client_id === clientId).to.equal(true);
+  });
+});
+
+describe('a limit, on two nodes', () => {
+  const on = startSeeded();
+
+  it('a limit that one node stores is in force on the other within a second', async () => {
+    const other = await startTestService({ beside: on.service });
+    try {
+      const person = await signedIn(on.service, on.seeded.person);
+      const { confidential, resourceServer } = on.clients;
+      const { accessToken } = await partnerTokens(on.issuer, on.seeded, person).tokens(
+        confidential,
+      );
+      const roleThere = async () => {
+        const { body } = await introspect(other.issuer, resourceServer, accessToken);
+        return (body.organizations as { role: string }[])[0]?.role;
+      };
+      expect(await roleThere()).to.equal('member');
+      await person.fillIn(`${CONNECTIONS}/${confidential.id}`, {
+        ...UNLIMITED,
+        limit_rights: 'read',
+      });
+      await eventually(async () => expect(await roleThere()).to.equal('viewer'));
+    } finally {
+      await other.close();
+    }
+  });
+});

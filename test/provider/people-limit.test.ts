@@ -1,0 +1,155 @@
+/** `limits.people_per_unchecked_client`: how many users can connect an unchecked client. */
+import { expect } from 'chai';
+import { signInOwner, textOf } from '../pages/client-owner.ts';
+import { testBrowser } from '../pages/oauth-clients/test-browser.ts';
+import { authorizationUrl, pkce, refresh, type TestClient } from '../support/oauth.ts';
+import { createPerson, type Page, type Person } from '../support/person.ts';
+import { addPerson, addTestClient, REDIRECT_URI, type SeededPerson } from '../support/seed.ts';
+import { startSeeded } from '../support/seeded.ts';
+import { forEachDeployment, startTestService, type TestService } from '../support/service.ts';
+import { outcomeOf } from './authorization-outcome.ts';
+import { partnerTokens } from './partner-tokens.ts';
+
+const limits = { peoplePerUncheckedClient: 2 };
+const CAUSE = 'as many people have connected this client as may before the operator has checked it';
+
+describe('the limit of people for an unchecked client', () => {
+  const on = startSeeded({ settings: { limits } });
+  let people: readonly SeededPerson[];
+  let client: TestClient;
+  let third: Person;
+
+  before(async () => {
+    people = await Promise.all(
+      ['Ann', 'Ben', 'Cem'].map((name) => addPerson(on.service, name, `${name}@example.test`)),
+    );
+  });
+  beforeEach(async () => {
+    client = await addTestClient(on.service, 'Free Maps', {
+      ownerAccountId: on.seeded.other.accountId,
+    });
+    for (const place of [0, 1]) expect(await connect(place)).to.equal('code');
+    third = await signedIn(2);
+  });
+
+  const who = (place: number): SeededPerson => people[place] as SeededPerson;
+  async function signedIn(place: number): Promise<Person> {
+    const person = createPerson(on.issuer);
+    await person.signIn(who(place));
+    return person;
+  }
+  const request = (of = client, parameters = {}): URL =>
+    authorizationUrl(on.issuer, of, { ...pkce().parameters, ...parameters });
+  const outcome = (person: Person, parameters = {}): Promise<string> =>
+    outcomeOf(person, request(client, parameters));
+  async function connect(place: number, of = client): Promise<string> {
+    const url = await createPerson(on.issuer).authorize(request(of), who(place));
+    return url.searchParams.has('code') ? 'code' : (url.searchParams.get('error') ?? '');
+  }
+  const verify = (isVerified: boolean) => on.service.clients.verify(client.id, isVerified);
+  const isConnected = async (place: number): Promise<boolean> =>
+    (await on.service.connections.find(who(place).accountId, client.id)) !== undefined;
+
+  it('the next user is refused with a page that gives the reason and a link back to the app', async () => {
+    const page = await third.open(request(client, { state: 's 1' }));
+    expect(page.status).to.equal(403);
+    expect(textOf(page.html))
+      .to.include('You cannot connect this app yet')
+      .and.include('has not checked this app yet');
+    const href = page.html.match(/href="(https:[^"]*)"/)?.[1]?.replaceAll('&amp;', '&') ?? '';
+    expect(Object.fromEntries(new URL(href).searchParams)).to.include({
+      ...{ error: 'unauthorized_client', error_description: CAUSE, state: 's 1' },
+    });
+    expect(await isConnected(2)).to.equal(false);
+    expect(await outcome(third, { prompt: 'none' })).to.equal('unauthorized_client');
+  });
+
+  it('the owner of the client finds the refusal in the list of problems', async () => {
+    await third.open(request());
+    const [problem] = await on.service.clientProblems.of(client.id);
+    expect(problem).to.include({ step: 'authorize', error: 'unauthorized_client', cause: CAUSE });
+    const owner = await signInOwner(on.service, on.seeded.other);
+    const { html } = await owner.get(`/profile/oauth-clients/${client.id}/problems`);
+    expect(textOf(html)).to.include(CAUSE);
+  });
+
+  it('users who are connected keep their connections, can refresh, and may approve the client again', async () => {
+    const first = who(0);
+    const tokens = await partnerTokens(on.issuer, { ...on.seeded, person: first }).tokens(client);
+    expect((await refresh(on.issuer, client, tokens.refreshToken)).status).to.equal(200);
+    expect(await outcome(await signedIn(0))).to.equal('code');
+    const page = await (await signedIn(0)).open(request(client, { prompt: 'consent' }));
+    expect(textOf(page.html)).to.include('Approve');
+    expect(await connect(1)).to.equal('code');
+  });
+
+  it('the next user takes the place of one who disconnected, who can then not connect again', async () => {
+    const first = { accountId: who(0).accountId, clientId: client.id };
+    await on.service.connections.end(first, 'person_disconnected');
+    expect(await connect(2)).to.equal('code');
+    expect(await outcome(await signedIn(0))).to.equal('page 403');
+  });
+
+  it('the limit does not apply while the operator has marked the client as verified', async () => {
+    await verify(true);
+    expect(await outcome(third)).to.equal('consent');
+    await verify(false);
+    expect(await outcome(third)).to.equal('page 403');
+    await verify(true);
+    expect(await connect(2)).to.equal('code');
+  });
+
+  it('the limit does not apply to clients that the operator provides, nor to client tests', async () => {
+    const provided = await addTestClient(on.service, 'Own App');
+    for (const place of [0, 1, 2]) expect(await connect(place, provided)).to.equal('code');
+    const owner = await testBrowser(on.service, on.seeded.other);
+    expect(await outcomeOf(owner, await owner.begin(client))).to.equal('consent');
+  });
+
+  it('a consent page opened before the limit was reached connects no user afterwards', async () => {
+    await on.service.connections.end(
+      { accountId: who(1).accountId, clientId: client.id },
+      'person_disconnected',
+    );
+    const open: Page = await third.open(request());
+    expect(open.forms.some(({ names }) => names.has('decision'))).to.equal(true);
+    expect(await connect(1)).to.equal('code');
+    const approved = await third.submit(open, { decision: 'approve' });
+    expect(await outcomeOf(third, approved)).to.equal('page 403');
+    expect(await isConnected(2)).to.equal(false);
+  });
+});
+
+forEachDeployment('the last place of an unchecked client', (start) => {
+  const ROUNDS = 10;
+  const PEOPLE = 12;
+  const on = startSeeded({ on: start, settings: { limits } });
+  let nodes: readonly TestService[];
+  let accounts: readonly string[];
+
+  before(async () => {
+    const isAlone = on.service.database.embedded;
+    nodes = isAlone ? [on.service] : [on.service, await startTestService({ beside: on.service })];
+    const add = (_: unknown, n: number) => addPerson(on.service, 'Racer', `r${n}@example.test`);
+    const added = await Promise.all(Array.from({ length: PEOPLE }, add));
+    accounts = added.map(({ accountId }) => accountId);
+  });
+  after(async () => {
+    for (const node of nodes.slice(1)) await node.close();
+  });
+
+  it('parallel approvals on all nodes connect no more users than the limit', async () => {
+    const owner = { ownerAccountId: on.seeded.other.accountId };
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const { id } = await addTestClient(on.service, 'Crowded', owner);
+      const consent = { clientId: id, name: 'Crowded', hosts: [REDIRECT_URI], maxPeople: 3 };
+      const stored = await Promise.all(
+        accounts.map((accountId, turn) =>
+          nodes[turn % nodes.length]?.connections.rememberConsent({ ...consent, accountId }),
+        ),
+      );
+      expect(stored.filter((generation) => generation === 1)).to.have.lengthOf(3);
+      expect(await on.service.connections.countOf(id), `round ${round}`).to.equal(3);
+    }
+  });
+});

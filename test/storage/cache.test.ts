@@ -1,0 +1,159 @@
+import { expect } from 'chai';
+import { type Cache, type CacheOptions, createCache } from '../../src/storage/cache.ts';
+import type { ChangeFeed, ChangeTopic } from '../../src/storage/change-feed.ts';
+
+const MINUTE = 60_000;
+
+describe('cache of people, clients and keys', () => {
+  let cache: Cache<string>;
+  let now: number;
+  let changes: ChangeFeed;
+  let announce: (topic: ChangeTopic, key?: string) => void;
+
+  /** Each value is a list of organizations, separated by spaces. */
+  const newCache = (more: Partial<CacheOptions<string | undefined>> = {}) =>
+    createCache<string | undefined>({
+      changes,
+      clock: () => now,
+      topics: ['access', 'connections'],
+      within: { topic: 'organizations', namesIn: (value) => value?.split(' ') ?? [] },
+      ...more,
+    }) as Cache<string>;
+
+  beforeEach(() => {
+    now = 1_000_000;
+    const listeners: Parameters<ChangeFeed['onChange']>[0][] = [];
+    changes = {
+      isLive: true,
+      onChange: (listener) => void listeners.push(listener),
+      onMessage: () => {},
+      announce: (...change) => announce(...change),
+      announceEverything: () => announce('everything'),
+      close: async () => {},
+    };
+    announce = (topic, key = '') => {
+      for (const listener of listeners) listener(topic, key);
+    };
+    cache = newCache();
+  });
+
+  const get = (key: string, value: string) => cache.get(key, async () => value);
+
+  it('a change removes the value of the changed key, and no other value of its topic', async () => {
+    for (const changed of ['changed', 'changed gate_ci_client']) {
+      await get('changed', 'before');
+      await get('unchanged', 'before');
+      announce('connections', changed);
+      expect(await get('changed', 'after')).to.equal('after');
+      expect(await get('unchanged', 'after')).to.equal('before');
+      announce('everything');
+    }
+  });
+
+  it('only changes of the topics of a cache, and "everything", remove values', async () => {
+    await get('key', 'first');
+    announce('accounts', 'key');
+    announce('clients', 'key');
+    expect(await get('key', 'second')).to.equal('first');
+    announce('everything');
+    expect(await get('key', 'third')).to.equal('third');
+  });
+
+  it('a change of a name removes each value that contains the name, and no other', async () => {
+    const values = ['org_a', 'org_b', 'org_a org_c'];
+    for (const value of values) await get(value, value);
+    announce('organizations', 'org_a');
+    for (const value of values) await get(value, `org_z ${value}`);
+    const found = await Promise.all(values.map((value) => get(value, 'asked again')));
+    expect(found).to.deep.equal(['org_z org_a', 'org_b', 'org_z org_a org_c']);
+    announce('organizations', 'org_c');
+    expect(await get('org_b', 'asked again')).to.equal('org_b');
+    expect(await get('org_a org_c', 'asked again')).to.equal('asked again');
+  });
+
+  it('changes of more names than are tracked remove every value', async () => {
+    await get('key', 'org_a');
+    for (let index = 0; index <= 10_000; index += 1) announce('organizations', `org_${index}`);
+    expect(await get('key', 'asked again')).to.equal('asked again');
+  });
+
+  it('a slow read that began before a change is neither shared nor cached after it', async () => {
+    const announcements: [ChangeTopic, string?][] = [
+      ['access', 'key'],
+      ['organizations', 'org_a'],
+      ['everything'],
+    ];
+    for (const change of announcements) {
+      const slow = Promise.withResolvers<string>();
+      const early = cache.get('key', () => slow.promise);
+      announce(...change);
+      const late = get('key', 'org_a after');
+      slow.resolve('org_a before');
+      expect(await early).to.equal('org_a before');
+      expect(await late).to.equal('org_a after');
+      expect(await get('key', 'later')).to.equal('org_a after');
+      cache.invalidate('access', 'key');
+    }
+    // The same without a second request during the slow read.
+    const slow = Promise.withResolvers<string>();
+    const early = cache.get('key', () => slow.promise);
+    announce('organizations', 'org_a');
+    slow.resolve('org_a before');
+    await early;
+    expect(await get('key', 'org_a after')).to.equal('org_a after');
+  });
+
+  it('no value is used for longer than a minute, even if no change is announced', async () => {
+    await get('key', 'first');
+    now += MINUTE - 1;
+    expect(await get('key', 'second')).to.equal('first');
+    now += 1;
+    expect(await get('key', 'third')).to.equal('third');
+    now += MINUTE - 1;
+    expect(await get('key', 'fourth')).to.equal('third');
+    now -= 60 * MINUTE;
+    expect(await get('key', 'set back'), 'by a clock that was set back').to.equal('set back');
+  });
+
+  it('a value that a caller does not accept is read again, and other callers share the result', async () => {
+    await get('key', 'first');
+    const isSecond = (value: string) => value === 'second';
+    const again = () => cache.get('key', async () => 'second', isSecond);
+    expect(await Promise.all([again(), get('key', 'third')])).to.deep.equal(['second', 'second']);
+    expect(await cache.get('key', async () => 'third', isSecond)).to.equal('second');
+  });
+
+  it('a full cache evicts the least recently used values', async () => {
+    cache = newCache({ maxSize: 4, sizeOf: (value) => Number(value?.length) });
+    for (const key of ['a', 'b', 'c', 'd']) await get(key, key);
+    await get('a', '');
+    await get('e', 'e');
+    expect(await get('b', 'B'), 'least recently used').to.equal('B');
+    await get('large', '123');
+    expect(await get('e', 'E'), 'a larger value evicts several').to.equal('E');
+    await get('larger than all', '12345');
+    expect(await get('e', '')).to.equal('E');
+    expect(await get('large', '')).to.equal('123');
+  });
+
+  it('misses are cached for a limited number of keys, until a change of the key is announced', async () => {
+    const few = newCache({ maxMisses: 2 }) as Cache<string | undefined>;
+    const ask = (key: string, value?: string) => few.get(key, async () => value);
+    await ask('existing', 'there');
+    for (const key of ['1', '2', '3']) expect(await ask(key)).to.equal(undefined);
+    expect(await ask('2', 'new')).to.equal(undefined);
+    expect(await ask('1', 'asked again')).to.equal('asked again');
+    announce('access', '2');
+    expect(await ask('2', 'new')).to.equal('new');
+    expect(await ask('existing', 'asked again')).to.equal('there');
+    now += MINUTE;
+    expect(await ask('3', 'new')).to.equal('new');
+
+    const slow = Promise.withResolvers<undefined>();
+    const early = few.get('added', () => slow.promise);
+    announce('access', 'added');
+    slow.resolve(undefined);
+    expect(await early).to.equal(undefined);
+    expect(await ask('added', 'new')).to.equal('new');
+  });
+});
