@@ -94,7 +94,7 @@ const NAMES: readonly (readonly [what: string, used: readonly string[], frozen: 
   [
     'form fields',
     inSources(/ name="(\w+)"/g, textOf('views', '.ejs')),
-    `client_secret, confirm_name, confirm_with, creation_key, current_password, decision,
+    `add_place, client_secret, confirm_name, confirm_with, creation_key, current_password, decision,
       drawn_from, email, end_connections, expires_in_days, form_token, from, keep_tokens, limit_last_day, limit_places,
       limit_rights,
       link_with, made_passkey, mail, more, name, new_owner_email, new_password, only, order, passkey, password, place, q,

@@ -12,11 +12,12 @@ import {
   limitIn,
   placesIn,
   type TypedLimit,
+  typedLimit,
 } from './forms/limit-form.ts';
 import { originInSession, seeOther } from './page.ts';
 import type { PageKit } from './page-kit.ts';
 import { get, post, type Route } from './routes.ts';
-import { accountOf } from './signed-in.ts';
+import { accountOf, NOTHING_SENT, typedOf } from './signed-in.ts';
 import { describeReached } from './words/reached.ts';
 
 declare module './view-data.ts' {
@@ -24,6 +25,7 @@ declare module './view-data.ts' {
     readonly 'api-key-limit': {
       readonly name: string;
       readonly masked: string;
+      readonly notice: string | undefined;
       readonly organizations: readonly ReachedOrganization[];
       readonly form: LimitFields;
       readonly action: string;
@@ -48,18 +50,22 @@ export function apiKeyLimitPage(parts: {
 
   async function show(ctx: Context): Promise<void> {
     const key = await ownKey(ctx);
-    if (key) await draw(ctx, key, { ...NO_LIMIT, places: key.places, isReadOnly: key.isReadOnly });
+    if (key) await draw(ctx, key);
   }
 
-  async function draw(ctx: Context, key: ApiKey, typed: TypedLimit): Promise<void> {
+  async function draw(ctx: Context, key: ApiKey, refused?: TypedLimit): Promise<void> {
     const [all, isPossible] = await Promise.all([
       access.accessOf({ accountId: key.accountId }),
       access.areLimitsPossible(),
     ]);
-    const form = limitFields(all, typed, { isPossible, now: clock(), hasEnd: false });
+    const offered = new Set(placesIn(all));
+    const typed = refused ?? typedLimit(typedOf(ctx), (id) => offered.has(id), clock());
+    const limit = typed ?? { ...NO_LIMIT, places: key.places, isReadOnly: key.isReadOnly };
+    const form = limitFields(all, limit, { isPossible, now: clock(), hasEnd: false });
     await kit.render(ctx, 'api-key-limit', {
       name: key.name,
       masked: `gate_key_…${key.lastFour}`,
+      notice: typedOf(ctx) && NOTHING_SENT,
       organizations: limitAccess(all, key).map((organization) => describeReached(organization)),
       form: { ...form, isOpen: true },
       action: `${LIST}/${key.id}/limit`,

@@ -15,10 +15,10 @@ import {
   describeLimit,
   type LimitFields,
   limitFields,
-  limitIn,
   PLACE_FIELD,
   placesIn,
   type TypedLimit,
+  typedLimit,
 } from './forms/limit-form.ts';
 import { newCreationKey, sentFormFrom } from './forms/sent-form.ts';
 import { byText, byTime, type ListChoice, type ListForm, type ListView, listOf } from './lists.ts';
@@ -183,14 +183,11 @@ export function apiKeysPage(parts: {
     };
   }
 
-  const typedIn = (form: URLSearchParams, isOffered = (_id: string) => true): Typed => {
-    const limit = limitIn(form, isOffered, clock());
-    return {
-      name: form.get('name') ?? '',
-      expiresInDays: form.get('expires_in_days'),
-      limit: limit === 'foreign' ? undefined : limit,
-    };
-  };
+  const typedIn = (form: URLSearchParams, isOffered = (_id: string) => true): Typed => ({
+    name: form.get('name') ?? '',
+    expiresInDays: form.get('expires_in_days'),
+    limit: typedLimit(form, isOffered, clock()),
+  });
 
   const redraw: Redraw = {
     isForEverybody: true,

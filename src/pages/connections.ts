@@ -28,15 +28,15 @@ import {
   limitFields,
   limitIn,
   organizationsOutside,
-  PLACE_FIELD,
   placesIn,
   type TypedLimit,
+  typedLimit,
 } from './forms/limit-form.ts';
 import { byText, byTime, type ListFilter, type ListForm, type ListView, listOf } from './lists.ts';
 import { originInSession, requestOrigin, seeOther } from './page.ts';
 import type { PageKit } from './page-kit.ts';
 import { get, post, type Route } from './routes.ts';
-import { accountOf } from './signed-in.ts';
+import { accountOf, NOTHING_SENT, typedOf } from './signed-in.ts';
 import { type DescribedStanding, describeStanding } from './words/client-standing.ts';
 import { type Moment, momentOrNothing, toMoment } from './words/moment.ts';
 import { type BlockedThere, describeBlocks, describeReached } from './words/reached.ts';
@@ -62,7 +62,6 @@ declare module './view-data.ts' {
       readonly gone: number;
       readonly form: LimitFields;
       readonly limitUrl: string;
-      readonly addUrl: string;
       /** Undefined if the client was deleted meanwhile. */
       readonly standing: DescribedStanding | undefined;
       readonly reportUrl: string;
@@ -93,6 +92,8 @@ interface ConnectionRow {
 
 const PATH = '/profile/connections';
 const ALL = `${PATH}/disconnect-all`;
+/** The organization whose button *Add* was pressed. */
+const ADDED_FIELD = 'add_place';
 const DISCONNECTED = 'Disconnected: every access it had is over, and it must ask you again.';
 const NOT_LIMITED =
   'Nothing was changed: the limit was changed meanwhile, in another window. Check it again.';
@@ -148,10 +149,10 @@ export function connectionsPage(parts: {
   async function show(ctx: Context): Promise<void> {
     const client = await ownConnection(ctx);
     if (!client) return;
-    await draw(ctx, client, client.limit);
+    await draw(ctx, client);
   }
 
-  async function draw(ctx: Context, client: ConnectedClient, typed: TypedLimit): Promise<void> {
+  async function draw(ctx: Context, client: ConnectedClient, refused?: TypedLimit): Promise<void> {
     const [reach, isPossible, standing] = await Promise.all([
       reachOf(ctx),
       access.areLimitsPossible(),
@@ -160,17 +161,17 @@ export function connectionsPage(parts: {
     const organizations = compared(client, reach);
     const { approvedAt, connectedAt, limit } = client;
     const places = new Set(placesIn(reach.all));
+    const typed = refused ?? typedLimit(typedOf(ctx), (id) => places.has(id), clock());
     const url = `${PATH}/${client.clientId}`;
     await kit.render(ctx, 'connection', {
       ...rowOf(client, organizations, reach),
       approved: approvedAt > connectedAt ? toMoment(approvedAt) : undefined,
       organizations: organizations.map(describeReached),
-      notice: await kit.notices.take(ctx),
+      notice: typedOf(ctx) ? NOTHING_SENT : await kit.notices.take(ctx),
       outside: organizationsOutside(reach.all, limit).map(({ id, name }) => ({ id, name })),
       gone: limit.places?.filter((id) => !places.has(id)).length ?? 0,
-      form: limitFields(reach.all, typed, { isPossible, now: clock(), hasEnd: true }),
-      limitUrl: `${url}/limit`,
-      addUrl: `${url}/limit/add`,
+      form: limitFields(reach.all, typed ?? limit, { isPossible, now: clock(), hasEnd: true }),
+      limitUrl: url,
       standing: standing && describeStanding(standing, clock()),
       reportUrl: reportUrlOf(client.clientId),
     });
@@ -200,6 +201,8 @@ export function connectionsPage(parts: {
   async function saveLimit(ctx: Context): Promise<void> {
     const client = await ownConnection(ctx);
     if (!client) return;
+    const added = formOf(ctx).get(ADDED_FIELD);
+    if (added !== null) return addPlace(ctx, client, added);
     const offered = new Set(placesIn((await reachOf(ctx)).all));
     const typed = limitIn(formOf(ctx), (id) => offered.has(id), clock());
     const url = `${PATH}/${client.clientId}`;
@@ -213,11 +216,8 @@ export function connectionsPage(parts: {
   }
 
   /** Adds an organization, with all its warehouses, to the chosen places. */
-  async function addPlace(ctx: Context): Promise<void> {
-    const client = await ownConnection(ctx);
-    if (!client) return;
+  async function addPlace(ctx: Context, client: ConnectedClient, id: string): Promise<void> {
     const url = `${PATH}/${client.clientId}`;
-    const id = formOf(ctx).get(PLACE_FIELD);
     const { limit } = client;
     const added = (await reachOf(ctx)).all.find((organization) => organization.id === id);
     if (!added || limit.places === null) return seeOther(ctx, url);
@@ -281,8 +281,7 @@ export function connectionsPage(parts: {
     post(ALL, ...kit.ownForm(), disconnectAll),
     get(`${PATH}/:id`, kit.requireSignedIn, show),
     get(`${PATH}/:id/disconnect`, kit.requireSignedIn, askToDisconnect),
-    post(`${PATH}/:id/limit`, ...kit.ownForm(), kit.requireRecentSignIn, saveLimit),
-    post(`${PATH}/:id/limit/add`, ...kit.ownForm(), kit.requireRecentSignIn, addPlace),
+    post(`${PATH}/:id`, ...kit.ownForm(), kit.requireRecentSignIn, saveLimit),
     post(`${PATH}/:id/disconnect`, ...kit.ownForm(), disconnectOne),
   ];
 }

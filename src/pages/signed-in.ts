@@ -10,6 +10,7 @@ import type { BrowserSessions, Method } from '../provider/browser-sessions.ts';
 import { findForm, formOf, readForm } from '../provider/form.ts';
 import type { ErrorPage } from './error-page/error-page.ts';
 import type { FormDrafts } from './forms/form-drafts.ts';
+import { LIMIT_FIELDS } from './forms/limit-form.ts';
 import { type FormChecks, type Notices, seeOther, visitorIn, visitorOf } from './page.ts';
 import type { PageKit } from './page-kit.ts';
 import type { Redraw } from './routes.ts';
@@ -65,6 +66,7 @@ const TYPED_FIELDS = [
   'onward',
   'reason',
   'sentence',
+  ...LIMIT_FIELDS,
 ];
 /** These fields are valid only for the request that sent them. */
 const NOT_CARRIED = ['form_token', 'current_password', PASSKEY_FIELD];

@@ -83,8 +83,7 @@ GET /profile/connections/disconnect-all: requireSignedIn askToDisconnectAll
 POST /profile/connections/disconnect-all: OWN FORM disconnectAll
 GET /profile/connections/:id: requireSignedIn show
 GET /profile/connections/:id/disconnect: requireSignedIn askToDisconnect
-POST /profile/connections/:id/limit: OWN FORM requireRecentSignIn saveLimit
-POST /profile/connections/:id/limit/add: OWN FORM requireRecentSignIn addPlace
+POST /profile/connections/:id: OWN FORM requireRecentSignIn saveLimit
 POST /profile/connections/:id/disconnect: OWN FORM disconnectOne
 GET /profile/connections/:id/report: requireSignedIn show
 POST /profile/connections/:id/report: OWN FORM send
@@ -223,6 +222,16 @@ describe('routes', () => {
       'POST /profile/security/sessions/:uid/sign-out',
       'POST /profile/security/sign-out-everywhere',
     ]);
+  });
+
+  it('each form of a signed-in user has a page at its own URL, for the time after a new sign-in', () => {
+    const pathsOf = (searched: string): string[] =>
+      on.service
+        .routes()
+        .filter(({ method }) => method === searched)
+        .filter(({ steps }) => steps.some(({ name }) => name === 'requireSignedIn'))
+        .map((route) => route.path);
+    expect(pathsOf('GET')).to.include.members(pathsOf('POST'));
   });
 
   it('pages of a client require its owner, and pages of an organization an owner or admin', () => {

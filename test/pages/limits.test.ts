@@ -149,7 +149,7 @@ forEachDeployment('a limit on what a client or an API key reaches', (start) => {
 
     // The page names an organization outside the limit, with a button that adds it.
     expect(textOf(changed.html)).to.include('It does not reach: Elsewhere Storage Add');
-    await person.send(`${connection()}/limit/add`, { place: on.seeded.elsewhere.id });
+    await person.send(connection(), { add_place: on.seeded.elsewhere.id });
     expect(await reachOf(accessToken)).to.have.length(2);
     await person.fillIn(connection(), { ...UNLIMITED, place: [] });
     expect(await reachOf(accessToken)).to.deep.equal(ALL);
@@ -197,6 +197,68 @@ forEachDeployment('a limit on what a client or an API key reaches', (start) => {
       expect(textOf((await person.get(CONNECTIONS)).html)).to.not.include('Route Planner');
     });
   }
+
+  it('a limit survives a sign-in and a confirmation that its form requires', async () => {
+    await connect();
+    const chosen = { limit_places: 'chosen', place: [rigaId, on.seeded.elsewhere.id] };
+    const page = await person.get(connection());
+    on.clock.advance(3_600);
+    const asked = await person.submit(page, { ...UNLIMITED, ...chosen });
+    expect((await person.follow(asked)).html).to.include('Confirm it is you');
+    const confirmed = await person.submit(await person.follow(asked), {
+      current_password: on.seeded.person.password,
+    });
+    expect(textOf((await person.follow(confirmed)).html)).to.include('The limit is changed');
+    const [{ limit } = { limit: undefined }] = await on.service.connections.listOf(
+      on.seeded.person.accountId,
+    );
+    expect(limit?.places).to.have.members(chosen.place);
+
+    const forms: readonly [path: string, more: Fields][] = [
+      [connection(), UNLIMITED],
+      [API_KEYS, { name: 'Kept', expires_in_days: '30' }],
+    ];
+    for (const [path, more] of forms) {
+      const form = await person.get(path);
+      await person.send('/logout');
+      const refused = await person.submit(form, { ...more, ...chosen, limit_rights: 'read' });
+      const signIn = await person.follow(refused);
+      const { email, password } = on.seeded.person;
+      const again = await person.follow(await person.submit(signIn, { email, password }));
+      expect(again.status, path).to.equal(200);
+      expect(textOf(again.html)).to.include('You had to sign in again. Nothing was sent');
+      const sent = again.forms.flatMap(({ values }) => values);
+      expect(sent, path).to.deep.include(['limit_rights', 'read']);
+      const places = sent.filter(([name]) => name === 'place').map(([, value]) => value);
+      expect(new Set(places)).to.include.keys(chosen.place);
+    }
+  });
+
+  it('a limit that was chosen is kept if the page asks again for another reason', async () => {
+    const page = await person.open(authorization());
+    const { id } = client();
+    await on.service.clients.edit(id, { name: 'Route Planner 2' });
+    const sent = await person.submit(page, { decision: 'approve', limit_rights: 'read' });
+    const again = await person.follow(sent);
+    expect(textOf(again.html)).to.include('Nothing was approved');
+    expect(again.forms.flatMap(({ values }) => values)).to.deep.include(['limit_rights', 'read']);
+    await on.service.clients.edit(id, { name: 'Route Planner' });
+  });
+
+  it('an approval does not narrow the limit of a person whose only organization was chosen', async () => {
+    const { memberships, organizations } = on.service;
+    const subject = { accountId: on.seeded.person.accountId };
+    const organizationId = on.seeded.organization.id;
+    await approveWith({ limit_places: 'chosen', place: organizationId });
+    await memberships.remove(subject, on.seeded.elsewhere.id);
+    expect(textOf((await approveWith({})).html)).to.not.include('Not complete yet');
+    const { accessToken } = await connect();
+    const tallinn = await organizations.addWarehouse({ organizationId, name: 'Tallinn' });
+    await memberships.setRights(subject, tallinn.id, ['read']);
+    await eventually(async () => expect((await reachOf(accessToken))[0]).to.include('Tallinn'));
+    await on.service.database.query('DELETE FROM warehouses WHERE id = $1', [tallinn.id]);
+    await memberships.setRole(subject, on.seeded.elsewhere.id, 'admin');
+  });
 
   it('a limit can name all the places of a user with 200 organizations', async () => {
     const { memberships, organizations } = on.service;

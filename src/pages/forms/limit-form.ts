@@ -20,7 +20,10 @@ export interface LimitFields {
   readonly organizations: readonly {
     readonly id: string;
     readonly name: string;
-    /** False if the user has only one organization: then only its warehouses can be chosen. */
+    /**
+     * False if only the warehouses can be chosen: the user has no other organization. True if it is
+     * chosen all the same, because without its box the next approval would leave it out.
+     */
     readonly isOffered: boolean;
     readonly isChosen: boolean;
     readonly warehouses: readonly {
@@ -37,6 +40,8 @@ export const PLACE_FIELD = 'place';
 const PLACES_FIELD = 'limit_places';
 const RIGHTS_FIELD = 'limit_rights';
 const LAST_DAY_FIELD = 'limit_last_day';
+/** The fields that are kept while the user signs in again. */
+export const LIMIT_FIELDS = [PLACES_FIELD, PLACE_FIELD, RIGHTS_FIELD, LAST_DAY_FIELD];
 
 const DAY_MS = 86_400_000;
 const MAX_YEARS = 10;
@@ -70,12 +75,12 @@ export function limitFields(
     organizations: organizations.map(({ id, name, warehouses }) => ({
       id,
       name,
-      isOffered: organizations.length > 1 || warehouses.length === 0,
+      isOffered: organizations.length > 1 || warehouses.length === 0 || chosen.has(id),
       isChosen: chosen.has(id),
       warehouses: warehouses.map((warehouse) => ({
         id: warehouse.id,
         name: warehouse.name,
-        isChosen: chosen.has(warehouse.id) || (organizations.length === 1 && chosen.has(id)),
+        isChosen: chosen.has(warehouse.id),
       })),
     })),
     lastDay: hasEnd
@@ -112,6 +117,20 @@ export function limitIn(
     (until === undefined && NO_DAY);
   const limit = { places, isReadOnly: form.get(RIGHTS_FIELD) === 'read', until: until ?? null };
   return problem ? { ...limit, places: places ?? ticked, problem, lastDay } : limit;
+}
+
+/**
+ * Like `limitIn`, for a page that shows the entered limit again.
+ *
+ * @returns undefined also for a missing form, and for a form with a place that was not offered
+ */
+export function typedLimit(
+  form: URLSearchParams | undefined,
+  isOffered: (id: string) => boolean,
+  now: number,
+): TypedLimit | undefined {
+  const limit = form && limitIn(form, isOffered, now);
+  return limit === 'foreign' ? undefined : limit;
 }
 
 /** Returns null if no day was entered, and undefined for a day that is not allowed. */

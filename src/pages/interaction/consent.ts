@@ -5,7 +5,13 @@ import {
   type ComparedOrganization,
   compareAccess,
 } from '../../accounts/access/access-difference.ts';
-import { limitAccess, limitJson, NO_LIMIT } from '../../accounts/access/access-limit.ts';
+import {
+  type ConnectionLimit,
+  limitAccess,
+  limitFrom,
+  limitJson,
+  NO_LIMIT,
+} from '../../accounts/access/access-limit.ts';
 import type { ClientStandings } from '../../authorizations/client-standing.ts';
 import type { ConnectedConsent, Connections } from '../../authorizations/connections.ts';
 import type { Clock } from '../../base/clock.ts';
@@ -115,6 +121,7 @@ export function createConsentSteps(parts: {
         clientStandings.find(client.id, accountId),
       ]);
       const limit = earlier?.limit ?? NO_LIMIT;
+      const kept = askedBefore && chosenBefore(askedBefore, limit);
       const blocks = blocked.get(client.id) ?? [];
       const allowed = all.filter(({ id }) => blocks.every((block) => block.organizationId !== id));
       const asked = askedOf(uid, accountId, client, generation, limit);
@@ -142,7 +149,11 @@ export function createConsentSteps(parts: {
         isRepeat: earlier !== undefined,
         since: since.slice(0, MAX_CLAUSES),
         more: Math.max(0, since.length - MAX_CLAUSES),
-        limit: limitFields(allowed, typed ?? limit, { isPossible, now: clock(), hasEnd: true }),
+        limit: limitFields(allowed, typed ?? kept ?? limit, {
+          isPossible,
+          now: clock(),
+          hasEnd: true,
+        }),
         changes: askedBefore ? changesOf(askedBefore, asked) : [],
       });
     },
@@ -181,6 +192,15 @@ export function createConsentSteps(parts: {
 
 /** Shortens the id of a place for the sealed field: 200 full ids would make the form too large. */
 const placeKey = (id: string): string => sha256(id).slice(0, 8);
+
+/** Returns the limit that the user chose on the earlier page; undefined if it is not valid now. */
+function chosenBefore(
+  { chosenLimit, limit }: Asked,
+  present: ConnectionLimit,
+): ConnectionLimit | undefined {
+  const isSameLimit = JSON.stringify(limit) === JSON.stringify(limitJson(present));
+  return isSameLimit && chosenLimit ? limitFrom(chosenLimit) : undefined;
+}
 
 /** Lists what changed since the earlier approval, as clauses. */
 function sinceThen(
