@@ -3,6 +3,8 @@
  * reference that a random walk compares the service with. Times are in seconds.
  */
 
+import { ReachModel } from './reach-model.ts';
+
 export const LIFETIMES = {
   // No walk reaches a time within ten seconds of a limit, so a slow machine changes no answer.
   retryWindowSeconds: 70,
@@ -35,6 +37,7 @@ export interface ModelAuthorization {
 
 export class Model {
   now = 0;
+  readonly reach = new ReachModel();
   readonly suspended = new Set<string>();
   readonly deleted = new Set<string>();
   readonly authorizations: ModelAuthorization[] = [];
@@ -60,6 +63,18 @@ export class Model {
     };
     this.authorizations.push(authorization);
     return authorization;
+  }
+
+  isConnected(account: string, client: string): boolean {
+    return this.#connected.has(`${account} ${client}`);
+  }
+
+  /** Moves the time, and ends the connections whose limit ends by then. */
+  pass(seconds: number): void {
+    this.now += seconds;
+    const isOver = (key: string): boolean =>
+      (this.reach.limits.get(key)?.until ?? Number.POSITIVE_INFINITY) <= this.now;
+    this.disconnect((account, client) => isOver(`${account} ${client}`));
   }
 
   isUsable(name: string): boolean {
@@ -130,6 +145,7 @@ export class Model {
       const [account = '', client = ''] = key.split(' ');
       if (!matches(account, client)) continue;
       this.#connected.delete(key);
+      this.reach.limits.delete(key);
       this.#generations.set(key, (this.#generations.get(key) ?? 0) + 1);
     }
   }

@@ -14,14 +14,8 @@ import {
 } from '../support/oauth.ts';
 import type { Deployment } from '../support/service.ts';
 import { Model, type ModelAuthorization } from './model.ts';
-import { type Issued, openWorld, required, type World } from './walked-world.ts';
-
-interface Step {
-  readonly name: string;
-  /** Returns whether the step is possible in this state of the model. */
-  readonly check?: (model: Model) => boolean;
-  readonly run: (model: Model, world: World) => Promise<void>;
-}
+import { account, anyReachStep, client, often, reachedIn } from './reach-steps.ts';
+import { type Issued, openWorld, required, type Step, type World } from './walked-world.ts';
 
 /** The authorization of a step, its state in the model, and what was issued for it. */
 interface Chosen {
@@ -165,19 +159,11 @@ const deletingClient: Step = {
   },
 };
 
-const changingAccess = (role: 'member' | 'admin'): Step => ({
-  name: `the person is ${role}`,
-  async run(_model, { service, seeded }) {
-    const { accountId } = seeded.person;
-    await service.memberships.setRole({ accountId }, seeded.organization.id, role);
-  },
-});
-
 const passing = (seconds: number): Step => ({
   name: `${seconds} s pass`,
   async run(model, world) {
     world.time.advance(seconds);
-    model.now += seconds;
+    model.pass(seconds);
     await world.service.clean();
   },
 });
@@ -202,17 +188,8 @@ const restoring: Step = {
 };
 
 const DAY = 86_400;
-const account = fc.constantFrom('person', 'other');
-const client = fc.constantFrom('confidential', 'otherConfidential');
 const either = fc.constantFrom('person', 'other', 'confidential', 'otherConfidential');
 const pick = fc.nat(3);
-/** Picks one of these values, earlier ones more often. */
-const often = <Value>(...values: readonly Value[]): fc.Arbitrary<Value> =>
-  fc.oneof(
-    ...values.map((value, index) => {
-      return { weight: values.length - index, arbitrary: fc.constant(value) };
-    }),
-  );
 const duration = fc.oneof(
   { weight: 30, arbitrary: fc.constantFrom(20, 80, 400, 1_000) },
   { weight: 6, arbitrary: fc.constantFrom(4_000, DAY, 29 * DAY) },
@@ -236,7 +213,7 @@ const anyStep = fc.oneof(
   { weight: 1, arbitrary: client.map((one) => disconnecting([undefined, one, false])) },
   { weight: 1, arbitrary: either.map((one) => suspending([one, false])) },
   { weight: 10, arbitrary: either.map((one) => suspending([one, true])) },
-  { weight: 1, arbitrary: often('member' as const, 'admin' as const).map(changingAccess) },
+  { weight: 9, arbitrary: anyReachStep },
   { weight: 10, arbitrary: duration.map(passing) },
   { weight: 2, arbitrary: fc.constant(backingUp) },
   { weight: 2, arbitrary: often(restarting, restoring, deletingClient) },
@@ -284,15 +261,20 @@ export async function walk(
 
 async function expectIntrospection(
   model: Model,
-  { service, seeded }: World,
+  { nodes, service, seeded, places }: World,
   chosen: ModelAuthorization,
   token: Issued['accessTokens'][number],
 ): Promise<void> {
   const wasConfirmed = chosen.stored?.isConfirmed;
   const expected = model.introspect(chosen, token);
+  const reach = model.reach.of(chosen.account, chosen.client);
   await eventually(async () => {
+    for (const { issuer } of nodes) {
+      const { body } = await introspect(issuer, seeded.clients.resourceServer, token.value);
+      expect(body.active, `introspection of ${JSON.stringify(chosen)}`).to.equal(expected);
+      if (expected) expect(reachedIn(body, places)).to.deep.equal(reach);
+    }
     const { body } = await introspect(service.issuer, seeded.clients.resourceServer, token.value);
-    expect(body.active, `introspection of ${JSON.stringify(chosen)}`).to.equal(expected);
     if (wasConfirmed || !chosen.stored?.isConfirmed) return;
     const record = await service.store.readAuthorization(String(body.authorization));
     expect(record?.isConfirmed, 'confirmed').to.equal(true);

@@ -7,7 +7,8 @@ import { authorizationUrl, type TestClient } from '../support/oauth.ts';
 import { createPerson, type Person } from '../support/person.ts';
 import { type Seed, type SeededPerson, seed } from '../support/seed.ts';
 import { type Deployment, startTestService, type TestService } from '../support/service.ts';
-import { LIFETIMES, type ModelAuthorization } from './model.ts';
+import { LIFETIMES, type Model, type ModelAuthorization } from './model.ts';
+import type { PlaceKey } from './reach-model.ts';
 
 /** Everything that was issued for one authorization, in the order of rotations. */
 export interface Issued {
@@ -16,20 +17,35 @@ export interface Issued {
   readonly accessTokens: { value: string; rotation: number; expiresAt: number }[];
 }
 
+export interface Step {
+  readonly name: string;
+  /** Returns whether the step is possible in this state of the model. */
+  readonly check?: (model: Model) => boolean;
+  readonly run: (model: Model, world: World) => Promise<void>;
+}
+
 export class World {
   readonly issued = new Map<ModelAuthorization, Issued>();
   readonly retired: TestService[] = [];
   readonly #browsers = new Map<string, Person>();
   readonly people: ReadonlyMap<string, SeededPerson>;
   readonly clients: ReadonlyMap<string, TestClient>;
+  /** The ids of organizations and warehouses. */
+  readonly places: Readonly<Record<PlaceKey, string>>;
   readonly seeded: Seed;
   readonly time: TestClock;
   service: TestService;
   #backup: readonly { key: string; value: unknown; ttl: number }[] = [];
 
-  constructor(service: TestService, seeded: Seed, time: TestClock) {
+  constructor(
+    service: TestService,
+    seeded: Seed,
+    places: Readonly<Record<PlaceKey, string>>,
+    time: TestClock,
+  ) {
     this.service = service;
     this.seeded = seeded;
+    this.places = places;
     this.time = time;
     this.people = new Map([
       ['person', seeded.person],
@@ -67,6 +83,11 @@ export class World {
       beside: this.service,
       settings: { server, tokens: LIFETIMES },
     });
+  }
+
+  /** The current node, and the one before it, which still runs if the stores are servers. */
+  get nodes(): readonly TestService[] {
+    return [this.service, ...this.retired.slice(-1)];
   }
 
   async backUp(): Promise<void> {
@@ -139,7 +160,19 @@ export async function openWorld(deployment: Deployment, redisUrl?: string): Prom
     time.restore();
     throw error;
   });
-  return new World(service, await seed(service), time);
+  const seeded = await seed(service);
+  const { organization, elsewhere, other } = seeded;
+  await service.memberships.setRole({ accountId: other.accountId }, organization.id, 'owner');
+  const add = async (organizationId: string, name: string) =>
+    (await service.organizations.addWarehouse({ organizationId, name })).id;
+  const places = {
+    elsewhere: elsewhere.id,
+    riga: await add(elsewhere.id, 'Riga'),
+    organization: organization.id,
+    hamburg: await add(organization.id, 'Hamburg'),
+    rotterdam: seeded.warehouse.id,
+  };
+  return new World(service, seeded, places, time);
 }
 
 export function required<Value>(value: Value | null | undefined): Value {

@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import pg from 'pg';
+import { NO_LIMIT } from '../../src/accounts/access/access-limit.ts';
 import { eventually } from '../support/eventually.ts';
 import { counted, scrape } from '../support/metrics.ts';
 import {
@@ -183,6 +184,9 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
 
   it('with warm caches, introspection and token requests do not query PostgreSQL', async () => {
     const { accessToken, refreshToken } = await on.partner.tokens(on.clients.confidential);
+    const { id: clientId } = on.clients.confidential;
+    const connection = { accountId: on.seeded.person.accountId, clientId, limit: NO_LIMIT };
+    await on.service.connections.limit(connection, { ...NO_LIMIT, isReadOnly: true });
     const requests = async (): Promise<void> => {
       expect(await on.partner.isActive(accessToken)).to.equal(true);
       const { status } = await refresh(on.issuer, on.clients.confidential, refreshToken);

@@ -5,6 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { expect } from 'chai';
 import { createClient as createStreamClient, type NetworkError } from 'graphql-sse';
 import { type Client, createClient as createSocketClient } from 'graphql-ws';
+import { NO_LIMIT } from '../../src/accounts/access/access-limit.ts';
 import { atEndOfFile } from '../support/end-of-run.ts';
 import { eventually } from '../support/eventually.ts';
 import { revokeCurrent } from '../support/oauth.ts';
@@ -73,32 +74,53 @@ describe('a GraphQL subscription ends when its caller loses access', () => {
     return { token, authorization };
   }
 
+  /** Starts this server of the guide, once. */
+  async function urlOf(name: string): Promise<URL> {
+    const { server } = (await load(`${name}.mjs`)) as { server: Server };
+    atEndOfFile(() => void server.close());
+    if (!server.address()) await new Promise((resolve) => server.once('listening', resolve));
+    return new URL(`http://localhost:${(server.address() as AddressInfo).port}/graphql`);
+  }
+
+  /** Subscribes, and waits for the first event. @returns the end: `complete`, or an error */
+  async function subscribe(iterate: Iterate): Promise<{ end: Promise<unknown> }> {
+    const received: unknown[] = [];
+    let isOver = false;
+    const end = (async () => {
+      for await (const { data } of iterate({ query })) received.push(data);
+      return 'complete';
+    })()
+      .catch((error: unknown) => error)
+      .finally(() => (isOver = true));
+    await eventually(() => {
+      guide.stock.emit('changed', 'pallets');
+      expect(received).to.deep.include({ stockChanged: 'pallets' });
+    });
+    expect(isOver).to.equal(false);
+    return { end };
+  }
+
+  it('a subscription ends when the user limits the client to other places', async () => {
+    const url = await urlOf('sse');
+    const { authorization } = await cachedCaller();
+    const { end } = await subscribe(overEvents(url, authorization));
+    const ids = { accountId: on.seeded.person.accountId, clientId: on.clients.confidential.id };
+    const limit = { ...NO_LIMIT, places: [on.seeded.elsewhere.id] };
+    expect(await on.service.connections.limit({ ...ids, limit: NO_LIMIT }, limit)).to.equal(true);
+    expect(await end).to.equal('complete');
+    const { caller } = await guide.introspector.identify({ headers: { authorization } });
+    expect(caller?.organizations).to.deep.equal([]);
+    await on.service.connections.limit({ ...ids, limit }, NO_LIMIT);
+  });
+
   for (const [name, over] of Object.entries(CLIENTS)) {
     it(`a subscription at ${name}.mjs ends when its caller loses access`, async () => {
-      const { server } = (await load(`${name}.mjs`)) as { server: Server };
-      atEndOfFile(() => void server.close());
-      if (!server.address()) await new Promise((resolve) => server.once('listening', resolve));
-      const { port } = server.address() as AddressInfo;
-      const url = new URL(`http://localhost:${port}/graphql`);
+      const url = await urlOf(name);
       const { token, authorization } = await cachedCaller();
-
-      const received: unknown[] = [];
-      let end: unknown;
-      const reading = (async () => {
-        for await (const { data } of over(url, authorization)({ query })) received.push(data);
-      })().then(
-        () => (end = 'complete'),
-        (error: unknown) => (end = error),
-      );
-      await eventually(() => {
-        guide.stock.emit('changed', 'pallets');
-        expect(received).to.deep.include({ stockChanged: 'pallets' });
-      });
-      expect(end).to.equal(undefined);
+      const { end } = await subscribe(over(url, authorization));
       expect((await revokeCurrent(on.issuer, token)).status).to.equal(204);
-      await reading;
-      if (name === 'ws') expect(end).to.include({ code: 4403 });
-      else expect(end).to.equal('complete');
+      if (name === 'ws') expect(await end).to.include({ code: 4403 });
+      else expect(await end).to.equal('complete');
 
       const again = over(url, authorization)({ query });
       const refusal: unknown = await again.next().catch((error: unknown) => error);

@@ -1,0 +1,145 @@
+/** Random changes of what tokens reach: memberships, rights, limits and blocks. */
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { createOrganizationEnds, isAdmin } from '../../src/accounts/access/organization-ends.ts';
+import { RIGHTS, type Right, ROLES, type Role } from '../../src/accounts/access/reach.ts';
+import type { Answer } from '../support/oauth.ts';
+import {
+  type ModelLimit,
+  type OrganizationKey,
+  organizationOf,
+  PLACES,
+  type PlaceKey,
+  type ReachedPlace,
+  type WarehouseKey,
+} from './reach-model.ts';
+import { required, type Step, type World } from './walked-world.ts';
+
+const DAY = 86_400;
+
+/** @param role undefined to remove the membership */
+const changingRole = ([account, organization, role]: [
+  string,
+  OrganizationKey,
+  Role | undefined,
+]): Step => ({
+  name: `${account} is ${role ?? 'no member'} in ${organization}`,
+  async run({ reach }, { service, people, places }) {
+    const subject = { accountId: required(people.get(account)).accountId };
+    if (role === undefined) {
+      await service.memberships.remove(subject, places[organization]);
+      reach.removeMember(account, organization);
+    } else {
+      await service.memberships.setRole(subject, places[organization], role);
+      reach.roles.set(`${account} ${organization}`, role);
+    }
+  },
+});
+
+const changingRights = ([account, warehouse, rights]: [
+  string,
+  WarehouseKey,
+  readonly Right[],
+]): Step => ({
+  name: `${account} may ${rights.join(', ') || 'nothing'} in ${warehouse}`,
+  check: ({ reach }) => reach.roles.has(`${account} ${organizationOf(warehouse)}`),
+  async run({ reach }, { service, people, places }) {
+    const subject = { accountId: required(people.get(account)).accountId };
+    if (rights.length > 0) await service.memberships.setRights(subject, places[warehouse], rights);
+    else await service.memberships.removeRights(subject, places[warehouse]);
+    reach.rights.set(`${account} ${warehouse}`, rights);
+  },
+});
+
+/** @param limit `until`: in days from now */
+const limiting = ([account, client, limit]: [string, string, ModelLimit]): Step => ({
+  name: `limit ${client} of ${account} to ${JSON.stringify(limit)}`,
+  check: (model) => model.isConnected(account, client) && !model.deleted.has(client),
+  async run(model, { service, people, clients, places, time }) {
+    const { accountId } = required(people.get(account));
+    const { id: clientId } = required(clients.get(client));
+    const present = required(await service.connections.find(accountId, clientId)).limit;
+    // No step of time leads to this time, see `LIFETIMES`.
+    const seconds = limit.until === null ? null : limit.until * DAY + 10;
+    const isChanged = await service.connections.limit(
+      { accountId, clientId, limit: present },
+      {
+        places: limit.places?.map((key) => places[key]) ?? null,
+        isReadOnly: limit.isReadOnly,
+        until: seconds === null ? null : new Date(time.clock() + seconds * 1_000),
+      },
+    );
+    expect(isChanged, 'limit changed').to.equal(true);
+    const until = seconds === null ? null : model.now + seconds;
+    model.reach.limits.set(`${account} ${client}`, { ...limit, until });
+  },
+});
+
+/** An admin blocks or unblocks the client, if `other` is one at this time. */
+const blocking = ([organization, client, isBlock]: [OrganizationKey, string, boolean]): Step => ({
+  name: `${isBlock ? 'block' : 'unblock'} ${client} in ${organization}`,
+  async run(model, { service, people, clients, places }) {
+    const { reach } = model;
+    const key = `${organization} ${client}`;
+    const organizationEnds = createOrganizationEnds(service);
+    const isChanged = await organizationEnds[isBlock ? 'block' : 'unblock']({
+      organizationId: places[organization],
+      by: required(people.get('other')).accountId,
+      clientId: required(clients.get(client)).id,
+    });
+    const isAllowed =
+      isAdmin(reach.roles.get(`other ${organization}`)) && !model.deleted.has(client);
+    expect(isChanged).to.equal(isAllowed && reach.blocks.has(key) !== isBlock);
+    if (!isChanged) return;
+    if (isBlock) reach.blocks.add(key);
+    else reach.blocks.delete(key);
+  },
+});
+
+export const account = fc.constantFrom('person', 'other');
+export const client = fc.constantFrom('confidential', 'otherConfidential');
+/** Picks one of these values, earlier ones more often. */
+export const often = <Value>(...values: readonly Value[]): fc.Arbitrary<Value> =>
+  fc.oneof(
+    ...values.map((value, index) => {
+      return { weight: values.length - index, arbitrary: fc.constant(value) };
+    }),
+  );
+
+const organization = fc.constantFrom<OrganizationKey>('organization', 'elsewhere');
+const warehouse = fc.constantFrom(...Object.values(PLACES).flat());
+const role = fc.option(fc.constantFrom(...ROLES), { nil: undefined });
+const limit = fc.record<ModelLimit>({
+  places: fc.option(
+    fc.subarray<PlaceKey>(['organization', 'elsewhere', 'riga', 'hamburg', 'rotterdam'], {
+      minLength: 1,
+    }),
+  ),
+  isReadOnly: fc.boolean(),
+  until: often(null, 2, 30),
+});
+
+export const anyReachStep = fc.oneof(
+  { weight: 2, arbitrary: fc.tuple(account, organization, role).map(changingRole) },
+  {
+    weight: 2,
+    arbitrary: fc.tuple(account, warehouse, fc.subarray([...RIGHTS])).map(changingRights),
+  },
+  { weight: 3, arbitrary: fc.tuple(account, client, limit).map(limiting) },
+  { weight: 2, arbitrary: fc.tuple(organization, client, fc.boolean()).map(blocking) },
+);
+
+/** Returns the organizations of an introspection response, with the keys of the model. */
+export function reachedIn(body: Answer['body'], places: World['places']): readonly ReachedPlace[] {
+  const keys = new Map(Object.entries(places).map(([key, id]) => [id, key]));
+  const organizations = body.organizations as readonly {
+    id: string;
+    role: Role;
+    warehouses: readonly { id: string; rights: readonly Right[] }[];
+  }[];
+  return organizations.map(({ id, role, warehouses }) => ({
+    organization: keys.get(id) as OrganizationKey,
+    role,
+    warehouses: warehouses.map((one) => [keys.get(one.id) as WarehouseKey, one.rights] as const),
+  }));
+}
