@@ -115,7 +115,7 @@ const views = filesUnder('views', '.ejs')
   .filter(({ name }) => !name.startsWith('views/programs/'));
 
 describe('architecture', () => {
-  it('a part of src imports only the parts listed for it', () => {
+  it('each part of src imports only the parts that are listed for it', () => {
     const trespasses = sources.flatMap((source) => {
       const allowed = [source.part, ...FOR_ALL, ...(MAY_IMPORT[source.part] ?? [])];
       return importsOf(source)
@@ -125,12 +125,12 @@ describe('architecture', () => {
     expect(trespasses).to.deep.equal([]);
   });
 
-  it('a part that all parts may import imports no part', () => {
+  it('a part of src that all others may import imports no other part', () => {
     const shared = sources.filter(({ part }) => FOR_ALL.includes(part));
     expect(shared.flatMap(importsOf).filter(({ part }) => part !== undefined)).to.deep.equal([]);
   });
 
-  it('src contains only the known parts', () => {
+  it('src contains only parts that the lists of allowed imports name', () => {
     const known = [...Object.keys(MAY_IMPORT), ...FOR_ALL];
     expect([...new Set(sources.map(({ part }) => part))]).to.satisfy(
       (parts: string[]) => parts.every((part) => known.includes(part)),
@@ -146,7 +146,7 @@ describe('architecture', () => {
     expect(cycles(sources, folderOf)).to.deep.equal([]);
   });
 
-  it('from a folder within a part, others import only the file named like it, or those in DOORS', () => {
+  it('files outside a folder import only its file of the same name, or files listed in DOORS', () => {
     const opened = new Map<string, Set<string>>();
     for (const source of sources) {
       for (const { specifier } of importsOf(source)) {
@@ -162,7 +162,7 @@ describe('architecture', () => {
     expect(Object.fromEntries(listed)).to.deep.equal(DOORS);
   });
 
-  it('an operator command starts without loading the engine', () => {
+  it('an operator command starts without loading oidc-provider', () => {
     // The engine would double the start time. Loading it later with `import()` is allowed.
     const atStart = packagesAtStart('src/operator/main.ts');
     expect(atStart).to.include.members(['commander', 'pg']);
@@ -185,7 +185,7 @@ describe('architecture', () => {
     expect(used, 'each is used somewhere').to.include.members(seldom);
   });
 
-  it('no file or folder has a meaningless name', () => {
+  it('no file or folder has a meaningless name, such as utils', () => {
     const all = [...sources, ...views, ...filesUnder('test', '.ts').map(readSource)];
     const segments = all.flatMap(({ name }) => name.split('/'));
     expect(segments.filter((segment) => VAGUE_NAME.test(segment))).to.deep.equal([]);
@@ -207,7 +207,7 @@ describe('architecture', () => {
     expect(namesOf(long), 'move a separate subject to its own file').to.deep.equal([]);
   });
 
-  it('every page and every command is registered in its list', () => {
+  it('every page and every command is registered in the list of its kind', () => {
     const pages = exportedFunctions('pages', /\bRoute\[\]/);
     const commands = exportedFunctions('operator', /\(program: Command\b/);
     expect(Math.min(pages.length, commands.length)).to.be.above(10);
@@ -220,7 +220,7 @@ describe('architecture', () => {
     expect(forgotten(commands), `${list}operator/program/program.ts`).to.deep.equal([]);
   });
 
-  it('no object literal is spread to get around the formatter', () => {
+  it('object literals are not spread just to change how the formatter breaks lines', () => {
     expect(containing(/\.\.\.\{/)).to.deep.equal([]);
   });
 
@@ -271,7 +271,7 @@ describe('code that is allowed in one place only', () => {
     expect(several.map(([table, parts]) => `${table}: ${[...parts]}`)).to.deep.equal([]);
   });
 
-  it('only provider imports the engine', () => {
+  it('only src/provider imports oidc-provider', () => {
     const users = sources.filter((source) =>
       importsOf(source).some(
         ({ specifier, isType }) => !isType && /^oidc-provider\b/.test(specifier),
@@ -280,7 +280,7 @@ describe('code that is allowed in one place only', () => {
     expect(users.filter(({ part }) => part !== 'provider')).to.deep.equal([]);
   });
 
-  it('only provider/engine-overrides.ts patches the engine', () => {
+  it('only provider/engine-overrides.ts patches oidc-provider', () => {
     const patch = /\.prototype\b|\bregister(GrantType|ResponseMode)\(/;
     const inProvider = sources.filter(({ part, code }) => part === 'provider' && patch.test(code));
     expect(namesOf(inProvider)).to.deep.equal(['src/provider/engine-overrides.ts']);
@@ -303,7 +303,7 @@ describe('code that is allowed in one place only', () => {
 });
 
 describe('views', () => {
-  it('views escape what they print: <%- only includes views', () => {
+  it('views escape every value that they print: <%- is used only to include views', () => {
     const raw = views.filter(({ text }) => /<%-(?!\s*include\()/.test(text));
     expect(namesOf(raw)).to.deep.equal([]);
   });

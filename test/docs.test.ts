@@ -63,7 +63,7 @@ const wordsOf = (command: string): string[] =>
 const jsonLinesIn = (text: string): string => /```json\n(\{"type".*?)```/s.exec(text)?.[1] ?? '';
 
 describe('the documentation', () => {
-  it('the docs describe the settings as the schema does', () => {
+  it('the docs generated from the JSON Schema are up to date', () => {
     for (const [file, text] of writtenDocs()) {
       expect(textOf(file), `${nameOf(file)}: npm run docs`).to.equal(text);
     }
@@ -107,7 +107,7 @@ describe('the documentation', () => {
     expect(text).to.include('`.ci/run` installs them, runs `npm run check` first');
   });
 
-  it('the docs give a reason for every command that no test runs', () => {
+  it('every command in the docs that no test runs is listed with a reason', () => {
     for (const page of pages) {
       const parts = textOf(page).split(/```sh\n(.*?)```\n/s);
       for (let index = 1; index < parts.length; index += 2) {
@@ -150,7 +150,7 @@ describe('the documentation', () => {
     for (const page of pages) {
       const commands = commandsIn(textOf(page));
       if (commands.length === 0) continue;
-      it(`the commands in ${nameOf(page)} work`, async () => {
+      it(`the shell commands in ${nameOf(page)} work`, async () => {
         const { service, seeded, clients } = on;
         const { accessToken } = await on.partner.tokens(clients.otherConfidential);
         // Each page gets its own data, because its commands change and remove data.
@@ -220,7 +220,7 @@ describe('the documentation', () => {
     }
   });
 
-  describeOn([postgresServer], 'the SQL', () => {
+  describeOn([postgresServer], 'the documented SQL', () => {
     it('the documented SQL creates a role and a database with all the permissions that the service needs', async () => {
       const server = await startPostgresServer();
       const [, block = ''] =
@@ -256,7 +256,7 @@ describe('the documentation', () => {
   describe('the program of the README', () => {
     const on = startSeeded();
 
-    it('the program connects a client that was registered with the command of the README', async () => {
+    it('the program in the README connects a client registered with the command in the README', async () => {
       const port = await freePort();
       const here = (text: string): string =>
         text.replaceAll(':4000', `:${port}`).replaceAll('(4000', `(${port}`);

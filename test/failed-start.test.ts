@@ -60,7 +60,7 @@ describe('a store that refuses a connection or a write', () => {
     new StorageUnavailable('postgresql', Object.assign(new Error(message), { code }));
   const asRedis = (message: string) => new StorageUnavailable('redis', new Error(message));
 
-  it('the error is explained with the remedy for its own message, not as a wrong URL, and the start tries again', () => {
+  it('an error of a store gets the remedy for its message, not for a wrong URL; the start tries again', () => {
     const full = 'could not extend file "base/16384/2619": No space left on device';
     const cases: readonly (readonly [StorageUnavailable, string])[] = [
       [asPostgres('53100', full), 'free space on the disk of the database'],
@@ -87,7 +87,7 @@ describe('a failed start, embedded', () => {
   const start = startsOn();
   const taken = listenOnPort();
 
-  it('a start that fails because a port is in use releases the data directory', async () => {
+  it('a start that fails because its port is in use releases the data directory', async () => {
     const dataDirectory = await freshDataDirectory();
     const port = await freePort();
     const on = (server: Overrides['server']) =>
@@ -100,7 +100,7 @@ describe('a failed start, embedded', () => {
     expect((await createPerson(issuer).get('/login')).status).to.equal(200);
   });
 
-  it('a start that fails because the system cannot share a port between processes explains that', async () => {
+  it('if the system cannot share a port between processes, the start fails with an explanation', async () => {
     const { listen } = Server.prototype;
     Server.prototype.listen = function refuse(this: Server, ...given: unknown[]) {
       const [options] = given as [{ reusePort?: boolean }];
@@ -148,7 +148,7 @@ describeOn([postgresServer, redisServer], 'a failed start, PostgreSQL and Redis'
     return { postgresql: rowCount ?? 0, redis: toRedis };
   }
 
-  it('the connections of a successful start are counted', async () => {
+  it('a successful start opens connections to PostgreSQL and Redis', async () => {
     const databaseUrl = await freshMigratedDatabaseUrl();
     const service = await start({ settings: { storage: { databaseUrl, redisUrl: redis.url } } });
     const seen = await connections(databaseUrl);
@@ -241,7 +241,7 @@ describeOn([postgresServer, redisServer], 'a failed start, PostgreSQL and Redis'
     ],
   ];
   for (const [because, settingsOf, words, not] of reasons) {
-    it(`a start that fails because ${because} explains that, and leaves no open connection or port`, async () => {
+    it(`if ${because}, the start fails with an explanation and leaves no open connection or port`, async () => {
       const free = await freePort();
       const { server, storage } = await settingsOf();
       const databaseUrl = await freshMigratedDatabaseUrl();
@@ -303,7 +303,7 @@ describe('a start with an unavailable store', () => {
     return { refused, tries, reports };
   }
 
-  it('a start waits a minute, reports every five seconds, and then fails with the original error', async () => {
+  it('a start waits a minute for an unavailable store, reports every five seconds, and then fails', async () => {
     const cause = Object.assign(new Error('connect'), { code: 'ECONNREFUSED' });
     const away = new StorageUnavailable('postgresql', cause);
     const { refused, tries, reports } = await waiting(away);

@@ -110,10 +110,10 @@ describe('frozen names', () => {
   const on = startWithUpstream();
 
   for (const [what, used, frozen] of NAMES) {
-    it(`${what} do not change`, () => expectFrozen(used, frozen));
+    it(`these names do not change: ${what}`, () => expectFrozen(used, frozen));
   }
 
-  it('metrics and their labels do not change', async () => {
+  it('the names of metrics and of their labels do not change', async () => {
     const { database, issuer } = on.service;
     const changes = JSON.stringify({ account: { added: 3 } });
     await database.query('INSERT INTO last_import VALUES (true, now(), $1)', [changes]);

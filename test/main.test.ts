@@ -102,7 +102,7 @@ describe('node src/main.ts', () => {
     await opened.closeAll();
   });
 
-  it('on an empty directory the service prints its address and the demo account, and answers', async () => {
+  it('started on an empty directory, the service prints its address and the demo account, and answers', async () => {
     const page = await person.signIn(DEMO);
     expect(page.html).to.include(DEMO.email).and.to.include('Hamburg').and.to.include('Riga');
     await service.untilPrinted('Demo account');
@@ -143,7 +143,7 @@ describe('node src/main.ts', () => {
     }
   });
 
-  it('a second process on the same directory is refused with a remedy', async () => {
+  it('a second process on the same data directory is refused with a remedy', async () => {
     const restoreTime = hurryTime();
     const refused = failureOf(startHere(await onFreePorts()));
     const printed = explained(await refused.finally(restoreTime));
@@ -152,7 +152,7 @@ describe('node src/main.ts', () => {
     expect((await person.get('/profile')).status).to.equal(200);
   });
 
-  it('on SIGTERM the service answers requests in flight, refuses new connections, logs all, and exits with 0', async () => {
+  it('on SIGTERM the service answers current requests, refuses new connections, writes all log lines, and exits with 0', async () => {
     const ids: unknown[] = [];
     for (let count = 0; count < 20; count += 1) {
       const answer = await fetch(`${issuer}/login`);
@@ -196,14 +196,14 @@ describe('node src/main.ts', () => {
     }
   });
 
-  it('the next start keeps all data, and does not create the demo again', async () => {
+  it('the next start finds all data, and does not add the demo data again', async () => {
     const { port } = new URL(issuer);
     const again = await startHere({ ...(await onFreePorts()), PORT: port });
     expect((await person.get('/profile')).html).to.include(DEMO.email);
     expect(again.isSeeded).to.equal(false);
   });
 
-  it('a start waits for an unavailable database, and logs that', async () => {
+  it('a start waits for an unavailable database, and logs that it waits', async () => {
     const environment = {
       ...(await onFreePorts()),
       GATEHOUSE_COOKIE_KEYS: randomBytes(32).toString('base64url'),
@@ -219,7 +219,7 @@ describe('node src/main.ts', () => {
     );
   });
 
-  it('an outdated Node is refused with one sentence', async () => {
+  it('an outdated version of Node is refused with one sentence', async () => {
     const older = 'Object.defineProperty(process.versions, "node", { value: "22.1.0" })';
     const check = path.join(import.meta.dirname, '../src/node-version.cjs');
     const words = ['--import', `data:text/javascript,${older}`, '--import', check, MAIN];

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { holdsReserved, lookOf, reservedWords } from '../src/base/name-rules.ts';
 
 describe('the look-alike key of a name', () => {
-  it('the key is the same for names that look alike', () => {
+  it('names that look alike have the same key', () => {
     const look = lookOf('Storm Billing');
     // A capital i, small l's, a zero, Cyrillic and full-width letters, accents, and no space.
     const alike = [
@@ -18,7 +18,7 @@ describe('the look-alike key of a name', () => {
     for (const name of alike) expect(lookOf(name), name).to.equal(look);
   });
 
-  it('the key is different for different names, in any script', () => {
+  it('different names have different keys, in any script', () => {
     const names = [
       'Storm Billing',
       'Storm Building',

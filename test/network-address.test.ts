@@ -17,7 +17,7 @@ describe('the key under which attempts from an address are counted', () => {
     ['the empty text', '', ''],
   ];
   for (const [why, address, counted] of cases) {
-    it(`${why}: ${address}`, () => {
+    it(`attempts from ${JSON.stringify(address)} are counted under ${JSON.stringify(counted)}: ${why}`, () => {
       expect(networkOf(address)).to.equal(counted);
     });
   }

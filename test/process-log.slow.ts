@@ -42,7 +42,7 @@ describe('the log of a process', () => {
     expect(run.lines.at(-1)?.err).to.include({ message: 'unheard of' });
   });
 
-  it('warnings are written at once, even if the process is killed the next moment', async () => {
+  it('warnings are written to the log at once, even if the process is killed immediately afterwards', async () => {
     const killed = 'process.kill(process.pid, "SIGKILL");';
     const run = await logOf(`log.info('before'); log.warn('wrong'); log.info('after'); ${killed}`);
     // The last line is missing, which shows that other lines are not written at once.

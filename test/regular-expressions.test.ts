@@ -77,7 +77,7 @@ describe('the regular expressions of src', () => {
     api.close();
   });
 
-  it('each expression takes a number of steps that grows at most linearly with the length of the input', async () => {
+  it('each regular expression takes a number of steps at most linear in the length of the input', async () => {
     expect(literals.size).to.be.above(100);
     const expensive: string[] = [];
     for (const literal of literals) if (!(await isLinear(literal))) expensive.push(literal);
@@ -85,11 +85,11 @@ describe('the regular expressions of src', () => {
     // Only prevents hanging: without its native program, which some systems lack, recheck takes longer.
   }).timeout(600_000);
 
-  it('all expressions are literals, which can be checked, or are built only from trusted text', () => {
+  it('all regular expressions are literals, which can be checked, or are built from trusted text', () => {
     expect([...built]).to.have.members(Object.keys(BUILT));
   });
 
-  it('the check classifies known expressions correctly', async () => {
+  it('the check classifies known safe and unsafe regular expressions correctly', async () => {
     expect(await isLinear(String.raw`/^[ \t]+/`)).to.equal(true);
     expect(await isLinear(String.raw`/[ \t]+$/`)).to.equal(false);
     expect(await isLinear('/^(a+)+$/')).to.equal(false);

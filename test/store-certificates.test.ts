@@ -133,14 +133,14 @@ describeOn([postgresServer, redisServer, openssl], 'TLS to the stores', () => {
   after(() => setDefaultCACertificates(trusted));
 
   for (const name of ['postgresql', 'redis'] as const) {
-    it(`a valid certificate of ${name} is accepted`, async () => {
+    it(`a valid ${name} certificate is accepted`, async () => {
       await use({ authority: 'ours' });
       const { issuer } = await start({ settings: { storage: await stores[name]() } });
       expect((await createPerson(issuer).get('/login')).status).to.equal(200);
     });
 
     for (const [what, made, remedy] of WRONG) {
-      it(`a certificate of ${name} ${what} is refused at once with a remedy`, async () => {
+      it(`a ${name} certificate ${what} is refused at once with a remedy`, async () => {
         await use(made);
         const error = await failureOf(start({ settings: { storage: await stores[name]() } }));
         expect(explained(error))

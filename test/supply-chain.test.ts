@@ -50,7 +50,7 @@ describe('the dependencies of a deployment', () => {
     expect(others).to.deep.equal([]);
   });
 
-  it('dependencies run nothing at installation', () => {
+  it('no dependency has an install script', () => {
     expect(locked.size).to.be.greaterThan(100);
     const running = [...locked].filter(([folder, { hasInstallScript }]) => {
       if (hasInstallScript) return true;
@@ -61,7 +61,7 @@ describe('the dependencies of a deployment', () => {
     expect(running).to.deep.equal([]);
   });
 
-  it('no HTML formatter is installed: koa-compose, which is needed anyway, replaces `pretty` of koa-views', () => {
+  it('no HTML formatter is installed: an override replaces the `pretty` that koa-views names', () => {
     const { dependencies, overrides } = json('package.json');
     const composer = `npm:koa-compose@${dependencies['koa-compose']}`;
     expect(overrides['koa-views'].pretty).to.equal(composer);
@@ -90,7 +90,7 @@ describe('the packages of npm ci', () => {
   const EXACT = /^\d+\.\d+\.\d+$/;
   const all = lockedForEverything();
 
-  it('packages are locked by exact version and hash, and name no registry', () => {
+  it('packages are locked by exact version and hash, and the lock file names no registry', () => {
     const { dependencies, devDependencies } = json('package.json');
     const versions = { ...dependencies, ...devDependencies, ...node.optionalDependencies };
     for (const [name, version] of Object.entries<string>(versions)) {
@@ -102,12 +102,12 @@ describe('the packages of npm ci', () => {
     }
   });
 
-  it('packages run no install scripts', () => {
+  it('npm is configured to run no install scripts of packages', () => {
     const config = ['config', 'get', 'ignore-scripts'];
     expect(execFileSync('npm', config, { cwd: ROOT, stdio: 'pipe' }).toString()).to.equal('true\n');
   });
 
-  it('the packages include the Node of the npm scripts, one binary for each platform', function () {
+  it('the npm packages include one Node binary for each platform, which the npm scripts use', function () {
     const platforms = Object.keys(node.optionalDependencies);
     const named = /^node-(?:bin-)?(darwin|linux)-(arm64|x64)$/;
     const places = platforms.map((name) => named.exec(name)?.slice(1).join(' '));

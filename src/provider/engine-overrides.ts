@@ -51,7 +51,7 @@ export const OVERRIDES: readonly Override[] = [
     because: 'the engine accepts only registered ones',
     test: [
       'client-tests.test.ts',
-      'is refused outside of a test, even to a client that has registered it',
+      'is refused outside of a test, even if a client has registered it',
     ],
     install({ Client: { prototype } }, { clients }) {
       const { redirectUriAllowed } = prototype;
@@ -103,7 +103,7 @@ export const OVERRIDES: readonly Override[] = [
     because:
       'the engine stores codes, grants and tokens separately, and consumes a code in ' +
       'several steps',
-    test: ['authorization-codes.test.ts', 'a code is valid for ten minutes'],
+    test: ['authorization-codes.test.ts', 'an authorization code is valid for ten minutes'],
     install({ AuthorizationCode }, { saveCode }) {
       AuthorizationCode.prototype.save = function () {
         return saveCode(this, Provider.ctx);
@@ -116,7 +116,7 @@ export const OVERRIDES: readonly Override[] = [
     because:
       'there are no scopes here, but the engine refuses an approval without any; it checks ' +
       'that the text is not empty and then splits it into nothing',
-    test: ['token-endpoint.test.ts', 'a code exchange and a refresh answer the same four members'],
+    test: ['token-endpoint.test.ts', 'to a refresh have the same four members'],
     install({ Grant }) {
       Grant.prototype.getOIDCScopeFiltered = () => ' ';
     },

@@ -12,7 +12,7 @@ describe('account registry', () => {
   const database = testDatabase();
   const accounts = createAccountRegistry({ database, changes: silentChangeFeed, clock });
 
-  it('finds an added account by ID and by email address in any case', async () => {
+  it('an added account is found by its ID, and by its email address in upper or lower case', async () => {
     const ada = await accounts.add({ email: ' Ada@Demo.test ', name: ' Ada Lovelace ' });
     expect(ada).to.deep.include({ email: 'Ada@Demo.test', name: 'Ada Lovelace' });
     expect(ada).to.deep.include({ isSuspended: false, hasPassword: false });
@@ -24,7 +24,7 @@ describe('account registry', () => {
     expect(await accounts.list()).to.deep.equal({ items: [listed], more: 0 });
   });
 
-  it('reads only the requested page of a list from the database', async () => {
+  it('listing accounts reads only the requested page from the database', async () => {
     for (const name of ['b', 'c', 'd']) await accounts.add({ email: `${name}@demo.test`, name });
     let rows = 0;
     const counting: typeof database = {
@@ -40,7 +40,7 @@ describe('account registry', () => {
     expect({ rows, more: page.more }).to.deep.equal({ rows: 1, more: 3 });
   });
 
-  it('treats composed and decomposed characters of an email address as equal', async () => {
+  it('email addresses that differ only in Unicode composition are equal', async () => {
     await accounts.add({ email: 'bücher@laden.example', name: 'Laden' });
     const decomposed = 'bu\u0308cher@laden.example';
     expect((await accounts.findByEmail(decomposed))?.name).to.equal('Laden');
@@ -49,12 +49,12 @@ describe('account registry', () => {
 
   const notAddresses = ['', 'ada', '@demo.test', 'ada@', 'ada@demo', 'a b@demo.test', 'a@b@c.test'];
   for (const email of notAddresses) {
-    it(`refuses ${JSON.stringify(email)} as an email address`, async () => {
+    it(`an account cannot have the email address ${JSON.stringify(email)}`, async () => {
       expect(await refusalOf(accounts.add({ email, name: 'Ada' }))).to.equal('email_invalid');
     });
   }
 
-  it('refuses text that PostgreSQL cannot store or that is too long, and finds no account by it', async () => {
+  it('text that is too long, or that PostgreSQL cannot store, is refused and finds no account', async () => {
     const texts = ['nul\0@demo.test', 'lone\uD800@demo.test', `${'a'.repeat(300)}@demo.test`];
     for (const text of texts) {
       expect(await refusalOf(accounts.add({ email: text, name: 'Ada' }))).to.equal('email_invalid');
@@ -68,7 +68,7 @@ describe('account registry', () => {
     }
   });
 
-  it('checks a password before storing it, and stores only a hash', async () => {
+  it('a password is checked before it is stored, and only its hash is stored', async () => {
     const person = { email: 'pw@demo.test', name: 'Petra' };
     const short = accounts.add({ ...person, password: 'short' });
     expect(await refusalOf(short)).to.equal('password_refused');
@@ -78,7 +78,7 @@ describe('account registry', () => {
     expect(JSON.stringify(stored)).to.not.include('correct horse');
   });
 
-  it('suspends and resumes an account at once', async () => {
+  it('suspending and resuming an account take effect at once', async () => {
     const { id } = await accounts.add({ email: 'sus@demo.test', name: 'Susan' });
     expect((await accounts.suspend(id)).isSuspended).to.equal(true);
     expect((await accounts.suspend(id)).isSuspended).to.equal(true);
@@ -88,7 +88,7 @@ describe('account registry', () => {
     expect(await refusalOf(accounts.resume('acc_0000000000000000'))).to.equal('account_unknown');
   });
 
-  it('returns what it wrote at once, before the change feed announces it', async () => {
+  it('a changed account is read with its change at once, before the change feed announces it', async () => {
     const registry = createAccountRegistry({ database, changes: liveAndSilent, clock });
     const { id } = await registry.add({ email: 'live@demo.test', name: 'Livia' });
     const found = async () => {

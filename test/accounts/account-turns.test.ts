@@ -71,7 +71,7 @@ describeOn([postgresServer, redisServer], 'parallel requests of one user', () =>
     return { statuses, all: Promise.all(answers) };
   }
 
-  it('parallel requests use one connection, ten more wait, and the others get 429 with Retry-After', async () => {
+  it('parallel requests of one account use one connection: ten more wait, others get 429 with Retry-After', async () => {
     const page = await ada.get('/profile/api-keys');
     const { secret, id } = await addKey('Import');
     await lockEverythingOf(ada);
@@ -100,11 +100,11 @@ describeOn([postgresServer, redisServer], 'parallel requests of one user', () =>
     const refused = pages.find(({ status }) => status === 429);
     expect(refused?.headers.get('retry-after')).to.equal('2');
     expect(refused?.html).to.match(/Nothing was done: wait a few seconds and send it again/);
-    expect(refused?.html, 'what was typed').to.match(/value="Key \d+"/);
+    expect(refused?.html, 'the typed value is in the form').to.match(/value="Key \d+"/);
     expect(await on.service.apiKeys.listOf(ada.accountId)).to.have.length(2 + MAX_WAITING);
   });
 
-  it('parallel requests use one connection, whichever forms they send', async () => {
+  it('parallel requests of one account use one connection, whichever forms they send', async () => {
     const client = (name: string) =>
       on.service.clients.add({
         ...({ kind: 'confidential', name, isNative: false } as const),
@@ -160,8 +160,8 @@ describeOn([postgresServer, redisServer], 'parallel requests of one user', () =>
   }
 });
 
-describe('turns of an account', () => {
-  it('waiting turns fail together if the database does not respond, instead of one timeout after another', async () => {
+describe('requests of one account that change data', () => {
+  it('if the database does not respond, the waiting requests of an account fail together, not one by one', async () => {
     const inTurn = createAccountTurns();
     const pending = Promise.withResolvers<never>();
     let calls = 0;
@@ -177,7 +177,7 @@ describe('turns of an account', () => {
     expect(await inTurn('acc_a', async () => 'answered')).to.equal('answered');
   });
 
-  it('a turn that fails does not prevent the next one', async () => {
+  it('a failed request does not block the next request of its account', async () => {
     const inTurn = createAccountTurns();
     const refused = inTurn('acc_a', () => Promise.reject(new Error('refused')));
     const next = inTurn('acc_a', async () => 'answered');
@@ -185,7 +185,7 @@ describe('turns of an account', () => {
     expect(await next).to.equal('answered');
   });
 
-  it('turns of one account do not block other accounts', async () => {
+  it('waiting requests of one account do not block other accounts', async () => {
     const inTurn = createAccountTurns();
     const blocked = Promise.withResolvers<void>();
     const first = inTurn('acc_a', () => blocked.promise);

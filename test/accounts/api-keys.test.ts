@@ -33,7 +33,7 @@ describe('API keys', () => {
 
   const refusalOf = async (work: Promise<unknown>) => (await failureOf(work)) as Refusal;
 
-  it('a key is found by its value, which is not stored', async () => {
+  it('a key is found by its value, although the value itself is not stored', async () => {
     const { key, value } = await add();
     expect(value).to.match(/^gate_key_[A-Za-z0-9_-]{43}$/);
     expect(key).to.include({ accountId, name: 'Export', lastFour: value.slice(-4) });
@@ -45,7 +45,7 @@ describe('API keys', () => {
     expect(JSON.stringify(tables)).to.include(key.id).and.not.include(value.slice(9));
   });
 
-  it('a value that is not exactly a key finds no key and causes no error', async () => {
+  it('a value that differs from an API key in any way finds no key and causes no error', async () => {
     const { value } = await add();
     const cut = ['', 'gate_key_', value.slice(0, -1), `${value}a`, `${value}\0`, ` ${value}`];
     const alike = [value.toUpperCase(), value.replace('key', 'at'), `gate_key_${'x'.repeat(43)}`];
@@ -54,7 +54,7 @@ describe('API keys', () => {
     }
   });
 
-  it('a key is valid until the moment it expires; a key without expiry stays valid', async () => {
+  it('an API key is valid until the moment it expires; an API key without expiry stays valid', async () => {
     const { value } = await add('Short', 30);
     const { value: endless } = await add('Endless', 'never');
     now += 30 * DAY - 1;
@@ -65,7 +65,7 @@ describe('API keys', () => {
     expect(await apiKeys.findByValue(endless)).to.include({ name: 'Endless' });
   });
 
-  it('a revoked key is invalid, and no other account can revoke a key', async () => {
+  it('a revoked API key is invalid, and no other account can revoke an API key', async () => {
     const { key, value } = await add();
     expect(await apiKeys.revoke(otherId, key.id, origin)).to.equal(false);
     expect(await apiKeys.find(otherId, key.id)).to.equal(undefined);
@@ -79,7 +79,7 @@ describe('API keys', () => {
     }
   });
 
-  it('the limit of keys is per account and counts only the keys that exist now', async () => {
+  it('the maximum number of keys is per account, and counts only existing keys', async () => {
     for (let count = 0; count < LIMIT; count += 1) await add();
     expect(await refusalOf(add())).to.include({ code: 'too_many_api_keys' });
     const other = { accountId: otherId, name: 'x', expiresInDays: 30, maxOfUser: LIMIT };
@@ -104,7 +104,7 @@ describe('API keys', () => {
     expect(left.map(({ name }) => name)).to.deep.equal(['four']);
   });
 
-  it('a key must have a displayable name and one of the offered lifetimes', async () => {
+  it('an API key must have a displayable name and one of the offered lifetimes', async () => {
     for (const name of ['', '   ', 'x'.repeat(101), 'a\u202eb', 'a\0b', '\ud800']) {
       const { problems } = await refusalOf(add(name));
       expect(problems, name).to.have.length(1).and.have.nested.property('[0].code', 'name_invalid');
@@ -117,7 +117,7 @@ describe('API keys', () => {
     expect((await add(` ${'é'.repeat(100)} `)).key.name).to.equal('é'.repeat(100));
   });
 
-  it('the last use of a key is stored, and never set to an earlier time', async () => {
+  it('the last use of an API key is stored, and never set to an earlier time', async () => {
     const { key } = await add();
     const at = new Date(now);
     const uses = [key.id, 'key_of_nobody'].map((id) => ({ id, at }));
@@ -126,7 +126,7 @@ describe('API keys', () => {
     expect(await apiKeys.find(accountId, key.id)).to.deep.include({ lastUsedAt: at });
   });
 
-  it('adding and revoking a key is logged for its account, together with the change', async () => {
+  it('adding and revoking an API key is logged for its account, in the same transaction', async () => {
     const { key } = await add();
     await apiKeys.revoke(accountId, key.id, origin);
     const rows = await database.query<{ action: string; details: object; address: string }>(

@@ -80,7 +80,7 @@ forEachDatabase('concurrent changes', (open) => {
 
   const addAda = () => accounts.add({ email: 'ada@demo.test', name: 'Ada' });
 
-  it('concurrent changes add only one account for an email address, in any case', async () => {
+  it('concurrent requests add only one account for an email address, whether in upper or lower case', async () => {
     const emails = ['Grace@navy.example', 'grace@navy.example', 'GRACE@NAVY.EXAMPLE '];
     const added = emails.map((email) => accounts.add({ email, name: 'Grace' }));
     expect(await outcomesOf(added)).to.deep.equal(['accepted', 'email_taken', 'email_taken']);
@@ -107,7 +107,7 @@ forEachDatabase('concurrent changes', (open) => {
     expect(await apiKeys.listOf(accountId)).to.have.length(3);
   });
 
-  it('parallel requests give an owner no more clients than the limit, which restricts neither others nor the operator', async () => {
+  it('parallel requests give an owner no more clients than the limit; other owners and the operator are not limited', async () => {
     const [{ id: ownerAccountId }, other] = [
       await addAda(),
       await accounts.add({ email: 'eve@demo.test', name: 'Eve' }),
@@ -126,7 +126,7 @@ forEachDatabase('concurrent changes', (open) => {
     await clients.add({ ...partner, ownerAccountId });
   });
 
-  it('parallel requests give a client no third secret', async () => {
+  it('parallel requests cannot give a client a third secret', async () => {
     const { client } = await clients.add(partner);
     const outcomes = await collide(database, 'client_secrets', () =>
       times(5, () => refusalOf(clients.addSecret(client.id))),
@@ -135,7 +135,7 @@ forEachDatabase('concurrent changes', (open) => {
     expect((await clients.find(client.id))?.secrets).to.have.length(2);
   });
 
-  it('parallel removals leave a client one of two secrets', async () => {
+  it('parallel removals of both secrets leave a client one secret', async () => {
     const { client } = await clients.add(partner);
     const { secrets } = (await clients.addSecret(client.id)).client;
     const outcomes = await outcomesOf(secrets.map(({ id }) => clients.removeSecret(client.id, id)));
@@ -143,7 +143,7 @@ forEachDatabase('concurrent changes', (open) => {
     expect((await clients.find(client.id))?.secrets).to.have.length(1);
   });
 
-  it('several links of an account, used in parallel, set only one password', async () => {
+  it('several password links of an account, used in parallel, set only one password', async () => {
     const account = await addAda();
     const activity = createActivity(parts);
     const links = createPasswordLinks({ ...parts, accounts, activity });
@@ -202,7 +202,7 @@ forEachDatabase('concurrent changes', (open) => {
     expect(outcomes.sort()).to.deep.equal(['accepted', 'accepted', 'last_owner']);
   });
 
-  it('parallel changes give an account one role in an organization', async () => {
+  it('parallel changes leave an account with one role in an organization', async () => {
     const { id: accountId } = await addAda();
     const { id } = await createOrganizations(parts).add({ name: 'Nord' });
     const roles = ['member', 'viewer', 'admin'] as const;

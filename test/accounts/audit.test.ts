@@ -38,7 +38,7 @@ describe('the audit', () => {
   const at = (hours: number) => new Date(START + hours * HOUR);
   const both = { clientId: 'gate_ci_a', actor: 'person' } as const;
   const filters: [by: string, () => Partial<AuditQuestion>, hours: number[]][] = [
-    ['nothing', () => ({}), [4, 3, 2, 1, 0]],
+    ['no condition', () => ({}), [4, 3, 2, 1, 0]],
     ['person', () => ({ accountId: ada }), [3, 2, 0]],
     ['client', () => ({ clientId: 'gate_ci_a' }), [3, 2, 1]],
     ['action', () => ({ action: 'signed_in' }), [4, 0]],
@@ -51,13 +51,13 @@ describe('the audit', () => {
     ['client and actor', () => both, [2]],
   ];
   for (const [by, filter, hours] of filters) {
-    it(`filters by ${by}, newest first`, async () => {
+    it(`the audit log filtered by ${by} lists only the matching entries, newest first`, async () => {
       const records = await audit.find({ limit: 100, ...filter() });
       expect(records.map(({ at }) => (at.getTime() - START) / HOUR)).to.deep.equal(hours);
     });
   }
 
-  it('the next page continues after the last entry of a page', async () => {
+  it('the next page of the audit log continues after the last entry of the page before', async () => {
     const pages: number[][] = [];
     let before: number | undefined;
     do {
@@ -68,13 +68,13 @@ describe('the audit', () => {
     expect(pages).to.deep.equal([[4, 3], [2, 1], [0], []]);
   });
 
-  it('an entry contains the email address of its account if that still exists', async () => {
+  it('an entry contains the email address of its account if the account still exists', async () => {
     const [ofDeletedAccount, , , , signedIn] = await audit.find({ limit: 5 });
     expect(signedIn).to.include({ email: 'ada@example.test', accountId: ada });
     expect(ofDeletedAccount).to.include({ accountId: 'acc_gone' }).and.not.have.property('email');
   });
 
-  it('every action has a description', () => {
+  it('every action in the audit log has a description', () => {
     expect(ACTIONS).to.include.members(['tokens_revoked', 'client_tokens_revoked']);
     for (const action of ACTIONS) {
       expect(describeAction({ action, details: {} }).what, action).to.match(/^[A-Z]/);

@@ -105,7 +105,7 @@ describe('an email address for a new account', () => {
     }
   });
 
-  it('mail to an allowed address goes exactly there, and none goes to an address that a mail server reads differently', async () => {
+  it('mail is sent exactly to an allowed address, and never to one that a mail server parses differently', async () => {
     const server = await startMailServer();
     atEndOfFile(server.close);
     const sendMail = createSendMail({ smtpUrl: server.url, from: 'Gate, Inc <gate@localhost>' });
@@ -127,7 +127,7 @@ describe('an email address for a new account', () => {
 });
 
 describe('the key of an email address', () => {
-  it('the key is the same for all spellings of an address, and for the key itself', () => {
+  it('all spellings of an email address have the same key, which is its own key, too', () => {
     for (const [plain = '', ...others] of SAME) {
       for (const other of others) expect(emailKey(other), other).to.equal(emailKey(plain));
       expect(emailKey(emailKey(plain))).to.equal(emailKey(plain));
@@ -135,7 +135,7 @@ describe('the key of an email address', () => {
     expect(new Set(DIFFERENT.map(emailKey))).to.have.length(DIFFERENT.length);
   });
 
-  it('a refusal suggests the key as the address if a spelling differs from it by more than letter case', () => {
+  it('an address that differs from its normalized form by more than letter case gets that form as a suggestion', () => {
     const plain = [
       ...SAME.map(([first = '']) => first),
       'Iris@Kiln.test',
@@ -167,7 +167,7 @@ forEachDatabase('accounts and spellings of their addresses', (open) => {
     );
   const nameAt = async (email: string) => (await accounts().findByEmail(email))?.name;
 
-  it('every spelling finds the account, and cannot be used for a second one', async () => {
+  it('every spelling of an email address finds its account, and none can be used for a second account', async () => {
     for (const [plain = '', ...others] of SAME) {
       await accounts()
         .add({ email: plain, name: plain })
@@ -183,7 +183,7 @@ forEachDatabase('accounts and spellings of their addresses', (open) => {
     for (const other of DIFFERENT.slice(1)) expect(await nameAt(other), other).to.equal(undefined);
   });
 
-  it('an address that a mail server reads differently is refused, so that no two accounts share a mailbox', async () => {
+  it('an address that a mail server would parse differently is refused, so that accounts never share a mailbox', async () => {
     for (const [email] of REFUSED) {
       const refusal = await refusalOf(accounts().add({ email, name: 'Anna' }));
       expect(refusal, email).to.be.oneOf(['email_invalid', 'email_ambiguous']);
@@ -194,7 +194,7 @@ forEachDatabase('accounts and spellings of their addresses', (open) => {
     );
   });
 
-  it('older accounts whose addresses are refused today are found by these addresses, and are listed', async () => {
+  it('existing accounts whose addresses would be refused today are found by them, and are listed', async () => {
     const odd = ['anna<x@corp.test', '"anna"@corp.test', 'anna@corp.test:25'];
     for (const [at, email] of odd.entries()) await addOlder(`${at}`, email, at);
     await accounts().add({ email: 'bücher@laden.test', name: 'Good' });
@@ -205,7 +205,7 @@ forEachDatabase('accounts and spellings of their addresses', (open) => {
     );
   });
 
-  it('older accounts are found after the first start; if several have the same address, only the oldest is', async () => {
+  it('after the first start, accounts are found by address; only the oldest of several with one address is found', async () => {
     await addOlder('1', 'Stra\u00DFe@laden.test', 3);
     await addOlder('2', 'strasse@laden.test', 2);
     await addOlder('3', '\uFF53trasse@laden.test', 1);
@@ -229,7 +229,7 @@ forEachDatabase('accounts and spellings of their addresses', (open) => {
     expect(all).to.have.length(5);
   });
 
-  it('an address that is changed in the database without its key leaves no wrong key', async () => {
+  it('changing an email address by SQL, without its key, leaves no outdated key', async () => {
     const { id } = await accounts().add({ email: 'old@laden.test', name: 'Ada' });
     await database.query("UPDATE accounts SET email = 'new@laden.test' WHERE id = $1", [id]);
     expect(await nameAt('old@laden.test')).to.equal(undefined);
@@ -237,7 +237,7 @@ forEachDatabase('accounts and spellings of their addresses', (open) => {
     expect(await nameAt('new@laden.test')).to.equal('Ada');
   });
 
-  it('more accounts than fit into one batch all get their keys', async () => {
+  it('all accounts get the key of their email address, even if there are several batches', async () => {
     await database.query(
       `INSERT INTO accounts (id, email, name, created_at)
         SELECT 'acc_' || lpad(n::text, 16, '0'), 'P' || n || '@laden.test', n::text,
@@ -255,7 +255,7 @@ forEachDatabase('accounts and spellings of their addresses', (open) => {
 describeOn([postgresServer], 'a node that starts with accounts of the previous version', () => {
   const start = startsOn('postgres');
 
-  it('a started node signs in users of the previous version, and logs accounts that share an address', async () => {
+  it('a new node signs in users added by the previous version, and logs accounts that share an address', async () => {
     const before = await start();
     const person = await addPerson(before, 'Ada', 'ada@kiln.test');
     const { id } = await before.accounts.add({ email: 'later@kiln.test', name: 'Eve' });

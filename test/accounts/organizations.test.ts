@@ -7,7 +7,7 @@ import { testDatabase } from '../support/databases.ts';
 describe('organizations', () => {
   const organizations = createOrganizations({ database: testDatabase(), clock: systemClock });
 
-  it('organizations are listed by name with the number of their warehouses; Hall 9 precedes Hall 10', async () => {
+  it('organizations are listed with their number of warehouses, sorted by name, with 9 before 10', async () => {
     const sued = await organizations.add({ name: 'Süd' });
     const nord = await organizations.add({ name: ' Nord ' });
     expect(nord).to.include({ name: 'Nord' });

@@ -32,7 +32,7 @@ describe('links to set a password', () => {
 
   const make = async (): Promise<string> => (await links.make(account, 'invitation', origin)).token;
 
-  it('a link sets the password of its account once, however often it was looked up before', async () => {
+  it('a password link sets the password of its account once, however often it was looked up before', async () => {
     const token = await make();
     for (let looks = 0; looks < 3; looks += 1) {
       expect(await links.find(token)).to.deep.equal({ account, purpose: 'invitation' });
@@ -46,7 +46,7 @@ describe('links to set a password', () => {
     expect(signedIn).to.include({ id: account.id });
   });
 
-  it('a link is valid for a day', async () => {
+  it('a password link is valid for a day', async () => {
     const token = await make();
     now += DAY - 1;
     expect(await links.find(token)).to.be.ok;
@@ -57,14 +57,14 @@ describe('links to set a password', () => {
     expect(await links.removeExpired(10)).to.equal(0);
   });
 
-  it('a link that expires while its password waits to be hashed is not used', async () => {
+  it('a link that expires while its password waits to be hashed sets no password', async () => {
     const token = await make();
     expect(await links.find(token)).to.be.ok;
     now += DAY;
     expect(await database.transaction((tx) => links.use(token, tx))).to.equal(false);
   });
 
-  it('a password set by one link, or by the user, invalidates every other link', async () => {
+  it('a password set by one link, or by the user, invalidates every other password link', async () => {
     const [first, second] = [await make(), await make()];
     await changes.changeByLink(second, PASSWORD, origin);
     expect(await changes.changeByLink(first, ANOTHER, origin)).to.equal(undefined);
@@ -75,7 +75,7 @@ describe('links to set a password', () => {
     expect(await links.find(third)).to.equal(undefined);
   });
 
-  it('a refused password leaves the link valid', async () => {
+  it('a password link stays valid if the password is refused', async () => {
     const token = await make();
     for (const password of ['short', 'ada@demo.test', 'x'.repeat(257), 'passwordpassword']) {
       const refused = await changes.changeByLink(token, password, origin).catch((error) => error);
@@ -84,7 +84,7 @@ describe('links to set a password', () => {
     expect(await changes.changeByLink(token, PASSWORD, origin)).to.be.ok;
   });
 
-  it('a link used in 30 parallel requests sets one password, without 30 times the work', async () => {
+  it('a link used in 30 parallel requests sets one password, and takes far less than 30 times the work', async () => {
     const one = await workOf(() => changes.change(account, PASSWORD, origin));
     const token = await make();
     let set: unknown[] = [];
@@ -98,7 +98,7 @@ describe('links to set a password', () => {
     expect(many / one).to.be.below(10);
   });
 
-  it('the token of a link is stored only as a hash', async () => {
+  it('the token of a password link is stored only as a hash', async () => {
     const token = await make();
     const [row] = await database.query('SELECT * FROM password_links');
     expect(row).to.include({ account_id: account.id });
@@ -106,7 +106,7 @@ describe('links to set a password', () => {
     expect(JSON.stringify([row, log])).not.to.include(token);
   });
 
-  it('a suspended account has no valid link, and earlier links stay invalid when it is resumed', async () => {
+  it('the links of a suspended account are invalid, and stay invalid after it is resumed', async () => {
     const before = await make();
     await accounts.suspend(account.id);
     const meanwhile = await make();
@@ -120,7 +120,7 @@ describe('links to set a password', () => {
     expect(await links.find(await make())).to.be.ok;
   });
 
-  it('a link requested for an email address is invalid once the account has another address', async () => {
+  it('a password link for an email address is invalid once the account has another address', async () => {
     const before = await make();
     await accounts.changeEmail(account.id, 'king@demo.test');
     // Simulates an account read before the change: the link is mailed to the former address.
@@ -130,7 +130,7 @@ describe('links to set a password', () => {
     }
   });
 
-  it('a password change requested before a recovery is refused if it is hashed after the recovery', async () => {
+  it('a password change that was requested before a recovery is refused if it is hashed afterwards', async () => {
     const before = await changes.changeByLink(await make(), PASSWORD, origin);
     const generation = before?.account.sessionGeneration ?? 0;
     // An attacker who knows the password changes it; the hash is computed later.
@@ -144,7 +144,7 @@ describe('links to set a password', () => {
     expect(await createSignIn({ database })(attempt)).to.equal('refused');
   });
 
-  it('a link made right after re-authentication is valid for ten minutes', async () => {
+  it('a link that is created right after re-authentication is valid for ten minutes', async () => {
     const { token } = await links.make(account, 'confirmed', origin);
     now += 599_999;
     expect(await links.find(token)).to.include({ purpose: 'confirmed' });
@@ -152,7 +152,7 @@ describe('links to set a password', () => {
     expect(await links.find(token)).to.equal(undefined);
   });
 
-  it('a malformed token finds no link and causes no error', async () => {
+  it('a malformed token finds no password link and causes no error', async () => {
     const token = await make();
     for (const other of ['', token.slice(1), `${token}x`, `${token}\0`, 'x'.repeat(43)]) {
       expect(await links.find(other), other).to.equal(undefined);

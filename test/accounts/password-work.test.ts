@@ -31,7 +31,7 @@ const from = (account: string, address: string, rank: PasswordTurn['rank'] = 'st
   ...{ rank, email: `${account}@demo.test`, address },
 });
 
-describe('turns for hashing passwords', () => {
+describe('the queue of password hashes', () => {
   /** Requests all turns while the first one runs. @returns the turns that began, in order. */
   async function orderOf(turns: readonly PasswordTurn[], atOnce = 1, maxWaiting = 100) {
     const takeTurn = createTurns({ atOnce, maxWaiting });
@@ -62,7 +62,7 @@ describe('turns for hashing passwords', () => {
   };
   for (const [name, attacker] of Object.entries(backlogs)) {
     for (const rank of ['known', 'stranger'] as const) {
-      it(`a newcomer (${rank}) waits for at most one turn of each queue, despite 60 requests of ${name}`, async () => {
+      it(`a ${rank === 'known' ? 'known user' : rank} waits for at most one password hash per queue, despite 60 requests of ${name}`, async () => {
         const newcomer = from('ada', '198.51.100.1', rank);
         const { started, outcomes } = await orderOf([...times(60, attacker), newcomer]);
         // Index 0 is the turn that was running already.
@@ -72,7 +72,7 @@ describe('turns for hashing passwords', () => {
     }
   }
 
-  it('a caller who already had a turn comes after callers who had none', async () => {
+  it('a caller with an earlier password hash waits behind callers without one', async () => {
     const takeTurn = createTurns({ atOnce: 1, maxWaiting: 10 });
     const started: string[] = [];
     const ask = (account: string) =>
@@ -84,7 +84,7 @@ describe('turns for hashing passwords', () => {
     expect(started).to.deep.equal(['eve', 'ada', 'bob', 'eve', 'eve']);
   });
 
-  it('a turn is forgotten after a thousand others, so that turns do not fill the memory', async () => {
+  it('the queue forgets a served caller after a thousand others, so that its memory stays bounded', async () => {
     const takeTurn = createTurns({ atOnce: 1, maxWaiting: 10 });
     const started: string[] = [];
     const ask = (account: string) =>
@@ -99,7 +99,7 @@ describe('turns for hashing passwords', () => {
     expect(started.slice(-3)).to.deep.equal(['zoe', 'eve', 'ada']);
   });
 
-  it('known users and strangers alternate, each group in the order of arrival', async () => {
+  it('password hashes of known users and strangers alternate, each group in the order of arrival', async () => {
     const crowd = (rank: 'known' | 'stranger') =>
       times(3, (index) => from(`${rank}-${index}`, `192.0.2.${rank.length}${index}`, rank));
     const { started } = await orderOf([...crowd('stranger'), ...crowd('known')]);
@@ -108,7 +108,7 @@ describe('turns for hashing passwords', () => {
     ]);
   });
 
-  it('one password hash per account runs at a time, and several accounts use the whole allowed number', async () => {
+  it('only one password hash per account runs at a time; several accounts can use all allowed hashes', async () => {
     const takeTurn = createTurns({ atOnce: 3, maxWaiting: 100 });
     const started: string[] = [];
     const ask = (turn: PasswordTurn) =>
@@ -124,7 +124,7 @@ describe('turns for hashing passwords', () => {
     expect(started).to.have.length(9);
   });
 
-  it('a full queue refuses the latest request of the caller with the most requests, and names that reason', async () => {
+  it('a full queue of hashes refuses the latest request of the caller with the most, and names that reason', async () => {
     const crowd = times(6, () => from('eve', '192.0.2.1'));
     const newcomers = times(5, (index) => from(`new-${index}`, `198.51.100.${index}`));
     // One request of Eve runs, and four requests may wait.
@@ -135,7 +135,7 @@ describe('turns for hashing passwords', () => {
     expect(outcomes.slice(6)).to.deep.equal(['done', 'done', 'done', 'done', 'too many']);
   });
 
-  it('a caller with no other request in a full queue is not refused for having too many', async () => {
+  it('a caller with only one request in a full queue is not refused for sending too many', async () => {
     const takeTurn = createTurns({ atOnce: 1, maxWaiting: 2 });
     const first = begin(takeTurn, from('ada', '192.0.2.1'));
     first.release();
@@ -147,7 +147,7 @@ describe('turns for hashing passwords', () => {
     await Promise.all(crowd.map(({ outcome }) => outcome));
   });
 
-  it('a refused turn does not move the account further back in the queue', async () => {
+  it('a refused request does not move its account further back in the queue', async () => {
     const takeTurn = createTurns({ atOnce: 1, maxWaiting: 2 });
     const works = times(50, () => from('eve', '192.0.2.1')).map((turn) => begin(takeTurn, turn));
     const started: string[] = [];
@@ -164,7 +164,7 @@ describe('turns for hashing passwords', () => {
     expect(await again.outcome).to.equal('done');
   });
 
-  it('the next turn runs even if the work of a turn fails', async () => {
+  it('the next password is hashed even if hashing the previous one failed', async () => {
     const takeTurn = createTurns({ atOnce: 1, maxWaiting: 10 });
     const failing = times(5, () => from('eve', '192.0.2.1')).map((turn) =>
       takeTurn(turn, () => Promise.reject(new Error('no'))).catch(() => 'failed'),
@@ -201,7 +201,7 @@ describe('a flood of password hashes', () => {
     },
   };
   for (const [name, { turn, status, words }] of Object.entries(crowds)) {
-    it(`password hashes of ${name}: a sign-in and a link get Retry-After, and clients do not wait`, async () => {
+    it(`while many password hashes of ${name} wait, sign-ins and links get Retry-After, and clients do not wait`, async () => {
       const account =
         (await on.service.accounts.findByEmail('pat@demo.test')) ??
         (await on.service.accounts.add({ email: 'pat@demo.test', name: 'Pat' }));

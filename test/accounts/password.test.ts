@@ -19,7 +19,7 @@ describe('password rules', () => {
     'x'.repeat(4) + 'correct horse '.repeat(18),
   ];
   for (const password of accepted) {
-    it(`accepts ${JSON.stringify(password.slice(0, 30))}, ${[...password].length} long`, async () => {
+    it(`the password ${JSON.stringify(password.slice(0, 30))}, ${[...password].length} characters long, is accepted`, async () => {
       expect(await checkPassword(password, ada)).to.deep.equal([]);
     });
   }
@@ -49,12 +49,12 @@ describe('password rules', () => {
     ['adalovelace1815', 'password_common'],
   ];
   for (const [password, code] of refused) {
-    it(`refuses ${JSON.stringify(password.slice(0, 30))}: ${code}`, async () => {
+    it(`the password ${JSON.stringify(password.slice(0, 30))} is refused with ${code}`, async () => {
       expect(await checkPassword(password, ada)).to.have.nested.property('[0].code', code);
     });
   }
 
-  it('accepts a password of 256 characters and refuses 257', async () => {
+  it('a password of 256 characters is accepted, and one of 257 is refused', async () => {
     const long = 'correct horse battery staple '.repeat(9).slice(0, 256);
     expect(await checkPassword(long, ada)).to.deep.equal([]);
     const [problem] = await checkPassword(`${long}!`, ada);
@@ -71,11 +71,11 @@ describe('password hash', () => {
     hash = await hashPassword(password, turn);
   });
 
-  it('the hash names its algorithm', () => {
+  it('a password hash names its algorithm', () => {
     expect(hash).to.match(/^\$argon2id\$/);
   });
 
-  it('a hash matches its password in any Unicode normalization', async () => {
+  it('a password hash matches its password in any Unicode normalization', async () => {
     expect(await verifyPassword(hash, password.normalize('NFD'), turn)).to.equal(true);
   });
 
@@ -88,7 +88,7 @@ describe('password hash', () => {
     // UTF-8 cannot encode a lone surrogate, and has the replacement character in its place.
     ['a lone surrogate in place of the replacement character', `\uD800${password.slice(1)}`],
   ] as const) {
-    it(`a hash does not match ${what}`, async () => {
+    it(`a password hash does not match ${what}`, async () => {
       expect(await verifyPassword(hash, other, turn)).to.equal(false);
     });
   }

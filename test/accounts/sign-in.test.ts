@@ -28,7 +28,7 @@ describe('sign-in', () => {
   });
 
   for (const email of ['ada@demo.test', ' ADA@Demo.Test ']) {
-    it(`accepts the right password for the email "${email}"`, async () => {
+    it(`the right password is accepted for the email "${email}"`, async () => {
       expect(await signIn({ email, password })).to.include({ name: 'Ada' });
     });
   }
@@ -47,7 +47,7 @@ describe('sign-in', () => {
     ['a very long password', 'ada@demo.test', 'a'.repeat(100_000)],
   ];
   for (const [reason, email, presented] of refused) {
-    it(`refuses ${reason} after exactly one comparison, so that the duration does not reveal the reason`, async function () {
+    it(`a sign-in with ${reason} is refused after exactly one comparison, so its duration reveals nothing`, async function () {
       // Other work of this process is measured too, such as garbage collection.
       this.retries(3);
       const oneComparison = await workOf(() =>

@@ -64,7 +64,7 @@ describeOn([postgresServer, redisServer], 'an acknowledged revocation', () => {
     await isSent(idOf(accessToken));
   });
 
-  it('a revocation does not wait for a locked table or use up the connections, and is recorded later', async () => {
+  it('if a table is locked, revocations do not wait, use up no connections, and are recorded later', async () => {
     const all = await authorizations(30);
     const unlock = await lock('ended_authorizations');
     try {
@@ -114,7 +114,7 @@ describeOn([postgresServer, redisServer], 'an acknowledged revocation', () => {
     expect(other.logLines.join('')).to.include('completed ends that a node started');
   });
 
-  it('a repeated revocation is announced again, because the first try may have announced nothing', async () => {
+  it('a repeated revocation is announced again, because the first attempt may have announced nothing', async () => {
     const [{ accessToken } = { accessToken: '' }] = await authorizations(1);
     await on.service.store.endAuthorization(idOf(accessToken));
     const { confidential: client } = on.clients;

@@ -16,7 +16,7 @@ import { testDatabase } from '../support/databases.ts';
 
 const DAY = 86_400_000;
 
-describe('the standing of a client', () => {
+describe('the age and users of a client', () => {
   const open = testDatabase();
   let people = 0;
 
@@ -36,7 +36,7 @@ describe('the standing of a client', () => {
   const standing = (clientId: string, accountId: string) =>
     createClientStandings({ database: open }).find(clientId, accountId);
 
-  it('the other users with a connection are counted, and it is detected if one shares an organization', async () => {
+  it('the other connected users of a client are counted, and a member of the same organization is detected', async () => {
     const [self, colleague, stranger] = [
       await addAccount(),
       await addAccount(),
@@ -68,7 +68,7 @@ describe('the standing of a client', () => {
     expect(await standing(await addClient(), self)).to.include({ isOfOperator: true });
   });
 
-  it('the count of connected users ends at 1,001, which means more than 1,000', async () => {
+  it('counting connected users stops at 1,001, which means more than 1,000', async () => {
     const clientId = await addClient(await addAccount());
     await open.query(
       `INSERT INTO accounts (id, email, name, created_at)
@@ -100,7 +100,7 @@ describe('the standing of a client', () => {
       describeStanding({ ...usual, ...changes }, NOW).isWarning;
     const ago = (days: number) => ({ registeredAt: new Date(NOW - days * DAY) });
 
-    it('the facts about a client are one short line', () => {
+    it('the facts about a client fit into one short line', () => {
       expect(facts({ ...ago(3), people: 2 })).to.equal(
         'Registered 3 days ago · connected by 2 people, none of your organization · not checked by the operator',
       );
@@ -148,7 +148,7 @@ describe('the standing of a client', () => {
       expect(facts({ isOfOperator: true })).to.not.include('checked');
     });
 
-    it('a client under 7 days old or with fewer than 5 users causes a warning, unless the operator provides it', () => {
+    it('a client younger than 7 days or with under 5 users causes a warning, unless the operator provides it', () => {
       expect(isWarning()).to.equal(false);
       expect(isWarning(ago(7))).to.equal(false);
       expect(isWarning(ago(6.99))).to.equal(true);

@@ -46,7 +46,7 @@ forEachDatabase('connections', (open) => {
   const connect = (one = connection) => connections.rememberConsent({ ...one, ...consent });
   const generation = (one = connection) => connections.generationOf(one.accountId, one.clientId);
 
-  it('an approval stores the name and hosts that the user saw, and the next approval replaces them', async () => {
+  it('an approval stores the client name and redirect hosts that the user saw; the next one replaces them', async () => {
     expect(await find()).to.equal(undefined);
     expect(await generation()).to.equal(undefined);
     await connect();
@@ -56,7 +56,7 @@ forEachDatabase('connections', (open) => {
     expect(await find()).to.deep.include({ ...renewed, generation: 1 });
   });
 
-  it('an approval is stored only if session and connection have not changed since its page was shown', async () => {
+  it('an approval is stored only if session and connection have not changed since the consent page was shown', async () => {
     const accounts = createAccountRegistry(parts());
     const approve = (sessionGeneration: number, seen?: number, sessionUid = 'a') =>
       connections.rememberConsent({
@@ -87,7 +87,7 @@ forEachDatabase('connections', (open) => {
     expect(await approve(1, 2, 'b')).to.equal(2);
   });
 
-  it('a node with an outdated cache reads the generation again if an authorization has a later one', async () => {
+  it('a node with an outdated generation of a connection reads it again for a newer authorization', async () => {
     await connect();
     const live = { ...silentChangeFeed, isLive: true };
     const outdated = createConnections({ ...parts(), changes: live });
@@ -127,7 +127,7 @@ forEachDatabase('connections', (open) => {
     expect(listed).to.deep.include({ lastUsedAt: at });
   });
 
-  it('ending a connection increments its generation once, stores time and cause, and hides it elsewhere', async () => {
+  it('ending a connection increments its generation once, stores time and cause, and removes it from lists', async () => {
     await connect();
     expect(await generation()).to.equal(1);
     expect(await connections.end(connection, 'person_disconnected')).to.deep.equal([
@@ -145,7 +145,7 @@ forEachDatabase('connections', (open) => {
     expect(await connections.countOf(clientId)).to.equal(0);
   });
 
-  it('a connection that is made again has new dates, and keeps the incremented generation', async () => {
+  it('a renewed connection has new dates, and keeps the incremented generation', async () => {
     await connect();
     await connections.writeUses([{ id: connectionId(connection), at: new Date(time.clock()) }]);
     await connections.end(connection, 'person_disconnected');

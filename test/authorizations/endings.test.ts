@@ -21,7 +21,7 @@ import { postgresServer } from '../support/requirements.ts';
 const FROM = { address: '192.0.2.1', browser: 'test' };
 const WHY = { cause: 'client_revoked', actor: 'client', origin: FROM } as const;
 
-describe('endings', () => {
+describe('revocation of connections and authorizations', () => {
   let database: OpenDatabase;
   /** The sent statements, in order. A statement that matches `failing` fails. */
   let statements: string[] = [];
@@ -118,7 +118,7 @@ describe('endings', () => {
     expect(await recorded()).to.deep.equal([{ ...entry, actor: 'person' }]);
   });
 
-  it('a revocation by an operator is recorded as such, in the activity and in the connection', async () => {
+  it('a revocation by an operator is recorded in the activity and in the connection, with this cause', async () => {
     const { accountId, clientId } = connection;
     const disconnect = createDisconnect(connections, activity);
     for (const [by, actor, cause] of [
@@ -157,7 +157,7 @@ describe('endings', () => {
     expect(await recorded()).to.have.length(1);
   });
 
-  it('the first recorded cause of a revocation stays, even if two processes record one', async () => {
+  it('the first recorded cause of a revocation stays, even if two processes record a cause', async () => {
     const one = await begin();
     const operator = { cause: 'operator_revoked', actor: 'operator' } as const;
     await endings.endRecorded({ authorization: one, ...operator });
@@ -167,7 +167,7 @@ describe('endings', () => {
     expect(await recorded()).to.have.length(1);
   });
 
-  it('a command that cannot record a revocation ends no authorization, and can be repeated', async () => {
+  it('an operator command that cannot record a revocation ends no authorization, and can be repeated', async () => {
     const one = await begin();
     failing = /ended_authorizations/;
     expect(await endings.endRecorded({ authorization: one, ...WHY }).catch(String)).to.equal(
@@ -189,7 +189,7 @@ describe('endings', () => {
     expect(await recorded()).to.deep.equal([]);
   });
 
-  it('an authorization ends even if that cannot be recorded, and is recorded later', async () => {
+  it('an authorization ends even if the end cannot be recorded; it is recorded later', async () => {
     const one = await begin();
     failing = /INSERT INTO ended_authorizations/;
     await endings.end(one, WHY);
@@ -204,7 +204,7 @@ describe('endings', () => {
     expect(await recorded()).to.have.length(1);
   });
 
-  it('a record of an end that could not be written is retried after a pause, in the background', async () => {
+  it('a failed record of an ended authorization is written again in the background, after a pause', async () => {
     const one = await begin();
     const failed = new Promise<void>((resolve) => {
       onWarning = resolve;
@@ -225,7 +225,7 @@ describe('endings', () => {
     expect(await recorded()).to.have.length(1);
   });
 
-  it('a restored token store is detected by the latest revocations, and every revocation is repeated', async () => {
+  it('a restored token store is detected because it lacks the latest revocations, and all are repeated', async () => {
     await database.query('DELETE FROM ended_authorizations');
     const all: Authorization[] = [];
     for (let count = 0; count < 230; count += 1) {
@@ -248,7 +248,7 @@ describe('endings', () => {
     expect(await store.readAuthorization(active.id)).not.to.equal(undefined);
   });
 
-  it('every revocation is repeated, even if more than one batch has the same time', async () => {
+  it('after a restore every revocation is repeated, even if more than one batch has the same time', async () => {
     await database.query('DELETE FROM ended_authorizations');
     for (let count = 0; count < 130; count += 1) {
       await revocations.record({ authorization: await begin(), ...WHY }, false);
@@ -257,7 +257,7 @@ describe('endings', () => {
     expect(await endings.findRevived()).to.deep.equal([]);
   });
 
-  it('recorded revocations older than the retention of activity are deleted in batches', async () => {
+  it('recorded revocations are deleted in batches, after the retention time of the activity log', async () => {
     await database.query('DELETE FROM ended_authorizations');
     for (let count = 0; count < 3; count += 1) {
       await revocations.record({ authorization: await begin(), ...WHY }, false);

@@ -30,7 +30,7 @@ const TOKENS = 200;
 /** Milliseconds between two revocations. */
 const PACE = 5;
 
-describeOn([postgresServer, redisServer], 'ends around a failover', () => {
+describeOn([postgresServer, redisServer], 'revocations around a failover', () => {
   const start = startsOn('postgres');
   let servers: RedisServer[] = [];
   let sentinel: Sentinel;
@@ -142,7 +142,7 @@ describeOn([postgresServer, redisServer], 'ends around a failover', () => {
   });
 });
 
-describeOn([postgresServer, redisServer], 'ends on a Cluster', () => {
+describeOn([postgresServer, redisServer], 'revocations on a Redis Cluster', () => {
   const start = startsOn('postgres');
   let masters: readonly RedisServer[];
   let redisUrl: string;
@@ -175,7 +175,7 @@ describeOn([postgresServer, redisServer], 'ends on a Cluster', () => {
     expect(active, 'answers "active"').to.equal(0);
   }
 
-  it('revocations stay in force if one master returns from a backup; until they do, the service is not ready', async () => {
+  it('after a master returns from a backup, the service is not ready until all revocations are in force', async () => {
     const [first] = masters;
     if (!first) throw new Error('no cluster');
     const other = await start({ beside: on.service });
@@ -207,7 +207,7 @@ describeOn([postgresServer, redisServer], 'ends on a Cluster', () => {
     expect(Math.max(...revived), 'authorizations that were ended again').to.be.above(0);
   });
 
-  it('revocations agree with the reference model in a random walk', async () => {
+  it('during a random walk with failovers, revocations agree with the reference model', async () => {
     const seedOfWalk = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
     await walk('postgres', { walks: 3, steps: 150, seed: seedOfWalk, redisUrl });
   });

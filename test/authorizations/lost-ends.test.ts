@@ -15,7 +15,7 @@ import { startsOn, type TestService } from '../support/service.ts';
 /** Replaces the default: a master waits five seconds for more replicas before it synchronizes. */
 const SYNC_AT_ONCE = { 'repl-diskless-sync-delay': '0' };
 
-describeOn([postgresServer, redisServer], 'ends of authorizations that Redis lost', () => {
+describeOn([postgresServer, redisServer], 'revocations that Redis lost', () => {
   let redis: RedisServer;
   let other: TestService;
   const start = startsOn('postgres');
@@ -119,7 +119,7 @@ describeOn([postgresServer, redisServer], 'ends of authorizations that Redis los
     });
   });
 
-  it('revocations are repeated on a Redis that returns empty, which then stores new tokens', async () => {
+  it('revocations are repeated on a Redis that restarts empty, which then stores new tokens', async () => {
     await restartRedis(() => rmSync(`${redis.directory}/appendonlydir`, { recursive: true }));
     const tokens = await issueTokens();
     await expectRevoked(tokens);
@@ -206,7 +206,7 @@ describeOn([postgresServer, redisServer], 'ends of authorizations that Redis los
     expect(await on.partner.isActive(token)).to.equal(false);
   });
 
-  it('revocations are repeated when the data of Redis is replaced and no connection breaks', async () => {
+  it('revocations are repeated when the data of Redis is replaced, even if no connection breaks', async () => {
     const tokens = await issueTokens();
     const copy = await startRedisServer({
       replicaof: `127.0.0.1 ${new URL(redis.url).port}`,

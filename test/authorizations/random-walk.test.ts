@@ -8,7 +8,7 @@ const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
 
 describe('random walks through authorizations', () => {
   const suite = (deployment: Deployment, walks: number, steps: number) => () => {
-    it(`${walks} walks of up to ${steps} steps agree with the reference model, seed ${seed}`, () =>
+    it(`random walks of up to ${steps} steps agree with the reference model (${walks}, seed ${seed})`, () =>
       walk(deployment, { walks, steps, seed }));
   };
   describe('embedded', suite('embedded', 1, 100));

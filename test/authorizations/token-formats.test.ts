@@ -48,7 +48,7 @@ describe('codes and tokens', () => {
     }
   });
 
-  it('codes and refresh tokens are the same each time they are made; access tokens all differ', () => {
+  it('codes and refresh tokens are the same each time they are generated; access tokens all differ', () => {
     const [first, second] = [values(), values()];
     expect(second.code).to.equal(first.code);
     expect(second.refresh_token).to.equal(first.refresh_token);
@@ -56,14 +56,14 @@ describe('codes and tokens', () => {
     expect(new Set(many).size).to.equal(1_000);
   });
 
-  it('codes and tokens contain neither the secret nor the key', () => {
+  it('codes and tokens contain neither the secret of the record nor the signing key', () => {
     for (const value of Object.values(values())) {
       expect(value).not.to.include(SOURCE.secret).and.not.include(KEY);
     }
   });
 
   for (const kind of ['code', 'refresh_token', 'access_token'] as const) {
-    it(`a ${kind} is genuine, but not with any character changed`, () => {
+    it(`changing any character of the ${kind} makes it invalid`, () => {
       const value = values()[kind];
       expect(isGenuine(value)).to.equal(true);
       for (let place = 0; place < value.length; place += 1) {
@@ -75,7 +75,7 @@ describe('codes and tokens', () => {
       }
     });
 
-    it(`a ${kind} depends on both the key and the secret of the record`, () => {
+    it(`the ${kind} depends on both the signing key and the secret of its record`, () => {
       const value = values()[kind];
       expect(isGenuine(value, createTokenFormats([OTHER_KEY]))).to.equal(false);
       const other = { ...SOURCE, secret: 't'.repeat(22) };
@@ -84,7 +84,7 @@ describe('codes and tokens', () => {
     });
   }
 
-  it('a token of one kind is not genuine as another kind, even with the prefix of that kind', () => {
+  it('a token of one kind is not valid as another kind, even with the prefix of that kind', () => {
     const { code, refresh_token } = values(formats, SOURCE, 0);
     const mac = code.slice(-RANDOM);
     expect(refresh_token).not.to.include(mac);
@@ -92,14 +92,14 @@ describe('codes and tokens', () => {
     expect(isGenuine(swapped)).to.equal(false);
   });
 
-  it('codes and tokens are signed with the first of several keys and verified with all', () => {
+  it('codes and tokens are signed with the first key of the list and verified with all keys', () => {
     const both = createTokenFormats([OTHER_KEY, KEY]);
     expect(isGenuine(formats.code(SOURCE), both)).to.equal(true);
     expect(isGenuine(both.code(SOURCE), createTokenFormats([OTHER_KEY]))).to.equal(true);
     expect(isGenuine(both.code(SOURCE))).to.equal(false);
   });
 
-  it('a token in a format that this service does not produce is not recognized', () => {
+  it('a token in a format that Gatehouse does not issue is not recognized', () => {
     const { code, refresh_token, access_token } = values();
     const token = refresh_token.slice(0, -2);
     for (const value of [

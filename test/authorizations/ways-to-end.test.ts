@@ -262,7 +262,7 @@ forEachDeployment('the end of access', (start) => {
     const rest = HELD.filter((name) => !ends.includes(name));
     const isConnectionEnd = ends.includes('second authorization');
 
-    it(title, async () => {
+    it(`${title}: exactly the affected credentials lose access`, async () => {
       const held = await hold(apis);
       const { credentials } = held;
       const refused = (timing = LATER) =>

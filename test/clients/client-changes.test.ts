@@ -31,7 +31,7 @@ describe('changes of a client', () => {
   const connect = (accountId: string, { id, name }: Client) =>
     connections.rememberConsent({ accountId, clientId: id, name, hosts: [] });
 
-  it('an edit changes the name and the redirect URIs, and nothing else', async () => {
+  it('an edit of a client changes its name and redirect URIs, and nothing else', async () => {
     const { client } = await registry.add({ ...partner, ownerAccountId: await addPerson() });
     const redirectUris = ['https://b.example/1', 'https://a.example/2'];
     const hostile = { name: ' New ', redirectUris, kind: 'machine', ownerAccountId: 'acc_x' };
@@ -41,7 +41,7 @@ describe('changes of a client', () => {
     expect(await registry.find(client.id)).to.deep.equal(edited);
   });
 
-  it('concurrent edits of different fields are all kept', async () => {
+  it('concurrent edits of different fields of a client are all saved', async () => {
     const { client } = await registry.add(partner);
     const redirectUris = ['https://b.example/1'];
     const links = { homepage: 'https://b.example/' };
@@ -54,7 +54,7 @@ describe('changes of a client', () => {
     expect(now).to.deep.include({ name: 'New', redirectUris, links });
   });
 
-  it('an edit must obey the rules for its kind of client', async () => {
+  it('an edit of a client must obey the rules for its kind', async () => {
     const { client } = await registry.add(partner);
     const scheme = { name: 'Phone', redirectUris: ['com.example.app:/cb'] };
     expect(await refusalOf(registry.edit(client.id, scheme))).to.equal('client_invalid');
@@ -116,7 +116,7 @@ describe('changes of a client', () => {
     }
   });
 
-  it('a removed client is unknown at once, leaves no rows, and its users’ logs record the disconnection', async () => {
+  it('a deleted client is unknown at once, leaves no rows, and its users’ logs record the disconnection', async () => {
     const { client } = await registry.add({ ...partner, ownerAccountId: await addPerson() });
     const { client: other } = await registry.add(partner);
     const connected = await Promise.all([addPerson(), addPerson(), addPerson()]);
@@ -143,7 +143,7 @@ describe('changes of a client', () => {
     expect(await connections.find(bob, other.id)).not.to.equal(undefined);
   });
 
-  it('a removal that fails leaves the client suspended and can be repeated', async () => {
+  it('a deletion that fails leaves the client suspended and can be repeated', async () => {
     const ada = await addPerson();
     const { client } = await registry.add({ ...partner, ownerAccountId: ada });
     await connect(ada, client);

@@ -100,7 +100,7 @@ forEachDatabase('offers of a client', (open) => {
     expect(waiting).to.have.length.above(0);
   }
 
-  it('acceptance changes only the owner, and stores its time and the former owner', async () => {
+  it('accepting an offer changes only the owner of the client, and stores the time and the former owner', async () => {
     const one = await offered();
     await registry().verify(one.client.id, true);
     now += 1_000;
@@ -125,7 +125,7 @@ forEachDatabase('offers of a client', (open) => {
     expect(await registry().listOffersTo(one.to)).to.deep.equal([]);
   });
 
-  it('a transfer by the operator, even on an older node, ends the offer and stores a time but no former owner', async () => {
+  it('a transfer by the operator ends the offer and stores a time but no former owner, even on an older node', async () => {
     const one = await offered();
     await accept(one);
     const heir = await addPerson();
@@ -138,7 +138,7 @@ forEachDatabase('offers of a client', (open) => {
     expect(await registry().findOfferTo(heir, again?.id ?? '')).to.equal(undefined);
   });
 
-  it('an offer is found only by its receiver, and for at most seven days', async () => {
+  it('the offer of a client is found only by its receiver, and for at most seven days', async () => {
     const one = await offered();
     expect(await registry().listOffersTo(one.to)).to.deep.equal([one.offer]);
     expect(one.offer.expiresAt.getTime() - now).to.equal(7 * DAY_MS);
@@ -247,7 +247,7 @@ forEachDatabase('offers of a client', (open) => {
     expect(await refusalOf(accept(one, NO_ROOM + 1))).to.equal('accepted');
   });
 
-  it('a receiver who may not use the name of the client cannot take it over', async () => {
+  it('a receiver who may not use the name of the client cannot accept the offer', async () => {
     const { id } = await createOrganizations(parts).add({ name: 'Storm Logistics' });
     const one = await offered();
     const naming = { naming: 'by the operator' } as const;
@@ -261,13 +261,13 @@ forEachDatabase('offers of a client', (open) => {
     expect(await refusalOf(accept(one))).to.equal('accepted');
   });
 
-  it('a verified client can be handed over: its name is not compared with itself', async () => {
+  it('a verified client can be handed over, because its name is not compared with itself', async () => {
     const one = await offered();
     await registry().verify(one.client.id, true);
     expect(await refusalOf(accept(one))).to.equal('accepted');
   });
 
-  it('a client handed over is blocked like the receiver’s clients on the same redirect host, and stays blocked', async () => {
+  it('a client that was handed over is blocked like other clients of the receiver on its redirect host', async () => {
     const { id } = await createOrganizations(parts).add({ name: `Blocker ${people}` });
     const one = await offered();
     const isBlocked = async () =>
@@ -341,7 +341,7 @@ forEachDatabase('offers of a client', (open) => {
   });
 
   describe('parallel changes of one offer', () => {
-    it('an acceptance sent three times in parallel changes the owner once', async () => {
+    it('an offer that is accepted three times in parallel changes the owner once', async () => {
       for (let round = 0; round < 4; round += 1) {
         const one = await offered();
         const answers = await Promise.all([accept(one), accept(one), accept(one)].map(refusalOf));
@@ -349,7 +349,7 @@ forEachDatabase('offers of a client', (open) => {
       }
     });
 
-    it('of a parallel acceptance and withdrawal, one succeeds', async () => {
+    it('if an offer is accepted and withdrawn in parallel, only one of the two succeeds', async () => {
       for (let round = 0; round < 8; round += 1) {
         const one = await offered();
         const works = [() => accept(one), () => registry().endOffer(one.from, one.offer, nothing)];
@@ -360,7 +360,7 @@ forEachDatabase('offers of a client', (open) => {
       }
     });
 
-    it('if one offer is accepted while it is withdrawn and another is made, the client gets one new owner', async () => {
+    it('the client gets one new owner if an offer is accepted while it is being replaced by another', async () => {
       for (let round = 0; round < 6; round += 1) {
         const one = await offered();
         const second = await addPerson();
@@ -375,7 +375,7 @@ forEachDatabase('offers of a client', (open) => {
       }
     });
 
-    it('of two parallel acceptances and a registration, one below the limit, one succeeds', async () => {
+    it('with room for one more client, only one of two parallel acceptances and a registration succeeds', async () => {
       for (let round = 0; round < 4; round += 1) {
         const one = await offered();
         const from = await addPerson();
@@ -402,7 +402,7 @@ forEachDatabase('offers of a client', (open) => {
       }
     });
 
-    it('a parallel acceptance and deletion of the former owner do not block each other', async () => {
+    it('accepting an offer and deleting its former owner in parallel do not block each other', async () => {
       for (let round = 0; round < 6; round += 1) {
         const one = await offered();
         const works = [() => accept(one), () => accounts().remove(one.from)];
@@ -415,7 +415,7 @@ forEachDatabase('offers of a client', (open) => {
       }
     });
 
-    it('a client deleted during its acceptance stays deleted', async () => {
+    it('a client that is deleted while its offer is accepted stays deleted', async () => {
       const removal = createClientRemoval({
         clients: registry(),
         connections: createConnections(parts),

@@ -53,7 +53,7 @@ describe('recent problems of a client', () => {
   const rows = async () =>
     (await database.query('SELECT FROM client_problems WHERE client_id = $1', [client.id])).length;
 
-  it('problems are returned as recorded, newest first', async () => {
+  it('recorded problems are returned unchanged, newest first', async () => {
     problems.record(problem('req_1', { authMethod: 'both' }));
     problems.record(problem('req_2', { step: 'authorize', redirectUri: 'https://app.example/cb' }));
     const [second, first] = await problems.of(client.id);
@@ -63,7 +63,7 @@ describe('recent problems of a client', () => {
     expect(second).to.not.have.property('authMethod');
   });
 
-  it('problems are written in the background a moment later, and on close', async () => {
+  it('recorded problems are written in the background a moment later, and on shutdown', async () => {
     problems.record(problem('req_1'));
     expect(await rows()).to.equal(0);
     await eventually(async () => expect(await rows()).to.equal(1));
@@ -72,14 +72,14 @@ describe('recent problems of a client', () => {
     expect(await rows()).to.equal(2);
   });
 
-  it('the recorded problems of a client are limited to the last 100, also in the table', async () => {
+  it('only the last 100 problems of a client are returned, and stored', async () => {
     await record(230);
     const expected = Array.from({ length: 100 }, (_, index) => `req_${229 - index}`);
     expect(await requestIds()).to.deep.equal(expected);
     expect(await rows()).to.equal(100);
   });
 
-  it('problems are not shown after 7 days, and then deleted', async () => {
+  it('problems older than 7 days are not shown, and are deleted', async () => {
     await record(3);
     now += 7 * DAY - 1;
     expect(await requestIds()).to.have.length(3);
@@ -91,7 +91,7 @@ describe('recent problems of a client', () => {
     expect(await rows()).to.equal(0);
   });
 
-  it('at most 60 problems a minute are recorded, so that a flood does not fill the table', async () => {
+  it('at most 60 problems a minute are recorded, so that many refused requests do not fill the table', async () => {
     for (let number = 0; number < 5_000; number += 1) problems.record(problem(`req_${number}`));
     expect(await requestIds()).to.have.length(60);
     now += 60_000;
@@ -99,7 +99,7 @@ describe('recent problems of a client', () => {
     expect((await requestIds())[0]).to.equal('req_later');
   });
 
-  it('problems of an unknown client do not prevent writing the others', async () => {
+  it('recorded problems of an unknown client do not prevent writing those of others', async () => {
     problems.record(problem('req_0', { clientId: 'gate_ci_0000000000000000000000' }));
     problems.record(problem('req_1'));
     expect(await requestIds()).to.deep.equal(['req_1']);
@@ -118,14 +118,14 @@ describe('recent problems of a client', () => {
     expect(long?.redirectUri).to.have.length(2_000);
   });
 
-  it('problems are deleted with their client', async () => {
+  it('the recorded problems of a client are deleted with the client', async () => {
     problems.record(problem('req_1'));
     await problems.of(client.id);
     await database.query('DELETE FROM clients WHERE id = $1', [client.id]);
     expect(await rows()).to.equal(0);
   });
 
-  it('problems are lost if the database is unavailable, but later ones are written', async () => {
+  it('problems of clients during a database outage are lost, but later ones are recorded', async () => {
     let isDown = true;
     const flaky = {
       query: <Row extends object>(text: string, values?: readonly unknown[]): Promise<Row[]> =>
@@ -156,7 +156,7 @@ describe('a redirect URI without values', () => {
     'https://app.example/gate_ci_abc': 'https://app.example/gate_ci_abc',
     '': '',
   };
-  it('a redirect URI is recorded with … in place of its values and of tokens', () => {
+  it('a redirect URI is recorded with … in place of query values and tokens', () => {
     for (const [uri, shown] of Object.entries(cases)) expect(withoutValues(uri)).to.equal(shown);
   });
 });

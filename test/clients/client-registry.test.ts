@@ -24,7 +24,7 @@ describe('client registry', () => {
   const parts = { database, changes: silentChangeFeed, clock };
   const registry = createClientRegistry(parts);
 
-  it('finds a client as it was added, and returns the client secret only once', async () => {
+  it('an added client is found with all its values, but its secret is returned only once', async () => {
     const redirectUris = ['https://app.example/cb', 'https://app.example/other'];
     const draft = { ...partner, name: '  Partner ', redirectUris };
     const { client, secret } = await registry.add(draft);
@@ -39,7 +39,7 @@ describe('client registry', () => {
     expect((await registry.list()).items).to.deep.include(client);
   });
 
-  it('stores no client secret in clear text', async () => {
+  it('no client secret is stored in clear text', async () => {
     const { secret = '' } = await registry.add(partner);
     const stored = await database.query('SELECT * FROM client_secrets');
     expect(JSON.stringify(stored))
@@ -47,7 +47,7 @@ describe('client registry', () => {
       .and.not.include(secret.slice('gate_cs_'.length));
   });
 
-  it('gives every client a secret, except public clients', async () => {
+  it('every new client gets a secret, except public clients', async () => {
     const native = { ...partner, kind: 'public', isNative: true } as const;
     expect(await registry.add(native)).to.not.have.property('secret');
     for (const kind of ['machine', 'resource-server'] as const) {
@@ -56,7 +56,7 @@ describe('client registry', () => {
     }
   });
 
-  it('does not store a client that breaks the rules', async () => {
+  it('a client that breaks the rules is not stored', async () => {
     const before = await registry.list();
     const redirectUris = ['https://*.app.example/'];
     const added = registry.add({ ...partner, redirectUris });
@@ -64,7 +64,7 @@ describe('client registry', () => {
     expect(await registry.list()).to.deep.equal(before);
   });
 
-  it('finds a client with the name of its owner, who must exist', async () => {
+  it('a client is found together with the name of its owner; an unknown owner is refused', async () => {
     const olga = { email: 'owner@partner.example', name: 'Olga Owner' };
     const owner = await createAccountRegistry(parts).add(olga);
     const { client } = await registry.add({ ...partner, ownerAccountId: owner.id });
@@ -75,14 +75,14 @@ describe('client registry', () => {
     }
   });
 
-  it('finds no client for a malformed or unknown ID, without an error', async () => {
+  it('a malformed or unknown ID finds no client and causes no error', async () => {
     for (const id of ['', 'nope', 'gate_ci_\0', 'gate_ci_0000000000000000000000\0', '\uD800']) {
       expect(await registry.find(id)).to.equal(undefined);
     }
     expect(await registry.find('gate_ci_0000000000000000000000')).to.equal(undefined);
   });
 
-  it('suspends and resumes a client at once, and changes its version each time', async () => {
+  it('suspending and resuming a client take effect at once, and each changes its version', async () => {
     const { client } = await registry.add(partner);
     const suspended = await registry.suspend(client.id);
     expect(suspended.isSuspended).to.equal(true);
@@ -91,7 +91,7 @@ describe('client registry', () => {
     expect(await registry.resume(client.id)).to.deep.equal(client);
   });
 
-  it('a change of a secret changes the version of the client, a use does not; the latest use is kept', async () => {
+  it('changing a secret changes the version of its client; using a secret only stores the latest time', async () => {
     const { client } = await registry.add(partner);
     const { id, secrets } = client;
     const [earlier, later] = [new Date(clock() - 1), new Date(clock())];
@@ -106,7 +106,7 @@ describe('client registry', () => {
     expect((await registry.find(client.id))?.version).to.not.equal(client.version);
   });
 
-  it('returns a changed client at once, before the change feed announces the change', async () => {
+  it('a changed client is read with its change at once, before the change feed announces it', async () => {
     const live = createClientRegistry({ ...parts, changes: { ...silentChangeFeed, isLive: true } });
     const { id } = (await live.add(partner)).client;
     const found = () => live.find(id);

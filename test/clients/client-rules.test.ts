@@ -25,7 +25,7 @@ describe('list of redirect URIs', () => {
     expect(checkRedirectUris(many, web).problems).to.have.nested.property('[0].code', 'too_many');
   });
 
-  it('each row of the list has its own problem, and a repeated URI is refused, not merged', () => {
+  it('each invalid redirect URI has its own problem, and a repeated URI is refused, not merged', () => {
     const uris = [uriNumber(1), 'https://app.example/*', uriNumber(1), '', 'http://App.example/'];
     expect(found(uris)).to.deep.equal([
       [1, 'wildcard'],
@@ -35,7 +35,7 @@ describe('list of redirect URIs', () => {
     ]);
   });
 
-  it('a URI that browsers send exactly like that of another row is a duplicate', () => {
+  it('a URI that browsers send exactly like another URI of the list is a duplicate', () => {
     const upper = 'https://App.example/1';
     const second = [1, 'duplicate'];
     expect(found([upper, uriNumber(1)])).to.deep.equal([[0, 'duplicate']]);
@@ -44,7 +44,7 @@ describe('list of redirect URIs', () => {
     expect(found([upper, uriNumber(2)])).to.deep.equal([[0, 'spelling']]);
   });
 
-  it('an origin with and without a slash at its end is one URI: the second row is refused', () => {
+  it('an origin with and one without a slash at its end are duplicates: the second is refused', () => {
     for (const uris of [
       ['https://app.example', 'https://app.example/'],
       ['https://app.example/', 'https://app.example'],
@@ -102,7 +102,7 @@ describe('client name', () => {
       'xn--x.xn--y',
     ],
   })) {
-    it(`a client name is refused: ${code}`, () => {
+    it(`invalid client names are refused with the code "${code}"`, () => {
       for (const name of names) {
         const [problem] = checkClientName(name);
         expect(problem, JSON.stringify(name.slice(0, 20))).to.include({ code });
@@ -110,7 +110,7 @@ describe('client name', () => {
     });
   }
 
-  it('an unchanged client name is not checked; one set by the operator only has to be displayable', () => {
+  it('an unchanged client name is not checked; a name set by the operator only has to be displayable', () => {
     expect(checkClientName('\u3164', 'as before')).to.deep.equal([]);
     expect(checkClientName('Booking.com', 'by the operator')).to.deep.equal([]);
     expect(checkClientName('\u3164', 'by the operator')).to.have.length(1);
@@ -131,13 +131,13 @@ describe('client draft', () => {
     }
   };
 
-  it('a refusal lists every problem', () => {
+  it('a refused client gets a list of all its problems', () => {
     expect(codesOf({})).to.deep.equal([]);
     const codes = codesOf({ name: '', redirectUris: ['x', 'https://y.example/*'] });
     expect(codes).to.deep.equal(['name_missing', 'not_a_url', 'wildcard']);
   });
 
-  it('machine clients and resource servers have no redirect URIs', () => {
+  it('machine clients and resource servers cannot have redirect URIs', () => {
     for (const kind of ['machine', 'resource-server']) {
       expect(codesOf({ kind })).to.deep.equal(['redirect_uris_unused']);
       expect(codesOf({ kind, redirectUris: [] })).to.deep.equal([]);

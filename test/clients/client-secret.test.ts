@@ -22,20 +22,20 @@ describe('client secret', () => {
     expect(first.value).to.not.include(first.hash);
   });
 
-  it('every active secret of the client is accepted', () => {
+  it('a client can authenticate with each of its active secrets', () => {
     expect(matchesSecret(client, first.value)).to.equal(true);
     expect(matchesSecret(client, second.value)).to.equal(true);
     expect(matchesSecret(clientWith(second), first.value)).to.equal(false);
   });
 
-  it('no secret matches a client without secrets or an unknown client', () => {
+  it('no secret is accepted for a client without secrets or for an unknown client', () => {
     for (const presented of [first.value, '', '\0'.repeat(43)]) {
       expect(matchesSecret(clientWith(), presented)).to.equal(false);
       expect(matchesSecret(undefined, presented)).to.equal(false);
     }
   });
 
-  it('a secret with added, missing or changed characters does not match', () => {
+  it('a client secret with added, missing or changed characters is refused', () => {
     const { value } = first;
     for (const presented of [
       `${value}\0`,

@@ -22,7 +22,7 @@ describe('secrets of a client', () => {
 
   const idsOf = (found: Client | undefined) => found?.secrets.map(({ id }) => id) ?? [];
 
-  it('two secrets are valid at the same time, until one of them is removed', async () => {
+  it('two secrets of a client are valid at the same time, until one of them is removed', async () => {
     now += 1_000;
     const added = await registry.addSecret(client.id);
     expect(added.secret)
@@ -43,7 +43,7 @@ describe('secrets of a client', () => {
     expect(await registry.find(client.id)).to.deep.equal(left);
   });
 
-  it('a third secret cannot be added, and the last one cannot be removed', async () => {
+  it('a client cannot get a third secret, and its last secret cannot be removed', async () => {
     const [first = ''] = idsOf(client);
     expect(await refusalOf(registry.removeSecret(client.id, first))).to.equal('secret_last');
     await registry.addSecret(client.id);

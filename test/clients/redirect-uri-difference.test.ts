@@ -25,25 +25,25 @@ describe('difference of redirect URIs', () => {
   };
 
   for (const [sent, marked] of Object.entries(cases)) {
-    it(`marks the parts of ${JSON.stringify(sent)} that differ`, () => {
+    it(`the parts of ${JSON.stringify(sent)} that differ from the registered URI are marked`, () => {
       expect(shown(sent, registered)).to.equal(marked);
     });
   }
 
-  it('the sent URI is compared with the nearest of several registered URIs', () => {
+  it('the sent redirect URI is compared with the most similar registered URI', () => {
     const several = ['https://other.example/cb', 'https://app.example/cb', 'https://app.example/x'];
     expect(shown('https://app.example/cb2', several)).to.match(/\[cb2\|cb\]$/);
     expect(shown('http://app.example/cb/', several)).to.match(/^\[http\|https\].*cb\[\/\|\]$/);
   });
 
-  it('there is no difference if the sent URI is registered, or if no URI is registered', () => {
+  it('no difference is marked if the sent URI is registered, or if no URI is registered', () => {
     expect(shown('https://app.example/cb', [...registered, 'https://b.example/'])).to.equal(
       undefined,
     );
     expect(shown('https://app.example/cb', [])).to.equal(undefined);
   });
 
-  it('for any input, the parts of a difference join to the sent and to the registered URI', () => {
+  it('the marked parts, joined, always give the complete sent URI and the complete registered URI', () => {
     const hostile = ['/'.repeat(2_000), 'a/'.repeat(1_000), 'https://ä.example/😀', '//\uFFFD//'];
     for (const [sent, other] of hostile.flatMap((uri) =>
       [...hostile, ...registered].map((another) => [uri, another] as const),

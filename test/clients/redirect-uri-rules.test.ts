@@ -47,13 +47,13 @@ describe('redirect URI rules', () => {
       http://2130706433/cb http://127.0.0.1:/cb https://app.example/it's?it's`,
   });
 
-  it('a refusal says how to write a host name that is not ASCII', () => {
+  it('the message for a host name that is not ASCII says how to write it', () => {
     expect(redirectUriProblem('https://bücher.example/cb', web)?.message).to.include(
       'https://xn--bcher-kva.example/cb',
     );
   });
 
-  it('a refusal names the part of a URI that a browser would spell differently', () => {
+  it('the message for a refused URI names the part that a browser would spell differently', () => {
     const messages = [
       ['https://App.example/cb', /lower case: https:\/\/app\.example\/cb$/],
       ['HTTPS://app.example/cb', /lower case: https:\/\/app\.example\/cb$/],
@@ -90,28 +90,28 @@ describe('redirect URI warnings', () => {
   const warnings = (uri: string, options = web) =>
     redirectUriWarnings(uri, options).map(({ code }) => code);
 
-  it('an https URI causes no warning', () => {
+  it('an https redirect URI causes no warning', () => {
     expect(warnings('https://app.example/cb?keep=1')).to.deep.equal([]);
   });
 
-  it('http to another machine causes a warning', () => {
+  it('an http redirect URI on another machine causes a warning', () => {
     expect(warnings('http://app.example/cb')).to.deep.equal(['plain_http']);
     expect(warnings('http://192.168.1.10/cb')).to.deep.equal(['plain_http']);
     expect(warnings('http://app.localhost:3000/cb')).to.deep.equal([]);
   });
 
-  it('localhost causes a warning for native clients only (RFC 8252 §8.3)', () => {
+  it('localhost in a redirect URI causes a warning for native clients only (RFC 8252 §8.3)', () => {
     expect(warnings('http://localhost/cb', native)).to.deep.equal(['localhost_name']);
     expect(warnings('http://localhost/cb')).to.deep.equal([]);
   });
 
-  it('a query that a browser would spell differently causes a warning', () => {
+  it('a query of a redirect URI that a browser would spell differently causes a warning', () => {
     expect(warnings('https://app.example/cb?x=a%20b')).to.deep.equal(['query_rewritten']);
   });
 });
 
 function itAccepts(options: typeof web, uris: string): void {
-  it('accepts valid URIs', () => {
+  it('valid redirect URIs are accepted', () => {
     for (const uri of wordsOf(uris))
       expect(redirectUriProblem(uri, options), uri).to.equal(undefined);
   });
@@ -120,7 +120,7 @@ function itAccepts(options: typeof web, uris: string): void {
 /** @param refused URIs, keyed by the code of their refusal. */
 function itRefuses(options: typeof web, refused: Record<string, string | readonly string[]>): void {
   for (const [code, uris] of Object.entries(refused)) {
-    it(`refuses a URI: ${code}`, () => {
+    it(`invalid redirect URIs are refused with the code "${code}"`, () => {
       for (const uri of typeof uris === 'string' ? wordsOf(uris) : uris) {
         const problem = redirectUriProblem(uri, options);
         expect(problem, JSON.stringify(uri)).to.have.property('code', code);

@@ -19,7 +19,7 @@ describe('a client name that resembles a taken name', () => {
     return error instanceof Refusal ? error.problems : error;
   };
 
-  it('a taken name is refused with the same message, whether an organization, a client or Gatehouse has it', async () => {
+  it('a taken client name is refused with the same message, whether an organization, a client or Gatehouse has it', async () => {
     const { client: verified } = await on.service.clients.add({ ...partner, name: 'Dock Billing' });
     await on.service.clients.verify(verified.id, true);
     const first = await problemsOf(add('Northern Logistics'));
@@ -30,7 +30,7 @@ describe('a client name that resembles a taken name', () => {
     expect(await refusalOf(add('Southern Logistics'))).to.equal('accepted');
   });
 
-  it('a name takes one query to check, whether it is taken or free', async () => {
+  it('checking a client name takes one query, whether the name is taken or free', async () => {
     await refusalOf(add('Northern Logistics'));
     const { takenNames, database } = on.service;
     for (const name of ['Northern Logistics', 'Gatehouse', 'Quite Another']) {
@@ -62,7 +62,7 @@ describe('a client name that resembles a taken name', () => {
     await memberships.setRole(subject, organization.id, 'member');
   });
 
-  it('names are compared with the current name of an organization, even if SQL changed it', async () => {
+  it('client names are compared with the current name of an organization, even if SQL changed it', async () => {
     const { id } = await on.service.organizations.add({ name: 'Before Ltd' });
     expect(await refusalOf(add('Before Ltd'))).to.equal('client_invalid');
     await on.service.database.query("UPDATE organizations SET name = 'After Ltd' WHERE id = $1", [
@@ -72,7 +72,7 @@ describe('a client name that resembles a taken name', () => {
     expect(await refusalOf(add('Before Ltd'))).to.equal('accepted');
   });
 
-  it('names are compared with all organizations, even if 2,100 were added at once', async () => {
+  it('client names are compared with all organizations, even if 2,100 were added at once', async () => {
     await on.service.database.query(
       `INSERT INTO organizations (id, name, created_at)
         SELECT 'org_many-' || lpad(n::text, 11, '0'), 'Imported ' || n, now()
@@ -82,7 +82,7 @@ describe('a client name that resembles a taken name', () => {
     expect(await refusalOf(add('Imported 2101'))).to.equal('accepted');
   });
 
-  it('a client keeps a name that is taken later; only a changed name is checked', async () => {
+  it('a client keeps its name if another uses it later: only a changed name is checked', async () => {
     const { client } = await add('Northern Logistics', { naming: 'by the operator' });
     const redirectUris = ['https://app.example/other'];
     const { clients } = on.service;

@@ -19,8 +19,8 @@ const production = {
 
 const YAML_OF_MAIL = 'mail: { from: Gatehouse <gate@example.com> }';
 
-describe('the environment', () => {
-  it('a variable overrides the file', () => {
+describe('environment variables', () => {
+  it('an environment variable overrides the settings file', () => {
     const yaml = `
       issuer: https://file.example.com
       server: { port: 4000, proxy_hops: 2, operators_port: 4001 }
@@ -44,17 +44,17 @@ describe('the environment', () => {
     expect(settings.log.level).to.equal('debug');
   });
 
-  it('PORT changes the port of the default issuer, too', () => {
+  it('the variable PORT also changes the port of the default issuer', () => {
     expect(settingsOf('', { PORT: '4567' }).issuer).to.equal('http://localhost:4567');
     expect(settingsOf('', { PORT: '80' }).issuer).to.equal('http://localhost');
   });
 
-  it('an empty variable is treated as unset', () => {
+  it('an empty environment variable is treated as unset', () => {
     const settings = settingsOf('', { PORT: '', DATABASE_URL: ' ', GATEHOUSE_COOKIE_KEYS: '' });
     expect(settings.storage).not.to.have.property('databaseUrl');
   });
 
-  it('keys are lists, the current one first; keys and URLs can be in files that variables name', () => {
+  it('a variable for keys is a list, current key first; variables can name files with keys or URLs', () => {
     const [current, older] = ['a'.repeat(32), 'b'.repeat(40)];
     const smtpUrl = 'smtps://gate:secret@mail.example.com';
     const settings = loadSettings({
@@ -79,7 +79,7 @@ describe('the environment', () => {
     expect(settingsOf(YAML_OF_MAIL)).not.to.have.property('mail');
   });
 
-  it('a variable for a file is refused if the file is missing or empty, or if the value is set, too', () => {
+  it('a variable that names a file is refused if the file is missing or empty, or the value is set, too', () => {
     const environment = {
       DATABASE_URL_FILE: '/nowhere/database',
       GATEHOUSE_COOKIE_KEYS_FILE: fileWith('\n', 'empty'),
@@ -93,7 +93,7 @@ describe('the environment', () => {
     ]);
   });
 
-  it('both secrets are required if the database is not embedded', () => {
+  it('the cookie keys and the token keys are required if the database is not embedded', () => {
     const { DATABASE_URL } = production;
     const problems = problemsOf('', { DATABASE_URL });
     const both = ['GATEHOUSE_COOKIE_KEYS', 'GATEHOUSE_TOKEN_KEYS'];
@@ -104,7 +104,7 @@ describe('the environment', () => {
     }
   });
 
-  it('a refusal of a variable shows no secret', () => {
+  it('the error for an invalid environment variable shows no secret', () => {
     const { message } = refusalOf(() =>
       settingsOf('', {
         GATEHOUSE_COOKIE_KEYS: `${'k'.repeat(32)},hunter2`,
@@ -118,7 +118,7 @@ describe('the environment', () => {
     expect(message).to.contain('has 9 characters, but needs at least 32');
   });
 
-  it('a variable is validated like its setting in the file, with the same problem', () => {
+  it('an environment variable is validated like its setting in the file, with the same error', () => {
     const refused: readonly [string, string, string][] = [
       ['GATEHOUSE_ISSUER', 'ftp://auth.example.com', 'issuer'],
       ['PORT', 'http', 'server.port'],
@@ -141,7 +141,7 @@ describe('the environment', () => {
     }
   });
 
-  it('the refusal of a URL names the variable or file that contains it', () => {
+  it('the error for an invalid URL names the variable or file that contains it', () => {
     for (const name of ['DATABASE_URL', 'REDIS_URL', 'SMTP_URL']) {
       const [problem] = problemsOf('', {
         [`${name}_FILE`]: fileWith('http://x:swordfish@y', name),
@@ -151,7 +151,7 @@ describe('the environment', () => {
     }
   });
 
-  it('a variable that is probably misspelled is refused with a remedy', () => {
+  it('an environment variable that is probably misspelled is refused with a remedy', () => {
     const remedies = {
       GATEHOUSE_COOKIE_KEY: 'did you mean GATEHOUSE_COOKIE_KEYS?',
       GATEHOUSE_TOKEN_KEY: 'did you mean GATEHOUSE_TOKEN_KEYS?',
@@ -172,7 +172,7 @@ describe('the environment', () => {
     expect(JSON.stringify(problems)).not.to.contain('3000');
   });
 
-  it('a variable without effect causes a warning that names the variable that was probably meant', () => {
+  it('a variable without effect causes a warning that names the one probably meant', () => {
     const remedies = {
       GATEHOUSE_ISSUER_URL: 'did you mean GATEHOUSE_ISSUER?',
       GATEHOUSE_PROXY_HOPS:
@@ -188,7 +188,7 @@ describe('the environment', () => {
     expect(warnings.map(({ path }) => path)).to.include.members(Object.keys(remedies));
   });
 
-  it('variables of other programs are ignored', () => {
+  it('environment variables of other programs are ignored', () => {
     settingsOf('', {
       // Kubernetes adds these to every pod if there is a service named gatehouse.
       GATEHOUSE_PORT: 'tcp://10.0.0.1:3000',

@@ -16,7 +16,7 @@ import {
 } from './configuration.ts';
 
 describe('the settings file', () => {
-  it('the settings have the promised defaults', () => {
+  it('the settings have the documented defaults', () => {
     const settings = settingsOf('');
     expect(settings.tokens).to.deep.equal({
       authorizationCodeSeconds: 600,
@@ -32,12 +32,12 @@ describe('the settings file', () => {
     expect(settings.storage.dataDirectory).to.equal(path.join(projectDirectory, 'data'));
   });
 
-  it('the file may have a heading without settings, and may disable the absolute age', () => {
+  it('the settings file may contain a heading without settings, and may disable the absolute age', () => {
     const { tokens } = settingsOf('server:\ntokens:\n  absolute_age: off\n  retry_window: 0s\n');
     expect(tokens).to.include({ absoluteAgeSeconds: undefined, retryWindowSeconds: 0 });
   });
 
-  it('a refusal lists all problems of the file at once, each with its value and a remedy', () => {
+  it('an invalid settings file is refused with all problems at once, each with its value and a remedy', () => {
     const yaml = `
       issuer: http://auth.example.com
       server: { port: "80" }
@@ -66,7 +66,7 @@ describe('the settings file', () => {
     );
   });
 
-  it('a refusal names the line of each problem', () => {
+  it('the error for an invalid settings file names the line of each problem', () => {
     const yaml = `
 # two headings
 tokens:
@@ -92,7 +92,7 @@ colour: red
     expect(message).to.match(/tokens\.retry_window\n +place: +\/.*settings\.yaml, line 4\n/);
   });
 
-  it('every value that the remedy for a refused value suggests is accepted', () => {
+  it('every value that a remedy suggests is itself accepted', () => {
     let tried = 0;
     // The remedy for a list names the settings of its entries.
     for (const name of [...knownSettings.keys()].filter((one) => one !== 'sign_in.providers')) {
@@ -108,7 +108,7 @@ colour: red
     expect(tried).to.be.above(30);
   });
 
-  it('values with which no service could run are refused', () => {
+  it('settings with which no service could run are refused', () => {
     const refused: Readonly<Record<string, readonly string[]>> = {
       issuer: ['https://*.example.com', 'https://a..b', 'https://auth.example.com.'],
       'server.host': ['http://localhost', '0.0.0.0:3000', '[::1]', '*', '999.1.1.1'],
@@ -140,7 +140,7 @@ colour: red
     }
   });
 
-  it('values that contradict each other cause warnings', () => {
+  it('settings that contradict each other cause warnings', () => {
     const contradictions = {
       'tokens: { refresh_token: 10m }': 'tokens.refresh_token',
       'tokens: { absolute_age: 1m }': 'tokens.absolute_age',
@@ -158,7 +158,7 @@ colour: red
     expect(inspectSettings({ environment: {}, file: fileWith('') }).warnings).to.deep.equal([]);
   });
 
-  it('an unknown key is refused, and the refusal suggests the name that was probably meant', () => {
+  it('an unknown key in the settings file is refused, with the name that was probably meant', () => {
     const yaml = `
       isuer: x
       server: { prot: 1, proxyHops: 1, operators-port: 1 }
@@ -176,12 +176,12 @@ colour: red
     expect(remediesOf(yaml).blue).to.match(/^remove it; allowed here: issuer, server,/);
   });
 
-  it('a setting that was removed is refused, and the refusal names its replacement', () => {
+  it('a setting that no longer exists is refused, and the message names its replacement', () => {
     const remedies = remediesOf('server: { processes: auto }');
     expect(remedies['server.processes']).to.include('server.reuse_port: true');
   });
 
-  it('a key in the wrong place is refused, and the refusal names the heading where it belongs', () => {
+  it('a setting in the wrong place is refused, and the message names its right heading', () => {
     const yaml = `
       retry_window: 5s
       sign_in_failurs: 3
@@ -199,7 +199,7 @@ colour: red
     });
   });
 
-  it('a file that is not YAML is refused with line and column', () => {
+  it('a settings file that is not YAML is refused with line and column', () => {
     const [problem] = problemsOf('server:\n  port: [1\nlog: {}');
     expect(problem?.path).to.equal(`${path.join(directory, 'settings.yaml')}, line 3, column 1`);
     expect(pathsOf('- a list')).to.have.lengthOf(1);
@@ -207,7 +207,7 @@ colour: red
     expect(pathsOf('log: 1\nlog: 2')[0]).to.match(/line 2, column 1$/);
   });
 
-  it('a YAML tag is refused, because tags are not evaluated', () => {
+  it('a YAML tag in the settings file is refused, because tags are not evaluated', () => {
     const [problem, ...others] = problemsOf('log:\n  level: !env debug');
     expect(problem?.path).to.match(/settings\.yaml, line 2, column 10$/);
     expect(problem?.message).to.contain('!env');
@@ -215,7 +215,7 @@ colour: red
     expect(settingsOf('log:\n  level: debug').log.level).to.equal('debug');
   });
 
-  it('the settings file may be missing only if no variable names it', () => {
+  it('the settings file may be missing only if no environment variable names it', () => {
     const missing = path.join(directory, 'missing.yaml');
     const { problems } = refusalOf(() =>
       checkSettings({ environment: { GATEHOUSE_CONFIG: missing } }),
@@ -224,7 +224,7 @@ colour: red
     expect(problems[0]).to.include({ path: missing, message: 'cannot be read (ENOENT)' });
   });
 
-  it('a refusal does not show unknown or refused values that may be secret', () => {
+  it('an error about the settings shows no unknown or refused value that may be a secret', () => {
     const password = 'correct-horse';
     const yaml = `
       issuer: https://me:${password}@auth.example.com
@@ -241,7 +241,7 @@ colour: red
     }
   });
 
-  it('a data directory is relative to the project in the file, to the working directory in the variable', () => {
+  it('a relative data directory starts at the project if set in the file, at the working directory if in the variable', () => {
     const file = fileWith('storage: { data_directory: kept }');
     const directoryWith = (environment: Record<string, string>) =>
       checkSettings({ environment, file }).storage.dataDirectory;

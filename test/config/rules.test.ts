@@ -6,7 +6,7 @@ const HTTPS = 'issuer: https://auth.example.com\nserver: { proxy_hops: 1 }';
 const database = { ...keysOfEnvironment, DATABASE_URL: 'postgres://db/gatehouse' };
 
 describe('rules across settings', () => {
-  it('an issuer is a plain origin, with https except on loopback', () => {
+  it('an issuer must be a plain origin, with https except on loopback', () => {
     const refused = `auth.example.com ftp://auth.example.com http://auth.example.com
       http://127.0.0.1.example.com https://auth.example.com/ https://auth.example.com/oauth
       https://auth.example.com?x https://auth.example.com#x https://me@auth.example.com
@@ -22,7 +22,7 @@ describe('rules across settings', () => {
     expect(settingsOf(HTTPS)).to.include({ isLoopback: false, demo: false });
   });
 
-  it('processes may share a port only if they share a database server', () => {
+  it('processes may share a port only if they use a database server and not the embedded database', () => {
     const [problem, ...others] = problemsOf('server: { reuse_port: true }');
     expect(problem).to.include({ path: 'server.reuse_port' });
     expect(problem?.remedy).to.include('DATABASE_URL');
@@ -30,7 +30,7 @@ describe('rules across settings', () => {
     expect(settingsOf('server: { reuse_port: true }', database).server.reusePort).to.equal(true);
   });
 
-  it('a code is valid for ten minutes at most (RFC 6749 §4.1.2)', () => {
+  it('authorization codes cannot be configured to live longer than ten minutes (RFC 6749 §4.1.2)', () => {
     const { tokens } = settingsOf('tokens: { authorization_code: 10m }');
     expect(tokens.authorizationCodeSeconds).to.equal(600);
     expect(pathsOf('tokens: { authorization_code: 601s }')).to.deep.equal([
@@ -38,7 +38,7 @@ describe('rules across settings', () => {
     ]);
   });
 
-  it('the remedy for a refused issuer shows the plain spelling, or says how to get https', () => {
+  it('the remedy for a refused issuer shows the correct spelling, or says how to get https', () => {
     const [trailing] = problemsOf('issuer: https://Auth.example.com:443/\nserver: {proxy_hops: 1}');
     expect(trailing?.remedy).to.match(/^write `https:\/\/auth\.example\.com`/);
     const [problem] = problemsOf('issuer: http://auth.example.com');
@@ -47,7 +47,7 @@ describe('rules across settings', () => {
     expect(problem?.remedy).to.include(remedy);
   });
 
-  it('an https issuer requires a number of proxies, even if it is 0', () => {
+  it('an https issuer requires the number of proxies to be set, even if it is 0', () => {
     const [problem, ...others] = problemsOf('issuer: https://auth.example.com');
     expect(problem?.path).to.equal('server.proxy_hops');
     expect(problem?.message).to.include('is not set');
@@ -60,7 +60,7 @@ describe('rules across settings', () => {
     expect(pathsOf('', { PORT: '3001' })).to.deep.equal(['server.operators_port']);
   });
 
-  it('the URL of the API, which receives access tokens, is https or on this machine', () => {
+  it('the URL of the API, which receives access tokens, must use https or be on this machine', () => {
     const paths = (url: string) => pathsOf(`api: { graphql_url: "${url}" }`);
     for (const url of ['https://api.example/graphql?v=1', 'http://127.0.0.1:4402/graphql']) {
       expect(settingsOf(`api: { graphql_url: "${url}" }`).api?.graphqlUrl).to.equal(url);
@@ -71,7 +71,7 @@ describe('rules across settings', () => {
     }
   });
 
-  it('the issuer of a sign-in provider is not that of the service itself', () => {
+  it('a sign-in provider must not have the issuer of the service itself', () => {
     const provider = { id: 'own', label: 'Own', client_id: 'x', issuer: 'http://localhost:3000' };
     const file = `issuer: http://localhost:3000\nsign_in: ${JSON.stringify({ providers: [provider] })}`;
     const [problem, ...others] = problemsOf(file);
@@ -80,7 +80,7 @@ describe('rules across settings', () => {
     expect(others).to.deep.equal([]);
   });
 
-  it('mail requires a sender, which is exactly one valid address', () => {
+  it('the settings for mail require a sender, which is exactly one valid address', () => {
     expect(pathsOf('', { SMTP_URL: 'smtp://mail.example.com:587' })).to.deep.equal(['mail.from']);
     const senders = ['gate', 'a@b c', 'Gate gate@b.c', '<gate@b.c>', 'a@b.c\r\nBcc: x@y.z'];
     senders.push('a@b.c:25', 'Gate <a(x)@b.c>', 'a@b.c, x@y.z', '"a"@b.c');
@@ -89,7 +89,7 @@ describe('rules across settings', () => {
     }
   });
 
-  it('a sender may have a display name in any script, and an address on this machine', () => {
+  it('the sender of mail may have a display name in any script, and an address on this machine', () => {
     for (const from of ['Gatehouse, Inc. (EU) <a@b.c>', 'Ж <ж@ж.рф>', 'gatehouse@localhost']) {
       const { mail } = settingsOf(`mail: { from: ${JSON.stringify(from)} }`, {
         SMTP_URL: 'smtp://mail.example.com:587',
@@ -112,7 +112,7 @@ describe('rules across settings', () => {
     settingsOf('', redis);
   });
 
-  it('a demo is allowed only in the embedded database and for a loopback issuer', () => {
+  it('demo data is allowed only in the embedded database and for a loopback issuer', () => {
     expect(settingsOf('').demo).to.equal(true);
     expect(settingsOf('demo: false').demo).to.equal(false);
     expect(settingsOf('', database).demo).to.equal(false);
@@ -120,13 +120,13 @@ describe('rules across settings', () => {
     expect(pathsOf(`demo: true\n${HTTPS}`)).to.deep.equal(['demo']);
   });
 
-  it('a retry window is shorter than the lifetime of refresh tokens, and sessions.idle fits into sessions.absolute', () => {
+  it('the retry window must be shorter than refresh tokens live, and sessions.idle must fit into sessions.absolute', () => {
     expect(
       pathsOf('tokens: { refresh_token: 60s }\nsessions: { idle: 2d, absolute: 1d }'),
     ).to.deep.equal(['tokens.retry_window', 'sessions.idle']);
   });
 
-  it('a refused setting causes no further problems', () => {
+  it('a refused setting does not cause errors about other settings', () => {
     expect(
       pathsOf('', { ...database, DATABASE_URL: 'mysql://db', REDIS_URL: 'x' }),
     ).to.have.members([

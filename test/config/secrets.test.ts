@@ -44,7 +44,7 @@ describe('the secrets of an embedded deployment', () => {
     expect(readdirSync(dataDirectory)).to.deep.equal(['.first-start', 'secrets.json']);
   });
 
-  it('each secret of the environment replaces the generated one', () => {
+  it('each secret in the environment replaces the generated one', () => {
     const { GATEHOUSE_COOKIE_KEYS, GATEHOUSE_TOKEN_KEYS } = keysOfEnvironment;
     const both = { ...environment(), ...keysOfEnvironment };
     expect(loadSettings({ environment: both }).secrets).to.deep.equal({
@@ -60,7 +60,7 @@ describe('the secrets of an embedded deployment', () => {
     });
   });
 
-  it('secrets are refused if other users of the machine may read the file', () => {
+  it('a file of secrets that other users of the machine may read is refused', () => {
     const secrets = load();
     chmodSync(file, 0o640);
     const { problems, message } = refusalOf(load);
@@ -80,7 +80,7 @@ describe('the secrets of an embedded deployment', () => {
     }
   });
 
-  it('a configuration check generates no secrets, and a command that signs nothing needs none', () => {
+  it('check-config generates no secrets, and a command that signs nothing needs none', () => {
     checkSettings({ environment: environment() });
     expect(existsSync(dataDirectory)).to.equal(false);
     const DATABASE_URL = 'postgres://db/gatehouse';

@@ -32,47 +32,69 @@ const TESTED: Readonly<Record<string, Tested>> = {
     "issuer = 'https://auth.example.test'",
   ],
   'server.host': [HERE, 'server.host is the only address'],
-  'server.port': ['main.test.ts', 'on an empty directory the service prints', 'PORT: '],
+  'server.port': ['main.test.ts', 'started on an empty directory, the service prints', 'PORT: '],
   'server.proxy_hops': ['many-nodes/reload.test.ts', 'a reload changes which client address'],
   'server.max_connections': [HERE, 'server.max_connections limits'],
-  'server.operators_host': ['host/operators-host.test.ts', 'the listener answers for its'],
+  'server.operators_host': [
+    'host/operators-host.test.ts',
+    'the listener for operators answers for its',
+  ],
   'server.operators_port': ['main.test.ts', 'on SIGTERM the service answers'],
-  'server.reuse_port': ['many-nodes/shared-port.slow.ts', 'all processes receive'],
+  'server.reuse_port': [
+    'many-nodes/shared-port.slow.ts',
+    'all processes that share a port receive',
+  ],
   'server.shutdown_delay': ['many-nodes/leaving.slow.ts', 'a stopping node accepts requests'],
   'storage.data_directory': ['main.test.ts', 'the next start', 'GATEHOUSE_DATA_DIR: dataDirectory'],
-  'storage.database_url': ['storage/database.test.ts', 'a server that is', 'databaseUrl'],
+  'storage.database_url': ['storage/database.test.ts', 'a database server that is', 'databaseUrl'],
   'storage.database_connections': [HERE, 'storage.database_connections'],
   'storage.remembered_people': [HERE, 'storage.remembered_people'],
-  'storage.redis_url': ['storage/redis.test.ts', 'the URL of one server contains', 'redis://'],
+  'storage.redis_url': [
+    'storage/redis.test.ts',
+    'the URL of one Redis server contains',
+    'redis://',
+  ],
   'storage.auto_migrate': ['storage/migrate.test.ts', 'a node that may not migrate refuses to'],
   'storage.accept_volatile_redis': [
     'storage/redis.test.ts',
-    'a Redis that evicts keys or keeps nothing on disk is refused, with each remedy',
+    'a Redis that evicts keys or has no persistence is refused, with a remedy for each',
     'acceptVolatileRedis',
   ],
-  'tokens.authorization_code': [HERE, 'tokens.* are the lifetimes'],
-  'tokens.access_token': [HERE, 'tokens.* are the lifetimes'],
-  'tokens.machine_access_token': [HERE, 'tokens.* are the lifetimes'],
-  'tokens.refresh_token': [HERE, 'tokens.* are the lifetimes'],
+  'tokens.authorization_code': [HERE, 'tokens.* set the lifetimes'],
+  'tokens.access_token': [HERE, 'tokens.* set the lifetimes'],
+  'tokens.machine_access_token': [HERE, 'tokens.* set the lifetimes'],
+  'tokens.refresh_token': [HERE, 'tokens.* set the lifetimes'],
   'tokens.retry_window': ['many-nodes/reload.test.ts', 'a reload changes the retry window'],
-  'tokens.absolute_age': [HERE, 'tokens.* are the lifetimes'],
+  'tokens.absolute_age': [HERE, 'tokens.* set the lifetimes'],
   'sessions.idle': ['pages/sign-in/current-session.test.ts', 'a session without requests ends'],
-  'sessions.absolute': ['pages/sign-in/current-session.test.ts', 'answers the remaining lifetime'],
-  'sign_in.passwords': ['sign-in-upstream/journey.test.ts', 'a user without a password sees'],
+  'sessions.absolute': [
+    'pages/sign-in/current-session.test.ts',
+    'a request to renew the session extends it',
+  ],
+  'sign_in.passwords': [
+    'sign-in-upstream/journey.test.ts',
+    'a user of a provider without a password sees',
+  ],
   'sign_in.passkeys': ['pages/passkeys/passkeys.test.ts', 'disabled passkeys are'],
   'sign_in.require': ['sign-in-upstream/required.test.ts', 'owners and admins cannot'],
   'sign_in.require_grace': ['sign-in-upstream/required.test.ts', 'owners and admins see the end'],
   'sign_in.providers': [
     'sign-in-upstream/sign-in.test.ts',
-    'a sign-in redirects with PKCE, state and nonce, and returns to the requested page',
+    'a sign-in with a provider uses PKCE, state and nonce',
     'startWithUpstream(',
   ],
   'sign_in.recovery_wait': ['sign-in-upstream/recovery-wait.test.ts', 'a mailed link starts'],
-  'limits.clients_per_person': ['pages/oauth-clients/oauth-clients.test.ts', 'enforces the'],
-  'limits.api_keys_per_person': ['pages/api-keys.test.ts', 'at the limit of API keys'],
+  'limits.clients_per_person': [
+    'pages/oauth-clients/oauth-clients.test.ts',
+    'the form for a client states',
+  ],
+  'limits.api_keys_per_person': [
+    'pages/api-keys.test.ts',
+    'a user with the maximum number of API keys',
+  ],
   'limits.people_per_unchecked_client': [
     'provider/people-limit.test.ts',
-    'the next user is refused',
+    'beyond the user limit of a client',
   ],
   'limits.sign_in_failures': [HERE, 'limits.sign_in_failures and'],
   'limits.sign_in_failures_per_address': [HERE, 'limits.sign_in_failures_per_address'],
@@ -95,15 +117,15 @@ const TESTED: Readonly<Record<string, Tested>> = {
     'a failing API stops',
     'api: { graphqlUrl',
   ],
-  'api.example_query': ['pages/oauth-clients/test.test.ts', 'a failing API stops the test'],
-  'activity.retention': ['pages/activity.test.ts', 'entries are kept for as long as'],
+  'api.example_query': ['pages/oauth-clients/test.test.ts', 'a failing API stops the client test'],
+  'activity.retention': ['pages/activity.test.ts', 'activity entries are stored for as long as'],
   'import.prune_at_most': [
     'import/prune.test.ts',
-    'the limit comes from the settings, unless an option sets another',
+    'the limit of removals by `--prune` comes from the settings',
     'import: { prune_at_most:',
   ],
   'log.level': ['many-nodes/reload.test.ts', 'a reload changes which client address is'],
-  'log.format': ['process-log.slow.ts', 'warnings are written at once, even', "'words'"],
+  'log.format': ['process-log.slow.ts', 'warnings are written to the log at once, even', "'words'"],
 };
 
 /** Settings without such a test, each with the reason. */
@@ -219,7 +241,7 @@ describeOn([postgresServer, redisServer], 'a service with other settings', () =>
     await Promise.all(slow);
   });
 
-  it('storage.remembered_people limits the people in the cache', async () => {
+  it('storage.remembered_people limits the number of users in the cache', async () => {
     const values: string[] = [];
     for (const name of ['First', 'Second']) {
       const { value } = await on.service.apiKeys.add(
@@ -245,7 +267,7 @@ describeOn([postgresServer, redisServer], 'a service with other settings', () =>
     expect(await queriesFor(first)).to.be.above(remembered);
   });
 
-  it('tokens.* are the lifetimes of codes and tokens', async () => {
+  it('tokens.* set the lifetimes of codes and tokens', async () => {
     const { confidential, machine, resourceServer } = on.clients;
     const isActive = async (token: unknown): Promise<unknown> =>
       (await introspect(on.issuer, resourceServer, String(token))).body.active;

@@ -23,7 +23,7 @@ const yamlFiles = readdirSync(directory).filter((name) => name.endsWith('.yaml')
 describe('config/gatehouse.yaml', () => {
   const text = shipped('gatehouse.yaml');
 
-  it('config/gatehouse.yaml has the same effect as no file', () => {
+  it('config/gatehouse.yaml has the same effect as no settings file', () => {
     expect(checkSettings({ environment: {}, file: defaultFile })).to.deep.equal(settingsOf(''));
   });
 
@@ -38,7 +38,7 @@ describe('config/gatehouse.yaml', () => {
 });
 
 describe('config/production.example.yaml', () => {
-  it('the example for production is complete once the environment has the URLs and secrets', () => {
+  it('the example settings for production are complete once the environment has the URLs and secrets', () => {
     const settings = checkSettings({
       file: path.join(directory, 'production.example.yaml'),
       environment: {
@@ -72,7 +72,7 @@ describe('config/gatehouse.schema.json', () => {
   const validator = z.fromJSONSchema(schema);
   const accepts = (yaml: string): boolean => validator.safeParse(parse(yaml) ?? {}).success;
 
-  it('the schema describes each setting with its default', () => {
+  it('the JSON Schema describes each setting with its default', () => {
     for (const { name, path: steps, defaultValue, expectation } of knownSettings.values()) {
       const member = steps.flatMap((step) => ['properties', step]);
       expect(valueAt(schema, [...member, 'description']), name).to.include(expectation?.accepts);
@@ -83,7 +83,7 @@ describe('config/gatehouse.schema.json', () => {
     }
   });
 
-  it('the schema accepts the shipped files, whose first line names the schema for editors', () => {
+  it('the JSON Schema accepts the shipped settings files, whose first line names it for editors', () => {
     expect(yamlFiles).to.have.lengthOf(3);
     for (const name of yamlFiles) {
       const text = shipped(name);
@@ -94,7 +94,7 @@ describe('config/gatehouse.schema.json', () => {
     }
   });
 
-  it('the schema accepts what the service accepts, and refuses what the service refuses', () => {
+  it('the JSON Schema accepts and refuses the same settings as the service', () => {
     const valid = ['', 'server:', 'tokens: { absolute_age: off }', 'tokens: { retry_window: 90s }'];
     for (const yaml of valid) {
       settingsOf(yaml);

@@ -14,7 +14,7 @@ const yamlOf = (...entries: object[]): string =>
   `sign_in: ${JSON.stringify({ providers: entries })}`;
 
 describe('the settings of sign-in providers', () => {
-  it('the optional settings have defaults, and the client secret is read from a separate file', () => {
+  it('the optional settings of a provider have defaults, and its client secret is read from a separate file', () => {
     const client_secret_file = fileWith('the secret\n', 'secret');
     const file = yamlOf({ ...ENTRY, client_secret_file });
     expect(settingsOf(file).signIn.providers).to.deep.equal([
@@ -61,7 +61,7 @@ describe('the settings of sign-in providers', () => {
     }
   });
 
-  it('a strong sign-in needs one of the requested acr_values, unless the settings list others', () => {
+  it('a sign-in is strong only with one of the requested acr_values, unless the settings list others', () => {
     const [first, second] = settingsOf(
       yamlOf(
         { ...ENTRY, acr_values: ['phr', 'phrh'] },
@@ -124,7 +124,7 @@ describe('the settings of sign-in providers', () => {
     ['a repeated issuer', yamlOf(ENTRY, { ...ENTRY, id: 'b' }), '1.issuer', /earlier/],
   ];
   for (const [what, yaml, path, text] of WRONG) {
-    it(`the settings of a provider are refused with ${what}`, () => {
+    it(`the settings of a sign-in provider are refused with ${what}`, () => {
       const [problem, ...others] = problemsOf(yaml);
       expect(others).to.deep.equal([]);
       expect(problem?.path).to.equal(`sign_in.providers.${path}`);
@@ -133,7 +133,7 @@ describe('the settings of sign-in providers', () => {
     });
   }
 
-  it('an invalid provider is not also reported as missing', () => {
+  it('an invalid sign-in provider is not reported as missing, too', () => {
     for (const wrong of [{ lable: 'x' }, { id: 'a/b' }]) {
       const providers = [{ ...ENTRY, ...wrong }];
       expect(pathsOf(`sign_in: ${JSON.stringify({ passwords: false, providers })}`)).to.deep.equal([
@@ -150,7 +150,7 @@ describe('the settings of sign-in providers', () => {
     expect(refused.map(({ path }) => path)).to.deep.equal(['sign_in.require']);
   });
 
-  it('settings are refused if they have no sign-in method, or name this service as a sign-in provider', () => {
+  it('settings without a sign-in method, or with this service as a sign-in provider, are refused', () => {
     expect(problemsOf('sign_in: { passwords: false }').map(({ path }) => path)).to.deep.equal([
       'sign_in.passwords',
     ]);

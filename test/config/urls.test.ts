@@ -24,7 +24,7 @@ describe('a URL for display', () => {
     }
   });
 
-  it('a displayed URL contains no password, whichever part of the URL has one', () => {
+  it('a displayed URL never contains a password, whichever part of the URL had one', () => {
     const urls = {
       'in the query, under any name': `postgres://db/gatehouse?password=hunter2
         postgres://db/gatehouse?sslmode=require&PGPASSWORD=hunter2

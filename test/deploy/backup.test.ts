@@ -28,7 +28,7 @@ describeOn([postgresServer, redisServer, openssl, pgDump, redisCli], 'deploy/bac
   const folder = temporaryDirectory('backup');
   const file = (name: string): string => path.join(folder, name);
 
-  it('backs up a Redis with TLS, a password and an ACL, and fails without the password', async () => {
+  it('the backup script saves a Redis with TLS, a password and an ACL, and fails without the password', async () => {
     const port = await freePort();
     const certificate = [
       ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'],
@@ -63,7 +63,7 @@ describeOn([postgresServer, redisServer, openssl, pgDump, redisCli], 'deploy/bac
     administrator.disconnect();
   });
 
-  it('backs up a Redis during writes', async () => {
+  it('the backup script saves a Redis during writes', async () => {
     const redis = await startRedisServer();
     const administrator = new Redis(redis.url);
     const [, redisFolder] = (await administrator.config('GET', 'dir')) as string[];

@@ -77,7 +77,7 @@ describeOn([...containerTools, postgresServer, redisServer], 'the image', () => 
     outcomeOf(image.start(command, { environment: given, volumes }));
   const health = () => runs(image.config.Healthcheck.Test.slice(1));
 
-  it('the image contains what the service needs, writable by root only', () => {
+  it('the image contains what the service needs, and only root can write to it', () => {
     const { files, config } = image;
     expect(config).to.include({ User: '1000:1000', StopSignal: 'SIGTERM' });
     const { version } = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8'));
@@ -94,7 +94,7 @@ describeOn([...containerTools, postgresServer, redisServer], 'the image', () => 
     expect(open).to.deep.equal([]);
   });
 
-  it('the image creates the secrets of compose.yaml once, each readable only by its service', async () => {
+  it('the image generates the secrets for compose.yaml once, each readable only by its service', async () => {
     const files = Object.keys(READERS).flatMap((folder) =>
       readdirSync(path.join(secrets, folder)).map((name) => `${folder}/${name}`),
     );
@@ -228,7 +228,7 @@ describeOn([...containerTools, postgresServer, redisServer], 'the image', () => 
     });
 
     describe('containers on the stop signal of the image', () => {
-      it('each container shuts down cleanly, even as process 1', async () => {
+      it('each container shuts down cleanly, even if its program runs as process 1', async () => {
         for (const { program } of nodes) {
           const [first = 0] = program.children();
           process.kill(first, image.config.StopSignal);

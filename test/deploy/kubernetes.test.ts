@@ -59,7 +59,7 @@ describe('deploy/kubernetes', () => {
     .map((name) => textOf(`docs/operations/${name}`))
     .join('');
 
-  it('contains only manifests that the Kubernetes API accepts, and no other files', () => {
+  it('the folder contains only manifests that the Kubernetes API accepts', () => {
     const files = ['kustomization.yaml', ...kustomization.resources, ...generated.files];
     expect(readdirSync(folder)).to.have.members(files);
     // The types of the API refuse missing fields, wrong types and unknown fields.
@@ -81,7 +81,7 @@ describe('deploy/kubernetes', () => {
     }
   });
 
-  it('defines pods only in mutable kinds, so that a second `kubectl apply` succeeds', () => {
+  it('the manifests define pods only in mutable kinds, so that a second `kubectl apply` succeeds', () => {
     // The pod template of a Job and the spec of a Pod are immutable, and the ConfigMap is renamed by
     // every changed setting.
     const changeable = ['Deployment', 'StatefulSet', 'DaemonSet', 'CronJob'];
@@ -93,14 +93,14 @@ describe('deploy/kubernetes', () => {
     expect(kustomization).not.to.have.property('generatorOptions');
   });
 
-  it('migrates the database in an init container of every node', () => {
+  it('an init container of every node migrates the database', () => {
     expect(storage.autoMigrate).to.equal(false);
     const commands = pod.initContainers.map(({ command }: Container) => command);
     expect(commands).to.deep.equal([['gatehouse', 'migrate']]);
     expect(pod.initContainers[0].image).to.equal(container.image);
   });
 
-  it('has a pod for operator commands with the configuration of the nodes, which runs only on demand', () => {
+  it('a pod for operator commands has the configuration of the nodes, and runs only on demand', () => {
     const [commands] = operator.spec.template.spec.containers;
     expect(operator.spec.replicas).to.equal(0);
     expect(commands.command).to.deep.equal(['sleep', 'infinity']);
@@ -112,7 +112,7 @@ describe('deploy/kubernetes', () => {
     expect(operator.spec.template.spec.volumes).to.deep.include.members(pod.volumes);
   });
 
-  it('has every object that the commands in the docs name', () => {
+  it('the manifests contain every object that commands in the docs name', () => {
     const lines = docs
       .split('\n')
       .filter((line) => line.startsWith('kubectl --namespace gatehouse '));
@@ -130,7 +130,7 @@ describe('deploy/kubernetes', () => {
     expect(new Set(replicas)).to.deep.equal(new Set([written]));
   });
 
-  it('selects the nodes, but not the pod for operator commands', () => {
+  it('selectors in the manifests match the nodes, but not the pod for operator commands', () => {
     const { matchLabels } = deployment.spec.selector;
     expect(metadata.labels).to.include(matchLabels);
     expect(operator.spec.template.metadata.labels).to.include(operator.spec.selector.matchLabels);
@@ -143,7 +143,7 @@ describe('deploy/kubernetes', () => {
     for (const selector of selectors) expect(selector).to.deep.equal(matchLabels);
   });
 
-  it('refers by name to the ports on which the service listens', () => {
+  it('the manifests refer by name to the ports on which the service listens', () => {
     const ports = [
       { name: 'http', containerPort: server.port },
       { name: 'operators', containerPort: server.operatorsPort },
@@ -160,7 +160,7 @@ describe('deploy/kubernetes', () => {
     expect(targets).to.deep.equal(['http', 'operators']);
   });
 
-  it('allows network traffic only with named peers: other pods by namespace and label, with a port', () => {
+  it('network policies allow only named peers: other pods by namespace and label, with a port', () => {
     const text = readFileSync(path.join(folder, 'networkpolicy.yaml'), 'utf8');
     // Also check the examples in its comments.
     const withExamples = text.replaceAll(
@@ -188,14 +188,14 @@ describe('deploy/kubernetes', () => {
     expect(withExamples.match(/ipBlock/g)).to.have.length(3);
   });
 
-  it('gives a node time to shut down, and lets the readiness probe notice it first', () => {
+  it('a node has time to shut down, and the readiness probe notices the shutdown first', () => {
     const { periodSeconds, failureThreshold } = container.readinessProbe;
     expect(server.shutdownDelaySeconds).to.be.above(periodSeconds * failureThreshold);
     const timeoutFactor = pod.terminationGracePeriodSeconds;
     expect(timeoutFactor).to.be.above(server.shutdownDelaySeconds + CLOSING);
   });
 
-  it('mounts the settings where the image reads them, and the secrets that the docs create', () => {
+  it('the pods mount the settings where the image reads them, and the secrets that the docs create', () => {
     expect(textOf('Dockerfile')).to.include('GATEHOUSE_CONFIG=/etc/gatehouse/gatehouse.yaml');
     expect(generated.files).to.deep.equal(['gatehouse.yaml']);
     const documented = [...docs.matchAll(/--from-file=(\S+?)=/g)].map(([, key]) => key);
@@ -221,7 +221,7 @@ describe('deploy/kubernetes', () => {
     }
   });
 
-  it('runs the image by digest, as its user, on a read-only file system', () => {
+  it('the pods run the image by digest, as its user, on a read-only file system', () => {
     const [image] = kustomization.images;
     expect(image).to.have.all.keys('name', 'newName', 'digest');
     expect(image.name).to.equal(container.image);

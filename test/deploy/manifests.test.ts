@@ -50,7 +50,7 @@ describe('compose.yaml', () => {
   const nodes = each.filter(([name]) => name === 'one' || name === 'two').map(([, node]) => node);
   const image = textOf('Dockerfile');
 
-  it('compose.yaml has only keys that Compose knows', () => {
+  it('compose.yaml has only keys that Docker Compose knows', () => {
     const known = `build cap_add cap_drop command depends_on environment healthcheck image mem_limit
       network_mode networks pids_limit ports read_only restart security_opt stop_grace_period
       stop_signal sysctls tmpfs user volumes`.split(/\s+/);
@@ -83,7 +83,7 @@ describe('compose.yaml', () => {
     }
   });
 
-  it('compose.yaml confines every container: no capabilities, a read-only file system, a user of its own, limits', () => {
+  it('compose.yaml gives each container no capabilities, a read-only file system, its own user, and limits', () => {
     for (const [name, service] of each) {
       expect(service, name).to.deep.include({
         read_only: true,
@@ -169,7 +169,7 @@ describeOn([systemdAnalyze], 'deploy/systemd', () => {
   );
   const unitText = (name: string): string => textOf(`deploy/systemd/${name}`);
 
-  it('the environment file is that of the docs, with only variables of the service', () => {
+  it('the environment file is the one in the docs, and contains only variables of the service', () => {
     const lines = unitText('environment').replace(/^#.*\n/gm, '');
     expect(textOf('docs/operations/deploy.md')).to.contain(`\`\`\`sh\n${lines}\`\`\`\n`);
     const names = lines
@@ -179,7 +179,7 @@ describeOn([systemdAnalyze], 'deploy/systemd', () => {
     expect([...VARIABLES, 'GATEHOUSE_CONFIG']).to.include.members(names);
   });
 
-  it('systemd accepts the units without a warning', () => {
+  it('systemd accepts the unit files without a warning', () => {
     const folder = temporaryDirectory('systemd');
     for (const name of units) {
       // systemd checks that the program exists, which this machine may have elsewhere.
@@ -194,7 +194,7 @@ describeOn([systemdAnalyze], 'deploy/systemd', () => {
     expect(execFileSync('sh', verify, { encoding: 'utf8' })).to.equal('');
   });
 
-  it('the unit starts Node as `npm start` and the image do', () => {
+  it('the systemd unit starts Node with the same options as `npm start` and the image', () => {
     const { start } = manifest.scripts;
     const [, variable = '', flags = ''] = /^(\S+) exec node (--.+?) --require/.exec(start) ?? [];
     const unit = unitText('gatehouse@.service');
@@ -205,7 +205,7 @@ describeOn([systemdAnalyze], 'deploy/systemd', () => {
       .and.include(`"${flags.replaceAll(' ', '", "')}"`);
   });
 
-  it('the unit is not restarted after wrong settings', () => {
+  it('systemd does not restart a service that exits because of wrong settings', () => {
     const [, status] = /^const WRONG_SETTINGS = (\d+);$/m.exec(textOf('src/main.ts')) ?? [];
     expect(unitText('gatehouse@.service')).to.include(`\nRestartPreventExitStatus=${status}\n`);
   });
@@ -218,7 +218,7 @@ describeOn([systemdAnalyze], 'deploy/systemd', () => {
   });
 
   for (const name of ['gatehouse@.service', 'gatehouse-import.service']) {
-    it(`the unit ${name} is confined to an exposure level of at most 1.3`, () => {
+    it(`systemd-analyze rates the exposure of the unit ${name} at most 1.3`, () => {
       const folder = temporaryDirectory('exposure');
       const file = path.join(folder, name);
       writeFileSync(file, unitText(name));
@@ -227,7 +227,7 @@ describeOn([systemdAnalyze], 'deploy/systemd', () => {
     });
   }
 
-  it('the unit of the import is confined like the service', () => {
+  it('the systemd unit of the import is confined like that of the service', () => {
     const confinement = (name: string) =>
       /^AmbientCapabilities=(?:\n.+)+/m.exec(unitText(name))?.[0].trim().split('\n');
     expect(confinement('gatehouse-import.service'))
@@ -253,7 +253,7 @@ describeOn([systemdAnalyze], 'deploy/systemd', () => {
     expect(groups).to.match(/^gatehouse:/m);
   });
 
-  it('the unit gives a process time to shut down', () => {
+  it('the systemd unit gives a process enough time to shut down', () => {
     const [, timeoutFactor] = /^TimeoutStopSec=(\d+)$/m.exec(unitText('gatehouse@.service')) ?? [];
     const { server } = settingsIn('config/production.example.yaml');
     expect(Number(timeoutFactor)).to.be.above(server.shutdownDelaySeconds + CLOSING);

@@ -134,12 +134,12 @@ describe('alerts and dashboard', () => {
       execFileSync(required(promtool), args, { stdio: 'pipe' });
     };
 
-    it('alerts fire when they should, and not before', () => {
+    it('each alert fires under its condition, and not before', () => {
       check('check', 'rules', RULES);
       check('test', 'rules', TESTS);
     });
 
-    it('all queries are accepted by Prometheus', () => {
+    it('Prometheus accepts all queries of the alerts and the dashboard', () => {
       const exprs = asked.map((expr) => expr.replaceAll('$__rate_interval', '5m'));
       const recorded = exprs.map((expr, at) => ({ record: `panel:${at}`, expr }));
       const file = path.join(temporaryDirectory('rules'), 'dashboard.yml');

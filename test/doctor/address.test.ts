@@ -43,7 +43,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, with a reverse proxy
     expect(exitCode).to.equal(status === 'problem' ? 1 : 0);
   };
 
-  it('accepts a proxy configured as documented, or one that appends to X-Forwarded-For', async () => {
+  it('the doctor accepts a proxy that is configured as documented or appends to X-Forwarded-For', async () => {
     for (const forwardedFor of ['set', 'append'] as const) {
       proxy.conduct.forwardedFor = forwardedFor;
       const { healthy, troubles, exitCode, of } = await examine(environment);
@@ -80,7 +80,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, with a reverse proxy
       ...{ check: 'exchange', message: '', remedy: 'removes the Authorization header' },
     },
   ]) {
-    it(`finds a proxy ${wrong}, and says what to do`, async () => {
+    it(`the doctor detects a proxy ${wrong}, and says what to do`, async () => {
       Object.assign(proxy.conduct, conduct);
       const examination = await examine(environment);
       expectOnly(examination, check, 'problem');
@@ -95,7 +95,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, with a reverse proxy
     ['collect', 'collects the heartbeats of', '8 heartbeats at once'],
     ['cut', 'ends', 'ended after 1 heartbeat'],
   ] as const) {
-    it(`finds a proxy that ${wrong} the stream of changes`, async () => {
+    it(`the doctor detects a proxy that ${wrong} the stream of changes`, async () => {
       proxy.conduct.stream = stream;
       // Nothing arrives from a buffered stream, so a short limit is enough.
       const limit = stream === 'buffer' ? 1_000 : 3_500;
@@ -107,7 +107,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, with a reverse proxy
     });
   }
 
-  it('finds a proxy in front of a node with proxy_hops 0, even if the doctor bypasses it', async () => {
+  it('the doctor detects a proxy in front of a node with proxy_hops 0, even when it bypasses the proxy', async () => {
     const other = await nodeBehind(opened, issuer, { proxyHops: 0 });
     proxy.conduct.leadTo = other.settings.server.port;
     const address = `http://127.0.0.1:${other.settings.server.port}`;
@@ -121,7 +121,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, with a reverse proxy
     expect(examination.of('proxy_hops').message).to.contain('X-Forwarded-For arrives at');
   });
 
-  it('--address needs no DNS entry for the issuer', async () => {
+  it('`doctor --address` needs no DNS entry for the issuer', async () => {
     const unknown = await nodeBehind(opened, 'https://gatehouse.invalid');
     const address = `http://127.0.0.1:${unknown.settings.server.port}`;
     const { troubles, healthy, of } = await examine(environmentOf(unknown), '--address', address);
@@ -131,14 +131,14 @@ describeOn([postgresServer, redisServer], 'operator doctor, with a reverse proxy
     expect(of('change_stream').status).to.equal('ok');
   });
 
-  it('finds a proxy that drops cookies', async () => {
+  it('the doctor detects a proxy that drops cookies', async () => {
     proxy.conduct.dropped = ['set-cookie'];
     const { troubles, of } = await examine(environment);
     expect(troubles.map(({ check }) => check)).to.deep.equal(['authorize', 'cookies']);
     expect(of('cookies').message).to.contain('no cookie arrived');
   });
 
-  it('finds a proxy that lets scripts read the cookies', async () => {
+  it('the doctor detects a proxy that lets scripts read the cookies', async () => {
     proxy.conduct.strippedAttribute = 'httponly';
     const examination = await examine(environment);
     expectOnly(examination, 'cookies', 'problem');
@@ -149,7 +149,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, with a reverse proxy
     [2, '203.0.113.7'],
     [0, 'the address of a proxy'],
   ] as const) {
-    it(`finds a wrong proxy_hops of ${hops}, and names the address that the service would trust`, async () => {
+    it(`the doctor detects a wrong proxy_hops of ${hops}, and names the address that the service would trust`, async () => {
       const other = await nodeBehind(opened, issuer, { proxyHops: hops });
       Object.assign(proxy.conduct, { forwardedFor: 'append', leadTo: other.settings.server.port });
       const examination = await examine(environmentOf(other));
@@ -158,7 +158,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, with a reverse proxy
     });
   }
 
-  it('--address sends the requests for the issuer directly to a node', async () => {
+  it('`doctor --address` sends the requests for the issuer directly to a node', async () => {
     proxy.conduct.leadTo = await freePort();
     const address = `http://127.0.0.1:${node.settings.server.port}`;
     const { healthy, of } = await examine(environment, '--address', address);
@@ -170,7 +170,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, with a reverse proxy
     expect(examination.of('public_address').where).to.contain(nowhere).and.contain(issuer);
   });
 
-  it('finds that another deployment answers at the issuer', async () => {
+  it('the doctor detects that another deployment answers at the issuer', async () => {
     const other = await nodeBehind(opened, issuer);
     proxy.conduct.leadTo = other.settings.server.port;
     const examination = await examine(environment);
@@ -181,7 +181,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, with a reverse proxy
     expect(examination.of('sign_out').status).to.equal('not_checked');
   });
 
-  it('reports that no server listens at the issuer', async () => {
+  it('the doctor reports that no server listens at the issuer', async () => {
     const GATEHOUSE_ISSUER = `http://localhost:${await freePort()}`;
     const examination = await examine({ ...environment, GATEHOUSE_ISSUER });
     const found = examination.troubles.map(({ check, status }) => `${check} ${status}`);
@@ -222,7 +222,7 @@ describeOn([postgresServer, redisServer, openssl], 'operator doctor, over TLS', 
     return { proxy, environment };
   }
 
-  it('accepts a valid certificate and Secure cookies, and says how to trust a private CA', async () => {
+  it('the doctor accepts a valid certificate and Secure cookies, and says how to trust a private CA', async () => {
     const { proxy, environment } = await behind(certificate(30));
     const { troubles, of } = await trusting(ca, () => examine(environment));
     expect(troubles).to.deep.equal([]);
@@ -240,7 +240,7 @@ describeOn([postgresServer, redisServer, openssl], 'operator doctor, over TLS', 
     expect(bare.of('cookies').message).to.contain('not Secure: ').and.contain('__Host-');
   });
 
-  it('warns of a certificate that expires soon, and rejects one for another name', async () => {
+  it('the doctor warns of a certificate that expires soon, and rejects a certificate for another name', async () => {
     const { environment: ending } = await behind(certificate(5));
     const soon = await trusting(ca, () => examine(ending));
     expect(soon.troubles.map(({ check }) => check)).to.deep.equal(['certificate']);

@@ -21,7 +21,7 @@ describe('operator doctor, checking mail', () => {
     SMTP_URL,
   });
 
-  it('logs in to the mail server, and sends no mail, not even to its temporary account', async () => {
+  it('the doctor logs in to the mail server, but sends no mail, not even to its temporary account', async () => {
     const { url, received } = await server();
     const service = await start({ settings: { mail: { smtpUrl: url, from: FROM } } });
     const environment = {
@@ -35,7 +35,7 @@ describe('operator doctor, checking mail', () => {
     expect(received.map(({ to }) => to)).to.deep.equal([]);
   });
 
-  it('sends one test mail with --mail, and reports it', async () => {
+  it('`doctor --mail` sends one test mail, and reports it', async () => {
     const { url, received } = await server();
     const { of } = await examine(variables(url), '--mail', 'you@example.com');
     expect(of('mail').message).to.contain('one test mail to you@example.com');
@@ -45,7 +45,7 @@ describe('operator doctor, checking mail', () => {
     await expectWrongUsage(operatorWith({}), ['doctor --mail nobody']);
   });
 
-  it('reports a mail server that rejects our login or is unavailable, without the password', async () => {
+  it('the doctor reports, without the password, a mail server that is unavailable or rejects the login', async () => {
     const { url } = await server();
     const refused = await examine(variables(url.replace('swordfish', 'haddock')));
     expect(refused.of('mail')).to.include({ status: 'problem', where: 'SMTP_URL' });

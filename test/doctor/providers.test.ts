@@ -24,13 +24,13 @@ describe('operator doctor, checking a provider', () => {
     return findings.all[0];
   }
 
-  it('accepts the right client ID, secret and redirect URI', async () => {
+  it('the doctor accepts a provider with the right client ID, secret and redirect URI', async () => {
     const found = await findingOf();
     expect(found).to.include({ status: 'ok' });
     expect(found?.message).to.contain(`the redirect URI ${OURS}/login/platform/callback`);
   });
 
-  it('finds a wrong secret, and a wrong client ID', async () => {
+  it('the doctor detects a wrong client ID or client secret at a provider', async () => {
     for (const wrong of [{ clientSecret: 'another-secret' }, { clientId: 'another' }]) {
       const found = await findingOf(wrong);
       expect(found).to.include({ status: 'problem', where: 'sign_in.providers.0' });
@@ -39,7 +39,7 @@ describe('operator doctor, checking a provider', () => {
     }
   });
 
-  it('finds a provider that is unavailable, has another issuer, or has its keys on another host', async () => {
+  it('the doctor detects a provider that is unavailable, has another issuer, or has keys on another host', async () => {
     const away = await findingOf({ issuer: `http://127.0.0.1:${await freePort()}` });
     expect(away?.message).to.match(/^the provider platform cannot be used .*ECONNREFUSED/);
     const slash = await findingOf({ issuer: `${upstream.issuer}/` });
@@ -53,7 +53,7 @@ describe('operator doctor, checking a provider', () => {
     for (const found of [away, slash, elsewhere]) expect(found?.status).to.equal('problem');
   });
 
-  it('warns that the secret was not tried if its file cannot be read here', async () => {
+  it('the doctor warns that it did not try the client secret if it cannot read the file', async () => {
     const path = 'sign_in.providers.0.client_secret_file';
     const unread = [{ path, message: 'cannot be read', remedy: '' }];
     const found = await findingOf({ clientSecret: 'unread' }, unread);
@@ -61,13 +61,13 @@ describe('operator doctor, checking a provider', () => {
     expect(found?.message).to.contain('our secret was not tested');
   });
 
-  it('finds that our redirect URI is not registered there, and says which to register', async () => {
+  it('the doctor detects a redirect URI not registered at the provider, and says which to register', async () => {
     const found = await findingOf({ id: 'renamed' });
     expect(found).to.include({ status: 'problem', where: 'sign_in.providers.0' });
     expect(found?.remedy).to.contain(`register ${OURS}/login/renamed/callback as a redirect URI`);
   });
 
-  it('cannot check the redirect URI if the provider shows a page, and says so', async () => {
+  it('the doctor says that it cannot check the redirect URI if the provider shows a page', async () => {
     upstream.changes.set('/auth', (ctx) => {
       ctx.status = 200;
       ctx.remove('location');

@@ -29,7 +29,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
   const withStores = (DATABASE_URL: string, REDIS_URL = '') =>
     examine({ GATEHOUSE_ISSUER: issuer, DATABASE_URL, REDIS_URL });
 
-  it('finds a Redis that evicts keys, has no persistence and is full', async () => {
+  it('the doctor detects a Redis that evicts keys, has no persistence and is full', async () => {
     const databaseUrl = await freshMigratedDatabaseUrl();
     const good = await startRedisServer();
     const fine = await withStores(databaseUrl, good.url);
@@ -56,7 +56,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
     expect(gone.of('database').status, 'the other checks still run').to.equal('ok');
   });
 
-  it('warns of a Redis that is nearly full', async () => {
+  it('the doctor warns of a Redis that is nearly full', async () => {
     const databaseUrl = await freshMigratedDatabaseUrl();
     const server = await startRedisServer();
     const redis = await opened.add(Promise.resolve(new Redis(server.url)), async (one) =>
@@ -79,7 +79,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
     await server.stop();
   });
 
-  it('rejects a replica, and warns of a master with two replicas without min-replicas-to-write', async () => {
+  it('the doctor rejects a Redis replica, and warns of a master with replicas but no min-replicas-to-write', async () => {
     const databaseUrl = await freshMigratedDatabaseUrl();
     const master = await startRedisServer();
     const replicaof = `127.0.0.1 ${new URL(master.url).port}`;
@@ -100,7 +100,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
     await master.stop();
   });
 
-  it('names the missing migrations, and changes nothing', async () => {
+  it('the doctor names the missing migrations, and changes nothing', async () => {
     const databaseUrl = await freshDatabaseUrl();
     const { of, exitCode } = await withStores(databaseUrl);
     expect(of('migrations').message).to.contain('0001_people-and-access to ');
@@ -114,7 +114,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
     expect(tables.rowCount).to.equal(0);
   });
 
-  it('names the migrations of a later version', async () => {
+  it('the doctor names the migrations of a later version', async () => {
     const databaseUrl = await freshMigratedDatabaseUrl();
     const client = new pg.Client(databaseUrl);
     await client.connect();
@@ -127,7 +127,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
     expect(of('migrations').message).to.contain('9999_later of a later version');
   });
 
-  it('says what to do about a read-only server', async () => {
+  it('the doctor says what to do about a read-only database', async () => {
     const databaseUrl = await freshMigratedDatabaseUrl();
     const url = new URL(databaseUrl);
     url.searchParams.set('options', '-c default_transaction_read_only=on');
@@ -136,7 +136,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
     expect(found.remedy).to.contain('read-only: use the primary');
   });
 
-  it('explains an unknown database like a failed start does, and does not check the nodes', async () => {
+  it('the doctor explains an unknown database as a failed start does, and does not check the nodes', async () => {
     const url = new URL(await freshMigratedDatabaseUrl());
     url.pathname = '/missing';
     const { of } = await withStores(url.href);
@@ -146,7 +146,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
     expect(of('nodes').message).to.contain('because the database cannot be used');
   });
 
-  it('finds a connection pooler that drops notifications', async () => {
+  it('the doctor detects a connection pooler that drops notifications', async () => {
     const databaseUrl = await freshMigratedDatabaseUrl();
     const pooler = await opened.add(startDeafPooler(Number(new URL(databaseUrl).port)), (one) =>
       one.close(),
@@ -159,7 +159,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
     expect((await withStores(databaseUrl)).of('notifications').status).to.equal('ok');
   });
 
-  it('finds nodes with different keys or a wrong clock, from any machine', async () => {
+  it('the doctor detects nodes with different keys or a wrong clock, from any machine', async () => {
     const databaseUrl = await freshMigratedDatabaseUrl();
     const database = await opened.add(
       openDatabase({ databaseUrl, dataDirectory: '', timeoutFactor: PATIENCE }),
@@ -189,7 +189,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
     expect(differing.exitCode).to.equal(1);
   });
 
-  it('reports an unavailable database without its password', async () => {
+  it('the doctor reports an unavailable database without its password', async () => {
     const { of, output } = await withStores(
       `postgres://me:swordfish@127.0.0.1:${await freePort()}/gatehouse`,
     );
@@ -200,7 +200,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
 });
 
 describe('operator doctor, checking nodes, clocks and settings', () => {
-  it('checks the node of this machine on any address that it listens on', async () => {
+  it('the doctor checks the node of this machine at any address on which it listens', async () => {
     const node = createHttpServer((_request, response) => response.end('ready'));
     const operatorsPort = Number(await freePort());
     await new Promise<void>((resolve) => node.listen(operatorsPort, '::', resolve));
@@ -213,14 +213,14 @@ describe('operator doctor, checking nodes, clocks and settings', () => {
     await new Promise((resolve) => node.close(resolve));
   });
 
-  it('reports a clock that is off by more than a second as a warning, by more than five as a problem', () => {
+  it('the doctor reports a clock wrong by over a second as a warning, by over five as a problem', () => {
     const statusAt = (clockAheadMs: number) => clockVerdict({ clockAheadMs }).status;
     expect([-999, 1_000].map(statusAt)).to.deep.equal(['ok', 'ok']);
     expect([-1_001, 5_000].map(statusAt)).to.deep.equal(['warning', 'warning']);
     expect([-5_001, 60_000].map(statusAt)).to.deep.equal(['problem', 'problem']);
   });
 
-  it('reports all problems of the settings, and checks nothing else', async () => {
+  it('if the settings are wrong, the doctor reports all their problems and checks nothing else', async () => {
     const wrong = { GATEHOUSE_ISSUER: 'http://auth.example.com', PORT: 'eighty' };
     const { troubles, of, exitCode } = await examine(wrong);
     expect(troubles.map(({ check }) => check)).to.deep.equal(['settings', 'settings']);

@@ -48,7 +48,7 @@ forEachDeployment('operator doctor, on a running service', (start) => {
     present = await tracesIn(service);
   });
 
-  it('the doctor tries all steps and leaves one log entry: that it ran, and the outcome', async () => {
+  it('the doctor tries all steps of the service and leaves one log entry, with the outcome', async () => {
     const { healthy, output, of } = await examine(environmentOf(service));
     expect(healthy, output).to.equal(true);
     expect(of('refresh_revoked').status).to.equal('ok');
@@ -66,7 +66,7 @@ forEachDeployment('operator doctor, on a running service', (start) => {
     expect(output).not.to.match(/gate_(at|rt|ac|cs)_/);
   });
 
-  it('without passwords the doctor tries all steps, with a one-time link of its own', async () => {
+  it('if passwords are disabled, the doctor tries all steps with a one-time link', async () => {
     const port = await freePort();
     const issuer = `http://localhost:${port}`;
     const upstream = await startUpstream(issuer);
@@ -101,7 +101,7 @@ forEachDeployment('operator doctor, on a running service', (start) => {
     expect(await tracesIn(service)).to.deep.equal({ ...present, activity: records });
   });
 
-  it('the doctor removes what a killed run left, after an hour, and nothing else', async () => {
+  it('after an hour the doctor removes what a killed run left behind, and nothing else', async () => {
     const { database, accounts } = service;
     const visitors = createVisitors(database, { by: { operator: 'tests' }, passwords: true });
     const [old, young] = [await visitors.add(), await visitors.add()];
@@ -137,7 +137,7 @@ describe('operator doctor, interrupted with Ctrl-C', () => {
   const opened = createOpened();
   after(opened.closeAll);
 
-  it('an interrupted doctor removes what it created, and reports that', async () => {
+  it('an interrupted doctor removes what it created, and reports the removal', async () => {
     const proxy = await opened.add(startReverseProxy(), (one) => one.close());
     const issuer = `http://localhost:${proxy.port}`;
     const service = await opened.add(startTestService({ settings: { issuer } }), (one) =>

@@ -35,7 +35,7 @@ describeOn([postgresServer, redisServer], 'a clock that differs from those of th
 
   const readyz = async () => (await readinessOf(service)).body;
 
-  it('a clock that is wrong by 8 seconds is logged at the start and measured, and the node is ready', async () => {
+  it('a clock that is wrong by 8 seconds is logged at the start and in the metrics, but the node is ready', async () => {
     expect(logs().map(({ store, level }) => [store, level])).to.have.deep.members(
       stores.map((store) => [store, LEVELS.warn]),
     );
@@ -72,7 +72,7 @@ describeOn([postgresServer, redisServer], 'a clock that differs from those of th
     });
   }
 
-  it('no clock is reported if a test moves all clocks together', async () => {
+  it('no clock is reported as wrong if a test moves all clocks together', async () => {
     const moved = createTestClock();
     try {
       moved.advance(-86_400);

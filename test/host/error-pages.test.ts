@@ -18,7 +18,7 @@ describe('error pages', () => {
     expect(html).not.to.match(/Error:|node_modules|\.ts:|\n +at /);
   }
 
-  it('the page for an unknown address links to the profile', async () => {
+  it('the page for an unknown URL links to the profile', async () => {
     const person = createPerson(on.issuer);
     for (const path of ['/nothing', '/profile/nothing', '/errors/nothing', '/errors/__proto__']) {
       const page = await person.get(path);
@@ -27,7 +27,7 @@ describe('error pages', () => {
     }
   });
 
-  it('programs get JSON for an unknown path under /oauth or /.well-known, browsers get a page', async () => {
+  it('for an unknown path under /oauth or /.well-known, programs get JSON and browsers get a page', async () => {
     const person = createPerson(on.issuer);
     const browser = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
     for (const path of ['/oauth/nothing', '/oauth/token/', '/.well-known/openid-configuration']) {
@@ -56,7 +56,7 @@ describe('error pages', () => {
     expectErrorPage(other, 400, 'This request cannot be understood');
   });
 
-  it('an address that cannot be decoded is answered with 4xx, and not logged as a failure', async () => {
+  it('a URL that cannot be decoded is answered with 4xx, and not logged as a failure', async () => {
     const person = createPerson(on.issuer);
     const broken = ['/%', '/%E0%A4%A', '/errors/%FF', '/interaction/%00', '/assets/%2e%2e%2fx'];
     for (const path of broken) {

@@ -123,7 +123,7 @@ describe('form tokens', () => {
     expect(new Set(tokens).size).to.equal(4);
   });
 
-  it('a page signs out the user it was rendered for, and asks before it signs out another', async () => {
+  it('a sign-out form signs out the user for whom it was rendered, and asks before signing out another', async () => {
     const person = createPerson(on.issuer);
     const rendered = await person.signIn(on.seeded.person);
     await person.submit(rendered, {});

@@ -35,7 +35,7 @@ describe('a listener on localhost', () => {
     return new URL(addressOf(servers[0])).port;
   };
 
-  it('a listener on localhost answers at both loopback addresses, on one port', async () => {
+  it('a server listening on localhost answers at both loopback addresses, on one port', async () => {
     const port = await listenOnLocalhost();
     for (const host of ['127.0.0.1', '[::1]', 'localhost']) {
       expect(await (await fetch(`http://${host}:${port}/`)).text(), host).to.equal('here');
@@ -219,9 +219,9 @@ describe('a listener', () => {
     'text that is not HTTP': 'gate_cs_secret\r\n\r\n',
     'a TLS handshake': '\x16\x03\x01\x02\x00\x01\x00gate_cs_secret',
     'a malformed header': 'GET / HTTP/1.1\r\nHost: x\r\nAuthorization gate_cs_secret\r\n\r\n',
-    'two lengths of one body': `${HEAD}Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n`,
+    'a request with two body lengths': `${HEAD}Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n`,
     'a header that is too large': `${HEAD}Authorization: Bearer gate_cs_secret${long}\r\n\r\n`,
-    'an address that is too long': `GET /?state=gate_cs_secret${long} HTTP/1.1\r\nHost: x\r\n\r\n`,
+    'a URL that is too long': `GET /?state=gate_cs_secret${long} HTTP/1.1\r\nHost: x\r\n\r\n`,
   };
   for (const [what, text] of Object.entries(broken)) {
     // Node.js reads at most 16 KiB of headers.
@@ -239,7 +239,7 @@ describe('a listener', () => {
     });
   }
 
-  it('broken input in the middle of an answer ends the connection, and never mixes two answers', async () => {
+  it('malformed input during an answer ends the connection, and never mixes two answers', async () => {
     const port = await open();
     const client = send(port, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n');
     client.socket.write('broken\r\n\r\n');
@@ -350,7 +350,7 @@ describe('a listener', () => {
     await eventually(() => expect(kept[0]?.reply()).to.include('HTTP/1.1 200'));
   });
 
-  it('a client of usual speed is answered, and causes no log line', async () => {
+  it('a client of normal speed is answered, and causes no log line', async () => {
     const port = await open({ limits: USUAL });
     const client = send(port, 'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
     await client.end;

@@ -86,7 +86,7 @@ describe('paths and methods', () => {
     }
   });
 
-  it('other endpoints of OpenID Connect and of the engine do not exist', async () => {
+  it('other endpoints of OpenID Connect and of oidc-provider are answered with 404', async () => {
     const paths = `/.well-known/openid-configuration /.well-known/oauth-authorization-server/
       /.well-known/jwks.json /jwks /oauth/jwks /me /userinfo /oauth/userinfo /request /reg /auth
       /session/end /session/end/confirm /session/end/success /device /token /token/introspection
@@ -98,7 +98,7 @@ describe('paths and methods', () => {
     }
   });
 
-  it('an address in a slightly different spelling does not exist', async () => {
+  it('a path in a slightly different spelling is answered with 404', async () => {
     for (const path of wordsOf('/login/ /Login /oauth/token/ /OAUTH/token //login /login%2f')) {
       expect((await ask('GET', path)).status, path).to.equal(404);
     }

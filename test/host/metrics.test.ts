@@ -19,7 +19,7 @@ describe('metrics', () => {
   const start = startsOn();
   const on = startSeeded({ on: start });
 
-  it('metrics count each event once, and no others', async () => {
+  it('metrics count each event once, and no other events', async () => {
     const { issuer } = on;
     const { person: account, clients } = on.seeded;
     const { confidential, resourceServer } = clients;
@@ -91,7 +91,7 @@ describe('metrics', () => {
     expect(reads['{store="database",operation="query"}']).to.be.greaterThan(10);
   });
 
-  it('an invented path, method or grant type does not create a series of metrics', async () => {
+  it('an invented path, method or grant type does not add a time series to the metrics', async () => {
     const { issuer } = on;
     await fetch(`${issuer}/made-up/one`);
     await fetch(`${issuer}/made-up/two?code=1`);
@@ -131,7 +131,7 @@ describe('metrics', () => {
     expect(samples.has('gatehouse_cleaning_removed_total{task="tokens"}')).to.equal(true);
   });
 
-  it('metrics report the last successful import of another process, but no dry run or failed import', async () => {
+  it('metrics report the last successful import of another process, but neither dry runs nor failed imports', async () => {
     const time = 'gatehouse_import_last_success_timestamp_seconds';
     const run = operatorFor(on.service);
     const valid = fileOf(line.organization('O1'), line.organization('O2'));

@@ -17,7 +17,7 @@ describe("the operators' listener", () => {
       headers: { 'content-length': '0', ...headers },
     });
 
-  it('metrics and reload are answered for IP addresses and localhost, and for no other host name', async () => {
+  it('metrics and reload requests are answered for IP addresses and localhost, and for no other host name', async () => {
     for (const [method, path] of [['GET', '/metrics'] as const, ['POST', '/reload'] as const]) {
       for (const host of wordsOf('127.0.0.1 localhost:9 LOCALHOST [::1]:9 10.1.2.3')) {
         const { status, text } = await ask(method, path, { host });
@@ -29,13 +29,13 @@ describe("the operators' listener", () => {
     }
   });
 
-  it('health and readiness are answered for any host name, because load balancers use any', async () => {
+  it('health and readiness requests are answered for any host name, because load balancers use any', async () => {
     for (const path of ['/healthz', '/readyz']) {
       expect((await ask('GET', path, { host: 'node-1.internal' })).status, path).to.equal(200);
     }
   });
 
-  it('the listener answers for its configured host name, too', async () => {
+  it('the listener for operators answers for its configured host name, too', async () => {
     const app = createOperatorsHost({
       ...{ log: pino({ level: 'silent' }), operatorsHost: 'Gatehouse.internal' },
       readiness: {} as Readiness,

@@ -12,7 +12,7 @@ describe('requests of the service to itself', () => {
     response.writeHead(401).end('no');
   };
 
-  it('requests of the service to itself reach it as requests to the issuer, even if DNS does not know the issuer', async () => {
+  it('the service can send requests to its own issuer, even if DNS does not know the issuer', async () => {
     const issuer = 'https://auth.nowhere.example';
     const postForm = createOwnRequests({ issuer, handler: () => handler });
     const form = { grant_type: 'refresh_token', refresh_token: 'a b&c=é' };
@@ -23,7 +23,7 @@ describe('requests of the service to itself', () => {
     ]);
   });
 
-  it('requests of the service to itself leave no listener open', async () => {
+  it('requests of the service to itself leave no listening port open', async () => {
     const addresses: unknown[] = [];
     const postForm = createOwnRequests({
       issuer: 'http://localhost:3000',

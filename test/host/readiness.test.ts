@@ -9,7 +9,7 @@ const readinessOf = (probes: { database: Probe; tokens?: Probe }) =>
   createReadiness({ probes, clock: () => NOW, timeShift: () => 0, onAnswer: () => {} });
 
 describe('readiness', () => {
-  it('readiness reports a store that does not answer within 2 seconds as away, and the other as available', async () => {
+  it('readiness reports a store without an answer within 2 seconds as unavailable, and the other as available', async () => {
     const readiness = readinessOf({
       database: () => new Promise<never>(() => {}),
       tokens: async () => NOW + 7,
@@ -22,7 +22,7 @@ describe('readiness', () => {
     });
   });
 
-  it('readiness asks the stores once for all requests within a second', async () => {
+  it('all readiness requests within a second share one check of the stores', async () => {
     let asked = 0;
     const readiness = readinessOf({
       database: async () => {

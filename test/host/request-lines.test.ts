@@ -38,7 +38,7 @@ describe('request lines', () => {
   const lineOf = (headers: Headers): Line =>
     linesOf(headers).find(({ msg }) => msg === 'request') ?? {};
 
-  it('a request line is written for every kind of answer, and can be found by the request id', async () => {
+  it('every kind of answer has a log line, which can be found by the request id', async () => {
     const { issuer, operatorsUrl } = on.service;
     const { port, host } = new URL(issuer);
     const raw = (path: string, headers: Record<string, string> = { host }) =>
@@ -80,7 +80,7 @@ describe('request lines', () => {
     }
   });
 
-  it('probes and scrapes are logged only at level debug, unless they fail', async () => {
+  it('health probes and metrics scrapes are logged only at level debug, unless they fail', async () => {
     const probed = async (service: TestService, host?: string) => {
       const { port } = new URL(service.operatorsUrl);
       for (const path of ['/healthz', '/readyz', '/metrics']) {
@@ -140,7 +140,7 @@ describe('request lines', () => {
     }
   });
 
-  it('audit entries have the request id of their request line', async () => {
+  it('audit entries have the request id of the log line of their request', async () => {
     const { service } = on;
     const person = createPerson(on.issuer);
     await person.signIn(on.seeded.person);
@@ -167,7 +167,7 @@ describe('request lines', () => {
     expect(found.map(({ action }) => action)).to.deep.equal(['tokens_revoked']);
   });
 
-  it('a request line contains the requested method and path, and never the X-Request-Id of the caller', async () => {
+  it("the log line of a request contains its method and path, and never the caller's X-Request-Id", async () => {
     const headers = { 'x-request-id': 'req_of-the-caller' };
     const answer = await fetch(`${on.issuer}/login?code=x`, { method: 'HEAD', headers });
     const asked = { method: 'HEAD', path: '/login', status: 200, ip: '127.0.0.1' };
@@ -175,7 +175,7 @@ describe('request lines', () => {
     expect(on.service.logLines.join('')).not.to.include('req_of-the-caller');
   });
 
-  it('the cause of an internal failure is logged under the same request id', async () => {
+  it('the cause of an internal failure is logged with the request id of the answer', async () => {
     const broken = await start();
     const { clients } = await seed(broken);
     await broken.database.query('ALTER TABLE clients RENAME TO clients_elsewhere');
@@ -205,7 +205,7 @@ describe('request lines', () => {
     expect(broken.logLines.join('')).not.to.include(value);
   });
 
-  it('a request line names the client, the authorization, and the account by its id', async () => {
+  it('the log line of a request names the client, the authorization, and the account by its id', async () => {
     const { issuer } = on;
     const { person: account, clients } = on.seeded;
     const { confidential, resourceServer, machine } = clients;
@@ -247,7 +247,7 @@ describe('request lines', () => {
     expect(on.service.logLines.join('')).not.to.include(account.email);
   });
 
-  it('a request line names no unauthenticated client, and long paths and tokens in them are shortened', async () => {
+  it('the log line of a request names no unauthenticated client, and shortens long paths and tokens', async () => {
     const { issuer } = on;
     const unknown = { id: 'gate_ci_nobody', secret: 'gate_cs_none', redirectUri: '' };
     const refused = await introspect(issuer, unknown, 'gate_at_none');
@@ -261,7 +261,7 @@ describe('request lines', () => {
     expect(lineOf(cutOff.headers).path).to.equal('/gate_at_…');
   });
 
-  it('a request line contains the duration in milliseconds with microseconds, even if the clock stands still', async () => {
+  it('the log line of a request contains its duration, even if the injected clock stands still', async () => {
     const answers = await Promise.all(Array.from({ length: 5 }, () => fetch(`${on.issuer}/login`)));
     const times = answers.map(({ headers }) => Number(lineOf(headers).ms));
     for (const ms of times) expect(ms).to.be.at.least(0.001);

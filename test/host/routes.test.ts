@@ -163,7 +163,7 @@ describe('routes', () => {
   const posts = (): string[] =>
     rows().filter((row) => /^POST (?!\/oauth\/|\/login\/platform\/)/.test(row));
 
-  it('the routes are exactly those of the table', () => {
+  it('the service has exactly the routes in the table', () => {
     const shown = rows().map((row) => row.replace(OWN_FORM, 'OWN FORM').replace(FORM, 'FORM'));
     const next =
       'give a new path a row in TABLE, with its steps, and its view a sample in views.test.ts';
@@ -193,18 +193,18 @@ describe('routes', () => {
     expect(missing, 'add a test to test/pages/').to.deep.equal([]);
   });
 
-  it('every form requires a form token, and its result is kept for the Back button', () => {
+  it('every form requires a form token, and its result is stored for the Back button', () => {
     const form = new RegExp(`: (pageToClient )?${FORM} `);
     expect(posts()).to.have.length.above(10);
     expect(posts().filter((row) => !form.test(row))).to.deep.equal([]);
   });
 
-  it('pages of the profile require a sign-in, and forms the user for whom they were rendered', () => {
+  it('profile pages require a sign-in, and their forms require the user for whom they were rendered', () => {
     const own = new RegExp(`^GET [^ ]+ requireSignedIn |^POST [^ ]+ ${OWN_FORM} `);
     expect(under('/profile').filter((row) => !own.test(row))).to.deep.equal([]);
   });
 
-  it('forms that let something act for a user require a recent sign-in', () => {
+  it('forms that let a client or API key act for a user require a recent sign-in', () => {
     const without = posts().filter(
       (row) => row.includes('requireSignedIn') && !row.includes('requireRecentSignIn'),
     );
@@ -234,7 +234,7 @@ describe('routes', () => {
     expect(pathsOf('GET')).to.include.members(pathsOf('POST'));
   });
 
-  it('pages of a client require its owner, and pages of an organization an owner or admin', () => {
+  it('only its owner can open the pages of a client, and only owners and admins those of an organization', () => {
     const others = [
       ...under('/profile/oauth-clients/:id'),
       ...under('/profile/organizations/:id'),

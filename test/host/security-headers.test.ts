@@ -24,7 +24,7 @@ describe('security headers', () => {
     return browser.follow(await browser.get(url));
   }
 
-  it('every page forbids framing, foreign scripts and storing', async () => {
+  it('every page forbids framing, scripts of other origins and caching', async () => {
     const visitor = createPerson(on.issuer);
     const pages = {
       'sign in': await visitor.get('/login'),
@@ -45,7 +45,7 @@ describe('security headers', () => {
     }
   });
 
-  it('pages that redirect to a client have no form-action, and keep their opener', async () => {
+  it('pages that redirect to a client have no form-action in their CSP, and can reach their opener', async () => {
     const visitor = createPerson(on.issuer);
     const pages = {
       'sign in': await interactionPage(visitor),
@@ -67,7 +67,7 @@ describe('security headers', () => {
     expect(error.headers.get('cache-control')).to.equal('no-store');
   });
 
-  it('every JSON answer forbids sniffing and framing, and storing if it contains a token', async () => {
+  it('every JSON answer forbids MIME sniffing and framing, and also caching if it contains a token', async () => {
     const { machine, resourceServer } = on.clients;
     const by = { client: machine };
     const grant = { grant_type: 'client_credentials' };
@@ -194,7 +194,7 @@ describe('security headers', () => {
 describe('security headers of an https issuer', () => {
   const start = startsOn();
 
-  it('pages, JSON and assets require https from then on (HSTS)', async () => {
+  it('pages, JSON and assets make browsers use https for all later requests (HSTS)', async () => {
     const service = await start({ settings: { issuer: 'https://gatehouse.example' } });
     const ask = (path: string): Promise<RawAnswer> =>
       rawRequest(service.settings.server.port, path, { headers: { host: 'gatehouse.example' } });

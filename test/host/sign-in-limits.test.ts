@@ -16,7 +16,7 @@ describe('sign-in limits', () => {
     service = await start({ settings: limited(0) });
   });
 
-  it('after the allowed failures even the right password is refused for a while', async () => {
+  it('after too many failed sign-ins even the right password is refused for a while', async () => {
     const person = await newPerson(service);
     for (let failure = 0; failure < FAILURES; failure += 1) {
       expect(await attempt(service, wrong(person))).to.deep.equal({
@@ -36,20 +36,20 @@ describe('sign-in limits', () => {
     }
   });
 
-  it('parallel guesses are counted like sequential ones', async () => {
+  it('parallel password guesses are counted like sequential ones', async () => {
     const person = await newPerson(service);
     const guesses = Array.from({ length: 10 }, () => attempt(service, wrong(person)));
     const statuses = (await Promise.all(guesses)).map(({ status }) => status).toSorted();
     expect(statuses).to.deep.equal([401, 401, 401, ...Array(7).fill(429)]);
   });
 
-  it('an unknown email address is limited like a known one', async () => {
+  it('sign-ins with an unknown email address are limited like those with a known address', async () => {
     const unknown = { email: 'unknown@example.test', password: 'seven red forklifts' };
     const answers = await failUntilLimited(service, unknown);
     expect(answers).to.deep.equal([401, 401, 401, 429]);
   });
 
-  it('failures from one address lock out neither the user at another address nor other users', async () => {
+  it('failed sign-ins from one IP address do not lock out the user at another address, or other users', async () => {
     const person = await newPerson(service);
     const neighbor = await newPerson(service);
     await failUntilLimited(service, wrong(person), { address: '127.0.0.66' });
@@ -58,7 +58,7 @@ describe('sign-in limits', () => {
     expect((await attempt(service, neighbor, { address: '127.0.0.66' })).status).to.equal(303);
   });
 
-  it('another spelling of the email address does not start a new count', async () => {
+  it('another spelling of the email address does not start a new count of failed sign-ins', async () => {
     const person = await addPerson(service, 'Iris', 'iris@kiln.test');
     await failUntilLimited(service, wrong(person));
     const spellings = [
@@ -72,7 +72,7 @@ describe('sign-in limits', () => {
     }
   });
 
-  it('a successful sign-in before the limit resets the count', async () => {
+  it('a successful sign-in before the limit resets the count of failures', async () => {
     const person = await newPerson(service);
     for (let round = 0; round < 2; round += 1) {
       for (let failure = 1; failure < FAILURES; failure += 1) {
@@ -102,7 +102,7 @@ for (const [hops, from] of Object.entries(proxies)) {
   describe(`sign-in limits behind proxies that add ${hops} to the address`, () => {
     const start = startsOn();
 
-    it('the caller’s address is the one that the outermost proxy added; forged ones before it are ignored', async () => {
+    it('the caller’s IP address is the one added by the outermost trusted proxy; forged ones are ignored', async () => {
       const service = await start({ settings: limited(Number(hops)) });
       const person = await newPerson(service);
       const attack = { forwardedFor: from('203.0.113.66') };

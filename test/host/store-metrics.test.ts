@@ -37,7 +37,7 @@ describeOn([postgresServer, redisServer], 'an unavailable store', () => {
     expect(await up()).to.deep.equal({ '{store="database"}': 1, '{store="tokens"}': 1 });
   }
 
-  it('Redis is reported as down with its errors until it is restarted, and the database is not', async () => {
+  it('the metrics report Redis as down, with its errors, until it is restarted, and the database as up', async () => {
     await untilUp();
     const lookUps = '{store="tokens",operation="read"}';
     const before = counted(await scrape(service), 'gatehouse_store_errors_total');
@@ -57,7 +57,7 @@ describeOn([postgresServer, redisServer], 'an unavailable store', () => {
     await untilUp();
   });
 
-  it('PostgreSQL is reported as down while it hangs', async () => {
+  it('the metrics report PostgreSQL as down while it hangs', async () => {
     postgres.pause();
     try {
       await eventually(async () => expect((await readiness()).status).to.equal(503));
@@ -74,7 +74,7 @@ describeOn([postgresServer, redisServer], 'an unavailable store', () => {
     await untilUp();
   });
 
-  it('a process that is shutting down is not ready, although its stores are available', async () => {
+  it('a node that is shutting down is not ready, although its stores are available', async () => {
     service.readiness.startDraining();
     expect(await readiness()).to.deep.equal({
       status: 503,

@@ -107,7 +107,7 @@ describe('an embedded database on a full disk', () => {
     if (service) execFileSync('umount', ['--lazy', disk]);
   });
 
-  it('the node is not ready until the disk has space again', async () => {
+  it('a node whose store has a full disk is not ready until the disk has space again', async () => {
     if (!service) throw new Error('not started');
     const filling = path.join(disk, 'filling');
     await expectNoticed(service, {

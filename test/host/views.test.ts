@@ -62,7 +62,7 @@ describe('views', () => {
   });
 
   // An upgrade in place replaces the files of a running process.
-  it('views and their includes are read at the start: later changes of the files have no effect', async () => {
+  it('views and their includes are read at the start, so later changes of the files have no effect', async () => {
     const root = fileURLToPath(new URL('../../', import.meta.url));
     const copy = temporaryDirectory('views');
     for (const name of ['src', 'views', 'config', 'package.json']) {
@@ -95,7 +95,7 @@ describe('views', () => {
     }
   });
 
-  it('text is escaped in elements and in attributes', async () => {
+  it('views escape text in elements and in attributes', async () => {
     const html = await page('sign-in', samples['sign-in']('<b a="1" b=\'2\'>&', 1));
     expect(html).to.include('&lt;b a=&#34;1&#34; b=&#39;2&#39;&gt;&amp;').and.not.include('<b ');
   });
@@ -155,7 +155,7 @@ describe('views', () => {
     }
   });
 
-  it('pages rendered at the same time do not mix', async () => {
+  it('pages rendered at the same time do not mix their contents', async () => {
     draw = (ctx) => render(ctx, 'signed-out', { title: `page of ${ctx.query.of}` });
     const answers = Array.from({ length: 20 }, async (_, of) => {
       const html = await (await fetch(`${origin}/?of=${of}`)).text();
@@ -164,7 +164,7 @@ describe('views', () => {
     expect(await Promise.all(answers)).to.deep.equal(Array(20).fill(true));
   });
 
-  it('neither page data nor ctx.state can be taken for options of the template engine', async () => {
+  it('the template engine never takes page data or ctx.state for its own options', async () => {
     const options = { client: true, delimiter: '$', cache: false, escapeFunction: 'throw 1' };
     draw = (ctx) => {
       Object.assign(ctx.state, options, { settings: { 'view options': options } });
@@ -173,7 +173,7 @@ describe('views', () => {
     expect(await (await fetch(origin)).text()).to.include('<h1>&lt;b&gt;</h1>');
   });
 
-  it('a page can be rendered without the usual middleware', async () => {
+  it('a page can be rendered even if the usual middleware did not run', async () => {
     const app = new Koa();
     app.use((ctx) => render(ctx, 'signed-out', { title: 'Elsewhere' }));
     const other = app.listen(0, '127.0.0.1');

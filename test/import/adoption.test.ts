@@ -39,7 +39,7 @@ describe('existing data in an import', () => {
     );
   };
 
-  it('with --adopt-by-name an import adopts manually created places of the same name, with all existing access', async () => {
+  it('with --adopt-by-name an import adopts manually created records of the same name, with all access', async () => {
     const { id: acme } = await value(['organizations', 'add', '--name', 'Acme']);
     const { id: riga } = await value([
       'warehouses',
@@ -70,7 +70,7 @@ describe('existing data in an import', () => {
     expect(await reached('a1@example.test')).to.deep.equal(['O1 W1 read']);
   });
 
-  it('an import adopts nothing by name without --adopt-by-name, or if several places have that name', async () => {
+  it('an import adopts nothing by name without --adopt-by-name, or if the name is ambiguous', async () => {
     for (let count = 0; count < 2; count += 1)
       await value(['organizations', 'add', '--name', 'Acme']);
     await value(['organizations', 'add', '--name', 'Bolt']);
@@ -87,7 +87,7 @@ describe('existing data in an import', () => {
     expect(change).to.equal('added');
   });
 
-  it('an import adopts records whose external id has changed, if the line names the former id', async () => {
+  it('an import adopts records whose external id has changed, if the line names the previous id', async () => {
     const access = [membership('A1', 'O1'), rights('A1', 'W1', 'read')];
     await imported([organization('O1'), warehouse('W1', 'O1'), account('A1'), ...access]);
     const former = (former_external_id: string) => ({ former_external_id });
@@ -123,7 +123,7 @@ describe('existing data in an import', () => {
     ]);
   });
 
-  it('an import moves a warehouse to another organization, if the line names the former organization', async () => {
+  it('an import moves a warehouse to another organization, if the line names the previous organization', async () => {
     const places = [organization('O1'), organization('O2')];
     const people = [account('A1'), account('A2')];
     const home = [

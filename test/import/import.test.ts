@@ -20,7 +20,7 @@ forEachDatabase('operator import', (open) => {
   const importFile = (file: string, options = '') => value(`import ${file} ${options}`);
   const nothing = { added: 0, changed: 0, removed: 0, kept: 0, unchanged: 0 };
 
-  it('an import brings the database to the state of the file, in whichever order its lines are', async () => {
+  it('an import brings the database to the state of the file, whatever the order of its lines', async () => {
     const file = fileOf(
       '\uFEFF',
       rights('A1', 'W1', 'write', 'read'),
@@ -58,7 +58,7 @@ forEachDatabase('operator import', (open) => {
     }
   });
 
-  it('a dry run shows the same changes and writes nothing', async () => {
+  it('a dry run of an import shows the same changes and writes nothing', async () => {
     await importFile(fileOf(...ACME, account('A1'), membership('A1', 'O1')));
     const before = await everything();
     const later = fileOf(
@@ -179,7 +179,7 @@ forEachDatabase('operator import', (open) => {
     expect(await accounts().find(made.id)).to.include({ externalId: 'A1', hasPassword: true });
   });
 
-  it('email addresses can move between the accounts of a file, even in a cycle', async () => {
+  it('an import can exchange email addresses between accounts, even in a cycle', async () => {
     const emails = ['a@example.test', 'b@example.test', 'c@example.test'];
     const people = (shift: number) =>
       fileOf(...emails.map((_, at) => account(`A${at}`, { email: emails[(at + shift) % 3] })));
@@ -191,7 +191,7 @@ forEachDatabase('operator import', (open) => {
     }
   });
 
-  it('a new email address revokes the links mailed to the old one, and keeps the sessions', async () => {
+  it('an import of a new email address revokes links mailed to the old address, but ends no session', async () => {
     await importFile(fileOf(account('A1')));
     await value('accounts invite a1@example.test');
     const before = await accounts().findByEmail('a1@example.test');
@@ -202,7 +202,7 @@ forEachDatabase('operator import', (open) => {
     expect(after).to.deep.equal({ ...before, email: 'new@example.test' });
   });
 
-  it('an account that an import suspended is resumed by a line without "suspended"; one that an operator suspended needs suspended: false', async () => {
+  it('an account suspended by an import is resumed by a plain line, one suspended by an operator by suspended: false', async () => {
     const state = async () => (await accounts().findByEmail('a1@example.test'))?.isSuspended;
     const states = [];
     for (const suspended of [true, undefined]) {

@@ -34,7 +34,7 @@ forEachDatabase('parallel imports', (open) => {
     lockImports(parts().database, { startedBy: 'ada, process 1 on web-1' });
   const query = (statement: string) => parts().database.query(statement);
 
-  it('parallel imports leave the state of one file: that of the last import', async () => {
+  it('after parallel imports the database has the state of the last file', async () => {
     const files = [fileNamed('First'), fileNamed('Second', true)];
     const lock = await lockElsewhere();
     const started = files.map((file) => {
@@ -68,7 +68,7 @@ forEachDatabase('parallel imports', (open) => {
     expect(added.toSorted()).to.deep.equal([0, 0, 0, 1]);
   });
 
-  it('an import waits and names the user who started the running one, or fails with --no-wait; a dry run does neither', async () => {
+  it('an import waits for a running one and says who started it, or fails with --no-wait; a dry run runs at once', async () => {
     const lock = await lockElsewhere();
     const error = await refusal(`import ${small} --no-wait`);
     expect(error.code).to.equal('import_running');
@@ -95,7 +95,7 @@ forEachDatabase('parallel imports', (open) => {
     expect((await value(`import ${small} --no-wait`)).counts.accounts).to.include({ added: 1 });
   });
 
-  it('an import renews its lock while it runs', async () => {
+  it('an import extends its lock while it runs', async () => {
     const secondsLeft = async (): Promise<number> => {
       const [row] = await parts().database.query<{ left: number }>(
         `SELECT extract(epoch FROM expires_at - clock_timestamp())::float8 AS "left" FROM running_import`,
@@ -122,11 +122,14 @@ forEachDatabase('parallel imports', (open) => {
       database.transaction((tx) => lock.requireHeld(tx)).then(() => 'held', String);
     expect(await tryToWrite()).to.equal('held');
     await query("UPDATE running_import SET expires_at = clock_timestamp() - interval '1 second'");
-    expect(await tryToWrite(), 'expired, but not taken over').to.equal('held');
+    expect(await tryToWrite(), 'the lock has expired, but no other import has it').to.equal('held');
     const next = await lockElsewhere();
     expect(await tryToWrite()).to.equal('Error');
     await lock[Symbol.asyncDispose]();
-    expect(await query('SELECT FROM running_import'), 'its own lock').to.have.length(1);
+    expect(
+      await query('SELECT FROM running_import'),
+      'the lock of the next import stays',
+    ).to.have.length(1);
     await next[Symbol.asyncDispose]();
   });
 

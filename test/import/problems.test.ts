@@ -38,7 +38,7 @@ function expectProblems(found: readonly Found[], expected: readonly (readonly [n
 }
 
 describe('the check of an import file', () => {
-  it('the check names every invalid line, and what to write instead', async () => {
+  it('the check of an import file names every invalid line, and what to write instead', async () => {
     const but = (more: Line): Line => account('A1', more);
     const wrong: readonly (readonly [Line | string, ...RegExp[]])[] = [
       ['not json', /^is not JSON; write one object, such as {"type"/],
@@ -93,7 +93,7 @@ describe('the check of an import file', () => {
     expectProblems(found, expected);
   });
 
-  it('the check names dangling references, duplicates, and rights without a membership', async () => {
+  it('the check of an import file names dangling references, duplicates, and rights without a membership', async () => {
     const file = fileOf(
       membership('A1', 'O1', 'viewer'),
       rights('A1', 'W1', 'read', 'write'),
@@ -116,7 +116,7 @@ describe('the check of an import file', () => {
     ]);
   });
 
-  it('the check does not report references to an invalid line whose id is readable', async () => {
+  it('the check of an import file does not report references to an invalid line whose id is readable', async () => {
     const file = fileOf(
       organization('O1', ''),
       account('A1', { email: 'jo' }),
@@ -129,7 +129,7 @@ describe('the check of an import file', () => {
     expect(lines).to.deep.equal([1, 2, 3, 6]);
   });
 
-  it('the check names a missing file or directory', async () => {
+  it('the error for a missing import file says if the file or its folder does not exist', async () => {
     const folder = temporaryDirectory('import');
     for (const [file, message] of [
       [`${folder}/people.jsonl`, `there is no file ${folder}/people.jsonl`],
@@ -149,7 +149,7 @@ describe('the check of an import file', () => {
     ]);
   });
 
-  it('the check names lines with invalid bytes, and lines that are too long', async () => {
+  it('the check of an import file names lines that have invalid bytes or are too long', async () => {
     const file = path.join(temporaryDirectory('import'), 'bytes');
     const [one, two] = [JSON.stringify(organization('O1')), JSON.stringify(organization('O2'))];
     const parts = [
@@ -166,7 +166,7 @@ describe('the check of an import file', () => {
     ]);
   });
 
-  it('a file that grows while it is read, or between two readings, is refused', async () => {
+  it('an import file that grows while it is read, or between two readings, is refused', async () => {
     const name = fileOf(...Array.from({ length: 2_000 }, (_, at) => account(`A${at}`)));
     const grow = () => appendFileSync(name, '{}\n');
     const read = async (file: ImportFile, onPiece = () => {}): Promise<number> => {
@@ -193,7 +193,7 @@ describe('the check of an import file', () => {
     await Promise.all([first.close(), second.close()]);
   });
 
-  it('the check lists the first hundred problems, and their total number', async () => {
+  it('the check of an import file lists the first hundred problems, and their total number', async () => {
     const file = fileOf(...Array.from({ length: 250 }, () => '{}'));
     const { errors, output, exitCode } = await alone(`import ${file}`);
     expect({ exitCode, output }).to.deep.equal({ exitCode: 1, output: '' });

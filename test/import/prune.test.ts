@@ -78,7 +78,7 @@ forEachDatabase('operator import --prune', (open) => {
     expect(await suspended()).to.deep.equal([]);
   });
 
-  it('each removal is recorded in the activity log', async () => {
+  it('each removal by `--prune` is recorded in the activity log', async () => {
     await query('DELETE FROM activity');
     await prune(without('O4', 'W3', 'A2'));
     const rows = await query<{ action: string; what: string }>(
@@ -142,7 +142,7 @@ forEachDatabase('operator import --prune', (open) => {
     expect(active).to.have.length(4);
   });
 
-  it('`import --prune` is refused without a confirmation, and over its limit unless a higher one is given', async () => {
+  it('`import --prune` is refused without a confirmation, and above its limit unless an option raises it', async () => {
     const before = await databaseSnapshot(parts().database);
     for (const [options, code] of [
       [`${fileOf('')} --yes`, 'prune_over_limit'],
@@ -185,7 +185,7 @@ forEachDatabase('operator import --prune', (open) => {
     expect(again).to.include({ needs_prune_at_most: null });
   });
 
-  it('the limit comes from the settings, unless an option sets another', async () => {
+  it('the limit of removals by `--prune` comes from the settings, unless an option sets another', async () => {
     const GATEHOUSE_CONFIG = path.join(temporaryDirectory('import'), 'gatehouse.yaml');
     const runWith = (limit: string) => {
       writeFileSync(GATEHOUSE_CONFIG, `import: { prune_at_most: ${limit} }\n`);

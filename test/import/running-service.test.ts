@@ -47,7 +47,7 @@ forEachDeployment('an import while a service is running', (start) => {
   const idsIn = ({ organizations = [] }: { organizations?: { external_id?: string }[] }) =>
     organizations.map(({ external_id }) => external_id);
 
-  it('an import gives access that introspection shows, with the external ids', async () => {
+  it('introspection shows the access that an import gives, with the external ids', async () => {
     await onEachNode((answer) => {
       expect(answer).to.not.have.property('external_id');
       expect(idsIn(answer)).to.deep.equal([undefined]);
@@ -65,7 +65,7 @@ forEachDeployment('an import while a service is running', (start) => {
     });
   });
 
-  it('the resource server receives the external ids of its callers', async () => {
+  it('a resource server receives the external ids of its callers', async () => {
     const { resourceServer } = on.clients;
     const introspector = introspectorOf(resourceServer, { issuer: on.issuer });
     const { caller } = await introspector.identify(bearer(token));
@@ -85,7 +85,7 @@ forEachDeployment('an import while a service is running', (start) => {
     await onEachNode((answer) => expect(answer).to.deep.equal({ active: false }));
   });
 
-  it('the pages of a user show no external id', async () => {
+  it('the pages for users show no external id', async () => {
     await importLines(...people(), ...OTHERS, membership('A1', 'O1'));
     const { browser } = partnerTokens(on.issuer, on.seeded);
     await browser.signIn(on.seeded.person);

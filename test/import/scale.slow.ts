@@ -28,7 +28,7 @@ function peopleOf(accounts: number): string {
 }
 
 forEachDatabase('a large import', (open) => {
-  it('a large import succeeds with bounded memory, and a repetition changes nothing', async function () {
+  it('a large import succeeds with bounded memory, and a repeated one changes nothing', async function () {
     this.timeout(180_000);
     const database = await open();
     // The embedded database runs in this process and slows it down.

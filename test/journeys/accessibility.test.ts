@@ -235,7 +235,7 @@ describeInBrowser('pages in the browser', (visit) => {
     });
   });
 
-  it('the error summary links to the invalid field, and the error is the description of that field', async () => {
+  it('the error summary of a form links to the invalid field, which has the error as its description', async () => {
     const { page } = await visit();
     await enterAs(page, on.issuer, session);
     await page.goto(`${on.issuer}/profile/api-keys`);

@@ -75,7 +75,7 @@ describeInBrowser('connecting a client in the browser', (visit) => {
   const scriptProblems = ({ problems }: Visit): string[] =>
     problems.filter((problem) => !problem.startsWith('Failed to load resource'));
 
-  it('a wrong password is explained, and the correct one continues', async () => {
+  it('after a wrong password the page explains the error, and the correct password continues the sign-in', async () => {
     // Without JavaScript: a script that loads late rebuilds the field, which then loses the focus.
     const { page } = await visit({ javaScript: false });
     await page.goto(requestUrl());
@@ -95,7 +95,7 @@ describeInBrowser('connecting a client in the browser', (visit) => {
     await page.getByRole('region').getByText(on.seeded.warehouse.name).waitFor();
   });
 
-  it('approving leads to the partner and to the page that it redirects to, under our content security policy', async () => {
+  it('the content security policy lets Approve lead to the client, and to the page to which the client redirects', async () => {
     const visitor = await visit();
     const { page } = visitor;
     await reachConsent(page);
@@ -113,7 +113,7 @@ describeInBrowser('connecting a client in the browser', (visit) => {
     expect((await approve(page)).get('state')).to.equal('state-of-the-partner');
   });
 
-  it('denying, and cancelling the sign-in, redirect with access_denied and state', async () => {
+  it('Deny, and cancelling the sign-in, redirect with access_denied and state', async () => {
     const visitor = await visit();
     const { page } = visitor;
     const state = 'a b+c&d="<é';
@@ -131,7 +131,7 @@ describeInBrowser('connecting a client in the browser', (visit) => {
     expect(scriptProblems(visitor)).to.deep.equal([]);
   });
 
-  it('a double click on Approve sends one answer, and a key press during the request sends no other', async () => {
+  it('a double click on Approve, or a key press during the request, sends only one answer', async () => {
     const visitor = await visit();
     const { page } = visitor;
     await reachConsent(page);

@@ -63,18 +63,18 @@ function suite(runtimes: readonly Runtime[]): void {
 
   for (const runtime of runtimes) {
     if (runtime !== PYTHON && runtime.program === undefined) {
-      it(`${runtime.name} (requires a program that runs ${runtime.file})`);
+      it(`the example in ${runtime.name} works (needs a program that runs ${runtime.file})`);
       continue;
     }
     describe(runtime.name, function () {
       // Some languages compile the program for each run.
       this.timeout(600_000);
 
-      it('the program runs the flow, calls the API and revokes its tokens', async function () {
+      it('the example program runs the OAuth flow, calls the API and revokes its tokens', async function () {
         await expectFlow(await installed(this, runtime));
       });
 
-      it('the program keeps the tokens if requested', async function () {
+      it('the example program leaves the tokens valid if requested', async function () {
         const client = await addClient();
         const run = await start(await installed(this, runtime), client, { KEEP_TOKENS: '1' });
         await run.answer(await approve(await run.addressToOpen()));
@@ -89,7 +89,7 @@ function suite(runtimes: readonly Runtime[]): void {
         expect(body.active).to.equal(true);
       });
 
-      it('the program fails without the secret and after every wrong answer', async function () {
+      it('the example program fails without the secret and after every wrong answer', async function () {
         const ready = await installed(this, runtime);
         const client = await addClient();
         const without = await start(ready, { ...client, secret: '' }, {});
@@ -108,7 +108,7 @@ function suite(runtimes: readonly Runtime[]): void {
 
         const foreign = await start(ready, client, {});
         const callback = await approve(await foreign.addressToOpen());
-        callback.searchParams.set('state', 'of-somebody-else');
+        callback.searchParams.set('state', 'state-of-another-request');
         await foreign.answer(callback);
         expect(await foreign.ended, foreign.output()).not.to.equal(0);
         expect(foreign.output()).not.to.include('Exchanged');

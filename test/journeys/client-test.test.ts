@@ -29,7 +29,7 @@ describeInBrowser('testing a client in the browser', (visit) => {
   const answer = (page: Page, name: string) => page.getByRole('button', { name }).click();
   const secretField = (page: Page) => page.getByLabel('Client secret', { exact: true });
 
-  it('a developer enters the secret, approves, and sees that the client works', async () => {
+  it('a developer tests a client: enters its secret, approves, and sees that it works', async () => {
     const { page, problems } = await visit(PHONE);
     await openClient(page);
     await expectAccessible(page, 'the client');
@@ -65,7 +65,7 @@ describeInBrowser('testing a client in the browser', (visit) => {
     expect(problems.filter((problem) => !problem.includes('422'))).to.deep.equal([]);
   });
 
-  it('a developer who denies sees the error that the client receives', async () => {
+  it('a developer who denies in the test of a client sees the error that the client receives', async () => {
     const { page } = await visit();
     await openClient(page);
     await secretField(page).fill(client.secret ?? '');
@@ -75,7 +75,7 @@ describeInBrowser('testing a client in the browser', (visit) => {
     await page.getByText('error=access_denied').waitFor();
   });
 
-  it('each program is copied unchanged', async () => {
+  it('each example program is copied unchanged', async () => {
     const { page } = await visit(PHONE);
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
     await openClient(page);

@@ -25,7 +25,7 @@ describeInBrowser('a new developer', (visit) => {
   const button = (page: Page, name: string) =>
     page.getByRole('main').getByRole('button', { name, exact: true });
 
-  it('a new developer gets the first answer of the API within 12 clicks and sees requests live', async () => {
+  it('a new developer calls the API successfully within 12 clicks and sees the requests live', async () => {
     const { page, problems } = await visit(PHONE);
     const { service, issuer } = on;
     const account = await service.accounts.add({ email: 'new@example.test', name: 'Nia New' });

@@ -67,8 +67,14 @@ describe('key rotation', () => {
     }
 
     await restart(NEW);
-    expect(await isSignedIn(node, browser), 'its cookie was signed again').to.equal(true);
-    expect(await isSignedIn(node, unusedBrowser), 'its cookie was not').to.equal(false);
+    expect(
+      await isSignedIn(node, browser),
+      'the cookie of the used browser was signed again',
+    ).to.equal(true);
+    expect(
+      await isSignedIn(node, unusedBrowser),
+      'the cookie of the unused browser was not signed again',
+    ).to.equal(false);
     const { status, body } = await refresh(issuer, client, unusedToken);
     expect(status).to.equal(400);
     expect(body.error).to.equal('invalid_grant');
@@ -77,7 +83,7 @@ describe('key rotation', () => {
     expect((await unusedBrowser.signIn(seeded.person)).status).to.equal(200);
   });
 
-  it('a cookie that is signed again keeps its expiry', async () => {
+  it('a cookie that is signed again with a new key keeps its expiry', async () => {
     const node = await start({ settings: { secrets: secrets(OLD) } });
     const { issuer, settings } = node;
     const { person } = await seed(node);
@@ -143,7 +149,7 @@ describeOn([postgresServer, redisServer], 'key rotation, two nodes', () => {
     });
   }
 
-  it('a node that signs with the new key too early is refused by others, and its tokens stay valid', async () => {
+  it('tokens of a node that signs with a new key too early are refused by other nodes, but not revoked', async () => {
     const hasty = await nodeWith(NEW, OLD);
     const browser = createPerson(hasty.issuer);
     const token = await connect(hasty, seeded, browser);

@@ -239,7 +239,7 @@ describeOn([postgresServer, redisServer, pgDump, redisCli], 'a restored backup',
       return section === SECTIONS.systemd ? commands : withoutWait(commands);
     };
 
-    it(`an older Redis (${name}): revoked access stays revoked, refreshed tokens stay valid`, async () => {
+    it(`after the restore of an older Redis (${name}), revoked access stays revoked, refreshed tokens stay valid`, async () => {
       const issued = await issueAccess(section);
       await runCommands(commandsFor('**An older Redis, below'));
       await issued.expectRevoked();
@@ -251,7 +251,7 @@ describeOn([postgresServer, redisServer, pgDump, redisCli], 'a restored backup',
       await issued.expectNoLockout();
     });
 
-    it(`an older PostgreSQL (${name}): all access is revoked, and no user has to approve again`, async () => {
+    it(`after the restore of an older PostgreSQL (${name}), all access is revoked, but no new consent is needed`, async () => {
       const issued = await issueAccess(section);
       // A table from a later migration, which the backup does not contain.
       const database = new pg.Client({ connectionString: databaseUrl });
@@ -269,7 +269,7 @@ describeOn([postgresServer, redisServer, pgDump, redisCli], 'a restored backup',
     });
   }
 
-  it('if both stores are older, the commands for an older PostgreSQL revoke everything', async () => {
+  it('if both restored stores are older, the commands for an older PostgreSQL revoke everything', async () => {
     const issued = await issueAccess(SECTIONS.systemd);
     const redisCommands = commandsBehind(SECTIONS.systemd, '**An older Redis, below');
     const files = redisCommands.slice(0, redisCommands.indexOf('systemctl start redis-server') + 1);
@@ -282,7 +282,7 @@ describeOn([postgresServer, redisServer, pgDump, redisCli], 'a restored backup',
     await issued.expectNoLockout();
   });
 
-  it('password changes and revoked API keys since the backup can be found in the log', async () => {
+  it('after a restore, password changes and API key revocations since the backup can be found in the log', async () => {
     const partner = partnerTokens(issuer, seeded);
     await partner.browser.signIn(seeded.person);
     const fields = { name: 'Scale', expires_in_days: '30' };

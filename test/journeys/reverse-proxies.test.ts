@@ -12,7 +12,7 @@ for (const proxy of DOCUMENTED_PROXIES) {
     const opened = createOpened();
     after(opened.closeAll);
 
-    it('the documented configuration passes the doctor and redirects plain HTTP to TLS', async () => {
+    it('the documented proxy configuration passes the checks of the doctor and redirects HTTP to HTTPS', async () => {
       const { issuer, plainOrigin, certificate, nodes } = await startProxy(opened, proxy);
       const [one, another] = nodes;
       const node = await nodeBehind(opened, issuer, { address: one });

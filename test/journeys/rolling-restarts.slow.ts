@@ -116,7 +116,7 @@ for (const proxy of DOCUMENTED_PROXIES) {
         expect(loggedTokenRequests()).to.have.members([...load.tokenAnswers]);
       });
 
-      it('when a node is killed, only the requests in progress on it fail', async () => {
+      it('when a node is killed, only the requests that it is processing fail', async () => {
         const killedAt: number[] = [];
         const load = await underLoad(async () => {
           for (const [index, address] of running.nodes.entries()) {

@@ -55,7 +55,7 @@ describe('browser sessions', () => {
     expect(await isSignedIn(cookie.replace(/; gate_session\.sig=[^;]*/, ''))).to.equal(false);
   });
 
-  it('an approval does not make the sign-in more recent', async () => {
+  it('approving a client does not make the sign-in more recent', async () => {
     const person = createPerson(on.issuer);
     const url = authorizationUrl(on.issuer, on.clients.otherConfidential, { prompt: 'consent' });
     const signIn = await person.follow(await person.get(url));
@@ -104,7 +104,7 @@ describe('browser sessions', () => {
     expect(await isSignedIn(second)).to.equal(true);
   });
 
-  it("signing out clears the browser's cache and storage, but no cookies of other sites", async () => {
+  it('signing out clears the browser’s cache and storage, but no cookies of other sites', async () => {
     const person = await signedIn();
     const answer = await person.submit(await person.get('/logout'), {});
     // `"cookies"` would delete the cookies of every site of the same registered domain.
@@ -113,7 +113,7 @@ describe('browser sessions', () => {
     expect((await person.get('/logout')).headers.get('clear-site-data')).to.equal(null);
   });
 
-  it('a cookie from before a confirmation by password is refused', async () => {
+  it('after a user confirms with the password, the earlier session cookie is refused', async () => {
     const person = await signedIn();
     on.clock.advance(601);
     const fields = { name: 'Night sync', expires_in_days: '30' };
@@ -127,7 +127,7 @@ describe('browser sessions', () => {
     expect(await isSignedIn(sessionCookie(person))).to.equal(true);
   });
 
-  it('an unused session ends after 12 hours, wherever it started', async () => {
+  it('an unused session ends after 12 hours, whether it started on the profile or for a client', async () => {
     const url = authorizationUrl(on.issuer, on.clients.confidential);
     const signedInForClient = async (): Promise<Person> => {
       const person = createPerson(on.issuer);
@@ -143,7 +143,7 @@ describe('browser sessions', () => {
     }
   });
 
-  it('a visited page restarts the idle time, also without JavaScript', async () => {
+  it('visiting a page restarts the idle time of the session, even without JavaScript', async () => {
     const person = await signedIn();
     for (let visits = 0; visits < 3; visits += 1) {
       on.clock.advance(12 * HOUR - 1);
@@ -151,7 +151,7 @@ describe('browser sessions', () => {
     }
   });
 
-  it('keeping the session alive restarts its idle time, until it is seven days old', async () => {
+  it('the keep-alive request restarts the idle time of a session, until the session is seven days old', async () => {
     const person = await signedIn();
     const answered: unknown[] = [];
     for (let age = 11 * HOUR; age < 7 * DAY; age += 11 * HOUR) {
@@ -193,7 +193,7 @@ describe('a session lifetime that a reload shortens', () => {
   const othersListed = async (person: Person): Promise<number> =>
     [...(await person.get('/profile/security')).html.matchAll(/\/sign-out"/g)].length;
 
-  it('a shorter idle lifetime ends the sessions that have been idle for longer, and no other', async () => {
+  it('a shorter idle limit ends only sessions that have been idle for longer', async () => {
     const [idle, active] = [await signedIn(), await signedIn()];
     on.clock.advance(64);
     expect(await othersListed(active)).to.equal(1);
@@ -205,7 +205,7 @@ describe('a session lifetime that a reload shortens', () => {
     expect(await othersListed(active)).to.equal(0);
   });
 
-  it('a shorter lifetime applies to existing sessions: an older one creates no API key and gets no code', async () => {
+  it('a shorter session lifetime applies to existing sessions: older ones create no API key and get no code', async () => {
     const old = await signedIn();
     const request = authorizationUrl(on.issuer, on.clients.confidential);
     await old.authorize(request, on.seeded.person);
@@ -223,7 +223,7 @@ describe('a session lifetime that a reload shortens', () => {
     expect(await keys()).to.have.length(1);
   });
 
-  it('a shorter lifetime ends open event streams, and an ended session cannot open a new one', async () => {
+  it('a shorter session lifetime ends open event streams, and an ended session cannot open a new one', async () => {
     const owner = createPerson(on.issuer);
     await owner.signIn(on.seeded.other);
     const path = `/profile/oauth-clients/${on.clients.confidential.id}/requests`;
@@ -237,7 +237,7 @@ describe('a session lifetime that a reload shortens', () => {
     expect(again.headers.get('location')).to.match(/^\/login/);
   });
 
-  it('a shorter lifetime applies to the session of an open consent page', async () => {
+  it('a shorter session lifetime applies to the session of an open consent page', async () => {
     const person = await signedIn();
     const url = authorizationUrl(on.issuer, on.clients.otherConfidential, { prompt: 'consent' });
     const consent = await person.follow(await person.get(url));

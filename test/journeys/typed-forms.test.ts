@@ -74,7 +74,7 @@ describeInBrowser('the values that users enter', (visit) => {
     await page.getByRole('button', { name: 'Approve' }).waitFor();
   });
 
-  it('refused changes put the focus on the invalid field and scroll it into view', async () => {
+  it('after a refused form the invalid field has the focus and is scrolled into view', async () => {
     const owner = { ownerAccountId: on.seeded.person.accountId };
     const client = await addTestClient(on.service, 'Label Printer', owner);
     for (const javaScript of [true, false]) {
@@ -91,7 +91,7 @@ describeInBrowser('the values that users enter', (visit) => {
     }
   });
 
-  it('a script that loads late does not move the focus', async () => {
+  it('a script that loads late does not move the focus of the page', async () => {
     const { page } = await visit();
     let load = () => {};
     const loading = new Promise<void>((resolve) => {
@@ -108,7 +108,7 @@ describeInBrowser('the values that users enter', (visit) => {
     expect(await focused(page)).to.equal('password');
   });
 
-  it('a forgotten password during an authorization continues to the app and keeps the email address', async () => {
+  it('after a forgotten password the user continues to the app, with the email address already entered', async () => {
     const { page } = await visit();
     const { email, accountId } = on.seeded.other;
     await page.goto(authorizationUrl(on.issuer, on.clients.public, CHALLENGE).href);
@@ -167,7 +167,7 @@ describe('a redirect to the result of a submitted form', () => {
     return { person, browse, location, direct };
   }
 
-  it('the result of a form is shown with its status and headers for an hour, each time it is opened', async () => {
+  it('the result of a sent form can be opened for an hour, with its status and headers', async () => {
     const { browse, location, direct } = await refuseForm();
     for (const { status, text, headers } of [await browse(location), await browse(location)]) {
       expect(status).to.equal(direct.status).and.to.equal(422);
@@ -182,7 +182,7 @@ describe('a redirect to the result of a submitted form', () => {
     expect(late.text).not.to.include('Stock Sync');
   });
 
-  it('the result of a form is shown only to its user, in the same browser, at its URL', async () => {
+  it('the result of a sent form is shown only to its user, in the same browser, at its URL', async () => {
     const { person, browse, location } = await refuseForm();
     const elsewhere = await signedIn(on.service, on.seeded.person);
     expect((await elsewhere.get(location)).status, 'another browser').to.equal(200);
@@ -195,7 +195,7 @@ describe('a redirect to the result of a submitted form', () => {
     expect((await browse(location)).status, 'another person').to.equal(200);
   });
 
-  it('the result of a sign-in keeps Retry-After; programs, long forms and more than 200 forms an hour get no redirect', async () => {
+  it('a redirected result keeps Retry-After; programs, too long forms and more than 200 forms an hour get no redirect', async () => {
     const person = createPerson(on.issuer);
     const browse = browserOf(person);
     const page = await person.get('/login');

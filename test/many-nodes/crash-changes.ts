@@ -280,7 +280,9 @@ const importBatch: Operation = async (world) => {
       const found = await node.database.query('SELECT FROM accounts WHERE external_id = $1', [
         added,
       ]);
-      expect(found.length === 1, 'the other account of the batch').to.equal(isSuspended);
+      expect(found.length === 1, 'both accounts of the batch are changed, or none').to.equal(
+        isSuspended,
+      );
       return isSuspended;
     },
   };
@@ -290,11 +292,11 @@ export const CHANGES: Readonly<Record<string, Operation>> = {
   'a disconnection by its person': disconnection,
   'a sign-out everywhere': signOutEverywhere,
   'a suspension': suspension,
-  'a new password that ends the connections': newPassword,
+  'a change of the password that ends the connections': newPassword,
   'an approval': approval,
-  'a new client': newClient,
-  'a second secret': rotatedSecret,
-  'a revoked API key': revokedApiKey,
-  'a client that an organization blocks': blockedClient,
+  'the registration of a client': newClient,
+  'the addition of a second secret': rotatedSecret,
+  'the revocation of an API key': revokedApiKey,
+  'the block of a client by an organization': blockedClient,
   'a batch of an import': importBatch,
 };

@@ -22,7 +22,7 @@ for (const [deployment, { needed, every }] of Object.entries(DEPLOYMENTS)) {
     after(() => world?.close());
 
     for (const [name, operation] of Object.entries({ ...REQUESTS, ...CHANGES })) {
-      it(`${name} is never half done, and never lost once it was answered`, async () => {
+      it(`if a node is killed, ${name} is never half done, and never lost once it was answered`, async () => {
         const times = await crashAtEachCall(world, operation, every);
         console.log(`      ${name}: killed ${times} times`);
       });

@@ -12,7 +12,7 @@ describeOn([postgresServer, redisServer], 'a node killed after any call of a sto
   after(() => world?.close());
 
   for (const [name, operation] of Object.entries(REQUESTS)) {
-    it(`${name} is never half done, and never lost once it was answered`, async () => {
+    it(`if a node is killed, ${name} is never half done, and never lost once it was answered`, async () => {
       await crashAtEachCall(world, operation);
     });
   }

@@ -66,7 +66,7 @@ async function crashAfter(
     await eventually(async () => {
       const seen = await Promise.all(nodes.map(isDone));
       if (isDoneAtApi) seen.push(await isDoneAtApi());
-      expect(new Set(seen), 'done, at the nodes and at the API').to.have.property('size', 1);
+      expect(new Set(seen), 'all nodes and the API agree').to.have.property('size', 1);
       expect(seen[0], 'done').to.be.oneOf(wanted);
     });
   };

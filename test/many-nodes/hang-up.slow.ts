@@ -9,7 +9,7 @@ import { startSeeded } from '../support/seeded.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { type RunningNode, startNode } from './running-node.ts';
 
-describeOn([postgresServer, redisServer], 'at SIGHUP a node', () => {
+describeOn([postgresServer, redisServer], 'a node that receives SIGHUP', () => {
   const on = startSeeded({ on: 'postgres+redis' });
   let node: RunningNode;
   let issuer: string;
@@ -30,7 +30,7 @@ describeOn([postgresServer, redisServer], 'at SIGHUP a node', () => {
   const expiresIn = async (): Promise<unknown> =>
     (await clientCredentials(issuer, on.clients.machine)).body.expires_in;
 
-  it('a node applies changed settings and keys, and logs which changed, but never a key', async () => {
+  it('on SIGHUP a node applies changed settings and keys, and logs which changed, but no key', async () => {
     const client = on.clients.confidential;
     const { refreshToken } = await partnerTokens(issuer, on.seeded).tokens(client);
     const keys = readFileSync(tokenKeysFile, 'utf8');
@@ -48,7 +48,7 @@ describeOn([postgresServer, redisServer], 'at SIGHUP a node', () => {
     expect((await refresh(issuer, client, successor)).status).to.equal(200);
   });
 
-  it('a node reports wrong settings as text and in the log, and changes nothing', async () => {
+  it('on SIGHUP a node reports wrong settings as text and in the log, and changes nothing', async () => {
     node.writeSettings('tokens:\n  machine_access_token: soon\n  colour: red\n');
     await hangUp('Nothing was reloaded.');
     expect(node.output()).to.include('problem: is not a setting');

@@ -17,7 +17,7 @@ describeOn([postgresServer, redisServer], 'a node that receives SIGTERM', () => 
     service = await start();
   });
 
-  it('a stopping node accepts requests during the shutdown delay, on any connection, and announces its shutdown', async () => {
+  it('a stopping node accepts requests on any connection during its shutdown delay, and announces the shutdown', async () => {
     const settings = 'server:\n  shutdown_delay: 3s\n';
     const node = await startNode({ beside: service, settings });
     const kept = new Agent({ keepAlive: true, maxSockets: 1 });
@@ -35,7 +35,7 @@ describeOn([postgresServer, redisServer], 'a node that receives SIGTERM', () => 
     expect(await node.exitCode, node.output()).to.equal(0);
   });
 
-  it('without a delay a node answers every request on existing connections, and then refuses new ones', async () => {
+  it('a node without a shutdown delay answers the requests on existing connections, then refuses new ones', async () => {
     const node = await startNode({ beside: service });
     const agent = new Agent({ keepAlive: true, maxSockets: 16 });
     const counts = { answered: 0, lost: 0, refused: 0 };

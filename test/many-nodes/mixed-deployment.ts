@@ -118,9 +118,9 @@ function settingsFor({ settings }: Upstream): string {
 }
 
 /** Defines a test for each unfinished thing, so the title of a failing test says what was lost. */
-export function testFinishing(unfinished: () => Unfinished, where: string): void {
+export function testFinishing(unfinished: () => Unfinished, change: string): void {
   for (const { what } of [...CARRIED_OVER].reverse()) {
-    it(`${what}: ${where}`, async () => {
+    it(`${change} does not break ${what}`, async () => {
       const finish = unfinished().get(what);
       if (!finish) throw new Error('it was not started');
       await finish();
@@ -140,7 +140,7 @@ export function testUpgradeAndRollback(on: MixedDeployment): void {
       await on.stop('previous');
       await on.start('present');
     });
-    testFinishing(() => unfinished, `started on ${PREVIOUS}, finished on the present version`);
+    testFinishing(() => unfinished, `an upgrade from ${PREVIOUS}`);
   });
 
   describe('rollback to the previous version', () => {
@@ -149,6 +149,6 @@ export function testUpgradeAndRollback(on: MixedDeployment): void {
       await on.stop('present');
       await on.start('previous');
     });
-    testFinishing(() => unfinished, `started on the present version, finished on ${PREVIOUS}`);
+    testFinishing(() => unfinished, `a rollback to ${PREVIOUS}`);
   });
 }

@@ -134,7 +134,7 @@ describe('a reload', () => {
     expect(await loggedAddress('/errors/four')).to.match(/127\.0\.0\.1$/);
   });
 
-  it('a reload reports settings that need a restart, and does not change them', async () => {
+  it('a reload reports the changed settings that need a restart, and does not apply them', async () => {
     const outcome = await reloadWith({
       issuer: 'https://elsewhere.example',
       isLoopback: false,
@@ -151,7 +151,7 @@ describe('a reload', () => {
     expect((await createPerson(on.issuer).get('/login')).status).to.equal(200);
   });
 
-  it('a reload with settings from which the application cannot be built changes nothing', async () => {
+  it('a reload with settings with which the service cannot start changes nothing', async () => {
     const mail = { smtpUrl: 'nowhere', from: '' };
     const tokens = { machineAccessTokenSeconds: 78 };
     found = { mail, tokens };
@@ -187,7 +187,7 @@ describe('a reload', () => {
     expect(answer.body.expires_in).to.equal(600);
   });
 
-  it('a reload rotates keys without ending sessions or tokens if the old key stays listed second', async () => {
+  it('a reload rotates keys without ending sessions or tokens if the old key remains as the second one', async () => {
     const { confidential } = on.clients;
     const { partner } = on;
     const { refreshToken } = await partner.tokens(confidential);
@@ -253,7 +253,7 @@ describe('the effect of each setting in the schema', () => {
     Object.fromEntries(Object.entries(values).map(([name, value]) => [name, changed(value)]));
   const after = mapped(before) as unknown as Settings;
 
-  it('the effect in the schema matches what a reload applies and what it leaves for a restart', () => {
+  it('the JSON Schema says correctly which settings a reload applies and which need a restart', () => {
     const named = (wanted: Effect): string[] =>
       [...knownSettings.values()].filter(({ effect }) => effect === wanted).map(({ name }) => name);
     const reload = reloaded(before, after);

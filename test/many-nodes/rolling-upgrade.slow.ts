@@ -53,9 +53,10 @@ describeOn([postgresServer, redisServer], 'a node on the schema of the next vers
     await on.service.lastUsed.flush();
   }
 
-  it('a node that was started before the migration keeps working', () => everything(on.service));
+  it('a running node keeps working after the migration to the schema of the next version', () =>
+    everything(on.service));
 
-  it('a node that starts after the migration, as in a rollback, works', async () => {
+  it('a node can start on the schema of the next version, as in a rollback', async () => {
     const storage = { autoMigrate: false };
     const rolledBack = await startTestService({ beside: on.service, settings: { storage } });
     await everything(rolledBack).finally(() => rolledBack.close());

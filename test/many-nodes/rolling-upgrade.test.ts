@@ -24,7 +24,7 @@ describe('every migration since the first release', () => {
     });
   }
 
-  it('a migration that would break a node of the previous version is detected', () => {
+  it('the check of migrations detects one that would break a node of the previous version', () => {
     for (const harmful of [
       'alter table clients drop column name;',
       'drop index clients_owner;',

@@ -47,7 +47,7 @@ describeOn([postgresServer, redisServer], 'processes with server.reuse_port', ()
     return counted(samples, 'gatehouse_http_requests_total')[labels] ?? 0;
   }
 
-  it('all processes receive requests', async () => {
+  it('all processes that share a port receive requests', async () => {
     await ask(64);
     const answers = await Promise.all(nodes.map(answersOf));
     expect(Math.min(...answers), String(answers)).to.be.above(0);
@@ -60,7 +60,7 @@ describeOn([postgresServer, redisServer], 'processes with server.reuse_port', ()
     expect(refused.output()).to.include('EADDRINUSE');
   });
 
-  it('the other processes keep answering when one stops and when a new one starts', async () => {
+  it('when a process on a shared port stops or a new one starts, the others keep answering', async () => {
     const [first, second] = nodes as [RunningNode, RunningNode];
     await first.end('SIGTERM');
     expect(await first.exitCode, first.output()).to.equal(0);

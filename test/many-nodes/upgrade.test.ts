@@ -80,11 +80,11 @@ describeOn(
             unfinished = await startAll(on.world, on.operator(from));
             on.serveBy(to);
           });
-          testFinishing(() => unfinished, 'started on one node, finished on the other');
+          testFinishing(() => unfinished, `a change from the ${from} to the ${to} version`);
         });
       }
 
-      it('a chain of refreshes continues, whichever version answers', async () => {
+      it('a chain of refresh tokens continues, whichever version answers', async () => {
         const { issuer, clients } = on.world;
         const { refreshToken } = await partnerTokens(issuer, on.world).tokens(clients.confidential);
         const chain = refreshChain(issuer, clients.confidential, refreshToken);
@@ -96,7 +96,7 @@ describeOn(
       });
 
       for (const [from, to] of DIRECTIONS) {
-        it(`revocations on the ${from} version reach APIs of either version through the ${to} one`, () =>
+        it(`a revocation at a node of the ${from} version reaches old and new APIs at a node of the ${to} version`, () =>
           expectEndsAreAnnounced({ from, to }));
       }
     });

@@ -21,7 +21,7 @@ describe('operator links, to identities at a provider', () => {
   const linksOf = async (account: string) =>
     (await value(`links list ${account}`)).map(({ subject }: { subject: string }) => subject);
 
-  it('an import links new and existing accounts, and a repeated import changes nothing', async () => {
+  it('an import links new and existing accounts with a provider, and a repeated import changes nothing', async () => {
     await imported(line.account('A1', identity('ada')), line.account('A2'));
     await records();
     const { changes } = await imported(
@@ -40,7 +40,7 @@ describe('operator links, to identities at a provider', () => {
     expect((await imported(line.account('A1'), line.account('A2'))).changes).to.deep.equal([]);
   });
 
-  it('an import never moves a link to another account or to another subject', async () => {
+  it('an import never moves a provider link to another account or another subject', async () => {
     expect(await problems(line.account('A3', identity('ada')))).to.include('is linked with it');
     expect(await problems(line.account('A1', identity('other')))).to.include(
       'is linked with the subject "ada"',
@@ -52,7 +52,7 @@ describe('operator links, to identities at a provider', () => {
     expect(await linksOf('a1@example.test')).to.deep.equal(['ada']);
   });
 
-  it('`links remove` asks for confirmation and records the removal', async () => {
+  it('`links remove` asks for a confirmation and records the removal', async () => {
     const unlink = `links remove a1@example.test --provider ${ISSUER}`;
     expect((await refusal(unlink)).code).to.equal('confirmation_needed');
     expect(await value(`${unlink} --yes`)).to.include({ subject: 'ada', unlinked: true });
@@ -82,7 +82,7 @@ sign_in:
 describe('operator passkeys', () => {
   const { run, value, refusal, parts, records } = setUpOperator();
 
-  it('the command lists passkeys, and removes one after confirmation, which is recorded and mailed to the user', async () => {
+  it('an operator can list passkeys, and remove one after a confirmation; the removal is recorded and mailed to the user', async () => {
     const passkeys = createPasskeys({ ...parts(), activity: createActivity(parts()) });
     const email = 'ada@example.test';
     const { id: accountId } = await value(`accounts add --email ${email} --name Ada --invite`);

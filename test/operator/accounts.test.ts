@@ -23,7 +23,7 @@ describe('operator accounts, while a service keeps the embedded database open', 
   };
   const tokenOf = (link: string): string => new URL(link).searchParams.get('token') ?? '';
 
-  it('adds, suspends and resumes accounts, and reports and records each change', async () => {
+  it('commands add, suspend and resume accounts, and report and record each change', async () => {
     const passwordFile = path.join(temporaryDirectory('operator'), 'password');
     writeFileSync(passwordFile, `${PASSWORD}\n`);
     const [ada, bob] = await Promise.all([
@@ -64,7 +64,7 @@ describe('operator accounts, while a service keeps the embedded database open', 
     ]);
   });
 
-  it('refuses to add an existing account, to suspend an unknown one, and to set a weak password; records nothing, prints no password', async () => {
+  it('a refused account command changes and records nothing, and prints no password', async () => {
     await value(`${add('eve')} --generate-password`);
     await records();
     expect((await refusal(`${add('eve')} --invite`)).code).to.equal('email_taken');
@@ -77,7 +77,7 @@ describe('operator accounts, while a service keeps the embedded database open', 
     expect(await records()).to.deep.equal([]);
   });
 
-  it('prints an invitation link for each new account, and a new link for each later invitation', async () => {
+  it('`accounts add --invite` prints an invitation link, and each later invitation a new one', async () => {
     const added = await value(`${add('gil')} --invite`);
     expect(added).to.include({ email: 'gil@example.test', has_password: false, mailed: false });
     expect(added.invite_link).to.match(/^http:\/\/localhost:3000\/password\?token=[\w-]{43}$/);
@@ -90,7 +90,7 @@ describe('operator accounts, while a service keeps the embedded database open', 
     expect(again.invite_link).not.to.equal(added.invite_link);
   });
 
-  it('accounts add also mails the link if mail is configured, and reports a failed mail', async () => {
+  it('`accounts add` also mails the invitation link if mail is configured, and reports a failed mail', async () => {
     const mailServer = await startMailServer();
     const mailingBy = (SMTP_URL: string) =>
       operatorWith({
@@ -110,7 +110,7 @@ describe('operator accounts, while a service keeps the embedded database open', 
     expect(await links().find(tokenOf(invited.invite_link))).to.be.ok;
   });
 
-  it('says which clients depend on an account that is suspended or to be deleted', async () => {
+  it('suspending or deleting an account names the clients that depend on the account', async () => {
     const kim = await value(`${add('kim')} --generate-password`);
     await value(`${add('lea')} --generate-password`);
     const client = await value(
@@ -144,7 +144,7 @@ describe('operator accounts, while a service keeps the embedded database open', 
     await value('accounts delete kim@example.test --yes');
   });
 
-  it('does not invite an unknown or suspended account', async () => {
+  it('an unknown or suspended account cannot be invited', async () => {
     expect((await refusal('accounts invite x@example.test')).code).to.equal('account_unknown');
     await run(`${add('ida')} --invite`);
     await run('accounts suspend ida@example.test');

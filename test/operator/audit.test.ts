@@ -20,7 +20,7 @@ describe('operator audit', () => {
     });
   });
 
-  it('prints time, actor, action, subject, account and address of each entry on separate lines', async () => {
+  it('`audit` prints time, actor, action, subject, account and address of each entry on separate lines', async () => {
     const { output } = await run('audit --limit 3');
     const [revoked = '', signedIn = '', , more = ''] = output.split('\n\n');
     expect(revoked).to.match(/^TIME {5}\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\n/);
@@ -41,7 +41,7 @@ describe('operator audit', () => {
     );
   });
 
-  it('--json prints one array with all fields but no secrets', async () => {
+  it('`audit --json` prints one array with all fields but no secrets', async () => {
     const [record] = await audit('--client gate_ci_a');
     expect(record).to.deep.include({
       ...{ account_id: accountId, email: 'ada@example.test', address: null, browser: null },
@@ -58,7 +58,7 @@ describe('operator audit', () => {
     expect(code).to.equal('account_unknown');
   });
 
-  it('replaces control characters in recorded values when it prints them', async () => {
+  it('`audit` replaces control characters in the recorded values that it prints', async () => {
     const activity = createActivity(parts());
     await activity.record({
       ...{ action: 'signed_in', actor: 'person', accountId },

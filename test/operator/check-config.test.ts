@@ -24,7 +24,7 @@ const file = fileWith(
 const command = `check-config ${file}`;
 
 describe('operator check-config', () => {
-  it('reports all problems of file and environment together, as every command does', async () => {
+  it('`check-config` reports all problems of file and environment together, as every command does', async () => {
     const wrong = fileWith('tokens: { acess_token: 1h }\nlog: { level: loud }\n');
     const run = operatorWith({ DATABASE_URL: production.DATABASE_URL, GATEHOUSE_CONFIG: wrong });
     const { error } = await valueFrom(run, `check-config ${wrong}`, { exitCode: 3 });
@@ -37,7 +37,7 @@ describe('operator check-config', () => {
     expect(printed.errors).to.contain('did you mean `access_token`?');
   });
 
-  it('shows every setting in the notation of the file, and where its value comes from', async () => {
+  it('`check-config` shows every setting in the notation of the file, with the origin of its value', async () => {
     const run = operatorWith({ ...production, PORT: '5000' });
     const value = await valueFrom(run, command);
     expect(value).to.include({
@@ -67,7 +67,7 @@ describe('operator check-config', () => {
     }
   });
 
-  it('derives unset values as the service does', async () => {
+  it('`check-config` derives unset values as the service does', async () => {
     const run = operatorWith({ PORT: '4567', GATEHOUSE_CONFIG: fileWith('') });
     expect((await valueFrom(run, 'check-config')).settings).to.deep.include({
       issuer: { value: 'http://localhost:4567', from: 'default' },
@@ -77,7 +77,7 @@ describe('operator check-config', () => {
     });
   });
 
-  it('shows the URLs of the stores without passwords, as text and as JSON', async () => {
+  it('`check-config` shows the URLs of the stores without passwords, as text and as JSON', async () => {
     const { REDIS_URL, ...others } = production;
     const run = operatorWith({ ...others, REDIS_URL_FILE: fileWith(REDIS_URL, 'redis') });
     for (const form of ['', ' --json']) {
@@ -89,7 +89,7 @@ describe('operator check-config', () => {
     }
   });
 
-  it('shows only the number of keys, their lengths and where they come from, but no key', async () => {
+  it('`check-config` shows number, lengths and origin of the keys, but no key', async () => {
     const GATEHOUSE_DATA_DIR = path.join(temporaryDirectory('check'), 'data');
     const run = operatorWith({
       ...{ GATEHOUSE_TOKEN_KEYS: keysOfEnvironment.GATEHOUSE_TOKEN_KEYS, GATEHOUSE_DATA_DIR },
@@ -112,7 +112,7 @@ describe('operator check-config', () => {
     expect(existsSync(GATEHOUSE_DATA_DIR), 'the data directory').to.equal(false);
   });
 
-  it('warns of settings that work but are probably mistakes', async () => {
+  it('`check-config` warns of settings that work but are probably mistakes', async () => {
     const [cookies = '', tokens = ''] = ['c1o2o3k4i5e6', 't1o2k3e4n5s6'].map((word) =>
       Buffer.from(`${word} of the tests, at random`).toString('base64url'),
     );
@@ -139,7 +139,7 @@ describe('operator check-config', () => {
     for (const secret of [cookies, tokens, 'swordfish']) expect(output).not.to.contain(secret);
   });
 
-  it('builds the service with the settings, so a URL that names a missing file is a problem', async () => {
+  it('`check-config` also reports a store URL that names a missing file', async () => {
     const certificate = path.join(temporaryDirectory('check'), 'ca.pem');
     const DATABASE_URL = `${production.DATABASE_URL}&sslrootcert=${certificate}`;
     const run = operatorWith({ ...production, DATABASE_URL });
@@ -151,7 +151,7 @@ describe('operator check-config', () => {
     expect(JSON.stringify(error)).not.to.contain('swordfish');
   });
 
-  it('prints the schema of the settings file, even if the settings are wrong', async () => {
+  it('`check-config` prints the JSON Schema of the settings file, even if the settings are wrong', async () => {
     const { exitCode, output } = await operatorWith({ PORT: '?' })('check-config --schema');
     expect(exitCode).to.equal(0);
     expect(output).to.equal(`${JSON.stringify(settingsJsonSchema(), null, 2)}\n`);

@@ -36,7 +36,7 @@ describe('operator clients', () => {
     ...{ action, account_id, details: { client_id: id, client_name: 'App', ...more } },
   });
 
-  it('registers clients of every kind and shows a secret once', async () => {
+  it('`clients add` registers clients of every kind, and shows a secret only once', async () => {
     const owned = await addOwned();
     expect(owned).to.include({ kind: 'confidential', owner_name: 'ada', native: false });
     expect(owned.client_secret).to.match(/^gate_cs_/);
@@ -66,7 +66,7 @@ describe('operator clients', () => {
     }
   });
 
-  it('accepts a misleading client name only with --allow-name', async () => {
+  it('`clients add` accepts a misleading client name only with --allow-name', async () => {
     const add = 'clients add --kind machine --name';
     expect((await refusal(`${add} Gatehouse`)).code).to.equal('client_invalid');
     const robot = await value(`${add} Gatehouse --allow-name`);
@@ -75,7 +75,7 @@ describe('operator clients', () => {
     expect(await value(`${update} storm.de --allow-name`)).to.include({ name: 'storm.de' });
   });
 
-  it('suspends and resumes a client', async () => {
+  it('commands suspend and resume a client', async () => {
     const app = await addOwned();
     expect((await run(`clients suspend ${app.id}`)).output).to.match(/State +suspended/);
     expect(await find(app.id)).to.include({ isSuspended: true });
@@ -85,7 +85,7 @@ describe('operator clients', () => {
     ]);
   });
 
-  it('rotates the secret of any client, and removes the old one but never the last one', async () => {
+  it('commands rotate the secret of any client, and remove the old secret but never the last one', async () => {
     const robot = await addClient('--kind machine');
     const rotated = await value(`clients rotate-secret ${robot.id}`);
     expect(rotated.client_secret).to.match(/^gate_cs_/);
@@ -114,7 +114,7 @@ describe('operator clients', () => {
     ]);
   });
 
-  it('refuses to remove a secret by last four characters that two secrets share; its ID works', async () => {
+  it('two secrets with the same last four characters can be removed only by their IDs', async () => {
     const robot = await addClient('--kind machine');
     const rotated = await value(`clients rotate-secret ${robot.id}`);
     const same = "UPDATE client_secrets SET last_four = 'same' WHERE client_id = $1";
@@ -128,7 +128,7 @@ describe('operator clients', () => {
     expect(await Promise.all(both.map(isAccepted))).to.deep.equal([false, true]);
   });
 
-  it('transfers a client and records it in the logs of both owners', async () => {
+  it('`clients transfer` gives a client to another owner, and both owners find that in their logs', async () => {
     const app = await addOwned();
     const transfer = `clients transfer ${app.id}`;
     const moved = await value(`${transfer} --owner bob@example.test`);
@@ -143,7 +143,7 @@ describe('operator clients', () => {
     await expectWrongUsage(run, [transfer, `${transfer} --owner ada --to-operator`]);
   });
 
-  it('deletes a client with all its connections', async () => {
+  it('`clients delete` deletes a client with all its connections', async () => {
     const app = await addOwned();
     const connections = createConnections(parts());
     const connection = { accountId: bob, clientId: app.id };
@@ -162,7 +162,7 @@ describe('operator clients', () => {
     );
   });
 
-  it('refuses unknown clients, invalid values and wrong usage', async () => {
+  it('client commands refuse unknown clients, invalid values and wrong usage', async () => {
     for (const [code, line] of [
       ['client_unknown', `clients show ${NO_CLIENT}`],
       ['client_unknown', `clients transfer ${NO_CLIENT} --to-operator`],

@@ -38,7 +38,7 @@ describe('operator confirmation', () => {
   }
   const isThere = async () => (await value('clients list')).length === 1;
 
-  it('without a terminal an irreversible command is refused and changes nothing', async () => {
+  it('an irreversible command without a terminal is refused and changes nothing', async () => {
     // A "yes" on standard input does not count either: only --yes shows that it was meant.
     expect(await refusal(`clients delete ${id}`, 'yes\n')).to.deep.equal({
       code: 'confirmation_needed',
@@ -48,7 +48,7 @@ describe('operator confirmation', () => {
     expect(await isThere()).to.equal(true);
   });
 
-  it('only the answer "yes" confirms', async () => {
+  it('only the answer "yes" confirms an irreversible command', async () => {
     for (const no of ['n\n', 'y\n', '\n', 'YES\n', '\x04', '\x03', undefined]) {
       const { exitCode, errors } = await onTerminal(`clients delete ${id}`, no);
       expect(exitCode, `${no}`).to.equal(1);
@@ -61,7 +61,7 @@ describe('operator confirmation', () => {
     expect(await isThere()).to.equal(false);
   });
 
-  it('`revoke` also ends an API key that was created while the question was open', async () => {
+  it('`revoke` also ends an API key that was created while the command waited for confirmation', async () => {
     const { account_id: accountId } = await value(
       'accounts add --email eve@example.test --name Eve --generate-password',
     );

@@ -36,7 +36,7 @@ describe('operator edits, on a running service', () => {
     (await introspect(on.issuer, on.clients.resourceServer, token)).body;
   const reached = async (token: string) => JSON.stringify((await answered(token)).organizations);
 
-  it('deleting a warehouse or organization names what is lost and ends all access to it', async () => {
+  it('deleting a warehouse or organization lists what is lost, and ends all access to it', async () => {
     const { organization, warehouse, elsewhere } = on.seeded;
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
     await value(['warehouses', 'rename', warehouse.id, '--name', 'Europoort']);
@@ -79,7 +79,7 @@ describe('operator edits, on a running service', () => {
     expect((await refusal('warehouses delete wh_nope --yes')).code).to.equal('warehouse_unknown');
   });
 
-  it('commands change the name and address of an account, end its sessions, and delete it with all but its id in the audit', async () => {
+  it("commands change an account's name and address, end its sessions, and delete all of it except its audit id", async () => {
     const { person } = on.seeded;
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
     const key = await on.service.apiKeys.add(
@@ -159,7 +159,7 @@ describe('operator edits, on a running service', () => {
     expect(erased.action).to.equal('account_deleted');
   });
 
-  it('renames clients of every kind, and replaces all redirect URIs', async () => {
+  it('`clients update` renames clients of every kind, and replaces all redirect URIs', async () => {
     const uri = 'https://other.example/callback';
     for (const client of [on.clients.public, on.clients.machine, on.clients.resourceServer]) {
       const changed = await value(['clients', 'update', client.id, '--name', 'Anew']);
@@ -176,7 +176,7 @@ describe('operator edits, on a running service', () => {
 describe('operator list commands', () => {
   const on = startSeeded();
 
-  it('each list can be read in pages of one entry, and --match searches each of its columns', async () => {
+  it('each list command has pages, and its --match searches every column', async () => {
     const value = (words: string) => valueFrom(operatorFor(on.service), words);
     for (const client of [on.clients.confidential, on.clients.otherConfidential]) {
       await on.partner.tokens(client);
@@ -239,7 +239,7 @@ describe('operator list commands', () => {
 describe('operator lists, without entries', () => {
   const { run, value } = setUpOperator();
 
-  it('list commands distinguish an empty list from options that match nothing', async () => {
+  it('the output of list commands distinguishes an empty list from options that match nothing', async () => {
     const organization = await value('organizations add --name Deserted');
     const warehouse = `warehouses list --organization ${organization.id}`;
     const account = await value('accounts add --email alone@example.test --name Alone --invite');
@@ -285,7 +285,7 @@ describe('operator lists', () => {
     expect(wide).to.match(/^ID +org_.*\nNAME +Long/);
   });
 
-  it('an email address shared by two accounts is freed when the other account changes its address', async () => {
+  it('if two accounts share an email address and one changes it, the other account can use it', async () => {
     await value('accounts add --email jo@example.test --name Jo --generate-password');
     await parts().database.query(
       `INSERT INTO accounts (id, email, name, created_at)
@@ -306,7 +306,7 @@ describe('operator lists', () => {
     });
   });
 
-  it('commands without effect and invalid options are refused', () =>
+  it('change commands without an effect, or with invalid options, are refused', () =>
     expectWrongUsage(run, [
       ...['clients update gate_ci_1', 'organizations update org_1', 'connections list'],
       ...['accounts list --limit 0', 'accounts list --state odd', 'completion fish'],
@@ -316,7 +316,7 @@ describe('operator lists', () => {
 });
 
 describe('operator completion', () => {
-  it('the completion in bash offers the possible next words', async () => {
+  it('completion in bash offers the possible next words of a command', async () => {
     const { output } = await operatorWith({})('completion bash');
     const offered = (...words: string[]): string =>
       execFileSync(
@@ -337,11 +337,11 @@ describe('operator completion', () => {
     const version = execFileSync('bash', ['-c', `${output}\ngatehouse --version`], {
       encoding: 'utf8',
     });
-    expect(version, 'calls the real command').to.match(/^\d+\.\d+\.\d+\n$/);
+    expect(version, 'the completion calls the real command').to.match(/^\d+\.\d+\.\d+\n$/);
   });
 
   describeOn([zsh], 'in zsh without compinit in its start file', () => {
-    it('the completion completes the typed word', async () => {
+    it('completion in zsh completes a word that the operator began to type', async () => {
       const { output } = await operatorWith({})('completion zsh');
       const folder = temporaryDirectory('zsh');
       const file = (name: string, text: string): string => {
@@ -373,7 +373,7 @@ describe('operator completion', () => {
 });
 
 describeOn([postgresServer], 'operator migrate', () => {
-  it('lists the missing migrations, and applies each once', async () => {
+  it('`migrate` lists the missing migrations, and applies each once', async () => {
     const DATABASE_URL = await freshDatabaseUrl();
     const run = operatorWith({ DATABASE_URL });
     const missing = await valueFrom(run, 'migrate --dry-run');

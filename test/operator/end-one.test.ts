@@ -28,7 +28,7 @@ forEachDeployment('operator, ending one session, connection or API key', (start)
   const expectEnded = (token: string) =>
     eventually(async () => expect(await isActive(token)).to.equal(false));
 
-  it('ends one session by its public id; the other browser and the tokens stay active', async () => {
+  it('an operator can end one session by its public id; other browsers and tokens stay active', async () => {
     const { person } = on.seeded;
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
     const thief = createPerson(on.issuer);
@@ -70,7 +70,7 @@ forEachDeployment('operator, ending one session, connection or API key', (start)
     ]);
   });
 
-  it('ends one connection, and no other of the same person or of the same client', async () => {
+  it('an operator can end one connection, and no other of the same user or client', async () => {
     const { person, other } = on.seeded;
     const { confidential, otherConfidential } = on.clients;
     const oscar = partnerTokens(on.issuer, { ...on.seeded, person: other });
@@ -105,7 +105,7 @@ forEachDeployment('operator, ending one session, connection or API key', (start)
     ]);
   });
 
-  it('lists and revokes an API key by its id, and never shows the key itself', async () => {
+  it('an operator can list API keys and revoke one by its id, and never sees the key itself', async () => {
     const { person, other } = on.seeded;
     const add = (accountId: string, name: string) =>
       on.service.apiKeys.add({ accountId, name, expiresInDays: 30 }, FROM);
@@ -134,6 +134,8 @@ forEachDeployment('operator, ending one session, connection or API key', (start)
       expect(await refused(`api-keys revoke ${id} --yes`)).to.equal('api_key_unknown');
     }
     const { output, errors } = await run(`api-keys revoke ${kept.value} --yes`);
-    expect(output + errors, 'a key given by mistake').not.to.contain(kept.value);
+    expect(output + errors, 'the value of a key, given instead of its id').not.to.contain(
+      kept.value,
+    );
   });
 });

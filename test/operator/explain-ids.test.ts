@@ -20,7 +20,7 @@ forEachDeployment('operator explain, for ids and links', (start) => {
   const isRecent = (time: unknown) =>
     expect(Date.parse(String(time))).to.be.closeTo(Date.now(), 60_000);
 
-  it('explains an account by id or email address: its state, and when it was suspended or deleted', async () => {
+  it('`explain` shows for an account (id or email address) its state, and when it was suspended or deleted', async () => {
     const { accountId, email } = await addPerson(on.service, 'Dora', 'dora@example.test');
     for (const id of [accountId, email, 'DORA@Example.Test']) {
       const explained = await explain(id);
@@ -43,7 +43,7 @@ forEachDeployment('operator explain, for ids and links', (start) => {
     expect(await explain(email)).to.include({ kind: 'email', state: 'unknown' });
   });
 
-  it('explains an organization or warehouse: who can reach it, and when it was removed', async () => {
+  it('`explain` shows for an organization or warehouse who can reach it, and when it was removed', async () => {
     const { warehouse } = on.seeded;
     const { id: organizationId, name } = on.seeded.organization;
     const organization = { id: organizationId, name };
@@ -60,7 +60,7 @@ forEachDeployment('operator explain, for ids and links', (start) => {
     expect(await explain('wh_0000000000000000')).to.include({ state: 'unknown' });
   });
 
-  it('explains a connection or authorization: what ended it, and when', async () => {
+  it('`explain` shows for a connection or authorization what ended it, and when', async () => {
     const { confidential, resourceServer } = on.clients;
     const { person } = on.seeded;
     const authorizationOf = async (token: string): Promise<string> => {
@@ -93,7 +93,7 @@ forEachDeployment('operator explain, for ids and links', (start) => {
     expect(await explain(never)).to.include({ state: 'unknown' });
   });
 
-  it('explains a session by its id, uid or cookie, and who ended it', async () => {
+  it('`explain` shows for a session (id, uid or cookie) who ended it', async () => {
     const { email } = on.seeded.person;
     const browser = createPerson(on.issuer);
     await browser.signIn(on.seeded.person);
@@ -122,7 +122,7 @@ forEachDeployment('operator explain, for ids and links', (start) => {
     expect(await explain('ses_0000000000000000')).to.include({ state: 'unknown' });
   });
 
-  it('explains a session that was signed out in its own browser, and a pending sign-in', async () => {
+  it('`explain` recognizes a session that its user signed out, and a pending sign-in', async () => {
     const browser: SignedInPerson = await signedIn(on.service, on.seeded.other);
     const [{ id }] = await value(`sessions list --account ${on.seeded.other.email}`);
     await browser.submit(await browser.get('/logout'), {});
@@ -135,7 +135,7 @@ forEachDeployment('operator explain, for ids and links', (start) => {
     expect(explained.client.id).to.equal(on.clients.confidential.id);
   });
 
-  it('explains an API key by its id, a passkey and a one-time link, and never prints their secrets', async () => {
+  it('`explain` shows the state of an API key, passkey or one-time link, and never its secret', async () => {
     const { person } = on.seeded;
     const made = { accountId: person.accountId, name: 'Export', expiresInDays: 30 };
     const { key } = await on.service.apiKeys.add(made, FROM);
@@ -168,7 +168,7 @@ forEachDeployment('operator explain, for ids and links', (start) => {
     expect(await explain(link)).to.include({ kind: 'opaque', state: 'unknown' });
   });
 
-  it('explains a refused request: its client and the exact cause', async () => {
+  it('`explain` shows for a refused request its client and the exact cause', async () => {
     const { confidential } = on.clients;
     const code = await on.partner.code(confidential);
     const answer = await exchangeCode(on.issuer, confidential, code, {
@@ -186,7 +186,7 @@ forEachDeployment('operator explain, for ids and links', (start) => {
     expect(other.remedy).to.contain('req_0123456789abcdef');
   });
 
-  it('explains a request that made a change: the change and the account', async () => {
+  it('`explain` shows for a request that made a change the change and the account', async () => {
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
     const revoked = await revokeCurrent(on.issuer, accessToken);
     const explained = await explain(revoked.headers.get('x-request-id') ?? '');
@@ -195,7 +195,7 @@ forEachDeployment('operator explain, for ids and links', (start) => {
     expect(explained.account.id).to.equal(on.seeded.person.accountId);
   });
 
-  it('says if an organization of the person blocks the client of a token', async () => {
+  it('`explain` shows for a token if an organization of its user blocks its client', async () => {
     const { otherConfidential } = on.clients;
     const { accountId } = on.seeded.other;
     const { accessToken } = await on.partner.tokens(otherConfidential);
@@ -211,7 +211,7 @@ forEachDeployment('operator explain, for ids and links', (start) => {
     expect(blocking.why).to.contain('blocks 1 clients');
   });
 
-  it('reports an incomplete id, or a text that is no id, as malformed', async () => {
+  it('`explain` reports an incomplete id, or a text that is no id, as malformed', async () => {
     for (const [text, kind] of [
       ['acc_short', 'account'],
       ['ses_!', 'session'],

@@ -26,7 +26,7 @@ forEachDeployment('operator explain', (start) => {
     ...{ kind, state, account: account?.email, client: client?.id },
   });
 
-  it('explains a valid token or code: its account, client and expiry; it stays valid afterwards', async () => {
+  it('`explain` shows account, client and expiry of a valid token or code, which stays valid', async () => {
     const { confidential, machine } = on.clients;
     const code = await on.partner.code(confidential);
     const { accessToken, refreshToken } = await on.partner.tokens(confidential);
@@ -50,7 +50,7 @@ forEachDeployment('operator explain', (start) => {
     }
   });
 
-  it('distinguishes current, replaced and reused refresh tokens, without using them', async () => {
+  it('`explain` distinguishes current, replaced and reused refresh tokens, without using them', async () => {
     const { refreshToken: oldest } = await on.partner.tokens(on.clients.confidential);
     const { refreshToken: previous } = await renew(oldest);
     const { refreshToken: current, accessToken } = await renew(previous);
@@ -70,7 +70,7 @@ forEachDeployment('operator explain', (start) => {
     expect((await renew(current)).refreshToken).to.match(/^gate_rt_/);
   });
 
-  it('explains what revoked a token, and when', async () => {
+  it('`explain` shows what revoked a token, and when', async () => {
     const { confidential, otherConfidential } = on.clients;
     const given = await on.partner.tokens(confidential);
     await revokeCurrent(on.issuer, given.accessToken);
@@ -109,7 +109,7 @@ forEachDeployment('operator explain', (start) => {
     expect(await explain(code)).to.include({ state: 'revoked' });
   });
 
-  it('says if the client or person of a token is suspended or deleted', async () => {
+  it('`explain` says if the client or the user of a token is suspended or deleted', async () => {
     const { clients, accounts } = on.service;
     const { otherConfidential, machine } = on.clients;
     const { accessToken } = await on.partner.tokens(otherConfidential);
@@ -136,7 +136,7 @@ forEachDeployment('operator explain', (start) => {
     expect(client.why).to.equal('The client was deleted by the operator, for good.');
   });
 
-  it('explains a client secret or API key: its owner, and when it was removed', async () => {
+  it('`explain` shows the owner of a client secret or API key, and when it was removed', async () => {
     const { confidential } = on.clients;
     const secret = String(confidential.secret);
     const live = await explain(secret);
@@ -159,7 +159,7 @@ forEachDeployment('operator explain', (start) => {
     expect(revoked.why).to.contain('by a person');
   });
 
-  it('says that a value was never issued here, or what is wrong with its format, and never prints the value', async () => {
+  it('`explain` says that a value was never issued or has a wrong format, and never prints the value', async () => {
     const x = (length: number) => 'x'.repeat(length);
     const { accessToken } = await on.partner.tokens(on.clients.public);
     for (const value of [
@@ -177,7 +177,7 @@ forEachDeployment('operator explain', (start) => {
     expect(answer.output).not.to.contain(accessToken);
   });
 
-  it('without the token keys the command explains all but whether a refresh token is genuine', async () => {
+  it('without the token keys, `explain` shows all except whether a refresh token is genuine', async () => {
     const { refreshToken } = await on.partner.tokens(on.clients.public);
     const unkeyed = await valueFrom(operatorFor(on.service, {}), `explain ${refreshToken}`);
     expect(unkeyed).to.include({ state: 'active' });
@@ -195,7 +195,7 @@ forEachDeployment('operator explain', (start) => {
 });
 
 forEachDeployment('operator explain, after expiry', (start) => {
-  it('reports expired tokens, including a replaced refresh token that could still have been retried', async () => {
+  it('`explain` reports expired tokens, including a replaced refresh token that could still be retried', async () => {
     // The clock of the service is 65 minutes behind that of the command.
     const { clock, restore } = createTestClock(new Date(Date.now() - 65 * 60_000));
     try {

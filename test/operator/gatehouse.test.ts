@@ -38,7 +38,7 @@ describe('gatehouse on a machine with systemd', () => {
     return `LoadState=loaded\nEnvironment=A=1\nEnvironmentFiles=${file} (ignore_errors=no)\nUser=`;
   }
 
-  it('uses the stores in the environment file of the unit', async () => {
+  it('`gatehouse` uses the stores in the environment file of the systemd unit', async () => {
     const words = ['organizations', 'add', '--name', 'Harbour'];
     const answer = await gatehouse(unit(storesOf(on.service)), words);
     expect(answer, answer.errors).to.have.property('exitCode', 0);
@@ -49,7 +49,7 @@ describe('gatehouse on a machine with systemd', () => {
     expect(rows.map(({ name }) => name)).to.include('Harbour');
   });
 
-  it('uses the stores in its own environment rather than those of the unit', async () => {
+  it('`gatehouse` prefers the stores in its own environment to those of the systemd unit', async () => {
     const data = path.join(folder, 'elsewhere');
     const shown = unit(storesOf(on.service));
     const answer = await gatehouse(shown, ['accounts', 'list'], { GATEHOUSE_DATA_DIR: data });
@@ -57,7 +57,7 @@ describe('gatehouse on a machine with systemd', () => {
     expect(answer.errors).to.contain(data);
   });
 
-  it('reports an unreadable environment file of the unit', async () => {
+  it('`gatehouse` reports an unreadable environment file of the systemd unit', async () => {
     const shown = 'LoadState=loaded\nEnvironmentFiles=/nowhere/at/all (ignore_errors=no)\nUser=';
     const { exitCode, errors } = await gatehouse(shown, ['accounts', 'list']);
     expect({ exitCode, errors }).to.deep.equal({
@@ -73,7 +73,7 @@ describe('gatehouse on a machine with systemd', () => {
       if (!runsAsRoot) this.skip();
     });
 
-    it('reports a missing user of the unit', async () => {
+    it('`gatehouse` run as root reports that the user of the systemd unit does not exist', async () => {
       const shown = `${unit({})}nosuchuser`;
       const { exitCode, errors } = await gatehouse(shown, ['accounts', 'list']);
       expect(exitCode).to.equal(1);
@@ -82,7 +82,7 @@ describe('gatehouse on a machine with systemd', () => {
       );
     });
 
-    it('works in a directory that the user of the unit may not enter, such as /root', async () => {
+    it('`gatehouse` works in a directory that the user of the systemd unit may not enter, such as /root', async () => {
       const closed = path.join(folder, 'closed');
       mkdirSync(closed, { recursive: true, mode: 0o700 });
       const shown = `${unit({})}nobody`;
@@ -92,7 +92,7 @@ describe('gatehouse on a machine with systemd', () => {
     });
   });
 
-  it('gatehouse also works through a symbolic link', () => {
+  it('`gatehouse` also works through a symbolic link', () => {
     const link = path.join(folder, 'link');
     execFileSync('ln', ['-sf', GATEHOUSE, link]);
     expect(execFileSync(link, ['--version'], { encoding: 'utf8' })).to.match(/^\d+\.\d+\.\d+\n$/);
@@ -100,7 +100,7 @@ describe('gatehouse on a machine with systemd', () => {
 });
 
 describe('an environment file', () => {
-  it('an environment file is parsed as systemd parses it', () => {
+  it('`gatehouse` parses an environment file as systemd does', () => {
     const file = `
 # a comment
 ; another
@@ -123,7 +123,7 @@ G=
     });
   });
 
-  it('the output of systemctl show is parsed in the same way', () => {
+  it('`gatehouse` parses the environment in the output of `systemctl show` as systemd does', () => {
     const shown = 'A=1 "B=two words" C=x\\ y "D=a\\"b"';
     expect(readAssignments(shown)).to.deep.equal({ A: '1', B: 'two words', C: 'x y', D: 'a"b' });
   });

@@ -30,7 +30,7 @@ describe('operator keys', () => {
     });
   }
 
-  it('`keys list` shows each key by fingerprint, when it began to sign, and when an old one can be removed', async () => {
+  it('`keys list` shows the fingerprint of each key, when it began to sign, and when it can be removed', async () => {
     await nodeHad(50, 'web:1', OLD);
     await nodeHad(10, 'web:1', OLD, NEW);
     await nodeHad(8, 'web:1', NEW, OLD);
@@ -56,7 +56,7 @@ describe('operator keys', () => {
     expect(output).not.to.contain(OLD).and.not.to.contain(NEW);
   });
 
-  it('a key that still signs on a node, or has never signed, is not shown as removable', async () => {
+  it('`keys list` does not show a key as removable that still signs on a node, or has never signed', async () => {
     await nodeHad(40, 'web:1', OLD);
     await nodeHad(0, 'web:2', OLD, NEW);
     const [, older] = (await listed(NEW, OLD)).keys;
@@ -65,14 +65,14 @@ describe('operator keys', () => {
     expect(next).to.include({ fingerprint: keyFingerprint(NEW), use: 'next', current_since: null });
   });
 
-  it('a key that was old when recording began is treated as signing until then', async () => {
+  it('a key that was already old when use was first recorded counts as used for signing until then', async () => {
     await nodeHad(3, 'web:1', NEW, OLD);
     const { keys } = await listed(NEW, OLD);
     expect(keys[3]).to.include({ kind: 'token', use: 'older' });
     expect(daysFromNow(keys[3].removable_from)).to.equal(27);
   });
 
-  it('warns of a key in use for over a year, and of nodes with different keys', async () => {
+  it('`keys list` warns of a key in use for over a year, and of nodes with different keys', async () => {
     await nodeHad(366, 'web:1', OLD);
     await nodeHad(0, 'web:2', NEW);
     const { warnings } = await listed(OLD);
@@ -87,7 +87,7 @@ describe('operator keys', () => {
     for (const { remedy } of warnings) expect(remedy).to.be.a('string').and.not.equal('');
   });
 
-  it('warns of a removed key only while something that it signed would still be valid', async () => {
+  it('`keys list` warns of a removed key only while something that it signed would still be valid', async () => {
     await nodeHad(20, 'web:1', OLD);
     await nodeHad(0, 'web:1', NEW);
     const { warnings } = await listed(NEW);
@@ -107,7 +107,7 @@ describe('operator keys', () => {
     expect(value).to.include({ variable: 'GATEHOUSE_COOKIE_KEYS' });
   });
 
-  it('without configured keys the command reports that, and creates none', async () => {
+  it('`keys list` without configured keys says so, and generates none', async () => {
     for (const _time of ['first', 'second']) {
       expect((await refusal('keys')).code).to.equal('keys_missing');
     }

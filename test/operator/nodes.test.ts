@@ -78,7 +78,7 @@ describeOn([postgresServer, redisServer], 'operator nodes', () => {
     expect(of('node_files').status).to.equal('ok');
   });
 
-  it('the doctor names a node of another version, and one with too low a limit of open files', async () => {
+  it('the doctor names nodes with another version, or with too low a limit of open files', async () => {
     const change = (values: object) =>
       first.database.query(
         'UPDATE node_keys SET runs_with = runs_with || $2::jsonb WHERE node = $1',
@@ -94,7 +94,7 @@ describeOn([postgresServer, redisServer], 'operator nodes', () => {
     await change({ version, openFiles: 65_536 });
   });
 
-  it('a frozen node counts as silent after half a minute, and the doctor names it', async () => {
+  it('a stalled node counts as silent after half a minute, and the doctor names it', async () => {
     await addFrozenNode('frozen:1', 31);
     const { of } = await examine(environment);
     expect(of('nodes')).to.include({ status: 'problem', where: 'frozen:1' });
@@ -104,7 +104,7 @@ describeOn([postgresServer, redisServer], 'operator nodes', () => {
     await removeNodes();
   });
 
-  it('`nodes --wait` needs a heartbeat from after its own start, and names the nodes without one', async () => {
+  it('`nodes --wait` waits for a heartbeat of each node after its own start, and names nodes without one', async () => {
     await addFrozenNode('frozen:2', 5);
     const late = await run('nodes --wait 3 --within 1s');
     expect(late.exitCode).to.equal(1);
@@ -117,7 +117,7 @@ describeOn([postgresServer, redisServer], 'operator nodes', () => {
     await removeNodes();
   });
 
-  it('a stopping node is listed as leaving, and disappears when it has stopped', async () => {
+  it('`nodes` lists a stopping node as leaving, and a stopped node no longer', async () => {
     await second.leave();
     const stateOfSecond = async () =>
       (await listNodes(first.database)).find(({ node }) => node === names[1])?.state;

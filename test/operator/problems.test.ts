@@ -56,7 +56,7 @@ forEachDeployment('operator problems and blocks', (start) => {
     expect(output).to.contain('Route Planner').and.contain(secrets.request_id);
   });
 
-  describe('blocks', () => {
+  describe('client blocks', () => {
     let owner: SignedInPerson;
     const path = (act: 'end' | 'let-in'): string =>
       `/profile/organizations/${on.seeded.organization.id}/clients/${on.clients.confidential.id}/${act}`;
@@ -70,7 +70,7 @@ forEachDeployment('operator problems and blocks', (start) => {
       await owner.authorize(authorizationUrl(on.issuer, on.clients.confidential), olga);
     });
 
-    it('blocks are listed by organization and client, with the user who blocked, until the client is unblocked', async () => {
+    it('client blocks are listed by organization and client, with the user who blocked, until unblocked', async () => {
       const { confidential, otherConfidential } = on.clients;
       const { organization, elsewhere } = on.seeded;
       expect(await value('blocks list')).to.deep.equal([]);
@@ -98,7 +98,7 @@ forEachDeployment('operator problems and blocks', (start) => {
       expect(await value('blocks list')).to.deep.equal([]);
     });
 
-    it('a block remains after the client is deleted: the next client of the owner with the same host is blocked', async () => {
+    it("a block outlives a deleted client: the owner's next client with the same redirect host is blocked", async () => {
       await owner.fillIn(path('end'));
       await value(`clients delete ${on.clients.confidential.id} --yes`);
       const [block] = await value('blocks list');

@@ -29,7 +29,7 @@ describe('the operator program', () => {
   const program = () => operatorProgramWith(variablesOf(parts().database));
   const add = (name: string) => `accounts add --email ${name}@example.test --name ${name}`;
 
-  it('reads standard input, and exits with 0 after all output is written', async () => {
+  it('the operator program reads standard input, and exits with 0 after all output is written', async () => {
     const ada = await valueFrom(program(), add('ada'), { input: 'a password of ada’s\n' });
     expect((await value('accounts list'))[0]).to.deep.include(ada);
     // More than the buffer of a pipe holds.
@@ -47,7 +47,7 @@ describe('the operator program', () => {
     expect(printed).to.deep.equal(['[ 0\n', '']);
   });
 
-  it('exits with 1 for a refusal, 2 for wrong usage and 3 for wrong settings', async () => {
+  it('the operator program exits with 1 for a refusal, 2 for wrong usage and 3 for wrong settings', async () => {
     const { code } = await refusalFrom(program(), 'accounts suspend nobody@example.test');
     expect(code).to.equal('account_unknown');
     const usage = await program()('accounts ad');
@@ -94,7 +94,7 @@ describe('the operator program', () => {
       });
     }
 
-    it('runs an irreversible command after "yes", and not after Ctrl-C', async () => {
+    it('on a terminal an irreversible command runs after "yes", and not after Ctrl-C', async () => {
       const { id } = await value('clients add --kind machine --name Robot');
       const find = () => createClientRegistry(parts()).find(id);
       const question = 'Type yes to continue:';
@@ -108,7 +108,7 @@ describe('the operator program', () => {
       expect(await find()).to.equal(undefined);
     });
 
-    it('asks for a password twice and for a token once, without echo', async () => {
+    it('on a terminal a command asks for a password twice and for a token once, without echo', async () => {
       const typed = 'seven green forklifts\n';
       const added = await onTerminal(add('bob'), [
         ['Password: ', typed],

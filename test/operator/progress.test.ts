@@ -12,7 +12,7 @@ import { createPage, type Environment, keysOf, storesOf } from './run-operator.t
 const ERASE = '\r\u001B[K';
 
 describe('the progress line', () => {
-  it('the line is redrawn at most ten times a second, with the work done, the speed and the time left', () => {
+  it('the progress line shows work done, speed and time left, and changes at most ten times a second', () => {
     let time = 0;
     const terminal = Object.assign(createPage(), { isTTY: true, columns: 60 });
     const progress = createProgress(terminal, () => time);

@@ -22,7 +22,7 @@ const CONNECT = [
 describeOn([postgresServer], 'operator revoke, for a client with very many connections', () => {
   const on = startSeeded({ on: 'postgres', timeoutFactor: 100 });
 
-  it(`ends ${PEOPLE} connections, whose tokens are refused from the first second on`, async () => {
+  it(`one command ends ${PEOPLE} connections, whose tokens are refused within the first second`, async () => {
     const { confidential } = on.clients;
     const { accessToken } = await on.partner.tokens(confidential);
     const { database } = on.service;

@@ -74,7 +74,7 @@ forEachDeployment('operator revoke', (start) => {
     return link.slice(link.indexOf('/password'));
   };
 
-  it('--account ends connections, API keys, browser sessions and links after confirmation', async () => {
+  it('`revoke --account` ends connections, API keys, browser sessions and links after confirmation', async () => {
     const { confidential, otherConfidential } = on.clients;
     const mine = await grace.tokens(confidential);
     const also = await grace.tokens(otherConfidential);
@@ -107,7 +107,7 @@ forEachDeployment('operator revoke', (start) => {
     ]);
   });
 
-  it('--client ends every authorization of the client, and none of another client', async () => {
+  it('`revoke --client` ends every authorization of the client, and none of another client', async () => {
     const { confidential, otherConfidential } = on.clients;
     const [mine, theirs] = [await grace.tokens(confidential), await oscar.tokens(confidential)];
     const also = await grace.tokens(confidential);
@@ -130,7 +130,7 @@ forEachDeployment('operator revoke', (start) => {
     expect(await isActive((await grace.tokens(confidential)).accessToken)).to.equal(true);
   });
 
-  it('a client with many connections is suspended until all have ended; the command can be repeated', async () => {
+  it('`revoke` suspends a client with many connections until all have ended, and can be repeated', async () => {
     const { confidential } = on.clients;
     const { accessToken, refreshToken } = await grace.tokens(confidential);
     await connectMany(on.service.database, confidential.id, 2_500);
@@ -171,7 +171,7 @@ forEachDeployment('operator revoke', (start) => {
     expect(await isActive((await grace.tokens(confidential)).accessToken)).to.equal(true);
   });
 
-  it('--client ends every token of a machine client; a token issued in the same second afterwards is valid', async () => {
+  it('`revoke --client` ends all tokens of a machine client, but none issued afterwards in the same second', async () => {
     const { machine } = on.clients;
     const before = await Promise.all([machineToken(), machineToken()]);
     const { endMachineTokens } = on.service.clients;
@@ -190,7 +190,7 @@ forEachDeployment('operator revoke', (start) => {
     expect(server.code).to.equal('client_without_tokens');
   });
 
-  it('--token with a token or code ends its whole authorization, and no other of the same person', async () => {
+  it('`revoke --token` ends the whole authorization of a token or code, and no other of the same user', async () => {
     const { confidential } = on.clients;
     const kept = await grace.tokens(confidential);
     await records();
@@ -219,7 +219,7 @@ forEachDeployment('operator revoke', (start) => {
     expect(await records()).to.deep.equal(Array(4).fill('tokens_revoked grace'));
   });
 
-  it('--token with a machine token or API key ends only that', async () => {
+  it('`revoke --token` with a machine token or API key ends only that token or key', async () => {
     const [one, two] = [await machineToken(), await machineToken()];
     const [key, other] = [await addKey(), await addKey()];
     await records();
@@ -231,7 +231,7 @@ forEachDeployment('operator revoke', (start) => {
     expect(await records()).to.deep.equal(['tokens_revoked none', 'api_key_revoked grace']);
   });
 
-  it('refuses a malformed or inactive token with a remedy, and neither prints nor records it', async () => {
+  it('`revoke` refuses a malformed or inactive token with a remedy, and neither prints nor records it', async () => {
     const { confidential } = on.clients;
     const inactive = await grace.tokens(confidential);
     await revoke(`--token ${inactive.accessToken}`);
@@ -260,7 +260,7 @@ forEachDeployment('operator revoke', (start) => {
 describeOn([postgresServer, redisServer], 'operator revoke while Redis is unavailable', () => {
   const start = startsOn('postgres+redis');
 
-  it('--account and --client still work; --token reports the outage and records nothing', async () => {
+  it('without Redis, `revoke --account` and `--client` still work; `--token` reports the outage and records nothing', async () => {
     const redis = await startRedisServer();
     const settings = { storage: { redisUrl: redis.url } };
     const service = await start({ settings });
@@ -293,6 +293,6 @@ describeOn([postgresServer, redisServer], 'operator revoke while Redis is unavai
       });
     }
     const { body } = await introspect(service.issuer, resourceServer, String(kept?.accessToken));
-    expect(body, 'what was not revoked').to.include({ active: true });
+    expect(body, 'a token that was not revoked').to.include({ active: true });
   });
 });

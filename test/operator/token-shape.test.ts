@@ -4,7 +4,7 @@ import { shapeOf } from '../../src/operator/explain/token-shape.ts';
 const x = (length: number): string => 'x'.repeat(length);
 const TOKEN = `gate_at_${x(89)}`;
 
-describe('the shape of a value', () => {
+describe('the format of a value', () => {
   it('each kind of value that Gatehouse issues is recognized', () => {
     for (const [value, kind] of [
       [TOKEN, 'access_token'],
@@ -20,7 +20,7 @@ describe('the shape of a value', () => {
     }
   });
 
-  it('the first fault of a value is named without showing anything that may be secret', () => {
+  it('the first fault of a malformed value is named, without any part that may be secret', () => {
     for (const [value, fault] of [
       ['', 'is empty'],
       [TOKEN.slice(0, -3), 'is 3 characters short of 97: it was cut off'],

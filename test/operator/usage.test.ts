@@ -50,7 +50,7 @@ describe('the operator command', () => {
   /** Opening this directory would fail. */
   const run = operatorWith({ GATEHOUSE_DATA_DIR: '/nowhere/at/all' });
 
-  it('the command prints help on every level, with an example that uses only existing options', async () => {
+  it('the operator command prints help on every level, with an example that uses only existing options', async () => {
     const commands = commandsOf(program);
     expect(commands.length).to.be.above(25);
     for (const [words, command] of [['', program] as const, ...commands]) {
@@ -69,7 +69,7 @@ describe('the operator command', () => {
     }
   });
 
-  it('the program without a command prints help and exits with 2, for wrong usage', async () => {
+  it('without a command the operator program prints help and exits with 2 (wrong usage)', async () => {
     const answer = await run('');
     expect(answer).to.include({ exitCode: 2, output: '' });
     for (const [name] of commandsOf(program)) {
@@ -79,7 +79,7 @@ describe('the operator command', () => {
     expect(error.message).to.equal('no command was given');
   });
 
-  it('the command exits with 2 for wrong usage before it opens any store', async () => {
+  it('for wrong usage the operator command exits with 2 before it opens any store', async () => {
     await expectWrongUsage(run, [
       ...['', 'accounts', 'account list', 'accounts suspend'],
       'accounts add --email ada@example.test',
@@ -107,7 +107,7 @@ describe('the operator command', () => {
     }
   });
 
-  it('if there is no deployment, the command exits with 2 and creates neither data directory nor database', async () => {
+  it('without a deployment the operator command exits with 2, and creates no data directory or database', async () => {
     const directory = path.join(temporaryDirectory('operator'), 'data');
     const alone = operatorWith({ GATEHOUSE_DATA_DIR: directory });
     for (const line of [
@@ -129,7 +129,7 @@ describe('the operator command', () => {
     expect(existsSync(directory)).to.equal(false);
   });
 
-  it('commands use the same verb for the same action on every noun', () => {
+  it('commands use the same verb for the same action on every type of record', () => {
     const verbs = commandsOf(program)
       .filter(([words]) => words.includes(' '))
       .map(([words]) => words.split(' ')[1]?.split('-')[0] ?? '');
@@ -137,7 +137,7 @@ describe('the operator command', () => {
     expect([...new Set(verbs)], next).to.have.members(Object.keys(VERBS));
   });
 
-  it('the command accepts the spellings of version 0.1, and prints the new one', async () => {
+  it('the operator command accepts the spellings of version 0.1, and prints the new one', async () => {
     for (const [former, now] of [
       ['accounts rename a@b.test --name A', 'is now `accounts update`'],
       ['accounts change-email a@b.test --to=c@b.test', '`--to` is now `--new-email`'],
@@ -164,7 +164,7 @@ describe('the operator command', () => {
     commands.length === 0 ? [words] : [],
   );
 
-  it('READ_ONLY contains only existing commands, and all list and show commands', () => {
+  it('the list of read-only commands contains only existing ones, and all list and show commands', () => {
     const all = commandsOf(program).map(([words]) => words);
     expect(READ_ONLY.filter((words) => !all.includes(words))).to.deep.equal([]);
     const reads = called.filter((words) => / (list|show)$/.test(words));
@@ -172,7 +172,7 @@ describe('the operator command', () => {
     expect(READ_ONLY, next).to.include.members(reads);
   });
 
-  it('every command is run by a test', () => {
+  it('every operator command is run by a test', () => {
     const folder = path.join(import.meta.dirname, '..');
     const tests = readdirSync(folder, { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.test.ts') && name !== 'operator/usage.test.ts')
@@ -185,7 +185,7 @@ describe('the operator command', () => {
     expect(missing, 'add a test to test/operator/').to.deep.equal([]);
   });
 
-  it('an unavailable database is reported, without needing secrets or printing the password', async () => {
+  it('a command reports an unavailable database without needing secrets, and does not print the password', async () => {
     const DATABASE_URL = 'postgres://me:swordfish@127.0.0.1:1/gatehouse';
     const error = await refusalFrom(operatorWith({ DATABASE_URL }), 'accounts list');
     expect(error.code).to.equal('storage_unavailable');
@@ -198,12 +198,12 @@ describe('the schema of an import', () => {
   const published = readFileSync(PUBLISHED, 'utf8');
   const run = operatorWith({});
 
-  it('the schema is the published one: `gatehouse import --schema > config/import.schema.json`', async () => {
+  it('config/import.schema.json is the output of `gatehouse import --schema`', async () => {
     expect(await run('import --schema')).to.include({ exitCode: 0, output: published });
     expect(await valueFrom(run, 'import --schema')).to.deep.equal(JSON.parse(published));
   });
 
-  it('the schema describes every type of line with all its keys, and allows no others', () => {
+  it('the schema of import files describes every type of line with all its keys, and allows no others', () => {
     const { oneOf } = JSON.parse(published);
     const types = oneOf.map((line: { properties: { type: { const: string } } }) => {
       return line.properties.type.const;
@@ -223,7 +223,7 @@ describe('the schema of an import', () => {
 
 describe('the deployment that a command acts on', () => {
   describeOn([postgresServer], 'a database on which Gatehouse was never started', () => {
-    it('an empty database is refused with exit code 2, and stays empty', async () => {
+    it('a command on an empty database is refused with exit code 2, and the database stays empty', async () => {
       const DATABASE_URL = await freshDatabaseUrl();
       const run = operatorWith({ DATABASE_URL });
       const { error } = await valueFrom(run, 'revoke --all --yes', { exitCode: 2 });

@@ -23,7 +23,7 @@ describe('the activity page', () => {
 
   const logOf = (accountId: string) => on.service.activity.of(accountId, { limit: 100 });
 
-  it('shows successful and failed sign-ins with time, address and a readable browser name', async () => {
+  it('the activity page shows successful and failed sign-ins with time, address and a readable browser name', async () => {
     const { email, accountId } = on.seeded.person;
     const stranger = createPerson(on.issuer);
     const form = await stranger.get('/login', { 'user-agent': FIREFOX });
@@ -42,7 +42,7 @@ describe('the activity page', () => {
   });
 
   describeInBrowser('in a browser', (visit) => {
-    it("times are in the user's time zone, with the exact time as tooltip; without JavaScript in UTC", async () => {
+    it("the activity shows times in the user's time zone, exact ones as tooltip; in UTC without JavaScript", async () => {
       for (const javaScript of [true, false]) {
         const { page } = await visit({ javaScript });
         const zone = { timezoneId: 'Asia/Tokyo' };
@@ -67,7 +67,7 @@ describe('the activity page', () => {
     });
   });
 
-  it("shows the user's own entries only", async () => {
+  it("the activity page shows only the user's own entries", async () => {
     const other = await signedIn(on.service, on.seeded.other);
     expect(textOf((await other.get(PATH)).html)).not.to.include('Wrong password');
     const mine = (await logOf(on.seeded.person.accountId))[0]?.id ?? 0;
@@ -75,7 +75,7 @@ describe('the activity page', () => {
     expect(textOf(guessed.html)).not.to.include('Wrong password');
   });
 
-  it('the list has pages of 50 entries, from the newest to the oldest', async () => {
+  it('the activity list has pages of 50 entries, from the newest to the oldest', async () => {
     const credentials = await addPerson(on.service, 'Busy', 'busy@example.test');
     const { accountId } = credentials;
     const person = await signedIn(on.service, credentials);
@@ -104,7 +104,7 @@ describe('the activity page', () => {
     expect(new Set(seen.slice(0, 119)).size).to.equal(119);
   });
 
-  it('an invalid "before" parameter shows the newest page', async () => {
+  it('an invalid "before" parameter shows the newest page of the activity', async () => {
     for (const before of ['', '-1', 'x', '1e9', '9'.repeat(30), '1;drop table activity']) {
       const page = await person.get(`${PATH}?before=${encodeURIComponent(before)}`);
       expect(page.status, before).to.equal(200);
@@ -122,7 +122,7 @@ describe('the retention of activity entries', () => {
   });
   after(() => time?.restore());
 
-  it('entries are kept for as long as the operator configured', async () => {
+  it('activity entries are stored for as long as the operator configured', async () => {
     const settings = { activity: { retentionSeconds: 86_400 } };
     const first = await start({ clock: time.clock, settings });
     const { accountId } = (await seed(first)).person;

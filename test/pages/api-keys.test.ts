@@ -33,7 +33,7 @@ describe('the page of API keys', () => {
     expect(html).to.match(/value="90"[^>]*checked/);
   });
 
-  it('a new key is shown once, and then only by its prefix and last four characters', async () => {
+  it('a new API key is shown once, and afterwards only its prefix and last four characters', async () => {
     const { page, value } = await create('Nightly export', '90');
     expect(page.url.pathname).to.equal(`${PATH}/created`);
     expect(page.headers.get('cache-control')).to.equal('no-store');
@@ -51,7 +51,7 @@ describe('the page of API keys', () => {
     expect(textOf(list.html)).to.match(/Nightly export .* Last used Never/);
   });
 
-  it('a key authenticates as its user until it is revoked', async () => {
+  it('an API key authenticates as its user until it is revoked', async () => {
     const { value } = await create();
     expect(await ask(value)).to.include({ active: true, username: on.seeded.person.email });
     const [key] = await keys();
@@ -64,7 +64,7 @@ describe('the page of API keys', () => {
     expect(await keys()).to.deep.equal([]);
   });
 
-  it('a key can have only the lifetimes that the form offers', async () => {
+  it('an API key can have only the lifetimes that the form offers', async () => {
     for (const choice of ['30', '90', '365', 'none']) {
       await on.service.database.query('DELETE FROM api_keys');
       await create('Export', choice);
@@ -78,7 +78,7 @@ describe('the page of API keys', () => {
     }
   });
 
-  it('an invalid form shows the error next to the invalid field and keeps the entered values', async () => {
+  it('an invalid API key form shows the error next to its field and keeps the entered values', async () => {
     const refused = await person.send(PATH, { name: 'x'.repeat(101), expires_in_days: '365' });
     expect(refused.status).to.equal(422);
     expect(refused.html).to.match(/<a href="#name">Give the key a name/);
@@ -89,7 +89,7 @@ describe('the page of API keys', () => {
     expect(await keys()).to.deep.equal([]);
   });
 
-  it('at the limit of API keys the page has no form, and a direct request is refused with the reason', async () => {
+  it('a user with the maximum number of API keys gets no form, and a direct request is refused', async () => {
     for (let made = 0; made < 3; made += 1) await create();
     expect((await person.get(PATH)).html).not.to.include('Create an API key');
     const refused = await person.send(PATH, { name: 'Fourth', expires_in_days: '30' });
@@ -98,7 +98,7 @@ describe('the page of API keys', () => {
     expect(await keys()).to.have.length(3);
   });
 
-  it('an expired key is shown as expired and does not count toward the limit', async () => {
+  it('an expired API key is shown as expired, and does not count toward the limit', async () => {
     for (let made = 0; made < 3; made += 1) await create('Old', '30');
     on.clock.advance(30 * DAY);
     person = await signedIn(on.service, on.seeded.person);
@@ -106,7 +106,7 @@ describe('the page of API keys', () => {
     expect(textOf(html)).to.include('Expired').and.include('Create an API key');
   });
 
-  it('a key belongs to the signed-in user, whatever the form contains', async () => {
+  it('a new API key belongs to the signed-in user, whatever the form contains', async () => {
     const { accountId } = on.seeded.other;
     await person.send(PATH, {
       ...{ name: 'Mine', expires_in_days: '30', account_id: accountId, owner: accountId },
@@ -116,7 +116,7 @@ describe('the page of API keys', () => {
     expect((await keys()).map(({ name }) => name)).to.deep.equal(['Mine']);
   });
 
-  it('shows when a key was last used', async () => {
+  it('the page of API keys shows when each key was last used', async () => {
     const { value } = await create();
     await ask(value);
     await on.service.lastUsed.flush();

@@ -37,7 +37,7 @@ describe('a report about a client', () => {
     return items.map(({ accountId, reason, sentence }) => ({ accountId, reason, sentence }));
   };
 
-  it('a report reaches the operator with its reason, and is in the activity log of its sender', async () => {
+  it("a report about a client reaches the operator with its reason, and is in the sender's activity", async () => {
     const page = await person.fillIn(pathOf(), {
       reason: 'misuse',
       sentence: ' It \n moves stock ',
@@ -52,7 +52,7 @@ describe('a report about a client', () => {
     expect(activity).to.include('report about Free Maps');
   });
 
-  it('a metric counts reports by reason', async () => {
+  it('a metric counts reports about clients by reason', async () => {
     const count = async () => counted(await scrape(on.service), 'gatehouse_client_reports_total');
     const before = await count();
     await report({ reason: 'impersonation', sentence: '' });
@@ -61,7 +61,7 @@ describe('a report about a client', () => {
     expect(await count()).to.deep.equal({ ...before, [label]: (before[label] ?? 0) + 1 });
   });
 
-  it('a report is hidden from the owner of the client', async () => {
+  it('the owner of a client cannot see reports about the client', async () => {
     const { accountId } = on.seeded.other;
     const log = () => on.service.activity.of(accountId, { limit: 100 });
     const owner = await signInOwner(on.service, on.seeded.other);
@@ -77,7 +77,7 @@ describe('a report about a client', () => {
     }
   });
 
-  it('a second report of the same user replaces the first, and keeps those of other users', async () => {
+  it('a second report by the same user replaces the first; reports by other users stay', async () => {
     await report({ reason: 'unexpected', sentence: 'once' });
     await report({ reason: 'other', sentence: 'twice' });
     const own = { accountId: reporter.accountId, reason: 'other', sentence: 'twice' };
@@ -88,7 +88,7 @@ describe('a report about a client', () => {
     expect(await stored()).to.have.deep.members([own, theirs]);
   });
 
-  it('a report without a known reason, or with too long a text, is refused, and the form keeps the entered values', async () => {
+  it('a report with an unknown reason or too long a text is refused, and the form keeps the values', async () => {
     for (const [fields, problem] of [
       [{ sentence: 'typed' }, 'Choose what is wrong.'],
       [{ reason: '', sentence: 'typed' }, 'Choose what is wrong.'],
@@ -130,7 +130,7 @@ describe('a report about a client', () => {
     expect((await report({ reason: 'misuse' }, on.clients.public.id)).status).to.equal(303);
   });
 
-  it('after ten reports within an hour further ones of the same user are refused', async () => {
+  it('after ten reports within an hour, further reports by the same user are refused', async () => {
     for (let sent = 0; sent < 10; sent += 1) {
       expect((await report({ reason: 'other' })).status).to.equal(303);
     }
@@ -172,7 +172,7 @@ describe('a report about a client', () => {
     const request = (parameters = {}): URL =>
       authorizationUrl(on.issuer, client, { ...pkce().parameters, ...parameters });
 
-    it('the consent page links to the report, which does not end the pending authorization', async () => {
+    it('the consent page links to the report form, which does not end the pending authorization', async () => {
       const consent = await person.open(request());
       const [, link = ''] =
         /<a href="([^"]*)" target="_blank"[^>]*>Something wrong/.exec(consent.html) ?? [];
@@ -183,7 +183,7 @@ describe('a report about a client', () => {
       expect(approved.location?.searchParams.has('code')).to.equal(true);
     });
 
-    it('the page of a connection links to the report', async () => {
+    it('the page of a connection links to the report form', async () => {
       await person.authorize(request(), reporter);
       const { html } = await person.get(`/profile/connections/${client.id}`);
       expect(html).to.include(`href="${pathOf()}"`);
@@ -222,7 +222,7 @@ describe('the facts about a client', () => {
     expect(provided).to.not.include('Do you know').and.not.include('checked by');
   });
 
-  it('the consent page shows facts without a warning once a client is a week old and five users have connected it', async () => {
+  it('the consent page shows facts but no warning for a client that is a week old and has five users', async () => {
     for (const name of ['a', 'b', 'c', 'd', 'e']) {
       const one = await addPerson(on.service, name, `${name}@example.test`);
       const subject = { accountId: one.accountId };
@@ -242,7 +242,7 @@ describe('the facts about a client', () => {
     expect(text).to.not.match(/\b[a-e]@example\.test/);
   });
 
-  it('the page of a connection shows the same facts, and whether the operator checked the client', async () => {
+  it('the page of a connection shows age and users of the client, and whether the operator checked it', async () => {
     await person.authorize(authorizationUrl(on.issuer, client), on.seeded.person);
     const people = 'connected by 5 other people, some of your organization';
     const facts = `Registered 7 days ago · ${people}`;

@@ -25,13 +25,13 @@ describe('the page of connections', () => {
   const textAt = async (path: string, who = person): Promise<string> =>
     textOf((await who.get(path)).html);
 
-  it('an empty page explains what it is for', async () => {
+  it('the connections page without connections explains what it is for', async () => {
     expect(await textAt(PATH))
       .to.include('Nothing acts for you.')
       .and.not.include('Disconnect all');
   });
 
-  it('lists each client once, with its provider, even if it was authorized twice', async () => {
+  it('the connections page lists each client once, with its provider, even if authorized twice', async () => {
     const { confidential, otherConfidential } = on.clients;
     await connect(confidential);
     await connect(confidential);
@@ -54,7 +54,7 @@ describe('the page of connections', () => {
     expect((await person.get(PATH)).html).to.match(/Last used<\/dt><dd><time datetime="20/);
   });
 
-  it('shows what a client reaches now and what changed since the approval', async () => {
+  it('the page of a connection shows what the client can access now and what changed since the approval', async () => {
     const { memberships, organizations } = on.service;
     const { confidential } = on.clients;
     const pat = await addPerson(on.service, 'Pat', 'pat@example.test');
@@ -87,7 +87,7 @@ describe('the page of connections', () => {
     expect(await text()).to.include('Last approved');
   });
 
-  it('disconnecting ends every authorization at the next introspection and forgets the consent', async () => {
+  it('disconnecting a client ends all its authorizations at the next introspection, and deletes the consent', async () => {
     const { confidential, otherConfidential } = on.clients;
     const tokens = [await connect(confidential), await connect(confidential)];
     const others = await connect(otherConfidential);
@@ -121,7 +121,7 @@ describe('the page of connections', () => {
     expect(await isActive(newcomer.accessToken)).to.equal(true);
   });
 
-  it('each disconnection is recorded once', async () => {
+  it('each disconnection of a client is recorded once', async () => {
     const { confidential } = on.clients;
     const ends = async () => {
       const log = await on.service.activity.of(on.seeded.person.accountId, { limit: 100 });
@@ -139,7 +139,7 @@ describe('the page of connections', () => {
     });
   });
 
-  it('an organization that blocks the client is struck through on the page of the connection', async () => {
+  it('the page of a connection strikes through an organization that blocks the client', async () => {
     const { confidential } = on.clients;
     const { id, name } = on.seeded.organization;
     await connect(confidential);
@@ -154,7 +154,7 @@ describe('the page of connections', () => {
     await database.query('DELETE FROM barred_clients WHERE client_id = $1', [confidential.id]);
   });
 
-  it('a suspended client is shown as suspended', async () => {
+  it('the connections page shows a suspended client as suspended', async () => {
     const { confidential } = on.clients;
     await connect(confidential);
     await on.service.clients.suspend(confidential.id);

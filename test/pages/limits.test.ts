@@ -15,7 +15,7 @@ const API_KEYS = '/profile/api-keys';
 const DAY_MS = 86_400_000;
 const UNLIMITED = { limit_places: 'all', limit_rights: 'all', limit_last_day: '' };
 
-forEachDeployment('a limit on what a client or an API key reaches', (start) => {
+forEachDeployment('a limit on the access of a client or an API key', (start) => {
   const on = startSeeded({ on: start, clock: true });
   let person: SignedInPerson;
   let rigaId: string;
@@ -62,14 +62,14 @@ forEachDeployment('a limit on what a client or an API key reaches', (start) => {
     'Northern Logistics member: Riga read Rotterdam read+write',
   ];
 
-  it('by default nothing is limited', async () => {
+  it('by default the access of a client or API key is not limited', async () => {
     const { accessToken } = await connect();
     expect(await reachOf(accessToken)).to.deep.equal(ALL);
     const page = await person.get(connection());
     expect(textOf(page.html)).to.include('Everything you reach, also later; no end date');
   });
 
-  it('a client reaches only the places chosen at the approval, also when the user gets further access', async () => {
+  it('a client accesses only places chosen at the approval, even if the user gets further access', async () => {
     const places = [on.seeded.warehouse.id];
     expect((await approveWith({ limit_places: 'chosen', place: places })).location).to.be.an('URL');
     const { accessToken } = await connect();
@@ -90,7 +90,7 @@ forEachDeployment('a limit on what a client or an API key reaches', (start) => {
     ]);
   });
 
-  it('a limit to an organization includes all its warehouses; "read only" makes the client a viewer that may read', async () => {
+  it('a limit to an organization includes all its warehouses; "read only" makes the client a viewer with the right to read', async () => {
     await approveWith({
       limit_places: 'chosen',
       place: on.seeded.organization.id,
@@ -102,7 +102,7 @@ forEachDeployment('a limit on what a client or an API key reaches', (start) => {
     ]);
   });
 
-  it('a connection with a last day ends after it, with all its tokens, as if it was disconnected', async () => {
+  it('a connection with a last day ends after that day, with all its tokens, as if the user disconnected it', async () => {
     await approveWith({ limit_last_day: dayAfter(1) });
     const tokens = await connect();
     const { body } = await introspect(on.issuer, on.clients.resourceServer, tokens.accessToken);
@@ -123,7 +123,7 @@ forEachDeployment('a limit on what a client or an API key reaches', (start) => {
     expect(revived.body.error).to.equal('invalid_grant');
   });
 
-  it('the end of a connection after its last day is recorded in the log of the user', async () => {
+  it("the end of a connection after its last day is recorded in the user's activity", async () => {
     await approveWith({ limit_last_day: dayAfter(1) });
     on.clock.advance(2 * 86_400);
     await on.service.clean();
@@ -134,7 +134,7 @@ forEachDeployment('a limit on what a client or an API key reaches', (start) => {
     person = await signedIn(on.service, on.seeded.person);
   });
 
-  it('a limit that is changed on the page of the connection is in force at the next call', async () => {
+  it('a limit changed on the page of the connection applies from the next call', async () => {
     const { accessToken } = await connect();
     const changed = await person.fillIn(connection(), {
       ...UNLIMITED,
@@ -155,14 +155,14 @@ forEachDeployment('a limit on what a client or an API key reaches', (start) => {
     expect(await reachOf(accessToken)).to.deep.equal(ALL);
   });
 
-  it('a limit is forgotten when the connection ends', async () => {
+  it('the limit of a connection is deleted when the connection ends', async () => {
     await approveWith({ limit_rights: 'read' });
     await person.send(`${connection()}/disconnect`);
     const { accessToken } = await connect();
     expect(await reachOf(accessToken)).to.deep.equal(ALL);
   });
 
-  it('a limit is kept by a later approval that does not change it', async () => {
+  it('a later approval that does not change the limit leaves it as it was', async () => {
     await approveWith({ limit_rights: 'read' });
     await approveWith({});
     const { accessToken } = await connect();
@@ -171,7 +171,7 @@ forEachDeployment('a limit on what a client or an API key reaches', (start) => {
     );
   });
 
-  it('if the user approves with a limit to a place that was not offered, the client is not connected', async () => {
+  it('an approval with a limit to a place that the page did not offer does not connect the client', async () => {
     const foreign = await on.service.organizations.add({ name: 'Foreign' });
     const page = await approveWith({ limit_places: 'chosen', place: foreign.id });
     expect(textOf(page.html)).to.include('Let Route Planner act for you?');
@@ -184,7 +184,7 @@ forEachDeployment('a limit on what a client or an API key reaches', (start) => {
     ['an impossible date', { limit_last_day: '2099-02-31' }, 'Choose a day from tomorrow on'],
     ['a day that is no date', { limit_last_day: "'; --" }, 'Choose a day from tomorrow on'],
   ] as const) {
-    it(`a limit with ${what} is refused, and the page keeps the other choices`, async () => {
+    it(`a limit with ${what} is refused, and the page keeps the user's other choices`, async () => {
       const page = await person.open(authorization());
       const answer = await person.submit(page, {
         decision: 'approve',
@@ -260,7 +260,7 @@ forEachDeployment('a limit on what a client or an API key reaches', (start) => {
     await memberships.setRole(subject, on.seeded.elsewhere.id, 'admin');
   });
 
-  it('a limit can name all the places of a user with 200 organizations', async () => {
+  it('a limit can list all places of a user with 200 organizations', async () => {
     const { memberships, organizations } = on.service;
     const subject = { accountId: on.seeded.person.accountId };
     const added: string[] = [];
@@ -278,7 +278,7 @@ forEachDeployment('a limit on what a client or an API key reaches', (start) => {
     await on.service.database.query('DELETE FROM organizations WHERE id = ANY($1)', [added]);
   });
 
-  it('an approval is asked for again if the limit was changed while the consent page was open', async () => {
+  it('the user must approve again if the limit was changed while the consent page was open', async () => {
     await connect();
     const page = await person.open(authorization());
     await person.fillIn(connection(), { ...UNLIMITED, limit_rights: 'read' });
@@ -288,7 +288,7 @@ forEachDeployment('a limit on what a client or an API key reaches', (start) => {
     expect(await reachOf(accessToken)).to.include('Elsewhere Storage viewer:');
   });
 
-  it('a limit does not apply to the test of a client', async () => {
+  it('the limit of a connection does not apply to tests of the client', async () => {
     await approveWith({ limit_rights: 'read' });
     const { access } = on.service;
     const reached = await access.accessThrough(on.seeded.person.accountId, {
@@ -297,7 +297,7 @@ forEachDeployment('a limit on what a client or an API key reaches', (start) => {
     expect(reached.map(({ role }) => role)).to.deep.equal(['admin', 'member']);
   });
 
-  it('the limit of an API key is chosen when the key is created, and can be changed later', async () => {
+  it('the access limit of an API key is chosen when the key is created, and can be changed later', async () => {
     const accountId = on.seeded.person.accountId;
     const made = await person.fillIn(API_KEYS, {
       name: 'Export',
@@ -338,7 +338,7 @@ forEachDeployment('a limit on what a client or an API key reaches', (start) => {
     expect(await page()).to.include('Route Planner');
   });
 
-  it('limits can be set only while every node supports them, and then keep older nodes from starting', async () => {
+  it('limits can be set only while every node supports them, and then prevent older nodes from starting', async () => {
     const { database } = on.service;
     const old = () =>
       database.query(
@@ -366,7 +366,7 @@ forEachDeployment('a limit on what a client or an API key reaches', (start) => {
     await database.query(`DELETE FROM node_keys WHERE node = 'old:1'`);
   });
 
-  it('the operator can end all limited connections and API keys, so that an older version can start', async () => {
+  it('the operator can end all connections and API keys with a limit, so that an older version can start', async () => {
     await approveWith({ limit_rights: 'read' });
     const limited = (await connect()).accessToken;
     const { id: clientId } = on.clients.otherConfidential;
@@ -395,7 +395,7 @@ forEachDeployment('a limit on what a client or an API key reaches', (start) => {
 describe('a limit, on two nodes', () => {
   const on = startSeeded();
 
-  it('a limit that one node stores is in force on the other within a second', async () => {
+  it('a limit that one node stores applies on another node within a second', async () => {
     const other = await startTestService({ beside: on.service });
     try {
       const person = await signedIn(on.service, on.seeded.person);

@@ -73,7 +73,7 @@ describe('the lists of a user', () => {
   const nextOf = ({ html }: Page): string | undefined =>
     html.match(/rel="next" href="([^"]*)"/)?.[1]?.replaceAll('&amp;', '&');
 
-  it('pages with 200 entries are small and need as many queries as pages with one', async () => {
+  it('pages with 200 entries are small and need no more queries than pages with one', async () => {
     for (const page of PAGES) {
       const path = `/profile${page}`;
       const { status, html } = await many.get(path);
@@ -83,7 +83,7 @@ describe('the lists of a user', () => {
     }
   });
 
-  it('the pages of a list show each of 200 entries once, also if one is deleted between two pages', async () => {
+  it('the pages of a list show each of 200 entries once, even if one is deleted between two pages', async () => {
     for (const path of ['/profile/oauth-clients', '/profile/connections?order=newest']) {
       const seen: string[] = [];
       for (let next: string | undefined = path; next; ) {
@@ -126,7 +126,7 @@ describe('the lists of a user', () => {
     expect(nextOf(found)).to.match(/q=.*before=/);
   });
 
-  it('lists ignore invalid query parameters', async () => {
+  it('lists on profile pages ignore invalid query parameters', async () => {
     for (const page of PAGES) {
       for (const query of [
         'q=%00',

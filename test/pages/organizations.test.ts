@@ -66,7 +66,7 @@ describe('the page of an organization', () => {
   }
   const logOf = ({ accountId }: SeededPerson) => on.service.activity.of(accountId, { limit: 5 });
 
-  it('the page is 404 for all users but owners and admins, like that of an unknown organization', async () => {
+  it('only owners and admins see the page of an organization; others get 404, as for an unknown one', async () => {
     const bystander = Object.assign(await signedIn(on.service, on.seeded.other), on.seeded.other);
     const paths = ['', `/people/${owner.accountId}/end`, `/clients/${on.clients.public.id}/end`];
     for (const who of [member, bystander]) {
@@ -85,7 +85,7 @@ describe('the page of an organization', () => {
     expect((await admin.get(PATH)).html).to.include(`href="${url()}"`);
   });
 
-  it('the page lists every user, client, machine client and API key, with the last use', async () => {
+  it('the page of an organization lists each user, client, machine client and API key, with the last use', async () => {
     const token = await connect(member);
     await on.service.apiKeys.add(
       { accountId: member.accountId, name: 'Nightly export', expiresInDays: 30 },
@@ -106,7 +106,7 @@ describe('the page of an organization', () => {
     expect(text).to.not.include('Stock Reports').and.not.include('Warehouse API');
   });
 
-  it('a membership is ended immediately and for good, and both users find that in their log', async () => {
+  it('removing a member takes effect immediately and permanently, and both users find it in their activity', async () => {
     const guest = await join('Gina Guest', 'member');
     const token = await connect(guest);
     expect(await reachedWith(token)).to.deep.equal(['Northern Logistics']);
@@ -147,7 +147,7 @@ describe('the page of an organization', () => {
     expect((await owner.send(endOf(gone))).status).to.equal(303);
   });
 
-  it('if two admins or two owners remove each other in parallel, one is left', async () => {
+  it('if two admins or two owners remove each other in parallel, only one of them is removed', async () => {
     for (const role of ['admin', 'owner'] as const) {
       const pair = [await join('First', role), await join('Second', role)] as const;
       const pages = await Promise.all([pair[0].get(endOf(pair[1])), pair[1].get(endOf(pair[0]))]);
@@ -158,7 +158,7 @@ describe('the page of an organization', () => {
     }
   });
 
-  it('an open form is refused once its user is no longer an admin', async () => {
+  it('an open form of an organization is refused once its user is no longer an admin', async () => {
     const former = await join('Fred Former', 'admin');
     const guest = await join('Hal Guest', 'member');
     const page = await former.get(endOf(guest));
@@ -167,7 +167,7 @@ describe('the page of an organization', () => {
     expect(await roleOf(guest)).to.equal('member');
   });
 
-  it('a blocked client reaches nothing of the organization on any node until it is unblocked', async () => {
+  it('a blocked client has no access to the organization on any node until it is unblocked', async () => {
     const both = await join('Bea Both', 'member');
     const { elsewhere } = on.seeded;
     await on.service.memberships.setRole({ accountId: both.accountId }, elsewhere.id, 'member');
@@ -220,7 +220,7 @@ describe('the page of an organization', () => {
     expect((await admin.send(clientPath('let-in'))).status).to.equal(404);
   });
 
-  it('unblocking a client at one organization keeps the block of another', async () => {
+  it('unblocking a client in one organization does not unblock it in another', async () => {
     const { id: elsewhere } = on.seeded.elsewhere;
     const both = await join('Ben Both', 'member');
     await on.service.memberships.setRole({ accountId: both.accountId }, elsewhere, 'member');
@@ -269,7 +269,7 @@ describe('the page of an organization', () => {
       return { evader, client };
     }
 
-    it('another client of the owner is blocked and listed on its creation if it has the same redirect host', async () => {
+    it("a new client of a blocked client's owner is blocked and listed if it has the same redirect host", async () => {
       const { evader } = await blockNewClient();
       const next = await register([`${host}/next`, 'https://new.example/cb'], evader.accountId);
       expect(await isBlocked(next)).to.equal(true);
@@ -286,7 +286,7 @@ describe('the page of an organization', () => {
       expect(token.map(({ id }) => id)).to.not.include(orgId());
     });
 
-    it('another client of the owner is blocked when it adds such a host, in the settings or with one click', async () => {
+    it('another client of the owner is blocked when it adds a blocked host, in its settings or with one click', async () => {
       const { evader } = await blockNewClient();
       const harmless = ['https://harmless.example/cb'];
       const edited = await register(harmless, evader.accountId);
@@ -297,7 +297,7 @@ describe('the page of an organization', () => {
       expect([await isBlocked(edited), await isBlocked(added)]).to.deep.equal([true, true]);
     });
 
-    it('another client is blocked even after the first one was deleted or moved to another host', async () => {
+    it('a client with a blocked redirect host is blocked even after the first client was deleted or moved', async () => {
       const first = await blockNewClient();
       await on.service.removeClient(first.client.id);
       expect(await isBlocked(await register([`${host}/cb`], first.evader.accountId))).to.equal(
@@ -310,7 +310,7 @@ describe('the page of an organization', () => {
       );
     });
 
-    it('a client that the organization unblocked stays unblocked until the owner is blocked again', async () => {
+    it('an unblocked client stays unblocked until the organization blocks its owner again', async () => {
       const { evader, client } = await blockNewClient();
       await on.service.removeClient(client.id);
       const next = await register([`${host}/cb`], evader.accountId);
@@ -321,7 +321,7 @@ describe('the page of an organization', () => {
       expect(await isBlocked(await register([`${host}/cb`], evader.accountId))).to.equal(false);
     });
 
-    it('a client that the organization unblocked stays unblocked at its hosts, also if the first one stays blocked', async () => {
+    it('a client that the organization unblocked stays so at its hosts, even if the first client stays blocked', async () => {
       const { evader, client } = await blockNewClient();
       const next = await register([`${host}/cb`], evader.accountId);
       await act('let-in', next);
@@ -330,7 +330,7 @@ describe('the page of an organization', () => {
       expect([await isBlocked(client), await isBlocked(next)]).to.deep.equal([true, false]);
     });
 
-    it('a client is not blocked at other hosts, for another owner, or at localhost', async () => {
+    it('a block does not affect clients with other redirect hosts, of other owners, or on localhost', async () => {
       const local = 'http://localhost:8080/callback';
       const { evader } = await blockNewClient([`${host}/cb`, local]);
       const stranger = await newOwner('Sue');
@@ -344,7 +344,7 @@ describe('the page of an organization', () => {
       }
     });
 
-    it('a blocked client stays blocked when it is transferred', async () => {
+    it('a blocked client stays blocked when it gets another owner', async () => {
       const { client } = await blockNewClient();
       const heir = await newOwner('Heidi');
       await on.service.clients.transfer(client.id, heir.accountId);
@@ -353,7 +353,7 @@ describe('the page of an organization', () => {
     });
   });
 
-  it('an expired API key is not listed', async () => {
+  it('the page of an organization does not list expired API keys', async () => {
     const origin = { address: '203.0.113.7', browser: '' };
     const key = { accountId: member.accountId, name: 'Soon over', expiresInDays: 30 };
     await on.service.apiKeys.add(key, origin);

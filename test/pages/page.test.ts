@@ -32,13 +32,13 @@ describe('the signed-in user', () => {
     return visitor?.account;
   }
 
-  it('a user is signed out if the session is from an earlier generation than the account', async () => {
+  it('a user is signed out if the session has an older generation number than the account', async () => {
     expect(await signedIn(3, account)).to.equal(account);
     expect(await signedIn(2, account)).to.equal(undefined);
     expect(await signedIn(Number.NaN, account)).to.equal(undefined);
   });
 
-  it('a user stays signed in if the session is newer than the account that the node has cached', async () => {
+  it('a user stays signed in if the session has a newer generation number than the cached account', async () => {
     expect(await signedIn(4, account)).to.equal(account);
   });
 

@@ -78,7 +78,7 @@ const forms: Readonly<Record<string, FormUnderTest>> = {
     isSingleObject: true,
     needsRecentSignIn: true,
   },
-  'one more redirect URI of a client': {
+  'the addition of a redirect URI': {
     open: async (on) => [
       `${(await newClient(on)).path}/redirect-uris`,
       { redirect_uri: 'http://127.0.0.1:4000/callback' },
@@ -132,13 +132,13 @@ const forms: Readonly<Record<string, FormUnderTest>> = {
     action: 'client_changed',
     isSingleObject: true,
   },
-  'the acceptance of a client': {
+  'the acceptance of an offer': {
     open: offeredClient,
     action: 'client_transferred',
     details: { client_name: 'Parcel Pilot', handover: 'taken' },
     needsRecentSignIn: true,
   },
-  'the decline of a client': {
+  'declining an offer': {
     open: async (on) => [`${(await offeredClient(on))[0]}/decline`],
     action: 'client_changed',
   },
@@ -185,7 +185,7 @@ const forms: Readonly<Record<string, FormUnderTest>> = {
     details: { changed: 'report about Route Planner' },
     typed: ['misuse', HOSTILE],
   },
-  'signing out everywhere': {
+  'a sign-out everywhere': {
     open: async () => ['/profile/security/sign-out-everywhere'],
     action: 'signed_out_everywhere',
   },
@@ -234,7 +234,7 @@ describe('the forms of the profile', () => {
   for (const [title, { open, action, isSingleObject }] of Object.entries(forms)) {
     const recorded = () => recordsOf(action);
 
-    it(`${title} is refused from a page of another user or another session`, async () => {
+    it(`${title} is refused if the form is from a page of another user or session`, async () => {
       const [path, fields = {}] = await open(on);
       const all = async () => [await recorded(), await recordsOf(action, on.seeded.other)];
       const before = await all();
@@ -254,7 +254,7 @@ describe('the forms of the profile', () => {
     });
 
     if (isSingleObject)
-      it(`${title} is not found by another user, nor under an unknown id`, async () => {
+      it(`${title} is answered with 404 to another user, and for an unknown id`, async () => {
         const [path, fields] = await open(on);
         const before = await recorded();
         const { accountId } = on.seeded.person;
@@ -272,7 +272,7 @@ describe('the forms of the profile', () => {
         expect(await recorded()).to.deep.equal(before);
       });
 
-    it(`${title} takes effect once with its form, and not with a GET request`, async () => {
+    it(`${title} takes effect once by sending its form, and never by a GET request`, async () => {
       const [path, fields = {}] = await open(on);
       const before = await recorded();
       await person.get(`${path}?${new URLSearchParams(fields)}`);
@@ -284,7 +284,8 @@ describe('the forms of the profile', () => {
   }
 
   for (const [title, { open, action, typed }] of Object.entries(forms)) {
-    it(`${title} sent with an ended session is restored after the sign-in, for its user only`, async () => {
+    const outcome = typed ? 'is restored after the sign-in, for its user only' : 'stores no draft';
+    it(`the form for ${title}, sent after the session ended, ${outcome}`, async () => {
       const [path, fields = {}] = await open(on);
       const before = await recordsOf(action);
       const secret = 'never kept, never shown';
@@ -344,7 +345,7 @@ describe('the forms of the profile', () => {
     });
   }
 
-  it('a wrong password does not confirm the action', async () => {
+  it('a wrong password does not confirm an action of the profile', async () => {
     const keys = () => on.service.apiKeys.listOf(on.seeded.other.accountId);
     const before = await keys();
     on.clock.advance(601);
@@ -357,7 +358,7 @@ describe('the forms of the profile', () => {
     expect(await keys()).to.deep.equal(before);
   });
 
-  it('no page contains a password or secret that was entered', async () => {
+  it('no page of the profile contains a password or secret that the user entered', async () => {
     const typed = 'gate_cs_not this one, no';
     const { email } = on.seeded.other;
     const link = await passwordLink(on.service, on.seeded.other);

@@ -19,7 +19,7 @@ describe('the profile', () => {
     person = await signedIn(on.service, on.seeded.person);
   });
 
-  it('the profile shows the signed-in user, what they reach, and the number of entries per section', async () => {
+  it('the profile shows the signed-in user, their access, and the number of entries per section', async () => {
     const { accountId } = on.seeded.person;
     const origin = { address: '::1', browser: '' };
     await on.service.apiKeys.add({ accountId, name: 'Export', expiresInDays: 30 }, origin);
@@ -48,7 +48,7 @@ describe('the profile', () => {
     }
   });
 
-  it('the profile requires a sign-in: every section redirects to the sign-in page and back', async () => {
+  it('every section of the profile redirects to the sign-in page and back', async () => {
     const stranger = createPerson(on.issuer);
     for (const section of SECTIONS) {
       const { status, location } = await stranger.get(`/profile${section}`);

@@ -55,7 +55,7 @@ describe('the security page', () => {
     return log.map(({ action }) => action);
   };
 
-  it('an action URL that is opened with GET redirects to the security page', async () => {
+  it('a form URL of the security page that is opened with GET redirects to the page', async () => {
     for (const form of ['password', 'sign-out-everywhere']) {
       expect((await person.get(`${PATH}/${form}`)).location?.pathname).to.equal(PATH);
     }
@@ -75,7 +75,7 @@ describe('the security page', () => {
     const signOutPath = async (): Promise<string> =>
       (await person.get(PATH)).html.match(/action="([^"]*\/sessions\/[^"]*)"/)?.[1] ?? '';
 
-    it('signing out one browser takes effect on every node, also for an approval that this browser was about to send', async () => {
+    it('signing out one browser takes effect on every node, also for an approval that it is about to send', async () => {
       const there = await elsewhere();
       const url = authorizationUrl(on.issuer, on.clients.confidential);
       const waiting = await there.follow(await there.get(url));
@@ -105,7 +105,7 @@ describe('the security page', () => {
       expect((await there.get('/profile')).status).to.equal(200);
     });
 
-    it("the list has only the user's own sessions, and expired sessions are deleted", async () => {
+    it("the security page lists only the user's own sessions; expired ones are deleted", async () => {
       const there = await elsewhere();
       const path = await signOutPath();
       const stranger = await signedIn(on.service, on.seeded.other);
@@ -148,7 +148,7 @@ describe('the security page', () => {
     expect(await logged()).to.include('disconnected');
   });
 
-  it('the password is changed and the connections are ended in one transaction', async () => {
+  it('a new password and the end of the connections are stored in one transaction', async () => {
     const token = await connect();
     const { database } = on.service;
     await database.query(`CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql
@@ -167,7 +167,7 @@ describe('the security page', () => {
     expect(await logged()).to.not.include('password_changed');
   });
 
-  it('the password of an account with a similar email (see email-keys.ts) is not accepted', async () => {
+  it('the password of another account with a similar email address (see email-keys.ts) is refused', async () => {
     const { email } = await addPerson(on.service, 'Eve', `eve-${people}@example.test`);
     await on.service.database.query(
       'UPDATE accounts SET email = $2, password_hash = NULL WHERE id = $1',
@@ -216,7 +216,7 @@ describe('the security page', () => {
     expect(await canSignIn(credentials.password)).to.equal(true);
   });
 
-  it('signing out everywhere leaves only this browser signed in', async () => {
+  it('signing out everywhere leaves the user signed in only in the current browser', async () => {
     const elsewhere = [
       await signedIn(on.service, credentials),
       await signedIn(on.service, credentials),
@@ -231,7 +231,7 @@ describe('the security page', () => {
     expect(await logged()).to.include('signed_out_everywhere');
   });
 
-  it('a session from before a sign-out everywhere cannot approve without a new sign-in', async () => {
+  it('a session that was signed out everywhere cannot approve a client without a new sign-in', async () => {
     await connect();
     const elsewhere = await signedIn(on.service, credentials);
     const request = authorizationUrl(on.issuer, on.clients.confidential, { prompt: 'none' });
@@ -241,7 +241,7 @@ describe('the security page', () => {
     expect((await answer())?.get('error')).to.equal('login_required');
   });
 
-  it('signing out everywhere does not make a sign-in more recent: sensitive actions still require a confirmation, and the session ends on time', async () => {
+  it('signing out everywhere neither makes the sign-in more recent nor extends the session', async () => {
     on.clock.advance(1_000);
     await person.send(`${PATH}/sign-out-everywhere`);
     const asked = await person.send('/profile/api-keys', { name: 'x', expires_in_days: '30' });
@@ -253,7 +253,7 @@ describe('the security page', () => {
     expect(await isSignedIn(person)).to.equal(false);
   });
 
-  it('a user who visits pages stays signed in past the idle limit, never past the absolute one', async () => {
+  it('a user who visits pages stays signed in beyond the idle limit, never beyond the absolute limit', async () => {
     const start = on.clock.clock();
     while (on.clock.clock() - start < (ABSOLUTE - IDLE) * 1000) {
       on.clock.advance(IDLE - 1);
@@ -275,7 +275,7 @@ describe('the security page', () => {
       return { page, problems };
     }
 
-    it('an open page in use keeps its user signed in, an unused one does not', async () => {
+    it('an open page that is used keeps its user signed in; an unused page does not', async () => {
       const { page, problems } = await arrive(credentials);
       for (let minutes = 0; minutes < 120; minutes += 30) {
         await page.mouse.click(5, 5);
@@ -294,7 +294,7 @@ describe('the security page', () => {
       expect(problems).to.deep.equal([]);
     });
 
-    it('a user changes the password at the second try and signs in with it', async () => {
+    it('a user whose new password was refused can set another one, and sign in with it', async () => {
       // An input of type email refuses this local part and changes the spelling of this domain.
       const jörg = await addPerson(on.service, 'Jörg', 'jörg@müller.example');
       const { page } = await arrive(jörg);

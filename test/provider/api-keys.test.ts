@@ -57,7 +57,7 @@ describe('API keys at the OAuth endpoints', () => {
     }
   });
 
-  it('an API key is active until the second in which it expires', async () => {
+  it('introspection reports an API key as active until the second in which it expires', async () => {
     on.clock.advance(30 * DAY - 1);
     expect(await ask()).to.include({ active: true });
     on.clock.advance(1);

@@ -25,7 +25,7 @@ describe('authorization codes', () => {
   const refused = (answer: Answer) => expectRefusal(answer, 400, 'invalid_grant');
   const accepted = (answer: Answer) => expect(answer.status, answer.text).to.equal(200);
 
-  it('a code is valid for ten minutes', async () => {
+  it('an authorization code is valid for ten minutes', async () => {
     const [inTime, late] = [await codeOf(), await codeOf()];
     on.clock.advance(580);
     accepted(await exchange(inTime));
@@ -50,7 +50,7 @@ describe('authorization codes', () => {
     });
   }
 
-  it('a code that was refused to another client or redirect URI can still be exchanged', async () => {
+  it('a code that was refused for another client or redirect URI can still be exchanged', async () => {
     const code = await codeOf();
     refused(await exchange(code, {}, on.clients.otherConfidential));
     const others = [`${REDIRECT_URI}/`, `${REDIRECT_URI}?`, 'https://evil.test'];
@@ -64,7 +64,7 @@ describe('authorization codes', () => {
     accepted(await exchange(code));
   });
 
-  it('a replayed code ends no tokens if its request would be refused with a new code, too', async () => {
+  it('a replayed code ends no tokens if the request would be refused even with an unused code', async () => {
     const { verifier, parameters } = pkce();
     const code = await codeOf(on.clients.confidential, parameters);
     const proof = { code_verifier: verifier };

@@ -16,7 +16,7 @@ const NOT_REDIRECTED: readonly (readonly [title: string, Change, heading: string
   ['an unknown client', { client_id: 'nope' }, 'This app is not known here'],
   ['a missing client_id', { client_id: undefined }, 'This app made a mistake'],
   ['two client_ids', 'client_id=gate_ci_0123456789012345678901', 'This app made a mistake'],
-  ['no redirect_uri, but one is registered', { redirect_uri: undefined }, 'made a mistake'],
+  ['no redirect_uri, although one is registered', { redirect_uri: undefined }, 'made a mistake'],
   ['two redirect_uris', 'redirect_uri=https://evil.example/', 'This app made a mistake'],
 ];
 
@@ -107,25 +107,25 @@ describe('authorization endpoint', () => {
   }
 
   for (const [title, change, heading] of NOT_REDIRECTED) {
-    it(`answers ${title} with a page and no redirect`, async () => {
+    it(`an authorization request with ${title} gets an error page and no redirect`, async () => {
       expectPage(await visit(request(change)), heading);
     });
   }
 
-  it('answers a machine client or a resource server with a page and no redirect', async () => {
+  it('an authorization request of a machine client or resource server gets an error page and no redirect', async () => {
     for (const { id } of [on.clients.machine, on.clients.resourceServer]) {
       expectPage(await visit(request({ client_id: id })), 'an unknown address');
     }
   });
 
-  it('does not redirect to a URI that differs from the registered one in any character', async () => {
+  it('an authorization request never redirects to a URI that differs from the registered one in any character', async () => {
     for (const uri of NEAR_MISSES) {
       expectPage(await visit(request({ redirect_uri: uri })), 'an unknown address');
     }
   });
 
   for (const [change, error] of REDIRECTED) {
-    it(`${describeChange(change)}: redirects with ${error}, state, iss and the page about the error`, async () => {
+    it(`a request with ${describeChange(change)} redirects with ${error}, state, iss and the page about the error`, async () => {
       const url = request(change);
       const page = await visit(url);
       expect(page.status).to.equal(303);
@@ -143,12 +143,12 @@ describe('authorization endpoint', () => {
     });
   }
 
-  it('accepts a code challenge instead of a state', async () => {
+  it('an authorization request may have a code challenge instead of a state', async () => {
     const page = await person.get(request({ state: undefined, ...pkce().parameters }));
     expect(answerIn(page)).to.have.all.keys('code', 'iss');
   });
 
-  it('the state is returned byte for byte: with a code, with an error, after Deny', async () => {
+  it('the state is returned byte for byte: with a code, with an error, and after Deny', async () => {
     for (const state of ['a b+c&d="<é', 's'.repeat(2_046), '\0\r\n%00%zz %2B\u{1f600}']) {
       const { code, ...success } = answerIn(await person.get(request({ state })));
       expect(code).to.match(/^gate_ac_[A-Za-z0-9_-]{65}$/);
@@ -160,7 +160,7 @@ describe('authorization endpoint', () => {
     }
   });
 
-  it('redirects with access_denied after Deny, and after Cancel on the sign-in page', async () => {
+  it('Deny, and Cancel on the sign-in page, redirect with access_denied', async () => {
     const stranger = createPerson(on.issuer);
     for (const [who, prompt] of [[person, 'consent'] as const, [stranger, undefined] as const]) {
       const asked = await who.follow(await who.get(request({ prompt })));
@@ -175,7 +175,7 @@ describe('authorization endpoint', () => {
     }
   });
 
-  it('ignores unsupported parameters, and treats empty ones as absent', async () => {
+  it('unsupported parameters are ignored, and empty ones are treated as absent', async () => {
     const openId =
       'nonce=n&nonce=m&max_age=0&acr_values=a&claims={}&claims_locales=de&id_token_hint=x' +
       '&display=popup&ui_locales=de';
@@ -189,7 +189,7 @@ describe('authorization endpoint', () => {
     }
   });
 
-  it('request_uri is never fetched', async () => {
+  it('the service never fetches the URL in request_uri', async () => {
     const elsewhere = await startPartner();
     const outcome = await outcomeOf(person, request({ request_uri: elsewhere.redirectUri }));
     await elsewhere.close();
@@ -197,7 +197,7 @@ describe('authorization endpoint', () => {
     expect(elsewhere.received).to.deep.equal([]);
   });
 
-  it('the query of a redirect URI is kept, but its state, code and iss are replaced', async () => {
+  it('a redirect keeps the query of the redirect URI, but replaces its state, code and iss', async () => {
     const uri = `${REDIRECT_URI}?state=x&code=y&iss=z&keep=1`;
     const draft = { kind: 'public', name: 'Old', redirectUris: [uri], isNative: false } as const;
     const refused = await on.service.clients.add(draft).catch((refusal: unknown) => refusal);

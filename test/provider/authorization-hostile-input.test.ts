@@ -44,7 +44,7 @@ const OUTCOMES: Readonly<Record<string, string>> = {
   id_token_hint: 'sign-in',
   resource: 'sign-in',
   authorization_details: 'sign-in',
-  unknown: 'sign-in',
+  unknown_parameter: 'sign-in',
 };
 
 const short = (text: string): string => text.slice(0, 24);
@@ -69,7 +69,7 @@ describe('hostile input at the authorization endpoint', () => {
     `${authorizationUrl(on.issuer, client, { [name]: undefined })}&${name}=${rawValue}`;
 
   for (const [name, expected] of Object.entries(OUTCOMES)) {
-    it(`hostile bytes in ${name} lead to: ${expected}`, async () => {
+    it(`an authorization request with hostile bytes in ${name} is answered with: ${expected}`, async () => {
       const outcomes = await Promise.all(
         BYTES.map(async (bytes) => [short(bytes), await outcome(requestWith(name, bytes))]),
       );
@@ -80,7 +80,7 @@ describe('hostile input at the authorization endpoint', () => {
     });
   }
 
-  it('a parameter that is sent twice is refused or ignored', async () => {
+  it('an authorization parameter that is sent twice is refused or ignored', async () => {
     const known = new URLSearchParams(authorizationUrl(on.issuer, client).search);
     for (const name of Object.keys(OUTCOMES)) {
       const url = requestWith(name, `${known.get(name) ?? 'x'}&${name}=x`);
@@ -88,7 +88,7 @@ describe('hostile input at the authorization endpoint', () => {
     }
   });
 
-  it('hostile bytes are ignored in the name of a parameter, and answered with 410 in the path', async () => {
+  it('hostile bytes in the name of a parameter are ignored; in the path they get 410', async () => {
     const { issuer } = on;
     const url = authorizationUrl(issuer, client);
     for (const bytes of BYTES) {
@@ -103,7 +103,7 @@ describe('hostile input at the authorization endpoint', () => {
     expect(await outcome(requestWith('state', 'a'.repeat(20_000)))).to.equal('page 431');
   });
 
-  it('the pages escape the values of the request', async () => {
+  it('pages escape all values of the authorization request', async () => {
     const markup = '"><svg onload=alert(1)>\'<script>alert(1)</script>';
     const encoded = encodeURIComponent(markup);
     const requests = [

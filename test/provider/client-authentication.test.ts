@@ -74,7 +74,7 @@ describe('client authentication', () => {
 
   for (const endpoint of ENDPOINTS) {
     describe(endpoint.path, () => {
-      it('accepts the secret in the form, and in a Basic header with or without form-encoding', async () => {
+      it('a client can authenticate by form or Basic header, with or without form-encoding', async () => {
         const client = endpoint.client();
         const { id, secret = '' } = client;
         const encoded = basicOf(`${percentEncoded(id)}:${percentEncoded(secret)}`);
@@ -93,7 +93,7 @@ describe('client authentication', () => {
         }
       });
 
-      it('refuses a wrong secret with 401, and sends a challenge if the header was used', async () => {
+      it('a wrong client secret gets 401, with a challenge if it was sent in the header', async () => {
         const byHeader = await send(endpoint, inHeader(wrong(endpoint.client())));
         expectRefusal(byHeader, 401, 'invalid_client');
         expect(byHeader.headers.get('www-authenticate')).to.match(/^Basic realm="/);
@@ -103,7 +103,7 @@ describe('client authentication', () => {
         expect(byForm.headers.get('www-authenticate')).to.equal(null);
       });
 
-      it('refuses any value that is not exactly the secret', async () => {
+      it('any value that is not exactly the client secret is refused', async () => {
         const client = endpoint.client();
         const { secret = '' } = client;
         const nearly = [
@@ -122,7 +122,7 @@ describe('client authentication', () => {
         }
       });
 
-      it('gives an unknown client, a suspended client and a wrong secret the same answer', async () => {
+      it('an unknown client, a suspended client and a wrong secret get the same answer', async () => {
         const client = endpoint.client();
         const answers: Answer[] = [];
         for (const way of [inForm, inHeader]) {
@@ -137,7 +137,7 @@ describe('client authentication', () => {
         expect(seen[0]?.status).to.equal(401);
       });
 
-      it('refuses two methods in one request, and a malformed header', async () => {
+      it('two authentication methods in one request, or a malformed header, are refused', async () => {
         const client = endpoint.client();
         const { id, secret = '' } = client;
         const invalid: Credentials[] = [
@@ -154,7 +154,7 @@ describe('client authentication', () => {
         }
       });
 
-      it('does not accept credentials in the URL, because URLs end up in logs', async () => {
+      it('client credentials in the URL are refused, because URLs are logged', async () => {
         const { id, secret = '' } = endpoint.client();
         const query = { client_id: id, client_secret: secret };
         for (const way of [{ query }, { query, form: { client_id: id } }]) {
@@ -162,7 +162,7 @@ describe('client authentication', () => {
         }
       });
 
-      it('refuses a confidential client without its secret, and a public client with a secret', async () => {
+      it('a confidential client without its secret, or a public client with a secret, is refused', async () => {
         const attempts: Credentials[] = [
           { form: { client_id: endpoint.client().id } },
           { form: { client_id: endpoint.client().id, client_secret: '' } },
@@ -174,7 +174,7 @@ describe('client authentication', () => {
         }
       });
 
-      it('limits wrong guesses from one address, but never a client with the right secret', async () => {
+      it('wrong client secrets from one address are limited, but never a client with the right secret', async () => {
         const client = endpoint.client();
         const guesser = { from: '198.51.100.7' };
         for (let attempt = 1; attempt <= FAILURES; attempt += 1) {

@@ -39,7 +39,7 @@ describe('the redirect URI of tests', () => {
     expect(page.html).to.include(REFUSED);
   }
 
-  it('the redirect URI of tests is refused to other users, signed-out users and other browsers of the owner', async () => {
+  it('the redirect URI of client tests is refused for other users, signed-out users and other browsers', async () => {
     const request = await owner.begin(client);
     await expectRefused(createPerson(on.issuer), request);
     await expectRefused(await testBrowser(on.service, on.seeded.person), request);
@@ -48,7 +48,7 @@ describe('the redirect URI of tests', () => {
     expect((await owner.get(request)).location?.pathname).to.match(/^\/interaction\//);
   });
 
-  it('the redirect URI of tests is refused to any request other than the one that started the test', async () => {
+  it('the redirect URI of client tests is refused for any request but that of the started test', async () => {
     const request = await owner.begin(client);
     const other = await owner.begin(second);
     for (const [name, value] of [
@@ -71,14 +71,14 @@ describe('the redirect URI of tests', () => {
     }
   });
 
-  it('the redirect URI of tests is refused outside of a test, even to a client that has registered it', async () => {
+  it('the redirect URI of client tests is refused outside of a test, even if a client has registered it', async () => {
     const registered = { ...second, redirectUri: on.issuer + CALLBACK };
     const request = authorizationUrl(on.issuer, registered, pkce().parameters);
     await expectRefused(owner, request);
     await expectRefused(await testBrowser(on.service, on.seeded.person), request);
   });
 
-  it('a request is refused after its test finished, after five minutes, and after a change of owner', async () => {
+  it('the request of a client test is refused once the test finished, after five minutes, or for a new owner', async () => {
     const finished = await owner.begin(client);
     await owner.get(await owner.decide(finished));
     await expectRefused(owner, finished);
@@ -93,7 +93,7 @@ describe('the redirect URI of tests', () => {
     await on.service.clients.transfer(second.id, on.seeded.other.accountId);
   });
 
-  it('the result of a test is shown for five minutes', async () => {
+  it('the result of a client test is shown for five minutes', async () => {
     const { url } = await owner.run(client);
     on.clock.advance(299);
     expect((await owner.get(url)).html).to.include('This client works.');
@@ -103,7 +103,7 @@ describe('the redirect URI of tests', () => {
       .and.not.include('gate_at_');
   });
 
-  it('a request of a test is refused after its owner signed out, here or everywhere, and in again', async () => {
+  it('the request of a client test is refused once the owner signed out, here or everywhere, and in again', async () => {
     const browser = await testBrowser(on.service, on.seeded.other);
     const request = await browser.begin(client);
     await on.service.accounts.endSessions(on.seeded.other.accountId);
@@ -118,14 +118,14 @@ describe('the redirect URI of tests', () => {
     owner = await testBrowser(on.service, on.seeded.other);
   });
 
-  it('a request of a test is refused after "Not you?" on its consent page', async () => {
+  it('the request of a client test is refused after "Not you?" on its consent page', async () => {
     const browser = await testBrowser(on.service, on.seeded.other);
     const question = await browser.follow(await browser.get(await browser.begin(client)));
     const page = await browser.submit(question, { decision: 'switch-account' });
     await expectRefused(browser, page.location ?? '');
   });
 
-  it('a test always asks the owner for consent, even for a connected client, and saves no approval', async () => {
+  it('a client test always asks the owner for consent, even for a connected client, and saves no approval', async () => {
     const { connections, issuer } = on.service;
     const { accountId } = on.seeded.other;
     await owner.authorize(authorizationUrl(issuer, client), on.seeded.other);
@@ -145,7 +145,7 @@ describe('the redirect URI of tests', () => {
       expect(page.html).not.to.include('gate_');
     };
 
-    it('the callback answers 404 without a running test of this session, whatever its parameters are', async () => {
+    it('the callback of client tests answers 404 without a running test of this session', async () => {
       const callback = await owner.decide(await owner.begin(client));
       const stranger = await testBrowser(on.service, on.seeded.person);
       expectNotFound(await stranger.get(callback));
@@ -162,7 +162,7 @@ describe('the redirect URI of tests', () => {
       expect((await owner.get(callback)).location?.pathname).to.equal(testPath(client.id));
     });
 
-    it('the callback can be used once, and only with GET', async () => {
+    it('the callback of a client test can be used once, and only with GET', async () => {
       const callback = await owner.decide(await owner.begin(client));
       const headers = { cookie: owner.cookieHeader(CALLBACK) };
       const looked = await fetch(callback, { method: 'HEAD', headers });
@@ -173,7 +173,7 @@ describe('the redirect URI of tests', () => {
       expectNotFound(await owner.get(callback));
     });
 
-    it('the callback receives a code that only the test can exchange, even if others have the client secret', async () => {
+    it('the code of a client test can be exchanged only by the test, even if others have the client secret', async () => {
       const callback = await owner.decide(await owner.begin(client));
       const code = callback.searchParams.get('code') ?? '';
       const redirectUri = on.issuer + CALLBACK;
@@ -188,7 +188,7 @@ describe('the redirect URI of tests', () => {
       expect((await owner.follow(await owner.get(callback))).html).to.include('This client works.');
     });
 
-    it('a test leaves no authorization, whether its code was exchanged or not', async () => {
+    it('a client test leaves no authorization, whether its code was exchanged or not', async () => {
       const find = (callback: URL) => {
         const [, id = ''] = /code=gate_ac_(.{22})/.exec(callback.search) ?? [];
         return on.service.store.readAuthorization(id);
@@ -210,7 +210,7 @@ describe('the redirect URI of tests', () => {
       expect(await exists(left)).to.equal(false);
     });
 
-    it('a test stores no client secret in clear text', async () => {
+    it('a client test stores no client secret in clear text', async () => {
       await owner.begin(client);
       const rows = await on.service.database.query('SELECT data FROM token_records');
       // The records are in PostgreSQL or in Redis.

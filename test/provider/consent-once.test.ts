@@ -34,7 +34,7 @@ for (const { title, needs, open } of PLACES) {
     const opened = createOpened();
     after(opened.closeAll);
 
-    it('a second approval gets no code while the first one is being resumed', async () => {
+    it('a second approval of one request gets no code while the first approval is being processed', async () => {
       const { service, slow, hold } = await open(opened);
       const seeded = await seed(service);
       const person = createPerson(service.issuer);

@@ -65,7 +65,7 @@ describe('consent policy', () => {
       expect(await outcome(client, {}, elsewhere)).to.equal('code');
     });
 
-    it('an approval covers neither another user nor another client', async () => {
+    it('the approval of a client covers neither another user nor another client', async () => {
       const client = await connectedClient();
       const other = createPerson(on.issuer);
       await other.signIn(on.seeded.other);
@@ -73,7 +73,7 @@ describe('consent policy', () => {
       expect(await outcome(await newClient())).to.equal('consent');
     });
 
-    it('a client needs consent again after Deny, but keeps an earlier approval', async () => {
+    it('after Deny a client needs consent again, but an earlier approval stays valid', async () => {
       const unknown = await newClient();
       const known = await connectedClient();
       for (const [client, then] of [[unknown, 'consent'] as const, [known, 'code'] as const]) {
@@ -156,7 +156,7 @@ describe('consent policy', () => {
     });
   });
 
-  it('a client whose owner is suspended gets no new approvals, and keeps its tokens', async () => {
+  it('a client whose owner is suspended gets no new approvals, but its tokens stay valid', async () => {
     const known = on.clients.confidential;
     const tokens = await on.partner.tokens(known);
     const waiting = await browser.follow(await browser.get(request(known, { prompt: 'consent' })));

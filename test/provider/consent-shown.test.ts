@@ -39,7 +39,7 @@ describe('an approval counts only for what the page showed', () => {
     return log.filter(({ action }) => action === 'connected').length;
   };
 
-  it('a new name or redirect host needs consent again, and the page says what changed', async () => {
+  it('a client with a new name or redirect host needs consent again, and the page says what changed', async () => {
     const page = await open();
     await edit('New Name', [REDIRECT_URI, SECOND]);
     const again = await approve(page);
@@ -56,7 +56,7 @@ describe('an approval counts only for what the page showed', () => {
     expect(await connectedInLog()).to.equal(1);
   });
 
-  it('a change of the client while an approval is being resumed needs consent again', async () => {
+  it('a client that changes while an approval is being resumed needs consent again', async () => {
     const answered = await person.submit(await open(), { decision: 'approve' });
     await edit('New Name');
     const again = await person.follow(answered);
@@ -65,7 +65,7 @@ describe('an approval counts only for what the page showed', () => {
     expect(await remembered()).to.equal(undefined);
   });
 
-  it('an earlier approval does not cover a change of the client while the page was open', async () => {
+  it('an earlier approval does not cover a client that changes while the consent page is open', async () => {
     await approve(await open());
     const page = await open({ prompt: 'consent' });
     await edit('New Name');
@@ -73,7 +73,7 @@ describe('an approval counts only for what the page showed', () => {
     expect(await remembered()).to.include({ name: 'Shown Name' });
   });
 
-  it('a connection that was ended while the page was open needs consent again', async () => {
+  it('a connection that ends while the consent page is open needs consent again', async () => {
     await approve(await open());
     const page = await open({ prompt: 'consent' });
     const whose = { accountId: credentials.accountId, clientId: client.id };
@@ -85,7 +85,7 @@ describe('an approval counts only for what the page showed', () => {
     expect(answerIn(await approve(again))).to.have.property('code');
   });
 
-  it('no consent is saved if the sessions end while an approval is being resumed', async () => {
+  it('no consent is saved if the user’s sessions end while an approval is being resumed', async () => {
     const answered = await person.submit(await open(), { decision: 'approve' });
     await on.service.accounts.endSessions(credentials.accountId);
     const signIn = await person.follow(answered);
@@ -98,13 +98,13 @@ describe('an approval counts only for what the page showed', () => {
     expect(await remembered()).to.equal(undefined);
   });
 
-  it('two pages of one client may both be approved', async () => {
+  it('two open consent pages of one client can both be approved', async () => {
     const [first, second] = [await open(), await open()];
     expect(answerIn(await approve(first))).to.have.property('code');
     expect(answerIn(await approve(second))).to.have.property('code');
   });
 
-  it('an approval with the hidden field of another page, or a forged one, needs consent again', async () => {
+  it('an approval with a forged hidden field, or that of another page, needs consent again', async () => {
     const [first, second] = [await open(), await open()];
     const own = fieldOf(first, 'shown');
     const [data = '', mac = ''] = own.split('.');
@@ -151,7 +151,7 @@ describe('an approval counts only for what the page showed', () => {
     expect(calm).to.include('Check that everything is as you expect').and.not.include('Since then');
   });
 
-  it('the page names the owner of the client, and a change of owner needs consent again', async () => {
+  it("the consent page names the client's owner, and a change of owner needs consent again", async () => {
     const page = await open();
     expect(textOf(page.html)).to.include('Provided by Oscar Other , who registered it here');
     await on.service.clients.transfer(client.id, on.seeded.person.accountId);
@@ -170,7 +170,7 @@ describe('an approval counts only for what the page showed', () => {
     await on.service.accounts.rename(on.seeded.person.accountId, 'Grace Person');
   });
 
-  it('changed links of the client need consent again', async () => {
+  it('a client whose links changed needs consent again', async () => {
     const page = await open();
     await on.service.clients.edit(client.id, { links: { homepage: 'https://b.example/' } });
     const again = await approve(page);
@@ -179,7 +179,7 @@ describe('an approval counts only for what the page showed', () => {
     expect(await remembered()).to.equal(undefined);
   });
 
-  it('the page names a redirect host that was added since the last approval', async () => {
+  it('the consent page names a redirect host that was added since the last approval', async () => {
     await approve(await open());
     await edit('Shown Name', [REDIRECT_URI, SECOND]);
     const text = textOf((await open()).html);
@@ -187,7 +187,7 @@ describe('an approval counts only for what the page showed', () => {
     expect(text).to.include('It may now send you to second.example as well');
   });
 
-  it('the page lists an organization that blocks the client as blocking, not as accessible', async () => {
+  it('the consent page lists an organization that blocks the client as blocking, not as accessible', async () => {
     const { memberships, organizations, database } = on.service;
     const another = await organizations.add({ name: 'Open Storage' });
     const closed = await organizations.add({ name: 'Closed Storage' });
@@ -210,7 +210,7 @@ describe('an approval counts only for what the page showed', () => {
     expect(textOf(both.html)).to.include('Closed Storage does not let it in');
   });
 
-  it('a change of the verification mark or of the links needs consent again', async () => {
+  it('a client whose verification mark or links change needs consent again', async () => {
     const links = { homepage: 'https://sync.example/', privacy: 'https://sync.example/privacy' };
     const shown = { name: 'Stock Sync', redirectUris: [REDIRECT_URI] };
     await on.service.clients.edit(client.id, { ...shown, links });

@@ -65,7 +65,7 @@ describe('calls from web pages', () => {
     expect(cors, what).to.deep.equal([]);
   };
 
-  it('a page of a public client may revoke, from the origin of each of its redirect URIs', async () => {
+  it('pages at the origin of each redirect URI of a public client may revoke its tokens', async () => {
     for (const origin of [OWN, ALSO_OWN]) {
       for (const [by, status] of [
         [revoke, 200],
@@ -80,7 +80,7 @@ describe('calls from web pages', () => {
     }
   });
 
-  it('a page of a public client may read the cause of a refusal', async () => {
+  it('a page of a public client may read why a request was refused', async () => {
     const foreign = await accessToken(on.clients.confidential);
     const refused = await revoke(OWN, foreign);
     expectRefusal(refused, 400, 'invalid_grant');
@@ -116,7 +116,7 @@ describe('calls from web pages', () => {
     }
   });
 
-  it('no page may revoke for a confidential or a native client', async () => {
+  it('no page may revoke tokens of a confidential or a native client', async () => {
     const token = await accessToken(on.clients.confidential);
     await expectRefused(await revoke(OWN, token, on.clients.confidential), token, 'confidential');
     await expectRefused(await revokeItself(OWN, token), token, 'confidential');
@@ -125,7 +125,7 @@ describe('calls from web pages', () => {
     await expectRefused(await revokeItself('null', native), native, 'native');
   });
 
-  it('a page may read that its client is unknown', async () => {
+  it('a page may read that the client in its request is unknown', async () => {
     const unknown = { id: `gate_ci_${'x'.repeat(22)}`, redirectUri: '' };
     const answer = await revoke(OWN, 'x', unknown);
     expectRefusal(answer, 401, 'invalid_client');
@@ -188,7 +188,7 @@ describe('calls from web pages', () => {
       send(path, 'OPTIONS', { 'access-control-request-method': 'POST', ...headers });
 
     for (const path of ['/oauth/token', '/oauth/revoke', '/oauth/token/revoke']) {
-      it(`a preflight allows a page to send requests to ${path}, without cookies`, async () => {
+      it(`a CORS preflight allows a page to send requests to ${path}, without cookies`, async () => {
         const asked = { 'access-control-request-headers': 'authorization,content-type' };
         const { status, headers, text } = await preflight(path, { origin: OWN, ...asked });
         expect(status, text).to.equal(204);
@@ -202,7 +202,7 @@ describe('calls from web pages', () => {
         expect(headers.get('access-control-allow-credentials')).to.equal(null);
       });
 
-      it(`a preflight without an origin or a requested method is refused at ${path}`, async () => {
+      it(`a CORS preflight to ${path} without an origin or a requested method is refused`, async () => {
         const requests = [
           await preflight(path, { origin: 'null' }),
           await preflight(path, {}),
@@ -217,7 +217,7 @@ describe('calls from web pages', () => {
     }
 
     for (const path of ['/oauth/introspect', '/oauth/token/refresh']) {
-      it(`a preflight is refused at ${path}`, async () => {
+      it(`any CORS preflight to ${path} is refused`, async () => {
         const answer = await preflight(path, { origin: OWN });
         expect(answer.status).to.equal(405);
         expectUnreadable(answer, path);
@@ -225,7 +225,7 @@ describe('calls from web pages', () => {
     }
   });
 
-  it('no page may read introspection, because it needs a client secret', async () => {
+  it('no page may read introspection answers, because introspection needs a client secret', async () => {
     const token = await accessToken(on.clients.public);
     const { resourceServer } = on.clients;
     const headers = { origin: OWN, authorization: basic(resourceServer) };

@@ -76,7 +76,7 @@ describeOn([postgresServer, redisServer], 'an authorization and an outage of Red
     });
   }
 
-  it('an authorization ended on the page stays ended after an older copy of Redis is restored', async () => {
+  it('an authorization that its user ended stays ended after an older copy of Redis is restored', async () => {
     const client = await addTestClient(on.service, 'Dock Planner');
     const tokens = await on.partner.tokens(client);
     const restore = await copy();

@@ -35,7 +35,7 @@ describe('a consent page that is left open', () => {
     expect(await on.service.connections.find(accountId, id)).to.equal(undefined);
   });
 
-  it('neither Approve nor Deny redirects to a redirect URI that was removed while the page was open', async () => {
+  it('neither Approve nor Deny uses a redirect URI that was removed while the consent page was open', async () => {
     const person = createPerson(on.issuer);
     await person.signIn(on.seeded.person);
     const removed = 'https://removed.example/callback';
@@ -88,7 +88,7 @@ describeOn([postgresServer], 'a form in flight', () => {
     return sent;
   }
 
-  it('a form changes only its own fields, and keeps concurrent changes of others', async () => {
+  it('a form for a client changes only its own fields, and keeps concurrent changes of other fields', async () => {
     const { clients } = on.service;
     const owner = on.seeded.person;
     const client = await addTestClient(on.service, 'Ours', { ownerAccountId: owner.accountId });
@@ -113,7 +113,7 @@ describeOn([postgresServer], 'a form in flight', () => {
     });
   });
 
-  it('a form whose session ends saves nothing, asks for a sign-in and keeps the typed values as a draft', async () => {
+  it('a form sent after its session ended saves nothing, asks for a sign-in and keeps the values as a draft', async () => {
     const { clients, apiKeys } = on.service;
     const owner = on.seeded.person;
     const client = await addTestClient(on.service, 'Mine', { ownerAccountId: owner.accountId });

@@ -51,7 +51,10 @@ const REASONS: Readonly<Record<string, () => unknown>> = {
     const first = await stock.Client.find('first');
     expect(await stock.Client.find('first')).to.equal(first);
     for (let other = 0; other < 201; other += 1) await stock.Client.find(`other-${other}`);
-    expect(await stock.Client.find('first'), 'evicts it after 201 others').not.to.equal(first);
+    expect(
+      await stock.Client.find('first'),
+      'the engine evicts a client after 201 others',
+    ).not.to.equal(first);
   },
   async 'Client.prototype.redirectUriAllowed'() {
     const client = await stock.Client.find('first');
@@ -67,7 +70,9 @@ const REASONS: Readonly<Record<string, () => unknown>> = {
     await session.save(60);
     records.clear();
     await session.save(60);
-    expect([...records.keys()], 'writes it again').to.deep.equal([`Session ${session.jti}`]);
+    expect([...records.keys()], 'the engine writes the session again').to.deep.equal([
+      `Session ${session.jti}`,
+    ]);
   },
   'Session.prototype.resetIdentifier'() {
     const session = new stock.Session();
@@ -78,30 +83,36 @@ const REASONS: Readonly<Record<string, () => unknown>> = {
   async 'AuthorizationCode.prototype.save'() {
     const client = await stock.Client.find('first');
     const value = await new stock.AuthorizationCode({ client, accountId: 'a' }).save(60);
-    expect(records.has(`AuthorizationCode ${value}`), 'a record of its own').to.equal(true);
+    expect(
+      records.has(`AuthorizationCode ${value}`),
+      'the engine stores a separate record for the code',
+    ).to.equal(true);
   },
   'Grant.prototype.getOIDCScopeFiltered'() {
-    expect(new stock.Grant().getOIDCScopeFiltered(new Set()), 'grants none').to.equal('');
+    expect(
+      new stock.Grant().getOIDCScopeFiltered(new Set()),
+      'the engine grants no scope',
+    ).to.equal('');
   },
   registerResponseMode() {
     expect(stock.registerResponseMode('refusal', () => {})).to.equal(undefined);
   },
 };
 
-describe('the overrides of the engine', () => {
-  it('the overrides are for the installed version: after an upgrade, check each in engine-overrides.ts', () => {
+describe('the overrides of oidc-provider', () => {
+  it('the overrides of oidc-provider are for the installed version (after an upgrade, check each)', () => {
     const { version } = createRequire(import.meta.url)('oidc-provider/package.json');
     expect(version).to.equal(ENGINE_VERSION);
   });
 
-  it('this file tests the reason of every override, and no others', () => {
+  it('this file tests the reason of every override of oidc-provider, and no other reasons', () => {
     const members = OVERRIDES.map(({ member }) => member);
     expect(Object.keys(REASONS)).to.have.members(members);
     expect(new Set(members).size).to.equal(members.length);
   });
 
   for (const { member, test } of OVERRIDES) {
-    it(`${member}: the engine still needs the override, and its test exists`, async () => {
+    it(`the override of ${member} is still needed, and its test exists`, async () => {
       await REASONS[member]?.();
       const [file, title] = test;
       const text = readFileSync(new URL(file, import.meta.url), 'utf8');

@@ -59,7 +59,7 @@ describe('refused requests', () => {
       .map((line) => JSON.parse(line) as Record<string, unknown>)
       .filter(({ level, address }) => level === 40 && address === from);
 
-  it('refused requests are counted per address, for all clients and endpoints together', async () => {
+  it('refused requests of clients are counted per address, for all clients and endpoints together', async () => {
     const from = freshAddress();
     const requests = [
       (index: number) => introspect(on.service, unknownClient(index), from),
@@ -130,7 +130,7 @@ describe('refused requests', () => {
     expect(next.status).to.equal(401);
   });
 
-  it('wrong codes count if a public client sends them, but not with the right client secret', async () => {
+  it('wrong codes count as failures of a public client, but not of a client with its right secret', async () => {
     const guess = (client: TestClient, from: string) => {
       const { id, secret, redirectUri } = client;
       const form = {
@@ -151,7 +151,7 @@ describe('refused requests', () => {
 describeOn([postgresServer, redisServer], 'refused requests at several nodes', () => {
   const places: readonly Deployment[] = ['postgres', 'postgres+redis'];
   for (const deployment of places) {
-    it(`refused requests at all nodes are counted together: ${deployment}`, async () => {
+    it(`refused requests at all nodes are counted together (${deployment})`, async () => {
       const one = await startTestService({ deployment, settings });
       const two = await startTestService({ beside: one });
       try {
@@ -170,7 +170,7 @@ describeOn([postgresServer, redisServer], 'refused requests at several nodes', (
     });
   }
 
-  it('refused requests are still limited while Redis, which counts them, is unavailable', async () => {
+  it('refused requests are still limited while Redis, which stores the counts, is unavailable', async () => {
     const redis: RedisServer = await startRedisServer();
     const storage = { redisUrl: redis.url };
     const service = await startTestService({

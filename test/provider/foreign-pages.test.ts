@@ -52,7 +52,7 @@ describe('requests of another site’s page', () => {
     { 'sec-purpose': 'prefetch;prerender' },
   ];
   for (const headers of embedded) {
-    it(`a request of another site’s page starts no sign-in: ${Object.entries(headers)}`, async () => {
+    it(`a request from another site’s page with ${Object.entries(headers).flat().join(': ')} starts no sign-in`, async () => {
       const site = { 'sec-fetch-site': 'cross-site', ...headers };
       const refused = await often(() => authorize(site));
       expect(refused.status).to.equal(403);
@@ -63,7 +63,7 @@ describe('requests of another site’s page', () => {
     });
   }
 
-  it('prompt=none is allowed in a frame; it stores nothing and counts against no limit', async () => {
+  it('prompt=none is allowed in a frame, stores nothing and counts against no limit', async () => {
     const frame = { 'sec-fetch-dest': 'iframe', 'sec-fetch-site': 'same-site' };
     const { location } = await often(() => authorize(frame, { prompt: 'none' }));
     expect(location?.searchParams.get('error')).to.equal('login_required');
@@ -104,7 +104,7 @@ describe('requests of another site’s page', () => {
     expect((await revokeCurrent(on.issuer, `gate_at_${'x'.repeat(89)}`)).status).to.equal(401);
   });
 
-  it('a right and a wrong secret from another site’s page get the same answer, without a check', async () => {
+  it('a right and a wrong secret in a request from another site’s page get the same answer, unchecked', async () => {
     const { id = '', secret = '' } = on.clients.machine;
     const right = { grant_type: 'client_credentials', client_id: id, client_secret: secret };
     const [withRight, withWrong] = await Promise.all(
@@ -161,7 +161,7 @@ describeInBrowser('a page of another site in a real browser', (visit) => {
     );
   }
 
-  it('images, frames and wrong secrets of a foreign page do not use up the limits of its visitor', async () => {
+  it('images, frames and wrong secrets on another site’s page do not use up the limits of its visitor', async () => {
     const { page } = await visit();
     await page.goto(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
     await eventually(() => {

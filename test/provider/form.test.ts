@@ -9,7 +9,7 @@ import Koa from 'koa';
 import { formOf, readForm } from '../../src/provider/form.ts';
 
 describe('a form that arrives in pieces', () => {
-  it('a form in pieces is copied into one buffer, so that the pieces can be freed', async () => {
+  it('a form that arrives in chunks is copied into one buffer, so that the chunks can be freed', async () => {
     const app = new Koa();
     app.use(readForm);
     app.use((ctx) => {

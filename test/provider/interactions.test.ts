@@ -59,7 +59,7 @@ describe('interactions', () => {
     expect(profile.html).to.include(email);
   }
 
-  it('two requests in one browser each return their own state', async () => {
+  it('two authorization requests in one browser each return their own state', async () => {
     const person = createPerson(on.issuer);
     const first = await pageFor(person, { state: 'first' });
     const second = await pageFor(person, { state: 'second' });
@@ -85,7 +85,7 @@ describe('interactions', () => {
     for (const page of others) expectGone(page);
   });
 
-  it('an answered request can neither be answered, reloaded nor resumed again', async () => {
+  it('an answered authorization request cannot be answered, reloaded or resumed again', async () => {
     const person = await me();
     const consent = await pageFor(person);
     const approved = await person.submit(consent, { decision: 'approve' });
@@ -107,7 +107,7 @@ describe('interactions', () => {
     }
   });
 
-  it('a second click on Sign in gets a page with a link to the consent', async () => {
+  it('a second click on Sign in gets a page with a link to the consent page', async () => {
     const person = createPerson(on.issuer);
     const signIn = await pageFor(person);
     const consent = await answer(person, signIn, credentialsOf(on.seeded.person));
@@ -117,7 +117,7 @@ describe('interactions', () => {
     expect(await outcomeOf(person, restartOf(again))).to.equal('consent');
   });
 
-  it('a request can only be answered in the browser that started it', async () => {
+  it('an authorization request can be answered only in the browser that started it', async () => {
     const person = await me();
     const consent = await pageFor(person);
     const thief = await signedIn(on.seeded.other);
@@ -134,7 +134,7 @@ describe('interactions', () => {
     expect(await outcomeOf(person, approved)).to.equal('code');
   });
 
-  it('the cookies of a request do not open a page with another request in its address', async () => {
+  it('the cookies of one authorization request do not open the page of another', async () => {
     const consent = await pageFor(await me());
     const headers = { cookie: (await me()).cookieHeader(consent.url.pathname) };
     const browser = createPerson(on.issuer);
@@ -142,7 +142,7 @@ describe('interactions', () => {
     expectGone(await browser.get(`/interaction/${'x'.repeat(43)}`, headers));
   });
 
-  it('a request expires after an hour', async () => {
+  it('an authorization request expires after an hour', async () => {
     const person = await me();
     const consent = await pageFor(person);
     on.clock.advance(3_599);
@@ -152,7 +152,7 @@ describe('interactions', () => {
     expectGone(await person.submit(consent, { decision: 'approve' }));
   });
 
-  it('"Not you?" ends the session and asks for a sign-in, for the same request', async () => {
+  it('"Not you?" ends the session and asks for a sign-in, for the same authorization request', async () => {
     const person = await signedIn(on.seeded.person);
     const consent = await pageFor(person, { state: 'mine' });
     const signIn = await answer(person, consent, { decision: 'switch-account' });
@@ -173,7 +173,7 @@ describe('interactions', () => {
     await expectSignedIn(person, on.seeded.person);
   });
 
-  it('a sign-in gives the session a new identifier, which an approval keeps', async () => {
+  it('a sign-in gives the session a new identifier, which an approval does not change', async () => {
     const person = await signedIn(on.seeded.person);
     const identifier = () => /gate_session=([^;]+)/.exec(person.cookieHeader('/'))?.[1];
     const signIn = await pageFor(person, { prompt: 'login consent' });
@@ -185,7 +185,7 @@ describe('interactions', () => {
     expect(identifier()).to.equal(afterSignIn);
   });
 
-  it('prompt=login lets another user sign in, and the session becomes theirs', async () => {
+  it('prompt=login lets another user sign in, who then owns the session', async () => {
     const person = await signedIn(on.seeded.person);
     const signIn = await pageFor(person, { prompt: 'login consent', state: 'mine' });
     const consent = await answer(person, signIn, credentialsOf(on.seeded.other));

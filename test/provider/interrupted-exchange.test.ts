@@ -51,7 +51,7 @@ async function expectCodeUnused(
 describe('an interrupted code exchange, PostgreSQL', () => {
   const on = startSeeded({ on: postgresServer.program === undefined ? 'embedded' : 'postgres' });
 
-  it('a code stays valid if the store cannot write', async () => {
+  it('a code stays valid if the token store cannot write during its exchange', async () => {
     const { database } = on.service;
     await database.query(
       `CREATE FUNCTION disk_full() RETURNS trigger LANGUAGE plpgsql AS
@@ -85,7 +85,7 @@ describeOn([postgresServer, redisServer], 'an interrupted code exchange, Redis',
     await proxy?.close();
   });
 
-  it('a code stays valid if the store cannot write', () => {
+  it('a code stays valid if the token store cannot write during its exchange', () => {
     const others = [...'misou'].map((letter) => `~gh:${letter}:*`);
     return expectCodeUnused(
       on,
@@ -94,7 +94,7 @@ describeOn([postgresServer, redisServer], 'an interrupted code exchange, Redis',
     );
   });
 
-  it('the code is used if Redis consumed it and the answer of Redis was lost', async () => {
+  it('a code counts as used if Redis consumed it, even if the answer of Redis was lost', async () => {
     const { confidential } = on.clients;
     // Load the script into Redis, so that the next exchange is a single call.
     await on.partner.tokens(confidential);
@@ -134,7 +134,7 @@ describeOn([postgresServer, redisServer], 'an interrupted code exchange, Redis',
     }
   });
 
-  it('a replay ends the authorization and is recorded, even if the answer of Redis was lost', async () => {
+  it('the replay of a code ends the authorization and is recorded, even if the answer of Redis was lost', async () => {
     const { confidential: client } = on.clients;
     const restored = Number(new URL(redis.url).port);
     const idOf = (code: string): string => /^gate_ac_(.{22})/.exec(code)?.[1] ?? '';

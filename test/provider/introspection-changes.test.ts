@@ -45,7 +45,7 @@ describe('the stream of changes', () => {
     return received;
   }
 
-  it('only resource servers may open the stream: others get 403, and 401 if authentication fails', async () => {
+  it('only resource servers may open the stream of changes: others get 403, or 401 if not authenticated', async () => {
     const { resourceServer, confidential, public: browser } = on.clients;
     const wrong = { ...resourceServer, secret: `gate_cs_${'a'.repeat(43)}` };
     for (const client of [undefined, wrong, browser]) {
@@ -62,7 +62,7 @@ describe('the stream of changes', () => {
     expect((await listen(confidential)).status).to.equal(403);
   });
 
-  it('the stream begins at once, with headers against caching and buffering by proxies', async () => {
+  it('the stream of changes begins at once, with headers against caching and buffering by proxies', async () => {
     const { status, headers, body } = await listen(on.clients.resourceServer);
     expect(status).to.equal(200);
     expect(headers.get('content-type')).to.equal('text/event-stream');
@@ -78,7 +78,7 @@ describe('the stream of changes', () => {
     expect((await listen(on.clients.resourceServer, { method: 'HEAD' })).status).to.equal(200);
   });
 
-  it('too many streams of one client are refused until one closes, and other clients are not limited', async () => {
+  it('too many streams of one resource server are refused until one closes; others are not limited', async () => {
     const other = await addTestClient(on.service, 'Other API', { kind: 'resource-server' });
     /** Opens a stream on a separate connection, which closes with it. */
     const open = async (client: TestClient): Promise<IncomingMessage> => {
@@ -112,7 +112,7 @@ describe('the stream of changes', () => {
     for (const stream of [ofOther].concat(opened)) stream.destroy();
   });
 
-  it('the stream names a revoked authorization by its public id, and contains no secret', async () => {
+  it('the stream of changes names a revoked authorization by its public id, and contains no secret', async () => {
     const received = await openStream();
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
     const introspected = await postForm(
@@ -129,7 +129,7 @@ describe('the stream of changes', () => {
     );
   });
 
-  it('the stream ends when its resource server is changed, which must then authenticate again', async () => {
+  it('the stream ends when its resource server is changed, so that it must authenticate again', async () => {
     const received = await openStream();
     const { id } = on.clients.resourceServer;
     await on.service.clients.suspend(id);
@@ -146,14 +146,14 @@ describe('the stream of changes', () => {
     });
   });
 
-  it('the stream stays open during a reload, and announces that everything may have changed', async () => {
+  it('the stream of changes stays open during a reload, and announces that everything may have changed', async () => {
     const received = await openStream();
     await on.service.reload();
     await eventually(() => expect(received.text).to.include('data: everything\n\n'));
     expect(received.hasEnded).to.equal(false);
   });
 
-  it('the stream announces the shutdown of its node, still sends changes, and ends after three seconds', async () => {
+  it('the stream announces the shutdown of its node, sends changes for three more seconds, and then ends', async () => {
     const received = await openStream();
     // A client that reads nothing must not delay the shutdown.
     const { port } = new URL(on.issuer);
@@ -202,7 +202,7 @@ describe('a stream of changes', () => {
     return stream;
   }
 
-  it('the stream of a reader that is too slow ends, and buffers no more data', async () => {
+  it('the stream of changes to a reader that is too slow ends, and buffers no more data', async () => {
     const stream = open();
     for (let count = 0; count < 10_000; count += 1) announce('accounts', 'acc_a'.padEnd(30, 'x'));
     await turn();
@@ -210,7 +210,7 @@ describe('a stream of changes', () => {
     expect(stream?.readableLength).to.be.below(70_000);
   });
 
-  it('the stream ends when the node itself receives no changes, and no stream can be opened then', async () => {
+  it('the stream ends when its node itself receives no changes, and no stream can be opened', async () => {
     const stream = open();
     isLive = false;
     announce('everything', '');
@@ -220,21 +220,21 @@ describe('a stream of changes', () => {
     expect(streams.open('gate_ci_api', 100)).to.equal('away');
   });
 
-  it('the stream ends instead of sending a heartbeat if the node may have missed changes', async () => {
+  it('the stream of changes ends, without another heartbeat, if the node may have missed changes', async () => {
     const stream = open();
     // No event reports the lost feed: the process was stalled, and its timers fire in any order.
     isLive = false;
     expect(await text(stream)).to.equal(FIRST);
   });
 
-  it('a stream cannot be opened at a node that is shutting down', async () => {
+  it('a stream of changes cannot be opened at a node that is shutting down', async () => {
     const stream = open();
     streams.leave(0);
     expect(streams.open('gate_ci_api', 100)).to.equal('away');
     expect(await text(stream)).to.equal(`${FIRST}: leaving\n\n`);
   });
 
-  it('the stream names changed records by their public ids', () => {
+  it('the stream of changes names changed records by their public ids', () => {
     const stream = open();
     const changes: readonly [ChangeTopic, string][] = [
       ['accounts', 'acc_a'],

@@ -59,7 +59,7 @@ describe('introspection', () => {
     });
   });
 
-  it('the sub of a machine token is the client, and cannot be mistaken for an account', async () => {
+  it('the sub of a machine token is the client id, and cannot be mistaken for an account', async () => {
     const { accessToken: token } = tokensOf(await clientCredentials(on.issuer, on.clients.machine));
     expect((await see(token)).body).to.deep.equal({
       active: true,
@@ -75,7 +75,7 @@ describe('introspection', () => {
     expect(on.seeded.person.accountId).to.match(/^acc_/);
   });
 
-  it('other clients receive only that their own token is active, and never anything about other tokens', async () => {
+  it('clients of other kinds learn only whether their own token is active, and nothing about others', async () => {
     const token = await accessToken();
     const { body } = await see(token, on.clients.confidential);
     expect(body).to.include({ active: true, client_id: on.clients.confidential.id });
@@ -84,7 +84,7 @@ describe('introspection', () => {
     await expectInactive(token, on.clients.machine);
   });
 
-  it('only an unchanged access token is active, no other value', async () => {
+  it('introspection reports only an unchanged access token as active, no other value', async () => {
     const { accessToken: token, refreshToken } = await on.partner.tokens(on.clients.confidential);
     const { accessToken: later } = await on.partner.tokens(on.clients.confidential);
     const [session = ''] =
@@ -101,7 +101,7 @@ describe('introspection', () => {
     expect((await see(token)).body.active).to.equal(true);
   });
 
-  it('a token is active until the second in which it expires', async () => {
+  it('an access token is active until the second in which it expires', async () => {
     const token = await accessToken();
     const { exp } = (await see(token)).body;
     on.clock.advance(Number(exp) - seconds() - 1);
@@ -110,7 +110,7 @@ describe('introspection', () => {
     await expectInactive(token);
   });
 
-  it('the answer contains the user’s access at the moment of the call', async () => {
+  it('introspection returns the user’s access at the moment of the call', async () => {
     const { memberships } = on.service;
     const { organization, warehouse } = on.seeded;
     const who = { accountId: on.seeded.person.accountId };

@@ -80,13 +80,13 @@ describe('native clients', () => {
     for (const uri of NOT_THE_PORT) expect(await outcome(native, uri), uri).to.equal('page 400');
   });
 
-  it('a client that is not native must use the registered port', async () => {
+  it('a client that is not native must use the registered port in its redirect URI', async () => {
     const web = await register(['http://127.0.0.1:4000/cb'], false);
     expect(await outcome(web, 'http://127.0.0.1:4000/cb')).to.equal('consent');
     expect(await outcome(web, 'http://127.0.0.1:4001/cb')).to.equal('page 400');
   });
 
-  it('a code is bound to the port it was sent to', async () => {
+  it('a code is bound to the port of the redirect URI to which it was sent', async () => {
     const { issuer } = on;
     const { verifier: code_verifier, parameters } = pkce();
     const redirect_uri = 'http://127.0.0.1:51004/cb';
@@ -126,7 +126,7 @@ describe('native clients', () => {
     }
   });
 
-  it('a redirect to an app shows a closing page to browsers, and is a plain redirect for programs', async () => {
+  it('a redirect to an app shows a closing page in browsers, and is a plain redirect for programs', async () => {
     for (const decision of ['approve', 'deny']) {
       const request = authorizationUrl(on.issuer, on.clients.native, pkce().parameters);
       const page = await person.follow(await person.get(request));

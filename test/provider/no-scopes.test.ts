@@ -45,7 +45,7 @@ describe('no scopes', () => {
   });
 
   for (const scope of SOME_SCOPES) {
-    it(`an authorization request for "${scope}" is refused before any page is shown`, async () => {
+    it(`an authorization request with the scope "${scope}" is refused before any page is shown`, async () => {
       const url = authorizationUrl(on.issuer, client, { scope });
       const { error_description: description, ...rest } = answerIn(
         await createPerson(on.issuer).get(url),
@@ -58,7 +58,7 @@ describe('no scopes', () => {
     });
   }
 
-  it('an exchange with a scope is refused and does not use up the code', async () => {
+  it('a code exchange with a scope is refused, and the code stays valid', async () => {
     const code = await on.partner.code(client);
     for (const scope of SOME_SCOPES) {
       expectInvalidScope(await exchangeCode(on.issuer, client, code, { scope }));
@@ -67,7 +67,7 @@ describe('no scopes', () => {
     expectTokens(exchanged, 'refresh_token');
   });
 
-  it('a refresh with a scope is refused and does not use up the refresh token', async () => {
+  it('a refresh with a scope is refused, and the refresh token stays valid', async () => {
     const { accessToken, refreshToken } = await on.partner.tokens(client);
     for (const scope of SOME_SCOPES) {
       expectInvalidScope(await refresh(on.issuer, client, refreshToken, { scope }));
@@ -78,7 +78,7 @@ describe('no scopes', () => {
     expect(body.active).to.equal(true);
   });
 
-  it('client credentials with a scope are refused', async () => {
+  it('a client credentials request with a scope is refused', async () => {
     const { machine } = on.clients;
     for (const scope of SOME_SCOPES) {
       expectInvalidScope(await clientCredentials(on.issuer, machine, { scope }));
@@ -96,7 +96,7 @@ describe('no scopes', () => {
     expect(answerIn(await on.partner.browser.get(url)).error).to.equal('invalid_request');
   });
 
-  it('scope[a] and scope[] are ignored as unknown parameters', async () => {
+  it('the parameters scope[a] and scope[] are ignored as unknown', async () => {
     const odd = { 'scope[a]': 'b', 'scope[]': 'b', 'scope.a': 'b' };
     const code = await on.partner.code(client, odd);
     expectTokens(await exchangeCode(on.issuer, client, code, odd), 'refresh_token');

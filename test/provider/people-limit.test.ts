@@ -13,7 +13,7 @@ import { partnerTokens } from './partner-tokens.ts';
 const limits = { peoplePerUncheckedClient: 2 };
 const CAUSE = 'as many people have connected this client as may before the operator has checked it';
 
-describe('the limit of people for an unchecked client', () => {
+describe('the limit of users of an unverified client', () => {
   const on = startSeeded({ settings: { limits } });
   let people: readonly SeededPerson[];
   let client: TestClient;
@@ -50,7 +50,7 @@ describe('the limit of people for an unchecked client', () => {
   const isConnected = async (place: number): Promise<boolean> =>
     (await on.service.connections.find(who(place).accountId, client.id)) !== undefined;
 
-  it('the next user is refused with a page that gives the reason and a link back to the app', async () => {
+  it('beyond the user limit of a client, the next user gets a page with the reason and a link back', async () => {
     const page = await third.open(request(client, { state: 's 1' }));
     expect(page.status).to.equal(403);
     expect(textOf(page.html))
@@ -64,7 +64,7 @@ describe('the limit of people for an unchecked client', () => {
     expect(await outcome(third, { prompt: 'none' })).to.equal('unauthorized_client');
   });
 
-  it('the owner of the client finds the refusal in the list of problems', async () => {
+  it('the owner of a client at its limit of users finds refused users in the list of problems', async () => {
     await third.open(request());
     const [problem] = await on.service.clientProblems.of(client.id);
     expect(problem).to.include({ step: 'authorize', error: 'unauthorized_client', cause: CAUSE });
@@ -73,7 +73,7 @@ describe('the limit of people for an unchecked client', () => {
     expect(textOf(html)).to.include(CAUSE);
   });
 
-  it('users who are connected keep their connections, can refresh, and may approve the client again', async () => {
+  it('users of a client at its limit keep their connections, can refresh, and may approve it again', async () => {
     const first = who(0);
     const tokens = await partnerTokens(on.issuer, { ...on.seeded, person: first }).tokens(client);
     expect((await refresh(on.issuer, client, tokens.refreshToken)).status).to.equal(200);
@@ -83,14 +83,14 @@ describe('the limit of people for an unchecked client', () => {
     expect(await connect(1)).to.equal('code');
   });
 
-  it('the next user takes the place of one who disconnected, who can then not connect again', async () => {
+  it("at a client's limit, a new user can replace one who disconnected, who then cannot return", async () => {
     const first = { accountId: who(0).accountId, clientId: client.id };
     await on.service.connections.end(first, 'person_disconnected');
     expect(await connect(2)).to.equal('code');
     expect(await outcome(await signedIn(0))).to.equal('page 403');
   });
 
-  it('the limit does not apply while the operator has marked the client as verified', async () => {
+  it('the limit of users does not apply while the operator has marked the client as verified', async () => {
     await verify(true);
     expect(await outcome(third)).to.equal('consent');
     await verify(false);
@@ -99,14 +99,14 @@ describe('the limit of people for an unchecked client', () => {
     expect(await connect(2)).to.equal('code');
   });
 
-  it('the limit does not apply to clients that the operator provides, nor to client tests', async () => {
+  it('the limit of users applies neither to clients of the operator nor to client tests', async () => {
     const provided = await addTestClient(on.service, 'Own App');
     for (const place of [0, 1, 2]) expect(await connect(place, provided)).to.equal('code');
     const owner = await testBrowser(on.service, on.seeded.other);
     expect(await outcomeOf(owner, await owner.begin(client))).to.equal('consent');
   });
 
-  it('a consent page opened before the limit was reached connects no user afterwards', async () => {
+  it('a consent page opened before the limit of users was reached connects no user afterwards', async () => {
     await on.service.connections.end(
       { accountId: who(1).accountId, clientId: client.id },
       'person_disconnected',
@@ -120,7 +120,7 @@ describe('the limit of people for an unchecked client', () => {
   });
 });
 
-forEachDeployment('the last place of an unchecked client', (start) => {
+forEachDeployment('the last free place for users of an unverified client', (start) => {
   const ROUNDS = 10;
   const PEOPLE = 12;
   const on = startSeeded({ on: start, settings: { limits } });
@@ -138,7 +138,7 @@ forEachDeployment('the last place of an unchecked client', (start) => {
     for (const node of nodes.slice(1)) await node.close();
   });
 
-  it('parallel approvals on all nodes connect no more users than the limit', async () => {
+  it('parallel approvals on all nodes connect no more users to a client than its limit', async () => {
     const owner = { ownerAccountId: on.seeded.other.accountId };
     for (let round = 0; round < ROUNDS; round += 1) {
       const { id } = await addTestClient(on.service, 'Crowded', owner);

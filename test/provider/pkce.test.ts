@@ -47,19 +47,19 @@ describe('PKCE', () => {
   const expectRefused = (answer: Answer, error: string, description: string): void =>
     expectRefusal(answer, 400, error, description);
 
-  it('a public client without a challenge is refused', async () => {
+  it('an authorization request of a public client without a code challenge is refused', async () => {
     expect(await refusalOf(on.clients.public, {})).to.equal('invalid_request');
     expect(await refusalOf(on.clients.native, {})).to.equal('invalid_request');
   });
 
   for (const [title, parameters] of BAD_CHALLENGES) {
-    it(`${title} is refused, for public and confidential clients`, async () => {
+    it(`PKCE: ${title} is refused, for public and confidential clients`, async () => {
       expect(await refusalOf(on.clients.public, parameters)).to.equal('invalid_request');
       expect(await refusalOf(on.clients.confidential, parameters)).to.equal('invalid_request');
     });
   }
 
-  it('verifiers of 43 and 128 characters of the whole alphabet are accepted', async () => {
+  it('code verifiers of 43 and of 128 characters, from the whole alphabet, are accepted', async () => {
     for (const verifier of ['abcdefghijklmnopqrstuvwxyz0123456789-._~ABC', '~'.repeat(128)]) {
       const code_challenge = createHash('sha256').update(verifier).digest('base64url');
       const code = await on.partner.code(on.clients.public, { ...S256, code_challenge });
@@ -67,7 +67,7 @@ describe('PKCE', () => {
     }
   });
 
-  it('a malformed, wrong or missing verifier is refused, and the code stays valid', async () => {
+  it('a malformed, wrong or missing code verifier is refused, and the code stays valid', async () => {
     const client = on.clients.confidential;
     const { verifier, parameters } = pkce();
     const code = await on.partner.code(client, parameters);

@@ -123,7 +123,7 @@ async function revokeDuringRefresh(nodes: Nodes, rounds: number): Promise<void> 
   }
   // Otherwise no revocation overlapped with a refresh.
   if (rounds >= ENOUGH_FOR_BOTH)
-    expect(refreshed, 'refreshes that won').to.be.within(1, 2 * rounds - 1);
+    expect(refreshed, 'refreshes that succeeded').to.be.within(1, 2 * rounds - 1);
 }
 
 async function endDuringExchange(nodes: Nodes, rounds: number): Promise<void> {
@@ -178,7 +178,7 @@ async function deleteDuringRefresh(nodes: Nodes, rounds: number): Promise<void> 
   }
   // Otherwise no deletion overlapped with a refresh.
   if (rounds >= ENOUGH_FOR_BOTH)
-    expect(refreshed, 'refreshes that won').to.be.within(1, 4 * rounds - 1);
+    expect(refreshed, 'refreshes that succeeded').to.be.within(1, 4 * rounds - 1);
 }
 
 /** @returns the tokens of the refreshes that succeeded */

@@ -55,7 +55,7 @@ describe('recent problems of a client', () => {
     return problem as ClientProblem;
   }
 
-  it('an unknown redirect URI is recorded, although there is no redirect', async () => {
+  it('a request with an unknown redirect URI is recorded as a problem, although it does not redirect', async () => {
     const { status, headers } = await authorize({ redirect_uri: `${REDIRECT_URI}/` });
     expect(status).to.equal(400);
     expect(headers.get('location')).to.equal(null);
@@ -65,7 +65,7 @@ describe('recent problems of a client', () => {
     expect(await only(headers.get('x-request-id'))).not.to.have.property('authMethod');
   });
 
-  it('errors of an authorization request are recorded, but not a Deny of the user', async () => {
+  it('errors of authorization requests are recorded as problems, but a Deny is not', async () => {
     const causes: readonly (readonly [Record<string, string | undefined>, string, RegExp])[] = [
       [{ scope: 'openid' }, 'invalid_scope', /leave scope out/],
       [{ state: undefined }, 'invalid_request', /state or code_challenge/],
@@ -84,7 +84,7 @@ describe('recent problems of a client', () => {
     expect(await problems()).to.have.length(causes.length);
   });
 
-  it('a failed client authentication is recorded with its cause and its method', async () => {
+  it('a failed client authentication is recorded with its cause and method', async () => {
     const wrong = { ...client, secret: WRONG_SECRET };
     const grant = { grant_type: 'authorization_code', code: NO_CODE };
     const inBody = { client_id: client.id, client_secret: client.secret };
@@ -119,7 +119,7 @@ describe('recent problems of a client', () => {
     expect(await problems()).to.have.length(attempts.length);
   });
 
-  it('the suspension of a client is recorded as the cause, for its owner to read', async () => {
+  it('the suspension of a client is recorded as the cause of refused requests, for its owner to read', async () => {
     await on.service.clients.suspend(client.id);
     await exchangeCode(on.issuer, client, NO_CODE);
     await authorize({});
@@ -127,7 +127,7 @@ describe('recent problems of a client', () => {
     expect(causes).to.deep.equal(['the client is suspended', 'the client is suspended']);
   });
 
-  it('a refused JSON body is recorded for the client of its Basic header', async () => {
+  it('a refused JSON body is recorded as a problem of the client in the Basic header', async () => {
     const { headers } = await ask(new URL('/oauth/token', on.issuer), {
       method: 'POST',
       headers: { authorization: basic(client), 'content-type': 'application/json' },
@@ -137,7 +137,7 @@ describe('recent problems of a client', () => {
     expect(problem.cause).to.match(/application\/x-www-form-urlencoded/);
   });
 
-  it('the exact cause of a refused exchange is recorded, never its code, verifier or token', async () => {
+  it('the exact cause of a refused code exchange is recorded, but never code, verifier or token', async () => {
     const { verifier, parameters } = pkce();
     const code = await codeFor(parameters);
     const other = pkce().verifier;
@@ -163,7 +163,7 @@ describe('recent problems of a client', () => {
     }
   });
 
-  it('unknown and malformed client ids are not recorded, and cause no failure', async () => {
+  it('requests with unknown or malformed client ids are not recorded, and cause no failure', async () => {
     for (const id of ['gate_ci_0000000000000000000000', 'nope', 'gate_ci_\0', '__proto__']) {
       const { status } = await exchangeCode(on.issuer, { ...client, id }, NO_CODE);
       expect(status, id).to.be.within(400, 401);
@@ -186,7 +186,7 @@ describe('recent problems of a client', () => {
     expect(used?.secrets[0]?.lastUsedAt).to.be.a('date');
   });
 
-  it('the owner sees what differs from the nearest registered redirect URI', async () => {
+  it('the owner of a client sees how a refused redirect URI differs from the nearest registered one', async () => {
     await authorize({ redirect_uri: 'http://partner.example/callback?tenant=7' });
     await exchangeCode(on.issuer, client, NO_CODE);
     const owner = await signInOwner(on.service, on.seeded.person);
@@ -203,7 +203,7 @@ describe('recent problems of a client', () => {
     expect(html).to.include('href="/errors/invalid_redirect_uri"');
   });
 
-  it('the owner sees the sent scope, and a secret in the scope is shortened', async () => {
+  it('the owner of a client sees the scope of a refused request; a secret in the scope is shortened', async () => {
     await authorize({ scope: 'openid profile email' });
     await authorize({ scope: `undefined ${WRONG_SECRET}` });
     await exchangeCode(on.issuer, client, NO_CODE, { scope: 'offline_access' });
@@ -216,7 +216,7 @@ describe('recent problems of a client', () => {
     expect(text).to.include('Scope sent openid profile email');
   });
 
-  it('the page of a client without problems says so', async () => {
+  it('the page of a client without recent problems says that there are none', async () => {
     const owner = await signInOwner(on.service, on.seeded.person);
     const { html } = await owner.get(`${LIST}/${client.id}/problems`);
     expect(textOf(html)).to.include('None in the last 7 days.');
@@ -242,7 +242,7 @@ describe('recent problems of a client', () => {
 });
 
 describe('recent problems while the database is unavailable', () => {
-  it('a problem that cannot be recorded does not fail its request', async () => {
+  it('a refused request gets its usual answer even if the problem cannot be recorded', async () => {
     const service = await startTestService();
     try {
       const { clients } = await seed(service);

@@ -91,14 +91,14 @@ forEachDeployment('refresh tokens', (start) => {
     });
   }
 
-  it('a refresh can be repeated in the retry window even if its answer has arrived', async () => {
+  it('a refresh can be repeated within the retry window even if the client received the first answer', async () => {
     const first = await authorize();
     const second = await next(first.refreshToken);
     await confirm(second);
     expect((await next(first.refreshToken)).refreshToken).to.equal(second.refreshToken);
   });
 
-  it('a refresh that is repeated after the window, once its successor was used, ends the authorization', async () => {
+  it('a refresh repeated after the retry window, once its successor was used, ends the authorization', async () => {
     const first = await authorize();
     const second = await next(first.refreshToken);
     await confirm(second);
@@ -118,14 +118,14 @@ forEachDeployment('refresh tokens', (start) => {
     expect((await next(second.refreshToken)).refreshToken).to.equal(third.refreshToken);
   });
 
-  it('a refresh that is repeated once its successor was refreshed ends the authorization at any time', async () => {
+  it('a refresh that is repeated after its successor was refreshed always ends the authorization', async () => {
     const first = await authorize();
     const second = await next(first.refreshToken);
     const third = await next(second.refreshToken);
     await expectEnded(REUSED, first.refreshToken, first, second, third);
   });
 
-  it('repeating a refresh extends neither the lifetime of its successor nor its own retry window', async () => {
+  it('repeating a refresh extends neither the lifetime of the new refresh token nor the retry window', async () => {
     const first = await authorize();
     const second = await next(first.refreshToken);
     on.clock.advance(30 * DAY - SLACK);
@@ -168,7 +168,7 @@ forEachDeployment('refresh tokens', (start) => {
     refused(await send(last.refreshToken), cause);
   });
 
-  it('a refresh by another client or with another value is refused, and ends nothing', async () => {
+  it('a refresh by another client, or with a changed token, is refused and revokes nothing', async () => {
     const { confidential, otherConfidential, public: publicClient } = on.clients;
     const { accessToken, refreshToken: used } = await authorize();
     const { refreshToken } = await next(used);
@@ -192,7 +192,7 @@ forEachDeployment('refresh tokens', (start) => {
     await next(refreshToken);
   });
 
-  it('a refresh for a suspended account is refused with that cause, and the refresh token stays valid', async () => {
+  it('a refresh for a suspended account is refused with this cause, but the refresh token is not revoked', async () => {
     const { refreshToken } = await authorize();
     const { accounts } = on.service;
     await accounts.suspend(on.seeded.person.accountId);
@@ -201,7 +201,7 @@ forEachDeployment('refresh tokens', (start) => {
     await next(refreshToken);
   });
 
-  it('after a restart, valid refresh tokens still work and used ones are still replays', async () => {
+  it('after a restart, valid refresh tokens still work, and used ones still count as replays', async () => {
     const { storage } = on.service.settings;
     const [honest, stolen] = [await authorize(), await authorize()];
     const rotated = await next(stolen.refreshToken);
@@ -223,7 +223,7 @@ forEachDeployment('refresh tokens', (start) => {
 describe('refresh tokens with a retry window of 0', () => {
   const on = startSeeded({ settings: { tokens: { retryWindowSeconds: 0 } } });
 
-  it('a repeated refresh is a reuse at once', async () => {
+  it('without a retry window a repeated refresh counts as reuse at once', async () => {
     const { confidential } = on.clients;
     const { refreshToken } = await on.partner.tokens(confidential);
     const successor = tokensOf(await refresh(on.issuer, confidential, refreshToken));

@@ -36,7 +36,7 @@ describe('the record of a revocation', () => {
     return { actor, cause, client_id: id, client_name: client?.name };
   }
 
-  it('a revocation is recorded once, with the client as its actor and the address of the request', async () => {
+  it('a revocation is recorded once, with the client as actor and the address of the request', async () => {
     const { confidential: client } = on.clients;
     const { accessToken } = await on.partner.tokens(client);
     expect((await revokeCurrent(on.issuer, accessToken)).status).to.equal(204);
@@ -48,7 +48,7 @@ describe('the record of a revocation', () => {
     expect(await recorded()).to.deep.equal([expected, expected]);
   });
 
-  it('the reuse of a token is recorded once, with the service as its actor', async () => {
+  it('the reuse of a token is recorded once, with the service as actor', async () => {
     const { confidential } = on.clients;
     const { issuer } = on;
     const { refreshToken: oldest } = await on.partner.tokens(confidential);
@@ -72,7 +72,7 @@ describeOn([postgresServer, redisServer], 'a revocation while PostgreSQL is unav
   });
   after(() => postgres?.stop());
 
-  it('without PostgreSQL a revocation ends the authorization, but is answered with 503 until it can be announced', async () => {
+  it('during an outage of PostgreSQL a revocation takes effect, but gets 503 until it can be announced', async () => {
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
     const [, id = ''] = /^gate_at_(.{22})/.exec(accessToken) ?? [];
     expect(await on.service.store.readAuthorization(id)).to.be.ok;

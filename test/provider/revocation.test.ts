@@ -35,7 +35,7 @@ describe('token revocation', () => {
     return isActive;
   }
 
-  it('a public client authenticates with its client_id alone', async () => {
+  it('a public client can revoke a token with its client_id alone', async () => {
     const tokens = await on.partner.tokens(on.clients.public);
     expectDone(await revoke(tokens.refreshToken, on.clients.public));
     expect(await isUsable(tokens, on.clients.public)).to.equal(false);
@@ -49,7 +49,7 @@ describe('token revocation', () => {
     }
   });
 
-  it('another client cannot revoke a token', async () => {
+  it('a client cannot revoke the token of another client', async () => {
     const tokens = await on.partner.tokens(on.clients.confidential);
     const machine = tokensOf(await clientCredentials(on.issuer, on.clients.machine));
     const attempts: [string, TestClient][] = [
@@ -65,7 +65,7 @@ describe('token revocation', () => {
     expect(await on.partner.isActive(machine.accessToken)).to.equal(true);
   });
 
-  it('a request without a token, or with a repeated parameter, revokes nothing', async () => {
+  it('a revocation request without a token, or with a repeated parameter, revokes nothing', async () => {
     const tokens = await on.partner.tokens(on.clients.confidential);
     const url = new URL('/oauth/revoke', on.issuer);
     for (const nothing of [undefined, '']) {

@@ -48,12 +48,12 @@ describe('revoking the current token', () => {
     expect(text).to.equal('');
   };
 
-  it('the scheme may be written in any case (RFC 9110 §11.1)', async () => {
+  it('the scheme Bearer may be written in upper or lower case (RFC 9110 §11.1)', async () => {
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
     expectDone(await revoke({ authorization: `bearer ${accessToken}` }));
   });
 
-  it('a token that is revoked, unknown or expired is answered with 401 invalid_token', async () => {
+  it('a revocation with a revoked, unknown or expired token is answered with 401 invalid_token', async () => {
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
     const expired = await on.partner.tokens(on.clients.confidential);
     await revoke({ bearer: accessToken });
@@ -71,7 +71,7 @@ describe('revoking the current token', () => {
     expect(status).to.equal(200);
   });
 
-  it('a request without a token is answered with a challenge without an error, not with 204', async () => {
+  it('a revocation without a token is answered with a challenge without an error, not with 204', async () => {
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
     const requests: Request[] = [
       {},
@@ -91,7 +91,7 @@ describe('revoking the current token', () => {
     expect(await on.partner.isActive(accessToken)).to.equal(true);
   });
 
-  it('a token parameter is refused with 400, and nothing is revoked', async () => {
+  it('a revocation with a token parameter is refused with 400, and nothing is revoked', async () => {
     const tokens = await on.partner.tokens(on.clients.confidential);
     const { accessToken: bearer, refreshToken } = tokens;
     const requests: Request[] = [
@@ -113,7 +113,7 @@ describe('revoking the current token', () => {
     await expectActive(tokens);
   });
 
-  it('only an access token in the Authorization header is accepted', async () => {
+  it('a revocation accepts only an access token in the Authorization header', async () => {
     const tokens = await on.partner.tokens(on.clients.confidential);
     const { accessToken, refreshToken } = tokens;
     const refused: [Request, number][] = [

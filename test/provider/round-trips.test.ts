@@ -95,7 +95,7 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
     });
   }
 
-  it('a code exchange takes two Redis commands', async () => {
+  it('a code exchange sends two Redis commands', async () => {
     const { confidential } = on.clients;
     const code = await on.partner.code(confidential);
     const commands = await redisCommands(async () => {
@@ -104,7 +104,7 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
     expect(commands).to.deep.equal(['mget', 'evalsha']);
   });
 
-  it('a refresh takes two Redis commands, and so does its retry', async () => {
+  it('a refresh sends two Redis commands, and so does its retry', async () => {
     const { confidential } = on.clients;
     const { refreshToken } = await on.partner.tokens(confidential);
     for (let times = 0; times < 2; times += 1) {
@@ -115,7 +115,7 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
     }
   });
 
-  it('an introspection takes one Redis command; the first use of new tokens is recorded in the background', async () => {
+  it('an introspection sends one Redis command; the first use of new tokens is recorded in the background', async () => {
     const { confidential } = on.clients;
     const { accessToken, refreshToken } = await on.partner.tokens(confidential);
     const older = tokensOf(await refresh(on.issuer, confidential, refreshToken));
@@ -134,11 +134,11 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
     expect(again).to.deep.equal(['mget']);
   });
 
-  it('parallel reads take one Redis command, and each caller gets its own record', async () => {
+  it('parallel reads are sent as one Redis command, and each caller gets its own record', async () => {
     const { confidential } = on.clients;
     const codes = [await on.partner.code(confidential), await on.partner.code(confidential)];
     const ids = codes.map((code) => /^gate_ac_(.{22})/.exec(code)?.[1] ?? '');
-    const asked = [ids[0], 'of-nobody-at-all-12345', ids[1], ids[0]] as const;
+    const asked = [ids[0], 'of-no-record-at-all-12', ids[1], ids[0]] as const;
     const commands = await redisCommands(async () => {
       const found = await Promise.all(
         asked.map((id = '') => on.service.store.readAuthorization(id)),
@@ -150,7 +150,7 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
     expect(commands).to.deep.equal(['mget']);
   });
 
-  it('an approval takes three scripts: for the session, its uid and the authorization', async () => {
+  it('an approval runs three Redis scripts: for the session, its uid and the authorization', async () => {
     const url = authorizationUrl(on.issuer, on.clients.confidential);
     const commands = await redisCommands(async () => {
       expect((await on.partner.browser.get(url)).status).to.equal(303);
@@ -160,7 +160,7 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
     expect(commands).to.not.include('set');
   });
 
-  it('client credentials take one Redis command, and introspecting the token one more', async () => {
+  it('a client credentials request sends one Redis command, and introspecting its token one more', async () => {
     let accessToken = '';
     const issue = async (): Promise<void> => {
       ({ accessToken } = tokensOf(await clientCredentials(on.issuer, on.clients.machine)));
@@ -169,7 +169,7 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
     expect(await redisCommands(() => on.partner.isActive(accessToken))).to.deep.equal(['mget']);
   });
 
-  it('values that cannot be tokens of this service take no Redis command', async () => {
+  it('values that cannot be tokens of this service cause no Redis command', async () => {
     const { confidential, resourceServer } = on.clients;
     const { issuer } = on;
     const commands = await redisCommands(async () => {
@@ -209,7 +209,7 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
     expect(await lastQueries()).to.not.deep.equal(changed);
   });
 
-  it('an introspection about an account that is not cached takes one PostgreSQL query', async () => {
+  it('an introspection for an account that is not cached sends one PostgreSQL query', async () => {
     const { person } = on.seeded;
     const origin = { address: '::1', browser: '' };
     const draft = { accountId: person.accountId, name: 'Cold', expiresInDays: 30 };
@@ -238,7 +238,7 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
     }
   });
 
-  it('an API key takes no Redis command, and no PostgreSQL query with warm caches', async () => {
+  it('introspecting an API key sends no Redis command, and with warm caches no PostgreSQL query', async () => {
     const origin = { address: '::1', browser: '' };
     const { value } = await on.service.apiKeys.add(
       { accountId: on.seeded.person.accountId, name: 'Export', expiresInDays: 30 },

@@ -41,7 +41,7 @@ describe('the work of refusing a client', () => {
       postForm(on.issuer, '/oauth/revoke', { token: 'x' }, { client }),
   };
   for (const [endpoint, ask] of Object.entries(ENDPOINTS)) {
-    it(`a refusal at ${endpoint} takes the same work for an unknown client and a wrong secret`, async () => {
+    it(`at ${endpoint}, refusing an unknown client takes the same work as refusing a wrong secret`, async () => {
       const secret = `gate_cs_${'x'.repeat(43)}`;
       const known = { ...on.clients.machine, secret };
       const unknown = { ...known, id: `gate_ci_${'x'.repeat(22)}` };

@@ -6,7 +6,7 @@ import { forEachRace } from './racing.ts';
 
 export function defineSignOuts(rounds: number): void {
   forEachRace('sessions with requests in flight', (open) => {
-    it('signing out is final, even if many requests with a copied cookie are in flight', async () => {
+    it('signing out is final, even during many requests with a copy of the cookie', async () => {
       const { service, seeded, issuer, deployment } = await open(60);
       const silent = authorizationUrl('http://any', seeded.clients.confidential, {
         prompt: 'none',
@@ -44,7 +44,7 @@ export function defineSignOuts(rounds: number): void {
         ({ email, password }: { email: string; password: string }) => ({ email, password }),
       ],
     ] as const) {
-      it(`several parallel clicks on ${step} leave the user signed in`, async () => {
+      it(`several parallel clicks on ${step} do not sign the user out`, async () => {
         const { service, seeded } = await open(60);
         const { confidential } = seeded.clients;
         const prompt = step === 'Approve' ? 'consent' : 'login';

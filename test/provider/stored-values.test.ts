@@ -49,7 +49,7 @@ forEachDeployment('a copy of the stores', (start) => {
     return keys.map((key, index) => `${key} ${values[index]}\n`).join('');
   }
 
-  it('a copy of the stores contains the records, but no token, code, secret, cookie, link or password', async () => {
+  it('a copy of the stores contains the records, but no token, code, secret, cookie, link or password in clear text', async () => {
     const { issuer } = service;
     const { confidential, public: publicClient, machine } = seeded.clients;
     const partner = partnerTokens(issuer, seeded);

@@ -60,7 +60,7 @@ describe('the token endpoint', () => {
       expect(body.refresh_token).to.match(REFRESH_TOKEN);
     };
 
-    it('a code exchange and a refresh answer the same four members', async () => {
+    it('the answers to a code exchange and to a refresh have the same four members', async () => {
       const { verifier: code_verifier, parameters } = pkce();
       for (const client of [on.clients.confidential, on.clients.public]) {
         const code = await on.partner.code(client, parameters);
@@ -97,7 +97,7 @@ describe('the token endpoint', () => {
   });
 
   describe('requests', () => {
-    it('a body that is not a form is refused with a description that names the right content type', async () => {
+    it('a token request that is not a form is refused with the name of the right content type', async () => {
       const code = await on.partner.code(on.clients.confidential);
       const form = exchangeForm(code);
       const types = ['application/json', 'text/plain', 'multipart/form-data; boundary=x'];
@@ -111,13 +111,13 @@ describe('the token endpoint', () => {
       await expectStillValid(code);
     });
 
-    it('a form may name its charset', async () => {
+    it('the form of a token request may name its charset', async () => {
       const form = exchangeForm(await on.partner.code(on.clients.confidential)).toString();
       const { status } = await send('POST', form, { 'content-type': `${FORM}; charset=utf-8` });
       expect(status).to.equal(200);
     });
 
-    it('a body that is too large is refused with 400, whatever charset it names', async () => {
+    it('a token request that is too large is refused with 400, whatever charset it names', async () => {
       const large = `${exchangeForm('gate_ac_x')}&more=${'x'.repeat(60 * 1024)}`;
       for (const charset of ['utf-8', 'nonsense']) {
         const answer = await send('POST', large, { 'content-type': `${FORM}; charset=${charset}` });
@@ -125,7 +125,7 @@ describe('the token endpoint', () => {
       }
     });
 
-    it('a body in more than 1,000 chunks is refused, and the connection is closed if more follow', async () => {
+    it('a token request of more than 1,000 chunks is refused, and the connection is closed if more follow', async () => {
       const form = `${exchangeForm('gate_ac_x')}&more=`;
       const inChunks = (count: number): Promise<string> => {
         const { hostname, port, host } = new URL(on.issuer);
@@ -145,7 +145,7 @@ describe('the token endpoint', () => {
       expect(await inChunks(2_001)).to.not.include('invalid_grant');
     });
 
-    it('resource and audience may be repeated, and are ignored (RFC 8707 §2)', async () => {
+    it('the parameters resource and audience may be repeated, and are ignored (RFC 8707 §2)', async () => {
       const form = exchangeForm(await on.partner.code(on.clients.confidential));
       for (const value of ['https://api.example/', 'https://other.example/']) {
         form.append('resource', value);
@@ -155,7 +155,7 @@ describe('the token endpoint', () => {
       expect(status, answer).to.equal(200);
     });
 
-    it('a request without a content type is refused with that cause, however the client authenticates', async () => {
+    it('a token request without a content type is refused with this cause, however the client authenticates', async () => {
       const code = await on.partner.code(on.clients.confidential);
       const form = exchangeForm(code);
       const { confidential } = on.clients;
@@ -172,7 +172,7 @@ describe('the token endpoint', () => {
       await expectStillValid(code);
     });
 
-    it('a request without a client is answered with 401, and not limited (RFC 6749 §5.2)', async () => {
+    it('a token request without a client is answered with 401, and not limited (RFC 6749 §5.2)', async () => {
       // Send more requests than the limit of wrong secrets, which does not apply to them.
       for (const body of ['', ...Array<string>(60).fill('grant_type=refresh_token')]) {
         const answer = await send('POST', body);
@@ -181,7 +181,7 @@ describe('the token endpoint', () => {
       }
     });
 
-    it('a repeated parameter is refused, and the code and the refresh token stay valid', async () => {
+    it('a token request with a repeated parameter is refused, and its code or refresh token stays valid', async () => {
       const { confidential } = on.clients;
       const code = await on.partner.code(confidential);
       const { refreshToken } = await on.partner.tokens(confidential);
@@ -201,7 +201,7 @@ describe('the token endpoint', () => {
       expect(refreshed.status).to.equal(200);
     });
 
-    it('grant types other than the three of the metadata are refused', async () => {
+    it('grant types other than the three in the metadata are refused', async () => {
       const grants = [
         'password',
         'implicit',

@@ -130,7 +130,7 @@ describe('errors for clients', () => {
 
   for (const [error, cases] of Object.entries(CASES)) {
     for (const [title, cause, refused] of cases) {
-      it(`${title}: ${error}, ${cause}`, async () => {
+      it(`a token request with ${title} gets ${error}: ${cause}`, async () => {
         const answer = await refused();
         expectRefusal(answer, 400, error, cause);
         await expectWellFormed(answer);
@@ -138,7 +138,7 @@ describe('errors for clients', () => {
     }
   }
 
-  it('a client that has not authenticated with a secret receives no cause', async () => {
+  it('a client that has not authenticated with a secret does not receive the cause of an error', async () => {
     const { verifier, parameters } = pkce();
     const used = await on.partner.code(on.clients.public, parameters);
     const proof = { code_verifier: verifier };
@@ -163,7 +163,7 @@ describe('errors for clients', () => {
     }
   });
 
-  it('a client with a wrong secret receives no cause, and its code is not checked', async () => {
+  it('a client with a wrong secret does not receive the cause of an error, and its code is not checked', async () => {
     const code = await on.partner.code(on.clients.confidential);
     const { accessToken } = tokensOf(await exchange(code));
     const wrong = { ...on.clients.confidential, secret: `gate_cs_${'w'.repeat(43)}` };
@@ -175,7 +175,7 @@ describe('errors for clients', () => {
     expect(await on.partner.isActive(accessToken)).to.equal(true);
   });
 
-  it('all other endpoints send errors in the same form', async () => {
+  it('all other endpoints send errors in the same format as the token endpoint', async () => {
     const { issuer } = on;
     const wrong = { ...on.clients.confidential, secret: `gate_cs_${'w'.repeat(43)}` };
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
@@ -200,7 +200,7 @@ describe('errors for clients', () => {
     }
   });
 
-  it('text of the request is never returned unescaped, and successful answers have a request id, too', async () => {
+  it('errors contain no unescaped text of the request, and all answers have a request id', async () => {
     const client = on.clients.confidential;
     const grant_type = 'nonsense"\\\r\nSet-Cookie: x=<script>é';
     const answer = await postForm(on.issuer, '/oauth/token', { grant_type }, { client });

@@ -29,7 +29,7 @@ describeOn([postgresServer, redisServer], 'requests that wait for a sign-in', ()
     return { keys: keys.length, bytes: sizes.reduce<number>((sum, size) => sum + (size ?? 0), 0) };
   }
 
-  it('a state longer than 2 kB is refused, and the client receives the reason', async () => {
+  it('an authorization request with a state longer than 2 kB is refused, and the client receives the reason', async () => {
     const before = await stored();
     for (const state of ['s'.repeat(2_047), 'ü'.repeat(1_024), 's'.repeat(14_000)]) {
       const { searchParams } = (await answer(request({ state }))) ?? new URL('none:');
@@ -40,7 +40,7 @@ describeOn([postgresServer, redisServer], 'requests that wait for a sign-in', ()
     expect(await stored()).to.deep.equal(before);
   });
 
-  it('answered requests and requests of a signed-in user do not count as waiting', async () => {
+  it('answered authorization requests, and those of a signed-in user, do not count as waiting', async () => {
     const waiting = createPerson(on.issuer);
     for (let round = 0; round < 2 * MAX; round += 1) {
       const decision = round % 2 === 0 ? 'approve' : 'deny';
@@ -58,7 +58,7 @@ describeOn([postgresServer, redisServer], 'requests that wait for a sign-in', ()
     }
   });
 
-  it('at most the configured number of requests per address wait, each is small, and others get 429', async () => {
+  it('at most the configured number of sign-ins per address wait, each stored in little space; further ones get 429', async () => {
     const before = await stored();
     const long = { ui_locales: 'x'.repeat(4_000), login_hint: 'y'.repeat(4_000), display: 'page' };
     const url = request({ state: 's'.repeat(2_046), ...long });

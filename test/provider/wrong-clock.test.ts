@@ -35,7 +35,7 @@ forEachDeployment('a wrong clock of the service', (start) => {
     ['ahead', HOUR],
     ['behind', -HOUR],
   ] as const) {
-    it(`a clock that is an hour ${direction} fails no request, and refuses no honest retry`, async () => {
+    it(`a node whose clock is an hour ${direction} fails no request, and refuses no valid retry`, async () => {
       const { issuer } = on;
       const { confidential, machine, resourceServer } = on.clients;
       const partner = partnerTokens(issuer, on.seeded);

@@ -23,7 +23,7 @@ describe('a GraphQL API that identifies its callers', () => {
   const tokenOfPerson = async (): Promise<string> =>
     (await on.partner.tokens(on.clients.confidential)).accessToken;
 
-  it('the API knows the user of a token or API key, and a machine client, which has no account', async () => {
+  it('the API identifies the user of a token or API key, and a machine client, which has no account', async () => {
     const { machine, confidential } = on.clients;
     const { accountId, email: username } = on.seeded.person;
     const person = { subject: accountId, accountId, username };

@@ -102,7 +102,7 @@ describe('the stream of changes of an API', () => {
   }
 
   for (const type of [undefined, 'text/html', 'application/json', 'text/event-streams']) {
-    it(`a stream with the content type ${type} is not trusted, and no caller is cached`, async () => {
+    it(`a change stream with the content type ${type} is not trusted, and no caller is cached`, async () => {
       const headers = type === undefined ? {} : { 'content-type': type };
       begin = (stream) => stream.writeHead(200, headers).write(BEAT);
       open();
@@ -113,7 +113,7 @@ describe('the stream of changes of an API', () => {
     });
   }
 
-  it('a stream is trusted from its first heartbeat on, which must arrive within two seconds', async () => {
+  it('a change stream is trusted from its first heartbeat, which must arrive within two seconds', async () => {
     begin = (stream) => stream.writeHead(200, EVENTS).write('x\n\ndata: acc_ada\n\n');
     open();
     await streamCount(1);
@@ -129,7 +129,7 @@ describe('the stream of changes of an API', () => {
     await remember(ADA);
   });
 
-  it('a stream with a heartbeat each second, as older versions send it, is trusted', async () => {
+  it('a change stream with one heartbeat a second, as in older versions, is trusted', async () => {
     open();
     await remember(ADA);
     for (const _ of [1, 2, 3, 4]) {
@@ -140,7 +140,7 @@ describe('the stream of changes of an API', () => {
     expect({ failures, streams: streams.length }).to.deep.equal({ failures: [], streams: 1 });
   });
 
-  it('a stream is trusted for 0.9 seconds without a heartbeat if one every 250 ms was announced', async () => {
+  it('a change stream that announced a heartbeat every 250 ms is trusted for 0.9 seconds without one', async () => {
     begin = (stream) => stream.writeHead(200, EVENTS).write(': heartbeat-ms=250\n\n');
     open();
     await remember(ADA);
@@ -177,7 +177,7 @@ describe('the stream of changes of an API', () => {
       await eventually(() => expect(marker.aborted).to.equal(true));
     };
 
-    it('the former stream is replaced without evicting callers, once both streams were open for a second', async () => {
+    it('a new change stream replaces the former, without evicting callers, after both were open for a second', async () => {
       passed += 999;
       await isReceivedOnFormer();
       next.write(':\n\n');
@@ -191,7 +191,7 @@ describe('the stream of changes of an API', () => {
       expect({ failures, streams: streams.length }).to.deep.equal({ failures: [], streams: 2 });
     });
 
-    it('if the former stream ends before that second has passed, it is replaced and every caller is evicted', async () => {
+    it('if the former change stream ends in the first second of its successor, every cached caller is evicted', async () => {
       passed += 999;
       await isReceivedOnFormer();
       former().destroy();
@@ -201,7 +201,7 @@ describe('the stream of changes of an API', () => {
       expect(streams).to.have.length(2);
     });
 
-    it('the former stream is read together with the next stream', async () => {
+    it('while a change stream is being replaced, both streams are read', async () => {
       next.write('data: acc_ada\n\n');
       await eventually(() => expect(signal.aborted).to.equal(true));
       signal = await remember(ADA);
@@ -209,7 +209,7 @@ describe('the stream of changes of an API', () => {
       await eventually(() => expect(signal.aborted).to.equal(true));
     });
 
-    it('if the next stream breaks, the former one stays in use and another stream is opened', async () => {
+    it('if a new change stream breaks, the former one stays in use and another stream is opened', async () => {
       next.destroy();
       await streamCount(3);
       expect(signal.aborted).to.equal(false);
@@ -218,7 +218,7 @@ describe('the stream of changes of an API', () => {
     });
   });
 
-  it('no answer is cached for five seconds after the stream announced a change', async () => {
+  it('no introspection answer is cached for five seconds after the stream announced a change', async () => {
     open();
     const signal = await remember(ADA);
     sendEvent('data: acc_ada\n\n');
@@ -242,7 +242,7 @@ describe('the stream of changes of an API', () => {
     'data: {"changed":["acc_ada"]}',
     '<html>',
   ]) {
-    it(`an unknown line evicts every caller: ${JSON.stringify(line)}`, async () => {
+    it(`an unknown line of the change stream evicts every cached caller: ${JSON.stringify(line)}`, async () => {
       open();
       const signal = await remember(ADA);
       sendEvent(`${line}\n\n`);
@@ -284,7 +284,7 @@ describe('the stream of changes of an API', () => {
       expect((await identify(ADA)).refusal?.status).to.equal(401);
     }
 
-    it('an answer is not cached if a revocation of the caller arrived before it, even seconds and other changes earlier', async () => {
+    it('an introspection answer is not cached if its caller was revoked while the request was pending', async () => {
       revoked.add(ADA);
       await isReceived('data: acc_ada\n\n');
       time.advance(7);
@@ -292,7 +292,7 @@ describe('the stream of changes of an API', () => {
       await expectForgotten();
     });
 
-    it('an answer is not cached if the caller was revoked before it arrived and the clock was set back', async () => {
+    it('an introspection answer is not cached if its caller was revoked meanwhile and the clock was set back', async () => {
       const marker = (await identify(BOB)).caller?.signal;
       time.advance(-3_600);
       revoked.add(ADA);
@@ -304,7 +304,7 @@ describe('the stream of changes of an API', () => {
       expect((await identify(ADA)).refusal?.status).to.equal(401);
     });
 
-    it('an answer is not cached if the stream was interrupted meanwhile', async () => {
+    it('an introspection answer is not cached if the change stream was interrupted meanwhile', async () => {
       streams.at(-1)?.destroy();
       revoked.add(ADA);
       await streamCount(2);
@@ -312,7 +312,7 @@ describe('the stream of changes of an API', () => {
       await expectForgotten();
     });
 
-    it('an answer is not cached if the stream has ended meanwhile', async () => {
+    it('an introspection answer is not cached if the change stream has ended meanwhile', async () => {
       begin = (stream) => stream.writeHead(503).end();
       streams.at(-1)?.destroy();
       revoked.add(ADA);

@@ -44,7 +44,7 @@ for (const [version, folder] of [
         headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
       });
 
-    it('the program sends each refusal with status, header and code, without a stack trace, and keeps running', async () => {
+    it('the Express example sends refusals with status, header and code but no stack trace, and keeps running', async () => {
       for (const [token, path, status, code, challenge] of [
         [undefined, 'wh_a', 401, 'UNAUTHENTICATED', /^Bearer$/],
         [`${TOKEN}dead`, 'wh_a', 401, 'UNAUTHENTICATED', /invalid_token/],

@@ -74,7 +74,7 @@ const withStatus =
   (answer) =>
     answer.writeHead(status, headers).end(JSON.stringify(ACTIVE));
 describe('an API fails closed', () => {
-  it('for comparison, an API accepts a caller that the service reports as active', async () => {
+  it('an API accepts a caller that the service reports as active', async () => {
     expect(await identifyAt(answering(ACTIVE))).to.deep.include({ status: 200, failures: [] });
   });
 
@@ -195,7 +195,7 @@ describe('an API fails closed', () => {
     expect(String(printed)).to.include('the log is full');
   });
 
-  it('an API ignores unknown roles and rights', async () => {
+  it('an API ignores roles and rights that it does not know', async () => {
     const warehouses = [{ id: 'wh_a', name: 'A', rights: ['read', 'fly'] }];
     const organizations = [
       { id: 'org_a', name: 'A', role: 'member', warehouses },

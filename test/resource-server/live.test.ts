@@ -114,7 +114,7 @@ describe('a cached caller', () => {
   const tokenIn = (form: URLSearchParams) => form.get('token');
   const announce = (what: string) => streams.at(-1)?.write(`data: ${what}\n\n`);
 
-  it('a cached caller is evicted when the service announces its change, and no other caller is', async () => {
+  it('a cached caller, and no other, is evicted when the service announces a change of the caller', async () => {
     for (const [what, ...dropped] of [
       ['of-ada', ADA],
       ['acc_ada', ADA, KEY],
@@ -150,7 +150,7 @@ describe('a cached caller', () => {
     }
   });
 
-  it('a cached caller is the same object, with the same signal, in every call', async () => {
+  it('a cached caller is the same object with the same abort signal in every call', async () => {
     await remember(ADA);
     const [first, second] = [await callerOf(ADA), await callerOf(ADA)];
     expect(first).to.equal(second);
@@ -159,7 +159,7 @@ describe('a cached caller', () => {
     expect(JSON.stringify(first)).to.not.include('signal');
   });
 
-  it('a cached caller shares its organizations with other callers of the same account', async () => {
+  it('cached callers of the same account share one list of organizations', async () => {
     answers[KEY] = { ...ANSWERS[KEY], organizations };
     await remember(ADA, KEY);
     const [ada, key] = [await callerOf(ADA), await callerOf(KEY)];
@@ -193,7 +193,7 @@ describe('a cached caller', () => {
     expect(await isAsked(BOB), 'ten minutes after the first answer').to.equal(false);
   });
 
-  it('a cached caller that does not call again is evicted, unless its signal may be in use', async () => {
+  it('a cached caller that does not call again is evicted, unless its abort signal may be in use', async () => {
     await callerOf(ADA);
     await callerOf(BOB);
     const { signal } = await callerOf(BOB);
@@ -205,7 +205,7 @@ describe('a cached caller', () => {
     expect(signal?.aborted).to.equal(false);
   });
 
-  it('the signal of a cached caller fires when the token expires, without another call', async () => {
+  it('the abort signal of a cached caller fires when the token expires, without another call', async () => {
     const expiry = time.clock() + 600_000;
     answers[BOB] = { ...ANSWERS[BOB], exp: expiry / 1_000 };
     await remember(BOB);
@@ -219,7 +219,7 @@ describe('a cached caller', () => {
     expect(await isAsked(BOB)).to.equal(true);
   });
 
-  it('the signal of an API key lasts 90 days, although timers of Node end at 24.8 days', async () => {
+  it('the abort signal of an API key can last 90 days, although timers of Node end at 24.8 days', async () => {
     const DAY = 86_400;
     answers[KEY] = { ...ANSWERS[KEY], exp: Math.floor(time.clock() / 1000) + 90 * DAY };
     await remember(KEY);
@@ -241,7 +241,7 @@ describe('a cached caller', () => {
     }
   });
 
-  it('a cached caller whose access has changed is replaced, and the signal of the former object fires', async () => {
+  it('a cached caller whose access has changed is replaced, and the abort signal of the old object fires', async () => {
     await remember(ADA);
     const former = await callerOf(ADA);
     const { signal } = former;
@@ -266,7 +266,7 @@ describe('a cached caller', () => {
     expect([await isAsked(unknown), await isAsked(unknown)]).to.deep.equal([true, true]);
   });
 
-  it('a full cache evicts the oldest caller first', async () => {
+  it('a full cache evicts the caller that was cached first', async () => {
     api.close();
     api = await live(2);
     await remember(ADA, BOB);
@@ -277,7 +277,7 @@ describe('a cached caller', () => {
     expect(await isAsked(ADA)).to.equal(true);
   });
 
-  it('right after a change no answer is cached, because another node may not know of the change yet', async () => {
+  it('right after a change no answer is cached, because another node may not have received the change yet', async () => {
     await remember(ADA, BOB);
     const { signal } = await callerOf(ADA);
     announce('acc_ada');
@@ -295,7 +295,7 @@ describe('a cached caller', () => {
     expect(again?.aborted).to.equal(true);
   });
 
-  it('a caller is cached with a lasting signal again once five seconds have passed since a change', async () => {
+  it('five seconds after a change a caller is cached again, with a lasting abort signal', async () => {
     await remember(ADA);
     const { signal } = await callerOf(ADA);
     announce('acc_ada');
@@ -309,7 +309,7 @@ describe('a cached caller', () => {
     expect(await isAsked(ADA)).to.equal(false);
   });
 
-  it('a cached caller is not used while the stream is broken, nor after a new stream opens', async () => {
+  it('a cached caller is not used while the change stream is broken, nor after a new one opens', async () => {
     await remember(ADA);
     const { signal } = await callerOf(ADA);
     isOpening = false;
@@ -323,7 +323,7 @@ describe('a cached caller', () => {
     expect((await callerOf(ADA)).signal?.aborted).to.equal(false);
   });
 
-  it('a cached caller is not used after two seconds without a heartbeat', async () => {
+  it('a cached caller is not used after two seconds without a heartbeat of the change stream', async () => {
     await remember(ADA, KEY);
     const [{ signal }, marker] = [await callerOf(ADA), (await callerOf(KEY)).signal];
     isBeating = false;

@@ -27,7 +27,7 @@ function createGate() {
   return gate;
 }
 
-describe('look-ups', () => {
+describe('token look-ups', () => {
   const on = startSeeded();
   let standIn: StandIn;
   let introspector: Introspector;
@@ -58,13 +58,13 @@ describe('look-ups', () => {
     await eventually(() => expect(gate.arrivals).to.be.above(before));
   }
 
-  it('parallel look-ups of one token make one request', async () => {
+  it('parallel look-ups of one token share one introspection request', async () => {
     const token = await machineToken();
     expect(await Promise.all(times(50, token))).to.deep.equal(Array(50).fill(200));
     expect(questions(token)).to.equal(1);
   });
 
-  it('sequential look-ups of one token make one request each, because no answer is cached', async () => {
+  it('sequential look-ups of one token send one introspection request each, because no answer is cached', async () => {
     const token = await machineToken();
     for (const expected of [1, 2, 3]) {
       expect(await status(token)).to.equal(200);
@@ -93,7 +93,7 @@ describe('look-ups', () => {
     expect(questions(token)).to.equal(2);
   });
 
-  it('look-ups share a few connections, which stay open', async () => {
+  it('token look-ups share a few connections, which stay open', async () => {
     const tokens = await Promise.all(Array.from({ length: 20 }, machineToken));
     await Promise.all(tokens.map(status));
     await Promise.all(tokens.map(status));

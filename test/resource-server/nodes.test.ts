@@ -55,7 +55,7 @@ describeOn([postgresServer, redisServer], 'an API with a cache, and two nodes', 
       settings: { issuer: on.issuer, ...(databaseUrl && { storage: { databaseUrl } }) },
     });
 
-  it('no caller is evicted when the node of the stream shuts down and another node is available', async () => {
+  it('no cached caller is evicted when the node of the change stream shuts down and another is available', async () => {
     const [leaving, other] = [await startNode(), await startNode()];
     const proxy = await proxyTo(leaving.settings.server.port);
     listenTo(proxy.port);
@@ -105,7 +105,7 @@ describeOn([postgresServer, redisServer], 'an API with a cache, and two nodes', 
     expect(accepted).to.be.below(MAX_DELAY_MS * SLOW_MACHINE);
   });
 
-  it('a node notified of a revocation before the token store has it does not cache the former state', async () => {
+  it('a node that is notified of a revocation before the token store has it does not cache the old state', async () => {
     const node = await startNode();
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
     listenTo(node.settings.server.port, false);

@@ -35,7 +35,7 @@ describe('gatehouse/resource-server, packed', () => {
     await npm(['install', ...flags, tarball, ...others], project);
   });
 
-  it('the package contains JavaScript, declarations and its own README, and needs no other package', () => {
+  it('the packed library contains JavaScript, declarations and a README, and needs no other package', () => {
     const installed = path.join(project, 'node_modules/gatehouse');
     const manifest = JSON.parse(readFileSync(path.join(installed, 'package.json'), 'utf8'));
     expect(manifest).to.not.have.any.keys('private', 'scripts', 'dependencies', 'devDependencies');
@@ -50,7 +50,7 @@ describe('gatehouse/resource-server, packed', () => {
     expect(readme).to.not.include('npm run');
   });
 
-  it('the package has the size that the guide names', () => {
+  it('the packed library has the size that the guide names', () => {
     const lib = path.join(project, 'node_modules/gatehouse/lib');
     const sizeOf = (ending: RegExp): number =>
       readdirSync(lib)
@@ -60,7 +60,7 @@ describe('gatehouse/resource-server, packed', () => {
     expect(sizeOf(/\.js$/) / 1000).to.be.closeTo(Number(kilobytes), 1);
   });
 
-  it('the types of the package need no other types, for import and for require', async () => {
+  it('the types of the packed library need no other types, with import and with require', async () => {
     const tsc = path.join(ROOT, 'node_modules/typescript/bin/tsc');
     const usual = ['--noEmit', '--strict', '--target', 'es2022', '--types', ''];
     for (const name of ['typed.ts', 'typed.mts', 'typed.cts']) {
@@ -72,7 +72,7 @@ describe('gatehouse/resource-server, packed', () => {
     }
   });
 
-  it('the package is one module for import and for require', async () => {
+  it('import and require load the same module of the packed library', async () => {
     const file = path.join(project, 'both.mjs');
     writeFileSync(
       file,
@@ -84,7 +84,7 @@ describe('gatehouse/resource-server, packed', () => {
     await run(process.execPath, [file], { cwd: project });
   });
 
-  it('the types of the package fit the types of the servers', async () => {
+  it('the types of the packed library fit the types of the supported servers', async () => {
     const typings = temporaryDirectory('servers');
     symlinkSync(path.join(ROOT, 'node_modules'), path.join(typings, 'node_modules'));
     const installed = path.join(project, 'node_modules/gatehouse/lib/resource-server.js');

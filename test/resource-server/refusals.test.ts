@@ -55,7 +55,7 @@ describe('the refusals of a protected API', () => {
     expect((await post({ authorization: `\xa0${BEARER}` })).challenge).to.equal('Bearer');
   });
 
-  itLocally('a request without credentials gets a challenge without an error code', async () => {
+  itLocally('an API call without credentials gets a challenge without an error code', async () => {
     const message = 'an access token or API key is required';
     const errors = [{ message, extensions: { code: 'UNAUTHENTICATED' } }];
     for (const authorization of [undefined, 'Basic YTpi', TOKEN, `Token ${TOKEN}`]) {
@@ -85,14 +85,14 @@ describe('the refusals of a protected API', () => {
     },
   );
 
-  itLocally('a form, which could contain a token, is an invalid_request', async () => {
+  itLocally('a form body, which could contain a token, is an invalid_request', async () => {
     const form = { 'content-type': 'application/x-www-form-urlencoded; charset=utf-8' };
     for (const headers of [form, { ...form, authorization: BEARER }]) {
       expectInvalidRequest(await post(headers, { body: `access_token=${TOKEN}` }));
     }
   });
 
-  itLocally('two tokens, or Bearer without one, are an invalid_request', async () => {
+  itLocally('two tokens, or Bearer without a token, are an invalid_request', async () => {
     for (const authorization of [`${BEARER}, ${BEARER}`, `${BEARER},x`, 'Bearer', 'Bearer  ']) {
       expectInvalidRequest(await post({ authorization }));
     }
@@ -127,22 +127,25 @@ describe('the refusals of a protected API', () => {
     },
   );
 
-  itLocally('only the beginning of a header that is longer than any token is read', async () => {
-    const many = (blank: string) => blank.repeat(15_000);
-    for (const [authorization, status] of [
-      [`Bearer${many('\t')}!`, 400],
-      [`Bearer ${many(' ')}${TOKEN}`, 400],
-      [`${BEARER}${many(' ')}x`, 401],
-      [`${BEARER}, Bearer ${many('a')}`, 400],
-      [`Negotiate ${many('a')}`, 401],
-      [`${many('\t')}${BEARER}`, 401],
-    ] as const) {
-      const { refusal } = await introspector.identify({ headers: { authorization } });
-      expect(refusal?.status, authorization.slice(0, 70)).to.equal(status);
-    }
-  });
+  itLocally(
+    'if an Authorization header is longer than any token, only its beginning is read',
+    async () => {
+      const many = (blank: string) => blank.repeat(15_000);
+      for (const [authorization, status] of [
+        [`Bearer${many('\t')}!`, 400],
+        [`Bearer ${many(' ')}${TOKEN}`, 400],
+        [`${BEARER}${many(' ')}x`, 401],
+        [`${BEARER}, Bearer ${many('a')}`, 400],
+        [`Negotiate ${many('a')}`, 401],
+        [`${many('\t')}${BEARER}`, 401],
+      ] as const) {
+        const { refusal } = await introspector.identify({ headers: { authorization } });
+        expect(refusal?.status, authorization.slice(0, 70)).to.equal(status);
+      }
+    },
+  );
 
-  it('refusals are the same for the Request of fetch and for headers in any spelling', async () => {
+  it('refusals are the same for a fetch Request and for header names in any case', async () => {
     const url = 'https://api.example/graphql';
     const requests: [ReceivedRequest, number][] = [
       [new Request(url), 401],

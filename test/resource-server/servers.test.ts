@@ -77,7 +77,7 @@ describe('refusals by GraphQL servers', () => {
           body: JSON.stringify(body),
         });
 
-      it('the server accepts a caller with a valid token', async () => {
+      it('the GraphQL server accepts a caller with a valid token', async () => {
         const { body, text } = await query(`Bearer ${VALID}`);
         expect(body, text).to.deep.equal({ data: { subject: 'acc_a' } });
       });
@@ -99,7 +99,7 @@ describe('refusals by GraphQL servers', () => {
         ['Bearer without a token', 'Bearer', 400, 'BAD_REQUEST', challenged('invalid_request')],
         ['a failure of the service', `Bearer ${FAILING}`, 503, 'SERVICE_UNAVAILABLE', undefined],
       ] as const) {
-        it(`the server answers ${what} with ${status}, even in a batch`, async () => {
+        it(`the GraphQL server answers ${what} with ${status}, even in a batch`, async () => {
           const isBatching = !/graphql-http|Express/.test(name);
           for (const body of isBatching ? [QUERY, [QUERY, QUERY]] : [QUERY]) {
             const answer = await query(authorization, body);
@@ -113,7 +113,7 @@ describe('refusals by GraphQL servers', () => {
         });
       }
 
-      it('the server reports FORBIDDEN at the resolver to a caller without the right', async () => {
+      it('the GraphQL server reports FORBIDDEN at the resolver to a caller without the right', async () => {
         const text = '{ subject receive(warehouse: "wh_a") }';
         const { status, headers, body } = await query(`Bearer ${VALID}`, { query: text });
         expect(body).to.deep.include({ data: { subject: 'acc_a', receive: null } });

@@ -100,7 +100,7 @@ describe('a GraphQL subscription ends when its caller loses access', () => {
     return { end };
   }
 
-  it('a subscription ends when the user limits the client to other places', async () => {
+  it('a GraphQL subscription ends when the user limits the client to other places', async () => {
     const url = await urlOf('sse');
     const { authorization } = await cachedCaller();
     const { end } = await subscribe(overEvents(url, authorization));
@@ -114,7 +114,7 @@ describe('a GraphQL subscription ends when its caller loses access', () => {
   });
 
   for (const [name, over] of Object.entries(CLIENTS)) {
-    it(`a subscription at ${name}.mjs ends when its caller loses access`, async () => {
+    it(`a GraphQL subscription of the example ${name}.mjs ends when its caller loses access`, async () => {
       const url = await urlOf(name);
       const { token, authorization } = await cachedCaller();
       const { end } = await subscribe(over(url, authorization));

@@ -56,7 +56,7 @@ describe('the warehouse API of the sandbox', () => {
   const look = (bearer: string, warehouse: string): Promise<Answer> =>
     api.query(bearer, `{ stock(warehouse: "${warehouse}") { article } }`);
 
-  it('the API answers a query in the same form for each authentication method', async () => {
+  it('the sandbox API answers a query in the same form for each authentication method', async () => {
     const { person, clients, organization, warehouse } = on.seeded;
     const organizations = [
       {
@@ -85,7 +85,7 @@ describe('the warehouse API of the sandbox', () => {
     }
   });
 
-  it('each caller can read and write only in warehouses where it has the right', async () => {
+  it('each caller of the sandbox API can read and write only in warehouses where it has the right', async () => {
     let count = 84;
     for (const [method, bearer] of Object.entries(bearers)) {
       const written = await adjust(bearer, warehouses.writable);
@@ -105,7 +105,7 @@ describe('the warehouse API of the sandbox', () => {
     }
   });
 
-  it('the API applies changed rights and memberships on the next call', async () => {
+  it('the sandbox API applies changed rights and memberships at the next call', async () => {
     const { person, clients, organization } = on.seeded;
     const { memberships } = on.service;
     const bearersOf = {
@@ -136,7 +136,7 @@ describe('the warehouse API of the sandbox', () => {
     }
   });
 
-  it('the API reports invalid input as a GraphQL error', async () => {
+  it('the sandbox API reports invalid input as a GraphQL error', async () => {
     const { accountId } = on.seeded.person;
     await on.service.memberships.setRole({ accountId }, on.seeded.organization.id, 'owner');
     const mutation = (article: string, by: number) =>

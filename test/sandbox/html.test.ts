@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { html } from '../../src/sandbox/html.ts';
 
 describe('a page of the partner app', () => {
-  it('a template escapes every inserted value, but not its own HTML', () => {
+  it('an HTML template escapes every inserted value, but not its own markup', () => {
     const name = `<img src=x onerror="alert('&')">`;
     const row = html`<td title="${name}">${name}</td>`;
     const escaped = '&#60;img src=x onerror=&#34;alert(&#39;&#38;&#39;)&#34;&#62;';

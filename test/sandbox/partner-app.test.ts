@@ -26,7 +26,7 @@ describe('the partner app', () => {
     atEndOfFile(app.close);
   });
 
-  it('an attacker’s callback link does not connect a user', async () => {
+  it('an attacker’s callback link does not connect a user with the example app', async () => {
     const { headers } = await ask(new URL('/callback?code=gate_ac_x&state=x', app.origin), {});
     const [cookie = ''] = headers.get('set-cookie')?.split(';') ?? [];
     const { text } = await ask(new URL(app.origin), { headers: { cookie } });
@@ -53,7 +53,7 @@ describe('the partner app', () => {
       return Object.fromEntries(terms.map((term, at) => [term, texts[at] ?? '']));
     }
 
-    it('a user can connect, call the API, refresh, retry, lose and regain membership, and revoke the tokens', async () => {
+    it('with the example app a user can connect, call the API, refresh, lose and regain access, and revoke', async () => {
       const visitor = await visit();
       page = visitor.page;
       const { person, organization, warehouse } = on.seeded;

@@ -28,7 +28,7 @@ describe('npm run sandbox', () => {
     });
   });
 
-  it('the API shows a browser which request to send, and refuses anonymous queries', async () => {
+  it('the sandbox API shows a browser which request to send, and refuses anonymous queries', async () => {
     const { status, text } = await ask(new URL('/', sandbox.apiUrl), {});
     expect(status).to.equal(200);
     expect(text).to.include('adjustStock(');
@@ -40,7 +40,7 @@ describe('npm run sandbox', () => {
   });
 
   describeInBrowser('in a browser', (visit) => {
-    it('a user can connect, and the printed commands end and restore the user’s membership', async () => {
+    it('a user can connect in the sandbox, and the printed commands end and restore the user’s membership', async () => {
       const { page, problems } = await visit();
       const press = (name: string): Promise<void> =>
         page.getByRole('button', { name, exact: true }).click();

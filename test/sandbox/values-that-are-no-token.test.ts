@@ -89,7 +89,7 @@ describeOn([postgresServer], 'a value that is not a valid token', () => {
     }
   });
 
-  it('a value with a NUL byte or characters that headers cannot contain is not active', async () => {
+  it('introspection reports a value with a NUL byte, or characters not allowed in headers, as inactive', async () => {
     for (const value of Object.values(valid)) {
       for (const wrong of [
         `${value}\0`,

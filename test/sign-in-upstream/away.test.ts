@@ -7,7 +7,7 @@ describe('while a provider is unreachable', () => {
   const asked = (): number =>
     on.upstream.requests.filter((path) => path === '/.well-known/openid-configuration').length;
 
-  it("the service starts, and the provider's users get an explanation and the other sign-in methods", async () => {
+  it('if a provider is unreachable, the service starts, and its users get an explanation and other methods', async () => {
     on.upstream.state = 'broken';
     expect(asked()).to.equal(0);
     const person = on.traveller();
@@ -19,7 +19,7 @@ describe('while a provider is unreachable', () => {
     expect(on.service.logLines.join()).to.include('a sign-in provider does not answer');
   });
 
-  it('further users are refused without a request to the provider, for half a minute', async () => {
+  it('after a failed request to the provider, further users are refused for half a minute without one', async () => {
     expect(asked()).to.equal(1);
     for (let times = 0; times < 3; times += 1) {
       const person = on.traveller();
@@ -29,7 +29,7 @@ describe('while a provider is unreachable', () => {
     expect(asked()).to.equal(1);
   });
 
-  it('users with a password or of another provider can sign in', async () => {
+  it('while a provider is unreachable, users with a password or of another provider can sign in', async () => {
     expect((await on.traveller().signIn(on.seeded.other)).html).to.include('Oscar Other');
     on.second.account = GRACE;
     const person = on.traveller();
@@ -37,7 +37,7 @@ describe('while a provider is unreachable', () => {
     expect((await person.travel(there)).html).to.include('Grace Person');
   });
 
-  it('a provider that accepts requests but never answers is given up after a timeout', async () => {
+  it('a request to a provider that never answers ends with a timeout', async () => {
     on.clock.advance(31);
     on.upstream.state = 'hung';
     const person = on.traveller();
@@ -46,7 +46,7 @@ describe('while a provider is unreachable', () => {
     expect(asked()).to.equal(2);
   });
 
-  it('a recovered provider is asked again, and a callback signs no user in while it is unreachable', async () => {
+  it('a recovered provider is used again; while it is unreachable, a callback signs no user in', async () => {
     on.upstream.state = 'up';
     on.clock.advance(31);
     expect((await on.signIn(GRACE)).html).to.include('Grace Person');
@@ -65,7 +65,7 @@ describe('while a provider is unreachable', () => {
 describe('unfinished sign-ins with a provider', () => {
   const on = startWithUpstream({ settings: { limits: { waitingSignInsPerAddress: 3 } } });
 
-  it('unfinished sign-ins are limited per network; a finished one no longer counts', async () => {
+  it('unfinished sign-ins with a provider are limited per network; finished ones do not count', async () => {
     on.upstream.account = GRACE;
     const begin = async () => {
       const person = on.traveller();

@@ -46,7 +46,7 @@ forEachDeployment('a sign-out at a provider', (start) => {
   const on = startWithUpstream({ start });
   const { signInSession, isSignedIn, tokenOf, notify } = actions(on);
 
-  it('a logout token ends the session here that belongs to it, and no other', async () => {
+  it('a logout token ends the session that belongs to it, and no other', async () => {
     const [here, elsewhere] = [await signInSession('s1'), await signInSession('s2')];
     const typed = on.traveller();
     await typed.signIn(on.seeded.person);
@@ -65,7 +65,7 @@ forEachDeployment('a sign-out at a provider', (start) => {
     expect(last).to.deep.include({ action: 'signed_out_upstream', actor: 'service' });
   });
 
-  it('a logout token ends one session after the security page signed out another', async () => {
+  it('a logout token ends its session after the security page ended another session', async () => {
     const first = await signInSession('a');
     on.clock.advance(1);
     const second = await signInSession('b');
@@ -85,7 +85,7 @@ forEachDeployment('a sign-out at a provider', (start) => {
     expect(await others()).to.have.lengthOf(before.length - 2);
   });
 
-  it('a logout token also ends a session that replaced another one (sign out everywhere)', async () => {
+  it('a logout token also ends a session that was renewed by signing out everywhere', async () => {
     const person = await signInSession('s3');
     // After a new sign-in with the password for a client, the session stays one of the provider.
     const { confidential } = on.seeded.clients;
@@ -103,7 +103,7 @@ forEachDeployment('a sign-out at a provider', (start) => {
     expect(await isSignedIn(person)).to.equal(false);
   });
 
-  it('a logout token also ends a session in which the user confirmed with a password here', async () => {
+  it('a logout token also ends a session in which the user confirmed with a password', async () => {
     const person = await signInSession('s6');
     on.clock.advance(601);
     const form = await person.get('/profile/api-keys');
@@ -117,7 +117,7 @@ forEachDeployment('a sign-out at a provider', (start) => {
     expect(await isSignedIn(person)).to.equal(false);
   });
 
-  it('a logout token during a confirmation with a password prevents the confirmed action', async () => {
+  it('a logout token that arrives during a confirmation with a password prevents the confirmed action', async () => {
     const person = await signInSession('s7');
     on.clock.advance(601);
     const keys = () => on.service.apiKeys.listOf(on.seeded.person.accountId);
@@ -140,7 +140,7 @@ forEachDeployment('a sign-out at a provider', (start) => {
     expect(await isSignedIn(person)).to.equal(true);
   });
 
-  it('a sign-out is accepted only with a valid logout token', async () => {
+  it('a back-channel logout is accepted only with a valid logout token', async () => {
     const person = await signInSession('s5');
     const about = { sub: GRACE.sub, sid: 's5' };
     const now = Math.floor(on.clock.clock() / 1000);
@@ -176,7 +176,7 @@ forEachDeployment('a sign-out at a provider', (start) => {
     expect(await isSignedIn(person)).to.equal(false);
   });
 
-  it('a logout token signed with a key that the provider withdrew ends nothing after five minutes', async () => {
+  it('five minutes after the provider withdrew a key, logout tokens signed with it are refused', async () => {
     const person = await signInSession('s8');
     const exp = Math.floor(on.clock.clock() / 1000) + 600;
     // The provider's keys are cached from now on.
@@ -190,7 +190,7 @@ forEachDeployment('a sign-out at a provider', (start) => {
     expect(await isSignedIn(person)).to.equal(false);
   });
 
-  it('a logout token during a sign-in leaves no session behind', async () => {
+  it('a logout token that arrives during a sign-in leaves no session behind', async () => {
     const { database } = on.service;
     // Ends the provider's session as soon as it is recorded, before our session is created.
     await database.query(`CREATE FUNCTION end_at_once() RETURNS trigger LANGUAGE plpgsql AS

@@ -8,7 +8,7 @@ import { GRACE, startWithUpstream } from './service.ts';
 describeInBrowser('the sign-in page with providers, in Chromium', (visit) => {
   const on = startWithUpstream({ hasSecond: true });
 
-  it('the provider button leads to the provider and back to the pending consent page', async () => {
+  it('the button of a provider leads to the provider and back to the pending consent page', async () => {
     on.upstream.account = GRACE;
     const { page, problems } = await visit(PHONE);
     await page.goto(authorizationUrl(on.service.issuer, on.seeded.clients.confidential).href);
@@ -23,7 +23,7 @@ describeInBrowser('the sign-in page with providers, in Chromium', (visit) => {
     expect(problems).to.deep.equal([]);
   });
 
-  it('a user confirms an action at the provider, from a page of the profile', async () => {
+  it('a user can confirm an action of the profile by signing in at the provider', async () => {
     on.second.account = GRACE;
     const { page, problems } = await visit();
     await page.goto(`${on.service.issuer}/profile/api-keys`);

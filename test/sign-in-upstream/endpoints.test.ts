@@ -28,7 +28,7 @@ describe("an answer of a provider's endpoints", () => {
     on.clock.advance(DISCOVERY_SECONDS);
   });
 
-  it('a redirect is not followed, neither for discovery nor at the token endpoint', async () => {
+  it('redirects of a provider are not followed, neither at discovery nor at the token endpoint', async () => {
     const elsewhere = (): boolean => on.upstream.requests.includes('/elsewhere');
     const redirect = (ctx: { redirect(url: string): void }) => ctx.redirect('/elsewhere');
     on.upstream.changes.set(DISCOVERY, redirect);
@@ -40,7 +40,7 @@ describe("an answer of a provider's endpoints", () => {
     expect(elsewhere()).to.equal(false);
   });
 
-  it('an answer of more than 256 KiB is an error, and one slightly below is accepted', async () => {
+  it('an answer of a provider may have at most 256 KiB', async () => {
     const padded = (bytes: number) => (ctx: { body: unknown }) => {
       ctx.body = { ...(ctx.body as object), padding: 'x'.repeat(bytes) };
     };
@@ -55,7 +55,7 @@ describe("an answer of a provider's endpoints", () => {
 describe("endpoints on a host other than the issuer's", () => {
   const on = startWithUpstream();
 
-  it('endpoints on another host are refused with a helpful page, and the log names the setting that would allow them', async () => {
+  it('endpoints of a provider on another host are refused, and the log names the setting that allows them', async () => {
     for (const [name, path] of [
       ['token_endpoint', '/token'],
       ['jwks_uri', '/jwks'],
@@ -83,7 +83,7 @@ describe('endpoints of Google and Microsoft', () => {
   const unknown = (issuer: string, hosts: readonly string[]) =>
     unknownHosts(hosts, { issuer, endpointHosts: [] });
 
-  it('the other hosts of Google and Microsoft are allowed for their issuers, so that an upgrade does not break sign-ins', () => {
+  it('the other hosts of Google and Microsoft are allowed, so that an upgrade does not break sign-ins', () => {
     expect(unknown('https://accounts.google.com', GOOGLE)).to.deep.equal([]);
     expect(unknown('https://login.microsoftonline.com/tenant/v2.0', MICROSOFT)).to.deep.equal([]);
     const other = unknown('https://id.example.com', GOOGLE.concat(MICROSOFT));
@@ -94,7 +94,7 @@ describe('endpoints of Google and Microsoft', () => {
 describe('endpoints on a host listed in the settings', () => {
   const on = startWithUpstream({ provider: { endpointHosts: ['localhost'] } });
 
-  it('endpoints on a listed host are allowed if the issuer itself is in the same network', async () => {
+  it('endpoints of a provider on a listed host are allowed if the issuer is in the same network', async () => {
     on.upstream.changes.set(DISCOVERY, (ctx) => {
       const there = `${on.upstream.issuer.replace('127.0.0.1', 'localhost')}/token`;
       ctx.body = { ...(ctx.body as object), token_endpoint: there };
@@ -122,7 +122,7 @@ describe('endpoints in an internal network', () => {
   });
 
   for (const [host, network] of Object.entries(HOSTS)) {
-    it(`endpoints are refused at ${host}, even if the settings list it`, async () => {
+    it(`provider endpoints at ${host} are refused, even if the settings list this host`, async () => {
       upstream.changes.set(DISCOVERY, (ctx) => {
         ctx.body = { ...(ctx.body as object), jwks_uri: `https://${host}/jwks` };
       });
@@ -141,7 +141,7 @@ describe('endpoints in an internal network', () => {
     });
   }
 
-  it('no internal endpoint is connected to if the issuer is on the internet, however its host is written', async () => {
+  it('a provider on the internet cannot name an internal endpoint, however the host is written', async () => {
     let connections = 0;
     const server = createHttpServer((_, response) => response.end('{}'));
     server.on('connection', () => {
@@ -225,7 +225,7 @@ describeOn([openssl], 'a provider with https', () => {
       );
   };
 
-  it('an https issuer may name only https endpoints, also for its keys: otherwise none is requested', async () => {
+  it('an https issuer may name only https endpoints, even for its keys; otherwise none is requested', async () => {
     expect(await begin({})).to.equal(issuer);
     for (const name of [
       'authorization_endpoint',

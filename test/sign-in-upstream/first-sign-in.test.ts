@@ -78,7 +78,7 @@ describe('the first sign-in with a provider', () => {
       [on.upstream.issuer, atProvider.sub, person.accountId, new Date(on.clock.clock())],
     );
 
-  it('the first sign-in with an imported link invalidates later invitations and asks what to keep', async () => {
+  it('the first sign-in with an imported link invalidates later invitations and asks what to end', async () => {
     await addImportedLink();
     const useLink = await openLink();
     expect((await arrived()).page.url.pathname).to.equal(QUESTION);
@@ -89,7 +89,7 @@ describe('the first sign-in with a provider', () => {
     expect(await useLater()).to.equal(303);
   });
 
-  it('the first sign-in asks what to keep, and ends what the user ticks', async () => {
+  it('the first sign-in with a provider asks what to end, and ends what the user ticks', async () => {
     const intruder = await signedIn();
     const keys = await intruder.get('/profile/api-keys');
     await intruder.submit(keys, { name: 'Mine' });
@@ -115,7 +115,7 @@ describe('the first sign-in with a provider', () => {
     expect(await isSignedIn(owner)).to.equal(true);
   });
 
-  it('the first sign-in keeps what is not ticked, and continues to the pending authorization', async () => {
+  it('the first sign-in with a provider ends only what is ticked, and continues to the pending authorization', async () => {
     const other = await signedIn();
     const url = authorizationUrl(on.service.issuer, on.seeded.clients.confidential);
     const { owner, page } = await arrived(`${url.pathname}${url.search}`);
@@ -128,14 +128,14 @@ describe('the first sign-in with a provider', () => {
     expect((await arrived()).page.url.pathname).to.equal('/profile');
   });
 
-  it('the first sign-in asks nothing if the account has nothing that could be kept', async () => {
+  it('the first sign-in with a provider asks nothing if the account has nothing that could be ended', async () => {
     await on.service.database.query('UPDATE accounts SET password_hash = NULL WHERE id = $1', [
       person.accountId,
     ]);
     expect((await arrived('/profile/activity')).page.url.pathname).to.equal('/profile/activity');
   });
 
-  it('the user cannot remove every sign-in method: then nothing is ended', async () => {
+  it('at the first sign-in the user cannot remove every sign-in method: then nothing is ended', async () => {
     const { owner, page } = await arrived();
     const own = `provider ${on.upstream.issuer}`;
     const ticked = { remove_password: 'yes', remove_way: own };

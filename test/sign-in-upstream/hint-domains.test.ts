@@ -18,7 +18,7 @@ describe("an email address with a provider's domain", () => {
     return person.submit(page, { email, password });
   };
 
-  it('an address of the domain redirects to the provider with a login hint, whether or not an account exists', async () => {
+  it("an email address of a provider's domain redirects there with a login hint, even without an account", async () => {
     for (const email of [on.seeded.person.email, 'Nobody@EXAMPLE.test', 'jo@ＥＸＡＭＰＬＥ.test']) {
       const { location, status } = await typed(email);
       expect(status, email).to.equal(303);
@@ -32,7 +32,7 @@ describe("an email address with a provider's domain", () => {
     }
   });
 
-  it("an address of the domain leads from a client's request through the provider to the consent page", async () => {
+  it("an email address of a provider's domain leads a client's user through the provider to the consent page", async () => {
     on.upstream.account = GRACE;
     const person = on.traveller();
     const url = authorizationUrl(on.service.issuer, on.seeded.clients.confidential);
@@ -41,7 +41,7 @@ describe("an email address with a provider's domain", () => {
     expect((await person.travel(there)).html).to.include('Route Planner');
   });
 
-  it('a user of the domain can use a password; after a wrong one the page names the provider, whether or not an account exists', async () => {
+  it("a user of a provider's domain can use a password; after a wrong one the page names the provider", async () => {
     expect((await typed('nobody@example.test', 'wrong password')).html).to.include(PROVIDER_HINT);
     const { email, password } = on.seeded.person;
     const wrong = await typed(email, 'wrong password');
@@ -50,7 +50,7 @@ describe("an email address with a provider's domain", () => {
     expect((await typed(email, password)).location?.pathname).to.equal('/profile');
   });
 
-  it('the page names the provider to a user who forgot the password, whether or not an account exists', async () => {
+  it('the page for a forgotten password names the provider of the domain, even without an account', async () => {
     const answers = [];
     for (const email of [on.seeded.person.email, 'nobody@example.test']) {
       const person = on.traveller();
@@ -69,7 +69,7 @@ describe('an email address, without passwords and with several providers', () =>
     passwords: false,
   });
 
-  it('an address redirects to the provider of its domain; other domains have no provider', async () => {
+  it('an email address redirects to the provider of its domain; other domains have no provider', async () => {
     const person = on.traveller();
     const page = await person.get('/login');
     expect(page.html).not.to.include('name="password"');
@@ -80,7 +80,7 @@ describe('an email address, without passwords and with several providers', () =>
     expect(other.html).to.include('Choose how you sign in.');
   });
 
-  it("an address as a client's login_hint redirects immediately, and a cancelled sign-in returns to the choice", async () => {
+  it('an email address in login_hint redirects to its provider immediately; cancelling returns to the choice', async () => {
     const person = on.traveller();
     const more = { login_hint: GRACE.email };
     const url = authorizationUrl(on.service.issuer, on.seeded.clients.confidential, more);

@@ -26,7 +26,7 @@ describe('an answer of a provider', () => {
     'with the nonce of another sign-in': { claims: (said) => ({ ...said, nonce: 'n'.repeat(43) }) },
     'without a nonce': { claims: ({ nonce: _, ...said }) => said },
     'of another issuer': { claims: (said) => ({ ...said, iss: 'https://evil.example' }) },
-    'for another client': { claims: (said) => ({ ...said, aud: 'somebody-else' }) },
+    'for another client': { claims: (said) => ({ ...said, aud: 'another-client' }) },
     'for several clients, given to another': {
       claims: (said) => ({ ...said, aud: ['gatehouse', 'other'], azp: 'other' }),
     },
@@ -55,7 +55,7 @@ describe('an answer of a provider', () => {
     'signed with a key that it does not publish': { isForged: true },
   };
   for (const [which, lie] of Object.entries(LIES)) {
-    it(`an answer ${which} is refused`, async () => {
+    it(`a provider’s answer ${which} is refused`, async () => {
       on.upstream.lie = lie;
       const person = on.traveller();
       const before = await failures();
@@ -67,7 +67,7 @@ describe('an answer of a provider', () => {
     });
   }
 
-  it('an answer must come from the provider that was asked, to its own callback (mix-up, RFC 9207)', async () => {
+  it('an answer must come from the provider that was asked, to its own callback URL (mix-up, RFC 9207)', async () => {
     const person = on.traveller();
     const callback = await person.untilCallback(await begin(person));
     const toSecond = new URL(callback);
@@ -81,7 +81,7 @@ describe('an answer of a provider', () => {
     expect(await isSignedIn(person)).to.equal(false);
   });
 
-  it('an answer is accepted once, in the browser that started the sign-in, and within ten minutes', async () => {
+  it('a provider’s answer is accepted once, in the browser of the sign-in, within ten minutes', async () => {
     const [person, victim] = [on.traveller(), on.traveller()];
     const callback = await person.untilCallback(await begin(person));
     // Login CSRF: another user's answer, in a browser with or without a sign-in of its own.
@@ -107,7 +107,7 @@ describe('an answer of a provider', () => {
     expect((await slow.get(late)).status).to.equal(400);
   });
 
-  it('an answer with a replayed code is refused by the provider and by Gatehouse', async () => {
+  it('a provider’s answer with a replayed code is refused by the provider and by Gatehouse', async () => {
     const person = on.traveller();
     const first = await person.untilCallback(await begin(person));
     await person.get(first);
@@ -118,13 +118,13 @@ describe('an answer of a provider', () => {
     expect(await isSignedIn(stranger)).to.equal(false);
   });
 
-  it('an answer signed with a new key is accepted immediately', async () => {
+  it('a provider’s answer that is signed with its new key is accepted immediately', async () => {
     expect((await on.signIn(GRACE)).html).to.include('Grace Person');
     await on.upstream.rotateKeys();
     expect((await on.signIn(GRACE)).html).to.include('Grace Person');
   });
 
-  it('an answer is logged without code, token and state', async () => {
+  it('a provider’s answer is logged without code, token and state', async () => {
     const person = on.traveller();
     on.upstream.lie = { isForged: true };
     const callback = await person.untilCallback(await begin(person));
@@ -140,7 +140,7 @@ describe('an answer of a provider', () => {
 describe('a provider that rejects our client secret', () => {
   const on = startWithUpstream({ provider: { clientSecret: 'an older secret' } });
 
-  it('a rejected client secret is logged as a configuration problem, and the page explains that the provider does not work', async () => {
+  it('a client secret that the provider rejects is logged as a configuration problem, and explained on the page', async () => {
     const page = await on.signIn(GRACE);
     expect(page.status).to.equal(503);
     expect(page.html).to.include('Signing in with Warehouse platform does not work');

@@ -44,7 +44,7 @@ describe('a user who signs in for the first time and has no password', () => {
     ]);
   });
 
-  it('a user can return to the client without signing in', async () => {
+  it('a user can return to the client without signing in with the provider', async () => {
     const { confidential } = on.seeded.clients;
     on.upstream.isCancelling = true;
     const person = on.traveller();
@@ -58,7 +58,7 @@ describe('a user who signs in for the first time and has no password', () => {
     expect(location?.searchParams.get('error')).to.equal('access_denied');
   });
 
-  it('a user without a password sees no page about passwords', async () => {
+  it('a user of a provider without a password sees no page about passwords', async () => {
     for (const path of ['/forgot-password', '/profile/security/password']) {
       expect((await on.traveller().get(path)).status, path).to.equal(404);
     }
@@ -94,7 +94,7 @@ describe('a user who signs in for the first time and has no password', () => {
     expect(made.html).to.include('data-secret');
   });
 
-  it('a user cannot confirm as another linked user: the session stays, and nothing is done', async () => {
+  it('a user cannot confirm an action as another linked user: the session stays, and nothing is done', async () => {
     const ivan = { ...LINUS, sub: 'employee-18', email: 'ivan@example.test' };
     await addImported(ivan, 'Ivan Import');
     const person = on.traveller();
@@ -120,7 +120,7 @@ describe('a user who signs in for the first time and has no password', () => {
     expect(last?.details).to.include({ reason: 'another', subject: ivan.sub });
   });
 
-  it('a user cannot confirm as an unknown user, nor with an old authentication', async () => {
+  it('a user cannot confirm an action as an unknown user, nor with an old authentication', async () => {
     const person = on.traveller();
     const confirm = async () => {
       const form = await person.travel(await person.get('/profile/api-keys'));

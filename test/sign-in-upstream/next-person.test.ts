@@ -34,7 +34,7 @@ describe('the next user of a browser with a session at a provider', () => {
     fields: Record<string, string> = WITH_PLATFORM,
   ): Promise<Page> => person.submit(await person.get('/login'), fields);
 
-  it('the next user is prompted after a sign-out, once at each provider', async () => {
+  it('after a sign-out each provider prompts the next user of the browser once', async () => {
     const person = await signedIn();
     await signOut(person);
     on.upstream.account = OSCAR;
@@ -48,7 +48,7 @@ describe('the next user of a browser with a session at a provider', () => {
     expect(promptOf(await begin(person, PARTNER))).to.equal('select_account');
   });
 
-  it('the next user is prompted at the provider after "Not you?" on the consent page', async () => {
+  it('after "Not you?" on the consent page the provider prompts the next user', async () => {
     const person = await signedIn();
     const url = authorizationUrl(on.service.issuer, on.seeded.clients.confidential);
     const consent = await person.follow(await person.get(url));
@@ -61,7 +61,7 @@ describe('the next user of a browser with a session at a provider', () => {
     expect(isConsent(again)).to.equal(true);
   });
 
-  it('after a sign-in with an unknown account the next attempt prompts for a login at the provider', async () => {
+  it('after a sign-in with an unknown account, the provider prompts for a login at the next attempt', async () => {
     const person = on.traveller();
     const refused = await on.signIn({ ...OSCAR, sub: 'n', email: 'n@example.test' }, person);
     expect(refused.html).to.include('There is no account for you here');
@@ -73,7 +73,7 @@ describe('the next user of a browser with a session at a provider', () => {
     expect((await person.travel(there)).html).to.include('Grace Person');
   });
 
-  it('the next user is prompted at the provider even if another tab started its sign-in before the sign-out', async () => {
+  it('the provider prompts the next user even if another tab started its sign-in before the sign-out', async () => {
     const person = on.traveller();
     const inAnotherTab = await person.get('/login');
     await on.signIn(GRACE, person);
@@ -85,7 +85,7 @@ describe('the next user of a browser with a session at a provider', () => {
     expect((await person.travel(asked)).html).to.include('Oscar Other');
   });
 
-  it('a user is not prompted in another browser, and the cookie contains only provider ids', async () => {
+  it('the provider does not prompt a user in another browser; the cookie contains only provider ids', async () => {
     const person = await signedIn();
     await signOut(person);
     expect(person.cookieHeader('/')).to.match(/gate_ask_who=platform~partner(;|$)/);
@@ -96,7 +96,7 @@ describe('the next user of a browser with a session at a provider', () => {
 describe('the next user of a browser, without passwords and with one provider', () => {
   const on = startWithUpstream({ passwords: false });
 
-  it('the next user sees the sign-in page instead of the consent page of the previous user', async () => {
+  it("the next user of a browser sees the sign-in page instead of the previous user's consent page", async () => {
     const person = on.traveller();
     on.upstream.account = GRACE;
     const hint = { login_hint: GRACE.email };
@@ -114,7 +114,7 @@ describe('the next user of a browser, without passwords and with one provider', 
     expect(again.html).to.include('Oscar Other').and.not.include('Grace Person');
   });
 
-  it("the next user sees the sign-in page after a sign-out, too; a portal's sign-in link prompts at the provider", async () => {
+  it("after a sign-out the next user sees the sign-in page; a portal's sign-in link leads to a prompt", async () => {
     const person = on.traveller();
     await on.signIn(GRACE, person);
     await person.follow(await person.submit(await person.get('/logout'), {}));

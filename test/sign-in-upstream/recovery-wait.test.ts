@@ -81,7 +81,7 @@ describe('recovering an account that needs more than a password by a mailed link
   const canSignInWith = async (password: string): Promise<boolean> =>
     (await browser().signIn({ email: owner.email, password })).status === 200;
 
-  it('a mailed link neither removes a passkey nor sets a password immediately, during or after the grace period', async () => {
+  it('a mailed link does not immediately remove a passkey or set a password, during or after the grace period', async () => {
     await withPasskey();
     for (const seconds of [0, GRACE_SECONDS]) {
       on.clock.advance(seconds);
@@ -97,7 +97,7 @@ describe('recovering an account that needs more than a password by a mailed link
     expect(await canSignInWith(NEW_PASSWORD)).to.equal(false);
   });
 
-  it('a mailed link sets no password immediately for a user without a passkey after the grace period', async () => {
+  it('after the grace period a mailed link does not immediately set a password for a user without a passkey', async () => {
     const early = await send(await linkFor('forgotten'));
     expect(early.status).to.equal(303);
     await browser().signIn({ ...owner, password: NEW_PASSWORD });
@@ -105,7 +105,7 @@ describe('recovering an account that needs more than a password by a mailed link
     expect((await send(await linkFor('forgotten'))).status).to.equal(403);
   });
 
-  it('a mailed link starts a wait, which mail announces; after it another link recovers the account', async () => {
+  it('a mailed link starts a waiting time, announced by mail, after which another link recovers the account', async () => {
     await withPasskey();
     on.clock.advance(GRACE_SECONDS);
     const started = await startRecovery();
@@ -160,7 +160,7 @@ describe('recovering an account that needs more than a password by a mailed link
     expect(isWaitPage(await browser().open(await linkFor('forgotten')))).to.equal(false);
   });
 
-  it('a wait expires if the recovery is not completed within a week', async () => {
+  it('a recovery must be completed within a week after its waiting time', async () => {
     await withPasskey();
     await startRecovery();
     on.clock.advance(WAIT + 7 * 24 * HOUR);
@@ -173,7 +173,7 @@ describe('recovering an account that needs more than a password by a mailed link
     expect((await browser().get(latter ?? '')).status).to.equal(200);
   });
 
-  it('the wait is stopped by the link in the mail, without a sign-in, and only by its form', async () => {
+  it('the link in the mail stops a recovery without a sign-in, and only by its form', async () => {
     await withPasskey();
     await startRecovery();
     const link = stopLinkIn(await mailOf(STARTED));
@@ -203,7 +203,7 @@ describe('recovering an account that needs more than a password by a mailed link
     }
   });
 
-  it('the wait is shown on the profile and security pages, where the user can stop it', async () => {
+  it('the profile and security pages show the waiting time of a recovery, which the user can stop there', async () => {
     const { person } = await withPasskey();
     expect((await person.get('/profile')).html).not.to.include('This was not me');
     await startRecovery();
@@ -245,7 +245,7 @@ describe('recovering an account that needs more than a password by a mailed link
       on.service.accounts.changeEmail(owner.accountId, `moved-${people}@example.test`),
   };
   for (const [what, prove] of Object.entries(PROVES)) {
-    it(`the wait is cancelled when the user ${what}`, async () => {
+    it(`the waiting time of a recovery is cancelled when the user ${what}`, async () => {
       const given = await withPasskey();
       await startRecovery();
       await prove(given);
@@ -255,7 +255,7 @@ describe('recovering an account that needs more than a password by a mailed link
     });
   }
 
-  it('the wait does not start if the mail about it cannot be sent', async () => {
+  it('the waiting time of a recovery does not start if the mail about it cannot be sent', async () => {
     await withPasskey();
     const away = { smtpUrl: 'smtp://127.0.0.1:1', from: 'gatehouse@localhost' };
     const node = await mail.start({
@@ -278,7 +278,7 @@ describe('recovering an account that needs more than a password by a mailed link
     await mailOf(REMOVED);
   });
 
-  it('a user who needs only a password recovers without a waiting time: the passkey is removed, and mail says so', async () => {
+  it('a user who needs only a password recovers without a waiting time; the passkey is removed, and mail announces it', async () => {
     const member = await addPerson(on.service, 'Mo', `mo-${people}@example.test`);
     await withPasskey(member);
     const [passkey] = await on.service.passkeys.of(member.accountId);

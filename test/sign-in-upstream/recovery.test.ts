@@ -138,7 +138,7 @@ describe('an account that an attacker had access to', () => {
     });
   }
 
-  it('an attacker who started to link a provider, and was signed out, cannot complete that', async () => {
+  it('an attacker who started to link a provider and was signed out cannot complete the link', async () => {
     const { browser, linking } = await attackAccount();
     const { back, form } = await opened(linkFor('invitation'));
     const [method = ''] = [...form.html.matchAll(/name="remove_way" value="([^"]+)"/g)].map(
@@ -157,7 +157,7 @@ describe('an account that an attacker had access to', () => {
     expect(log.map(({ action }) => action)).to.include('identity_unlinked');
   });
 
-  it('a signed-in user can link and unlink a provider, which ends every other session', async () => {
+  it('a signed-in user can link and unlink a provider; either ends every other session', async () => {
     const owner = on.traveller();
     await owner.signIn(person);
     const elsewhere = on.traveller();
@@ -209,7 +209,7 @@ describe('an account that an attacker had access to', () => {
 describe('without passwords, a user whose provider no longer recognizes them', () => {
   const on = startWithUpstream({ passwords: false, hasSecond: true });
 
-  it('the user signs in once with an invitation from the operator and links another provider', async () => {
+  it("a user whose provider fails signs in once with an operator's invitation and links another provider", async () => {
     const GRACE = { sub: 'grace', email: 'grace@example.test', email_verified: true };
     const former = on.traveller();
     await on.signIn(GRACE, former);

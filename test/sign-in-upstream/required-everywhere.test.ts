@@ -60,7 +60,7 @@ describe('a password session after the grace period', () => {
   };
   const keepAlive = () => person.post('/oauth/token/refresh', {});
 
-  it('a password session gets no code for a connected client, with or without a page', async () => {
+  it('if a strong sign-in is required, a password session gets no code for a connected client', async () => {
     expect(await outcomeOf(person, ask())).to.equal('code');
     expect(await outcomeOf(person, ask({ prompt: 'none' }))).to.equal('code');
     endGrace();
@@ -85,7 +85,7 @@ describe('a password session after the grace period', () => {
     expectBlocked(await stranger.follow(signedIn), 'signed in before');
   });
 
-  it('a user gets no code with the password at the sign-in of an authorization', async () => {
+  it('if a strong sign-in is required, signing in with a password for a client gets no code', async () => {
     endGrace();
     const browser = createPerson(on.service.issuer);
     const { email, password } = owner;
@@ -96,7 +96,7 @@ describe('a password session after the grace period', () => {
     expect(await outcomeOf(browser, ask({ prompt: 'none' }))).to.equal('login_required');
   });
 
-  it('the user is asked for the passkey on the page of the authorization, which then continues', async () => {
+  it('a user with a password session is asked for the passkey during an authorization, which then continues', async () => {
     const other = createPerson(on.service.issuer);
     await other.signIn(owner);
     const { passkey } = await addPasskey(on.service.issuer, other);
@@ -111,7 +111,7 @@ describe('a password session after the grace period', () => {
     expect((await person.get('/profile')).status).to.equal(200);
   });
 
-  it("a password session gets no code from a test of the user's own client", async () => {
+  it("a password session gets no code in a test of the user's own client", async () => {
     const request = await person.begin(client);
     const approved = await person.submit(
       await person.follow(await person.get(await person.begin(client))),
@@ -138,14 +138,14 @@ describe('a password session after the grace period', () => {
     expect(open).to.have.members(ALLOWED);
   });
 
-  it('a password session creates no API key from an open form', async () => {
+  it('a password session cannot create an API key, even with a form opened earlier', async () => {
     const form = await person.get('/profile/api-keys');
     endGrace();
     expectBlocked(await person.submit(form, { name: 'Late' }));
     expect(await on.service.apiKeys.listOf(owner.accountId)).to.deep.equal([]);
   });
 
-  it('a password session is not extended by the script, by visits or by authorizations', async () => {
+  it('a password session is extended neither by the keep-alive script nor by visits or authorizations', async () => {
     expect((await keepAlive()).status).to.equal(200);
     endGrace();
     expect((await keepAlive()).status).to.equal(401);
@@ -190,7 +190,7 @@ describe('a password session after the grace period', () => {
     expect(await stream.text()).to.include('event: over');
   });
 
-  it('a password session cannot link a provider, even if the user was already at the provider', async () => {
+  it('a password session cannot link a provider, even if the link was already started', async () => {
     const browser = on.traveller();
     await browser.signIn(owner);
     const there = await browser.submit(await browser.get('/profile/security'), {
@@ -212,7 +212,7 @@ describe('a password session after the grace period', () => {
     return again;
   };
 
-  it('a password session fails while its grace period cannot be read; a passkey session needs no such query', async () => {
+  it('requests of a password session fail while the grace period cannot be read; a passkey session needs no query', async () => {
     const other = await signedInAgain();
     await addPasskey(on.service.issuer, other);
     endGrace();

@@ -45,7 +45,7 @@ describe('users who administer an organization or own a client', () => {
     on.clock.advance(GRACE_SECONDS);
   };
 
-  it('owners and admins see the end of the grace period on each page, and can use a password until then', async () => {
+  it('owners and admins see the end of the grace period on each page, and can use passwords until then', async () => {
     const person = await signedIn();
     const page = await person.get('/profile');
     const [, until] = /From <time datetime="([^"]+)"/.exec(page.html) ?? [];
@@ -91,7 +91,7 @@ describe('users who administer an organization or own a client', () => {
     expect((await person.get('/logout')).status).to.equal(200);
   });
 
-  it('a password reaches only the page to add a passkey, and then the pending authorization', async () => {
+  it('a sign-in with a password reaches only the page to add a passkey, then the pending authorization', async () => {
     const before = await signedIn();
     await afterGrace();
     const person = browser();
@@ -185,7 +185,7 @@ describe('users who administer an organization or own a client', () => {
   const addOther = async (name: string): Promise<SeededPerson> =>
     addPerson(on.service, name, `${name.toLowerCase()}-${people}@example.test`);
 
-  it('admins of an organization and owners of a client need more than a password', async () => {
+  it('admins of an organization and owners of a client must have more than a password', async () => {
     const [admin, maker, member] = [
       await addOther('Ada'),
       await addOther('Max'),
@@ -204,7 +204,7 @@ describe('users who administer an organization or own a client', () => {
     expect(blocked).to.deep.equal([true, true, false]);
   });
 
-  it('users whose only link is with a removed provider have to add a passkey, and are listed', async () => {
+  it('users whose only provider was removed have to add a passkey, and are listed for the operator', async () => {
     await on.service.database.transaction((tx) =>
       on.service.identities.link(
         owner.accountId,
@@ -232,7 +232,7 @@ describe('users who administer an organization or own a client', () => {
     expect(page.html).to.include('value="platform"').and.not.include('Add a passkey');
   });
 
-  it('users recover with an invitation from the operator if no mail server is configured', async () => {
+  it('without a mail server, users recover their account with an invitation from the operator', async () => {
     await addPasskey(on.service.issuer, await signedIn());
     const open = async (purpose: 'forgotten' | 'invitation') =>
       browser().open(await passwordLink(on.service, owner, purpose));
@@ -242,7 +242,7 @@ describe('users who administer an organization or own a client', () => {
     expect((await open('invitation')).html).to.include('Also remove <bdi>the passkey Laptop</bdi>');
   });
 
-  it('the operator sees the users who need more than a password until they have it', async () => {
+  it('the operator sees which users still need a sign-in method stronger than a password', async () => {
     const operator = operatorFor(on.service);
     const owing = async () => {
       const accounts = await valueFrom(operator, 'accounts list --owing-a-passkey');

@@ -13,7 +13,7 @@ describe('signing in with a provider', () => {
     return last;
   };
 
-  it('a sign-in redirects with PKCE, state and nonce, and returns to the requested page', async () => {
+  it('a sign-in with a provider uses PKCE, state and nonce, and returns to the requested page', async () => {
     on.upstream.account = GRACE;
     const person = on.traveller();
     const page = await person.get('/login?return_to=/profile/api-keys');
@@ -41,7 +41,7 @@ describe('signing in with a provider', () => {
     expect(text).to.include('gatehouse_people_signed_in_total{method="platform"} 1');
   });
 
-  it('the first sign-in links the account by its verified address; later ones identify it only by the link', async () => {
+  it('the first sign-in links the account by its verified email; later ones use only the link', async () => {
     const { accountId } = on.seeded.person;
     expect(await identities(accountId)).to.have.lengthOf(1);
     // The address has changed and is not verified.
@@ -88,7 +88,7 @@ describe('signing in with a provider', () => {
     expect(consent.forms.some(({ names }) => names.has('decision'))).to.equal(true);
   });
 
-  it('a user without an account is refused, and no account is created', async () => {
+  it("a provider's user without an account is refused, and no account is created", async () => {
     const before = (await on.service.accounts.list()).items;
     const page = await on.signIn({ sub: 'n', email: 'nobody@example.test', email_verified: true });
     expect(page.status).to.equal(403);
@@ -105,7 +105,7 @@ describe('a user who signs in with a provider', () => {
     start: mail.start,
   });
 
-  it('a user gets a mail about the new link, also in a known browser, and then about each new browser once', async () => {
+  it('mail announces the new provider link, even in a known browser, and then each new browser once', async () => {
     const person = on.traveller();
     await person.signIn(on.seeded.person);
     await person.submit(await person.get('/logout'), {});

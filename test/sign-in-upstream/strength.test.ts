@@ -39,7 +39,7 @@ describe('an owner whose provider must prove a second factor', () => {
   });
   const STRONG = { acr: 'mfa', amr: ['pwd', 'otp'] };
 
-  it('the owner is redirected to the provider with acr_values', async () => {
+  it('an owner who needs a strong sign-in is redirected to the provider with acr_values', async () => {
     const person = on.traveller();
     const page = await person.submit(await person.get('/login'), { sign_in_with: 'platform' });
     expect(page.location?.searchParams.get('acr_values')).to.equal('phr mfa');
@@ -51,7 +51,7 @@ describe('an owner whose provider must prove a second factor', () => {
     'in a lower context': { acr: '1', amr: ['otp'] },
     'with a text for its methods': { acr: 'mfa', amr: 'otp' },
   })) {
-    it(`after a sign-in ${which} the owner reaches only the page that explains why`, async () => {
+    it(`after a provider sign-in ${which} an owner reaches only the page that explains what is missing`, async () => {
       const { person, page } = await signIn(claims);
       expect(page.url.pathname).to.equal(STRONG_SIGN_IN);
       expect(page.html).to.include('Your sign-in at your provider did not prove more');
@@ -68,7 +68,7 @@ describe('an owner whose provider must prove a second factor', () => {
     });
   }
 
-  it('the owner can continue after a sign-in that proves a second factor, in every session derived from it', async () => {
+  it('an owner can continue after a sign-in with a second factor, in every session derived from it', async () => {
     const { person, page } = await signIn(STRONG);
     expect(page.url.pathname).to.equal('/profile');
     on.clock.advance(601);
@@ -83,7 +83,7 @@ describe('an owner whose provider must prove a second factor', () => {
     expect((await person.get('/profile')).status).to.equal(200);
   });
 
-  it('the owner cannot choose a new password after a sign-in that proves less than required', async () => {
+  it('an owner cannot choose a new password after a sign-in weaker than required', async () => {
     const { person } = await signIn(STRONG);
     const page = await person.get('/profile/security');
     on.upstream.lie = {
@@ -101,7 +101,7 @@ describe('an owner whose provider must prove a second factor', () => {
     expect((await person.travel(again)).url.pathname).to.equal('/password');
   });
 
-  it('the owner can continue after confirming with a passkey', async () => {
+  it('an owner with a weak sign-in can continue after confirming with a passkey', async () => {
     const { person } = await signIn(STRONG);
     const { passkey } = await addPasskey(on.service.issuer, person);
     const { person: weak } = await signIn({});
@@ -121,7 +121,7 @@ describe('an owner whose only sign-in method is a provider that must prove a sec
     { passwords: false },
   );
 
-  it('the owner sees the sign-in page of an authorization again instead of a redirect loop', async () => {
+  it('an owner with a weak sign-in sees the sign-in page again instead of a redirect loop', async () => {
     const { person, page } = await signIn({ amr: ['pwd'] });
     expect(page.url.pathname).to.equal(STRONG_SIGN_IN);
     const url = authorizationUrl(on.service.issuer, on.seeded.clients.confidential);
@@ -136,7 +136,7 @@ describe('an owner whose only sign-in method is a provider that must prove a sec
 describe('an owner whose provider is configured as weak', () => {
   const { on, owner, signIn } = withOwner({ isStrong: false });
 
-  it('a user of a weak provider has no strong method yet, so the page offers a passkey and not that provider', async () => {
+  it('for a user of a weak provider the page offers a passkey, and not this provider', async () => {
     const { person, page } = await signIn({ acr: 'phr', amr: ['hwk'] });
     expect(page.url.pathname).to.equal(STRONG_SIGN_IN);
     expect(page.html).to.include('Add a passkey').and.not.include('from now on');
@@ -160,13 +160,13 @@ describe('a session from a provider', () => {
     ({ method: 'upstream', proof: { issuer, acr: undefined, amr } }) as const;
   const WITHOUT_PROOF = { method: 'upstream' } as const;
 
-  it('a session from an older version is strong only if no provider is weak or requires a proof', () => {
+  it('a session from an older version counts as strong only if no provider is weak or requires a proof', () => {
     expect(isStrongSession(WITHOUT_PROOF, [PLAIN])).to.equal(true);
     expect(isStrongSession(WITHOUT_PROOF, [PLAIN, WEAK])).to.equal(false);
     expect(isStrongSession(WITHOUT_PROOF, [PROVING])).to.equal(false);
   });
 
-  it('a session is evaluated with the current settings, and is not strong once its provider is removed', () => {
+  it("a session's strength depends on the current settings, and it is weak once its provider is removed", () => {
     expect(isStrongSession(from(PLAIN.issuer), [PLAIN, WEAK])).to.equal(true);
     expect(isStrongSession(from(PLAIN.issuer), [PROVING])).to.equal(false);
     expect(isStrongSession(from(PLAIN.issuer, ['pwd', 'mfa']), [PROVING])).to.equal(true);

@@ -24,7 +24,7 @@ describe('a user who signs in with a provider', () => {
     // NFC turns the Kelvin sign into a plain K.
     'with a Kelvin sign instead of a K': { email: '\u212Aim@example.test' },
   };
-  it('a user sees that the provider has not verified the address, with and without an account', async () => {
+  it('a user with an address that the provider has not verified sees this reason, with or without an account', async () => {
     for (const email of [GRACE.email, 'nobody@example.test']) {
       const page = await on.signIn({ sub: 'unverified', email, email_verified: false });
       expect(page.status).to.equal(403);
@@ -45,7 +45,7 @@ describe('a user who signs in with a provider', () => {
     });
   }
 
-  it('a user cannot sign in while the account is suspended, and gets no link', async () => {
+  it("a provider's user whose account is suspended cannot sign in, and gets no link", async () => {
     const { accountId } = on.seeded.person;
     await on.service.accounts.suspend(accountId);
     const page = await on.signIn(GRACE);
@@ -84,7 +84,7 @@ describe('a user who signs in with a provider', () => {
     await on.service.accounts.resume(accountId);
   });
 
-  it('a user does not get the account of another subject, whatever the address says', async () => {
+  it('a user never gets the account of another subject, whatever email address the provider sends', async () => {
     const { accountId } = on.seeded.person;
     // The provider gave the address to another user.
     const page = await on.signIn({ ...GRACE, sub: 'the next Grace' });
@@ -96,7 +96,7 @@ describe('a user who signs in with a provider', () => {
     expect(last?.details).to.include({ reason: 'taken', subject: 'the next Grace' });
   });
 
-  it('several parallel sign-ins create one link', async () => {
+  it('parallel first sign-ins with a provider create one link', async () => {
     const oscar = { sub: 'oscar', email: 'oscar@example.test', email_verified: true };
     on.upstream.account = oscar;
     const people = Array.from({ length: 5 }, () => on.traveller());
@@ -112,7 +112,7 @@ describe('a user without an account, with a provider that creates accounts', () 
   const accounts = async () => (await on.service.accounts.list()).items.length;
   const NEW = { sub: 'new', email: 'new@example.test', email_verified: true, name: 'Nora New' };
 
-  it('a new user gets one account without any access, also for parallel sign-ins', async () => {
+  it('a new user gets one account without any access, even with parallel sign-ins', async () => {
     const people = Array.from({ length: 4 }, () => on.traveller());
     const pages = await Promise.all(people.map((person) => on.signIn(NEW, person)));
     for (const page of pages) expect(page.html).to.include('Nora New');
@@ -136,7 +136,7 @@ describe('a user without an account, with a provider that creates accounts', () 
     expect(await accounts()).to.equal(3);
   });
 
-  it('the account gets its address as name if the name imitates another one', async () => {
+  it('a new account is named by its email address if its name imitates the service or an organization', async () => {
     for (const [sub, name] of [
       ['service', 'Gatehouse Security'],
       ['organization', 'N\u043erthern L\u043egistics'],

@@ -39,7 +39,7 @@ describe('cache of people, clients and keys', () => {
 
   const get = (key: string, value: string) => cache.get(key, async () => value);
 
-  it('a change removes the value of the changed key, and no other value of its topic', async () => {
+  it('a change removes the cached value of the changed key, and no other value of its topic', async () => {
     for (const changed of ['changed', 'changed gate_ci_client']) {
       await get('changed', 'before');
       await get('unchanged', 'before');
@@ -50,7 +50,7 @@ describe('cache of people, clients and keys', () => {
     }
   });
 
-  it('only changes of the topics of a cache, and "everything", remove values', async () => {
+  it('only changes of its topics, or of "everything", remove values from a cache', async () => {
     await get('key', 'first');
     announce('accounts', 'key');
     announce('clients', 'key');
@@ -59,7 +59,7 @@ describe('cache of people, clients and keys', () => {
     expect(await get('key', 'third')).to.equal('third');
   });
 
-  it('a change of a name removes each value that contains the name, and no other', async () => {
+  it('a change of a name removes each cached value that contains the name, and no other', async () => {
     const values = ['org_a', 'org_b', 'org_a org_c'];
     for (const value of values) await get(value, value);
     announce('organizations', 'org_a');
@@ -71,13 +71,13 @@ describe('cache of people, clients and keys', () => {
     expect(await get('org_a org_c', 'asked again')).to.equal('asked again');
   });
 
-  it('changes of more names than are tracked remove every value', async () => {
+  it('changes of more names than a cache tracks remove every value', async () => {
     await get('key', 'org_a');
     for (let index = 0; index <= 10_000; index += 1) announce('organizations', `org_${index}`);
     expect(await get('key', 'asked again')).to.equal('asked again');
   });
 
-  it('a slow read that began before a change is neither shared nor cached after it', async () => {
+  it('the result of a read that began before a change is neither shared nor cached after the change', async () => {
     const announcements: [ChangeTopic, string?][] = [
       ['access', 'key'],
       ['organizations', 'org_a'],
@@ -103,7 +103,7 @@ describe('cache of people, clients and keys', () => {
     expect(await get('key', 'org_a after')).to.equal('org_a after');
   });
 
-  it('no value is used for longer than a minute, even if no change is announced', async () => {
+  it('no cached value is used for longer than a minute, even if no change is announced', async () => {
     await get('key', 'first');
     now += MINUTE - 1;
     expect(await get('key', 'second')).to.equal('first');
@@ -112,10 +112,10 @@ describe('cache of people, clients and keys', () => {
     now += MINUTE - 1;
     expect(await get('key', 'fourth')).to.equal('third');
     now -= 60 * MINUTE;
-    expect(await get('key', 'set back'), 'by a clock that was set back').to.equal('set back');
+    expect(await get('key', 'set back'), 'after the clock was set back').to.equal('set back');
   });
 
-  it('a value that a caller does not accept is read again, and other callers share the result', async () => {
+  it('a cached value that a caller does not accept is read again, and other callers share the result', async () => {
     await get('key', 'first');
     const isSecond = (value: string) => value === 'second';
     const again = () => cache.get('key', async () => 'second', isSecond);
@@ -136,7 +136,7 @@ describe('cache of people, clients and keys', () => {
     expect(await get('large', '')).to.equal('123');
   });
 
-  it('misses are cached for a limited number of keys, until a change of the key is announced', async () => {
+  it('missing keys are cached up to a limit, until a change of the key is announced', async () => {
     const few = newCache({ maxMisses: 2 }) as Cache<string | undefined>;
     const ask = (key: string, value?: string) => few.get(key, async () => value);
     await ask('existing', 'there');

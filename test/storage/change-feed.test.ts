@@ -57,13 +57,13 @@ describeOn([postgresServer], 'change feed', () => {
     await listener.close();
   });
 
-  it('the feed is live from the start, and announces each committed change to another node', async () => {
+  it('the change feed is live from the start, and announces each committed change to another node', async () => {
     expect(feed.isLive).to.equal(true);
-    await changing.query(ADD_CLIENT, ['told']);
-    await eventually(() => expect(changes).to.deep.equal(['clients told']));
+    await changing.query(ADD_CLIENT, ['announced']);
+    await eventually(() => expect(changes).to.deep.equal(['clients announced']));
   });
 
-  it('the feed announces nothing before the commit, and nothing that was rolled back', async () => {
+  it('the change feed announces nothing before the commit, and nothing that was rolled back', async () => {
     const ids = ['undone', 'committed', 'meanwhile'];
     for (const id of ids) await changing.query(ADD_CLIENT, [id]);
     await eventually(() => expect(changes.splice(0)).to.include('clients meanwhile'));
@@ -82,7 +82,7 @@ describeOn([postgresServer], 'change feed', () => {
     await eventually(() => expect(changes).to.deep.equal(inOrder));
   });
 
-  it('a feed that lost its connection is not live, invalidates everything, and reconnects', async () => {
+  it('a change feed that lost its connection is not live, invalidates all caches, and reconnects', async () => {
     const cache = createCache<string>({ changes: feed, clock: Date.now, topics: ['clients'] });
     await cache.get('key', async () => 'remembered');
     expect(await cache.get('key', async () => 'asked again')).to.equal('remembered');
@@ -127,7 +127,7 @@ describeOn([postgresServer], 'change feed', () => {
     };
     const becomesLive = () => eventually(() => expect(own.isLive).to.equal(true));
 
-    it('the feed is not live 950 ms after its connection fell silent, and recovers', async () => {
+    it('the change feed is not live 950 ms after its connection fell silent, and recovers later', async () => {
       await open();
       await becomesLive();
       proxy.silence();
@@ -137,20 +137,20 @@ describeOn([postgresServer], 'change feed', () => {
       await becomesLive();
     });
 
-    it('the feed is never live if a pooler drops notifications', async () => {
+    it('the change feed is never live if a connection pooler drops notifications', async () => {
       proxy.swallowNotifications();
       await open();
       expect(own.isLive).to.equal(false);
     });
 
-    it('the feed stops being live when a pooler starts to drop notifications', async () => {
+    it('the change feed stops being live when a connection pooler starts to drop notifications', async () => {
       await open();
       await becomesLive();
       proxy.swallowNotifications();
       await eventually(() => expect(own.isLive).to.equal(false));
     });
 
-    it('the feed is not live right after a stall of its process, and then invalidates everything', async () => {
+    it('the change feed is not live right after a stall of its process, and invalidates all caches', async () => {
       await open();
       await becomesLive();
       let invalidations = 0;
@@ -165,7 +165,7 @@ describeOn([postgresServer], 'change feed', () => {
     });
   });
 
-  it('a closed feed leaves no connection behind', async () => {
+  it('a closed change feed leaves no connection behind', async () => {
     const own = await listenForChanges(listener);
     const count = async () => {
       const rows = await changing.query(`SELECT 1 FROM pg_stat_activity WHERE ${LISTENERS}`);
@@ -178,7 +178,7 @@ describeOn([postgresServer], 'change feed', () => {
     await eventually(async () => expect(await count()).to.equal(1));
   });
 
-  it('a feed whose server is unavailable is not live, and does not prevent the start', async () => {
+  it('a change feed whose database is unavailable is not live, and does not prevent the start', async () => {
     const databaseUrl = `postgres://postgres@127.0.0.1:${await freePort()}/postgres`;
     const unavailable = await openDatabase({ databaseUrl, dataDirectory: '' });
     const other = await listenForChanges(unavailable);
@@ -207,7 +207,7 @@ describe('change feed of the embedded database', () => {
     await database.close();
   });
 
-  it('the embedded feed is live, and announces a change before the caller gets the result', async () => {
+  it('the embedded change feed is live, and announces a change before the caller gets the result', async () => {
     expect(feed.isLive).to.equal(true);
     await database.query(ADD_CLIENT, ['client']);
     expect(changes).to.deep.equal(['clients client']);
@@ -216,7 +216,7 @@ describe('change feed of the embedded database', () => {
     expect(changes).to.deep.equal(['clients client', 'clients client']);
   });
 
-  it('the embedded feed announces a transaction when it commits, and none that was rolled back', async () => {
+  it('the embedded change feed announces a transaction when it commits, and none that was rolled back', async () => {
     await database.transaction(async (tx) => {
       await tx.query(
         "INSERT INTO organizations (id, name, created_at) VALUES ('place', '', now())",
@@ -235,7 +235,7 @@ describe('change feed of the embedded database', () => {
     expect(changes).to.have.length(2);
   });
 
-  it('the embedded feed announces changes by another process, but not to that process', async () => {
+  it('the embedded change feed announces changes by another process, but not to that process', async () => {
     const other = await startOtherProcess(directory, 'share');
     await other.query("UPDATE clients SET name = 'elsewhere' WHERE id = 'client'");
     expect(changes).to.deep.equal(['clients client']);
@@ -251,7 +251,7 @@ describe('change feed of the embedded database', () => {
     await guest.close();
   });
 
-  it('the embedded feed removes notifications from results for clients, and no other results', async () => {
+  it('the embedded change feed removes notifications from the answers to its clients, and nothing else', async () => {
     const client = new pg.Client(database.connection);
     const received: string[] = [];
     client.on('notification', ({ payload }) => received.push(`${payload}`));

@@ -5,7 +5,7 @@ import { startCleaning } from '../../src/storage/cleaning.ts';
 import { eventually } from '../support/eventually.ts';
 
 describe('cleaning', () => {
-  it('reports what each job removed, continues after a job that fails, and logs its name', async () => {
+  it('cleaning reports what each job removed, and continues after a failed job, whose name it logs', async () => {
     const reported: string[] = [];
     const lines: string[] = [];
     const batches = [1_000, 7];

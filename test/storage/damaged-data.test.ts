@@ -53,11 +53,11 @@ describe('opening a data directory', () => {
 
   for (const [what, damage] of [
     [
-      'a database without its PG_VERSION',
+      'a database that lacks its PG_VERSION',
       () => rmSync(path.join(directory, 'postgres/PG_VERSION')),
     ],
     [
-      'secrets without a database',
+      'secrets but no database',
       () => {
         rmSync(path.join(directory, 'postgres'), { recursive: true });
         writeFileSync(path.join(directory, 'secrets.json'), '{}');
@@ -70,7 +70,7 @@ describe('opening a data directory', () => {
       () => forEachLogFile((file) => writeFileSync(file, Buffer.alloc(1_048_576, 9))),
     ],
   ] as const) {
-    it(`opening refuses ${what}, says how to restore a backup, and changes nothing`, async () => {
+    it(`a data directory with ${what} is refused unchanged, and the error says how to restore a backup`, async () => {
       damage();
       const found = readdirSync(directory, { recursive: true }).length;
       const { code, message } = await refusal();
@@ -104,7 +104,7 @@ describe('opening a data directory', () => {
       'copy the whole directory before anything else',
     ],
   ] as const) {
-    it(`an error does not call the directory damaged or advise a backup if ${what}`, async () => {
+    it(`the error neither calls a data directory damaged nor advises a backup if ${what}`, async () => {
       change();
       const refused = await refusal();
       expect(refused.code).to.equal(code);
@@ -112,7 +112,7 @@ describe('opening a data directory', () => {
     });
   }
 
-  it('opening expects the version of PostgreSQL that writes new directories', () => {
+  it('the service expects the PostgreSQL version that new data directories have', () => {
     const version = readFileSync(path.join(directory, 'postgres/PG_VERSION'), 'utf8');
     expect(version).to.equal(`${POSTGRES_VERSION}\n`);
   });
@@ -124,7 +124,7 @@ describe('opening a data directory', () => {
     });
     after(() => void execFileSync('umount', [disk]));
 
-    it('opening reports a full disk instead of damage, and succeeds once there is space', async () => {
+    it('opening a data directory reports a full disk instead of damage, and succeeds once there is space', async () => {
       cpSync(directory, disk, { recursive: true });
       directory = disk;
       const ballast = path.join(disk, 'ballast');
@@ -151,7 +151,7 @@ describe('opening a data directory', () => {
     expect((await refusal()).message).to.contain(`chmod 700 ${directory}`);
   });
 
-  it('opening is refused if every user could write the files that the process makes', async () => {
+  it('a data directory is not opened if every user could write the files that the process creates', async () => {
     const umask = process.umask(0);
     try {
       expect((await refusal()).message).to.contain('umask 077');
@@ -160,7 +160,7 @@ describe('opening a data directory', () => {
     }
   });
 
-  it('a database without its secrets is refused, and no keys are made', () => {
+  it('a database without its secrets is refused, and no keys are generated', () => {
     const load = () => loadSettings({ environment: { GATEHOUSE_DATA_DIR: directory } });
     expect(load).to.throw(/secrets\.json.*is missing, but its database exists/s);
     expect(readdirSync(directory)).to.deep.equal(['postgres']);
@@ -168,7 +168,7 @@ describe('opening a data directory', () => {
 });
 
 describe('a first start', () => {
-  it('an interrupted first start is repeated by only one of several processes that start at once', async () => {
+  it('an interrupted first start is repeated by only one of several processes that start together', async () => {
     const directory = path.join(temporaryDirectory('first'), 'data');
     const environment = { GATEHOUSE_DATA_DIR: directory };
     loadSettings({ environment });

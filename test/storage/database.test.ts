@@ -34,7 +34,7 @@ forEachDatabase('database', (open) => {
     expect([...(await namesOf('kept_1')), ...(await namesOf('kept_2'))]).to.have.length(2);
   });
 
-  it('a transaction whose work throws is rolled back and throws the same error', async () => {
+  it('a transaction whose function throws is rolled back and throws the same error', async () => {
     const refusal = new Refusal('refused', 'not like this', 'do it otherwise');
     const work = database.transaction(async (tx) => {
       await tx.query(...add('refused'));
@@ -44,7 +44,7 @@ forEachDatabase('database', (open) => {
     expect(await namesOf('refused')).to.deep.equal([]);
   });
 
-  it('a violated constraint is named, and not reported as an unavailable store', async () => {
+  it('the error for a violated constraint names it, and does not report an unavailable store', async () => {
     await database.query(...add('twice'));
     for (const ask of [
       () => database.query(...add('twice')),
@@ -67,7 +67,7 @@ forEachDatabase('database', (open) => {
     expect(await namesOf('passed_over')).to.deep.equal([]);
   });
 
-  it('parallel statements each get their own result', async () => {
+  it('parallel SQL statements each get their own result', async () => {
     const wrong: unknown[] = [];
     const kinds = [
       async (i: number) => {
@@ -96,7 +96,7 @@ forEachDatabase('database', (open) => {
     expect(rows).to.have.length(120);
   });
 
-  it('a client that disconnects during a transaction leaves no rows or locks behind', async () => {
+  it('a database client that disconnects during a transaction leaves no rows or locks behind', async () => {
     const vanish: ((socket: pg.Client) => Promise<unknown>)[] = [
       (client) => client.query('BEGIN'),
       (client) => client.query('BEGIN').then(() => client.query(...copyOf(add('vanished')))),
@@ -143,13 +143,13 @@ describeOn([postgresServer], 'database on a failing server', () => {
     });
   }
 
-  it('terminated idle connections are replaced', async () => {
+  it('terminated idle database connections are replaced', async () => {
     await Promise.all(Array.from({ length: 5 }, () => database.query('SELECT pg_sleep(0.05)')));
     await terminateAll();
     expect(await database.query('SELECT 1 AS one')).to.deep.equal([{ one: 1 }]);
   });
 
-  it('a statement whose connection is terminated fails as unavailable, and the next one works', async () => {
+  it('an SQL statement whose connection is terminated fails as unavailable, and the next one works', async () => {
     const cut = failureOf(database.query('SELECT pg_sleep(0.9)'));
     await eventually(async () => {
       const sleeping = "state = 'active' AND query LIKE 'SELECT pg_sleep%'";
@@ -171,7 +171,7 @@ describeOn([postgresServer], 'database on a failing server', () => {
     expect(await database.query(NAME, ['terminated'])).to.deep.equal([]);
   });
 
-  it('if the work of a transaction throws a refusal after its connection was terminated, the refusal is thrown', async () => {
+  it('a refusal thrown in a transaction whose connection was terminated reaches the caller', async () => {
     const refusal = new Refusal('refused', 'not like this', 'do it otherwise');
     const work = database.transaction(async (tx) => {
       await tx.query('SELECT 1');
@@ -182,7 +182,7 @@ describeOn([postgresServer], 'database on a failing server', () => {
     await database.ping();
   });
 
-  it('statements fail within the limit if slow statements use every connection', async () => {
+  it('SQL statements fail within the time limit if slow statements use every connection', async () => {
     const slow = Array.from({ length: 30 }, () => withinLimit(limited.query('SELECT pg_sleep(5)')));
     const transaction = withinLimit(limited.transaction((tx) => tx.query('SELECT 1')));
     for (const error of await Promise.all([...slow, transaction])) {
@@ -191,7 +191,7 @@ describeOn([postgresServer], 'database on a failing server', () => {
     await eventually(() => limited.ping());
   });
 
-  it('a statement that waits for a locked table ends on both sides, and blocks no other statements', async () => {
+  it('a statement that waits too long for a lock ends in client and server, and blocks no others', async () => {
     await operator.transaction(async (tx) => {
       await tx.query('LOCK TABLE clients IN ACCESS EXCLUSIVE MODE');
       const waiting = Array.from({ length: 20 }, () =>
@@ -214,7 +214,7 @@ describeOn([postgresServer], 'database on a failing server', () => {
     });
   });
 
-  it('a server that is unreachable or silent is reported as unavailable within the limit', async () => {
+  it('a database server that is unreachable or silent is reported as unavailable within the time limit', async () => {
     const sockets = new Set<Socket>();
     const silent = createServer((socket) => sockets.add(socket.on('error', () => {})));
     const port = await freePort();

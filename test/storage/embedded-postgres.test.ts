@@ -39,13 +39,13 @@ describe('embedded PostgreSQL, a data directory used by several processes', () =
     for (const owner of owners) await owner.kill();
   });
 
-  it('a data directory has one owner; other processes are refused with data_directory_in_use', () => {
+  it('a data directory has one owning process; others are refused with data_directory_in_use', () => {
     const outcomes = owners.map(({ outcome }) => outcome).sort();
     const refused = 'data_directory_in_use';
     expect(outcomes).to.deep.equal([refused, refused, refused, 'opened']);
   });
 
-  it('a data directory is shared with processes that request that, by any path that leads to it', async () => {
+  it('a data directory is shared with processes that ask for sharing, by any path that leads to it', async () => {
     const owner = owners.find(({ outcome }) => outcome === 'opened');
     const [guest, other] = [
       await startOtherProcess(linked, 'share'),
@@ -60,10 +60,10 @@ describe('embedded PostgreSQL, a data directory used by several processes', () =
     expect(await other.query(IDS)).to.deep.equal(rows);
     await guest.close();
     await other.close();
-    expect(await owner?.query(IDS), 'after the guests left').to.deep.equal(rows);
+    expect(await owner?.query(IDS), 'after the other processes disconnected').to.deep.equal(rows);
   });
 
-  it('a guest that is killed during a transaction does not block the database', async () => {
+  it('a process that shares the database and is killed during a transaction does not block it', async () => {
     const owner = owners.find(({ outcome }) => outcome === 'opened');
     const before = await owner?.query(IDS);
     const guest = await startOtherProcess(directory, 'share');
@@ -75,7 +75,7 @@ describe('embedded PostgreSQL, a data directory used by several processes', () =
 });
 
 describe('embedded PostgreSQL', () => {
-  it('the database has every acknowledged row after kill -9 of its process, and starts again', async () => {
+  it('after kill -9 of its process the embedded database starts again with every acknowledged row', async () => {
     const directory = await freshDataDirectory();
     const acknowledged: string[] = [];
     for (let round = 0; round < 2; round += 1) {
@@ -92,7 +92,7 @@ describe('embedded PostgreSQL', () => {
     expect(acknowledged).to.have.length.at.least(300);
   });
 
-  it('a command that serves the database to guests closes it only after they have left', async () => {
+  it('a command whose database other processes share closes it only after they have disconnected', async () => {
     const directory = await freshDataDirectory();
     const first = await openDatabase({ dataDirectory: directory, sharing: 'share' });
     const second = await startOtherProcess(directory, 'share');
@@ -112,7 +112,7 @@ describe('embedded PostgreSQL', () => {
     await next.close();
   });
 
-  it('closing leaves only the database in the data directory', async () => {
+  it('closing the database leaves only its own files in the data directory', async () => {
     const directory = await freshDataDirectory();
     const database = await openDatabase({ dataDirectory: directory, sharing: 'own' });
     expect(await readdir(directory)).to.include('.s.PGSQL.5432');
@@ -120,7 +120,7 @@ describe('embedded PostgreSQL', () => {
     expect(await readdir(directory)).to.deep.equal(['postgres']);
   });
 
-  it('the database can be opened after a failed attempt', async () => {
+  it('the embedded database can be opened after a failed attempt', async () => {
     const directory = await freshDataDirectory();
     const cluster = path.join(directory, 'postgres');
     await rename(cluster, `${cluster}.aside`);
@@ -140,7 +140,7 @@ describe('embedded PostgreSQL', () => {
 });
 
 describe('lock of a data directory', () => {
-  it('one process at a time has the lock, even if ten compete for a lock that a killed process left', async () => {
+  it('if ten processes compete for the lock of a killed process, only one at a time gets it', async () => {
     const folder = temporaryDirectory('lock');
     let holders = 0;
     let maxHolders = 0;
@@ -164,7 +164,7 @@ describe('lock of a data directory', () => {
     expect([maxHolders, taken]).to.deep.equal([1, 10]);
   });
 
-  it('taking the lock removes files of killed processes, and releasing makes it free', async () => {
+  it('taking the lock of a data directory removes files of killed processes, and releasing frees the lock', async () => {
     const folder = temporaryDirectory('lock');
     await leaveDeadClaim(folder, '.own-dead00');
     const lock = await takeDirectoryLock(folder);

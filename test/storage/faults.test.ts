@@ -71,13 +71,13 @@ for (const { title, harmed, tokens } of SCENARIOS) {
       seeded = await seed(service);
     });
 
-    it('requests get 503 in time if the store hangs, and no data is lost', () =>
+    it('requests get 503 in time if a store hangs, and no data is lost', () =>
       expectNothingLost(
         () => server.pause(),
         () => server.resume(),
       ));
 
-    it('requests get 503 in time if the store is killed, and no data is lost', () =>
+    it('requests get 503 in time if a store is killed, and no data is lost', () =>
       expectNothingLost(
         () => server.kill(),
         () => server.restart(),

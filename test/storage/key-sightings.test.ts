@@ -15,7 +15,7 @@ const B = 'key-b-of-the-tests-0123456789abcdefghij';
 const START = new Date('2026-03-01T12:00:00Z');
 const later = (seconds: number): Date => new Date(START.getTime() + seconds * 1000);
 
-forEachDatabase('key sightings', (open) => {
+forEachDatabase('the record of key use', (open) => {
   let database: OpenDatabase;
   let time: TestClock;
   let warnings: unknown[];
@@ -36,7 +36,7 @@ forEachDatabase('key sightings', (open) => {
     return { keys, sightings };
   };
 
-  it('sightings record from when until when each key was seen and used to sign, but not the key', async () => {
+  it('each node records when each key was seen and used for signing, but not the key itself', async () => {
     const web = nodeWith('web:1', [A, B]);
     const { record, stop } = await web.sightings;
     time.advance(60);
@@ -64,7 +64,7 @@ forEachDatabase('key sightings', (open) => {
     await stop();
   });
 
-  it('sightings list the running nodes, without those stopped or killed over three minutes ago', async () => {
+  it('the list of running nodes omits nodes that were stopped, or killed over three minutes ago', async () => {
     const [one, other, killed] = await Promise.all(
       ['web:1', 'web:2', 'web:3'].map((node) => nodeWith(node, [A, B, A]).sightings),
     );
@@ -84,7 +84,7 @@ forEachDatabase('key sightings', (open) => {
     await killed?.stop();
   });
 
-  it('the start fails if sightings cannot be written; failures after the start are only logged', async () => {
+  it('the start fails if key use cannot be recorded; later failures are only logged', async () => {
     const { record, stop } = await nodeWith('web:1', [A]).sightings;
     await database.query('ALTER TABLE node_keys RENAME TO away');
     await record();

@@ -35,7 +35,7 @@ describe('last-used times', () => {
 
   const at = (): Date => new Date(time.clock());
 
-  it('last-used times are written after the request, several of them in one statement', async () => {
+  it('last-used times are written after the request, several in one statement', async () => {
     lastUsed.record('key', 'b');
     lastUsed.record('key', 'a');
     lastUsed.record('key', 'a');
@@ -49,7 +49,7 @@ describe('last-used times', () => {
     ]);
   });
 
-  it('last-used times are written at most once in five minutes per item, then with the latest use', async () => {
+  it('the last-used time of an item is written at most once in five minutes, with the latest use', async () => {
     lastUsed.record('key', 'a');
     await lastUsed.flush();
     time.advance(5 * MINUTE - 1);

@@ -95,7 +95,7 @@ describeOn([postgresServer], 'migrations with several nodes', () => {
     }
   });
 
-  it('a node that may not migrate refuses to start, names what is pending, and changes nothing', async () => {
+  it('a node that may not migrate refuses to start, names the pending migrations, and changes nothing', async () => {
     const database = await openEmpty();
     const error = await failureOf(requireSchema(database, { autoMigrate: false }));
     expect(error).to.be.instanceOf(MigrationsPending);
@@ -113,7 +113,7 @@ describeOn([postgresServer], 'migrations with several nodes', () => {
     await database.close();
   });
 
-  it('a node of this version starts on the schema of a later one', async () => {
+  it('a node starts on the database schema of a later version', async () => {
     const database = await openEmpty();
     await migrate(database);
     await database.query(
@@ -125,7 +125,7 @@ describeOn([postgresServer], 'migrations with several nodes', () => {
     await database.close();
   });
 
-  it('migrations fail with StorageUnavailable if the server cannot be reached', async () => {
+  it('migrations fail with StorageUnavailable if the database cannot be reached', async () => {
     const databaseUrl = `postgres://postgres@127.0.0.1:${await freePort()}/postgres`;
     const database = await openDatabase({ databaseUrl, dataDirectory: '' });
     for (const work of [

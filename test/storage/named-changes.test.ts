@@ -115,7 +115,7 @@ forEachDatabase('announced changes', (open) => {
     });
   }
 
-  it('several changes of an entry in one transaction are announced once', async () => {
+  it('several changes of one row in a transaction are announced once', async () => {
     await announcedBy('SELECT 1');
     announced = [];
     await database.transaction(async (tx) => {

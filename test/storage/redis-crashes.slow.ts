@@ -20,7 +20,7 @@ describeOn([postgresServer, redisServer], 'tokens in a Redis that is killed', ()
     ['always', ' and undo no revocation'],
     ['everysec', ''],
   ] as const) {
-    it(`${CRASHES} kills lose no refresh token chain${promise}: appendfsync ${appendfsync}`, async () => {
+    it(`${CRASHES} kills of Redis lose no refresh token chain${promise} (appendfsync ${appendfsync})`, async () => {
       const redis = await startRedisServer({ appendfsync });
       const settings = { storage: { redisUrl: redis.url } };
       const service = await startTestService({ deployment: 'postgres', settings });

@@ -57,7 +57,7 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
 
   tokenStoreContract(async () => ({ store: await open(), anotherNode: open }));
 
-  it('attempts are counted, whichever node has the keys', async () => {
+  it('in a Redis Cluster attempts are counted, whichever node has the keys', async () => {
     const redis = createRedis(url);
     await redis.connect();
     try {
@@ -78,7 +78,7 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
     }
   });
 
-  it('parallel requests are answered, whichever node has the keys', async () => {
+  it('in a Redis Cluster parallel requests are answered, whichever node has the keys', async () => {
     const store = await open();
     const ids = Array.from({ length: 200 }, newId);
     const lifetimes = { codeSeconds: 600, absoluteSeconds: undefined };
@@ -100,13 +100,13 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
     }
   });
 
-  describeOn([postgresServer], 'used by the service', () => {
+  describeOn([postgresServer], 'a Redis Cluster used by the service', () => {
     const start = startsOn('postgres+redis');
     const on = startSeeded({
       on: (options) => start({ ...options, settings: { storage: { redisUrl: url } } }),
     });
 
-    it('the service sends a Cluster no more commands than a single server', async () => {
+    it('the service sends a Redis Cluster no more commands than a single server', async () => {
       const { issuer, partner, clients } = on;
       const { confidential } = clients;
       const code = await partner.code(confidential);
@@ -131,7 +131,7 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
     });
   });
 
-  it('a Cluster is refused if one of its nodes could lose tokens', async () => {
+  it('a Redis Cluster is refused if one of its nodes could lose tokens', async () => {
     const [, second] = masters;
     if (!second) throw new Error('no second node');
     await ask(second, 'CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru');
@@ -139,7 +139,7 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
     await ask(second, 'CONFIG', 'SET', 'maxmemory-policy', 'noeviction');
   });
 
-  it('a Cluster answers within the limit while a node hangs, and recovers', async () => {
+  it('a Redis Cluster answers within the time limit while a node hangs, and recovers', async () => {
     const { read, expectAllRead } = await openWithRecords();
     masters[0]?.pause();
     await expectSomeFail(read);
@@ -147,7 +147,7 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
     await expectAllRead();
   });
 
-  it('a Cluster answers within the limit while a node is down, and recovers with that node', async () => {
+  it('a Redis Cluster answers within the time limit while a node is down, and recovers with the node', async () => {
     const { read, expectAllRead } = await openWithRecords();
     await masters[0]?.kill();
     await expectSomeFail(read);
@@ -158,7 +158,7 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
     await expectAllRead();
   });
 
-  it('a Cluster is unavailable until each of its masters is available', async () => {
+  it('a Redis Cluster counts as unavailable until each of its masters is available', async () => {
     await eventually(() => expectState(masters, 'ok'));
     const store = await open();
     await store.ping();
@@ -171,7 +171,7 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
     await eventually(() => store.ping());
   });
 
-  it('no key is lost or revived while slots move with their keys', async () => {
+  it('in a Redis Cluster no key is lost or revived while its slot moves', async () => {
     await eventually(() => expectState(masters, 'ok'));
     const store = await open();
     const [first, second] = masters;
@@ -210,7 +210,7 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
     for (let slot = 0; slot < 300; slot += 1) await moveSlot(slot, second, first);
   });
 
-  it('keys are used at the new node when their slots moved to it', async () => {
+  it('keys of a Redis Cluster are used at the new node once their slots have moved', async () => {
     const { expectAllRead } = await openWithRecords();
     const [, second, third] = masters;
     const store = opened.at(-1);
@@ -309,7 +309,7 @@ describeOn([redisServer], 'Redis behind a Sentinel', () => {
     await store.close();
   });
 
-  it('a store recovers if the failover is announced while it looks for the master', async () => {
+  it('a token store recovers if a failover is announced while it looks for the master', async () => {
     const hanging = await startSentinel(master);
     const url = `redis+sentinel://127.0.0.1:${hanging.port},127.0.0.1:${sentinel.port}/warehouse`;
     const store = await openStore(url);
@@ -336,7 +336,7 @@ describeOn([redisServer], 'Redis behind a Sentinel', () => {
     for (const error of errors) expect(error).to.be.instanceOf(StorageUnavailable);
   });
 
-  it('a store that is closed while it looks for the master keeps no connection to a Sentinel', async () => {
+  it('a store that is closed while it looks for the master leaves no connection to a Sentinel open', async () => {
     const clientsOfSentinel = async (): Promise<number> =>
       String(await callOnce(sentinel.port, 'CLIENT', 'LIST', 'TYPE', 'PUBSUB')).split('\n').length -
       1;
@@ -351,7 +351,7 @@ describeOn([redisServer], 'Redis behind a Sentinel', () => {
     replica.resume();
   });
 
-  it('nodes leave the old master for the new one at once after a failover', async () => {
+  it('after a failover of Redis, nodes switch from the old master to the new one at once', async () => {
     // As in the first 10 seconds of a failover, nothing demotes the old master: clients must leave.
     await ask(master, 'ACL', 'SETUSER', 'default', '-replicaof', '-slaveof');
     const load = await startLoad(`redis+sentinel://127.0.0.1:${sentinel.port}/warehouse`);
@@ -360,7 +360,7 @@ describeOn([redisServer], 'Redis behind a Sentinel', () => {
     await load.stop();
   });
 
-  it('a planned failover loses and revives no key if writes are paused for it', async () => {
+  it('a planned failover of Redis neither loses nor revives keys if writes are paused for it', async () => {
     const load = await startLoad(`redis+sentinel://127.0.0.1:${sentinel.port}/warehouse`);
     await load.until(() => load.written.size > 50);
     await ask(master, 'CLIENT', 'PAUSE', '60000', 'WRITE');

@@ -28,7 +28,7 @@ describe('URL of Redis', () => {
     return { ...client.options };
   };
 
-  it('the URL of one server contains host, port, database and credentials', () => {
+  it('the URL of one Redis server contains host, port, database and credentials', () => {
     const cases: [string, object][] = [
       ['redis://cache', { host: 'cache', port: 6379, db: 0, username: null, password: null }],
       ['redis://cache:7000/3', { host: 'cache', port: 7000, db: 3 }],
@@ -43,7 +43,7 @@ describe('URL of Redis', () => {
     expect(single('rediss://cache')).to.deep.include({ host: 'cache', tls: {} });
   });
 
-  it('the URL of Sentinels contains all of them and the name of the master; rediss uses TLS to both', () => {
+  it('the URL of Sentinels lists them and names the master; rediss uses TLS to both', () => {
     const plain = single('redis+sentinel://gate:secret@one,two:7000,[::1]:7001/warehouse');
     expect(plain).to.deep.include({
       name: 'warehouse',
@@ -60,7 +60,7 @@ describe('URL of Redis', () => {
     expect(single('rediss+sentinel://one/warehouse')).to.deep.include(encrypted);
   });
 
-  it('the URL of a Cluster contains some nodes, which name the others', () => {
+  it('the URL of a Redis Cluster contains some nodes, which name the others', () => {
     const client = createRedis('rediss+cluster://gate:secret@one,two:7001/');
     if (!(client instanceof Cluster)) throw new Error('not a cluster');
     expect(client.options.redisOptions).to.deep.include({
@@ -72,7 +72,7 @@ describe('URL of Redis', () => {
     expect(plain.options.redisOptions).not.to.have.property('tls');
   });
 
-  it('a URL with rediss uses TLS, and one with redis does not', async () => {
+  it('a URL with the scheme rediss uses TLS, and one with redis does not', async () => {
     const port = await freePort();
     const firstBytes = (scheme: string) =>
       new Promise<number>((resolve) => {
@@ -129,7 +129,7 @@ describeOn([redisServer], 'a single Redis server', () => {
   };
   const configure = (name: string, value: string) => admin.config('SET', name, value);
 
-  it('a Redis that evicts keys or keeps nothing on disk is refused, with each remedy', async () => {
+  it('a Redis that evicts keys or has no persistence is refused, with a remedy for each', async () => {
     const open = (acceptVolatileRedis: boolean) => openStore(server.url, { acceptVolatileRedis });
     const problemsOf = async (acceptVolatileRedis: boolean) => {
       const error = await failureOf(open(acceptVolatileRedis));
@@ -176,7 +176,7 @@ describeOn([redisServer], 'a single Redis server', () => {
     // Not even root can create a file in /proc.
     ['without a disk to write to', 'dir', '/proc', false],
   ] as const) {
-    it(`a Redis ${why} refuses writes, leaves no step half done, and recovers`, async () => {
+    it(`a Redis ${why} refuses writes, leaves no operation half done, and recovers`, async () => {
       const [session, code, exchanged] = [newId(), await begin(), await beginExchanged()];
       await store.write('session', session, 'kept', inAnHour());
       const removals = [
@@ -210,7 +210,7 @@ describeOn([redisServer], 'a single Redis server', () => {
     });
   }
 
-  it('a Redis that lost the scripts gets them again', async () => {
+  it('a Redis that lost the Lua scripts gets them again', async () => {
     const id = await begin();
     await admin.script('FLUSH');
     expect(await store.exchangeCode(id, STEP)).to.include({ outcome: 'issued' });
@@ -230,7 +230,7 @@ describeOn([redisServer], 'a single Redis server', () => {
       step: (id: string, attempt = 'mine') => store.rotate(id, { ...ROTATION, attempt }),
     },
   ]) {
-    it(`${title} whose answer was lost can be repeated only by the same attempt`, async () => {
+    it(`${title} whose answer from Redis was lost can be repeated only by the same attempt`, async () => {
       // Load the script into Redis, so that the next step is a single command.
       await step(await given());
       const [id, other] = [await given(), newId()];
@@ -247,7 +247,7 @@ describeOn([redisServer], 'a single Redis server', () => {
     });
   }
 
-  it('a Redis whose connection has gone silent is reached again', async () => {
+  it('a silent connection to Redis is replaced by a new one', async () => {
     await store.ping();
     proxy.silence();
     expect(await failureOf(store.ping())).to.be.instanceOf(StorageUnavailable);

@@ -57,7 +57,7 @@ function limitsSuite(open: () => Promise<() => Promise<{ node: Node; close(): Pr
       await one.empty();
     });
 
-    it('attempts at one node are counted by the other', async () => {
+    it('limited attempts at one node are also counted by the other', async () => {
       const [here, there] = [limitOf(one, 3), limitOf(two, 3)];
       const left = windowOf(WINDOW);
       expect(await here.count('a')).to.equal(undefined);
@@ -71,7 +71,7 @@ function limitsSuite(open: () => Promise<() => Promise<{ node: Node; close(): Pr
       expect(warnings).to.deep.equal([]);
     });
 
-    it('exactly the limit of parallel attempts at both nodes passes, and one attempt is the first beyond it', async () => {
+    it('two nodes together allow no more parallel attempts than the limit, and report the first one beyond it', async () => {
       const nodes = [limitOf(one, 10), limitOf(two, 10)];
       const counted = await Promise.all(
         Array.from({ length: 40 }, (_, index) => nodes[index % 2]?.count('a')),
@@ -80,13 +80,13 @@ function limitsSuite(open: () => Promise<() => Promise<{ node: Node; close(): Pr
       expect(counted.filter((over) => over?.isFirst)).to.have.length(1);
     });
 
-    it('after a refusal, a process refuses attempts until the window ends without asking the store', async () => {
+    it('after a refusal, a process refuses attempts until the window ends, without asking the store', async () => {
       const limit = limitOf(one, 3);
       for (let times = 0; times < 10; times += 1) await limit.count('a');
       expect((await one.entries()).map(({ attempts }) => attempts)).to.deep.equal([4]);
     });
 
-    it('an attempt can be refunded, and a success resets the count', async () => {
+    it('a limited attempt can be refunded, and a success resets the count', async () => {
       const limit = limitOf(one, 2);
       for (let times = 0; times < 5; times += 1) {
         expect(await limit.count('a')).to.equal(undefined);
@@ -102,7 +102,7 @@ function limitsSuite(open: () => Promise<() => Promise<{ node: Node; close(): Pr
       expect(await limit.count('a')).to.equal(undefined);
     });
 
-    it('a time window begins with its first attempt, does not grow with later ones, and is followed by a new one', async () => {
+    it('the time window of a limit begins with the first attempt, does not grow with later ones, and then restarts', async () => {
       const limit = limitOf(one, 1);
       const left = windowOf(WINDOW);
       for (let times = 0; times < 5; times += 1) await limit.count('a');
@@ -113,13 +113,13 @@ function limitsSuite(open: () => Promise<() => Promise<{ node: Node; close(): Pr
       expect(await limitOf(two, 1).count('a')).to.equal(undefined);
     });
 
-    it('the store contains only a hash of the limited name or address', async () => {
+    it('the store of a limit contains only a hash of the limited name or address', async () => {
       await limitOf(one, 1, 'sign_in').count(`grace@example.test ${'x'.repeat(10_000)}\0`);
       const [entry] = await one.entries();
       expect(entry?.key).to.match(/^gh:l:sign_in:[A-Za-z0-9_-]{22}$/);
     });
 
-    it('only expired keys are removed', async () => {
+    it('cleaning removes only expired limits', async () => {
       await limitOf(one, 1).count('a');
       await one.pass();
       await limitOf(one, 1).count('b');
@@ -236,7 +236,7 @@ describeOn([postgresServer, redisServer], 'limits whose store is unavailable', (
     },
   };
   for (const [name, start] of Object.entries(stores)) {
-    it(`without ${name}, attempts are counted by the process in time, with one warning, or fail if they need the store`, async () => {
+    it(`during an outage of ${name} the process counts attempts itself, with one warning, or they fail if they need the store`, async () => {
       const { server, node, close } = await start();
       try {
         server.pause();

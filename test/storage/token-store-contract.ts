@@ -101,7 +101,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     expect(seconds).to.be.within(now() + after, now() + after + SLACK);
   };
 
-  it('a record of each kind is read as it was written, even on another node', async () => {
+  it('a record of each kind is read from the token store as it was written, even on another node', async () => {
     const id = newId();
     const expiresAt = now() + 60;
     for (const kind of KINDS) {
@@ -116,7 +116,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     }
   });
 
-  it('a second write replaces the data and the expiry of the first', async () => {
+  it('a second write of a record replaces the data and the expiry of the first', async () => {
     const id = newId();
     await store.write('interaction', id, 'first', now() + 10);
     await store.write('interaction', id, 'second', now() + 60);
@@ -127,7 +127,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     });
   });
 
-  it('a record is replaced if it exists, and not recreated after it was removed', async () => {
+  it('replacing a record changes it if it exists, and does not recreate it after its removal', async () => {
     const id = newId();
     for (const kind of KINDS) {
       expect(await store.replace(kind, id, 'none', now() + 60), kind).to.equal(false);
@@ -141,7 +141,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     }
   });
 
-  it('a record exists until the second in which it expires', async () => {
+  it('a record in the token store exists until the second in which it expires', async () => {
     const id = newId();
     for (const kind of KINDS) await store.write(kind, id, 'data', now() + 60);
     await store.writeSession(`${id}s`, `${id}u`, 'session', now() + 60);
@@ -159,7 +159,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     }
   });
 
-  it('a record can be taken only once, which removes it', async () => {
+  it('a record can be taken from the store only once, because taking removes it', async () => {
     const id = newId();
     await store.write('shown_once', id, DIFFICULT, now() + 60);
     const taken = await otherNode.take('shown_once', id);
@@ -167,7 +167,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     expect(await store.take('shown_once', id)).to.equal(undefined);
   });
 
-  it('only the first removal reports that there was a record', async () => {
+  it('only the first removal of a record reports that the record existed', async () => {
     const id = newId();
     for (const kind of KINDS) {
       await store.write(kind, id, 'data', now() + 60);
@@ -193,7 +193,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     expect(await store.readSessionByUid(uid)).to.equal(undefined);
   });
 
-  it('a session is replaced if it exists, and never recreated', async () => {
+  it('replacing a session changes it if it exists, and never recreates it', async () => {
     const [first, second, uid] = [newId(), newId(), newId()];
     expect(await store.replaceSession(first, uid, {}, now() + 60)).to.equal(false);
     await store.writeSession(first, uid, { of: 'first' }, now() + 60);
@@ -225,7 +225,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     await otherNode.removeSessionByUid(newId());
   });
 
-  it('an authorization is read as it was created, even on another node', async () => {
+  it('an authorization is read from the store as it was created, even on another node', async () => {
     const { generation: _, codeChallengeHash: __, ...known } = FACTS;
     const full = await otherNode.readAuthorization(await begin({ absoluteSeconds: 5_000 }));
     const bare = await otherNode.readAuthorization(await begin({}, known));
@@ -243,27 +243,32 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     expect(await store.readAuthorization(newId())).to.equal(undefined);
   });
 
-  it('a code is used by one attempt, which can be repeated; any other attempt is a replay', async () => {
+  it('a code can be used by one attempt, which can be repeated; any other attempt is a replay', async () => {
     const id = await begin();
     expect(await exchange(id, 'mine')).to.equal('issued');
-    expect(await exchange(id, 'mine', otherNode), 'sent twice').to.equal('issued');
+    expect(await exchange(id, 'mine', otherNode), 'repeated by the same attempt').to.equal(
+      'issued',
+    );
     expect(await otherNode.readAuthorization(id)).to.include({ rotation: 0, isConfirmed: false });
     const before = await store.readAuthorization(id);
     expect(await exchange(id, 'theirs', otherNode)).to.equal('replayed');
-    expect(await store.readAuthorization(id), 'the caller ends it').to.deep.equal(before);
+    expect(
+      await store.readAuthorization(id),
+      'the store leaves the end to its caller',
+    ).to.deep.equal(before);
     expect(await store.endAuthorization(id)).to.equal(true);
     expect(await exchange(id, 'mine')).to.equal('missing');
     expect(await exchange(newId())).to.equal('missing');
   });
 
-  it('a used code is a replay even after a refresh and after its lifetime', async () => {
+  it('using a code again is a replay, even after a refresh and after the lifetime of the code', async () => {
     const id = await beginExchanged();
     expect(await rotate(id, 0)).to.equal('issued');
     time.advance(CODE + SLACK);
     expect(await exchange(id, 'mine')).to.equal('replayed');
   });
 
-  it('a late code is reported as expired for an hour, and then as missing', async () => {
+  it('an expired code is reported as expired for an hour, and then as missing', async () => {
     const id = await begin();
     time.advance(CODE - SLACK);
     expect(await exchange(await begin())).to.equal('issued');
@@ -277,7 +282,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     expect(await store.endAuthorization(id)).to.equal(false);
   });
 
-  it('a step returns the time of the store, and the time until which its tokens are usable', async () => {
+  it('exchange and refresh return the time of the store, and until when the new tokens are usable', async () => {
     const id = await begin();
     const step = { attempt: 'a', refreshSeconds: REFRESH };
     const rotation = { ...step, retryWindowSeconds: WINDOW };
@@ -292,7 +297,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     }
   });
 
-  it('a refresh token is replaced by the next one, whose lifetime begins at that time', async () => {
+  it('a refresh replaces the refresh token by a new one, whose lifetime begins at that time', async () => {
     const id = await beginExchanged();
     for (let from = 0; from < 12; from += 1) {
       time.advance(REFRESH - SLACK);
@@ -306,13 +311,14 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     }
   });
 
-  it('the previous refresh token gets the same successor again, and nothing changes', async () => {
+  it('the previous refresh token gets the same successor again, and the store does not change', async () => {
     const id = await beginExchanged();
     expect(await rotate(id, 0, { attempt: 'mine' })).to.equal('issued');
     const after = await store.readAuthorization(id);
-    expect(await rotate(id, 0, { attempt: 'mine', node: otherNode }), 'sent twice').to.equal(
-      'issued',
-    );
+    expect(
+      await rotate(id, 0, { attempt: 'mine', node: otherNode }),
+      'repeated by the same attempt',
+    ).to.equal('issued');
     time.advance(WINDOW - SLACK);
     expect(await rotate(id, 0, { node: otherNode })).to.equal('retried');
     expect(await store.readAuthorization(id)).to.deep.equal(after);
@@ -326,20 +332,29 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     readonly retryWindowSeconds?: number;
     readonly outcome: string;
   }[] = [
-    { title: 'unconfirmed, in the window', after: WINDOW - SLACK, outcome: 'retried' },
-    { title: 'confirmed, in the window', after: 0, isConfirmed: true, outcome: 'retried' },
-    { title: 'unconfirmed, much later', after: REFRESH - SLACK, outcome: 'retried' },
     {
-      title: 'confirmed, after the window',
+      title: 'its successor unused, in the retry window',
+      after: WINDOW - SLACK,
+      outcome: 'retried',
+    },
+    {
+      title: 'its successor used, in the retry window',
+      after: 0,
+      isConfirmed: true,
+      outcome: 'retried',
+    },
+    { title: 'its successor unused, much later', after: REFRESH - SLACK, outcome: 'retried' },
+    {
+      title: 'its successor used, after the retry window',
       after: WINDOW + SLACK,
       isConfirmed: true,
       outcome: 'replayed',
     },
-    { title: 'with a window of 0', after: 0, retryWindowSeconds: 0, outcome: 'replayed' },
-    { title: 'when its successor has expired', after: REFRESH + SLACK, outcome: 'expired' },
+    { title: 'with a retry window of 0', after: 0, retryWindowSeconds: 0, outcome: 'replayed' },
+    { title: 'its successor expired', after: REFRESH + SLACK, outcome: 'expired' },
   ];
   for (const { title, after, isConfirmed, retryWindowSeconds, outcome } of PREDECESSORS) {
-    it(`the previous refresh token, ${title}: ${outcome}`, async () => {
+    it(`using the previous refresh token, ${title}, is reported as ${outcome}`, async () => {
       const id = await beginExchanged();
       expect(await rotate(id, 0)).to.equal('issued');
       if (isConfirmed) await otherNode.confirmRotation(id, 1);
@@ -350,26 +365,27 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     });
   }
 
-  it('a refresh token older than the previous one is a replay at once', async () => {
+  it('using a refresh token older than the previous one is a replay at once', async () => {
     const id = await beginExchanged();
     for (const from of [0, 1]) expect(await rotate(id, from)).to.equal('issued');
     expect(await rotate(id, 0, { node: otherNode })).to.equal('replayed');
     expect(await store.readAuthorization(id)).to.include({ rotation: 2 });
   });
 
-  it('with a window of 0 a step sent twice by one attempt is not a replay, and the next step works', async () => {
+  it('with a retry window of 0, a refresh sent twice by one attempt is no replay, and the next one works', async () => {
     const id = await beginExchanged();
     const strict = { retryWindowSeconds: 0 };
     expect(await rotate(id, 0, { attempt: 'mine', ...strict })).to.equal('issued');
     const twice = { attempt: 'mine', node: otherNode, ...strict };
     expect(await rotate(id, 0, twice)).to.equal('issued');
     expect(await rotate(id, 1, strict)).to.equal('issued');
-    expect(await rotate(id, 0, { attempt: 'mine', ...strict }), 'much too late').to.equal(
-      'replayed',
-    );
+    expect(
+      await rotate(id, 0, { attempt: 'mine', ...strict }),
+      'repeated after a later refresh',
+    ).to.equal('replayed');
   });
 
-  it('only the current rotation is confirmed, and the next one is unconfirmed', async () => {
+  it('only the current rotation can be confirmed as received, and the next one is unconfirmed again', async () => {
     const id = await beginExchanged();
     const isConfirmed = async () => (await otherNode.readAuthorization(id))?.isConfirmed;
     expect(await rotate(id, 0)).to.equal('issued');
@@ -383,7 +399,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     await store.confirmRotation(newId(), 0);
   });
 
-  it('a refresh token newer than the store knows is accepted, and rotation continues from it', async () => {
+  it("a refresh token newer than the store's record is accepted, and rotation continues from it", async () => {
     const id = await beginExchanged();
     expect(await rotate(id, 7)).to.equal('issued');
     expect(await store.readAuthorization(id)).to.include({ rotation: 8 });
@@ -391,7 +407,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     expect(await rotate(id, 6)).to.equal('replayed');
   });
 
-  it('a late refresh token is reported as expired for a day, and then as missing', async () => {
+  it('an expired refresh token is reported as expired for a day, and then as missing', async () => {
     const id = await beginExchanged();
     time.advance(REFRESH + SLACK);
     expect(await rotate(id, 0)).to.equal('expired');
@@ -402,7 +418,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     expect(await store.readAuthorization(id)).to.equal(undefined);
   });
 
-  it('no code or refresh token is usable beyond the absolute age', async () => {
+  it('no code or refresh token is usable beyond the absolute age of its authorization', async () => {
     const id = await beginExchanged(REFRESH + 100);
     time.advance(REFRESH - SLACK);
     const step = { attempt: 'a', refreshSeconds: REFRESH, retryWindowSeconds: WINDOW };
@@ -425,7 +441,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     expect(await store.readAuthorization(id)).to.equal(undefined);
   });
 
-  it('nodes whose clocks are two minutes wrong keep one chain of tokens, and treat no retry as a replay', async () => {
+  it('nodes whose clocks are two minutes wrong share one chain of tokens, and treat no retry as a replay', async () => {
     const nodes = await Promise.all([-120, 0, 120].map((seconds) => anotherNode(seconds)));
     const id = newId();
     const lifetimes = { codeSeconds: CODE, absoluteSeconds: 2 * REFRESH };
@@ -447,7 +463,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     }
   });
 
-  it('an identifier has 16 to 128 characters of its alphabet', async () => {
+  it('the store accepts only identifiers of 16 to 128 characters of its alphabet', async () => {
     for (const id of ['-_aZ09bY18cX27dW', '_'.repeat(128)]) {
       await store.write('session', id, 'data', now() + 60);
       expect(await store.read('session', id), id).to.include({ data: 'data' });
@@ -455,7 +471,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     for (const id of FOREIGN) expect(await store.read('session', id), id).to.equal(undefined);
   });
 
-  it('the store answers a ping, and removes nothing with a limit of 0', async () => {
+  it('the token store answers a ping, and cleaning with a limit of 0 removes nothing', async () => {
     await store.ping();
     expect(await store.removeExpired(0)).to.equal(0);
   });

@@ -51,17 +51,20 @@ export function defineTokenStoreRaces(rounds: number): void {
         for (let round = 0; round < rounds; round += 1) await race(round);
       });
 
-    itEachTime('one of 20 attempts exchanges a code, and the others are replays', async () => {
-      const id = await begin();
-      const issues = await onNodes((node, index) =>
-        node.exchangeCode(id, { ...lifetimes, attempt: `attempt${index}` }),
-      );
-      const outcomes = issues.map(({ outcome }) => outcome);
-      expect(count(outcomes, 'issued')).to.equal(1);
-      expect(count(outcomes, 'replayed')).to.equal(PARALLEL - 1);
-    });
+    itEachTime(
+      'only one of 20 parallel attempts exchanges a code; the others are replays',
+      async () => {
+        const id = await begin();
+        const issues = await onNodes((node, index) =>
+          node.exchangeCode(id, { ...lifetimes, attempt: `attempt${index}` }),
+        );
+        const outcomes = issues.map(({ outcome }) => outcome);
+        expect(count(outcomes, 'issued')).to.equal(1);
+        expect(count(outcomes, 'replayed')).to.equal(PARALLEL - 1);
+      },
+    );
 
-    it('one of 20 parallel attempts rotates, and the others are retries with the same result', async () => {
+    it('one of 20 parallel refreshes succeeds, and the others are retries with the same result', async () => {
       const id = await beginExchanged();
       for (let from = 0; from < rounds; from += 1) {
         const outcomes = await rotateAll(id, from, 60);
@@ -71,14 +74,17 @@ export function defineTokenStoreRaces(rounds: number): void {
       }
     });
 
-    itEachTime('without a retry window, one of 20 rotates; the others are replays', async () => {
-      const id = await beginExchanged();
-      const outcomes = await rotateAll(id, 0, 0);
-      expect(count(outcomes, 'issued')).to.equal(1);
-      expect(count(outcomes, 'replayed')).to.equal(PARALLEL - 1);
-    });
+    itEachTime(
+      'without a retry window, one of 20 parallel refreshes succeeds; the others are replays',
+      async () => {
+        const id = await beginExchanged();
+        const outcomes = await rotateAll(id, 0, 0);
+        expect(count(outcomes, 'issued')).to.equal(1);
+        expect(count(outcomes, 'replayed')).to.equal(PARALLEL - 1);
+      },
+    );
 
-    itEachTime('an ended authorization stays ended during any concurrent steps', async (round) => {
+    itEachTime('an ended authorization stays ended during concurrent operations', async (round) => {
       const id = await beginExchanged();
       const step = { ...lifetimes, retryWindowSeconds: 60 };
       const ended = await onNodes<unknown>((node, index) => {
@@ -91,29 +97,32 @@ export function defineTokenStoreRaces(rounds: number): void {
       expect(await nodes[1].readAuthorization(id)).to.equal(undefined);
     });
 
-    itEachTime('only one of 20 removals finds the record', async () => {
+    itEachTime('only one of 20 parallel removals finds the record', async () => {
       const id = newId();
       await nodes[0].write('interaction', id, {}, inAnHour());
       const results = await onNodes((node) => node.remove('interaction', id));
       expect(count(results, true)).to.equal(1);
     });
 
-    itEachTime('a removed record stays removed if it is replaced concurrently', async (round) => {
-      const id = newId();
-      await nodes[0].write('interaction', id, {}, inAnHour());
-      await onNodes<unknown>((node, index) =>
-        index === round % PARALLEL
-          ? node.remove('interaction', id)
-          : node.replace('interaction', id, { index }, inAnHour()),
-      );
-      expect(await nodes[1].read('interaction', id)).to.equal(undefined);
-    });
+    itEachTime(
+      'a removed record stays removed even if it is replaced concurrently',
+      async (round) => {
+        const id = newId();
+        await nodes[0].write('interaction', id, {}, inAnHour());
+        await onNodes<unknown>((node, index) =>
+          index === round % PARALLEL
+            ? node.remove('interaction', id)
+            : node.replace('interaction', id, { index }, inAnHour()),
+        );
+        expect(await nodes[1].read('interaction', id)).to.equal(undefined);
+      },
+    );
   });
 }
 
 export function defineCleaningRace(): void {
   forEachDatabase('token store, cleaned by two nodes at once', (open) => {
-    it('each expired row is deleted once, and no node waits for the other', async () => {
+    it('each expired row is deleted by one node only, and neither node waits for the other', async () => {
       const database = await open();
       const store = createPostgresStore({ database, clock: () => Date.now() + 3_700_000 });
       for (let number = 0; number < 60; number += 1) {

@@ -53,7 +53,7 @@ forEachDatabase('token store tables', (open) => {
     for (const id of secrets) expect(JSON.stringify([records, authorizations])).not.to.contain(id);
   });
 
-  it('expired rows are deleted in batches of at most the limit, and no others', async () => {
+  it('cleaning deletes only expired rows, in batches of at most the limit', async () => {
     const time = createTestClock();
     const timeShift = () => (database.embedded ? 0 : time.clock() - realNow());
     const store = createPostgresStore({ database, clock: time.clock, timeShift });
@@ -76,7 +76,7 @@ forEachDatabase('token store tables', (open) => {
     expect(await database.query('SELECT 1 FROM authorizations')).to.have.length(1);
   });
 
-  it('an impossible identifier causes no query', async () => {
+  it('an impossible identifier causes no database query', async () => {
     const query = () => Promise.reject(new Error('a query'));
     const store = createPostgresStore({ database: { ...database, query }, clock: systemClock });
     await expectAnswersWithoutConnection(store);
@@ -90,7 +90,7 @@ describeOn([redisServer], 'token store keys in Redis', () => {
     return { redis, store: createRedisStore({ redis, clock: systemClock }) };
   };
 
-  it('keys in Redis contain no identifier in clear text, and all expire', async () => {
+  it('keys in Redis contain no identifier in clear text, and every key has an expiry', async () => {
     const { redis, store } = await open();
     const secrets = await writeSecrets(store);
     await store.ping();
@@ -102,7 +102,7 @@ describeOn([redisServer], 'token store keys in Redis', () => {
     await store.close();
   });
 
-  it('keys expire an hour after the code, or a day after the refresh token, of their authorization', async () => {
+  it('Redis keys of an authorization expire an hour after the code, or a day after the refresh token', async () => {
     const { redis, store } = await open();
     const id = newId();
     const [HOUR, DAY] = [3_600, 86_400];

@@ -6,7 +6,7 @@ import { startSeeded } from '../support/seeded.ts';
 describe('a database restored under a running node', () => {
   const on = startSeeded();
 
-  it('a restored database takes effect as soon as the node reloads', async () => {
+  it('after a restore of the database under a running node, a reload makes the node use the restored data', async () => {
     const { service, issuer } = on;
     const { machine } = on.clients;
     const tokenStatus = async () => (await clientCredentials(issuer, machine)).status;

@@ -144,7 +144,7 @@ export async function startUpstream(ours: string, id = 'platform'): Promise<Upst
     issuer,
     requests,
     changes: new Map(),
-    account: { sub: 'somebody' },
+    account: { sub: 'default-subject' },
     lie: {},
     state: 'up',
     isCancelling: false,

@@ -16,14 +16,14 @@ const acme = (overrides: Partial<Organization> = {}): Organization => ({
 const zulu: Organization = { id: 'org_zulu', name: 'Zulu', role: 'owner', warehouses: [] };
 
 describe('the difference between former and current access', () => {
-  it('marks no difference if access is equal, even if an organization was renamed', () => {
+  it('equal access has no difference, even if an organization was renamed', () => {
     const renamed = acme({ name: 'Acme Ltd' });
     const compared = compareAccess([acme(), zulu], [renamed, zulu]);
     expect(compared).to.deep.equal([renamed, zulu]);
     expect(countChanges(compared)).to.deep.equal({ added: 0, removed: 0, changed: 0 });
   });
 
-  it('counts an added or removed organization with all its warehouses as one change', () => {
+  it('an added or removed organization counts as one change, together with its warehouses', () => {
     expect(compareAccess([zulu], [acme(), zulu])).to.deep.equal([
       { ...acme(), change: 'added' },
       zulu,
@@ -33,7 +33,7 @@ describe('the difference between former and current access', () => {
     expect(countChanges(removed)).to.deep.equal({ added: 0, removed: 1, changed: 0 });
   });
 
-  it('lists changes of a role, of warehouses and of their rights one by one', () => {
+  it('changes of a role, of warehouses and of their rights are listed one by one', () => {
     const now = acme({
       role: 'viewer',
       warehouses: [warehouse('Bergen', 'read'), warehouse('Riga', 'read')],
@@ -52,7 +52,7 @@ describe('the difference between former and current access', () => {
     expect(countChanges(compared)).to.deep.equal({ added: 1, removed: 1, changed: 2 });
   });
 
-  it('marks no difference if there is no former access to compare with', () => {
+  it('no difference is marked if there is no earlier access to compare with', () => {
     expect(compareAccess(undefined, [acme()])).to.deep.equal([acme()]);
   });
 });

@@ -90,7 +90,7 @@ describe('access', () => {
     ]);
   });
 
-  it('a machine client has its own memberships', async () => {
+  it('a machine client has access only by its own memberships', async () => {
     const { machine, ada, nord, hall2 } = place;
     await memberships.setRole(machine, nord.id, 'member');
     await memberships.setRights(machine, hall2.id, ['read']);

@@ -30,7 +30,7 @@ describe('memberships', () => {
     expect(await refusalOf(set)).to.equal('membership_missing');
   });
 
-  it('setting a role or rights again replaces the former ones', async () => {
+  it('setting a role or rights again replaces the previous ones', async () => {
     await memberships.setRole(ada, organizationId, 'member');
     await memberships.setRights(ada, warehouseId, ['read', 'write']);
     await memberships.setRights(ada, warehouseId, ['read']);
@@ -50,7 +50,7 @@ describe('memberships', () => {
     expect(await database.query('SELECT id FROM organization_memberships')).to.deep.equal([]);
   });
 
-  it('a refusal names the unknown account, client, organization or warehouse', async () => {
+  it('the error for a refused membership names the unknown account, client, organization or warehouse', async () => {
     const noAccount = { accountId: 'acc_0000000000000000' };
     const noClient = { clientId: 'gate_ci_0000000000000000000000' };
     for (const subject of [noAccount, noClient, { accountId: 'ada\0' }, { clientId: 'x' }]) {

@@ -14,7 +14,7 @@ import { PATIENCE } from '../../support/patience.ts';
 import { freshMigratedDatabaseUrl } from '../../support/postgres-server.ts';
 import { describeOn, postgresServer } from '../../support/requirements.ts';
 
-describeOn([postgresServer], 'people cached by a node', () => {
+describeOn([postgresServer], 'users cached by a node', () => {
   const opened = createOpened();
   after(opened.closeAll);
   let proxy: TcpProxy;
@@ -93,7 +93,7 @@ describeOn([postgresServer], 'people cached by a node', () => {
   };
 
   for (const [name, { change, announced: expected, after: changed }] of Object.entries(CHANGES)) {
-    it(`${name} that another node changes during the read is not cached as it was before`, async () => {
+    it(`${name} that another node changes while it is read is not cached in its old state`, async () => {
       const place = await addPlace();
       const other = await addPlace();
       await shown(other.id);

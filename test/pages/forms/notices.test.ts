@@ -25,7 +25,7 @@ describe('the notice after a redirect', () => {
   /** Does not open the page of the redirect, so the notice is still pending. */
   const disconnectAll = () => person.send(`${CONNECTIONS}/disconnect-all`);
 
-  it('a notice is shown once, on its own page, and is not part of the URL', async () => {
+  it('the notice after a form is shown once, on the intended page, and is not part of the URL', async () => {
     const { location } = await disconnectAll();
     expect(location?.href).to.equal(on.issuer + CONNECTIONS);
     const head = await fetch(on.issuer + CONNECTIONS, {

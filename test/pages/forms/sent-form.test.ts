@@ -81,7 +81,7 @@ describe('forms that create a client or an API key', () => {
         expect(rows).to.have.length(times);
       }
 
-      it('the form creates one entry for four parallel requests and shows its secret once', async () => {
+      it('a form sent four times in parallel creates one entry and shows its secret once', async () => {
         const form = await person.get(path);
         const clicks = [1, 2, 3, 4].map(() => person.submit(form, fields));
         const sent = await Promise.all(clicks);
@@ -99,7 +99,7 @@ describe('forms that create a client or an API key', () => {
         expect(await isValid(on.service, { id, secret })).to.equal(true);
       });
 
-      it('the form still shows the secret if the browser received only the second answer', async () => {
+      it('a form sent twice still shows the secret if the browser received only the second answer', async () => {
         const form = await person.get(path);
         await person.submit(form, fields);
         const shown = await person.follow(await person.submit(form, fields));
@@ -107,7 +107,7 @@ describe('forms that create a client or an API key', () => {
         expect(await isValid(on.service, { id, secret: secretOn(shown) })).to.equal(true);
       });
 
-      it('the form creates nothing when sent again later, and says that the secret was shown', async () => {
+      it('a form sent again later creates nothing, and says that the secret was already shown', async () => {
         const form = await person.get(path);
         expect(secretOn(await person.follow(await person.submit(form, fields)))).to.not.equal('');
         const ids = await listOwn();
@@ -118,7 +118,7 @@ describe('forms that create a client or an API key', () => {
         await expectRecorded(1);
       });
 
-      it('the form is not refused when sent twice for the last entry below the limit', async () => {
+      it('a form sent twice for the last entry below the limit is not refused', async () => {
         await person.submit(await person.get(path), fields);
         const form = await person.get(path);
         for (const { status } of [
@@ -130,7 +130,7 @@ describe('forms that create a client or an API key', () => {
         expect(await listOwn()).to.have.length(2);
       });
 
-      it('the form creates another entry for other values or a newly loaded form', async () => {
+      it('a form with other values, or a newly loaded one, creates another entry', async () => {
         const form = await person.get(path);
         await person.submit(form, fields);
         await person.submit(form, { ...fields, name: 'Another' });
@@ -141,7 +141,7 @@ describe('forms that create a client or an API key', () => {
         expect(await listOwn()).to.have.length(2);
       });
 
-      it('the form does not return what another user created with the same creation key', async () => {
+      it('a form never returns what another user created with the same creation key', async () => {
         const form = await person.get(path);
         await person.submit(form, fields);
         const before = await list(on.service, on.seeded.other.accountId);
@@ -171,7 +171,7 @@ describe('forms that create a client or an API key', () => {
       });
 
       // Last test: it moves the clock, so no sign-in is recent afterwards.
-      it('the form shows the secret for five minutes and to its user only; a HEAD request does not consume it', async () => {
+      it('a created secret is shown for five minutes, to its user only; a HEAD request does not consume it', async () => {
         const { location = '' } = await person.submit(await person.get(path), fields);
         expect(secretOn(await other.get(location))).to.equal('');
         const headers = { cookie: person.cookieHeader(path) };
@@ -191,7 +191,7 @@ describeOn([postgresServer], 'a form whose answer from PostgreSQL was lost', () 
   after(opened.closeAll);
 
   for (const { title, path, fields, list, isValid, action } of FORMS) {
-    it(`a node creates one ${title}, whose secret is shown when the form is sent again`, async () => {
+    it(`if the answer to a commit is lost, sending the form again creates no second ${title} and shows the secret`, async () => {
       const url = new URL(await freshMigratedDatabaseUrl());
       const proxy = await opened.add(startTcpProxy(Number(url.port)), ({ close }) => close());
       url.port = String(proxy.port);

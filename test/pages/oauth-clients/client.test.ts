@@ -42,7 +42,7 @@ describe('the page of an OAuth client', () => {
     return shownOn(shown).secret;
   }
 
-  it('shows the values that a client library needs', async () => {
+  it('the page of a client shows the values that a client library needs', async () => {
     const connect = textOf(await section('connect'));
     expect(connect).to.include(client.id);
     for (const endpoint of ['authorize', 'token', 'revoke', 'introspect']) {
@@ -51,7 +51,7 @@ describe('the page of an OAuth client', () => {
     expect(connect).to.include(`Issuer ${on.issuer} `).and.include('oauth-authorization-server');
   });
 
-  it('the settings form edits the name and the redirect URIs, and nothing else', async () => {
+  it('the settings form of a client changes its name and redirect URIs, and nothing else', async () => {
     const page = await owner.get(`${path}/settings`);
     const redirect_uris = ['https://new.example/cb', 'http://new.example/cb'];
     const saved = await owner.submit(page, { name: 'Renamed', redirect_uris });
@@ -75,7 +75,7 @@ describe('the page of an OAuth client', () => {
     expect(await lastRecord()).to.deep.equal(record);
   });
 
-  it('refused changes keep the entered values and change nothing', async () => {
+  it('a refused settings form of a client keeps the entered values and changes nothing', async () => {
     const before = await stored();
     const redirect_uris = [REDIRECT_URI, 'https://Partner.example:443/x'];
     const page = await owner.send(`${path}/settings`, { name: '<b>', redirect_uris });
@@ -89,7 +89,7 @@ describe('the page of an OAuth client', () => {
     expect(await stored()).to.deep.equal(before);
   });
 
-  it('after a rotation the old secret works until it is removed', async () => {
+  it('after a rotation the old client secret works until it is removed', async () => {
     const second = await rotate();
     expect(second)
       .to.match(/^gate_cs_/)
@@ -122,7 +122,7 @@ describe('the page of an OAuth client', () => {
     expect((await remove(last?.id)).status).to.equal(422);
   });
 
-  it('removing a secret requires a confirmation, which shows when the secret was last used', async () => {
+  it('removing a client secret requires a confirmation, which shows when the secret was last used', async () => {
     const confirmationPage = async (id = '') => owner.get(`${path}/remove-secret?secret_id=${id}`);
     const [first] = (await stored())?.secrets ?? [];
     expect((await confirmationPage(first?.id)).location?.pathname).to.equal(`${path}/secrets`);
@@ -144,7 +144,7 @@ describe('the page of an OAuth client', () => {
     expect((await stored())?.secrets).to.have.length(1);
   });
 
-  it('each secret shows its last use, and is safe to remove after a day without use', async () => {
+  it('the page shows the last use of each secret, and calls it safe to remove after an unused day', async () => {
     const second = { ...client, secret: await rotate() };
     const rows = async () =>
       textOf(await section('secrets'))
@@ -177,7 +177,7 @@ describe('the page of an OAuth client', () => {
     expect(await secondRow()).not.to.match(/safe to remove/);
   });
 
-  it('a GET of a URL that a form posts to redirects to the page with the form', async () => {
+  it('a GET request for the URL of a form’s action redirects to the page with the form', async () => {
     for (const below of ['/rotate-secret', '/remove-secret']) {
       const { location } = await owner.get(path + below);
       expect(location?.pathname).to.equal(`${path}/secrets`);
@@ -185,7 +185,7 @@ describe('the page of an OAuth client', () => {
     expect((await owner.get(`${path}/redirect-uris`)).location?.pathname).to.equal(path);
   });
 
-  it('repeated problems are one entry with a count, and registering the sent redirect URI resolves them', async () => {
+  it('repeated problems are one entry with a count; registering the sent redirect URI resolves them', async () => {
     const sent = 'https://partner.example/back';
     const ask = (redirectUri: string) =>
       fetch(authorizationUrl(on.issuer, { ...client, redirectUri }));
@@ -193,7 +193,7 @@ describe('the page of an OAuth client', () => {
     on.clock.advance(60);
     await ask(sent);
     await ask('https://stranger.example/back');
-    await ask('https://partner.example/back?of=somebody');
+    await ask('https://partner.example/back?from=another-site');
     const page = await owner.get(`${path}/problems`);
     expect(textOf(page.html)).to.match(/2 times .*First .* UTC , last .* UTC/);
     expect(page.html.match(/<form [^>]*redirect-uris/g), 'one offer').to.have.length(1);
@@ -214,7 +214,7 @@ describe('the page of an OAuth client', () => {
     expect(bad.html).to.include('value="https://*.example/"');
   });
 
-  it('parallel registrations of redirect URIs lose none and never exceed 20', async () => {
+  it('parallel registrations of redirect URIs lose no URI and never exceed 20', async () => {
     const uris = Array.from({ length: 24 }, (_, index) => `https://partner.example/${index}`);
     const answers: Page[] = [];
     // Send as many in parallel as the queue admits.
@@ -241,7 +241,7 @@ describe('the page of an OAuth client', () => {
     expect((await stored())?.redirectUris).to.have.length(2);
   });
 
-  it('a settings form opened before another change is refused, shows that change, and nothing is lost', async () => {
+  it('a settings form opened before another change is refused, and shows both the change and the entered values', async () => {
     const first = await owner.get(`${path}/settings`);
     const added = 'https://partner.example/added';
     const typed = [REDIRECT_URI, 'https://partner.example/typed'];
@@ -292,7 +292,7 @@ describe('the page of an OAuth client', () => {
     expect(made.html).to.match(/id="name-problem">Choose another name: this one could be taken/);
   });
 
-  it('explains what an example program needs before it runs: a loopback redirect URI and the computer it listens on', async () => {
+  it('the page of a client explains how to register a loopback redirect URI, and which computer it means', async () => {
     const page = await owner.get(`${path}/connect`);
     expect(page.html).to.include('Register this URI');
     expect(textOf(page.html)).not.to.include('Before you approve');
@@ -306,7 +306,7 @@ describe('the page of an OAuth client', () => {
     expect(registered.html).not.to.include('Register this URI');
   });
 
-  it('the .env file contains the secret on the page that shows it once, and an empty value elsewhere', async () => {
+  it('the .env file contains the secret only on the page that shows the secret once', async () => {
     const fileOn = ({ html }: { html: string }) =>
       /The .env file"[^>]*><code>([^<]*)</.exec(html)?.[1]?.split('\n');
     const shown = await owner.follow(await owner.send(`${path}/rotate-secret`));
@@ -322,7 +322,7 @@ describe('the page of an OAuth client', () => {
     expect(textOf((await owner.get(path)).html)).to.include('Suspended.');
   });
 
-  it('the settings of a client that only the operator can provision keep its kind and redirect URIs, and show only what it has', async () => {
+  it('the settings of an operator-provisioned client keep its kind and redirect URIs, and hide what it lacks', async () => {
     const draft = { name: 'Robot', isNative: false, ownerAccountId: on.seeded.person.accountId };
     const { client: robot } = await on.service.clients.add({
       ...{ ...draft, kind: 'machine', redirectUris: [] },

@@ -24,7 +24,7 @@ describe('deleting an OAuth client', () => {
     partnerTokens(on.issuer, { ...on.seeded, person }).tokens(client);
   const isActive = (token: string) => on.partner.isActive(token);
 
-  it('the page shows how many users have the client connected', async () => {
+  it('the page to delete a client shows how many users have connected it', async () => {
     expect(textOf((await owner.get(path)).html)).to.include('Nobody has it connected.');
     await connect(on.seeded.other);
     expect(textOf((await owner.get(path)).html)).to.include('1 person has it connected');
@@ -32,7 +32,7 @@ describe('deleting an OAuth client', () => {
     expect(textOf((await owner.get(path)).html)).to.include('2 people have it connected');
   });
 
-  it('deleting a client requires its exact name', async () => {
+  it('deleting a client requires entering its exact name', async () => {
     for (const confirm_name of ['', 'stock sync', 'Stock Sync!', client.id]) {
       const page = await owner.submit(await owner.get(path), { confirm_name });
       expect(page.status, confirm_name).to.equal(422);
@@ -67,7 +67,7 @@ describe('deleting an OAuth client', () => {
     expect((await owner.get(`${LIST}/${client.id}`)).status).to.equal(404);
   });
 
-  it('a deletion is recorded in the activity log of the owner and, as a disconnection, in those of connected users', async () => {
+  it('the deletion of a client is recorded in the logs of the owner and, as a disconnection, of connected users', async () => {
     await connect(on.seeded.other);
     await owner.send(path, { confirm_name: 'Stock Sync' });
     const [ownerEntry] = await on.service.activity.of(on.seeded.person.accountId, { limit: 1 });

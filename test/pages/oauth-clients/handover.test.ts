@@ -48,7 +48,7 @@ describe('handing over an OAuth client', () => {
     return textOf(html.match(/<ol class="log">[\s\S]*?<\/ol>/)?.[0] ?? '').slice(0, limit * 300);
   };
 
-  it('a client is offered, the new owner sees its details and accepts: connections and tokens stay', async () => {
+  it('after a client is offered and accepted, its connections and tokens stay valid', async () => {
     const user = on.partner.browser;
     const tokens = await on.partner.tokens(client);
     const sent = await offerTo(` ${receiver.email.toUpperCase()} `);
@@ -86,7 +86,7 @@ describe('handing over an OAuth client', () => {
     expect(answer?.searchParams.get('code')).to.match(/^gate_ac_/);
   });
 
-  it('the new owner is asked to rotate the secrets until none is older than the handover', async () => {
+  it('after a handover the new owner is asked to rotate all secrets that are older', async () => {
     await offerTo(receiver.email);
     await to.send(await offerPath());
     const secrets = `${LIST}/${client.id}/secrets`;
@@ -101,7 +101,7 @@ describe('handing over an OAuth client', () => {
     expect(overview).to.include('handed over by').and.not.include('The former owner');
   });
 
-  it('both owners find each offer, acceptance, withdrawal and decline in their activity logs', async () => {
+  it('both owners find each step of a handover in their activity: offer, acceptance, withdrawal and decline', async () => {
     await offerTo(receiver.email);
     expect(await activityOf(giver)).to.include('Client offered to a new owner Stock Sync');
     expect(await activityOf(receiver)).to.match(
@@ -155,7 +155,7 @@ describe('handing over an OAuth client', () => {
     for (const { details } of offers) expect(details).to.deep.equal(offers[0]?.details);
   });
 
-  it('an offer is mailed to the new owner only', async () => {
+  it('the offer of a client is mailed to the new owner only', async () => {
     const before = mail.received.length;
     const offered = () =>
       mail.received.slice(before).filter(({ raw }) => /^Subject: You are offered/m.test(raw));
@@ -172,7 +172,7 @@ describe('handing over an OAuth client', () => {
     expect(told?.text).to.include(giver.email).and.not.include('127.0.0.1');
   });
 
-  it('the form refuses an invalid address, that of the owner, and another address while an offer is open', async () => {
+  it('a client cannot be offered to an invalid address, its owner, or two addresses at once', async () => {
     for (const [email, problem] of [
       [giver.email.toUpperCase(), 'This is your own address.'],
       ['ruth', 'Enter an email address'],
@@ -234,7 +234,7 @@ describe('handing over an OAuth client', () => {
     expect(await owner()).to.equal(receiver.accountId);
   });
 
-  it('a page opened before the offer was withdrawn accepts neither it nor a later one, and a second click changes nothing', async () => {
+  it('the page of a withdrawn offer can accept neither it nor a later offer, and a second click changes nothing', async () => {
     await offerTo(receiver.email);
     const opened = await to.get(await offerPath());
     await from.send(`${page}/withdraw`);
@@ -250,7 +250,7 @@ describe('handing over an OAuth client', () => {
     expect(log.filter(({ action }) => action === 'client_transferred')).to.have.length(1);
   });
 
-  it('an offer is not accepted, but stays open, while the new owner has the maximum number of clients', async () => {
+  it('an offer stays open, but cannot be accepted, while the new owner has the maximum number of clients', async () => {
     await offerTo(receiver.email);
     for (const name of ['One', 'Two']) await to.createClient(name);
     const refused = await to.send(await offerPath());
@@ -260,7 +260,7 @@ describe('handing over an OAuth client', () => {
     expect((await to.get(await offerPath())).status).to.equal(200);
   });
 
-  it('the owner does not change if the session of the new owner ends during the acceptance', async () => {
+  it("the owner of a client does not change if the new owner's session ends during the acceptance", async () => {
     await offerTo(receiver.email);
     const path = await offerPath();
     const { clients, accounts } = on.service;
@@ -278,7 +278,7 @@ describe('handing over an OAuth client', () => {
     expect(await owner()).to.equal(giver.accountId);
   });
 
-  it('one user can make at most twenty offers an hour', async () => {
+  it('a user can offer clients at most twenty times an hour', async () => {
     for (let round = 0; round < 20; round += 1) {
       expect((await offerTo(`no-one${round}@example.test`)).status).to.equal(303);
       await from.send(`${page}/withdraw`);
@@ -288,7 +288,7 @@ describe('handing over an OAuth client', () => {
     expect(over.html).to.include('value="no-one@example.test"');
   });
 
-  it('only confidential clients can be handed over: their settings link to the page, and others are refused', async () => {
+  it('only confidential clients can be handed over; for others there is no link, and requests are refused', async () => {
     expect((await from.get(`${LIST}/${client.id}/settings`)).html).to.include(page);
     const draft = { kind: 'public', name: 'Map', redirectUris: ['https://a.example/'] } as const;
     const { client: map } = await on.service.clients.add({

@@ -17,7 +17,7 @@ describeInBrowser('the pages of an OAuth client in a browser', (visit) => {
   const widthOf = async (page: Page, selector: string): Promise<number> =>
     (await page.locator(selector).first().boundingBox())?.width ?? 0;
 
-  it('in each entry of the list of problems, values and forms use the full width, also on a phone', async () => {
+  it('values and forms in the list of problems use the full width, also on a phone', async () => {
     const client = await owner.createClient('Wide Enough');
     const sent = { ...client, redirectUri: 'https://partner.example/another/callback' };
     await fetch(authorizationUrl(on.issuer, sent), { redirect: 'manual' });
@@ -40,7 +40,7 @@ describeInBrowser('the pages of an OAuth client in a browser', (visit) => {
     expect(await widthOf(page, 'a.wordmark')).to.be.within(60, 200);
   });
 
-  it('registering a redirect URI leaves the page of a new secret unchanged', async () => {
+  it('registering a redirect URI does not change the page that shows a new secret', async () => {
     const { page } = await visit();
     await enterAs(page, on.issuer, owner);
     await page.goto(`${on.issuer}${LIST}/new`);

@@ -9,7 +9,7 @@ describe("the page of a client's links", () => {
   const path = (): string => `${LIST}/${on.clients.confidential.id}/links`;
   const linksOf = async () => (await on.service.clients.find(on.clients.confidential.id))?.links;
 
-  it('https links are saved, and each other link is refused with an error next to the field', async () => {
+  it('https links of a client are saved; any other link is refused with an error next to its field', async () => {
     const owner = await signedIn(on.service, on.seeded.other);
     const saved = await owner.fillIn(path(), {
       ...{ homepage_url: ' https://app.example/ ', support_url: '', privacy_url: '' },

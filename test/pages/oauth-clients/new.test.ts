@@ -29,7 +29,7 @@ describe('creating an OAuth client', () => {
       ([, id = '', message = '']) => `${id}: ${message}`,
     );
 
-  it('shows the client ID and the secret once, and the secret works', async () => {
+  it('creating a client shows its ID, and its secret once, and the secret works', async () => {
     const sent = await owner.submit(await owner.get(NEW), {
       name: '  Stock Sync ',
       redirect_uris: [REDIRECT_URI, 'https://partner.example/other'],
@@ -56,7 +56,7 @@ describe('creating an OAuth client', () => {
     }
   });
 
-  it('the page after the secret clears the browser cache, so the Back button does not show the secret again', async () => {
+  it('the page after a shown secret clears the browser cache, so that the Back button cannot show it', async () => {
     const form = await owner.get(NEW);
     const sent = await owner.submit(form, { name: 'Cached', redirect_uris: REDIRECT_URI });
     const { html } = await owner.follow(sent);
@@ -64,14 +64,14 @@ describe('creating an OAuth client', () => {
     expect((await owner.get(next)).headers.get('clear-site-data')).to.equal('"cache"');
   });
 
-  it('a secret is shown only on the page of its own client', async () => {
+  it('a new secret is shown only on the page of its own client', async () => {
     const { id } = await owner.createClient('Another');
     const { location } = await owner.send(NEW, { name: 'Waiting', redirect_uris: REDIRECT_URI });
     const elsewhere = await owner.get(`${LIST}/${id}/created${location?.search}`);
     expect(shownOn(elsewhere).secret).to.equal('');
   });
 
-  it('fields that the form does not have are ignored', async () => {
+  it('fields that the form for a new client does not have are ignored', async () => {
     const { location } = await owner.send(NEW, {
       name: 'Greedy',
       redirect_uris: REDIRECT_URI,
@@ -95,7 +95,7 @@ describe('creating an OAuth client', () => {
     });
   });
 
-  it('an invalid form shows an error per row and a summary on top, and keeps the entered values', async () => {
+  it('an invalid form for a new client shows a summary and an error per row, and keeps the values', async () => {
     const before = await ownClients();
     const page = await owner.send(NEW, {
       name: ' ',
@@ -123,7 +123,7 @@ describe('creating an OAuth client', () => {
     expect(await ownClients()).to.have.length(before.length);
   });
 
-  it('warns about redirect URIs that work but are unwise, in their row', async () => {
+  it('each unwise redirect URI of a new client causes a warning in its row', async () => {
     const twins = ['http://app.example/cb', 'http://app.example/cb/'];
     const drawn = await owner.send(NEW, { name: 'N', redirect_uris: twins, more: '1' });
     expect(drawn.status).to.equal(200);
@@ -133,7 +133,7 @@ describe('creating an OAuth client', () => {
       .and.match(/slash at its end/);
   });
 
-  it('a form with no redirect URI, or with more than 20, is refused with a message', async () => {
+  it('a new client with no redirect URI, or with more than 20, is refused with a message', async () => {
     const none = await owner.send(NEW, { name: 'N', redirect_uris: ['', ' '] });
     expect(none.status).to.equal(422);
     expect(problemsOf(none)).to.deep.equal([
@@ -149,7 +149,7 @@ describe('creating an OAuth client', () => {
     expect(full.html).not.to.include('name="more"');
   });
 
-  it('rows are added and removed without creating a client', async () => {
+  it('rows for redirect URIs can be added and removed without creating the client', async () => {
     const before = await ownClients();
     const typed = { name: 'Rows', redirect_uris: ['https://a.example/', 'nonsense', ''] };
     const more = await owner.send(NEW, { ...typed, more: '1' });

@@ -12,14 +12,14 @@ describe('the list of OAuth clients', () => {
     newcomer = await signInOwner(on.service, on.seeded.person);
   });
 
-  it('the page with an empty list explains what to do', async () => {
+  it('the page of OAuth clients explains what to do if the user has none', async () => {
     const { status, html } = await newcomer.get(LIST);
     expect(status).to.equal(200);
     expect(textOf(html)).to.include('You have no OAuth clients.');
     expect(html).to.include(`href="${LIST}/new"`);
   });
 
-  it("shows only the owner's clients, with the number of connected users and the last use", async () => {
+  it("the page of OAuth clients lists only the owner's clients, with connected users and last use", async () => {
     const { confidential, otherConfidential } = on.clients;
     const connect = (accountId: string) =>
       on.service.connections.rememberConsent({
@@ -38,7 +38,7 @@ describe('the list of OAuth clients', () => {
     expect(headers.get('cache-control')).to.equal('no-store');
   });
 
-  it('enforces the limit of clients, also for parallel requests, and states it on the form', async () => {
+  it('the form for a client states the maximum number of clients, which also holds for parallel requests', async () => {
     await newcomer.createClient('One');
     const fields = { name: 'Another', redirect_uris: 'https://partner.example/cb' };
     const answers = await Promise.all(

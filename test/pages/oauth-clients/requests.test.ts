@@ -60,7 +60,7 @@ describe('the live requests of a client', () => {
     return { response, ended, events, text: () => text };
   }
 
-  it('refused requests appear in the open page and on reload, with the cause, from every node', async () => {
+  it('refused requests of a client at any node appear in its open page and after a reload, with the cause', async () => {
     const { response, events } = await listen();
     expect(response.headers.get('content-type')).to.include('text/event-stream');
     expect(response.headers.get('content-security-policy')).to.include("connect-src 'self'");
@@ -82,7 +82,7 @@ describe('the live requests of a client', () => {
     expect(textOf((await owner.get(pathOf(client))).html)).to.include(refused.requestId);
   });
 
-  it('the list includes successful requests', async () => {
+  it("the list of a client's requests includes successful requests", async () => {
     const { events } = await listen();
     await waitUntilWatched(nodes[0]);
     const callback = await owner.authorize(authorizationUrl(nodes[0].issuer, client), person);
@@ -104,7 +104,7 @@ describe('the live requests of a client', () => {
     await waitUntilWatched(nodes[0]);
   });
 
-  it('a user can have four event streams: a fifth one ends the oldest', async () => {
+  it('a user can have four event streams; opening a fifth ends the oldest', async () => {
     const opened = [];
     for (let count = 0; count < 5; count += 1) opened.push(await listen());
     const [first, ...others] = opened;
@@ -116,7 +116,7 @@ describe('the live requests of a client', () => {
     });
   });
 
-  it('an event stream ends when the session ends or the client is transferred to another owner', async () => {
+  it('the event stream of a client’s requests ends when the session ends or the client gets another owner', async () => {
     const other = await signInOwner(nodes[0], person);
     const transferredClient = await addClient();
     const [signedOut, transferred] = [await listen(client, other), await listen(transferredClient)];
@@ -129,7 +129,7 @@ describe('the live requests of a client', () => {
     expect(again.response.status).to.equal(303);
   });
 
-  it('an event stream ends when its node shuts down', async () => {
+  it('the event stream of a client’s requests ends when its node shuts down', async () => {
     const { ended } = await listen();
     await nodes[0].close();
     await ended;
@@ -139,7 +139,7 @@ describe('the live requests of a client', () => {
 describe('the requests of a client on the embedded database', () => {
   const on = startSeeded({ on: 'embedded' });
 
-  it('requests appear when the page is reloaded', async () => {
+  it('requests of a client also appear when its page is reloaded', async () => {
     const { confidential } = on.clients;
     const path = `${LIST}/${confidential.id}`;
     const owner = await signInOwner(on.service, on.seeded.other);

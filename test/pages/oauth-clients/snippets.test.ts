@@ -28,7 +28,7 @@ const lineAfter = (code: string, before: string): string =>
   code.split(before)[1]?.split('\n')[0]?.replace(/,$/, '') ?? '';
 
 describe('the example programs of a client', () => {
-  it('the programs contain any value as one string literal of their language', () => {
+  it('example programs contain any value as one string literal of their language', () => {
     const value = `it's "$(id)" \`id\` \\' \\" \\ \${HOME} %s é \u2028 #`;
     const api = { graphqlUrl: 'https://api.example.com', exampleQuery: value };
     const body = JSON.stringify({ query: value });
@@ -47,7 +47,7 @@ describe('the example programs of a client', () => {
     }
   });
 
-  it('templates escape every value that a client or the operator chooses', () => {
+  it('templates of example programs escape every value that a client or the operator chooses', () => {
     const constant =
       /^(preparation|comment|port|paths\.\w+|host === '::1' \? 'AF_INET6' : 'AF_INET')$/;
     const files = readdirSync(TEMPLATES);
@@ -60,7 +60,7 @@ describe('the example programs of a client', () => {
     }
   });
 
-  it('the programs call the API if one is configured', () => {
+  it('example programs call the API if one is configured', () => {
     const api = { graphqlUrl: 'https://api.example.com/graphql', exampleQuery: '{ me }' };
     for (const { name, code } of clientSnippets({ ...VALUES, api })) {
       expect(code, name).to.include(api.graphqlUrl);
@@ -68,7 +68,7 @@ describe('the example programs of a client', () => {
     }
   });
 
-  it('the programs allow plain http for a loopback issuer only', () => {
+  it('example programs allow plain http only for a loopback issuer', () => {
     const insecure = /allowInsecureRequests|INSECURE_TRANSPORT/;
     for (const name of ['Node', 'Python']) {
       expect(codeOf(name)).not.to.match(insecure);
@@ -76,7 +76,7 @@ describe('the example programs of a client', () => {
     }
   });
 
-  it('the programs listen only on loopback redirect URIs with an unprivileged port', () => {
+  it('example programs listen only on loopback redirect URIs with an unprivileged port', () => {
     const listening = [
       'http://127.0.0.1:4000/',
       'http://localhost:1024/a/b',
@@ -98,7 +98,7 @@ describe('the example programs of a client', () => {
   describe('example programs on the page of the client', () => {
     const on = startSeeded();
 
-    it('the programs are shown for clients with a secret and a redirect URI', async () => {
+    it('example programs are shown for clients with a secret and a redirect URI', async () => {
       const owner = await signedIn(on.service, on.seeded.other);
       const { clients } = on.service;
       const shown: Record<string, boolean> = {};

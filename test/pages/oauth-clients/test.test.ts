@@ -33,7 +33,7 @@ describe('the test of a client', () => {
     client = on.clients.confidential;
   });
 
-  it('the test runs the whole flow over HTTP and shows each request with its answer', async () => {
+  it('the test of a client runs the whole flow over HTTP and shows each request with its answer', async () => {
     const page = await browser.run(client);
     expect(page.status).to.equal(200);
     expect(textOf(page.html)).to.include(WORKS);
@@ -55,7 +55,7 @@ describe('the test of a client', () => {
     expect(textOf(page.html)).to.include(`${on.seeded.elsewhere.name} owner`);
   });
 
-  it('the result shows no code, token, verifier or secret in full, and none is logged', async () => {
+  it('the result of a client test shows no code, token, verifier or secret in full, and none is logged', async () => {
     const { html } = await browser.run(client);
     expect(html).not.to.match(/gate_(?!ci_)[a-z]+_[\w-]{12}/);
     expect(html).to.match(/code_verifier=[\w-]{4}…[\w-]{4}\n/);
@@ -63,7 +63,7 @@ describe('the test of a client', () => {
     expect(on.service.logLines.join('')).not.to.match(/gate_(?!ci_)[a-z]+_[\w-]{12}/);
   });
 
-  it('the test creates no connection; an existing connection and its tokens stay unchanged', async () => {
+  it('a client test creates no connection, and changes no existing connection or its tokens', async () => {
     const { issuer, connections, activity } = on.service;
     const { accountId } = on.seeded.other;
     await browser.run(client);
@@ -86,7 +86,7 @@ describe('the test of a client', () => {
     await connections.end({ accountId, clientId: client.id }, 'person_disconnected');
   });
 
-  it('the test ends with a real query if the operator configured an API', async () => {
+  it('a client test ends with a real query if the operator configured an API', async () => {
     const graphqlUrl = await nameWarehouseApi(on);
     const page = await browser.run(client);
     expect(titlesOf(page)[5]).to.equal('Call the warehouse API: as it should be');
@@ -96,7 +96,7 @@ describe('the test of a client', () => {
     await on.service.apply(on.service.settings);
   });
 
-  it('a failing API stops the test, shows its answer and leaves no connection', async () => {
+  it('a failing API stops the client test, which shows the answer and leaves no connection', async () => {
     const answers: readonly (readonly [(response: ServerResponse) => void, string])[] = [
       [(response) => response.writeHead(302, { location: on.issuer }).end(), '302 Found'],
       [(response) => response.end('{"errors":[{"message":"<b>no"}]}'), '&lt;b&gt;no'],
@@ -119,7 +119,7 @@ describe('the test of a client', () => {
     expect(await on.service.connections.listOf(on.seeded.other.accountId)).to.deep.equal([]);
   });
 
-  it('the test stops waiting for an API that does not answer in time', async () => {
+  it('a client test stops waiting for an API that does not answer in time', async () => {
     const api = await listen((_, response) => response.write('{'), { host: '127.0.0.1', port: 0 });
     const graphqlUrl = `http://127.0.0.1:${api.port}/`;
     const answer = await createApiCalls({ graphqlUrl, exampleQuery: '{a}' }, 50)('token');
@@ -127,7 +127,7 @@ describe('the test of a client', () => {
     await api.close();
   });
 
-  it('the test keeps the tokens if requested, shows them once, and creates no connection', async () => {
+  it('a client test shows its tokens once if the user wants to keep them, and creates no connection', async () => {
     const page = await browser.run(client, 'approve', { keep_tokens: '1' });
     expect(textOf(page.html)).to.include(WORKS).and.include('for 70 minutes at most');
     const [token = ''] = /gate_at_[\w-]{89}/.exec(page.html) ?? [];
@@ -139,7 +139,7 @@ describe('the test of a client', () => {
     expect(again.html).not.to.include(token);
   });
 
-  it('the test can be started on the page of a new secret without entering the secret', async () => {
+  it('a client test can be started on the page of a new secret without entering the secret', async () => {
     const { id } = await add('confidential');
     const form = await browser.follow(
       await browser.send(`/profile/oauth-clients/${id}/rotate-secret`),
@@ -152,14 +152,14 @@ describe('the test of a client', () => {
     expect(textOf(page.html)).to.include(WORKS);
   });
 
-  it('a denial shows what the client receives, and nothing is issued', async () => {
+  it('denying in a client test shows what the client receives, and no token is issued', async () => {
     const page = await browser.run(client, 'deny');
     expect(textOf(page.html)).to.include('You denied the request, so nothing was issued.');
     expect(page.html).to.include('error=access_denied');
     expect(titlesOf(page)).to.deep.equal(['Authorization request: as it should be']);
   });
 
-  it('a result is shown only to its owner, on the page of its client', async () => {
+  it('the result of a client test is shown only to the owner, on the page of the client', async () => {
     const { url } = await browser.run(client);
     expect(textOf((await browser.get(url)).html)).to.include(WORKS);
     const another = await add('confidential');
@@ -169,7 +169,7 @@ describe('the test of a client', () => {
     expect((await stranger.get(url)).status).to.equal(404);
   });
 
-  it('a test whose secret is removed in the meantime stops and shows the cause', async () => {
+  it('a client test whose secret is removed meanwhile stops and shows the cause', async () => {
     const another = await add('confidential');
     const callback = await browser.decide(await browser.begin(another));
     const [first] = (await on.service.clients.find(another.id))?.secrets ?? [];
@@ -180,13 +180,13 @@ describe('the test of a client', () => {
     expect(textOf(page.html)).to.include('Refused as invalid_client');
   });
 
-  it('a public client is tested without a secret', async () => {
+  it('a public client can be tested without a secret', async () => {
     const page = await browser.run(await add('public'));
     expect(textOf(page.html)).to.include(WORKS);
     expect(titlesOf(page)).to.have.length(5);
   });
 
-  it('an invalid secret is explained on the form, and no test starts', async () => {
+  it('an invalid client secret is explained on the form, and no test starts', async () => {
     const ending = client.secret?.slice(-4);
     for (const [secret, message] of [
       ['', 'Paste a secret of this client.'],
@@ -201,7 +201,7 @@ describe('the test of a client', () => {
     }
   });
 
-  it('a machine client has no test', async () => {
+  it('a machine client cannot be tested on its page', async () => {
     const { client: machine } = await on.service.clients.add({
       ...{ kind: 'machine', name: 'Night', redirectUris: [], isNative: false },
       ownerAccountId: on.seeded.other.accountId,
@@ -210,7 +210,7 @@ describe('the test of a client', () => {
     expect((await browser.send(testPath(machine.id))).status).to.equal(404);
   });
 
-  it('a suspended client has no test', async () => {
+  it('a suspended client cannot be tested on its page', async () => {
     const { id, secret = '' } = await add('confidential');
     const connectPage = async () =>
       (await browser.get(`/profile/oauth-clients/${id}/connect`)).html;
@@ -224,7 +224,7 @@ describe('the test of a client', () => {
     expect(textOf(sent.html)).to.include('This client is suspended');
   });
 
-  it('without a retry window, shows that a second use of a refresh token ends the authorization', async () => {
+  it('without a retry window, a client test shows that reusing a refresh token ends the authorization', async () => {
     const strict = await start({ settings: { tokens: { retryWindowSeconds: 0 } } });
     const { other, clients } = await seed(strict);
     const page = await (await testBrowser(strict, other)).run(clients.confidential);

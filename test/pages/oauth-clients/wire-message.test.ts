@@ -9,13 +9,13 @@ import {
 const value = (prefix: string): string => `${prefix}Abcd${'x'.repeat(35)}wxyz`;
 
 describe('an HTTP message as displayed to a user', () => {
-  it('a message has one decoded parameter per line', () => {
+  it('a displayed HTTP message has one decoded parameter per line', () => {
     const sent = new URLSearchParams({ grant_type: 'refresh_token', state: 'a b&c="é' });
     expect(parametersInLines(sent, '')).to.equal('grant_type=refresh_token\n&state=a b&c="é');
     expect(parametersInLines(sent, '?')).to.match(/^\?grant_type/);
   });
 
-  it('a secret value is shortened to its prefix and enough characters to tell it from another', () => {
+  it('a displayed secret is shortened to its prefix and enough characters to distinguish it', () => {
     const secret = {
       code: value('gate_ac_'),
       code_verifier: value(''),
@@ -38,7 +38,7 @@ describe('an HTTP message as displayed to a user', () => {
     expect(shortened('gate_cs_short')).to.equal('gate_cs_…');
   });
 
-  it('an answer that is not JSON is shown unchanged', () => {
+  it('a displayed answer that is not JSON is unchanged', () => {
     for (const body of ['', 'not JSON', '<p>502</p>']) expect(bodyInLines(body)).to.equal(body);
   });
 });

@@ -95,7 +95,7 @@ describeInBrowser('passkeys in Chromium', (visit) => {
     expect(status).to.equal(200);
   });
 
-  it('two users of one browser sign in, each with their own passkey', async () => {
+  it('two users of one browser can sign in, each with their own passkey', async () => {
     const { page, problems } = await visit();
     const { touch } = await plugIn(page);
     for (const who of [on.seeded.person, on.seeded.other]) {
@@ -123,7 +123,7 @@ describeInBrowser('passkeys in Chromium', (visit) => {
     expect(problems).to.deep.equal([]);
   });
 
-  it('passkeys are not offered without JavaScript, and the page to add one says so', async () => {
+  it('passkeys are not offered without JavaScript, and the page to add a passkey says so', async () => {
     const { page } = await visit({ javaScript: false });
     await page.goto(security());
     await signIn(page, on.seeded.person);

@@ -33,10 +33,10 @@ describe('a passkey', () => {
     'for another port of this host': { origin: 'http://localhost:1' },
     'for another RP ID': { rpId: 'gatehouse.example' },
     'in a frame of another site': { crossOrigin: true },
-    'for something else than a sign-in': { type: 'webauthn.create' },
+    'for a purpose other than a sign-in': { type: 'webauthn.create' },
     'without user verification': { flags: 0x01 | 0x08 | 0x10 },
     'without the presence of a user': { flags: 0x04 | 0x08 | 0x10 },
-    'with another kind of key than it was': { flags: 0x01 | 0x04 },
+    'with another type of key than the registered one': { flags: 0x01 | 0x04 },
     'with impossible flags': { flags: 0x01 | 0x04 | 0x10 },
     'for another account': { userHandle: 'A'.repeat(64) },
     'with a signature over something else': { isTampered: true },
@@ -57,7 +57,7 @@ describe('a passkey', () => {
   }
 
   const GARBAGE = ['', '{', 'null', '[]', '"x"', '{"id":1}', '[['.repeat(9_000), '\u0000'];
-  it('a malformed answer is refused at the sign-in, and when a passkey is added', async () => {
+  it('a malformed passkey answer is refused at the sign-in, and when a passkey is added', async () => {
     const before = await stored();
     const { id } = passkey;
     const empty = { id, rawId: id, type: 'public-key', response: {} };
@@ -83,7 +83,7 @@ describe('a passkey', () => {
     expect(await stored()).to.deep.equal(before);
   });
 
-  it('an answer is accepted once, in the same browser, within ten minutes', async () => {
+  it('a passkey answer is accepted once, in the same browser, within ten minutes', async () => {
     const person = createPerson(on.issuer);
     const page = await person.get('/login');
     const options = await optionsFor(person, 'sign-in');
@@ -116,7 +116,7 @@ describe('a passkey', () => {
     }
   });
 
-  it('an answer to a sign-in challenge does not confirm an action, and vice versa', async () => {
+  it('a passkey answer to a sign-in challenge does not confirm an action, and vice versa', async () => {
     const user = await signedIn(on.service, on.seeded.person);
     const { passkey: own } = await addPasskey(on.issuer, user, { name: 'Phone' });
     on.clock.advance(601);
@@ -144,7 +144,7 @@ describe('a passkey', () => {
     expect(last).to.deep.include({ action: 'passkey_refused', details: { reason: 'another' } });
   });
 
-  it('a passkey whose counter does not increase is refused and recorded, each time', async () => {
+  it('each sign-in with a passkey whose counter does not increase is refused and recorded', async () => {
     const who = await signedIn(on.service, on.seeded.other);
     const { passkey: counting } = await addPasskey(on.issuer, who, { lie: { counter: 1 } });
     counting.counter = 7;
@@ -180,7 +180,7 @@ describe('a passkey', () => {
     ...{ 'with an attestation of Apple': { attestation: ['apple', Buffer.from([0xa0])] } },
   };
   for (const [how, lie] of Object.entries(REFUSED_WHEN_ADDED)) {
-    it(`a passkey made ${how} is not stored`, async () => {
+    it(`a new passkey created ${how} is not stored`, async () => {
       const person = await signedIn(on.service, on.seeded.person);
       const before = await stored();
       const { answer } = await addPasskey(on.issuer, person, { lie });
@@ -217,7 +217,7 @@ describe('a passkey', () => {
 describe('invalid passkey answers from one network', () => {
   const on = startSeeded({ settings: { limits: { signInFailuresPerAddress: 2 } } });
 
-  it('too many invalid answers are refused with 429, but a correct one is accepted', async () => {
+  it('too many invalid passkey answers get 429, but a correct answer is still accepted', async () => {
     const { passkey } = await addPasskey(on.issuer, await signedIn(on.service, on.seeded.person));
     const person = createPerson(on.issuer);
     const page = await person.get('/login');

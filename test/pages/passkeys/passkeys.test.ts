@@ -66,7 +66,7 @@ describe('passkeys', () => {
     expect(toSignIn.challenge).to.have.length(75);
   });
 
-  it('passkeys are added, listed, renamed and announced by mail', async () => {
+  it('passkeys can be added, listed and renamed, and mail announces a new one', async () => {
     const { answer } = await addPasskey(on.issuer, person, { name: '  Work laptop ' });
     const page = await person.follow(answer);
     expect(textOf(page.html)).to.match(
@@ -227,7 +227,7 @@ describe('passkeys', () => {
     expect(await on.service.passkeys.findKey(passkey.id)).to.equal(undefined);
   });
 
-  it('only signed-in users can add passkeys, and requests for options store nothing', async () => {
+  it('only signed-in users can add passkeys, and requests for WebAuthn options store nothing', async () => {
     const stranger = createPerson(on.issuer);
     const count = async () => {
       const rows = await on.service.database.query(
@@ -247,7 +247,7 @@ describe('passkeys', () => {
 forEachDeployment('an answered challenge', (start) => {
   const on = startSeeded({ on: start, clock: true });
 
-  it('an answered challenge is stored until it expires, and then deleted', async () => {
+  it('an answered passkey challenge is stored until it expires, and then deleted', async () => {
     const { passkey } = await addPasskey(on.issuer, await signedIn(on.service, on.seeded.person));
     expect((await signInWith(createPerson(on.issuer), passkey)).status).to.equal(303);
     const used = async () =>
@@ -297,7 +297,7 @@ describe('passkeys in addition to a provider, without passwords', () => {
     return person;
   }
 
-  it('users of the provider add passkeys, which this browser is then offered', async () => {
+  it('users of a sign-in provider can add passkeys, which the browser is offered next time', async () => {
     const person = await signInAtProvider();
     // The provider does not say when the user authenticated, so a confirmation is required.
     const confirm = await person.submit(await person.get(NEW), { sign_in_with: 'platform' });
@@ -314,7 +314,7 @@ describe('passkeys in addition to a provider, without passwords', () => {
     expect((await on.traveller().get('/login')).location?.origin).to.equal(on.upstream.issuer);
   });
 
-  it('a passkey that is the only sign-in method, after the link is removed, cannot be removed', async () => {
+  it('a passkey cannot be removed if it is the only sign-in method left', async () => {
     const person = await signInAtProvider();
     const path = async () =>
       `${SECURITY}/passkeys/${(await on.service.passkeys.of(accountId))[0]?.id}`;

@@ -45,7 +45,7 @@ describe('“Forgot password?”', () => {
       return first;
     });
 
-  it('the sign-in page links to the form, which mails a working link', async () => {
+  it('the sign-in page links to the form for a forgotten password, which mails a working link', async () => {
     const { email } = on.seeded.person;
     expect((await visitor.get('/login')).html).to.include(`href="${PATH}"`);
     const answer = await ask(email.toUpperCase());
@@ -67,7 +67,7 @@ describe('“Forgot password?”', () => {
     expect(log.map(({ action }) => action)).to.include('password_link_made');
   });
 
-  it('the form answers the same for unknown, suspended and known addresses', async () => {
+  it('the form for a forgotten password answers the same for unknown, suspended and known addresses', async () => {
     await on.service.accounts.suspend(on.seeded.other.accountId);
     const { length } = mailsTo(on.seeded.person.email);
     const answers = [];
@@ -88,7 +88,7 @@ describe('“Forgot password?”', () => {
     expect(mailsTo(on.seeded.other.email)).to.deep.equal([]);
   });
 
-  it('the form answers before the account is looked up and the mail is sent', async () => {
+  it('the form for a forgotten password answers before the account lookup and the mail', async () => {
     // The time of a lookup would distinguish known from unknown addresses.
     const form = await visitor.get(PATH);
     const { email } = await on.service.accounts.add({ email: 'slow@example.test', name: 'Slow' });
@@ -100,7 +100,7 @@ describe('“Forgot password?”', () => {
     await mailTo(email);
   });
 
-  it('sends at most three links an hour to one address, also for parallel requests', async () => {
+  it('at most three password links an hour are mailed to one address, also for parallel requests', async () => {
     const { id } = await on.service.accounts.add({ email: 'often@example.test', name: 'Often' });
     await Promise.all(Array.from({ length: 8 }, () => ask('often@example.test')));
     await eventually(() => expect(mailsTo('often@example.test')).to.have.length(3));
@@ -110,7 +110,7 @@ describe('“Forgot password?”', () => {
     expect(textOf(last.html)).to.include('is on its way');
   });
 
-  it('refuses an invalid email address', async () => {
+  it('the form for a forgotten password refuses an invalid email address', async () => {
     for (const email of ['', 'ada', 'a@b', 'a b@c.test', 'x\r\nBcc: eve@example.test@e.test']) {
       const page = await visitor.submit(await visitor.get(PATH), { email });
       expect(page.status, email).to.equal(422);
@@ -118,7 +118,7 @@ describe('“Forgot password?”', () => {
     }
   });
 
-  it('a hostile name cannot add a header or another recipient', async () => {
+  it('a hostile user name cannot add a header or another recipient to the mail', async () => {
     const name = 'Eve" <eve@evil.example>, x';
     await on.service.accounts.add({ email: 'named@example.test', name });
     await ask('named@example.test');
@@ -130,7 +130,7 @@ describe('“Forgot password?”', () => {
 describe('the sign-in page without a mail server', () => {
   const start = startsOn();
 
-  it('without a mail server the sign-in page has no "Forgot password?" link, and the page behind it does not exist', async () => {
+  it('without a mail server there is neither a "Forgot password?" link nor the page for it', async () => {
     const visitor = createPerson((await start()).issuer);
     expect((await visitor.get('/login')).html).not.to.include(PATH);
     expect((await visitor.get(PATH)).status).to.equal(404);
@@ -141,7 +141,7 @@ describe('the sign-in page without a mail server', () => {
 describe('an unreachable mail server', () => {
   const start = startsOn();
 
-  it("an unreachable mail server is logged for the operator and neither changes nor delays the user's answer", async () => {
+  it('an unreachable mail server is logged for the operator, and neither changes nor delays the answer to the user', async () => {
     const mailServer = await startMailServer();
     await mailServer.close();
     const service = await start({ settings: { mail: { smtpUrl: mailServer.url, from: FROM } } });

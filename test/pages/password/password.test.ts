@@ -21,7 +21,7 @@ describe('the page of a password link', () => {
   const isExpired = ({ status, html }: { status: number; html: string }): boolean =>
     status === 410 && textOf(html).includes('This link is over');
 
-  it('the page sets the password, which then works on the sign-in page', async () => {
+  it('the page of a one-time link sets the password, which then works at the sign-in', async () => {
     const path = await passwordLink(on.service, credentials, 'invitation');
     const form = await visitor.open(path);
     expect(textOf(form.html)).to.include('Set your password').and.include(credentials.email);
@@ -34,12 +34,12 @@ describe('the page of a password link', () => {
     expect(isExpired(await visitor.get(path))).to.equal(true);
   });
 
-  it('the page distinguishes a first password from a new one', async () => {
+  it('the page to set a password distinguishes a first password from a new one', async () => {
     const forgotten = await visitor.open(await passwordLink(on.service, credentials));
     expect(textOf(forgotten.html)).to.include('Choose a new password');
   });
 
-  it('a link expires after a day, and an unknown link looks the same', async () => {
+  it('a password link expires after a day, and then looks like an unknown link', async () => {
     const path = await passwordLink(on.service, credentials, 'invitation');
     const form = await visitor.open(path);
     on.clock.advance(86_400);
@@ -69,7 +69,7 @@ describe('the page of a password link', () => {
     expect(form.html).not.to.include('end_connections');
   });
 
-  it('the page shows why a password is refused, and the link stays valid', async () => {
+  it('the page of a one-time link shows why a password is refused, and the link stays valid', async () => {
     const form = await visitor.open(await passwordLink(on.service, credentials, 'invitation'));
     for (const new_password of ['', 'short', 'x'.repeat(257), 'passwordpassword']) {
       const page = await visitor.submit(form, { new_password });
@@ -92,7 +92,7 @@ describe('the page of a password link', () => {
     expect((await other.signIn(right)).url.pathname).to.equal('/profile');
   });
 
-  it('the token is removed from the URL immediately, and the page can be reloaded', async () => {
+  it('the token of a password link is removed from the URL immediately, and the page can be reloaded', async () => {
     const path = await passwordLink(on.service, credentials, 'invitation');
     const answer = await visitor.get(path);
     expect([answer.status, answer.location?.href]).to.deep.equal([303, `${on.issuer}/password`]);
@@ -108,7 +108,7 @@ describe('the page of a password link', () => {
     expect(visitor.cookieNames).to.not.include('gate_link');
   });
 
-  it('the token is in no log, and in no URL after the form was sent', async () => {
+  it('the token of a password link is in no log, and in no URL after the form was sent', async () => {
     const path = await passwordLink(on.service, credentials, 'invitation');
     const token = path.slice('/password?token='.length);
     const form = await visitor.open(path);
@@ -121,7 +121,7 @@ describe('the page of a password link', () => {
     expect(on.service.logLines.join()).to.include('"/password"').and.not.include(token);
   });
 
-  it("a link of one account cannot set another account's password, whatever the form contains", async () => {
+  it("a password link cannot set another account's password, whatever the form contains", async () => {
     const other = await addPerson(on.service, 'Eve', `eve-${people}@example.test`);
     const form = await visitor.open(await passwordLink(on.service, credentials, 'invitation'));
     const fields = { account_id: other.accountId, email: other.email, purpose: 'forgotten' };

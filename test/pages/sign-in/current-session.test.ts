@@ -51,7 +51,7 @@ describe('extending the browser session', () => {
     expect(headers.get('set-cookie')).to.equal(null);
   };
 
-  it('answers the remaining lifetime of the session and renews it', async () => {
+  it('a request to renew the session extends it, and is answered with its remaining lifetime', async () => {
     const answer = await person.post(PATH, {});
     expect(answer.status).to.equal(200);
     expect(JSON.parse(answer.html)).to.deep.equal({ session_expires_in: IDLE });
@@ -63,7 +63,7 @@ describe('extending the browser session', () => {
     expect(await isSignedIn()).to.equal(true);
   });
 
-  it('only a sign-in sets the session cookie, so that no late answer restores an earlier session', async () => {
+  it('only a sign-in sets the session cookie, so that a late answer cannot restore an earlier session', async () => {
     const sessionCookies = ({ headers }: { headers: Headers }): string[] =>
       headers.getSetCookie().filter((line) => line.startsWith('gate_session='));
     const silent = authorizationUrl(on.issuer, on.clients.confidential, { prompt: 'none' });
@@ -96,7 +96,7 @@ describe('extending the browser session', () => {
     }
   });
 
-  it('a session without requests ends; an event stream does not extend it', async () => {
+  it('a session without requests ends, even if an event stream is open', async () => {
     on.clock.advance(IDLE - 1);
     await person.get('/profile', { accept: 'text/event-stream' });
     on.clock.advance(1);
@@ -104,7 +104,7 @@ describe('extending the browser session', () => {
     expect(await isSignedIn()).to.equal(false);
   });
 
-  it('a request without a session gets 401: without a cookie, with a forged one, or one that was signed out', async () => {
+  it('renewing a session gets 401 without a cookie, or with one that is forged or signed out', async () => {
     const before = person.cookieHeader(PATH);
     const session = /gate_session=([^;]+)/.exec(before)?.[1] ?? '';
     await person.submit(await person.get('/logout'), {});
@@ -114,13 +114,13 @@ describe('extending the browser session', () => {
     }
   });
 
-  it('a suspended account is 401', async () => {
+  it('renewing the session of a suspended account gets 401', async () => {
     await on.service.accounts.suspend(on.seeded.person.accountId);
     expectRefused(await send(), 401, 'login_required');
     await on.service.accounts.resume(on.seeded.person.accountId);
   });
 
-  it('a cross-origin request is 403, and so is one without any origin header', async () => {
+  it('renewing a session gets 403 from another origin, or without any origin header', async () => {
     const from: Record<string, string | undefined>[] = [
       { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' },
       { origin: 'https://evil.example', 'sec-fetch-site': undefined },
@@ -139,7 +139,7 @@ describe('extending the browser session', () => {
     }
   });
 
-  it('anything that looks like OAuth is 400 with a hint to the token endpoint', async () => {
+  it('an OAuth request to renew a session gets 400 and is pointed to the token endpoint', async () => {
     const { confidential } = on.clients;
     const server = { cookie: undefined, origin: undefined, 'sec-fetch-site': undefined };
     const form = (text: string) => ({ body: new URLSearchParams(text) });

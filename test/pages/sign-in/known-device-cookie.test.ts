@@ -41,7 +41,7 @@ describe('the cookie of a known browser', () => {
   const canSignIn = async (browser: Person): Promise<boolean> =>
     (await attempt(browser, person, '192.0.2.2')).status === 303;
 
-  it('the cookie is HttpOnly, contains no name, and is valid for half a year', async () => {
+  it('the known-device cookie is HttpOnly, contains no name, and is valid for half a year', async () => {
     const { own, value } = await ownBrowser();
     expect(value).to.match(/^acc_[\w-]{16}\.[\w-]{22}\.\d+\.[\w-]{43}$/);
     time.advance(180 * DAY - 60);
@@ -52,7 +52,7 @@ describe('the cookie of a known browser', () => {
     expect(await canSignIn(own)).to.equal(false);
   });
 
-  it('the cookie is invalid if it was changed or is for another account', async () => {
+  it('the known-device cookie is invalid if it was changed or is for another account', async () => {
     const { value } = await ownBrowser();
     const other = await newPerson(service);
     const [id = '', nonce = '', since = '', mac = ''] = value.split('.');
@@ -80,7 +80,7 @@ describe('the cookie of a known browser', () => {
     }
   });
 
-  it('the cookie is revoked by a new password and by signing out everywhere, except in the browser that did it', async () => {
+  it('a new password or a sign-out everywhere revokes the known-device cookies of all other browsers', async () => {
     const { own } = await ownBrowser();
     const second = createPerson(service.issuer);
     const account = await service.accounts.findByEmail(person.email);
@@ -98,7 +98,7 @@ describe('the cookie of a known browser', () => {
     expect(await canSignIn(second)).to.equal(false);
   });
 
-  it('the cookie remembers the last five accounts of a browser', async () => {
+  it('the known-device cookie remembers the last five accounts of a browser', async () => {
     const own = createPerson(service.issuer);
     const accounts = [];
     for (let index = 0; index < 6; index += 1) {
@@ -111,7 +111,7 @@ describe('the cookie of a known browser', () => {
     expect(remembered).to.deep.equal(accounts.slice(1).reverse());
   });
 
-  it('with an https issuer the cookie is Secure and has the prefix __Host-', async () => {
+  it('with an https issuer the known-device cookie is Secure and has the prefix __Host-', async () => {
     const issuer = 'https://auth.example.test';
     const secure = await start({ settings: { ...settings, issuer } });
     const account = await newPerson(secure);

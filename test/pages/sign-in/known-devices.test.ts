@@ -26,7 +26,7 @@ describe('while attackers guess a password', () => {
     service = await start({ settings });
   });
 
-  it("attackers from many addresses are blocked, and the owner's known browser is not", async () => {
+  it("attackers who guess a password from many addresses are blocked, but not the owner's known browser", async () => {
     const person = await newPerson(service);
     const own = createPerson(service.issuer);
     expect((await attempt(own, person, '192.0.2.1')).status).to.equal(303);
@@ -55,7 +55,7 @@ describe('while attackers guess a password', () => {
     expect(service.logLines.join()).not.to.include(person.email);
   });
 
-  it('known browsers are not blocked, even at the address of the attackers', async () => {
+  it('known browsers are not blocked, even at the IP address of an attacker', async () => {
     const here = '192.0.2.50';
     const person = await newPerson(service);
     const neighbor = await newPerson(service);
@@ -75,13 +75,13 @@ describe('while attackers guess a password', () => {
     );
   });
 
-  it('an unknown email address is limited with the same answers', async () => {
+  it('sign-ins with an unknown email address are limited with the same answers', async () => {
     const unknownUser = { email: 'nobody-else@example.test', password: 'x' };
     const seen = await guesses(service, unknownUser, spread(PER_ACCOUNT + 1, 2));
     expect(seen).to.deep.equal([...Array(PER_ACCOUNT).fill(401), 429]);
   });
 
-  it('attempts refused by the limit of an address do not count for the account, and vice versa', async () => {
+  it('sign-ins refused by the limit of an address do not count for the account, and vice versa', async () => {
     const person = await newPerson(service);
     // At most three attempts of one address are checked, however many it sends.
     await guesses(service, person, Array<string>(6).fill('192.0.2.60'));
@@ -96,7 +96,7 @@ describe('while attackers guess a password', () => {
     expect(await guesses(service, neighbor, at)).to.deep.equal([401, 401, 401]);
   });
 
-  it('a successful sign-in does not give others at the same address more guesses', async () => {
+  it('a successful sign-in does not allow others at the same address more attempts', async () => {
     const here = '192.0.2.70';
     const person = await newPerson(service);
     const attacker = await newPerson(service);
@@ -108,7 +108,7 @@ describe('while attackers guess a password', () => {
     expect(await guesses(service, person, [here])).to.deep.equal([429]);
   });
 
-  it('a known browser has its own limit of failures, and then the limits of an unknown one', async () => {
+  it('a known browser has a limit of its own, and beyond that the limits of an unknown browser', async () => {
     const person = await newPerson(service);
     const own = createPerson(service.issuer);
     await attempt(own, person, '192.0.2.80');
@@ -120,7 +120,7 @@ describe('while attackers guess a password', () => {
     expect((await attempt(own, person, '192.0.2.82')).status).to.equal(303);
   });
 
-  it('a one-time link lets the owner sign in, in any browser', async () => {
+  it('during an attack the owner can sign in with a one-time link, in any browser', async () => {
     const person = await newPerson(service);
     await guesses(service, person, spread(PER_ACCOUNT, 4));
     const browser = createPerson(service.issuer);
@@ -136,7 +136,7 @@ describe('while attackers guess a password', () => {
 describeOn([postgresServer, redisServer], 'two nodes', () => {
   for (const deployment of ['postgres', 'postgres+redis'] as const) {
     const start = startsOn(deployment);
-    it(`two nodes share failed attempts and known browsers: ${deployment}`, async () => {
+    it(`two nodes share failed sign-ins and known browsers (${deployment})`, async () => {
       const one = await start({ settings });
       const two = await start({ beside: one });
       const person = await newPerson(one);
@@ -170,7 +170,7 @@ describeOn([postgresServer, redisServer], 'two nodes', () => {
 describe('“Forgot password?” from one address', () => {
   const start = startsOn();
 
-  it('one address can send 30 “Forgot password?” requests an hour, and the link signs in during an attack', async () => {
+  it('one IP address can send 30 “Forgot password?” requests an hour, and the link signs in during an attack', async () => {
     await using opened = new AsyncDisposableStack();
     const mailServer = opened.adopt(await startMailServer(), (it) => it.close());
     const mail = { smtpUrl: mailServer.url, from: 'gatehouse@example.test' };

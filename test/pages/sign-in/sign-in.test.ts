@@ -28,7 +28,7 @@ describe('the sign-in page', () => {
   const loginUrl = (target: string): string =>
     `/login?${new URLSearchParams({ return_to: target })}`;
 
-  it('the page redirects to the profile page that the user came from', async () => {
+  it('after the sign-in the user returns to the profile page that required it', async () => {
     const { email, password } = on.seeded.person;
     const person = createPerson(on.issuer);
     const page = await person.get(loginUrl('/profile/api-keys'));
@@ -39,7 +39,7 @@ describe('the sign-in page', () => {
     expect(again.location?.href).to.equal(`${on.issuer}/profile/security`);
   });
 
-  it('the page redirects any other target to the profile (an open redirect helps phishing)', async () => {
+  it('after the sign-in any other target redirects to the profile (an open redirect helps phishing)', async () => {
     const { email, password } = on.seeded.person;
     const signedIn = createPerson(on.issuer);
     await signedIn.signIn(on.seeded.person);
