@@ -34,9 +34,9 @@ export const sessionId = ({ uid }: Pick<StartedSession, 'uid'>): string =>
 
 export const isSessionId = (id: string): boolean => PUBLIC_ID.test(id);
 
-/** `sessionId` in SQL. */
-const PUBLIC_ID_COLUMN = `'ses_' ||
-  translate(left(encode(sha256(convert_to(uid, 'UTF8')), 'base64'), 16), '+/', '-_')`;
+/** `sessionId` in SQL, as in the index of migration 0057. No uid contains a backslash. */
+const PUBLIC_ID_COLUMN = `('ses_' ||
+  translate(left(encode(sha256(decode(uid, 'escape')), 'base64'), 16), '+/', '-_'))`;
 
 /** Returns the details of log entries about a session that was ended. */
 export const sessionDetails = (session: Pick<StartedSession, 'uid' | 'origin'>) => ({

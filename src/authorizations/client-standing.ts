@@ -20,23 +20,18 @@ export type ClientStandings = ReturnType<typeof createClientStandings>;
 export const MAX_COUNTED = 1_000;
 
 /**
- * Returns a condition in SQL: the client has as many users as an unchecked client may have, and
- * `account` is not one of them. The arguments are names of parameters; `max` is 0 without a limit.
+ * Returns a condition in SQL: the client is unchecked (a user provides it, and the operator has not
+ * checked it), it has as many users as such a client may have, and `account` is not one of them. The
+ * arguments are names of parameters; `max` is 0 without a limit.
  */
 export const isFullFor = (account: string, client: string, max: string): string => `(
-  ${max}::integer > 0 AND ${needsPlace(account, client)}
-  AND (SELECT count(*) FROM (SELECT FROM connections
-    WHERE client_id = ${client} AND ended_at IS NULL LIMIT ${max}) counted) >= ${max})`;
-
-/**
- * Returns a condition in SQL: a user provides the client, the operator has not checked it, and
- * `account` has not connected it.
- */
-export const needsPlace = (account: string, client: string): string => `(
-  EXISTS (SELECT FROM clients
+  ${max}::integer > 0
+  AND EXISTS (SELECT FROM clients
     WHERE id = ${client} AND verified_at IS NULL AND owner_account_id IS NOT NULL)
   AND NOT EXISTS (SELECT FROM connections
-    WHERE account_id = ${account} AND client_id = ${client} AND ended_at IS NULL))`;
+    WHERE account_id = ${account} AND client_id = ${client} AND ended_at IS NULL)
+  AND (SELECT count(*) FROM (SELECT FROM connections
+    WHERE client_id = ${client} AND ended_at IS NULL LIMIT ${max}) counted) >= ${max})`;
 
 export function createClientStandings({ database }: { readonly database: Queries }) {
   return {

@@ -5,12 +5,12 @@ import { transactionOf } from '../storage/account-turns.ts';
 import type { Database, InTransaction } from '../storage/queries.ts';
 import { hasEnded, isLimit } from './consents.ts';
 
-interface Connection {
+export interface Connection {
   readonly accountId: string;
   readonly clientId: string;
 }
 
-interface Ended extends Connection {
+export interface EndedConnection extends Connection {
   /** The client's name. */
   readonly name: string;
 }
@@ -46,24 +46,28 @@ export const setLimit = (
     return rows.length > 0;
   });
 
-/** SQL condition: the date on which the connection ends has come. */
-const DUE = 'n.limit_until <= $1';
+/** SQL conditions, and why the connection ends. */
+const ENDS: Readonly<Record<'due' | 'all', readonly [string, EndingCause]>> = {
+  due: ['n.limit_until <= $1', 'time_limit'],
+  all: [IS_LIMITED, 'operator_revoked'],
+};
 
-/** See `Connections.endPastLimit` and `Connections.endLimited`. */
+/** See `Connections.endWithLimit`. */
 export const endWithLimit = (
   database: Database,
   now: Date,
-  { which, cause, limit }: { which: 'due' | 'all'; cause: EndingCause; limit: number },
-  inTransaction: InTransaction<readonly Ended[]>,
+  { which, limit }: { readonly which: 'due' | 'all'; readonly limit: number },
+  inTransaction: InTransaction<readonly EndedConnection[]>,
 ): Promise<number> =>
   database.transaction(async (tx) => {
-    const ended = await tx.query<Ended>(
+    const [condition, cause] = ENDS[which];
+    const ended = await tx.query<EndedConnection>(
       `UPDATE connections n SET generation = generation + 1, ended_at = $1,
           ended_cause = $3, ${WITHOUT_LIMIT}
         FROM clients c
         WHERE c.id = n.client_id AND n.ctid = ANY (ARRAY(
           SELECT n.ctid FROM connections n
-          WHERE ${which === 'due' ? DUE : IS_LIMITED} AND ended_at IS NULL
+          WHERE ${condition} AND ended_at IS NULL
           ORDER BY limit_until LIMIT $2 FOR UPDATE SKIP LOCKED))
         RETURNING n.account_id AS "accountId", n.client_id AS "clientId", c.name`,
       [now, limit, cause],

@@ -33,7 +33,13 @@ import {
   listConnectedClients,
   listConnections,
 } from './connected-clients.ts';
-import { endWithLimit, setLimit, WITHOUT_LIMIT } from './connection-limits.ts';
+import {
+  type Connection,
+  type EndedConnection,
+  endWithLimit,
+  setLimit,
+  WITHOUT_LIMIT,
+} from './connection-limits.ts';
 import { hasEnded, type NewConsent, type RememberedConsent, rememberConsent } from './consents.ts';
 
 export interface Connections {
@@ -62,16 +68,16 @@ export interface Connections {
     inTransaction?: InTransaction,
   ): Promise<boolean>;
   /**
-   * Ends at most `limit` connections whose end date has come, as `end` does.
+   * Ends at most `limit` connections, as `end` does.
    *
+   * @param which those whose end date has come (`due`), or all that have any limit
    * @returns how many were ended
    */
-  endPastLimit(
+  endWithLimit(
+    which: 'due' | 'all',
     limit: number,
     inTransaction: InTransaction<readonly EndedConnection[]>,
   ): Promise<number>;
-  /** Ends `BATCH` connections that have any limit, as `end` does. @returns how many were ended */
-  endLimited(inTransaction: InTransaction<readonly EndedConnection[]>): Promise<number>;
   /** Lists the clients that are connected to the user, latest first. */
   listOf(accountId: string): Promise<ConnectedClient[]>;
   listBoth(
@@ -138,11 +144,6 @@ export interface Connections {
   endOf(accountId: string, clientId: string): Promise<ConnectionEnd | undefined>;
 }
 
-export interface Connection {
-  readonly accountId: string;
-  readonly clientId: string;
-}
-
 export type Whose =
   | Connection
   | { readonly accountId: string; readonly clientId?: undefined }
@@ -154,10 +155,6 @@ export interface ConnectedConsent extends RememberedConsent {
   readonly access: readonly Organization[] | null;
   readonly generation: number;
   readonly limit: ConnectionLimit;
-}
-
-export interface EndedConnection extends Connection {
-  readonly name: string;
 }
 
 interface ConnectionEnd {
@@ -227,20 +224,8 @@ export function createConnections(parts: {
       if (isChanged) people.forget('connections', connectionId(connection));
       return isChanged;
     },
-    endPastLimit: (limit, inTransaction) =>
-      endWithLimit(
-        database,
-        new Date(clock()),
-        { which: 'due', cause: 'time_limit', limit },
-        inTransaction,
-      ),
-    endLimited: (inTransaction) =>
-      endWithLimit(
-        database,
-        new Date(clock()),
-        { which: 'all', cause: 'operator_revoked', limit: BATCH },
-        inTransaction,
-      ),
+    endWithLimit: (which, limit, inTransaction) =>
+      endWithLimit(database, new Date(clock()), { which, limit }, inTransaction),
 
     listOf: (accountId) => listConnectedClients(database, accountId, new Date(clock())),
     listBoth: (whose, page = {}) => listConnections(database, whose, page),

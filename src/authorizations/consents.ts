@@ -2,7 +2,7 @@
 import { type ConnectionLimit, NO_LIMIT } from '../accounts/access/access-limit.ts';
 import type { Organization } from '../accounts/access/reach.ts';
 import type { Database, Queries } from '../storage/queries.ts';
-import { isFullFor, needsPlace } from './client-standing.ts';
+import { isFullFor } from './client-standing.ts';
 
 /** The client as the consent page showed it. If it has changed since, the user is asked again. */
 export interface RememberedConsent {
@@ -57,12 +57,11 @@ export async function rememberConsent(
   if (!consent.maxPeople) return insert(database, now, consent);
   return database.transaction(async (tx) => {
     // Two users may not both get the last place: the second transaction waits here, and its INSERT
-    // then counts the first user. It holds no row yet, and nothing else takes this lock.
-    await tx.query(
-      `SELECT pg_advisory_xact_lock(hashtext('gatehouse people'), hashtext($2))
-        WHERE ${needsPlace('$1', '$2')}`,
-      [consent.accountId, consent.clientId],
-    );
+    // then counts the first user. It holds no row yet, and nothing else takes this lock. Lock also
+    // for a connected user or a checked client: either may have changed when the INSERT runs.
+    await tx.query(`SELECT pg_advisory_xact_lock(hashtext('gatehouse people'), hashtext($1))`, [
+      consent.clientId,
+    ]);
     return insert(tx, now, consent);
   });
 }

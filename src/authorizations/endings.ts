@@ -12,7 +12,8 @@ import type { InTransaction, Queries } from '../storage/queries.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import type { Authorization } from './authorization.ts';
-import type { Connections, EndedConnection, Whose } from './connections.ts';
+import type { EndedConnection } from './connection-limits.ts';
+import { BATCH, type Connections, type Whose } from './connections.ts';
 import { repeatRecorded } from './repeated-ends.ts';
 import type { End, MachineTokenEnd, RecordedEnd, Revocation, Revocations } from './revocations.ts';
 import { isMachineToken, readValue } from './token-formats.ts';
@@ -55,19 +56,20 @@ export const createDisconnectSome =
 
 /** Returns a job that ends connections on the date that their users have set. */
 export const createTimeLimitJob =
-  (connections: Pick<Connections, 'endPastLimit'>, activity: Activity): CleaningJob =>
+  (connections: Pick<Connections, 'endWithLimit'>, activity: Activity): CleaningJob =>
   (limit) =>
-    connections.endPastLimit(limit, (tx, ended) =>
+    connections.endWithLimit('due', limit, (tx, ended) =>
       activity.recordAll(entriesOf(ended, 'service', { cause: 'time_limit' }), tx),
     );
 
 /** Ends every connection with a limit, for the operator. @returns how many were ended */
 export const createLimitedEnd =
-  (connections: Pick<Connections, 'endLimited'>, activity: Activity) =>
+  (connections: Pick<Connections, 'endWithLimit'>, activity: Activity) =>
   async (): Promise<number> => {
     let ended = 0;
     for (;;) {
-      const batch = await connections.endLimited(recordEnds(activity, undefined, undefined));
+      const record = recordEnds(activity, undefined, undefined);
+      const batch = await connections.endWithLimit('all', BATCH, record);
       if (batch === 0) return ended;
       ended += batch;
     }
@@ -288,10 +290,15 @@ export async function reportRevived(
  * for one statement. If interrupted, it can be run again.
  *
  * @param inTransaction runs in the last transaction, with the number of users who had it connected
+ * @param first runs in the first transaction, after the suspension
  * @returns the same number
  * @throws Refusal `client_unknown`
  */
-export type RemoveClient = (id: string, inTransaction?: InTransaction<number>) => Promise<number>;
+export type RemoveClient = (
+  id: string,
+  inTransaction?: InTransaction<number>,
+  first?: InTransaction,
+) => Promise<number>;
 
 export const createClientRemoval =
   ({
@@ -303,9 +310,9 @@ export const createClientRemoval =
     readonly connections: Pick<Connections, 'removeSome'>;
     readonly activity: Activity;
   }): RemoveClient =>
-  async (id, inTransaction) => {
+  async (id, inTransaction, first) => {
     // After this the client is refused everywhere; the rest only deletes its data.
-    const client = await clients.suspend(id);
+    const client = await clients.suspend(id, first);
     const details = { client_id: id, client_name: client.name, cause: 'client_deleted' };
     let people = 0;
     let removed: readonly string[];

@@ -96,10 +96,20 @@ export function createClientOffers(parts: {
             AND kind = 'confidential' FOR UPDATE`,
           [id, ownerAccountId],
         );
-        if (!own) throw notOffered();
+        if (!own) {
+          const remedy = 'Ask the operator of this service.';
+          throw new Refusal(
+            'client_not_offered',
+            'This client cannot be handed over here.',
+            remedy,
+          );
+        }
         const open = await findOfferOf(id, tx);
         if (open?.email === to.email) return undefined;
-        if (open) throw offeredAlready();
+        if (open) {
+          const problem = 'This client is already offered to someone.';
+          throw new Refusal('client_offered', problem, 'Withdraw that offer first.');
+        }
         // The previous offer may have expired without being deleted yet.
         await tx.query('DELETE FROM client_offers WHERE client_id = $1', [id]);
         const expiresAt = new Date(clock() + OFFER_DAYS * 86_400_000);
@@ -142,7 +152,10 @@ export function createClientOffers(parts: {
         for (const id of [accountId, fromAccountId].sort()) await lockAccount(tx, id);
         await tx.query('SELECT FROM clients WHERE id = $1 FOR UPDATE', [clientId]);
         const offer = await findOfferTo(accountId, found.id, tx);
-        if (!offer || !(await remove(tx, offer))) throw offerOver();
+        if (!offer || !(await remove(tx, offer))) {
+          const problem = 'This offer is no longer open.';
+          throw new Refusal('offer_over', problem, 'Ask for another one.');
+        }
         await refuseMoreThan(maxOfOwner, accountId, tx);
         await changeOwner(tx, clientId, accountId, new Date(clock()));
         const handedOver = 'UPDATE clients SET handed_over_by = $2 WHERE id = $1';
@@ -179,18 +192,4 @@ export async function changeOwner(
     [id, at, owner ?? null],
   );
   return changed.length > 0;
-}
-
-function notOffered(): Refusal {
-  const remedy = 'Ask the operator of this service.';
-  return new Refusal('client_not_offered', 'This client cannot be handed over here.', remedy);
-}
-
-function offeredAlready(): Refusal {
-  const remedy = 'Withdraw that offer first.';
-  return new Refusal('client_offered', 'This client is already offered to someone.', remedy);
-}
-
-function offerOver(): Refusal {
-  return new Refusal('offer_over', 'This offer is no longer open.', 'Ask for another one.');
 }

@@ -77,6 +77,7 @@ interface ClientFilter {
   readonly kind?: ClientKind | undefined;
   readonly ownerAccountId?: string | undefined;
   readonly isSuspended?: true | undefined;
+  readonly isOwnerSuspended?: true | undefined;
 }
 
 const CLIENT_STATE = "CASE WHEN suspended_at IS NULL THEN 'active' ELSE 'suspended' END";
@@ -156,14 +157,15 @@ export function createClientRegistry(parts: {
 
     find,
 
-    async list(page = {}, { kind, ownerAccountId, isSuspended } = {}) {
+    async list(page = {}, { kind, ownerAccountId, isSuspended, isOwnerSuspended } = {}) {
       const query = {
         select: `${SELECT_CLIENTS} WHERE ($1::text IS NULL OR c.kind = $1)
           AND ($2::text IS NULL OR c.owner_account_id = $2)
-          AND ($3::boolean IS NULL OR c.suspended_at IS NOT NULL)`,
+          AND ($3::boolean IS NULL OR c.suspended_at IS NOT NULL)
+          AND ($4::boolean IS NULL OR a.suspended_at IS NOT NULL)`,
         order: 'created_at, id',
         cells: ['id', 'kind', 'name', "coalesce(owner_name, '(operator)')", CLIENT_STATE],
-        values: [kind ?? null, ownerAccountId ?? null, isSuspended ?? null],
+        values: [kind, ownerAccountId, isSuspended, isOwnerSuspended].map((one) => one ?? null),
       };
       return mapPage(await pageOf<ClientRow>(database, query, page), clientFrom);
     },

@@ -6,10 +6,15 @@ import { type Page, type PageRequest, pageOf } from '../storage/pages.ts';
 import type { Database, InTransaction } from '../storage/queries.ts';
 import { withoutSecrets } from './client-problems.ts';
 
-/** These values are stored, and are labels of a metric. */
-export const REPORT_REASONS = ['unexpected', 'impersonation', 'misuse', 'other'] as const;
+/** The reasons, which are stored and are labels of a metric, as users see them. */
+export const REPORT_REASONS = {
+  unexpected: 'I do not know this app, or did not expect it to ask me',
+  impersonation: 'It pretends to be another app or company',
+  misuse: 'It does something that I do not want',
+  other: 'Something else',
+} as const;
 
-export type ReportReason = (typeof REPORT_REASONS)[number];
+export type ReportReason = keyof typeof REPORT_REASONS;
 
 export interface ClientReport {
   readonly clientId: string;
@@ -36,21 +41,22 @@ export type ClientReports = ReturnType<typeof createClientReports>;
 export const MAX_SENTENCE_LENGTH = 300;
 const LIFETIME_MS = 90 * 86_400_000;
 
+type Typed = Pick<ClientReport, 'reason' | 'sentence'>;
+
 /** Returns the report of a sent form, or what is wrong with one of its fields. */
 export function reportFrom(
-  reason: string | null,
-  typed: string | null,
-):
-  | Pick<ClientReport, 'reason' | 'sentence'>
-  | { readonly field: string; readonly message: string } {
-  const known = REPORT_REASONS.find((one) => one === reason);
-  const sentence = withoutSecrets((typed ?? '').trim().replace(/\s+/g, ' '));
-  if (!known) return { field: 'reason', message: 'Choose what is wrong.' };
+  form: URLSearchParams,
+): Typed | { readonly field: keyof Typed; readonly message: string } {
+  const reason = form.get('reason') ?? '';
+  const sentence = withoutSecrets((form.get('sentence') ?? '').trim().replace(/\s+/g, ' '));
+  if (!isReason(reason)) return { field: 'reason', message: 'Choose what is wrong.' };
   if (sentence.length > MAX_SENTENCE_LENGTH) {
     return { field: 'sentence', message: `Write at most ${MAX_SENTENCE_LENGTH} characters.` };
   }
-  return { reason: known, sentence: sentence || null };
+  return { reason, sentence: sentence || null };
 }
+
+const isReason = (text: string): text is ReportReason => Object.hasOwn(REPORT_REASONS, text);
 
 export function createClientReports(parts: { readonly database: Database; readonly clock: Clock }) {
   const { database, clock } = parts;
@@ -94,6 +100,25 @@ export function createClientReports(parts: { readonly database: Database; readon
         },
         page,
       ),
+
+    /**
+     * Deletes a report that needs no more attention. `inTransaction` receives the client's name.
+     *
+     * @returns false if there is no such report
+     */
+    remove: (
+      { clientId, accountId }: Pick<ClientReport, 'clientId' | 'accountId'>,
+      inTransaction: InTransaction<string>,
+    ): Promise<boolean> =>
+      transactionOf(database, accountId, async (tx) => {
+        const [removed] = await tx.query<{ name: string }>(
+          `DELETE FROM client_reports r USING clients c
+            WHERE r.client_id = $1 AND r.account_id = $2 AND c.id = r.client_id RETURNING c.name`,
+          [clientId, accountId],
+        );
+        if (removed) await inTransaction(tx, removed.name);
+        return removed !== undefined;
+      }),
 
     removeExpired: expiryJob(parts, [{ table: 'client_reports', column: 'at' }], LIFETIME_MS),
   };

@@ -125,6 +125,11 @@ export function createOwnedClients(database: Queries) {
     listByOwner: (accountId: string): Promise<OwnedClient[]> =>
       select('c.owner_account_id = $1', [accountId]),
 
+    isOwnedBy: async (accountId: string, id: string, tx: Queries): Promise<boolean> => {
+      const owned = 'SELECT FROM clients WHERE owner_account_id = $1 AND id = $2';
+      return (await tx.query(owned, [accountId, id])).length > 0;
+    },
+
     /** Reads the client from the database; undefined if it is unknown or belongs to another user. */
     async findByOwner(accountId: string, id: string): Promise<OwnedClient | undefined> {
       if (!isClientId(id)) return undefined;

@@ -48,7 +48,13 @@ export function addConnectionCommands(program: Command, operator: Operator): voi
       'instead of the ID: all that people have limited, and revoke their limited API keys, which an older version would not limit',
     )
     .action((id: string | undefined, { limited, ...options }: Whose & { limited?: true }) => {
-      if (limited) return endLimited(operator);
+      if (limited) {
+        // Never ignore a narrower choice: this ends connections of all people.
+        if ([id, options.account, options.client].some((given) => given !== undefined)) {
+          throw new WrongUsage('--limited ends what all people have limited: name no connection');
+        }
+        return endLimited(operator);
+      }
       const whose = namedConnection(id, options);
       return run(async (registries) => {
         const { id: accountId, email } = await accountNamed(registries, whose.account);

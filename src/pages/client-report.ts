@@ -26,15 +26,12 @@ declare module './view-data.ts' {
       readonly owner: string | undefined;
       readonly notice: string | undefined;
       readonly action: string;
-      readonly problems: readonly FormProblem[];
-      readonly reasons: readonly {
-        readonly value: string;
-        readonly label: string;
-        readonly isChosen: boolean;
-      }[];
+      readonly problem: FormProblem | undefined;
+      /** The text of each reason, by its value. */
+      readonly reasons: Readonly<Record<string, string>>;
+      readonly reason: string | undefined;
       readonly sentence: string;
       readonly maxLength: number;
-      readonly cancel: string;
     };
   }
 }
@@ -51,15 +48,8 @@ const SENT =
 const TOO_MANY =
   'You have sent many reports in the last hour. Nothing was sent: try again in an hour, or tell the operator directly.';
 
-const LABELS: Readonly<Record<ReportReason, string>> = {
-  unexpected: 'I do not know this app, or did not expect it to ask me',
-  impersonation: 'It pretends to be another app or company',
-  misuse: 'It does something that I do not want',
-  other: 'Something else',
-};
-
 /** The values of the metric's label. */
-export const REPORTED_REASONS = Object.keys(LABELS);
+export const REPORTED_REASONS = Object.keys(REPORT_REASONS);
 
 /** Returns the page on which to report the client, connected or not. */
 export const reportUrlOf = (clientId: string): string => `${CONNECTIONS}/${clientId}/report`;
@@ -89,15 +79,11 @@ export function clientReportPage(parts: {
       owner: client.ownerName,
       notice: typedOf(ctx) ? NOTHING_SENT : undefined,
       action: ctx.path,
-      problems: problem ? [problem] : [],
-      reasons: REPORT_REASONS.map((value) => ({
-        value,
-        label: LABELS[value],
-        isChosen: value === typed.get('reason'),
-      })),
+      problem,
+      reasons: REPORT_REASONS,
+      reason: typed.get('reason') ?? undefined,
       sentence: typed.get('sentence') ?? '',
       maxLength: MAX_SENTENCE_LENGTH,
-      cancel: CONNECTIONS,
     });
   }
 
@@ -109,7 +95,7 @@ export function clientReportPage(parts: {
     const { id: clientId, name } = client;
     const accountId = accountOf(ctx).id;
     const form = formOf(ctx);
-    const report = reportFrom(form.get('reason'), form.get('sentence'));
+    const report = reportFrom(form);
     if ('message' in report) {
       ctx.status = 422;
       return draw(ctx, form, report);

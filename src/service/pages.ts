@@ -25,11 +25,10 @@ import { interactionPage } from '../pages/interaction/interaction.ts';
 import { clientPage, clientRequestsPage } from '../pages/oauth-clients/client.ts';
 import { connectPage } from '../pages/oauth-clients/connect.ts';
 import { deleteClientPage } from '../pages/oauth-clients/delete.ts';
-import { clientHandoverPage } from '../pages/oauth-clients/handover.ts';
+import { clientHandoverPages } from '../pages/oauth-clients/handover.ts';
 import { clientLinksPage } from '../pages/oauth-clients/links.ts';
 import { newClientPage } from '../pages/oauth-clients/new.ts';
 import { clientListPage } from '../pages/oauth-clients/oauth-clients.ts';
-import { clientOfferPage } from '../pages/oauth-clients/offers.ts';
 import { createOwnClientPages } from '../pages/oauth-clients/own-client.ts';
 import { clientProblemsPage } from '../pages/oauth-clients/problems.ts';
 import { clientCreatedPage, clientSecretsPage } from '../pages/oauth-clients/secrets.ts';
@@ -236,7 +235,7 @@ export function listPages(parts: {
     clientTestCallback({ kit, clients, activity, clientTests, oneTimeValues, runTest }),
     clientTestPage({ kit, own, access, clientTests, oneTimeValues, lifetimes }),
     clientLinksPage({ kit, own, clients }),
-    clientHandoverPage({
+    clientHandoverPages({
       kit,
       own,
       clients,
@@ -244,8 +243,8 @@ export function listPages(parts: {
       activity,
       mail,
       perOwner: hourlyLimit('client_offers', 20),
+      limit: clientsPerPerson,
     }),
-    clientOfferPage({ kit, clients, clientProblems, activity, limit: clientsPerPerson }),
     deleteClientPage({ kit, own, removeClient, activity }),
     connectionsPage({
       kit,

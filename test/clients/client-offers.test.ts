@@ -65,7 +65,7 @@ forEachDatabase('offers of a client', (open) => {
     registry().offer({ id: client.id, ownerAccountId: from }, { email, accountId: to }, nothing);
 
   /** Adds a client of one user and offers it to another user. */
-  async function offered(draft: Partial<typeof partner> = {}): Promise<Offered> {
+  async function offered(draft: { readonly name?: string } = {}): Promise<Offered> {
     const [from, to] = [await addPerson(), await addPerson()];
     const { client } = await registry().add({ ...partner, ...draft, ownerAccountId: from });
     const offer = await offerTo(client, from, to);
@@ -123,6 +123,17 @@ forEachDatabase('offers of a client', (open) => {
     expect(rotated?.secrets).to.have.length(2);
     expect(rotated && formerSecretsOf(rotated)).to.deep.equal(one.client.secrets);
     expect(await registry().listOffersTo(one.to)).to.deep.equal([]);
+  });
+
+  it('the former owner knows the secrets that a node with a clock ahead created before the handover', async () => {
+    const one = await offered();
+    now += 120_000;
+    await registry().addSecret(one.client.id);
+    now -= 60_000;
+    await accept(one);
+    const [client] = await registry().listByOwner(one.to);
+    expect(client && formerSecretsOf(client)).to.have.length(2);
+    now += 120_000;
   });
 
   it('a transfer by the operator ends the offer and stores a time but no former owner, even on an older node', async () => {
@@ -223,12 +234,16 @@ forEachDatabase('offers of a client', (open) => {
     expect(await registry().findOfferTo(one.to, one.offer.id)).to.deep.equal(one.offer);
   });
 
-  it('suspending the owner or the client, or a new password of the owner, ends the offer permanently', async () => {
-    const newPassword = "UPDATE accounts SET password_hash = 'x' WHERE id = $1";
+  it('suspending the owner or the client, ending every session of the owner, or changing what the receiver saw ends the offer permanently', async () => {
+    const redirectUris = ['https://app.example/callback', 'https://thief.example/callback'];
     for (const change of [
       ({ from }: Offered) => accounts().suspend(from),
       ({ client }: Offered) => registry().suspend(client.id),
-      ({ from }: Offered) => database.query(newPassword, [from]),
+      // As a new password does, and a recovery by a link or a provider without passwords.
+      ({ from }: Offered) => accounts().endSessions(from),
+      ({ client }: Offered) => registry().edit(client.id, { name: 'Another Name' }),
+      ({ client }: Offered) => registry().edit(client.id, { redirectUris }),
+      ({ client }: Offered) => registry().addRedirectUri(client.id, 'https://thief.example/cb'),
     ]) {
       const one = await offered();
       await change(one);
@@ -237,6 +252,16 @@ forEachDatabase('offers of a client', (open) => {
       expect(await refusalOf(accept(one))).to.equal('offer_over');
       expect(await ownerOf(one)).to.equal(one.from);
     }
+  });
+
+  it('an offer stays open if the same password is stored with another hash, and if the client is used, marked or saved without a change', async () => {
+    const one = await offered();
+    const { client, from } = one;
+    await database.query("UPDATE accounts SET password_hash = 'rehashed' WHERE id = $1", [from]);
+    await registry().verify(client.id, true);
+    await registry().addSecret(client.id);
+    await registry().edit(client.id, { name: client.name, redirectUris: client.redirectUris });
+    expect(await refusalOf(accept(one))).to.equal('accepted');
   });
 
   it('a receiver at the limit of clients cannot accept, and the offer stays open', async () => {
@@ -248,10 +273,8 @@ forEachDatabase('offers of a client', (open) => {
   });
 
   it('a receiver who may not use the name of the client cannot accept the offer', async () => {
+    const one = await offered({ name: 'Storm Logistics' });
     const { id } = await createOrganizations(parts).add({ name: 'Storm Logistics' });
-    const one = await offered();
-    const naming = { naming: 'by the operator' } as const;
-    await registry().edit(one.client.id, { name: 'Storm Logistics' }, nothing, naming);
     expect(await refusalOf(accept(one))).to.equal('client_invalid');
     await database.query(
       `INSERT INTO organization_memberships (organization_id, account_id, role, created_at)

@@ -72,7 +72,7 @@ GET /profile/oauth-clients/:id/handover: requireSignedIn requireOwnClient show
 POST /profile/oauth-clients/:id/handover: OWN FORM requireOwnClient check requireRecentSignIn offer
 GET /profile/oauth-clients/:id/handover/withdraw: requireSignedIn requireOwnClient backToHandover
 POST /profile/oauth-clients/:id/handover/withdraw: OWN FORM requireOwnClient withdraw
-GET /profile/oauth-clients/offers/:offer: requireSignedIn requireOffer show
+GET /profile/oauth-clients/offers/:offer: requireSignedIn requireOffer showOffer
 POST /profile/oauth-clients/offers/:offer: OWN FORM requireOffer requireRecentSignIn takeOver
 GET /profile/oauth-clients/offers/:offer/decline: requireSignedIn requireOffer backToOffer
 POST /profile/oauth-clients/offers/:offer/decline: OWN FORM requireOffer decline

@@ -78,6 +78,26 @@ forEachDatabase('operator import --prune', (open) => {
     expect(await suspended()).to.deep.equal([]);
   });
 
+  it('an import that suspends owners of clients says how many clients that concerns, and `clients list` names them', async () => {
+    for (const id of ['A1', 'A2']) {
+      const owner = `--owner=${id}@example.test`;
+      await value(['clients', 'add', '--kind=machine', owner, `--name=Client of ${id}`]);
+    }
+    const concerned = async () => {
+      const listed = await value('clients list --owner-suspended');
+      return listed.map(({ name }: { name: string }) => name);
+    };
+    const pruned = await prune(without('A2'));
+    expect(pruned.clients_of_suspended_owners).to.equal(1);
+    expect(await concerned()).to.deep.equal(['Client of A2']);
+    const file = fileOf(account('A1', { suspended: true }));
+    const { output } = await run(`import ${file}`);
+    expect(output).to.include('own 2 clients').and.include('clients list --owner-suspended');
+    expect(await concerned()).to.deep.equal(['Client of A1', 'Client of A2']);
+    expect((await value(`import ${fileOf(...ALL)}`)).clients_of_suspended_owners).to.equal(0);
+    await query('DELETE FROM clients');
+  });
+
   it('each removal by `--prune` is recorded in the activity log', async () => {
     await query('DELETE FROM activity');
     await prune(without('O4', 'W3', 'A2'));

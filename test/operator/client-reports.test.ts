@@ -41,4 +41,21 @@ forEachDeployment('operator clients reports', (start) => {
     const unknown = 'clients reports --client gate_ci_0000000000000000000000';
     expect((await refusalFrom(run, unknown)).code).to.equal('client_unknown');
   });
+
+  it('`clients remove-report` removes one report after a confirmation, and is in the log of its sender', async () => {
+    const [{ id }, other] = await value('clients reports');
+    const { accountId } = on.seeded.person;
+    expect((await refusalFrom(run, `clients remove-report ${id}`)).code).to.equal(
+      'confirmation_needed',
+    );
+    expect(await value(`clients remove-report ${id} --yes`)).to.deep.equal({ id, removed: true });
+    expect(await value('clients reports')).to.deep.equal([other]);
+    const [record] = await value(`audit --account ${other.account_id} --limit 1`);
+    expect(record).to.deep.include({ action: 'account_changed', actor: 'operator' });
+    expect(record.details.changed).to.equal('removed report about Stock Reports');
+    for (const unknown of [id, 'x', '/', `${other.client_id}/${accountId}`, other.client_id]) {
+      const refusal = await refusalFrom(run, `clients remove-report ${unknown} --yes`);
+      expect(refusal.code, unknown).to.equal('report_unknown');
+    }
+  });
 });

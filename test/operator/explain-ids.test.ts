@@ -1,5 +1,6 @@
 /** `explain` of values other than tokens: ids in logs and on pages, links, cookies, URLs of pages. */
 import { expect } from 'chai';
+import { createSessionList } from '../../src/accounts/session-list.ts';
 import { type SignedInPerson, signedIn } from '../pages/signed-in-person.ts';
 import { eventually } from '../support/eventually.ts';
 import { authorizationUrl, exchangeCode, introspect, revokeCurrent } from '../support/oauth.ts';
@@ -120,6 +121,22 @@ forEachDeployment('operator explain, for ids and links', (start) => {
     await value(`sessions end --account ${email} --yes`);
     expect((await explain(other.id)).why).to.contain('with all others');
     expect(await explain('ses_0000000000000000')).to.include({ state: 'unknown' });
+  });
+
+  it('a session is found by its public id with an index', async () => {
+    const { database } = on.service;
+    const asked: string[] = [];
+    const query = async (text: string) => void asked.push(text);
+    const list = createSessionList({
+      database: { ...database, query } as never,
+      accounts: on.service.accounts,
+    });
+    await list.find(`ses_${'x'.repeat(16)}`).catch(() => undefined);
+    const plan = await database.transaction(async (tx) => {
+      await tx.query('SET LOCAL enable_seqscan = off');
+      return tx.query(`EXPLAIN ${asked[0]?.replace('$1', "'ses_'")}`);
+    });
+    expect(JSON.stringify(plan)).to.include('browser_sessions_public_id');
   });
 
   it('`explain` recognizes a session that its user signed out, and a pending sign-in', async () => {

@@ -90,22 +90,24 @@ const LINKS: Readonly<Record<string, string>> = {
 };
 
 /** Steps of a handover. Stored as changes of a client, because older versions know no other action. */
-const OFFERS: Readonly<Record<string, string>> = {
+const STEPS: Readonly<Record<string, string>> = {
   made: 'Client offered to a new owner',
   received: 'Client offered to you',
   withdrawn: 'Offer of a client withdrawn',
   declined: 'Offer of a client declined',
-};
-
-const HANDOVERS: Readonly<Record<string, string>> = {
   given: 'Client handed over',
   taken: 'Client taken over',
 };
 
+const stepOr =
+  (otherwise: string) =>
+  ({ offer, handover }: Details): string =>
+    STEPS[String(offer ?? handover)] ?? otherwise;
+
 /** Returns, for example, `to Bob` or `from Ada`, if the owners arranged the handover themselves. */
-function otherOwner({ handover, person_name: to, by_name: from }: Details): string | undefined {
-  const name = handover === 'given' ? to : from;
-  return name === undefined ? undefined : `${handover === 'given' ? 'to' : 'from'} ${name}`;
+function otherOwner({ person_name: to, by_name: from }: Details): string | undefined {
+  if (to !== undefined) return `to ${to}`;
+  return from === undefined ? undefined : `from ${from}`;
 }
 
 const WORDS = {
@@ -152,7 +154,7 @@ const WORDS = {
   },
   client_added: { what: 'Client created', about: 'client_name' },
   client_changed: {
-    what: ({ offer }) => OFFERS[String(offer)] ?? 'Client changed',
+    what: stepOr('Client changed'),
     about: 'client_name',
     note: byWhom,
   },
@@ -160,7 +162,7 @@ const WORDS = {
   client_suspended: { what: 'Client suspended', about: 'client_name', isWarning: true },
   client_resumed: { what: 'Client resumed', about: 'client_name' },
   client_transferred: {
-    what: ({ handover }) => HANDOVERS[String(handover)] ?? 'Client given to another owner',
+    what: stepOr('Client given to another owner'),
     about: 'client_name',
     note: otherOwner,
   },

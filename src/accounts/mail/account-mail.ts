@@ -61,14 +61,9 @@ export function createAccountMail(parts: {
   };
 }
 
-interface MailedOffer {
-  readonly clientName: string;
-  readonly fromName: string;
-  readonly fromEmail: string;
+type MailedOffer = Readonly<Record<'clientName' | 'fromName' | 'fromEmail' | 'path', string>> & {
   readonly expiresAt: Date;
-  /** The page on which the offer is answered. */
-  readonly path: string;
-}
+};
 
 const minuteOf = (at: Date): string => `${at.toISOString().slice(0, 16).replace('T', ' ')} UTC`;
 

@@ -102,14 +102,16 @@ async function addClient(
 
 function addClientList(clients: Command, operator: Operator): void {
   addList(clients, operator, LIST, async (registries, page, options: ClientFilters) => {
-    const { kind, owner, suspended: isSuspended } = options;
+    const { kind, owner, suspended: isSuspended, ownerSuspended: isOwnerSuspended } = options;
     const ownerAccountId = owner && (await accountNamed(registries, owner)).id;
-    return registries.clients.list(page, { kind, ownerAccountId, isSuspended });
+    const only = { kind, ownerAccountId, isSuspended, isOwnerSuspended };
+    return registries.clients.list(page, only);
   })
     .description('list every client, oldest first')
     .addOption(new Option('--kind <kind>', 'only this kind').choices(KINDS))
     .option('--owner <account>', 'only clients of this person: email address or account ID')
-    .option('--suspended', 'only suspended clients');
+    .option('--suspended', 'only suspended clients')
+    .option('--owner-suspended', 'only clients whose owner is suspended: no one can approve them');
 }
 
 const LIST: ListForm<Client> = {
@@ -120,13 +122,14 @@ const LIST: ListForm<Client> = {
   },
   value: clientValue,
   nothing: 'There are no clients.',
-  filters: ['kind', 'owner', 'suspended'],
+  filters: ['kind', 'owner', 'suspended', 'ownerSuspended'],
 };
 
 interface ClientFilters {
   readonly kind?: ClientKind;
   readonly owner?: string;
   readonly suspended?: true;
+  readonly ownerSuspended?: true;
 }
 
 function addUpdate(clients: Command, operator: Operator): void {

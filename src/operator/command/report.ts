@@ -82,14 +82,15 @@ export const listed = (command: Command): Command =>
     )
     .option('--after <id>', 'only rows after the one with this ID: the next page');
 
-/** Adds the `list` command to the noun. */
+/** Adds a command that lists something to the noun; its verb is `list` by default. */
 export const addList = <Item, Options extends object>(
   noun: Command,
   operator: Operator,
   form: ListForm<Item>,
   find: (registries: Registries, page: PageRequest, options: Options) => Promise<Page<Item>>,
+  verb = 'list',
 ): Command =>
-  listed(noun.command('list')).action((options: ListOptions & Options) =>
+  listed(noun.command(verb)).action((options: ListOptions & Options) =>
     operator.run(async (registries) => {
       const page = await find(registries, requestedPage(options, operator), options);
       return listReport(page, form, options);

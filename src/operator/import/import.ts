@@ -87,13 +87,17 @@ export function addImportCommand(program: Command, operator: Operator): void {
       const plan = { source, index, prune, adoptByName };
       const showing = (what: string) => (lines: number) =>
         progress.show(`${what}, lines`, lines, index.lines);
-      await run(async ({ importer, settings }) => {
+      await run(async ({ importer, clients, settings }) => {
         const compare = () =>
           importer.compare(plan, {
             pruneAtMost: options.pruneAtMost ?? settings.import.pruneAtMost,
             show: showing('Comparing'),
           });
-        if (isDryRun) return importReport(await compare());
+        const countOrphans = async () => {
+          const { items, more } = await clients.list({ limit: 1 }, { isOwnerSuspended: true });
+          return items.length + more;
+        };
+        if (isDryRun) return importReport(await compare(), await countOrphans());
         await using lock = await importer.lock({
           startedBy: `${operator.by().operator}, process ${process.pid} on ${hostname()}`,
           onWait: options.wait
@@ -111,7 +115,7 @@ export function addImportCommand(program: Command, operator: Operator): void {
         }
         const id = newImportId();
         await importer.carryOut(plan, { lock, id, show: showing('Writing') });
-        return importReport(report, id);
+        return importReport(report, await countOrphans(), id);
       });
     } finally {
       await source.close();

@@ -6,9 +6,13 @@ import type { ImportReport } from '../../import/report.ts';
 import type { Report } from '../command/operator.ts';
 import { table } from '../command/report.ts';
 
-/** @param id the id of the import; absent for a dry run */
+/**
+ * @param orphans number of clients whose owner is suspended
+ * @param id the id of the import; absent for a dry run
+ */
 export function importReport(
   { counts, changes, changeCount, excess }: ImportReport,
+  orphans: number,
   id?: string,
 ): Report {
   const isDryRun = id === undefined;
@@ -24,6 +28,7 @@ export function importReport(
       counts: Object.fromEntries(IMPORT_TYPES.map((type) => [KEYS[type], counts[type]])),
       changes: changes.map(changeValue),
       more_changes: more,
+      clients_of_suspended_owners: orphans,
       needs_prune_at_most: excess?.needed ?? null,
     },
     text: [
@@ -33,12 +38,17 @@ export function importReport(
       table(['', 'ADDED', 'CHANGED', 'REMOVED', 'KEPT', 'UNCHANGED'], rows, ''),
       '',
       closing(changeCount, id),
+      ...(orphans > 0 ? [orphansText(orphans)] : []),
       ...(isDryRun && excess
         ? [`${excess.refusal.message} The import needs --prune-at-most ${excess.needed}.`]
         : []),
     ].join('\n'),
   };
 }
+
+const orphansText = (count: number): string =>
+  `Suspended people own ${count} ${count === 1 ? 'client' : 'clients'}, which no one can approve ` +
+  'or manage: gatehouse clients list --owner-suspended';
 
 function closing(changeCount: number, id: string | undefined): string {
   if (changeCount === 0) return 'The deployment already matches the file; nothing was changed.';

@@ -47,17 +47,20 @@ export function deleteClientPage(parts: {
 
   async function submit(ctx: Context): Promise<void> {
     const { id, name } = ownClientOf(ctx);
-    const removal = removeClient(id, (tx, people) =>
-      activity.record(
-        {
-          action: 'client_deleted',
-          actor: 'person',
-          accountId: accountOf(ctx).id,
-          details: { client_id: id, client_name: name, people },
-          origin: requestOrigin(ctx),
-        },
-        tx,
-      ),
+    const removal = removeClient(
+      id,
+      (tx, people) =>
+        activity.record(
+          {
+            action: 'client_deleted',
+            actor: 'person',
+            accountId: accountOf(ctx).id,
+            details: { client_id: id, client_name: name, people },
+            origin: requestOrigin(ctx),
+          },
+          tx,
+        ),
+      (tx) => own.requireStillOwned(ctx, tx),
     );
     await removal.catch((error: unknown) => {
       // A concurrent request has deleted the client already, as the user wanted.

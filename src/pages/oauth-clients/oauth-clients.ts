@@ -8,7 +8,7 @@ import type { PageKit } from '../page-kit.ts';
 import { get, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
 import { momentOrNothing, toMoment } from '../words/moment.ts';
-import { offerUrl } from './offers.ts';
+import { offerUrl } from './handover.ts';
 import { LIST, urlOf } from './own-client.ts';
 
 const CLIENTS: ListForm<OwnedClient> = {

@@ -31,11 +31,14 @@ export type ClientPart = keyof typeof PARTS;
 export const urlOf = ({ id }: Pick<OwnedClient, 'id'>, part: ClientPart = ''): string =>
   part === '' ? `${LIST}/${id}` : `${LIST}/${id}/${part}`;
 
+const NOT_THEIRS = 'no such client of this person';
+
 const ownClients = requestState<OwnedClient>('requireOwnClient');
 
 /** Returns the client that `requireOwnClient` found. */
 export const ownClientOf = ownClients.get;
 
+export type Transaction = Parameters<ClientRegistry['isOwnedBy']>[2];
 export type OwnClientPages = ReturnType<typeof createOwnClientPages>;
 
 /** Creates the steps and the frame that all pages about one client share. */
@@ -49,10 +52,20 @@ export function createOwnClientPages(parts: {
 
   async function requireOwnClient(ctx: Context, next: Next): Promise<void> {
     const client = await clients.findByOwner(accountOf(ctx).id, String(ctx.params.id));
-    if (!client) ctx.throw(404, 'no such client of this person');
+    if (!client) ctx.throw(404, NOT_THEIRS);
     ownClients.set(ctx, client);
     await next();
   }
+
+  /** @param tx has changed or locked the client. Another user may own it since the page was checked. */
+  async function requireStillOwned(ctx: Context, tx: Transaction): Promise<void> {
+    const isOwned = await clients.isOwnedBy(accountOf(ctx).id, ownClientOf(ctx).id, tx);
+    if (!isOwned) ctx.throw(404, NOT_THEIRS);
+  }
+
+  /** Returns the number of refused requests in the last days. */
+  const problemCount = async ({ id }: Pick<OwnedClient, 'id'>): Promise<number> =>
+    (await clientProblems.countsOf([id])).get(id) ?? 0;
 
   return {
     /** Continues if this user owns the client of the path (see `ownClientOf`); otherwise 404. */
@@ -62,10 +75,12 @@ export function createOwnClientPages(parts: {
     /** Steps before a form. Ownership is checked last: only the user of the form may learn it. */
     form: (redraw?: Redraw): readonly Middleware[] => [...kit.ownForm(redraw), requireOwnClient],
 
+    problemCount,
+
     /** Returns the heading and tabs around each page. */
     async head(ctx: Context, part: ClientPart): Promise<ClientHead> {
       const client = ownClientOf(ctx);
-      const counts = await clientProblems.countsOf([client.id]);
+      const count = await problemCount(client);
       const names = Object.keys(PARTS) as ClientPart[];
       return {
         name: client.name,
@@ -76,18 +91,21 @@ export function createOwnClientPages(parts: {
             url: urlOf(client, name),
             label: PARTS[name],
             isCurrent: name === part,
-            ...(name === 'problems' && { count: counts.get(client.id) ?? 0 }),
+            ...(name === 'problems' && { count }),
           })),
       };
     },
 
+    requireStillOwned,
+
     /** Records a change of the client, in the transaction of the change. */
-    record(
+    async record(
       ctx: Context,
       action: Action,
       details: Readonly<Record<string, string | readonly string[]>>,
-      tx: Parameters<Activity['record']>[1],
+      tx: Transaction,
     ): Promise<void> {
+      await requireStillOwned(ctx, tx);
       const { id, name } = ownClientOf(ctx);
       const entry = { action, actor: 'person', accountId: accountOf(ctx).id } as const;
       const all = { client_id: id, client_name: name, ...details };

@@ -38,16 +38,12 @@ const ago = (count: number, unit: string): string =>
 
 /** Describes the people who connected the client, without the user. */
 function peopleText({ people, hasColleagues, isConnected }: ClientStanding): string {
-  const other = isConnected ? 'other ' : '';
   if (people === 0) return isConnected ? 'no one else' : 'no one yet';
-  if (people === 1) {
-    return `1 ${other}person, ${hasColleagues ? 'who is' : 'not'} of your organization`;
-  }
+  const isMore = people > MAX_COUNTED;
+  const number = Math.min(people, MAX_COUNTED).toLocaleString('en');
+  const noun = `${isConnected ? 'other ' : ''}${people === 1 ? 'person' : 'people'}`;
+  const [some, none] = people === 1 ? ['who is', 'not'] : ['some', 'none'];
   // If there are more people, only the counted ones were compared with the user.
-  if (people > MAX_COUNTED) {
-    const number = `more than ${MAX_COUNTED.toLocaleString('en')} ${other}people`;
-    return hasColleagues ? `${number}, some of your organization` : number;
-  }
-  const number = `${people.toLocaleString('en')} ${other}people`;
-  return `${number}, ${hasColleagues ? 'some' : 'none'} of your organization`;
+  const which = hasColleagues ? some : isMore ? undefined : none;
+  return `${isMore ? 'more than ' : ''}${number} ${noun}${which ? `, ${which} of your organization` : ''}`;
 }

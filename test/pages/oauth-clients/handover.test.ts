@@ -1,5 +1,6 @@
 /** `/profile/oauth-clients/:id/handover` and `/offers/:offer`: a client gets another owner. */
 import { expect } from 'chai';
+import { GRACE, startWithUpstream, WITH_PLATFORM } from '../../sign-in-upstream/service.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startsWithMail } from '../../support/mail-server.ts';
 import { authorizationUrl, refresh, type TestClient } from '../../support/oauth.ts';
@@ -278,6 +279,39 @@ describe('handing over an OAuth client', () => {
     expect(await owner()).to.equal(giver.accountId);
   });
 
+  it('a change of the former owner that is still running after the handover changes nothing', async () => {
+    const { clients } = on.service;
+    const original = { ...clients };
+    const links = { homepage_url: 'https://thief.example/', support_url: '', privacy_url: '' };
+    const uri = 'https://thief.example/callback';
+    for (const [method, path, fields] of [
+      ['edit', 'settings', { name: 'Stock Sync', redirect_uris: [client.redirectUri, uri] }],
+      ['edit', 'links', links],
+      ['addRedirectUri', 'redirect-uris', { redirect_uri: uri }],
+      ['addSecret', 'rotate-secret', {}],
+      ['suspend', 'delete', { confirm_name: 'Stock Sync' }],
+      ['offer', 'handover', { new_owner_email: 'no-one@example.test' }],
+    ] as const) {
+      await clients.transfer(client.id, giver.accountId);
+      Object.assign(clients, {
+        [method]: async (...args: unknown[]) => {
+          await clients.transfer(client.id, receiver.accountId);
+          return Reflect.apply(original[method], clients, args);
+        },
+      });
+      const before = await on.service.database.query('SELECT * FROM client_secrets');
+      const answer = await from
+        .send(`${LIST}/${client.id}/${path}`, fields)
+        .finally(() => Object.assign(clients, { [method]: original[method] }));
+      expect(answer.status, path).to.equal(method === 'offer' ? 422 : 404);
+      const after = await clients.findByOwner(receiver.accountId, client.id);
+      expect(after, path).to.deep.include({ isSuspended: false, links: {} });
+      expect(after?.redirectUris, path).to.deep.equal([client.redirectUri]);
+      expect(await on.service.database.query('SELECT * FROM client_secrets')).to.deep.equal(before);
+      expect(await clients.findOfferOf(client.id), path).to.equal(undefined);
+    }
+  });
+
   it('a user can offer clients at most twenty times an hour', async () => {
     for (let round = 0; round < 20; round += 1) {
       expect((await offerTo(`no-one${round}@example.test`)).status).to.equal(303);
@@ -300,5 +334,26 @@ describe('handing over an OAuth client', () => {
     });
     expect(refused.status).to.equal(422);
     expect(textOf(refused.html)).to.include('Ask the operator of this service.');
+  });
+});
+
+describe('taking over an OAuth client without a password', () => {
+  const on = startWithUpstream({ passwords: false });
+
+  it('a user who confirms at a provider that it is them comes back to the offer, which says so', async () => {
+    const user = on.traveller();
+    await on.signIn(GRACE, user);
+    const { person, other } = on.seeded;
+    const { clients } = on.service;
+    const client = { id: on.seeded.clients.confidential.id, ownerAccountId: other.accountId };
+    await clients.transfer(client.id, client.ownerAccountId);
+    const to = { email: person.email, accountId: person.accountId };
+    const offer = await clients.offer(client, to, async () => {});
+    const path = `${LIST}/offers/${offer?.id}`;
+    on.clock.advance(601);
+    const asked = await user.submit(await user.get(path), {});
+    const page = await user.travel(await user.submit(asked, WITH_PLATFORM));
+    expect(page.url.pathname).to.equal(path);
+    expect(textOf(page.html)).to.include('You have confirmed that it is you.');
   });
 });
