@@ -1,15 +1,15 @@
-# Gatehouse as an image: docs/operations.md, "In a container".
-# A tag moves. Use the digest that you have tested: --build-arg NODE_IMAGE=node:24-bookworm-slim@sha256:…
+# Gatehouse as an image: docs/operations/deploy.md, "In a container".
+# The image behind a tag changes. Use the digest that you have tested: --build-arg NODE_IMAGE=node:24-bookworm-slim@sha256:…
 ARG NODE_IMAGE=node:24-bookworm-slim
 FROM ${NODE_IMAGE} AS build
 WORKDIR /opt/gatehouse
 COPY package.json package-lock.json ./
-# npm's settings for a registry of your own: --secret id=npmrc,src=$HOME/.npmrc
+# To use an npm registry of your own, pass its settings: --secret id=npmrc,src=$HOME/.npmrc
 RUN --mount=type=secret,id=npmrc NPM_CONFIG_USERCONFIG=/run/secrets/npmrc \
     npm ci --omit=dev --ignore-scripts --no-audit --no-fund
 WORKDIR /own
 COPY . .
-# Independent of the umask of the checkout: every user may read, only root may write.
+# Every user may read these files and only root may write them, whatever the umask of the checkout was.
 RUN chmod -R u+rwX,go+rX,go-w /own /opt/gatehouse
 
 FROM ${NODE_IMAGE}

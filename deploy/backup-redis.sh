@@ -14,7 +14,7 @@ fail() {
 
 # redis-cli exits with 0 for an error of Redis, such as NOAUTH, so the answer is checked.
 redis() {
-  # Unquoted on purpose: it holds the options as well. Standard input may be this script.
+  # The variable is unquoted on purpose, because it also holds options. Standard input may be this script.
   answer=$(${REDIS_CLI:-redis-cli} "$@" 2>&1 </dev/null) || fail "redis-cli $*: $answer"
   case $answer in
     *NOAUTH* | *NOPERM* | *WRONGPASS* | ERR* | *'(error)'*) fail "redis-cli $*: $answer" ;;

@@ -109,7 +109,7 @@ function ownerOfClients(id: string): Refusal {
   return new Refusal(
     'account_owns_clients',
     `The account ${id} owns clients.`,
-    'Find them with `clients list --owner`, then transfer (`clients transfer`) or delete ' +
+    'Find these clients with `clients list --owner`, then transfer (`clients transfer`) or delete ' +
       'them.',
   );
 }

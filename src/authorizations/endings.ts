@@ -261,12 +261,12 @@ export function createEndings(parts: {
 }
 
 const notReplicated = (): StorageUnavailable =>
-  new StorageUnavailable('redis', new Error('no replica has stored the end'));
+  new StorageUnavailable('redis', new Error('no Redis replica has confirmed the revocation'));
 
 const replacedMeanwhile = (): StorageUnavailable =>
   new StorageUnavailable(
     'redis',
-    new Error('another Redis has replaced the one on which it was ended'),
+    new Error('another Redis has replaced the one on which the authorization was ended'),
   );
 
 /** Logs an error if the token store was restored from an old backup. Never throws. */
@@ -278,7 +278,8 @@ export async function reportRevived(
     const { length: alive } = await endings.findRevived();
     if (alive === 0) return;
     const remedy =
-      'an older token store was restored: `operator revoke --recorded` ends them again';
+      'an older token store was restored: run `operator revoke --recorded`, which ends these ' +
+      'authorizations again';
     log.error({ alive, remedy }, 'authorizations that are recorded as ended are still active');
   } catch (err) {
     log.warn({ err }, 'it could not be checked whether ended authorizations are still active');

@@ -89,7 +89,7 @@ export function createEndsRepeater({
         async () => {
           // Each batch extends the turn of this node. An expired turn may be another node's now.
           if (!(await takeTurn()))
-            throw new Error('another node has taken over repeating the ends');
+            throw new Error('another node has taken over repeating the revocations');
         },
       ),
     endTurn: () => revocations.endTurn(node),

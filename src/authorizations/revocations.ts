@@ -209,7 +209,7 @@ export function createRevocations(parts: {
   }
 
   const warn = (err: unknown, { about }: Writing): void =>
-    log.warn({ err, ...about }, 'an end could not be recorded yet: it is retried');
+    log.warn({ err, ...about }, 'a revocation could not be recorded yet and is retried');
 
   /** @returns undefined if the write failed or takes too long: the record is then written later */
   async function recordInTime(

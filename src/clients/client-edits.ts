@@ -172,6 +172,6 @@ export function createClientEdits(parts: {
 const changedMeanwhile = (): Refusal =>
   new Refusal(
     'client_changed',
-    'The client was changed meanwhile.',
-    'Look at what it is now, and send the changes again.',
+    'The client was changed in the meantime.',
+    'Check the present settings of the client, and send the changes again.',
   );

@@ -110,7 +110,7 @@ function hstsVerdict({ headers }: DoctorAnswer): Verdict {
   if (policy) return ok(`Strict-Transport-Security: ${policy}`);
   return warning(
     'the header Strict-Transport-Security does not arrive',
-    'make the proxy pass it on: the service sends it (nginx: no proxy_hide_header, no ' +
+    'make the proxy pass this header on: the service sends it (nginx: no proxy_hide_header, no ' +
       'empty add_header of it)',
   );
 }
@@ -123,7 +123,7 @@ async function plainVerdict(target: AddressToCheck, plain: string): Promise<Verd
   if (!answer) return ok(`no server answers at ${plain}`);
   if (answer.headers.get('location')?.startsWith('https://'))
     return ok(`${plain} redirects to https`);
-  const remedy = 'answer there only with a redirect to https';
+  const remedy = 'make the proxy answer http only with a redirect to https';
   return warning(`without TLS the answer is ${described(answer)}`, remedy);
 }
 

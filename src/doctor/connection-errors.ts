@@ -121,7 +121,7 @@ const CONNECTION_ERRORS: readonly (Trouble & { readonly codes: RegExp })[] = [
   {
     codes: /^(ENOTFOUND|EAI_AGAIN|EAI_NODATA)$/,
     message: 'the host name of the issuer does not resolve',
-    remedy: 'add it to the DNS (or to /etc/hosts here), or correct the issuer',
+    remedy: 'add the host name to the DNS (or to /etc/hosts here), or correct the issuer',
   },
   {
     codes: /^ECONNREFUSED$/,
@@ -151,7 +151,7 @@ const CONNECTION_ERRORS: readonly (Trouble & { readonly codes: RegExp })[] = [
   {
     codes: /CERT_HAS_EXPIRED|CERT_NOT_YET_VALID/,
     message: 'the certificate has expired or is not yet valid',
-    remedy: 'renew it, reload the proxy, and check the clocks of both machines',
+    remedy: 'renew the certificate, reload the proxy, and check the clocks of both machines',
   },
   {
     codes: /ERR_TLS_CERT_ALTNAME_INVALID/,

@@ -61,7 +61,7 @@ function speedVerdict({ version, milliseconds }: DatabaseReport, isEmbedded: boo
   if (milliseconds <= SLOW_QUERY_MS) return ok(`${name} answers a simple query in ${took}`);
   return warning(
     `${name} takes ${took} for a simple query, and a request needs several`,
-    'move the database closer to the nodes, or check what keeps it busy',
+    'move the database closer to the nodes, or check what keeps the database busy',
   );
 }
 

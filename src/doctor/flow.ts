@@ -186,8 +186,16 @@ const CLIENT_STEPS: readonly (readonly [name: StepName, shows: string, remedy: s
   ['refresh', 'both tokens are replaced', REPEATED],
   ['retry', 'the previous refresh token returns the same successor', CLOCKS_DIFFER],
   ['revoke', 'the authorization is ended', NODES_DIFFER],
-  ['introspect_revoked', 'its access token is inactive at once', NODES_DIFFER],
-  ['refresh_revoked', 'and so is its refresh token (invalid_grant)', NODES_DIFFER],
+  [
+    'introspect_revoked',
+    'the access token of the ended authorization is inactive at once',
+    NODES_DIFFER,
+  ],
+  [
+    'refresh_revoked',
+    'the refresh token of the ended authorization is refused (invalid_grant)',
+    NODES_DIFFER,
+  ],
 ];
 
 /** The client's steps, from the code to the end of all tokens. */
@@ -219,7 +227,7 @@ function signOut(browser: DoctorBrowser): Check {
     const page = await browser.open('/profile');
     // Without passwords, this may redirect to a provider at once.
     require(!/^\/profile/.test(page.path), page, 'the sign-out form', COOKIES_LOST);
-    return 'after that the profile page asks for a sign-in';
+    return 'after the sign-out the profile page asks for a sign-in';
   }
   return ['sign_out', run];
 }

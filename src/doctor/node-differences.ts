@@ -123,7 +123,7 @@ function filesVerdicts(nodes: readonly DescribedNode[]): Verdict[] {
       `its limit of ${runsWith.openFiles} open files is too low for the ` +
         `${runsWith.maxConnections} connections of server.max_connections: at the limit, new ` +
         'connections fail with EMFILE, also those to a store',
-      'set LimitNOFILE=65536 in its systemd unit (elsewhere `ulimit -n`), or lower ' +
+      'set LimitNOFILE=65536 in the systemd unit of the node (elsewhere `ulimit -n`), or lower ' +
         'server.max_connections',
       node,
     ),

@@ -31,7 +31,7 @@ export async function checkNodes(
     const silent = problem(
       `${node} has been silent for ${Math.round(silentMs / 1000)} s without a shutdown: it ` +
         'is frozen, was killed, or cannot reach the database',
-      'check its process, and restart it if it still exists (a frozen one keeps ' +
+      'check the process, and restart it if it still exists (a frozen process keeps ' +
         'connections without answering them); a node that no longer exists is removed from ' +
         'the list after an hour',
     );
@@ -56,7 +56,7 @@ function readyVerdict(
   const running = names.length > 0 ? `running: ${names.join(', ')}` : none;
   if (ready && !ready.ok) {
     const message = `the node of this machine is not ready: ${ready.text}; ${running}`;
-    return problem(message, 'check the store that it names');
+    return problem(message, 'check the store that the answer names');
   }
   if (ready) return ok(`${running}; ${url} is ready`);
   if (names.length > 0) return ok(`${running}; no node answers at ${url}`);

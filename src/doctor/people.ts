@@ -28,7 +28,7 @@ async function owingVerdict(
   return warning(
     `${length} of the people to whom sign_in.require applies have neither a passkey nor a ` +
       'provider: after their grace period they can only open the page to add one',
-    'ask them to add one: `accounts list --owing-a-passkey` lists them',
+    'ask these people to add one; `accounts list --owing-a-passkey` lists them',
   );
 }
 

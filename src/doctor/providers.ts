@@ -40,14 +40,14 @@ export async function checkProviders(
             `${id} accepts our client, but answers 400 to a sign-in with the redirect URI ` +
               `${redirectUri}`,
             `register ${redirectUri} as a redirect URI of client ` +
-              `${settings.clientId} there; it must match exactly`,
+              `${settings.clientId} at the provider; it must match exactly`,
           );
         }
         const words =
           redirect === 'registered'
             ? `and the redirect URI ${redirectUri}`
             : `but shows only to people whether the redirect URI ${redirectUri} is ` +
-              'registered: compare it there, or sign in once';
+              'registered: compare it at the provider, or sign in once';
         return ok(`${id} accepts our client, ${words}`, ms);
       }
       if (!(error instanceof UpstreamRefusal)) {

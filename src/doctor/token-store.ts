@@ -91,8 +91,8 @@ function versionVerdict(reports: Reports): Verdict {
   };
   if (!reports.some(isOld)) return ok(versions);
   return problem(
-    `its version is Redis ${versions}`,
-    `upgrade it to ${MIN_VERSION.join('.')} or later`,
+    `the version is Redis ${versions}`,
+    `upgrade Redis to ${MIN_VERSION.join('.')} or later`,
   );
 }
 
@@ -112,7 +112,7 @@ function persistenceVerdict(
 ): Verdict {
   const found = keeping.find(({ setting }) => setting === 'appendonly');
   if (found && acceptVolatileRedis) {
-    const message = `${found.message}; the settings accept that`;
+    const message = `${found.message}; the settings accept this`;
     return warning(message, found.remedy, 'storage.accept_volatile_redis');
   }
   if (found) return problem(found.message, found.remedy);
@@ -147,7 +147,7 @@ function replicationVerdict(reports: Reports): Verdict {
   }
   const replicas = Math.min(...reports.map((report) => report.replicas));
   if (reports.every(({ needsReplicas }) => needsReplicas)) {
-    return ok(`${replicas} replica(s) connected; the master refuses writes without one`);
+    return ok(`${replicas} replica(s) connected; without a replica the master refuses writes`);
   }
   if (replicas === 0) return ok('no replica is connected');
   // After a failover the only replica is the master; requiring a replica would stop its writes.
@@ -170,6 +170,6 @@ export async function endingsVerdict(database: Database, store: TokenStore): Pro
   return problem(
     `${length} of the latest 100 ended authorizations are active: an older token store was ` +
       'restored',
-    'run `revoke --recorded`: it ends all recorded ends again',
+    'run `revoke --recorded`: the command carries out all recorded revocations again',
   );
 }

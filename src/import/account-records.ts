@@ -60,7 +60,10 @@ export function linkFault(
 ): string | undefined {
   if (identity === undefined) return undefined;
   if (linked !== null && linked !== found?.id) {
-    return `identity: the account ${linked} is linked with it; \`links remove\` removes that link`;
+    return (
+      `identity: the account ${linked} is already linked with this identity; ` +
+      '`links remove` removes that link'
+    );
   }
   if (found && subject !== null && subject !== identity.subject) {
     return (

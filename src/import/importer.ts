@@ -167,10 +167,10 @@ function interruption(error: unknown, broken: BrokenImport): ImportInterrupted |
     return new ImportInterrupted(broken, reason, error);
   }
   if (error instanceof ImportLockLost) {
-    const reason = 'it made no progress for so long that another import has started';
+    const reason = 'this import made no progress for so long that another import has started';
     return new ImportInterrupted(broken, reason, error);
   }
-  const meanwhile = 'another process changed the same data meanwhile';
+  const meanwhile = 'another process changed the same data in the meantime';
   if (error instanceof ImportProblems) {
     const [first] = error.problems;
     return new ImportInterrupted(

@@ -58,7 +58,7 @@ export interface BrokenImport {
 export class ImportInterrupted extends Error {
   readonly code = 'import_interrupted';
   readonly remedy =
-    'Run the same command again once the cause is gone: it continues where this import stopped.';
+    'Remove the cause, then run the same command again: it continues where this import stopped.';
 
   /** @param broken id of the import, and how many of its changes are in the database */
   constructor(broken: BrokenImport, reason: string, cause: unknown) {

@@ -48,7 +48,7 @@ export function addAuditCommand(program: Command, { run }: Operator): void {
     )
     .addOption(new Option('--actor <actor>', 'only actions of these actors').choices(ACTORS))
     .option('--request <id>', 'only this request: the ID req_… in answers and in the log')
-    .option('--import <id>', 'only this import: the ID imp_… that it printed')
+    .option('--import <id>', 'only this import: the ID imp_… that the import printed')
     .option(
       '--since <time>',
       'only from this time on: 7d, 12h, 30m, or 2026-01-31T08:00Z',

@@ -45,7 +45,8 @@ export function addConnectionCommands(program: Command, operator: Operator): voi
     .option('--client <id>', 'instead of the ID: the client, with --account')
     .option(
       '--limited',
-      'instead of the ID: all that people have limited, and revoke their limited API keys, which an older version would not limit',
+      'instead of the ID: every limited connection, and every limited API key, because an older ' +
+        'version would ignore the limits',
     )
     .action((id: string | undefined, { limited, ...options }: Whose & { limited?: true }) => {
       if (limited) {
@@ -67,7 +68,7 @@ export function addConnectionCommands(program: Command, operator: Operator): voi
           value: { id: `${accountId}/${clientId}`, email, client_name: name, ended: true },
           text:
             `Ended the connection of ${email} to ${name}, with all its authorizations. ` +
-            'They must approve the client before it gets another one.',
+            'The person must approve the client before it gets another authorization.',
         };
       });
     });

@@ -45,7 +45,7 @@ export function addDoctorCommand(program: Command, operator: Operator): void {
       print({
         value: { healthy: problems === 0 && !aborted, problems, warnings, findings: findings.all },
         text: aborted
-          ? 'Interrupted. Everything that it created was removed.'
+          ? 'Interrupted. Everything that the doctor created was removed.'
           : `${problems} problem(s), ${warnings} warning(s).`,
         exitCode: aborted ? INTERRUPTED : problems > 0 ? REFUSED : 0,
       });

@@ -96,7 +96,7 @@ async function reload(server: Settings['server'], credentials: string[]): Promis
       outcome.code,
       'The service could not be built from these settings, and keeps running with the ' +
         'previous ones.',
-      'See its log for the cause.',
+      'See the log of the service for the cause.',
     );
   }
   const { changed, needs_restart: needsRestart } = outcome;

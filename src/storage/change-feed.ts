@@ -166,7 +166,8 @@ async function listenOnConnection(
       await client.query('SELECT 1');
       if (echoes.heard < sentEchoes) throw new Error('notifications do not arrive');
       // After a stall the answer may be read before the time limit is checked.
-      if (performance.now() - sentAt > maxRoundTrip) throw new Error('it answered too late');
+      if (performance.now() - sentAt > maxRoundTrip)
+        throw new Error('PostgreSQL answered too late');
       return sentAt;
     }
 

@@ -92,7 +92,7 @@ export function createKnownMasters(database: Database): KnownMasters {
       let unfinished = await listRecording();
       for (let waited = 0; unfinished.length > 0; waited += POLL_PAUSE_MS) {
         if (waited > WAIT_TIMEOUT_MS)
-          throw new Error('a transaction that records an end does not complete');
+          throw new Error('a transaction that records a revocation does not complete');
         await delay(POLL_PAUSE_MS);
         const now = await listRecording();
         unfinished = unfinished.filter((transaction) => now.includes(transaction));

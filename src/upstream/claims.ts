@@ -55,7 +55,7 @@ function externalIdOf(name: string, value: unknown): string | undefined {
   if (Number.isSafeInteger(value) && !Object.is(value, -0)) return String(value);
   if (value === undefined || value === null || typeof value === 'string') return textOf(value);
   throw new Error(
-    `its claim ${name} is neither a text nor a whole number up to ` +
+    `the claim ${name} is neither a text nor a whole number up to ` +
       `${Number.MAX_SAFE_INTEGER}, so it does not identify an account reliably: make the ` +
       'provider send it as a text',
   );

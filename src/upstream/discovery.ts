@@ -104,14 +104,14 @@ async function accepted(
   const { issuer } = provider;
   // Compare exactly: issuer and subject together identify a user.
   if (metadata.issuer !== issuer) {
-    throw new Error(`its discovery document has the issuer ${JSON.stringify(metadata.issuer)}`);
+    throw new Error(`the discovery document has the issuer ${JSON.stringify(metadata.issuer)}`);
   }
   const hosts: string[] = [];
   for (const name of ENDPOINTS) {
     const url = metadata[name];
     if (url === undefined && name === 'userinfo_endpoint') continue;
     if (typeof url !== 'string' || !isProtected(url, issuer)) {
-      throw new Error(`its ${name} is missing or not https`);
+      throw new Error(`the ${name} in the discovery document is missing or not https`);
     }
     hosts.push(new URL(url).hostname);
   }
@@ -120,7 +120,7 @@ async function accepted(
   const offered = metadata.id_token_signing_alg_values_supported ?? ['RS256'];
   const algorithms = offered.filter((algorithm) => ALGORITHMS.includes(algorithm));
   if (algorithms.length === 0)
-    throw new Error('it offers no asymmetric signature algorithm for ID tokens');
+    throw new Error('the provider offers no asymmetric signature algorithm for ID tokens');
   // Omit the function `supportsPKCE`, which cannot be cloned.
   const { supportsPKCE: _, ...plain } = metadata;
   return { ...plain, id_token_signing_alg_values_supported: algorithms };
@@ -132,7 +132,7 @@ async function checkHosts(hosts: readonly string[], provider: DiscoveredProvider
   const unknown = unknownHosts(hosts, provider);
   if (unknown.length === 0) return;
   throw new Error(
-    'its endpoints are on other hosts than its issuer: if the provider confirms them, ' +
+    'the endpoints are on other hosts than the issuer: if the provider confirms these hosts, ' +
       `write endpoint_hosts: [${unknown.join(', ')}] into its entry of sign_in.providers`,
   );
 }

@@ -70,7 +70,8 @@ export function createLogoutCheck({
       });
       requireShortLife(payload, clock, MAX_LIFETIME_SECONDS);
       const type = protectedHeader.typ?.toLowerCase().replace(/^application\//, '');
-      if (!TYPES.includes(type)) throw new Error('its typ is not that of a logout token');
+      if (!TYPES.includes(type))
+        throw new Error('the typ of the token is not that of a logout token');
       return logoutFrom(payload);
     } catch (error) {
       const isAway =
@@ -83,20 +84,22 @@ export function createLogoutCheck({
 /** Checks the claims (Back-Channel Logout §2.6), except for issuer, audience and times. */
 function logoutFrom({ sub, sid, jti = '', events, nonce }: JWTPayload): UpstreamLogout {
   const event = (events as Readonly<Record<string, unknown>> | null)?.[EVENT];
-  if (typeof event !== 'object' || event === null) throw new Error('it has no sign-out event');
+  if (typeof event !== 'object' || event === null)
+    throw new Error('the logout token has no sign-out event');
   // Do not accept an ID token as a logout token.
-  if (nonce !== undefined) throw new Error('it has a nonce');
+  if (nonce !== undefined) throw new Error('the logout token has a nonce');
   const subject = optional('sub', sub);
   const session = optional('sid', sid);
-  if (subject === undefined && session === undefined) throw new Error('it has neither sub nor sid');
-  if (typeof jti !== 'string' || jti === '') throw new Error('it has no jti');
+  if (subject === undefined && session === undefined)
+    throw new Error('the logout token has neither sub nor sid');
+  if (typeof jti !== 'string' || jti === '') throw new Error('the logout token has no jti');
   return { subject, sid: session, tokenId: jti };
 }
 
 function optional(name: string, value: unknown): string | undefined {
   if (value === undefined) return undefined;
   if (typeof value === 'string' && PRINTABLE.test(value)) return value;
-  throw new Error(`its ${name} is not a printable text`);
+  throw new Error(`the ${name} of the logout token is not a printable text`);
 }
 
 /** True if the keys could not be loaded, which says nothing about the token. */

@@ -14,8 +14,8 @@ export function requireShortLife(
 ): void {
   const latest = epochSeconds(clock) + CLOCK_TOLERANCE_SECONDS;
   // Negated, so that a missing or unusual number is refused as well.
-  if (!(Number(iat) <= latest)) throw new Error('its iat is in the future');
+  if (!(Number(iat) <= latest)) throw new Error('the iat of the token is in the future');
   if (!(Number(exp) <= latest + maxLifetimeSeconds)) {
-    throw new Error(`its exp is more than ${maxLifetimeSeconds} seconds from now`);
+    throw new Error(`the exp of the token is more than ${maxLifetimeSeconds} seconds from now`);
   }
 }

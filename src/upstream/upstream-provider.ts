@@ -174,7 +174,7 @@ export function createUpstreamProvider({
           refuseUs,
         );
         const token = answer.claims();
-        if (!isSubject(token?.sub)) throw new Error('its sub is not a printable text');
+        if (!isSubject(token?.sub)) throw new Error('the sub of the token is not a printable text');
         requireMeantForUs(token, settings, clock);
         const provedAt = timeOf(token, epochSeconds(clock));
         if (isFresh && (provedAt ?? 0) < begunAt - CLOCK_TOLERANCE_SECONDS) {
@@ -291,7 +291,7 @@ const methodsIn = (amr: unknown): string[] =>
 function requireMeantForUs(token: IDToken, { clientId }: SignInProvider, clock: Clock): void {
   // OpenID Connect Core §3.1.3.7, step 5. Check `azp` even if we are the only audience.
   if (token.azp !== undefined && token.azp !== clientId) {
-    throw new Error('its azp is another client');
+    throw new Error('the azp of the token is another client');
   }
   requireShortLife(token, clock, MAX_ID_TOKEN_LIFETIME_SECONDS);
 }

@@ -115,7 +115,7 @@ describeOn([postgresServer, redisServer], 'revocations that Redis lost', () => {
       .map((line) => JSON.parse(line));
     const [repeat] = logged.filter(({ revived }) => revived === 2);
     expect(repeat).to.include({
-      msg: 'another Redis answers: repeated the ends of the last day on it',
+      msg: 'another Redis answers: repeated the revocations of the last 24 hours on it',
     });
   });
 
@@ -137,7 +137,7 @@ describeOn([postgresServer, redisServer], 'revocations that Redis lost', () => {
       for (const node of nodes()) {
         await eventually(async () => {
           expect((await readinessOf(node)).body.reason).to.contain(
-            'another node is repeating the ends',
+            'another node is repeating the revocations',
           );
         });
         for (const token of tokens) {
@@ -161,7 +161,7 @@ describeOn([postgresServer, redisServer], 'revocations that Redis lost', () => {
     for (const node of nodes()) {
       await eventually(async () => {
         expect((await readinessOf(node)).body.reason).to.contain(
-          'whether this Redis has lost ends',
+          'whether this Redis has lost revocations',
         );
       });
       for (const token of tokens) {

@@ -156,7 +156,7 @@ describe('operator doctor, interrupted with Ctrl-C', () => {
     expect((await tracesIn(service)).accounts).to.equal((before.accounts ?? 0) + 1);
     child.kill('SIGINT');
     const exitCode = await new Promise((resolve) => child.once('close', resolve));
-    expect(await output).to.contain('Interrupted. Everything that it created was removed.');
+    expect(await output).to.contain('Interrupted. Everything that the doctor created was removed.');
     expect(exitCode).to.equal(130);
     expect(await tracesIn(service)).to.deep.equal({
       ...before,

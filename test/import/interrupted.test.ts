@@ -37,7 +37,7 @@ describeOn([postgresServer], 'an import whose database crashes half-way', () => 
       /^The import imp_\S{16} stopped after (\d+) change\(s\), which are kept: /.exec(
         error.message,
       ) ?? [];
-    expect(error.remedy).to.match(/^Run the same command again once the cause is gone/);
+    expect(error.remedy).to.match(/^Remove the cause, then run the same command again/);
 
     await server.restart();
     const kept = await count();

@@ -241,7 +241,7 @@ describeOn([postgresServer, redisServer, pgDump, redisCli], 'a restored backup',
 
     it(`after the restore of an older Redis (${name}), revoked access stays revoked, refreshed tokens stay valid`, async () => {
       const issued = await issueAccess(section);
-      await runCommands(commandsFor('**An older Redis, below'));
+      await runCommands(commandsFor('**If Redis was restored'));
       await issued.expectRevoked();
       const { confidential } = seeded.clients;
       for (const { refreshToken } of [issued.unchanged, issued.current]) {
@@ -257,7 +257,7 @@ describeOn([postgresServer, redisServer, pgDump, redisCli], 'a restored backup',
       const database = new pg.Client({ connectionString: databaseUrl });
       await database.connect();
       await database.query('CREATE TABLE later (id text REFERENCES organizations)');
-      await runCommands(commandsFor('**An older PostgreSQL, above'));
+      await runCommands(commandsFor('**If PostgreSQL was restored'));
       const { rows } = await database.query("SELECT to_regclass('later') AS later");
       expect(rows).to.deep.equal([{ later: null }]);
       await database.end();
@@ -271,10 +271,10 @@ describeOn([postgresServer, redisServer, pgDump, redisCli], 'a restored backup',
 
   it('if both restored stores are older, the commands for an older PostgreSQL revoke everything', async () => {
     const issued = await issueAccess(SECTIONS.systemd);
-    const redisCommands = commandsBehind(SECTIONS.systemd, '**An older Redis, below');
+    const redisCommands = commandsBehind(SECTIONS.systemd, '**If Redis was restored');
     const files = redisCommands.slice(0, redisCommands.indexOf('systemctl start redis-server') + 1);
     expect(files).to.have.length.above(3);
-    const postgresCommands = commandsBehind(SECTIONS.systemd, '**An older PostgreSQL, above');
+    const postgresCommands = commandsBehind(SECTIONS.systemd, '**If PostgreSQL was restored');
     await runCommands([...files, ...withoutWait(postgresCommands).slice(1)]);
     await issued.expectRevoked();
     for (const tokens of [issued.unchanged, issued.current]) await issued.expectEnded(tokens);

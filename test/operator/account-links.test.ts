@@ -41,7 +41,9 @@ describe('operator links, to identities at a provider', () => {
   });
 
   it('an import never moves a provider link to another account or another subject', async () => {
-    expect(await problems(line.account('A3', identity('ada')))).to.include('is linked with it');
+    expect(await problems(line.account('A3', identity('ada')))).to.include(
+      'is already linked with this identity',
+    );
     expect(await problems(line.account('A1', identity('other')))).to.include(
       'is linked with the subject "ada"',
     );

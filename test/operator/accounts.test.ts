@@ -125,10 +125,10 @@ describe('operator accounts, while a service keeps the embedded database open', 
     expect(output).to.equal(
       [
         `Suspended account ${kim.id}: kim <kim@example.test>.`,
-        'It owns clients. They keep working for those who connected them, but no one can approve',
-        'them any more, and no one can manage them:',
-        ...[line, 'Hand one over: clients transfer CLIENT --owner ACCOUNT.'],
-        'Stop one: clients suspend CLIENT.\n',
+        'The account owns clients. They keep working for the people who connected them, but no one',
+        'can approve or manage them any more:',
+        ...[line, 'To hand a client over: clients transfer CLIENT --owner ACCOUNT.'],
+        'To stop a client: clients suspend CLIENT.\n',
       ].join('\n'),
     );
     const owned = [{ client_id: client.id, name: 'Sync', connected_people: 1 }];

@@ -56,7 +56,7 @@ forEachDeployment('operator explain', (start) => {
     const { refreshToken: current, accessToken } = await renew(previous);
     const reused = await explain(oldest);
     expect(reused).to.include({ state: 'reused' });
-    expect(reused.why).to.contain('2 newer ones').and.contain(reused.rotated_at);
+    expect(reused.why).to.contain('2 newer refresh tokens').and.contain(reused.rotated_at);
     const replaced = await explain(previous);
     expect(replaced).to.include({ state: 'replaced', rotated_at: reused.rotated_at });
     expect(replaced.why).to.contain('no use of the successor was seen');
@@ -188,7 +188,7 @@ forEachDeployment('operator explain', (start) => {
     expect(foreign).to.include({ state: 'unknown' });
     const { output } = await run(`explain ${refreshToken}`);
     expect(output).to.match(
-      /^Refresh token: active\nIt is the current refresh token\.\nAccount +grace@/,
+      /^Refresh token: active\nThis is the current refresh token\.\nAccount +grace@/,
     );
     expect(output).not.to.contain(refreshToken);
   });

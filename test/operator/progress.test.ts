@@ -68,7 +68,11 @@ describeOn([postgresServer], 'commands that may take long', () => {
     const file = fileOf(line.organization('O1'), line.account('A1'));
     const commands: [words: string, environment: () => Promise<Environment>, shown: RegExp][] = [
       [`import ${file}`, async () => stores, /Comparing, lines: 1 of 2 .*Writing, lines: 1 of 2/s],
-      ['revoke --recorded', async () => stores, /Recorded ends checked: \d+ of \d+ \(100 %\)/],
+      [
+        'revoke --recorded',
+        async () => stores,
+        /Recorded revocations checked: \d+ of \d+ \(100 %\)/,
+      ],
       [
         'migrate',
         async () => ({ DATABASE_URL: await freshDatabaseUrl() }),

@@ -233,7 +233,9 @@ describeOn([openssl], 'a provider with https', () => {
       'jwks_uri',
       'userinfo_endpoint',
     ]) {
-      expect(await begin({ [name]: plain })).to.equal(`its ${name} is missing or not https`);
+      expect(await begin({ [name]: plain })).to.equal(
+        `the ${name} in the discovery document is missing or not https`,
+      );
     }
     expect(asked).to.equal(0);
   });

@@ -183,7 +183,7 @@ describe('an external id that a provider sends as a number', () => {
       expect(page.status).to.equal(403);
       expect(page.html).to.include('does not prove who you are');
       const log = on.service.logLines.slice(-5).join();
-      expect(log).to.include('its claim emp is neither a text nor');
+      expect(log).to.include('the claim emp is neither a text nor');
       const links = await on.service.database.query('SELECT FROM account_identities');
       expect(links).to.have.lengthOf(0);
     });

@@ -183,5 +183,5 @@ const lastOwner = (): Refusal =>
   new Refusal(
     'last_owner',
     'This is the last owner who can sign in.',
-    'Ask the operator of this service to make somebody else an owner first.',
+    'Ask the operator of this service to make another person an owner first.',
   );

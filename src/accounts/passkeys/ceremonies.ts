@@ -103,7 +103,7 @@ export function createCeremonies({ issuer }: { readonly issuer: string }): Cerem
           response,
           supportedAlgorithmIDs: ALGORITHMS,
         });
-        if (!verified) throw new AnswerRefused('its attestation is invalid');
+        if (!verified) throw new AnswerRefused('the attestation is invalid');
         const { credential, credentialDeviceType, credentialBackedUp, aaguid } = registrationInfo;
         return {
           credentialId: credential.id,
@@ -125,7 +125,7 @@ export function createCeremonies({ issuer }: { readonly issuer: string }): Cerem
         const { userHandle } = response.response;
         // Web Authentication §7.2, step 6.
         if (userHandle && userHandle !== handle)
-          throw new AnswerRefused('it belongs to another account');
+          throw new AnswerRefused('the passkey belongs to another account');
         const { verifyAuthenticationResponse } = await import('@simplewebauthn/server');
         const { verified, authenticationInfo } = await verifyAuthenticationResponse({
           ...expected,
@@ -134,11 +134,11 @@ export function createCeremonies({ issuer }: { readonly issuer: string }): Cerem
           // The counter is compared later, when it is stored (passkeys.ts).
           credential: { id, publicKey: Buffer.from(publicKey, 'base64url'), counter: 0 },
         });
-        if (!verified) throw new AnswerRefused('its signature is invalid');
+        if (!verified) throw new AnswerRefused('the signature is invalid');
         const { newCounter, credentialDeviceType, credentialBackedUp } = authenticationInfo;
         // Web Authentication §7.2, steps 17 and 18: backup eligibility never changes.
         if ((credentialDeviceType === 'multiDevice') !== maySync) {
-          throw new AnswerRefused('its backup eligibility has changed');
+          throw new AnswerRefused('the backup eligibility of the passkey has changed');
         }
         return { counter: newCounter, isSynced: credentialBackedUp };
       }),
@@ -153,10 +153,11 @@ export function answerFrom(text: string): Answer {
     const clientData = Buffer.from(json.response.clientDataJSON, 'base64url').toString();
     const { challenge, crossOrigin } = JSON.parse(clientData) as Record<string, unknown>;
     if (!CREDENTIAL_ID.test(credentialId) || typeof challenge !== 'string') {
-      throw new AnswerRefused('it is not a valid response');
+      throw new AnswerRefused('the response of the browser is invalid');
     }
     // Web Authentication §7.1, step 10 and §7.2, step 14: our pages are never in a frame.
-    if (crossOrigin === true) throw new AnswerRefused('it was created in a frame of another site');
+    if (crossOrigin === true)
+      throw new AnswerRefused('the passkey was created in a frame of another site');
     return { credentialId, challenge, json };
   } catch (error) {
     throw asRefusal(error);

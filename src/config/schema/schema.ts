@@ -44,12 +44,14 @@ const server = section('The two listeners of the service.', {
   }),
   max_connections: fixed(wholeNumber(1, 1_000_000).default(15_000), {
     about:
-      'Maximum number of open connections per process on the public listener; further ones ' +
-      'are closed at once. Keep it below the limit of open files (ulimit -n).',
+      'Maximum number of open connections per process on the public listener; further ' +
+      'connections are closed at once. Keep this number below the limit of open files (ulimit ' +
+      '-n).',
   }),
   operators_host: fixed(hostName().default('localhost'), {
     about:
-      'Address of the operators’ listener: /healthz, /readyz, /metrics. Keep it private. ' +
+      'Address of the operators’ listener: /healthz, /readyz, /metrics. Keep this address ' +
+      'private. ' +
       'localhost means 127.0.0.1 and ::1 if the machine has both.',
   }),
   operators_port: fixed(wholeNumber(0, 65_535).default(3001), {
@@ -65,8 +67,9 @@ const server = section('The two listeners of the service.', {
   shutdown_delay: reloadable(duration('0s', '5m').prefault('0s'), {
     isPerNode: true,
     about:
-      'How long a stopping node still accepts requests while /readyz answers 503. Choose ' +
-      'more than your load balancer takes to notice, or 0s if it retries on another node.',
+      'How long a stopping node still accepts requests while /readyz answers 503. Choose a ' +
+      'longer time than your load balancer takes to notice, or 0s if it retries on another ' +
+      'node.',
   }),
 });
 
@@ -94,13 +97,13 @@ const tokens = section('Lifetimes of codes and tokens.', {
     reach: 'also for existing refresh tokens',
     about:
       'How long the previous refresh token still returns the same successor, for clients ' +
-      'that lost the response. 0s is strict: any reuse ends the grant.',
+      'that lost the response. With 0s, any reuse ends the authorization.',
     note: 'Also helps clients that refresh twice in parallel.',
   }),
   absolute_age: reloadable(durationOrOff('1s', '36500d').prefault('365d'), {
     reach: 'for new approvals only',
     about:
-      'How long after the approval an authorization ends, even if it is refreshed; `off`: ' +
+      'How long after the approval an authorization ends, even if it is refreshed; `off` means ' +
       'never.',
   }),
 });
@@ -132,8 +135,10 @@ const limits = section('Limits per person, client or address.', {
   }),
   people_per_unchecked_client: reloadable(wholeNumber(0, 10_000).default(0), {
     about:
-      'People who may connect a client of a person before the operator has marked it as verified; ' +
-      'further ones cannot connect it, those who did keep it. 0: no limit.',
+      'Maximum number of people who may connect a person’s client before the operator has ' +
+      'marked it as ' +
+      'verified. Further people cannot connect the client; people who have connected it stay ' +
+      'connected. 0 means no limit.',
   }),
   sign_in_failures: reloadable(attempts(10), {
     about:
@@ -160,28 +165,28 @@ const limits = section('Limits per person, client or address.', {
   }),
   client_failures: reloadable(attempts(50), {
     about:
-      'Failed client authentications per client and address within the window; further ' +
-      'ones are answered 429. A correct secret is never refused.',
+      'Failed client authentications per client and address within the window; further attempts ' +
+      'are answered 429. A correct secret is never refused.',
   }),
   client_failures_per_address: reloadable(attempts(300), {
     about:
       'Failed client authentications, and invalid tokens and codes sent without a client ' +
-      'secret, per address within the window; further ones are answered 429. Valid ones ' +
-      'are never refused.',
+      'secret, per address within the window; further attempts are answered 429. Valid secrets, ' +
+      'tokens and codes are never refused.',
   }),
   client_failure_window: reloadable(window('1m'), {
     about: 'Window for client_failures and client_failures_per_address.',
   }),
   change_streams_per_client: reloadable(attempts(100), {
     about:
-      'Maximum number of change streams per process for one resource server; further ones ' +
-      'are answered 429. Each instance of a GraphQL API opens one; without it, the ' +
+      'Maximum number of change streams per process for one resource server; further streams ' +
+      'are answered 429. Each instance of a GraphQL API opens one stream; without a stream, the ' +
       'instance introspects on every call.',
   }),
   waiting_sign_ins_per_address: reloadable(attempts(500), {
     about:
       'Pending authorization requests per address, started within ten minutes, that wait ' +
-      'for a sign-in; further ones without a session are answered 429.',
+      'for a sign-in; further requests without a session are answered 429.',
   }),
 });
 
@@ -197,8 +202,8 @@ const imports = section('Limits of `import`.', {
     about:
       'How much `import --prune` may remove of each kind (organizations, warehouses, ' +
       'accounts, memberships, rights) before it is refused: a percentage of what was ' +
-      'imported, rounded up, or a number. Only 100% removes all of a kind. --prune-at-most ' +
-      'overrides it for one import.',
+      'imported, rounded up, or a number. Only 100% allows removing all records of a kind. ' +
+      '--prune-at-most overrides this setting for one import.',
   }),
 });
 
@@ -219,7 +224,7 @@ const log = section('The log, which is written to standard output.', {
 const demo = fixed(flag().exactOptional(), {
   about:
     'Create a demo person and organization on the first start. Only with the embedded ' +
-    'database and a loopback issuer. Default: true there, false elsewhere.',
+    'database and a loopback issuer. Default: true in that case, otherwise false.',
 });
 
 /** The YAML file, in its order. All settings are optional, and no other keys are allowed. */

@@ -173,8 +173,8 @@ export const signIn = section('How people sign in.', {
       .exactOptional(),
     {
       about:
-        'OpenID Connect providers where people already have an account. Each gets a button ' +
-        'on the sign-in page. Default: none.',
+        'OpenID Connect providers where people already have an account. Each provider gets a ' +
+        'button on the sign-in page. Default: none.',
       note:
         'Register {issuer}/login/<id>/callback there as the redirect URI, and ' +
         '{issuer}/login/<id>/backchannel-logout if the provider announces sign-outs. Each ' +

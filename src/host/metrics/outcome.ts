@@ -84,7 +84,7 @@ export function createOutcomeMetrics(registry: Registry): Outcomes {
   );
   const replays = countBy('kind', {
     name: 'gatehouse_replays_total',
-    help: 'Reused codes and refresh tokens: their grants were revoked.',
+    help: 'Reused codes and refresh tokens: their authorizations were revoked.',
     values: ['code', 'refresh_token'],
   });
   const clientRefusals = countBy('reason', {
@@ -139,11 +139,13 @@ export function createOutcomeMetrics(registry: Registry): Outcomes {
 
   const repeats = count(
     'gatehouse_ends_repeats_total',
-    'How often this node found another Redis and repeated the recorded ends on it before ' + 'use.',
+    'How often this node found another Redis and repeated the recorded revocations on it ' +
+      'before using it.',
   );
   const revived = count(
     'gatehouse_ends_revived_total',
-    'Recorded ends that another Redis had lost, and that were ended again.',
+    'Authorizations that were active again on another Redis although their revocation was ' +
+      'recorded, and that this node ended again.',
   );
 
   return {

@@ -105,8 +105,8 @@ function addAccounts(program: Command, operator: Operator): void {
         `Sign-in methods: ${methodWords(listed)}.`,
         `Created ${account.createdAt.toISOString()}; external id: ` +
           `${account.externalId ?? 'none'}`,
-        `It has ${text}.`,
-        ...(clients.length > 0 ? [`It owns ${clients.join(', ')}.`] : []),
+        `The account has ${text}.`,
+        ...(clients.length > 0 ? [`The account owns ${clients.join(', ')}.`] : []),
       ].join('\n'),
     };
   }).description('show one account and what belongs to it');

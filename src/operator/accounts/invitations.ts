@@ -27,8 +27,8 @@ export async function invite(parts: Parts, account: Account) {
       `One-time link to ${setsPassword ? 'set the password' : 'sign in'}, valid until ` +
         `${expiresAt.toISOString()}:`,
       url,
-      ...(isMailed ? [`It was also mailed to ${account.email}.`] : []),
-      ...(failure === undefined ? [] : [`It could not be mailed: ${failure}`]),
+      ...(isMailed ? [`The link was also mailed to ${account.email}.`] : []),
+      ...(failure === undefined ? [] : [`The link could not be mailed: ${failure}`]),
     ].join('\n'),
   };
 }

@@ -5,7 +5,7 @@ import type { OwnedClient } from '../../clients/client-row.ts';
 import type { Report } from '../command/operator.ts';
 import type { Registries } from '../registries.ts';
 
-const REMEDY = 'Hand one over: clients transfer CLIENT --owner ACCOUNT.';
+const REMEDY = 'To hand a client over: clients transfer CLIENT --owner ACCOUNT.';
 
 /** Returns the effect of a suspension on the clients of the account; undefined if it owns none. */
 export async function ownedClientsReport(
@@ -21,11 +21,11 @@ export async function ownedClientsReport(
       }),
     },
     text: [
-      'It owns clients. They keep working for those who connected them, but no one can approve',
-      'them any more, and no one can manage them:',
+      'The account owns clients. They keep working for the people who connected them, but no one',
+      'can approve or manage them any more:',
       ...owned.map(lineOf),
       REMEDY,
-      'Stop one: clients suspend CLIENT.',
+      'To stop a client: clients suspend CLIENT.',
     ].join('\n'),
   };
 }
@@ -34,7 +34,9 @@ export async function ownedClientsReport(
 export async function refuseOwner({ id }: Account, { clients }: Registries): Promise<void> {
   const owned = await clients.listByOwner(id);
   if (owned.length === 0) return;
-  const remedy = [...owned.map(lineOf), REMEDY, 'Or delete it: clients delete CLIENT.'].join('\n');
+  const remedy = [...owned.map(lineOf), REMEDY, 'To delete a client: clients delete CLIENT.'].join(
+    '\n',
+  );
   throw new Refusal('account_owns_clients', `The account ${id} owns clients.`, remedy);
 }
 

@@ -31,7 +31,7 @@ interface NewClientOptions {
 
 const ALLOW_NAME = [
   '--allow-name',
-  'accept a name that people could mistake for another one: you vouch for it',
+  'accept a name that people could mistake for another name: you vouch for the client',
 ] as const;
 
 export function addClientCommands(program: Command, operator: Operator): void {

@@ -48,12 +48,12 @@ export async function explainClientSecret(
     lastFour,
     limit: 1,
   });
-  if (!removed) return { ...unknownValue('Removed secrets are not stored.'), lastFour };
+  if (!removed) return { ...unknownValue('Removed client secrets are not stored.'), lastFour };
   const id = String(removed.details.client_id);
   return {
     state: 'revoked',
     why:
-      'No client has this secret. One with the same last characters was ' +
+      'No client has this secret. A secret with the same last characters was ' +
       `removed${by(removed.actor)}.`,
     remedy: 'Configure the client with its newer secret.',
     client: (await registries.clients.find(id)) ?? { id },
@@ -103,7 +103,7 @@ async function apiKeyState(registries: Registries, key: ApiKey): Promise<Explana
   if (account?.isSuspended) return { ...about, ...accountSuspended(account) };
   const limit = limitSentence(key);
   const why = `The key “${name}” is valid: introspection answers active. ${limit}`.trim();
-  const remedy = `\`api-keys revoke ${key.id}\` ends it.`;
+  const remedy = `\`api-keys revoke ${key.id}\` revokes the key.`;
   return { ...about, state: 'active', why, remedy };
 }
 
@@ -130,7 +130,7 @@ function clientState(
   if ('isSuspended' in client && client.isSuspended) {
     return { ...facts, client, ...clientSuspended(client) };
   }
-  return { ...facts, client, state: 'active', why: 'It is valid.' };
+  return { ...facts, client, state: 'active', why: 'This value is valid.' };
 }
 
 export const by = (actor: string): string =>
@@ -150,7 +150,7 @@ export async function explainMachineToken(
   const facts = { issuedAt: atSeconds(issuedAt), expiresAt: atSeconds(expiresAt) };
   return explainParties(registries, { clientId }, facts, async ({ tokenGeneration }) => {
     if (generation >= tokenGeneration) {
-      return { state: 'active', why: 'It is valid: introspection answers active.' };
+      return { state: 'active', why: 'This token is valid: introspection answers active.' };
     }
     const action = 'client_tokens_revoked';
     const [ended] = await registries.audit.find({ clientId, action, limit: 1 });
@@ -173,11 +173,11 @@ export async function explainParties(
   const { account, client } = await findParties(registries, parties);
   const about = { ...facts, ...(account && { account }), client };
   if (!('name' in client)) {
-    return { ...about, state: 'revoked', why: 'Its client was deleted.' };
+    return { ...about, state: 'revoked', why: 'The client was deleted.' };
   }
   if (client.isSuspended) return { ...about, ...clientSuspended(client) };
   if (account && !('email' in account)) {
-    return { ...about, state: 'revoked', why: 'The account of its person was deleted.' };
+    return { ...about, state: 'revoked', why: 'The account of the person was deleted.' };
   }
   if (account?.isSuspended) return { ...about, ...accountSuspended(account) };
   const found = { ...about, ...(await explainActive(client)) };

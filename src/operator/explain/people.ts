@@ -114,7 +114,7 @@ async function sessionState(
   const facts = { account: account ?? { id: accountId }, issuedAt: begunAt };
   const where = `${describeBrowser(origin.browser)} at ${origin.address}`;
   if (!account)
-    return { ...facts, state: 'revoked', why: 'The account of its person was deleted.' };
+    return { ...facts, state: 'revoked', why: 'The account of the person was deleted.' };
   if (account.isSuspended) return { ...facts, ...accountSuspended(account) };
   if (account.endedSessions.includes(uid)) {
     const question = { accountId, action: 'signed_out_elsewhere', limit: MAX_ENDS } as const;
@@ -188,11 +188,11 @@ async function linkState({ accounts }: Registries, link: KeptLink): Promise<Expl
   const { accountId, purpose, createdAt, expiresAt } = link;
   const account = await accounts.find(accountId);
   const facts = { account: account ?? { id: accountId }, issuedAt: createdAt, expiresAt };
-  const what = `It is ${PURPOSES[purpose]}`;
+  const what = `This is ${PURPOSES[purpose]}`;
   if (account?.isSuspended) return { ...facts, ...accountSuspended(account) };
   if (expiresAt.getTime() <= systemClock()) {
     const remedy = '`accounts invite` creates another one.';
-    return { ...facts, state: 'expired', why: `${what}. It expired unused.`, remedy };
+    return { ...facts, state: 'expired', why: `${what}. The link expired unused.`, remedy };
   }
-  return { ...facts, state: 'active', why: `${what}. It has not been used yet.` };
+  return { ...facts, state: 'active', why: `${what}. The link has not been used yet.` };
 }

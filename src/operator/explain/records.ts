@@ -27,10 +27,11 @@ export const explainPlace =
         return { state: 'active', why, remedy, name, organization };
       }
       const { size } = await access.clientBlocks.within([id]);
-      const blocks = size > 0 ? ` It blocks ${size} clients: see \`blocks list\`.` : '';
+      const blocks =
+        size > 0 ? ` The organization blocks ${size} clients: see \`blocks list\`.` : '';
       return {
         state: 'active',
-        why: `It has ${reach}, and ${warehouses} warehouses.${blocks}`,
+        why: `The organization has ${reach}, and ${warehouses} warehouses.${blocks}`,
         remedy: `See \`memberships list --organization ${id}\`.`,
         name: place.name,
       };
@@ -87,16 +88,16 @@ export async function explainRequest(registries: Registries, id: string): Promis
     return {
       state: 'unknown',
       why:
-        'Stored are only requests that changed something, and for each client the last 100 ' +
-        'refused ones of 7 days.',
-      remedy: `Search the log for ${id}: it has a line for each request.`,
+        'The stores have only requests that changed something, and for each client the last ' +
+        '100 refused requests of 7 days.',
+      remedy: `Search the log for ${id}: the log has a line for each request.`,
     };
   }
   const { step, error, cause, clientId, clientName, at } = problem;
   return {
     state: 'refused',
     why: `The ${step} request of the client was answered with ${error}: ${cause}`,
-    remedy: `\`problems list --client ${clientId}\` shows it with the other problems of the client.`,
+    remedy: `\`problems list --client ${clientId}\` shows all problems of the client.`,
     client: (await registries.clients.find(clientId)) ?? { id: clientId, name: clientName },
     issuedAt: at,
   };
@@ -107,7 +108,7 @@ function explainDone(id: string, record: AuditRecord): Explanation {
   const { accountId, at } = record;
   return {
     state: 'done',
-    why: `It is in the audit log: ${[what, about].filter(Boolean).join(': ')}.`,
+    why: `The audit log has this request: ${[what, about].filter(Boolean).join(': ')}.`,
     remedy: `\`audit --request ${id}\` shows everything that it changed.`,
     ...(accountId !== undefined && { account: { id: accountId } }),
     issuedAt: at,

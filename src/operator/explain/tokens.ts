@@ -37,7 +37,7 @@ const REMEDY: Readonly<Record<EndingCause, string>> = {
 /** @param text a code, an access token or a refresh token */
 export async function explainToken(registries: Registries, text: string): Promise<Explanation> {
   const value = readValue(text);
-  if (!value) return { state: 'malformed', why: 'Its last characters are wrong.' };
+  if (!value) return { state: 'malformed', why: 'The last characters of this value are wrong.' };
   return explainPresented(registries, value.authorizationId, value);
 }
 
@@ -58,18 +58,18 @@ async function explainPresented(
   if (ended) {
     const { cause, at } = ended;
     const revived = record
-      ? ' The token store still contains it: `revoke --recorded` ends it.'
+      ? ' The token store still contains the authorization: `revoke --recorded` ends it.'
       : '';
     return {
       ...facts,
       ...(await findParties(registries, ended)),
       state: 'revoked',
-      why: `${value ? 'Its' : 'The'} authorization was ended: ${CAUSES[cause]}.${revived}`,
+      why: `The authorization was ended: ${CAUSES[cause]}.${revived}`,
       remedy: REMEDY[cause],
       revokedAt: at,
     };
   }
-  if (!record) return { ...facts, ...unknownValue('Its authorization no longer exists.') };
+  if (!record) return { ...facts, ...unknownValue('The authorization no longer exists.') };
   const forged = value && forgedFault(registries, value, record);
   if (forged) return forged;
   return explainParties(registries, record, facts, async () => {
@@ -140,8 +140,8 @@ async function endOfConnection(
   return {
     state: 'revoked',
     why: end
-      ? `Its connection was ended: ${CAUSES[end.cause]}.`
-      : 'Its connection was ended, and the person has connected the client again since.',
+      ? `The connection was ended: ${CAUSES[end.cause]}.`
+      : 'The connection was ended, and the person has connected the client again since.',
     remedy: end ? REMEDY[end.cause] : AUTHORIZE_AGAIN,
     ...(end && { revokedAt: end.at }),
   };
@@ -168,31 +168,38 @@ function authorizationState(record: AuthorizationRecord): Explanation {
   const { endsAt, rotation, usableUntil } = record;
   if (rotation < 0) return codeState(record);
   if (isPast(usableUntil) || (endsAt !== undefined && isPast(endsAt))) {
-    const why = 'Its last refresh token expired unused.';
+    const why = 'The last refresh token of this authorization expired unused.';
     return { state: 'expired', why, remedy: AUTHORIZE_AGAIN };
   }
-  return { state: 'active', why: `It is valid, and was refreshed ${rotation} times.` };
+  return {
+    state: 'active',
+    why: `This authorization is valid, and was refreshed ${rotation} times.`,
+  };
 }
 
 function accessTokenState({ expiresAt }: PresentedAccessToken): Explanation {
   if (!isPast(expiresAt)) {
-    return { state: 'active', why: 'It is valid: introspection answers active.' };
+    return { state: 'active', why: 'This token is valid: introspection answers active.' };
   }
   const remedy = 'The client can get a new one with its refresh token.';
-  return { state: 'expired', why: 'It has expired; its authorization is active.', remedy };
+  return {
+    state: 'expired',
+    why: 'This access token has expired; its authorization is active.',
+    remedy,
+  };
 }
 
 function codeState({ rotation, usableUntil }: AuthorizationRecord): Explanation {
   if (rotation >= 0) {
     return {
       state: 'used',
-      why: 'It was exchanged for tokens. A second exchange ends them.',
+      why: 'This code was exchanged for tokens. A second exchange ends them.',
       remedy:
         'The client must exchange each code only once, and must not repeat a request that ' +
         'may have arrived.',
     };
   }
-  if (!isPast(usableUntil)) return { state: 'active', why: 'It was not exchanged yet.' };
+  if (!isPast(usableUntil)) return { state: 'active', why: 'This code was not exchanged yet.' };
   const why = 'The client did not exchange it in time.';
   return { state: 'expired', why, remedy: AUTHORIZE_AGAIN };
 }
@@ -204,14 +211,15 @@ function refreshTokenState(
 ): Explanation {
   const { endsAt, usableUntil, rotation } = record;
   if (endsAt !== undefined && isPast(endsAt)) {
-    const why = 'Its authorization has reached its maximum age (tokens.absolute_age).';
+    const why =
+      'The authorization of this token has reached its maximum age (tokens.absolute_age).';
     return { state: 'expired', why, remedy: AUTHORIZE_AGAIN };
   }
   if (value.rotation < rotation) return replacedState(value, record, settings);
   if (isPast(usableUntil)) {
-    return { state: 'expired', why: 'It expired unused.', remedy: AUTHORIZE_AGAIN };
+    return { state: 'expired', why: 'This refresh token expired unused.', remedy: AUTHORIZE_AGAIN };
   }
-  return { state: 'active', why: 'It is the current refresh token.' };
+  return { state: 'active', why: 'This is the current refresh token.' };
 }
 
 function replacedState(
@@ -225,19 +233,20 @@ function replacedState(
   if (isPredecessor && retryWindowSeconds > 0) {
     const isInWindow = !isPast(retryUntil.getTime() / 1000);
     if (isPast(record.usableUntil) && (isInWindow || !record.isConfirmed)) {
-      const why = 'It was refreshed, and its successor expired unused.';
+      const why = 'This refresh token was refreshed, and its successor expired unused.';
       return { state: 'expired', why, remedy: AUTHORIZE_AGAIN };
     }
-    const why = 'It was refreshed. A retry still returns the same successor';
+    const why = 'This refresh token was refreshed. A retry still returns the same successor';
     if (!record.isConfirmed) {
       return { state: 'replaced', why: `${why}, because no use of the successor was seen.` };
     }
     if (isInWindow) return { state: 'replaced', why: `${why}.`, retryUntil };
   }
   const why = isPredecessor
-    ? `It was replaced at ${at}, its successor was used, and the retry window of ` +
+    ? `This refresh token was replaced at ${at}, its successor was used, and the retry window of ` +
       `${retryWindowSeconds} s has passed.`
-    : `${record.rotation - rotation} newer ones were issued after it, the last at ${at}.`;
+    : `${record.rotation - rotation} newer refresh tokens were issued after this one, the last ` +
+      `at ${at}.`;
   return {
     state: 'reused',
     why: `${why} Using it ends the authorization.`,

@@ -51,16 +51,16 @@ export function failureOf(error: unknown): Failure {
     return { ...importProblemsReport(error), exitCode: REFUSED };
   }
   if (error instanceof EmbeddedPostgresInUse) {
-    const remedy = 'wait until that process has finished, or check what it is';
+    const remedy = 'wait until that process has finished, or check which process it is';
     return failure(REFUSED, { code: error.code, message: error.message, remedy });
   }
   if (error instanceof DataDirectoryRefused) {
     const remedy =
-      'fix it before you start the service: it does not start on this directory either';
+      'repair the directory before you start the service, which does not start on it either';
     return failure(REFUSED, { code: error.code, message: error.message, remedy });
   }
   if (error instanceof UnsafeRedis) {
-    const remedy = 'configure Redis as described: the service does not start on it either';
+    const remedy = 'configure Redis as described: the service does not start with it either';
     return failure(REFUSED, { code: error.code, message: error.message, remedy });
   }
   const trouble = troubleOf(error);

@@ -131,7 +131,7 @@ export async function revokeRecorded(
   const endings = await registries.endings();
   const total = await registries.revocations.countSince(since);
   const { looked, ended } = await endings.repeatRecorded(since, (count) =>
-    progress.show('Recorded ends checked', count, total),
+    progress.show('Recorded revocations checked', count, total),
   );
   return {
     value: { recorded: looked, ended },

@@ -52,9 +52,16 @@ export function addRevokeCommand(program: Command, operator: Operator): void {
       ),
     )
     .addOption(
-      what('--recorded', 'repeat all recorded ends: after an older token store was restored'),
+      what(
+        '--recorded',
+        'repeat all recorded revocations: after an older token store was restored',
+      ),
     )
-    .option('--since <time>', 'with --recorded: only ends from this time on, such as 7d', parseTime)
+    .option(
+      '--since <time>',
+      'with --recorded: only revocations from this time on, such as 7d',
+      parseTime,
+    )
     .addOption(
       what('--all', 'every authorization of all people: after an older PostgreSQL was restored'),
     )

@@ -119,5 +119,5 @@ const notActive = (kind: ValueKind): Refusal =>
   new Refusal(
     'token_not_alive',
     `There is no active ${NAME[kind]} with this value: nothing was revoked.`,
-    'It may have ended already: see `explain`.',
+    'The token may have ended already: see `explain`.',
   );

@@ -117,8 +117,8 @@ export function createMasterGuard(parts: {
           hasTurn = await repeater.takeTurn();
           if (hasTurn) continue;
           reason =
-            'another node is repeating the ends of the last day on a Redis that may have ' +
-            'lost some';
+            'another node is repeating the revocations of the last 24 hours on a Redis that may ' +
+            'have lost some';
           await delay(TURN_PAUSE_MS, undefined, { signal: closing.signal });
         }
       }
@@ -148,7 +148,8 @@ export function createMasterGuard(parts: {
       isComplete,
     }: { probe: Redis | Cluster; masters: readonly Master[]; isComplete: boolean },
   ): Promise<void> {
-    reason = 'the ends of the last day are being repeated on a Redis that may have lost some';
+    reason =
+      'the revocations of the last 24 hours are being repeated on a Redis that may have lost some';
     const isFirst = ready.size === 0 && replaced.size === 0;
     await known.startRepeat(unknown, {
       former: unknown.flatMap(({ formerId }) => formerId ?? []),
@@ -168,8 +169,13 @@ export function createMasterGuard(parts: {
     onRepeat(ended);
     const seconds = (performance.now() - began) / 1_000;
     const details = { recorded: looked, revived: ended, seconds, masters: same.length };
-    if (isFirst) log.info(details, 'repeated the ends of the last day on a newly found Redis');
-    else log.warn(details, 'another Redis answers: repeated the ends of the last day on it');
+    if (isFirst)
+      log.info(details, 'repeated the revocations of the last 24 hours on a newly found Redis');
+    else
+      log.warn(
+        details,
+        'another Redis answers: repeated the revocations of the last 24 hours on it',
+      );
   }
 
   const verify = (): Promise<void> => {
@@ -180,7 +186,7 @@ export function createMasterGuard(parts: {
       .catch((error: unknown) => {
         const failure =
           error instanceof StorageUnavailable ? error : new StorageUnavailable('redis', error);
-        reason = `it is unknown whether this Redis has lost ends: ${failure.reason}`;
+        reason = `it is unknown whether this Redis has lost revocations: ${failure.reason}`;
         throw failure;
       })
       .finally(() => {
@@ -286,7 +292,7 @@ async function findMasters(
   const asked = mastersOf(probe).map(async (redis): Promise<Master> => {
     const info = infoFrom(await reply(redis.info('replication')));
     const position = positionFrom(info);
-    if (position === 'replica') throw new Error('it is a replica');
+    if (position === 'replica') throw new Error('this Redis is a replica, not a master');
     return { ...position, redis, formerId: info.master_replid2 };
   });
   const answers = await Promise.allSettled(asked);
