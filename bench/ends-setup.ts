@@ -91,7 +91,7 @@ export async function startSetup(kind: RedisKind) {
     await createLifeline(kind === 'single' ? { ...reached, redisUrl: redis.url } : reached);
   const { issuer = '', ...storage } = lifeline.urls;
   const settings = { issuer, server: { port }, storage };
-  let node: TestService = await startTestService({ beside: other, timeoutFactor, settings });
+  let node: TestService = await startTestService({ sharing: other, timeoutFactor, settings });
   const seeded = await seed(other);
   const { confidential: client, resourceServer } = seeded.clients;
   const partner = partnerTokens(other.issuer, seeded);
@@ -111,7 +111,7 @@ export async function startSetup(kind: RedisKind) {
     async restartNode() {
       await node.close();
       lifeline.restart();
-      node = await startTestService({ settings: node.settings, beside: other, timeoutFactor });
+      node = await startTestService({ settings: node.settings, sharing: other, timeoutFactor });
     },
 
     /** @returns the status; undefined if there was no answer. */

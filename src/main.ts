@@ -76,7 +76,7 @@ function listenToSignals(service: Service, log: Logger): void {
 
   async function hangUp(): Promise<void> {
     if (readsTerminal && !isTerminalOpen()) {
-      // Writing to the closed terminal would fail and end the process half-way.
+      // Stop logging: a write to the closed terminal would fail and end the process half-way.
       if (logsToTerminal) log.level = 'silent';
       return close('SIGHUP');
     }
@@ -91,12 +91,12 @@ function listenToSignals(service: Service, log: Logger): void {
   process.on('SIGHUP', () => void hangUp());
 }
 
-/** Exits during the start. PID 1 of a container ignores signals without a listener. */
+/** Exits on a signal during the start, which PID 1 of a container would otherwise ignore. */
 function endAtOnce(signal: NodeJS.Signals): void {
   process.exit(signal === 'SIGINT' ? 130 : 143);
 }
 
-/** False if the terminal was closed: that sends SIGHUP, too, but does not ask for a reload. */
+/** False if the terminal was closed: that sends SIGHUP, too, but does not mean "reload". */
 function isTerminalOpen(): boolean {
   try {
     closeSync(openSync('/dev/tty', 'r'));

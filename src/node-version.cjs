@@ -1,6 +1,6 @@
 /**
- * Loaded first (`node --require`), and written for every Node there is. Says in one sentence that this
- * Node is too old, or that the dependencies are not installed, where a stack trace would follow.
+ * Loaded first (`node --require`), and written for every Node there is. If this Node is too old or
+ * the dependencies are not installed, prints one sentence instead of a stack trace.
  */
 const { existsSync } = require('node:fs');
 const path = require('node:path');

@@ -104,7 +104,7 @@ interface SourceFile {
   /** The folder in src, or the name of a file directly in src. */
   readonly part: string;
   readonly text: string;
-  /** `text` without comments. */
+  /** The content of the file without comments. */
   readonly code: string;
 }
 
@@ -163,14 +163,14 @@ describe('architecture', () => {
   });
 
   it('an operator command starts without loading oidc-provider', () => {
-    // The engine would double the start time. Loading it later with `import()` is allowed.
+    // Loading the engine would double the start time. Loading it later with `import()` is allowed.
     const atStart = packagesAtStart('src/operator/main.ts');
     expect(atStart).to.include.members(['commander', 'pg']);
     expect(atStart.filter((name) => /^oidc-provider\b/.test(name))).to.deep.equal([]);
   });
 
   it('the service starts without loading the packages that few requests need', () => {
-    // Each of these packages takes 10 to 26 MB of memory.
+    // Each of these packages takes 10 to 26 MB of memory, so no start may load them.
     const seldom = [
       '@simplewebauthn/server',
       '@simplewebauthn/server/helpers',
@@ -256,12 +256,13 @@ describe('code that is allowed in one place only', () => {
   });
 
   it('each table is written by one folder only', () => {
-    // The last alternative: tables from which storage/cleaning.ts deletes for another folder.
+    // The last alternative finds tables from which storage/cleaning.ts deletes rows for another
+    // folder.
     const writes = /\b(?:INSERT\s+INTO\s+|UPDATE\s+|DELETE\s+FROM\s+|table: ')([a-z_]+)/g;
     const writers = new Map<string, Set<string>>();
     for (const { part, code } of sources) {
       for (const [, table = ''] of code.matchAll(writes)) {
-        // The import writes tables of accounts, many rows at a time.
+        // Treat the import as part of accounts: it writes their tables, many rows at a time.
         const writer = part === 'import' ? 'accounts' : part;
         writers.set(table, (writers.get(table) ?? new Set()).add(writer));
       }
@@ -294,7 +295,7 @@ describe('code that is allowed in one place only', () => {
     const elsewhere = sources.filter(
       ({ name, part, code }) =>
         !['src/host/host.ts', 'src/host/operators-host.ts'].includes(name) &&
-        // These two are separate programs with their own listeners.
+        // Skip these two: they are separate programs with their own listeners.
         !['resource-server', 'sandbox'].includes(part) &&
         (registered.test(code) || compared.test(code) || /from 'koa-router'/.test(code)),
     );

@@ -7,12 +7,12 @@ import { sessionId } from '../src/accounts/session-list.ts';
 import { openDatabase } from '../src/storage/database.ts';
 import { keysOf, operatorWith, storesOf, valueFrom } from './operator/run-operator.ts';
 import { type MailServer, startMailServer } from './support/mail-server.ts';
-import { PATIENCE } from './support/patience.ts';
 import { startPostgresServer } from './support/postgres-server.ts';
 import { freePort, startProgram } from './support/programs.ts';
 import { describeOn, postgresServer } from './support/requirements.ts';
 import { startSeeded } from './support/seeded.ts';
 import { temporaryDirectory } from './support/temporary-directory.ts';
+import { TIMEOUT_FACTOR } from './support/timeout-factor.ts';
 import { writtenDocs } from './write-docs.ts';
 
 const ROOT = path.join(import.meta.dirname, '..');
@@ -50,7 +50,7 @@ function commandsIn(text: string): string[] {
     code.replaceAll(/\s+/g, ' '),
   );
   const commands = [...blocks, ...inText].map((line) => OPERATOR.exec(line)?.[1]);
-  // `gatehouse …` stands for any command.
+  // Skip `gatehouse …`, which stands for any command.
   return commands.filter((command): command is string => ![undefined, '…'].includes(command));
 }
 
@@ -153,7 +153,7 @@ describe('the documentation', () => {
       it(`the shell commands in ${nameOf(page)} work`, async () => {
         const { service, seeded, clients } = on;
         const { accessToken } = await on.partner.tokens(clients.otherConfidential);
-        // Each page gets its own data, because its commands change and remove data.
+        // Each page of the docs gets its own data, because its commands change and remove data.
         const organization = await service.organizations.add({ name: 'Storm Logistics' });
         const place = { organizationId: organization.id, name: 'Bergen' };
         const warehouse = await service.organizations.addWarehouse(place);
@@ -200,13 +200,13 @@ describe('the documentation', () => {
           'http://10.0.0.2:3000': service.issuer,
         };
         for (const command of new Set(commands)) {
-          // The doctor changes nothing, so each of its commands runs only once.
+          // Run each command of the doctor only once, because it changes nothing.
           if (examined.has(command)) continue;
           if (command.startsWith('doctor')) examined.add(command);
-          // Only one node runs here.
+          // Wait for only one node, because only one runs here.
           const line = command.replace('nodes --wait 2', 'nodes --wait 1');
           const words = wordsOf(line).map((word) => values[word] ?? word);
-          // Confirm commands that ask.
+          // Type a confirmation for commands that ask for one.
           const isAsked =
             words[0] === 'revoke' ||
             /^(remove|remove-secret|delete|end|revoke)$/.test(words[1] ?? '');
@@ -246,9 +246,9 @@ describe('the documentation', () => {
       const database = await openDatabase({
         databaseUrl: url.href,
         dataDirectory: '',
-        timeoutFactor: PATIENCE,
+        timeoutFactor: TIMEOUT_FACTOR,
       });
-      // This is the readiness check, which also needs the permission to write a file.
+      // Run the readiness check, which also needs the permission to write.
       expect(await database.ping().finally(() => database.close())).to.be.above(0);
     });
   });

@@ -251,7 +251,8 @@ describeOn([postgresServer, redisServer], 'a failed start, PostgreSQL and Redis'
       };
       const error = await failureOf(start({ settings }));
       const message = wordsOfError(error);
-      // The start waits only for an unavailable store, and for a host name that does not resolve yet.
+      // A start waits only for a store that is unavailable, or whose host name does not resolve
+      // yet.
       const mayPass = words.includes(away) || because === 'a host name does not resolve';
       expect(troubleOf(error)?.mayPass ?? false).to.equal(mayPass);
       for (const word of words) expect(message).to.include(word);

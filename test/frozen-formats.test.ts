@@ -39,13 +39,16 @@ const parameter = ({ location }: Page, name: string): string =>
   location?.searchParams.get(name) ?? '';
 const lastSegment = ({ url }: Page): string => url.pathname.split('/').at(-1) ?? '';
 
-/** A running service writes all values, and these tests decrypt and parse them without its code. */
+/**
+ * A running service writes all values, and these tests decrypt and parse the values without the
+ * code of the service.
+ */
 describeOn([postgresServer, redisServer], 'frozen formats', () => {
   const on = startWithUpstream({ start: startsOn('postgres+redis') });
   let redis: Redis;
   let person: SignedInPerson;
   let owner: SignedInPerson;
-  /** Names for known values in `shape`, so that a swapped value is noticed. */
+  /** Names for the values that a test knows, so that `shape` notices swapped values. */
   let known: Map<unknown, string>;
 
   before(async () => {
@@ -66,7 +69,10 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
   });
   after(() => redis?.disconnect());
 
-  /** Describes a value as text: sorted names, the names of `known` values, and types of all others. */
+  /**
+   * Describes a value as text: its sorted property names, with the name of each `known` value and
+   * the type of any other.
+   */
   function shape(value: unknown): string {
     if (known.has(value)) return known.get(value) ?? '';
     if (Array.isArray(value)) return `[${[...new Set(value.map(shape))].join(', ')}]`;
@@ -306,7 +312,7 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
       /gate_browser=([^;]+)/.exec(answer.headers.getSetCookie().join()) ?? [];
     const draft = await openDraft(browserId, on.seeded.person.accountId, kept);
     expect(draft, KEEP).to.have.all.keys('headers', 'html', 'path', 'status');
-    // Only headers that the response has are stored: this one had no `Retry-After`.
+    // The service stores only headers that the response has: this one had no `Retry-After`.
     const names = (draft as { headers: [string, string][] }).headers.map(([name]) => name);
     expect(names).to.deep.equal(['content-security-policy', 'cross-origin-opener-policy']);
     await person.submit(await person.get('/logout'), {});
@@ -362,7 +368,7 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
       `{ accessRules: number, ignoresForwardedFor: boolean, maxConnections: number, openFiles: number, redis: string,
         settings: string, version: string }`,
     );
-    // These rows come from everything that the tests above have done.
+    // These rows were written by everything that the tests above have done.
     const details = (await valuesIn('activity', 'details')).flatMap(Object.keys);
     expectFrozen(
       [...new Set(details)].sort().join(' '),

@@ -92,7 +92,8 @@ describe('node src/main.ts', () => {
       NOTIFY_SOCKET: '/run/systemd/notify',
       WATCHDOG_USEC: '300000',
     };
-    // Debug output of the libraries goes to standard error, which is searched for secrets below.
+    // Debug output of the libraries goes to standard error, in which the test below searches for
+    // secrets.
     service = start({ ...environment, ...systemd, DEBUG: '*' });
     await service.untilPrinted('Gatehouse answers at ');
   });
@@ -177,7 +178,7 @@ describe('node src/main.ts', () => {
     asked.end(body);
     const [answer] = await once(asked, 'response');
     const page = await text(answer);
-    // The request has no form token: a complete error page is the answer.
+    // Although the request has no form token, the answer is complete: it is an error page.
     expect(answer.statusCode).to.equal(403);
     expect(page).to.include('</html>');
 

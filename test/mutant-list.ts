@@ -7,7 +7,7 @@ export interface Mutant {
   readonly file: string;
   /** Source that occurs exactly once in `file`. */
   readonly from: string;
-  /** Its replacement: valid code that breaks the rule. */
+  /** The replacement of `from`: valid code that breaks the rule. */
   readonly to: string;
   /** The smallest set of test files that must fail. */
   readonly tests: readonly string[];
@@ -15,7 +15,7 @@ export interface Mutant {
   readonly rule: string;
 }
 
-/** The file of the following entries, up to the next place, and the tests that should fail. */
+/** The file of the entries below, up to the next place, and the tests that should fail. */
 interface Place {
   readonly in: string;
   readonly by: string | readonly string[];
@@ -277,7 +277,7 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
     'WHERE w.id = ANY($1) AND a.external_id IS NULL AND', 'WHERE w.id = ANY($1) AND false AND'],
   { in: 'src/operator/import/file.ts', by: 'import/problems' },
   ['an import file that was changed meanwhile is not read any further', '    await refuseChange();\n    yield*', '    yield*'],
-  ['a file that grew during the last reading is refused', 'in time.\n    await refuseChange();', 'in time.'],
+  ['a file that grew during the last reading is refused', 'written yet.\n    await refuseChange();', 'written yet.'],
   { in: 'src/authorizations/connections.ts', by: 'journeys/restore' },
   ['after a restore no connection gets a generation that it had before',
     'generation = generation + ${BEYOND_LOST}', 'generation = generation + 1'],
@@ -767,15 +767,15 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
   { in: 'src/authorizations/repeated-ends.ts', by: 'authorizations/ways-to-end' },
   ['a repeated end is announced to the nodes',
     '      if (revived.length > 0) await announceEnd(revived);\n', ''],
-  { in: 'src/authorizations/revocations.ts', by: 'authorizations/answered-ends' },
+  { in: 'src/authorizations/revocations.ts', by: 'authorizations/acknowledged-revocations' },
   ['an end is announced to every node', 'SELECT ${announcementSql(\'authorizations\', id, use)}, ${READY', 'SELECT ${READY'],
   ['pending writes of ends do not use up the database connections', 'const MAX_CONCURRENT = 3;', 'const MAX_CONCURRENT = 300;'],
   ['recorded ends are carried out by one node at a time', 'WHERE node = $1 OR turn_until < clock_timestamp() RETURNING', 'RETURNING'],
-  { in: 'src/authorizations/endings.ts', by: 'authorizations/answered-ends' },
+  { in: 'src/authorizations/endings.ts', by: 'authorizations/acknowledged-revocations' },
   ['repeating a revocation announces it to every node again', '      if (id !== undefined) await revocations.announceEnd(id);\n      else if', '      if'],
   { in: 'src/authorizations/endings.ts', by: 'many-nodes/crashes' },
   ['an end is announced before it is carried out', '    let notNotified: unknown;\n', '    await endIt();\n    let notNotified: unknown;\n'],
-  { in: 'src/service/cleaning-jobs.ts', by: 'authorizations/answered-ends' },
+  { in: 'src/service/cleaning-jobs.ts', by: 'authorizations/acknowledged-revocations' },
   ['another node carries out the recorded ends of a crashed node', '    ends: carryOut,\n', ''],
   { in: 'src/storage/redis/master-guard.ts', by: 'authorizations/lost-ends' },
   ['a Redis that may have lost ends is not used',

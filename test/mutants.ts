@@ -17,7 +17,7 @@ const MOCHA = 'node_modules/mocha/bin/mocha.js';
 const LIMIT_MS = 300_000;
 const AT_ONCE = 2;
 
-/** `red` means that a test failed: code that does not start, or hangs, proves nothing about the tests. */
+/** `red` means that a test failed. `did not run` and `hung` prove nothing about the tests. */
 type Verdict = 'red' | 'survived' | 'did not run' | 'hung';
 
 const { values } = parseArgs({

@@ -4,7 +4,8 @@ import { holdsReserved, lookOf, reservedWords } from '../src/base/name-rules.ts'
 describe('the look-alike key of a name', () => {
   it('names that look alike have the same key', () => {
     const look = lookOf('Storm Billing');
-    // A capital i, small l's, a zero, Cyrillic and full-width letters, accents, and no space.
+    // Written with a capital i, small l's, a zero, Cyrillic and full-width letters, accents, and no
+    // space.
     const alike = [
       'Storm BiIling',
       'STORM BlLLlNG',

@@ -45,7 +45,10 @@ const QUOTED = String.raw`'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"`;
 const PATTERN = String.raw`(?<=(?:[(,=>:[!&|?{};]|\breturn)\s*)\/(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^\/\\[\n])+\/`;
 const TOKEN = new RegExp(`${COMMENT}|${QUOTED}|${PATTERN}|\\w+|\\s+|[\\s\\S]`, 'y');
 
-/** The call whose title comes next; `'` stands for the first part of a title made with `+`. */
+/**
+ * Matches the call before a title. `'` stands for the first part of a title that is joined with
+ * `+`.
+ */
 const BEFORE_TITLE =
   /\b(?:describe|it)(?:[A-Z]\w*)?(?:\.\w+)?\(\s*(?:(?:[\w.]+|\[[^\]]*\]),\s*)?(?:'\s*\+\s*)*$/;
 
@@ -58,7 +61,7 @@ interface Text {
 /** Returns the comments and titles of a source, in their order. */
 function textsOf(source: string): readonly Text[] {
   const texts: Text[] = [];
-  // One entry for each open brace: if the brace is in a template, whether the template is a title.
+  // One entry for each open brace. For a brace in a template: true if the template is a title.
   const open: (boolean | undefined)[] = [];
   let code = '';
   for (let at = 0; at < source.length; ) {
@@ -80,7 +83,9 @@ function textsOf(source: string): readonly Text[] {
   return texts;
 }
 
-/** Blanks code in a comment, and its stars, so that a phrase is found across a line break. */
+/**
+ * Replaces code and stars in a comment with spaces, so that phrases are found across line breaks.
+ */
 const proseOf = ({ kind, text }: Text): string =>
   kind === 'title'
     ? text

@@ -45,7 +45,7 @@ describe('the log of a process', () => {
   it('warnings are written to the log at once, even if the process is killed immediately afterwards', async () => {
     const killed = 'process.kill(process.pid, "SIGKILL");';
     const run = await logOf(`log.info('before'); log.warn('wrong'); log.info('after'); ${killed}`);
-    // The last line is missing, which shows that other lines are not written at once.
+    // The last line is missing: this proves that not every line is written immediately.
     expect(run.lines.map(({ msg }) => msg)).to.deep.equal(['before', 'wrong']);
     const [line] = (await logOf('log.warn("wrong");', 'words')).lines;
     expect(line).to.include({ level: 'warn', msg: 'wrong' });

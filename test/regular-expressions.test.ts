@@ -15,7 +15,7 @@ const ROOT = path.join(import.meta.dirname, '..');
 
 /** Expressions that fail the check, each with the reason why no input is expensive for it. */
 const EXCEPTIONS: readonly string[] = [
-  // The doctor applies it to pages of the service.
+  // The doctor applies this expression only to pages of the service.
   String.raw`/<form\b([^>]*)>(.*?)<\/form>/gs`,
   String.raw`/<(?:input|button)\b([^>]*)>/gs`,
   String.raw`/<h1[^>]*>(.*?)<\/h1>/s`,
@@ -43,7 +43,7 @@ const STEPS_PER_CHARACTER = 100;
 const LIMITS = {
   maxAttackStringSize: ATTACK_LENGTH,
   attackLimit: ATTACK_LENGTH * STEPS_PER_CHARACTER,
-  // Only prevents hanging: no verdict depends on it.
+  // This limit only prevents hanging: no verdict depends on it.
   timeout: 100_000,
 };
 
@@ -82,7 +82,8 @@ describe('the regular expressions of src', () => {
     const expensive: string[] = [];
     for (const literal of literals) if (!(await isLinear(literal))) expensive.push(literal);
     expect(expensive).to.have.members(EXCEPTIONS);
-    // Only prevents hanging: without its native program, which some systems lack, recheck takes longer.
+    // This limit only prevents hanging: without its native program, which some systems lack,
+    // recheck takes longer.
   }).timeout(600_000);
 
   it('all regular expressions are literals, which can be checked, or are built from trusted text', () => {

@@ -30,10 +30,10 @@ try {
     let seed = Number(values.seed ?? Math.floor(Math.random() * 2 ** 31));
     let walks = 0;
     while (performance.now() < deadline) {
-      // A failure is thrown with its seed and the shortest failing walk.
+      // A failing walk throws an error with the seed and the shortest failing walk.
       await walk(deployment, { walks: WALKS, steps: STEPS, seed });
       walks += WALKS;
-      // The number of walks expected at this speed.
+      // Compare with the number of walks expected at this speed.
       const expected = Math.round((walks * share) / (performance.now() - startedAt));
       progress.show(`${deployment}: walks`, walks, Math.max(walks, expected));
       seed += 1;

@@ -72,7 +72,7 @@ function makeCertificate({ authority, days = '1', host = 'localhost' }: Made): v
   );
 }
 
-/** Makes the server write the files itself, because it runs as another user of this machine. */
+/** Makes the PostgreSQL server write the files itself, because it runs as another user. */
 async function giveToPostgres(url: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();

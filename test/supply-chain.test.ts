@@ -23,7 +23,8 @@ const node = json('.node/package.json');
 /** Returns the packages that files of src import, without type imports. */
 function loaded(): ReadonlySet<string> {
   const texts = readdirSync(path.join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
-    // Both run next to a GraphQL server and are not part of a deployment of the service.
+    // Skip these two folders: they run next to a GraphQL server, not in a deployment of the
+    // service.
     .filter((name) => name.endsWith('.ts') && !/^(sandbox|resource-server)\//.test(name))
     .map((name) => readFileSync(path.join(ROOT, 'src', name), 'utf8'));
   const specifiers = texts.flatMap((text) => [
@@ -54,7 +55,7 @@ describe('the dependencies of a deployment', () => {
     expect(locked.size).to.be.greaterThan(100);
     const running = [...locked].filter(([folder, { hasInstallScript }]) => {
       if (hasInstallScript) return true;
-      // Do not trust the lock file alone: also read the installed package.
+      // Read the installed package itself, because the lock file may be wrong.
       const { scripts = {} } = installed(folder);
       return ['preinstall', 'install', 'postinstall'].some((name) => name in scripts);
     });

@@ -22,7 +22,7 @@ export function writtenDocs(): ReadonlyMap<string, string> {
   const guide = path.join(ROOT, 'docs/configuration.md');
   const [byHand = ''] = readFileSync(guide, 'utf8').split(WRITTEN_BELOW);
   const file = path.join(ROOT, 'config/gatehouse.yaml');
-  // Only the first paragraph of the page is written by hand.
+  // Keep the first paragraph of the page: it is written by hand, the rest is generated.
   const [introduction = ''] = readFileSync(file, 'utf8').split('\n\n');
   const { properties = {} } = settingsJsonSchema() as Described;
   const parts = Object.keys(properties).map(partOfFile);

@@ -37,8 +37,9 @@ export const lockedForProduction = (): ReadonlyMap<string, LockedPackage> =>
   new Map([...locked()].filter(([, { dev }]) => !dev));
 
 /**
- * Returns the bill of materials of a project without development dependencies: here `npm sbom
- * --omit=dev` would omit packages that development needs as well, two thirds of all (npm 11.19).
+ * Returns the bill of materials, made from a copy without development dependencies: in this
+ * project, `npm sbom --omit=dev` would omit packages that development needs as well, two thirds of
+ * all (npm 11.19).
  */
 export function billOfMaterials(): string {
   const { devDependencies: _, ...manifest } = read('package.json');
@@ -47,7 +48,7 @@ export function billOfMaterials(): string {
   const packages = { '': root, ...Object.fromEntries(lockedForProduction()) };
   const above = mkdtempSync(path.join(tmpdir(), 'gatehouse-sbom-'));
   try {
-    // npm uses the name of the folder as the name of the component.
+    // Use a folder with this name, because npm names the component after it.
     const folder = path.join(above, manifest.name);
     mkdirSync(folder);
     const write = (name: string, content: unknown): void =>

@@ -24,7 +24,7 @@ export function createAccountEdits({
   return {
     /**
      * Changes the address for future sign-ins, and ends links that were sent to the former address.
-     * If another account has the same former address, that account can now sign in with it.
+     * If another account has the same former address, that account can now sign in by it.
      *
      * @throws Refusal `account_unknown`, `email_invalid`, `email_ambiguous` or `email_taken`
      */
@@ -47,7 +47,7 @@ export function createAccountEdits({
           if (row) await inTransaction?.(tx, accountFrom(row));
         }),
       );
-      // If another account has the former address, it gets the key and can sign in with it.
+      // If another account has the former address, that account now gets the key and can sign in.
       await keyEmails(database);
       return { ...changed, isEmailTaken: false };
     },
@@ -64,7 +64,7 @@ export function createAccountEdits({
       const removed = await refuseViolations(
         { clients_owner_account_id_fkey: () => ownerOfClients(id) },
         database.transaction(async (tx) => {
-          // All rows that refer to the account are deleted with it, and nodes are notified of each.
+          // The database also deletes all rows that refer to the account, and notifies nodes of it.
           const [row] = await tx.query<AccountRow>(
             'DELETE FROM accounts WHERE id = $1 RETURNING *',
             [id],

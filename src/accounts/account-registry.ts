@@ -57,8 +57,8 @@ export interface AccountRegistry extends AccountEdits {
   /** Ends every browser session of the account, everywhere. @throws Refusal `account_unknown` */
   endSessions(id: string, inTransaction?: InTransaction<Account>): Promise<Account>;
   /**
-   * Ends every browser session of all users, because a restored store does not know which users
-   * have signed out since its backup.
+   * Ends every browser session of all users, because a restored store does not know who has signed
+   * out since the backup.
    *
    * @returns the number of accounts.
    */
@@ -159,7 +159,7 @@ export function createAccountRegistry(parts: {
       );
     },
 
-    // Keep the time of the first suspension. Mark it as the operator's, so that no import ends it.
+    // Keep the time of the first suspension. Mark it as the operator's: no import may end it.
     suspend: (id, inTransaction) =>
       change(
         id,

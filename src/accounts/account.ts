@@ -8,7 +8,7 @@ export interface Account {
   readonly name: string;
   readonly isSuspended: boolean;
   readonly suspendedAt?: Date;
-  /** True if another account has the same address (email.ts) and is found by it instead. */
+  /** True if another account has the same address (email.ts): sign-ins find that account. */
   readonly isEmailTaken: boolean;
   /** False before the user sets a password, and after they have removed it (`endUnrecognized`). */
   readonly hasPassword: boolean;
@@ -26,7 +26,7 @@ export interface Account {
 export const ACCOUNT_STATES = ['active', 'suspended', 'address taken', 'no password yet'] as const;
 export type AccountState = (typeof ACCOUNT_STATES)[number];
 
-/** Kinds of sign-in methods that an account can have, even if the settings disable them. */
+/** Kinds of sign-in methods of an account, including those that the settings now disable. */
 export type SignInMethodKind = 'password' | 'passkey' | 'provider';
 
 export interface ListedAccount extends Account {

@@ -1,6 +1,6 @@
 /** Describes a User-Agent header in words that users recognize: `Firefox on Windows`. */
 
-/** The first match wins, because browsers also name the browsers that they descend from. */
+/** The first match wins, because browsers also claim to be the browsers that they descend from. */
 const BROWSERS: readonly (readonly [RegExp, string])[] = [
   [/\bEdg(?:e|A|iOS)?\//, 'Edge'],
   [/\b(?:OPR|Opera)\//, 'Opera'],
@@ -8,7 +8,7 @@ const BROWSERS: readonly (readonly [RegExp, string])[] = [
   [/\bVivaldi\//, 'Vivaldi'],
   [/\b(?:Firefox|FxiOS)\//, 'Firefox'],
   [/\b(?:Chrome|CriOS|HeadlessChrome|Chromium)\//, 'Chrome'],
-  // `[^V]` stops before the next `Version`, so a header with many of them is read only once.
+  // `[^V]` stops at the next `Version`: a header with many of them is searched only once.
   [/\bVersion\/[\d.]+ [^V]*\bSafari\//, 'Safari'],
 ];
 
@@ -22,7 +22,7 @@ const SYSTEMS: readonly (readonly [RegExp, string])[] = [
   [/\bLinux\b/, 'Linux'],
 ];
 
-/** Only repeats what the header claims: any client can send anything in it. */
+/** Only repeats a claim: any client can send any header. */
 export function describeBrowser(userAgent: string): string {
   const browser = wordFor(userAgent, BROWSERS);
   const system = wordFor(userAgent, SYSTEMS);

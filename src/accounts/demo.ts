@@ -6,7 +6,7 @@ import { emailKey } from './email.ts';
 import { DEMO_PASSWORD } from './passwords/common-passwords.ts';
 import { hashPassword } from './passwords/password.ts';
 
-/** Printed at the start, so never add it if strangers can reach the service. */
+/** The first start prints this password: never add the demo if strangers can reach the service. */
 export const DEMO = {
   email: 'ada@demo.test',
   password: DEMO_PASSWORD,
@@ -28,7 +28,7 @@ export async function seedDemo(parts: {
   if (await hasAccounts(database)) return false;
   const passwordHash = await hashPassword(DEMO.password, { rank: 'known', email: DEMO.email });
   return database.transaction(async (tx) => {
-    // If two processes start at once, the second waits here and then finds the first one's account.
+    // Of two processes that start at once, the second waits here and then finds an account.
     await tx.query('LOCK TABLE accounts IN SHARE ROW EXCLUSIVE MODE');
     if (await hasAccounts(tx)) return false;
     const now = new Date(clock());

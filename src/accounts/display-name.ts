@@ -21,7 +21,7 @@ export function displayName(entered: string): string {
   );
 }
 
-/** Like `displayName`, for imports: does not check names of another system for odd letters. */
+/** Like `displayName`, for imports: keeps odd letters in names of another system. */
 export function visibleText(entered: string): string | undefined {
   const text = entered.normalize('NFC').trim();
   const isVisible = text !== '' && [...text].length <= MAX_NAME_LENGTH && !INVISIBLE.test(text);

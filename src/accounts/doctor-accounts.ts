@@ -27,7 +27,7 @@ export function createDoctorAccounts(parts: {
       };
     },
 
-    /** Returns remaining accounts older than an hour: younger ones may be in use. */
+    /** Returns accounts left by doctors more than an hour ago: younger ones may be in use. */
     async leftOver(): Promise<Account[]> {
       const rows = await database.query<AccountRow>(
         `${SELECT_ACCOUNTS} WHERE email LIKE $1 AND created_at < $2 ORDER BY created_at`,

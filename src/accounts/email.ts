@@ -4,8 +4,8 @@ import { sha256 } from '../base/random-id.ts';
 import type { Database } from '../storage/queries.ts';
 
 /**
- * The former rule: one @, a dot in the domain, nothing invisible. Older accounts may have an address
- * that `newEmailProblem` refuses, so sign-ins and look-ups still use this rule.
+ * The rule of earlier versions: one @, a dot in the domain, nothing invisible. Older accounts may
+ * have an address that `newEmailProblem` refuses, so sign-ins and look-ups still use this rule.
  */
 const EMAIL = /^[^\s@\p{C}]+@[^\s@\p{C}.]+(?:\.[^\s@\p{C}.]+)+$/u;
 
@@ -87,7 +87,7 @@ interface EmailConflict {
 interface Row {
   readonly id: string;
   readonly email: string;
-  /** Text, because a Date has no microseconds: the next page would repeat the last row. */
+  /** Text, because a Date has no microseconds: the next page would repeat this page's last row. */
   readonly created_at: string;
 }
 
@@ -141,11 +141,11 @@ async function keyRows(database: Database, rows: readonly Row[]): Promise<void> 
   });
 }
 
-/** Lets PostgreSQL skip ordinary addresses, so that only few must be checked here. */
+/** PostgreSQL skips the addresses that match, so that only a few must be checked here. */
 const PLAIN_ADDRESS =
   '^[A-Za-z0-9_+-]+(\\.[A-Za-z0-9_+-]+)*@([A-Za-z0-9]+(-[A-Za-z0-9]+)*\\.)+[A-Za-z]+$';
 
-/** Returns the ids of accounts whose address only the former rule allows: mail may not arrive. */
+/** Returns the ids of accounts whose address is no mailbox by `isMailbox`: mail may not arrive. */
 export async function accountsWithOddEmails(database: Database): Promise<string[]> {
   const rows = await database.query<Pick<Row, 'id' | 'email'>>(
     'SELECT id, email FROM accounts WHERE email !~ $1 ORDER BY created_at, id',
@@ -154,7 +154,7 @@ export async function accountsWithOddEmails(database: Database): Promise<string[
   return rows.filter(({ email }) => !isMailbox(email)).map(({ id }) => id);
 }
 
-/** Returns the accounts without a key, because another account has it. */
+/** Returns the accounts without a key, each with the account that has the key. */
 function conflictsOf(database: Database, rows: readonly Row[]): Promise<EmailConflict[]> {
   return database.query<EmailConflict>(
     `SELECT a.id AS "accountId", h.id AS holder

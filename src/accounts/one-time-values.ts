@@ -12,8 +12,8 @@ const TAG_BYTES = 16;
 export type OneTimeValues = ReturnType<typeof createOneTimeValues>;
 
 /**
- * The store has only a hash of the name, and the value encrypted with a key derived from the name:
- * an attacker who reads the store, or a dump of it, cannot decrypt the value.
+ * Keeps only a hash of the name, and the value encrypted with a key derived from the name, in the
+ * token store: an attacker who reads the store, or a dump of it, cannot decrypt the value.
  */
 export function createOneTimeValues({
   store,
@@ -68,7 +68,7 @@ function open<Value>(data: string, key: Buffer): Value | undefined {
     const text = decipher.update(sealed.subarray(NONCE_BYTES + TAG_BYTES));
     return JSON.parse(Buffer.concat([text, decipher.final()]).toString()) as Value;
   } catch {
-    // The value was stored for another account: the key of this account does not decrypt it.
+    // The value was stored for another account, whose key is needed to decrypt it.
     return undefined;
   }
 }

@@ -8,7 +8,7 @@ import { keptBrowser, type Origin } from './activity/activity.ts';
 import { describeBrowser } from './browser-names.ts';
 
 export interface StartedSession {
-  /** The uid of the session; its cookie has another value. */
+  /** The uid of the session, which is not the value of the session's cookie. */
   readonly uid: string;
   readonly begunAt: Date;
   readonly origin: Origin;
@@ -22,7 +22,7 @@ export interface RecordedSession extends StartedSession {
 
 export type SessionList = ReturnType<typeof createSessionList>;
 
-/** Maximum per user; earlier sessions have ended, or are too old to be of interest. */
+/** Maximum number of listed sessions per user: older ones have ended, or are of no interest. */
 const MAX_LISTED = 20;
 /** Maximum number of stored uids of ended sessions per user; earlier ones have long expired. */
 const MAX_ENDED = 1_000;
@@ -34,7 +34,7 @@ export const sessionId = ({ uid }: Pick<StartedSession, 'uid'>): string =>
 
 export const isSessionId = (id: string): boolean => PUBLIC_ID.test(id);
 
-/** `sessionId` in SQL, as in the index of migration 0057. No uid contains a backslash. */
+/** SQL expression for the result of `sessionId`, as in the index of migration 0057. No uid contains a backslash. */
 const PUBLIC_ID_COLUMN = `('ses_' ||
   translate(left(encode(sha256(decode(uid, 'escape')), 'base64'), 16), '+/', '-_'))`;
 
@@ -46,7 +46,7 @@ export const sessionDetails = (session: Pick<StartedSession, 'uid' | 'origin'>) 
 
 export function createSessionList(parts: {
   readonly database: Database;
-  /** Used after a change of the account, because the database's notification comes later. */
+  /** Forgets a changed account, because the database's notification comes later. */
   readonly accounts: { forget(id: string): void };
 }) {
   const { database, accounts } = parts;

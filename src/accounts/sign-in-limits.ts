@@ -9,20 +9,20 @@ import { networkOf } from '../base/network-address.ts';
 import { emailKey } from './email.ts';
 
 interface SignInLimitSettings {
-  /** Per account and address, and per browser in which the account has signed in before. */
+  /** Limit per account and address, and per browser in which the account has signed in before. */
   readonly signInFailures: number;
-  /** Per address, over all accounts. */
+  /** Limit per address, for all accounts together. */
   readonly signInFailuresPerAddress: number;
   readonly signInFailureWindowSeconds: number;
-  /** Per account, over all addresses. */
+  /** Limit per account, for all addresses together. */
   readonly signInFailuresPerAccount: number;
   readonly signInAccountWindowSeconds: number;
 }
 
-/** A password that may be checked. It is already counted as wrong; the caller reports the result. */
+/** A password that may be checked. It is counted as wrong until the caller reports the result. */
 interface SignInAttempt {
   succeed(): Promise<void>;
-  /** Call this if the password was not compared, so that the attempt was no guess. */
+  /** Call this if the password was not compared: then the attempt was no guess. */
   cancel(): Promise<void>;
 }
 
@@ -49,7 +49,7 @@ export function createSignInLimits({
   readonly log: AttemptLimitOptions['log'];
 }) {
   const create = (name: string, attempts: number, windowSeconds: number): AttemptLimit =>
-    // Without the stores no user can sign in, so no request should wait for each limit in turn.
+    // Without the stores no user can sign in, so refuse at once rather than wait for each limit.
     createAttemptLimit({ name, attempts, windowSeconds, onStoreUnavailable: 'throw', log });
   const window = settings.signInFailureWindowSeconds;
   const perDevice = create('sign_in_device', settings.signInFailures, window);
@@ -101,14 +101,15 @@ export function createSignInLimits({
       const limits = [
         ['account and address', perBoth, `${account} ${network}`, 'forget'],
         ['address', perAddress, network, 'give back'],
-        // This must be last, so that only attempts within the other limits count for the whole account.
+        // Keep this limit last: what other limits refuse must not count for the whole account.
         ['account', perAccount, account, 'give back'],
       ] as const;
       const counted: Counted[] = [];
       for (const [name, limit, key, onSuccess] of limits) {
         const over = await limit.count(key);
         if (over) {
-          // The password will not be compared, so the previous limits must not count it as a guess.
+          // Take the attempt back from the limits above: it is refused unchecked, so it was no
+          // guess.
           await attemptOn(counted).cancel();
           return { ...over, limit: name };
         }

@@ -54,7 +54,7 @@ export function createSignInMethods({
 }) {
   const listed = (accountId: string, tx?: Queries) =>
     Promise.all(
-      kinds.map(async (kind) => (await kind.of(accountId, tx)).map((way) => ({ way, kind }))),
+      kinds.map(async (kind) => (await kind.of(accountId, tx)).map((method) => ({ method, kind }))),
     ).then((lists) => lists.flat());
 
   async function removeWith(
@@ -62,17 +62,17 @@ export function createSignInMethods({
     ids: readonly string[],
     { origin, tx }: { readonly origin: Origin; readonly tx: Queries },
   ): Promise<readonly LinkedMethod[]> {
-    const found = (await listed(accountId, tx)).filter(({ way }) => ids.includes(way.id));
-    for (const { way, kind } of found) {
-      const what = await kind.remove(accountId, way.id, tx);
+    const found = (await listed(accountId, tx)).filter(({ method }) => ids.includes(method.id));
+    for (const { method, kind } of found) {
+      const what = await kind.remove(accountId, method.id, tx);
       await activity.record({ ...what, actor: 'person', accountId, origin }, tx);
     }
-    return found.map(({ way }) => way);
+    return found.map(({ method }) => method);
   }
 
   return {
     of: async (accountId: string): Promise<readonly LinkedMethod[]> =>
-      (await listed(accountId)).map(({ way }) => way),
+      (await listed(accountId)).map(({ method }) => method),
     /** Removes the existing methods among `ids`, in the caller's transaction, and returns them. */
     removeWith,
 
@@ -93,9 +93,9 @@ export function createSignInMethods({
       // Parallel removals wait here, and then see the methods that the previous one left.
       const outcome = await lockedTransactionOf(database, accountId, async (tx) => {
         const ways = await listed(accountId, tx);
-        const going = ways.find(({ way }) => way.id === id)?.way;
+        const going = ways.find(({ method }) => method.id === id)?.method;
         if (!going) return undefined;
-        const others = ways.filter(({ way }) => way !== going && !way.isDisabled);
+        const others = ways.filter(({ method }) => method !== going && !method.isDisabled);
         if (!going.isDisabled && others.length === 0 && !hasPassword) return 'last';
         await removeWith(accountId, [id], { origin, tx });
         const [row] = await tx.query<AccountRow>(
@@ -114,8 +114,9 @@ export function createSignInMethods({
      * password, a method or the sessions, every session ends.
      *
      * @param what `origin` with the user's session; `passwords`: true if the service has passwords;
-     *   `rest` removes everything else: methods (with `removeWith`), connections, API keys.
-     * @returns the changed account; `last`, with nothing changed, if the user could no longer sign in.
+     *   `rest` ends connections, API keys and (with `removeWith`) methods.
+     * @returns the changed account; `last`, with nothing changed, if the user could no longer sign
+     *   in.
      * @throws SessionEnded
      */
     async endUnrecognized(
@@ -146,7 +147,8 @@ export function createSignInMethods({
           await rest(tx, account);
           const left = await listed(accountId, tx);
           const hasPassword = passwords && account.hasPassword && !password;
-          if (!hasPassword && left.every(({ way }) => way.isDisabled)) throw new NothingLeft();
+          if (!hasPassword && left.every(({ method }) => method.isDisabled))
+            throw new NothingLeft();
           const endsSessions = password || sessions || left.length < before.length;
           if (sessions) await activity.record({ action: 'signed_out_everywhere', ...who }, tx);
           const [changed] = await tx.query<AccountRow>(

@@ -9,7 +9,7 @@ export interface UpstreamProof {
 
 export interface UpstreamStrength {
   readonly issuer: string;
-  /** True if its sign-ins are strong; used only if both lists below are empty. */
+  /** True if all sign-ins at the provider are strong; used only if both lists below are empty. */
   readonly isStrong: boolean;
   /** Accepted values of `acr`; an empty list accepts any. */
   readonly strongAcr: readonly string[];
@@ -25,7 +25,7 @@ export interface SignedInBy {
   readonly hasUsedPasskey?: boolean;
 }
 
-/** False for a password alone, and for a sign-in at a provider that was not strong. */
+/** False for a password alone, and for a weak sign-in at a provider with no passkey used since. */
 export const isStrongSession = (
   { method, proof, hasUsedPasskey = false }: SignedInBy,
   providers: readonly UpstreamStrength[],
@@ -42,7 +42,7 @@ export const canBeStrong = (provider: UpstreamStrength): boolean =>
   provider.isStrong || asksForProof(provider);
 
 /**
- * Uses the present settings, so that a change also applies to sessions that began earlier.
+ * Decides by the present settings, also for sessions that began under earlier ones.
  *
  * @param proof undefined for a session of an older version, whose provider is unknown.
  */
@@ -58,5 +58,5 @@ export function isStrongSignIn(
   const { strongAcr, strongAmr, isStrong } = provider;
   if (!asksForProof(provider)) return isStrong;
   const hasAcr = strongAcr.length === 0 || strongAcr.includes(proof.acr ?? '');
-  return hasAcr && (strongAmr.length === 0 || proof.amr.some((way) => strongAmr.includes(way)));
+  return hasAcr && (strongAmr.length === 0 || proof.amr.some((value) => strongAmr.includes(value)));
 }

@@ -1,4 +1,4 @@
-/** Checks the password for the sign-in page. All failures have the same result and take as long. */
+/** Checks the password for the sign-in page. Failures differ neither in result nor in time. */
 import type { Queries } from '../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from './account.ts';
 import { emailKey } from './email.ts';
@@ -16,10 +16,10 @@ export type SignIn = (
   attempt: PasswordTurn & { readonly password: string },
 ) => Promise<Account | 'refused'>;
 
-/** Does not count failures: the caller must. */
+/** Returns a check that counts no failures: its caller must. */
 export function createSignIn(parts: { readonly database: Queries }): SignIn {
   return async ({ password, ...turn }) => {
-    // Query the database even if the text is not an address: the work must be the same.
+    // Query the database even if the text is no address, so that the time does not reveal that.
     const [row] = await parts.database.query<AccountRow>(
       `${SELECT_ACCOUNTS} WHERE email_key = $1`,
       [emailKey(turn.email)],

@@ -79,7 +79,7 @@ export function createStrongSignIns({
 
   async function startGrace(accountId: string): Promise<Date> {
     const now = new Date(clock());
-    // All parallel calls return the time that the first one wrote.
+    // Parallel calls all return the time that the first call wrote.
     const [row] = await database.query<{ began_at: Date }>(
       `INSERT INTO sign_in_grace (account_id, began_at) VALUES ($1, $2)
         ON CONFLICT (account_id) DO UPDATE SET began_at = sign_in_grace.began_at
@@ -90,7 +90,7 @@ export function createStrongSignIns({
   }
 }
 
-/** SQL: account `a` is an owner or admin of an organization, or owns a client; not `doctor`'s. */
+/** SQL: account `a` owns a client, or is an organization's owner or admin; not the doctor's. */
 const HAS_POWER = `a.email NOT LIKE '${DOCTOR_EMAIL_PATTERN}' AND (
   EXISTS (SELECT FROM organization_memberships m
     WHERE m.account_id = a.id AND m.role IN ('owner', 'admin'))

@@ -16,7 +16,7 @@ import {
 } from './token-formats.ts';
 
 export interface Authorization extends AuthorizationRecord {
-  /** Not secret: it grants nothing, and resource servers receive it. */
+  /** Not secret: the id grants nothing, and resource servers receive it. */
   readonly id: string;
 }
 
@@ -31,7 +31,7 @@ interface Approval {
   readonly codeChallenge?: string;
 }
 
-/** A genuine value and the authorization it belongs to. */
+/** A genuine value, and the authorization that it belongs to. */
 export interface Found<Value extends PresentedValue = PresentedValue> {
   readonly value: Value;
   readonly authorization: Authorization;
@@ -52,7 +52,7 @@ export interface IssuedTokens {
   readonly accessToken: string;
   readonly expiresInSeconds: number;
   readonly refreshToken: string;
-  /** True if the refresh token was already replaced: the same new token is issued again. */
+  /** True if the refresh token was already replaced: the same new token is returned again. */
   readonly isRetry: boolean;
 }
 
@@ -117,7 +117,7 @@ export function createAuthorizations(parts: {
   const { refreshTokenSeconds: refreshSeconds, retryWindowSeconds } = lifetimes;
   const confirming = new Map<string, Promise<void>>();
 
-  /** Uses the store's time, so that nodes whose clocks differ agree about a token. */
+  /** Uses the store's time, so that nodes with different clocks agree when a token expires. */
   function tokensFrom(
     authorization: Authorization,
     rotation: number,
@@ -155,7 +155,7 @@ export function createAuthorizations(parts: {
         redirectUriHash: hashRequestValue(redirectUri),
         ...(codeChallenge !== undefined && { codeChallengeHash: hashRequestValue(codeChallenge) }),
       };
-      // A client test ends its authorization; if that fails, it expires with its access token.
+      // A client test ends its authorization; if that fails, both expire with the access token.
       const isTest = approval.generation === undefined;
       await store.beginAuthorization(
         id,
@@ -208,7 +208,7 @@ export function createAuthorizations(parts: {
       if (confirming.has(id)) return;
       const confirmed = store
         .confirmRotation(id, rotation)
-        // The next use of the token tries again.
+        // Ignore failures: the next use of the token tries again.
         .catch(() => {})
         .finally(() => confirming.delete(id));
       confirming.set(id, confirmed);

@@ -6,7 +6,7 @@ export interface ClientStanding {
   /** True if the operator provides the client. */
   readonly isOfOperator: boolean;
   readonly isVerified: boolean;
-  /** Number of other users connected to the client; `MAX_COUNTED + 1` if there are more. */
+  /** Number of other users connected to the client; `MAX_COUNTED + 1` stands for any more. */
   readonly people: number;
   /** True if one of the counted users belongs to an organization of the user. */
   readonly hasColleagues: boolean;

@@ -49,7 +49,7 @@ export async function listConnectedClients(
 
 /** A connection with its user and client, for the operator. */
 export interface ListedConnection {
-  /** `accountId/clientId`. */
+  /** Account ID and client ID, as `accountId/clientId`. */
   readonly id: string;
   readonly accountId: string;
   readonly email: string;
@@ -95,6 +95,6 @@ export async function listConnections(
   return { ...found, items };
 }
 
-/** SQL expression for the text that the operator sees, so that a search finds it. */
+/** SQL expression for a day as the operator sees it, so that a search finds the same text. */
 const dayOf = (column: string): string =>
   `coalesce(to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD'), 'never')`;

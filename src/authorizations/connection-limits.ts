@@ -18,7 +18,7 @@ export interface EndedConnection extends Connection {
 /** SQL assignments that remove the limit of a connection, for when it ends. */
 export const WITHOUT_LIMIT = 'limit_places = NULL, limit_read_only = false, limit_until = NULL';
 
-/** See `Connections.limit`. */
+/** Implements `Connections.limit`. */
 export const setLimit = (
   database: Database,
   { accountId, clientId, limit: seen }: Connection & { readonly limit: ConnectionLimit },
@@ -52,7 +52,7 @@ const ENDS: Readonly<Record<'due' | 'all', readonly [string, EndingCause]>> = {
   all: [IS_LIMITED, 'operator_revoked'],
 };
 
-/** See `Connections.endWithLimit`. */
+/** Implements `Connections.endWithLimit`. */
 export const endWithLimit = (
   database: Database,
   now: Date,

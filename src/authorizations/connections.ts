@@ -95,8 +95,8 @@ export interface Connections {
   generationOf(accountId: string, clientId: string, seen?: number): Promise<number | undefined>;
   countOf(clientId: string): Promise<number>;
   /**
-   * Ends connections and all their authorizations with one statement that raises the generations. It
-   * needs no list of authorizations and no token store.
+   * Ends connections and all their authorizations with one statement that raises the generations.
+   * That needs neither a list of authorizations nor the token store.
    *
    * @param whose all connections of a user, all of a client, or the one between both
    * @param inTransaction runs in the same transaction, even if there was nothing to end
@@ -133,8 +133,8 @@ export interface Connections {
     inTransaction: InTransaction<readonly string[]>,
   ): Promise<readonly string[]>;
   /**
-   * Ends all authorizations, in batches, and keeps the approvals. For a database that was restored
-   * from a backup and so lacks the latest revocations. If interrupted, it can be run again.
+   * Ends all authorizations, in batches, and keeps the approvals. For use after a restore, because
+   * the database lacks the latest revocations then. If interrupted, it can be run again.
    *
    * @param onProgress called after each batch with the number of connections so far
    * @returns the number of connections
@@ -178,7 +178,7 @@ export const connectionIn = (
 const generationIn = (person: Person, clientId: string): number | undefined =>
   connectionIn(person, clientId)?.[1];
 
-/** For `People.find`: a cached user may be outdated, if another node has just connected them. */
+/** For `People.find`: rejects a cached user if another node may have just connected the client. */
 export const hasGeneration =
   (clientId: string, seen: number) =>
   (person: Person): boolean =>

@@ -37,7 +37,7 @@ export interface NewConsent extends RememberedConsent {
 
 const FIRST_GENERATION = 1;
 
-/** SQL: the connection `n` was ended, or `now` is after the date that its user set. */
+/** SQL: the connection `n` was ended, or `now` is after the end date that its user set. */
 export const hasEnded = (now: string): string =>
   `(n.ended_at IS NOT NULL OR coalesce(n.limit_until <= ${now}, false))`;
 
@@ -48,7 +48,7 @@ export const isLimit = (places: string, isReadOnly: string, until: string): stri
 
 const ENDED = hasEnded('$3::timestamptz');
 
-/** See `Connections.rememberConsent`. */
+/** Implements `Connections.rememberConsent`. */
 export async function rememberConsent(
   database: Database,
   now: Date,
@@ -57,7 +57,7 @@ export async function rememberConsent(
   if (!consent.maxPeople) return insert(database, now, consent);
   return database.transaction(async (tx) => {
     // Two users may not both get the last place: the second transaction waits here, and its INSERT
-    // then counts the first user. It holds no row yet, and nothing else takes this lock. Lock also
+    // then counts the first user. This lock is taken first, and only here. Lock also
     // for a connected user or a checked client: either may have changed when the INSERT runs.
     await tx.query(`SELECT pg_advisory_xact_lock(hashtext('gatehouse people'), hashtext($1))`, [
       consent.clientId,
@@ -78,8 +78,8 @@ async function insert(
   const [sessionGeneration, generation, uid] = seen ?? [null, null, null];
   const chosen = limit ?? NO_LIMIT;
   const shown = page?.limit ?? NO_LIMIT;
-  // A connection that was ended keeps the generation of its end. The account's row is locked, so
-  // that its sessions are ended either before (seen here) or after this write.
+  // A connection that was ended keeps the generation of its end. Lock the account's row, so that
+  // its sessions are ended either before (seen here) or after this write.
   const [row] = await database.query<{ generation: number }>(
     `INSERT INTO connections AS n (account_id, client_id, connected_at, approved_at,
           consented_name, consented_hosts, approved_access,

@@ -19,8 +19,8 @@ import type { End, MachineTokenEnd, RecordedEnd, Revocation, Revocations } from 
 import { isMachineToken, readValue } from './token-formats.ts';
 
 /**
- * Ends connections with all their authorizations and approvals. It does not use the token store, so
- * it works while that is unavailable, and stays in force if a backup is restored there later.
+ * Ends connections with all their authorizations and approvals. Does not use the token store, so
+ * the end works while that is unavailable, and stays in force if a backup is restored there later.
  *
  * @param by where the user's request came from; undefined if the operator ends them
  * @param inTransaction and `within`: see `Connections.end`
@@ -107,16 +107,16 @@ export const endConnections =
 
 /**
  * Revokes authorizations and machine access tokens: records the revocation and notifies every node
- * in one step, carries it out in the token store, then responds. No crash undoes a revocation after
- * the response. If writing the record takes too long, a request is answered once a replica of Redis
- * has the revocation, and this process writes the record later.
+ * in one step, ends the tokens in the token store, then responds. No crash undoes a revocation
+ * after the response. If writing the record takes too long, a request is answered once a replica of
+ * Redis has the revocation, and this process writes the record later.
  */
 export interface Endings {
   /**
-   * Ends one authorization at once, on every node.
+   * Ends one authorization immediately, on every node.
    *
-   * @throws StorageUnavailable if it may not have ended on every node. The service finishes this
-   *   later, and the client can send the request again.
+   * @throws StorageUnavailable if the authorization may not have ended on every node. The service
+   *   ends it later, and the client can send the request again.
    */
   end(
     authorization: Authorization,
@@ -125,7 +125,7 @@ export interface Endings {
   /** Like `end`, for one machine access token. */
   endMachineToken(end: MachineTokenEnd): Promise<void>;
   /**
-   * Ends an authorization or a machine token for an operator command. It writes the record first: if
+   * Ends an authorization or a machine token for an operator command. Writes the record first: if
    * that fails, nothing is ended and the command can be repeated.
    */
   endRecorded(end: End): Promise<void>;
@@ -147,7 +147,7 @@ export interface Endings {
   ): Promise<{ readonly looked: number; readonly ended: number }>;
   /**
    * Carries out revocations of authorizations and machine tokens that were only recorded: the node
-   * that began them died, or the token store did not answer. Only one node at a time does this.
+   * that began them crashed, or the token store did not answer. Only one node at a time does this.
    *
    * @returns how many of them still existed
    */
@@ -156,7 +156,7 @@ export interface Endings {
   findRevived(): Promise<readonly RecordedEnd[]>;
 }
 
-/** `findRevived` checks this many of the latest recorded revocations. */
+/** The number of latest recorded revocations that `findRevived` checks. */
 const MAX_CHECKED = 100;
 /** Allowance for differing clocks, and for records that become visible later than newer ones. */
 const OVERLAP_MS = 120_000;
@@ -201,8 +201,8 @@ export function createEndings(parts: {
     });
     announceLocally();
     const isRecorded = masters !== undefined;
-    // Succeeds even if nothing was left to end: the answer to an earlier try may have been lost. If
-    // it throws, `carryOut` finishes a recorded revocation later.
+    // Succeed even if nothing was left to end: the answer to an earlier try may have been lost. If
+    // this throws, `carryOut` finishes a recorded revocation later.
     if (!isRecorded || !isKeptHere) await endIt();
     // If Redis has a new master, the revocations repeated there may not include this one.
     if (isRecorded && !store.usesOnlyMasters(masters)) throw replacedMeanwhile();
@@ -220,7 +220,7 @@ export function createEndings(parts: {
       // Record first: if only `endIt` succeeded, a repeated command would find nothing to record.
       await revocations.record(end, isKeptHere);
       await endIt();
-      // Notify again: commands have long timeouts, so introspection may have answered `active`.
+      // Notify again: commands have long timeouts, and introspection may answer `active` before.
       await announceEnd();
     },
 
@@ -251,7 +251,7 @@ export function createEndings(parts: {
     },
 
     async findRevived() {
-      // Skip the latest revocations: they are being carried out now, or will be at the next call.
+      // Skip the latest revocations: they are in progress now, or the next call carries them out.
       const before = { at: new Date(clock() - OVERLAP_MS), id: '' };
       const batch = await revocations.latest({ limit: MAX_CHECKED, before });
       const records = await Promise.all(batch.map(({ id }) => store.readAuthorization(id)));
@@ -287,8 +287,8 @@ export async function reportRevived(
 }
 
 /**
- * Suspends the client at once, then removes its data in batches: it may have too many connections
- * for one statement. If interrupted, it can be run again.
+ * Suspends the client, then removes its data in batches, because a client may have too many
+ * connections for one statement. If interrupted, it can be run again.
  *
  * @param inTransaction runs in the last transaction, with the number of users who had it connected
  * @param first runs in the first transaction, after the suspension
@@ -312,7 +312,7 @@ export const createClientRemoval =
     readonly activity: Activity;
   }): RemoveClient =>
   async (id, inTransaction, first) => {
-    // After this the client is refused everywhere; the rest only deletes its data.
+    // From here on the client is refused everywhere; the rest only deletes its data.
     const client = await clients.suspend(id, first);
     const details = { client_id: id, client_name: client.name, cause: 'client_deleted' };
     let people = 0;

@@ -13,9 +13,9 @@ export interface MachineToken {
 }
 
 export interface MachineTokens {
-  /** Reads the token store only: whether the client still has this generation is not checked. */
+  /** Reads only the token store: the caller must check that the client has the same generation. */
   find(value: string): Promise<MachineToken | undefined>;
-  /** @param token contains the client as authenticated, so that a later revocation still applies */
+  /** @param token contains the client as it authenticated, so that a later revocation applies */
   keep(
     value: string,
     token: Pick<MachineToken, 'issuedAt' | 'expiresAt'> & { readonly client: Client },

@@ -39,7 +39,7 @@ export function createOrganizationEndings(parts: {
     by: account.id,
   });
 
-  /** Records the action for the owner or admin, and for the users concerned, but without the origin. */
+  /** Records the action for the admin and, without the origin, for the users concerned. */
   async function record(
     tx: Queries,
     { account, origin, organization }: ActingAdmin,

@@ -67,7 +67,7 @@ const FROM_WAREHOUSES = `FROM warehouses w
 
 const WAREHOUSES = `(SELECT count(*)::integer ${FROM_WAREHOUSES}) AS warehouses`;
 
-/** Like `limitAccess`: the limit of a connection or key still allows part of the organization. */
+/** SQL condition: the limit of a connection or key allows at least part of the organization. */
 const leavesSomething = (limited: 'n' | 'k'): string =>
   `(${limited}.limit_places IS NULL OR m.organization_id = ANY(${limited}.limit_places)
     OR EXISTS (SELECT ${FROM_WAREHOUSES} AND w.id = ANY(${limited}.limit_places)))`;

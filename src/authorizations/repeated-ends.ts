@@ -10,10 +10,10 @@ type Recorded = Pick<
   'latest' | 'machineTokensSince' | 'announceEnds' | 'announceMachineTokens'
 >;
 
-/** Records per batch: Redis takes a batch in one pipeline, the database record by record. */
+/** Records per batch: Redis takes a batch in one pipeline, the database its records one by one. */
 const BATCH_IN_REDIS = 1_000;
 const BATCH_IN_DATABASE = 100;
-/** The last day is repeated automatically. After an older backup, the operator repeats more. */
+/** How far the automatic repeat goes back. For an older backup, the operator repeats more. */
 const DAY_MS = 86_400_000;
 
 /**

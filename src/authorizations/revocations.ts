@@ -60,7 +60,7 @@ export interface Revocations {
    * embedded database until it is written or fails). After that it notifies every node and writes
    * the record later, while this process runs.
    *
-   * @returns the same ids; undefined if the revocation is not recorded yet
+   * @returns the ids that `record` returns; undefined if the revocation is not recorded yet
    * @throws StorageUnavailable if the nodes could not be notified
    */
   recordOrAnnounce(end: End, isKeptHere: boolean): Promise<readonly string[] | undefined>;
@@ -69,9 +69,9 @@ export interface Revocations {
   announceEnds(ids: readonly string[]): Promise<void>;
   /** Notifies every node that machine access tokens of these clients have ended. */
   announceMachineTokens(clientIds: readonly string[]): Promise<void>;
-  /** Returns undefined unless this single authorization was ended (not its whole connection). */
+  /** Undefined unless this authorization was ended by itself, not with its whole connection. */
   find(id: string): Promise<RecordedEnd | undefined>;
-  /** Counts the recorded revocations of authorizations since then, or all of them. */
+  /** Counts the recorded revocations of authorizations since this time, or all of them. */
   countSince(since: Date | undefined): Promise<number>;
   /** Returns at most `limit` revoked authorizations, the latest first, all older than `before`. */
   latest(page: {
@@ -98,7 +98,7 @@ export interface Revocations {
   removeOlderThan(olderThan: Date, limit: number): Promise<number>;
   /** Removes the revocations of machine access tokens that have expired. */
   readonly removeExpired: CleaningJob;
-  /** Writes the records that are still unwritten, as far as the database accepts them. */
+  /** Writes the records that are not written yet, as far as the database accepts them. */
   close(): Promise<void>;
 }
 
@@ -107,12 +107,12 @@ type LogDetails = Readonly<Record<string, unknown>>;
 const RETRY_PAUSE_MS = 5_000;
 /** Maximum number of unwritten records, to limit memory while the database is unavailable. */
 const MAX_UNWRITTEN = 10_000;
-/** A request waits this long for its record, and then for the notification of the nodes. */
+/** How long a request waits for its record, and then for the notification of the nodes. */
 const RECORD_TIMEOUT_MS = 300;
 const NOTIFY_TIMEOUT_MS = 500;
 /** Maximum number of concurrent writes: if they hang, each occupies a connection of the pool. */
 const MAX_CONCURRENT = 3;
-/** A node that crashed during its turn blocks the others for this long at most. */
+/** Maximum time for which a node that crashed during its turn blocks the others. */
 const TURN_SECONDS = 10;
 
 interface Writing {
@@ -198,7 +198,7 @@ export function createRevocations(parts: {
 
   async function tryAgain(writings: readonly Writing[]): Promise<readonly Writing[]> {
     const failed: Writing[] = [];
-    // Write one record at a time: writes may wait for locks, and other work needs the connections.
+    // Write one record after another: each may wait for a lock, and other work needs connections.
     for (const writing of writings) {
       await writing.write().catch((err: unknown) => {
         warn(err, writing);
@@ -216,7 +216,7 @@ export function createRevocations(parts: {
     end: End,
     isKeptHere: boolean,
   ): Promise<readonly string[] | undefined> {
-    // Bind the write to the request: a later try runs in a timer, and must still record its id.
+    // Bind the write to the request: later tries in a timer must still record the request's id.
     const write = boundToRequest(() => record(end, isKeptHere));
     const recording = inTurn(write).catch((err: unknown) => {
       const writing = { write, about: detailsOf(end) };

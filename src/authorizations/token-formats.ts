@@ -110,7 +110,7 @@ export function createTokenFormats(keys: readonly [string, ...string[]]) {
       return make('access_token', source, claims.toString('base64url'));
     },
 
-    /** True if this service made the value for the authorization with this secret. */
+    /** True if this service made the value for the authorization that has this secret. */
     isGenuine({ kind, authorizationId, claims, mac }: PresentedValue, secret: string): boolean {
       const presented = Buffer.from(mac);
       return keys.some((key) =>

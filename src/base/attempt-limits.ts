@@ -14,7 +14,7 @@
 
 /** An attempt beyond the limit. */
 export interface Over {
-  /** Seconds until the window ends (for `Retry-After`), at least 1. */
+  /** Number of seconds until the window ends (for `Retry-After`), at least 1. */
   readonly seconds: number;
   /** True for the first attempt beyond the limit: once per key and window, across all nodes. */
   readonly isFirst: boolean;
@@ -29,7 +29,7 @@ export interface AttemptLimit {
    * @returns undefined if the attempt is allowed.
    */
   count(key: string): Promise<Over | undefined>;
-  /** Takes back one counted attempt. */
+  /** Takes back one counted attempt of this key. */
   refund(key: string): Promise<void>;
   /** Resets the window of this key. */
   forget(key: string): Promise<void>;

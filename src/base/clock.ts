@@ -3,7 +3,7 @@
 /** Milliseconds since the epoch. */
 export type Clock = () => number;
 
-/** Looks up `Date.now` at each call, so that a test that replaces it moves this clock, too. */
+/** Looks up `Date.now` at each call: if a test replaces `Date.now`, this clock moves, too. */
 export const systemClock: Clock = () => Date.now();
 
 /** Whole seconds since the epoch, the unit of `exp` and `iat` (RFC 7519 §2, NumericDate). */

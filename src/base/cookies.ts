@@ -3,7 +3,8 @@
 const isSecure = (issuer: string): boolean => issuer.startsWith('https:');
 
 /**
- * Not every browser accepts these prefixes over plain http, so cookies of a loopback issuer have none.
+ * Adds the prefix `__Host-` or `__Secure-`; none for a loopback issuer, because not every browser
+ * accepts these prefixes over plain http.
  *
  * @param name without any prefix.
  * @param isForOrigin false for a cookie that is bound to a path: `__Host-` does not allow that.
@@ -14,8 +15,8 @@ export function cookieName(issuer: string, name: string, isForOrigin = true): st
 }
 
 /**
- * Attributes of every cookie. Lax: the browser sends it with a link in a mail, and when a client or a
- * provider sends the user back, but not with a form of another site.
+ * Attributes of every cookie. `SameSite=Lax`: the browser sends it with a link in a mail, and when
+ * a client or a provider sends the user back, but not with a form of another site.
  */
 export const cookieAttributes = (issuer: string) =>
   ({ httpOnly: true, sameSite: 'lax', secure: isSecure(issuer) }) as const;

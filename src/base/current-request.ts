@@ -4,7 +4,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 export interface CurrentRequest {
   /** Also sent in the response header `X-Request-Id`. */
   readonly requestId: string;
-  /** From the caller's `traceparent`, if it sent a valid one. */
+  /** From the caller's `traceparent` header, if the header is valid. */
   readonly traceId?: string | undefined;
 }
 

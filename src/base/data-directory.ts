@@ -4,7 +4,7 @@ import path from 'node:path';
 
 export const clusterIn = (directory: string): string => path.join(directory, 'postgres');
 
-/** True if there is a database: PostgreSQL itself recognizes one by this file. */
+/** True if the directory has a database: PostgreSQL itself recognizes one by this file. */
 export const hasDatabase = (directory: string): boolean =>
   existsSync(path.join(clusterIn(directory), 'PG_VERSION'));
 
@@ -75,8 +75,8 @@ export function refuseOpenUmask(directory: string): void {
 }
 
 /**
- * Refuses a directory in which a new database would silently replace a lost one, and one that other
- * users may enter: the database contains password hashes.
+ * Refuses a directory in which a new database would silently replace a lost one, and a directory
+ * that other users may enter: the database contains password hashes.
  *
  * @throws DataDirectoryRefused
  */

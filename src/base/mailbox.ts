@@ -9,7 +9,7 @@ const MAX_LOCAL_PART_BYTES = 64;
 /** Atoms joined by dots: no quotes, comments, brackets or spaces. RFC 6531 §3.3 allows non-ASCII. */
 const DOT_STRING = /^[\w!#$%&'*+/=?^`{|}~\P{ASCII}-]+(?:\.[\w!#$%&'*+/=?^`{|}~\P{ASCII}-]+)*$/u;
 const INVISIBLE = /[\s\p{C}]/u;
-/** Letters, digits and inner hyphens. A last label of digits would make it an IPv4 address. */
+/** Letters, digits and inner hyphens. A last label of digits would mean an IPv4 address. */
 const DOMAIN =
   /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*(?!\d+$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 

@@ -28,7 +28,7 @@ export function isOverloaded(name: string): boolean {
 const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' });
 const marksIn = (text: string): number => text.match(MARKS)?.length ?? 0;
 
-/** The shape of the problems of a `Refusal`. */
+/** A problem that can be thrown as one of the problems of a `Refusal`. */
 export interface NameProblem {
   readonly code: 'name_marks' | 'name_scripts' | 'name_address';
   readonly message: string;
@@ -119,7 +119,7 @@ const UNSEEN = /[^[\p{L}\p{N}\p{M}]--[[\p{M}&&\p{Script=Inherited}]--[\u3099\u30
 /** A word that names may not contain, because it stands for the operator of the service. */
 export interface ReservedWord {
   readonly look: string;
-  /** True if it is also refused inside a longer word: only for words too long to occur by chance. */
+  /** True if also refused inside a longer word: only for words too long to occur by chance. */
   readonly isAnywhere: boolean;
 }
 

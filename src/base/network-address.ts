@@ -1,7 +1,7 @@
 /** The part of a caller's address that rate limits use as key: a caller can hardly change it. */
 import { isIPv6 } from 'node:net';
 
-/** The doctor sends it in `X-Forwarded-For`. No host has this address (RFC 5737 §3). */
+/** An address that no host has (RFC 5737 §3): the doctor sends it in `X-Forwarded-For`. */
 export const BOGUS_ADDRESS = '203.0.113.7';
 
 /**

@@ -41,7 +41,7 @@ export const FORMS = {
   client_id: { prefix: 'gate_ci_', minLength: 22, maxLength: 22 },
 } as const;
 
-/** Returns a check of the format. A value that fails it was never issued and needs no look-up. */
+/** Returns a check of the format. A value that fails was never issued and needs no look-up. */
 export function formTest(kind: ValueKind): (value: string) => boolean {
   const { prefix, minLength, maxLength } = FORMS[kind];
   const pattern = new RegExp(`^${prefix}[A-Za-z0-9_-]{${minLength},${maxLength}}$`);

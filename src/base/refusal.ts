@@ -10,7 +10,7 @@ export interface Problem<Code extends string = string> {
 
 /** Thrown before anything was changed. `message` says what is refused, `remedy` what to do instead. */
 export class Refusal extends Error {
-  /** Stable: scripts may compare it. */
+  /** Never changes, because scripts may compare it. */
   readonly code: string;
   readonly remedy: string;
   /** Every problem that was found, if there can be several. */
@@ -31,8 +31,7 @@ export class Refusal extends Error {
 }
 
 /**
- * Thrown if too many requests of one account wait for their turn (storage/account-turns.ts). Nothing
- * was changed.
+ * Thrown if too many requests of an account wait for a turn (account-turns.ts). Changes nothing.
  *
  * oidc-provider and Koa read these members from an error, as from `StorageUnavailable`.
  */
@@ -52,8 +51,8 @@ export class AccountBusy extends Error {
 }
 
 /**
- * Runs one statement and turns the violation of a named constraint into its refusal. The database
- * decides, because two simultaneous requests could both pass a check made before the statement.
+ * Runs one statement and throws the refusal for the named constraint that it violates. Two
+ * simultaneous requests could both pass a check made before, so the database decides.
  */
 export async function refuseViolations<Result>(
   refusals: Readonly<Record<string, () => Refusal>>,

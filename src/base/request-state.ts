@@ -12,7 +12,7 @@ declare module 'koa' {
     clientId?: string;
     accountId?: string;
     authorizationId?: string;
-    /** Set by `requestState`. */
+    /** The values that `requestState` stores, each under a symbol of its own. */
     [step: symbol]: unknown;
   }
 }

@@ -18,7 +18,7 @@ export type ReportReason = keyof typeof REPORT_REASONS;
 
 export interface ClientReport {
   readonly clientId: string;
-  /** The user who reports it. */
+  /** The user who reports the client. */
   readonly accountId: string;
   readonly reason: ReportReason;
   /** The user's text, after `withoutSecrets`; null if the user wrote none. */
@@ -27,7 +27,7 @@ export interface ClientReport {
 
 /** A report with its client and user, for the operator. */
 export interface ListedReport extends ClientReport {
-  /** `clientId/accountId`. */
+  /** Client ID and account ID, as `clientId/accountId`. */
   readonly id: string;
   readonly at: Date;
   readonly clientName: string;

@@ -60,7 +60,7 @@ export function createClientRequests(parts: {
   function startWatch(clientId: string): void {
     if (!isClientId(clientId)) return;
     const latest = watchOf(clientId)?.latest ?? [];
-    // Move it to the end: the client whose watch is oldest must be the first key.
+    // Move this client to the end: the one whose watch is oldest must be the first key.
     watched.delete(clientId);
     if (watched.size >= MAX_WATCHED) watched.delete(watched.keys().next().value ?? '');
     watched.set(clientId, { until: clock() + WATCH_MS, latest });

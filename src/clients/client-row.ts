@@ -37,7 +37,7 @@ export interface ClientRow {
   readonly privacy_url: string | null;
   readonly verified_at: Date | null;
   readonly verified_by: string | null;
-  /** Read as JSON, so its times are text. */
+  /** PostgreSQL returns them as JSON, so the times are text. */
   readonly secrets: readonly {
     readonly id: string;
     readonly secret_hash: string;

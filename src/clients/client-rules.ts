@@ -20,7 +20,7 @@ export const MAX_REDIRECT_URIS = 20;
 const MAX_CLIENT_NAME_LENGTH = 100;
 
 interface RedirectUriFindings {
-  /** At most one per row; a problem without `index` is about the whole list. Empty if valid. */
+  /** At most one problem per row; one without `index` is about the whole list. Empty if valid. */
   readonly problems: Problem[];
   /** Probable mistakes that are allowed. Empty as long as there are problems. */
   readonly warnings: Problem[];

@@ -25,7 +25,7 @@ export function createClientSecrets(parts: {
 }) {
   const { database, changing, clock, readChanged } = parts;
 
-  /** Runs only one change of a client's secrets at a time; parallel changes wait here. */
+  /** Runs only one change of a client's secrets at a time; parallel changes wait. */
   function changeSecrets<Result>(
     id: string,
     change: (tx: Queries, kind: ClientKind, secretIds: readonly string[]) => Promise<Result>,
@@ -152,7 +152,7 @@ const NO_HASH = Buffer.alloc(43);
 
 export interface NewClientSecret {
   readonly id: string;
-  /** Shown once and never stored. */
+  /** The secret itself, shown once and never stored. */
   readonly value: string;
   readonly hash: string;
   readonly lastFour: string;

@@ -51,7 +51,7 @@ export function effectiveSettings({
 const shown = (value: unknown): unknown =>
   typeof value === 'string' ? withoutPassword(value) : value;
 
-/** @param found the existing secrets; undefined before the first start of an embedded database. */
+/** Returns secrets for display. @param found undefined before the first embedded start. */
 export function effectiveSecrets(
   found: Settings['secrets'] | undefined,
   { secrets: given, givenBy }: Environment,

@@ -29,7 +29,7 @@ export interface Secrets {
 
 export type Environment = ReturnType<typeof readEnvironment>;
 
-/** Shorter keys are refused, because they can be guessed. */
+/** Keys that are shorter than this can be guessed, so they are refused. */
 export const MIN_KEY_LENGTH = 32;
 
 /** Treats an empty variable as unset, because Compose files leave variables empty. */
@@ -153,8 +153,8 @@ const knownVariables = [
 ];
 
 /**
- * Finds names that were mistaken for ours and would silently have no effect. Ignores all others:
- * orchestrators and the operator's own scripts may add GATEHOUSE_… variables.
+ * Finds names that an operator mistook for ours and that would silently have no effect. Ignores all
+ * others: orchestrators and the operator's own scripts may add GATEHOUSE_… variables.
  */
 function mistakenNames(
   variables: Readonly<Record<string, string | undefined>>,

@@ -134,7 +134,7 @@ function judge(options: LoadOptions, { secretsAreNeeded }: { secretsAreNeeded: b
   // A path in a variable is relative to the working directory, a path in the file to the project.
   const isOverridden = overrides.some(({ setting }) => setting === 'storage.data_directory');
   const settings = settingsFrom(values, upstream.providers, isOverridden ? '.' : projectDirectory);
-  // If the file could not be read, only the values of the environment are known.
+  // Check the rules between settings only if the file was read: otherwise most values are unknown.
   if (read) problems.push(...brokenRules({ values, settings, unknown, overrides }));
   if (secretsAreNeeded && !unknown.has('storage.database_url')) {
     const missing = secretProblems(given, settings.storage);

@@ -1,8 +1,8 @@
-/** Suggests the word that was probably meant by a mistyped one. */
+/** Finds the known word that is most similar to a mistyped one. */
 
 /**
  * Returns the closest word of `known`; undefined if none is close enough to be what was meant.
- * Ignores how words are joined: `retryWindow` and `retry-window` are `retry_window`.
+ * Ignores how words are joined, so `retryWindow` and `retry-window` match `retry_window`.
  */
 export function nearestWord(typed: string, known: readonly string[]): string | undefined {
   const [closest] = known

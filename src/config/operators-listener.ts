@@ -15,11 +15,11 @@ export function operatorsUrl(
   return `${requestOrigin(LOOPBACK_OF[operatorsHost] ?? operatorsHost)}:${operatorsPort}${path}`;
 }
 
-/** True if other machines can reach it: requests must then prove that the caller has the keys. */
+/** True if other machines reach the listener: callers must then prove that they have the keys. */
 export const isReachedFromElsewhere = (operatorsHost: string): boolean =>
   !isLoopbackOrigin(requestOrigin(operatorsHost));
 
-/** One credential per key: while keys are rotated, a node and its caller share at least one. */
+/** Returns one credential per key: during a key rotation, node and caller share at least one. */
 export const reloadCredentials = ({ cookieKeys }: Settings['secrets']): string[] =>
   cookieKeys.map((key) => createHmac('sha256', key).update('reload').digest('base64url'));
 

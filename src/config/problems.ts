@@ -14,7 +14,7 @@ export interface ConfigurationProblem {
   readonly remedy: string;
 }
 
-/** Thrown before anything is opened; its message is the printable list. */
+/** Thrown before anything is opened; the error's message is the printable list of problems. */
 export class ConfigurationProblems extends Error {
   readonly code = 'configuration_problems';
   readonly problems: readonly ConfigurationProblem[];
@@ -43,7 +43,7 @@ function printableProblem(problem: ConfigurationProblem): string {
   return lines.join('\n');
 }
 
-/** Message and remedy for a file that a variable or a setting names and that cannot be read. */
+/** Returns message and remedy for an unreadable file that a variable or a setting names. */
 export function unreadableFile(error: unknown): { message: string; remedy: string } {
   const { code } = error as NodeJS.ErrnoException;
   return {

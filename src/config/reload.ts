@@ -37,12 +37,12 @@ const KEYS = Object.entries(variableOf).map(([secret, name]) => ({
 }));
 
 /**
- * Returns a function that reloads the settings and logs the result; concurrent calls run one after
- * the other.
+ * Returns a function that reloads the settings and logs the result; concurrent calls run one by
+ * one.
  *
  * @param loadSettings returns the settings as they are now. @throws ConfigurationProblems
  * @param apply puts settings in force, all of them or none.
- * @returns rejects with what `loadSettings` or `apply` threw; nothing has changed then.
+ * @returns a function that rejects if `loadSettings` or `apply` throws; nothing has changed then.
  */
 export function createReload({
   settings,

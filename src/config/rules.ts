@@ -16,7 +16,7 @@ interface Facts {
 interface Rule {
   /** The setting to change. */
   readonly setting: string;
-  /** Other settings that it depends on: if one of them is unknown, the rule is not checked. */
+  /** Other settings on which the rule depends: it is not checked if one of these is unknown. */
   readonly dependsOn: readonly string[];
   readonly isBroken: (facts: Facts) => boolean;
   readonly message: string;
@@ -42,7 +42,6 @@ export function brokenRules({
   return [...issuer, ...broken].map((found) => problemOf(found, facts, overrides));
 }
 
-/** Returns warnings about settings that are allowed but probably not intended. */
 export const oddSettings = (facts: Facts, overrides: readonly Override[]): ConfigurationProblem[] =>
   oddities
     .filter((rule) => rule.isBroken(facts))
@@ -165,7 +164,7 @@ const rules: readonly Rule[] = [
   },
 ];
 
-/** Without `dependsOn`: they are checked when all settings have valid values. */
+/** Without `dependsOn`: these rules are checked only when all settings have valid values. */
 const oddities: readonly Omit<Rule, 'dependsOn'>[] = [
   {
     setting: 'tokens.refresh_token',

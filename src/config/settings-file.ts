@@ -37,7 +37,7 @@ export function readSettingsFile(file: string): ReadSettingsFile {
       remedy: 'write settings as `name: value` lines, as config/gatehouse.yaml does',
     });
   }
-  // A heading with only comments below it is null in YAML, and means the defaults.
+  // In YAML, a heading with only comments below it is null: use the defaults for its settings.
   const settings = Object.entries(content).filter(
     ([name, value]) => value !== null || !isHeading(name),
   );

@@ -32,11 +32,11 @@ export interface Settings {
   /** The issuer's host is `localhost`, in 127.0.0.0/8 or `[::1]`: http and a demo are allowed. */
   readonly isLoopback: boolean;
   readonly server: Required<Section<'server'>>;
-  /** `dataDirectory` is an absolute path. */
+  /** The settings under `storage`; `dataDirectory` is an absolute path. */
   readonly storage: Section<'storage'>;
   readonly tokens: Section<'tokens'>;
   readonly sessions: Section<'sessions'>;
-  /** `passkeys` is also false if the issuer cannot have any. */
+  /** The settings under `sign_in`; `passkeys` is also false if the issuer cannot have any. */
   readonly signIn: Omit<Section<'sign_in'>, 'providers'> & {
     readonly providers: readonly SignInProvider[];
   };
@@ -75,7 +75,7 @@ function inCode(file: SettingsFile): SectionsInCode {
 
 /**
  * @param providers the providers of the file, each with its secret.
- * @param directory the path of the data directory is relative to it.
+ * @param directory the directory that the data directory's path is relative to.
  */
 export function settingsFrom(
   file: SettingsFile,

@@ -11,7 +11,7 @@ type Entry = NonNullable<SettingsFile['sign_in']['providers']>[number];
 export type SignInProvider = ReturnType<typeof providerFrom>;
 
 /**
- * Nodes compare fingerprints of it: keep the names and their order the same in every version.
+ * Nodes compare fingerprints of the result: keep names and order the same in every version.
  *
  * @param clientSecret undefined for a public client, and for commands that need no secret.
  */
@@ -35,7 +35,7 @@ const providerFrom = (entry: Entry, clientSecret: string | undefined) => ({
   endConnections: entry.end_connections,
 });
 
-/** @param secretsAreNeeded false for a command that sends no requests to providers. */
+/** @param secretsAreNeeded false for a command that sends the providers no requests. */
 export function signInProviders(
   { sign_in: { providers: entries = [] } }: SettingsFile,
   { secretsAreNeeded }: { readonly secretsAreNeeded: boolean },

@@ -4,11 +4,11 @@ import type { ConfigurationProblem } from './problems.ts';
 import { knownSettings, settingsInList, settingsUnder } from './schema/known-settings.ts';
 import { settingsFile } from './schema/schema.ts';
 
-/** @param path the heading of the key; empty for a key at the left margin. */
+/** Describes an unknown key. @param path its heading; empty for a key at the left margin. */
 export function unknownKey(path: readonly string[], key: string): ConfigurationProblem {
   return {
     path: [...path, key].join('.'),
-    // Do not show its value: it may be a secret that was put into the file.
+    // Do not show the value: it may be a secret that was put into the file.
     message: 'is not a setting',
     remedy: removedSettings.get([...path, key].join('.')) ?? remedyOf(path, key),
   };

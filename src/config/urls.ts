@@ -2,7 +2,7 @@
 import { isIP } from 'node:net';
 import { domainToASCII } from 'node:url';
 
-/** For remedies: many passwords need this encoding, and few people know it. */
+/** For remedies about passwords in URLs, because few people know that encoding is needed. */
 export const PASSWORDS_IN_URLS = 'in the password, write % as %25, @ as %40, / as %2F';
 
 /** True if every `%` begins an encoded character: the drivers would fail on any other. */
@@ -30,7 +30,7 @@ export function isHost(host: string): boolean {
   );
 }
 
-/** True if a URL, which must be parsable, names one machine and a port other than 0. */
+/** True if a parsable URL names one machine and has no port 0. */
 export function hasHost(url: string): boolean {
   const { hostname, port } = new URL(url);
   return isHost(hostname.replace(/^\[|\]$/g, '')) && port !== '0';
@@ -66,11 +66,11 @@ const host = String.raw`(?:\[[0-9a-fA-F:]+\]|[^\s/?#,:@[\]]+)(?::\d{1,5})?`;
 const userinfo = String.raw`(?:[^\s/?#@]*@)?`;
 
 const redisForms = [
-  // One server, with an optional database number.
+  // URLs of one server, with an optional database number.
   new RegExp(String.raw`^rediss?://${userinfo}${host}(?:/\d{0,3})?$`),
-  // Sentinels, and the name of the master that they watch.
+  // URLs of Sentinels, with the name of the master that they watch.
   new RegExp(String.raw`^rediss?\+sentinel://${userinfo}${host}(?:,${host})*/[\w.-]+$`),
-  // Some nodes of a cluster; they name the other nodes.
+  // URLs of some nodes of a cluster, which name the other nodes.
   new RegExp(String.raw`^rediss?\+cluster://${userinfo}${host}(?:,${host})*/?$`),
 ];
 
@@ -112,7 +112,7 @@ export function withoutPassword(url: string): string {
   const [, scheme, rest = ''] = /^([a-z][a-z0-9+.-]*:\/\/)(.*)$/is.exec(url) ?? [];
   if (scheme === undefined) return url;
   const [, place = '', query, fragment] = /^([^?#]*)(\?[^#]*)?(#.*)?$/s.exec(rest) ?? [];
-  // Take the last one: everything before it may be part of a password.
+  // Take the last `@`: everything before it may be part of a password.
   const at = place.lastIndexOf('@');
   const login = at < 0 ? '' : `${shownLogin(place.slice(0, at), scheme)}@`;
   return [
@@ -124,7 +124,7 @@ export function withoutPassword(url: string): string {
   ].join('');
 }
 
-/** Shows a user name before a password. A lone name for Redis may be meant as the password. */
+/** Hides a login's password. Also hides a lone name for Redis: it may be meant as the password. */
 function shownLogin(login: string, scheme: string): string {
   const [, name, separator] = /^((?:[\w.~+-]|%40)*)(:|$)/.exec(login) ?? [];
   if (name === undefined) return HIDDEN;

@@ -30,7 +30,7 @@ export function validate(content: FileContent, overrides: readonly Override[]): 
       }
       if (!isInList) continue;
     } else problems.set(path.join('.'), refusedValue(path, valueAt(data, path), overrides));
-    // One wrong entry refuses the whole list.
+    // Refuse the whole list for one wrong entry.
     refused.add(path.slice(0, 2).join('.'));
   }
   for (const setting of refused) put(data, setting.split('.'), undefined);

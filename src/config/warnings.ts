@@ -7,7 +7,7 @@ import type { Settings } from './settings.ts';
 
 /** The permission of users other than the owner and the group to read a file. */
 const WORLD_READABLE = 0o004;
-/** 32 random hex digits have fewer different characters only once in many thousand years. */
+/** 32 random hex digits contain fewer distinct characters only once in many thousand years. */
 const MIN_DIFFERENT_CHARACTERS = 6;
 
 /**

@@ -23,7 +23,7 @@ export interface AddressToCheck {
   readonly signal: AbortSignal;
 }
 
-/** @returns a way to send further requests, or undefined if the service does not answer */
+/** @returns a function that sends further requests, or undefined if the service does not answer */
 export async function checkAddress(
   findings: Findings,
   target: AddressToCheck,
@@ -115,7 +115,7 @@ function hstsVerdict({ headers }: DoctorAnswer): Verdict {
   );
 }
 
-/** Users must never type a password on a page that was loaded without TLS. */
+/** Checks that no user types a password on a page that was loaded without TLS. */
 async function plainVerdict(target: AddressToCheck, plain: string): Promise<Verdict> {
   const { send } = createRequests({ ...target, address: plain });
   const answer = await send({ path: '/login' }).catch(() => undefined);
@@ -127,7 +127,7 @@ async function plainVerdict(target: AddressToCheck, plain: string): Promise<Verd
   return warning(`without TLS the answer is ${described(answer)}`, remedy);
 }
 
-/** Requests of the largest legitimate size must pass the proxy's limits. */
+/** Checks that requests of the largest legitimate size pass the proxy's limits. */
 async function sizesVerdict(send: Send): Promise<Verdict> {
   const requests = [
     {
@@ -149,8 +149,8 @@ async function sizesVerdict(send: Send): Promise<Verdict> {
 
 /**
  * If the public address is on this machine (Debian resolves a machine's own name to 127.0.1.1),
- * returns another loopback address to connect from: it distinguishes the doctor from the proxy. Not
- * every system has more than one.
+ * returns another loopback address to connect from: so the service can distinguish the doctor from
+ * the proxy. Not every system has more than one.
  */
 async function ownLoopback(
   target: AddressToCheck,

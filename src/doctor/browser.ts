@@ -105,7 +105,7 @@ function formWith(html: string, names: readonly string[]) {
   return undefined;
 }
 
-/** Finds only attributes in double quotes, as our own pages write them. */
+/** Returns an attribute of a tag, but only in double quotes, as our own pages write them. */
 function attribute(text: string, name: string): string | undefined {
   const [, value] = new RegExp(`(?:^|\\s)${name}="([^"]*)"`).exec(text) ?? [];
   return value
@@ -134,9 +134,9 @@ const isUnder = (path: string, folder: string): boolean =>
   path === folder || path.startsWith(folder.endsWith('/') ? folder : `${folder}/`);
 
 /**
- * Checks that browsers would keep and protect the cookies, even if a proxy changed them.
+ * Checks that browsers would accept and protect the cookies, even if a proxy changed them.
  *
- * @param cookies all that were set during sign-in and consent
+ * @param cookies all cookies that were set during sign-in and consent
  */
 export function cookiesVerdict(cookies: readonly SeenCookie[], issuer: string): Verdict {
   const isSecure = issuer.startsWith('https:');

@@ -12,9 +12,9 @@ import type { DoctorAnswer, DoctorStream, OpenStream } from './requests.ts';
 
 const PATH = ENDPOINT.introspectionChanges;
 
-/** An SSE comment. The first announces the interval; a node that is stopping sends another. */
+/** An SSE comment: a heartbeat, the interval (first) or a stopping node's announcement. */
 const HEARTBEAT = /^:.*\n\n/gm;
-/** Times in milliseconds. */
+/** How a stream is watched; times in milliseconds. */
 export interface StreamWatch {
   /** How long the stream must stay open. */
   readonly watched: number;
@@ -22,7 +22,7 @@ export interface StreamWatch {
   readonly limit: number;
 }
 
-/** Long enough for services before 0.2.0, which send one heartbeat per second. */
+/** Long enough for versions before 0.2.0, which send one heartbeat per second. */
 const STREAM_WATCH: StreamWatch = { watched: 2_900, limit: 6_000 };
 /** Heartbeats that may arrive together on a busy machine; a buffering proxy delivers more. */
 const MAX_AT_ONCE = 7;
@@ -33,14 +33,14 @@ const REMEDY =
   'proxy_read_timeout 60s)';
 
 /**
- * Takes three seconds, or up to twelve if something is wrong, so the doctor runs it during other
- * checks.
+ * Watches a stream for three seconds, or up to twelve if something is wrong, so the doctor does
+ * this during other checks.
  *
  * @param client a resource server: only these may open the stream
  */
 export async function watchChanges(parts: Watch): Promise<Verdict> {
   const start = performance.now();
-  // Try twice: a node ends the streams of a changed client, and may only now notice this new one.
+  // Try twice: a node ends the streams of a changed client, and may learn only now that it is new.
   const trouble = (await watchOnce(parts)) && (await watchOnce(parts));
   if (trouble) return troubled(trouble);
   return ok(
@@ -102,7 +102,7 @@ async function troubleIn(
       arrived += atOnce;
       if (performance.now() - start >= watch.watched) return undefined;
     }
-    // The service ends no stream by itself: this one was cut, or came from a cache.
+    // Report an ended stream: the service ends none by itself, so it was cut or came from a cache.
     return about(`ended after ${arrived} heartbeat(s)`);
   } catch (error) {
     if (limit.aborted) return heldBack(watch);

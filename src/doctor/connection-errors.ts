@@ -9,7 +9,7 @@ export interface Trouble {
 
 export const troubled = ({ message, remedy }: Trouble): Verdict => problem(message, remedy);
 
-/** The command for the systemd unit of the docs, or for a checkout. */
+/** The command that starts the service: for the systemd unit of the docs, or for a checkout. */
 export const START =
   'start the service (`systemctl start gatehouse.target`, in a checkout `npm start`)';
 
@@ -109,7 +109,7 @@ export function unreachable(error: unknown): Trouble {
   };
 }
 
-/** A host with several addresses fails with one error for each. */
+/** Returns the first error, because a host with several addresses fails with one for each. */
 function errorOf(error: unknown): { code: string; message: string } {
   const single = error instanceof AggregateError ? (error.errors[0] as unknown) : error;
   if (!(single instanceof Error)) return { code: '', message: String(single) };

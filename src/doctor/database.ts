@@ -13,7 +13,7 @@ import { compareMigrations } from '../storage/migrate.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import { type Findings, ok, problem, type Verdict, warning } from './findings.ts';
 
-/** A request sends several queries. */
+/** A slower query is reported, because a request sends several queries. */
 const SLOW_QUERY_MS = 50;
 const CLOCK_WARNING_MS = 1_000;
 const CLOCK_PROBLEM_MS = 5_000;
@@ -39,7 +39,7 @@ export async function checkDatabase(
       return undefined;
     }
     check = 'database_writes';
-    // Like /readyz: fails on a read-only server or a full disk.
+    // Ping as /readyz does: that fails on a read-only server or a full disk.
     await database.ping();
     if (!isEmbedded) findings.add('database_clock', where, clockVerdict(report));
     findings.add('notifications', 'DATABASE_URL', await notificationsVerdict(database));

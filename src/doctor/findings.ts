@@ -18,7 +18,7 @@ export type Verdict = Omit<Finding, 'check'>;
 
 export const ok = (message: string, ms?: number): Verdict => ({ status: 'ok', message, ms });
 
-/** @param where only if it differs from the `where` that is passed to `add` */
+/** @param where needed only if it differs from the `where` that is passed to `add` */
 export const warning = (message: string, remedy: string, where?: string): Verdict => ({
   status: 'warning',
   where,
@@ -26,7 +26,7 @@ export const warning = (message: string, remedy: string, where?: string): Verdic
   remedy,
 });
 
-/** @param where only if it differs from the `where` that is passed to `add` */
+/** @param where needed only if it differs from the `where` that is passed to `add` */
 export const problem = (message: string, remedy: string, where?: string): Verdict => ({
   ...warning(message, remedy, where),
   status: 'problem',

@@ -75,7 +75,7 @@ const REPEATED =
 
 type Check = readonly [name: string, run: () => Promise<string>];
 
-/** The values that the browser's steps pass on to the client's steps. */
+/** Values that the steps of the browser produce for the steps of the client. */
 interface Journey {
   readonly state: string;
   held: Held;
@@ -83,7 +83,7 @@ interface Journey {
   isClientAccepted: boolean;
 }
 
-/** Reports each step as one finding; after the first failure the others are not checked. */
+/** Reports each step as one finding; after the first failure the next steps are not checked. */
 export async function checkFlow(findings: Findings, flow: Flow): Promise<FlowOutcome> {
   const { issuer, send, signal } = flow;
   const headers = { 'x-forwarded-for': BOGUS_ADDRESS };
@@ -117,7 +117,7 @@ export async function checkFlow(findings: Findings, flow: Flow): Promise<FlowOut
   return { cookies: browser.cookies, hasStarted, isClientAccepted };
 }
 
-/** The user's steps, from the authorization request to the code. */
+/** The steps of the user, from the authorization request to the code. */
 function approval(browser: DoctorBrowser, flow: Flow, journey: Journey): Check[] {
   let page: DoctorPage;
   let isSignedIn = false;
@@ -198,7 +198,7 @@ const CLIENT_STEPS: readonly (readonly [name: StepName, shows: string, remedy: s
   ],
 ];
 
-/** The client's steps, from the code to the end of all tokens. */
+/** The steps of the client, from the code to the end of all tokens. */
 function tokensLife({ client, retryWindowSeconds, send }: Flow, journey: Journey): Check[] {
   /** Authenticates with the header, because a proxy may withhold that header. */
   const authorization = `Basic ${Buffer.from(`${client.id}:${client.secret}`).toString('base64')}`;
@@ -225,7 +225,7 @@ function signOut(browser: DoctorBrowser): Check {
   async function run(): Promise<string> {
     await browser.submit(await browser.open('/logout'), {});
     const page = await browser.open('/profile');
-    // Without passwords, this may redirect to a provider at once.
+    // If the service has no passwords, this may redirect to a provider at once.
     require(!/^\/profile/.test(page.path), page, 'the sign-out form', COOKIES_LOST);
     return 'after the sign-out the profile page asks for a sign-in';
   }

@@ -72,10 +72,10 @@ export function hopsVerdict(seen: SeenAddress): Verdict {
   );
 }
 
-/** A proxy on this machine connects from these addresses, too. */
+/** Loopback addresses: the doctor's own, or those of a proxy on this machine. */
 const OWN_ADDRESSES: readonly string[] = ['127.0.0.1', '::1'];
 
-/** A warning: requests suggest that there is a proxy, and the doctor could not disprove it. */
+/** Returns a warning: requests suggest a proxy, and the doctor could not disprove that. */
 export const ignoredHeader = (nodes: readonly string[]): Verdict =>
   warning(
     `X-Forwarded-For arrives at ${nodes.join(', ')}, but proxy_hops is 0 there: if there ` +

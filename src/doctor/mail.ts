@@ -39,10 +39,10 @@ export async function checkMail(
   }
 }
 
-/** @param error nodemailer's, with the text of the server or system; never contains the password */
+/** @param error from nodemailer, with the text of the server or system, never with the password */
 function mailTrouble(error: unknown, host: string): Verdict {
   const { code = '', message } = error as Error & { code?: string };
-  // For an untrusted certificate nodemailer reports the code of a socket error.
+  // Recognize an untrusted certificate, for which nodemailer reports the code of a socket error.
   const kind = /certificate/i.test(message) ? 'ETLS' : code;
   const { says, remedy } = TROUBLES.find(({ codes }) => codes.includes(kind)) ?? OTHERWISE;
   return problem(`no mail can be sent: ${host} ${says} (${message.trim()})`, remedy);

@@ -7,7 +7,7 @@ import { type Findings, ok, problem, type Verdict, warning } from './findings.ts
 
 type DescribedNode = ListedNode & { readonly runsWith: RunsWith };
 
-/** Open files in addition to one per connection: for stores, mail, providers, pages and log. */
+/** Open files that a node needs in addition to one per connection: stores, mail, pages, log. */
 const OTHER_FILES = 200;
 const MAX_LISTED = 8;
 
@@ -51,7 +51,7 @@ function versionsVerdict(nodes: readonly ListedNode[]): Verdict {
   );
 }
 
-/** Reports settings in which nodes differ: a problem, as any request may reach any node. */
+/** Reports settings that differ between nodes: a problem, as any node may get any request. */
 function settingsVerdicts(
   nodes: readonly DescribedNode[],
   settings: SettingsWithoutSecrets,
@@ -69,7 +69,7 @@ function settingsVerdicts(
     }));
     const here = { where: 'the doctor', value: ours[name] ?? 'none' };
     if (groupByValue(values).length > 1) among.push(difference(name, values));
-    // The URL of the mail server is a secret, so it may be missing in the doctor's environment.
+    // Skip mail settings that the doctor lacks: the mail server's URL is a secret of the service.
     else if (name.startsWith('mail.') && ours[name] === undefined) continue;
     else if (groupByValue([...values, here]).length > 1) {
       withUs.push(difference(name, [...values, here]));

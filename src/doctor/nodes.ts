@@ -17,7 +17,7 @@ import { START } from './connection-errors.ts';
 import { clockTrouble } from './database.ts';
 import { type Findings, ok, problem, type Verdict, warning } from './findings.ts';
 
-/** The service answers within two seconds, even while a store is unavailable. */
+/** Longer than the two seconds in which the service answers even if a store is unavailable. */
 const TIMEOUT_MS = 5_000;
 
 /** @param listedNodes undefined if the database, which has the list, cannot be used */
@@ -68,7 +68,7 @@ function readyVerdict(
 
 const describeState = (state: ListedNode['state']): string => state.replace('_', ' ');
 
-/** Uses the nodes' latest records: tokens expire by the nodes' clocks, not by this machine's. */
+/** Uses the nodes' own records, because tokens expire by their clocks, not this machine's. */
 export async function checkNodeClocks(
   findings: Findings,
   database: Queries | undefined,

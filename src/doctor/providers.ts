@@ -10,7 +10,7 @@ export async function checkProviders(
   { providers, problems }: ReturnType<typeof findProviders>,
 ): Promise<void> {
   if (providers.length === 0) return;
-  // Import these only now: most deployments have no providers.
+  // Import these only when needed: most deployments have no providers.
   const { UpstreamRefusal } = await import('../upstream/failures.ts');
   const { callbackUrl, createUpstreamProvider } = await import('../upstream/upstream-provider.ts');
   const outcomes = await Promise.all(

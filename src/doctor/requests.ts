@@ -28,7 +28,7 @@ export interface DoctorAnswer {
 
 export type Send = (request: DoctorRequest) => Promise<DoctorAnswer>;
 
-/** The body of an answer that does not end, in chunks as they arrive. */
+/** The body of an answer that is a stream, in chunks as they arrive. */
 export interface DoctorStream {
   readonly chunks: AsyncIterable<string>;
   close(): void;
@@ -45,11 +45,11 @@ export interface DoctorRequests {
   readonly openStream: OpenStream;
 }
 
-/** The service itself answers within two seconds, whatever happens. */
+/** Longer than the two seconds in which the service itself always answers. */
 const TIMEOUT_MS = 10_000;
 
 /**
- * Does not use `fetch`, which sends its own `Host` and does not expose the certificate.
+ * Sends requests without `fetch`, which sends its own `Host` and does not expose the certificate.
  *
  * @param address to connect to; the issuer's if absent. The `Host` is always the issuer's
  * @param from the local address to connect from

@@ -150,7 +150,7 @@ function replicationVerdict(reports: Reports): Verdict {
     return ok(`${replicas} replica(s) connected; without a replica the master refuses writes`);
   }
   if (replicas === 0) return ok('no replica is connected');
-  // After a failover the only replica is the master; requiring a replica would stop its writes.
+  // After a failover the only replica is the master; requiring one would stop its writes.
   if (replicas === 1)
     return ok('1 replica is connected, which is too few for min-replicas-to-write');
   return warning(

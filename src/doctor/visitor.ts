@@ -17,7 +17,7 @@ export interface Visitor extends Pick<Flow, 'person' | 'client'> {
   readonly resourceServer: { readonly id: string; readonly secret: string };
 }
 
-/** RFC 2606 §2: this host never exists. No browser is sent there. */
+/** A host that never exists (RFC 2606 §2): no browser is sent to this URI. */
 const REDIRECT_URI = 'https://doctor.gatehouse.invalid/callback';
 
 export function createVisitors(

@@ -3,12 +3,12 @@ import type { CallApi } from '../pages/routes.ts';
 
 /** Time limit for the request and the whole answer. */
 const TIMEOUT_MS = 5_000;
-/** The rest of a longer answer is not read. */
+/** Maximum number of bytes that are read; the rest of a longer answer is ignored. */
 const MAX_BYTES_READ = 16 * 1024;
 
 /**
  * Sends requests to this one address only: the operator sets it, and a redirect is returned instead
- * of followed. Users learn nothing that the API would not tell them anyway.
+ * of followed. Users see nothing that they could not request from the API themselves.
  */
 export function createApiCalls(
   api: { readonly graphqlUrl: string; readonly exampleQuery: string },
@@ -41,7 +41,7 @@ async function readStart(response: Response): Promise<{ body: string; isCut: boo
   for await (const chunk of response.body ?? []) {
     chunks.push(chunk);
     length += chunk.length;
-    // Leaving the loop cancels the answer.
+    // Break: leaving the loop cancels the rest of the answer.
     if (length > MAX_BYTES_READ) break;
   }
   const bytes = Buffer.concat(chunks).subarray(0, MAX_BYTES_READ);

@@ -34,7 +34,7 @@ export const assetUrls: AssetUrls = {
   icon: publish('favicon.svg'),
 };
 
-/** Answers `GET` and `HEAD /assets/:name`; anything that is not an asset stays Koa's 404. */
+/** Answers `GET` and `HEAD /assets/:name`; leaves unknown names to Koa's 404. */
 export function serveAsset(ctx: Context): void {
   const asset = assets.get(ctx.path);
   if (!asset) return;

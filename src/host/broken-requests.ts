@@ -26,7 +26,7 @@ export function answerBrokenRequests(
 
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     const answer = answers.get(socket);
-    // If an answer is in progress, the client would take a refusal for that answer.
+    // Send nothing if an answer is in progress: the client would take this for a part of it.
     const isBeingAnswered =
       answer?.writableFinished === false && (answer.headersSent || answer.req.complete);
     // ECONNRESET: the client closed the connection, so there is no request and no reader.
@@ -48,7 +48,7 @@ export function answerBrokenRequests(
       `X-Request-Id: ${requestId}`,
     ];
     socket.write(`${lines.join('\r\n')}\r\n\r\n${text}`);
-    // `end()` alone is not enough: a client that continues to send would keep its half open.
+    // Destroy the socket: after `end()`, a client that continues to send keeps its half open.
     socket.destroySoon();
   });
 

@@ -30,7 +30,7 @@ export function exactRoutes(before: readonly Middleware[], routes: ExactRoutes):
   return function exactRoute(ctx, next) {
     const route = paths.get(ctx.path);
     if (!route) return next();
-    // The log and the metrics use it; for the pages their router sets `_matchedRoute`.
+    // The log and the metrics use `route`; for the pages, their router sets `_matchedRoute`.
     ctx.state.route = ctx.path;
     const method = ctx.method === 'HEAD' ? 'GET' : ctx.method;
     return (route.methods.get(method) ?? route.otherwise)(ctx, next);

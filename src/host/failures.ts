@@ -5,7 +5,7 @@ import type { ErrorPage } from '../pages/error-page/error-page.ts';
 import { answerOAuthError, OAuthError } from '../provider/oauth-error.ts';
 import { shownPath } from './requests.ts';
 
-/** A store that returns is noticed within 1 s; a busy account is free again even sooner. */
+/** A restored store is noticed within 1 s; a busy account is free again even sooner. */
 const RETRY_AFTER_SECONDS = '2';
 
 /** Route step: answers errors of the OAuth routes as OAuth errors in JSON. */
@@ -49,7 +49,7 @@ export function answerErrorPages(parts: {
       if (status >= 500) logFailure(ctx, error, log);
       await errorPage.show(ctx, status);
     }
-    // A page that knows a better value has already set it.
+    // Keep a `Retry-After` that the page has set, because it knows better.
     const isForLater = ctx.status === 503 || ctx.status === 429;
     if (isForLater && !ctx.response.get('Retry-After')) ctx.set('Retry-After', RETRY_AFTER_SECONDS);
   };

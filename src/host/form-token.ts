@@ -8,11 +8,11 @@ import { type FormSession, markOf, type Visitor } from '../pages/page.ts';
 import { formOf } from '../provider/form.ts';
 
 const BROWSER_ID = /^[A-Za-z0-9_-]{43}$/;
-/** The account's id or nothing, the mark of the session, the MAC over both and the browser's id. */
+/** The account id or nothing, the mark of the session, and a MAC over these and the browser id. */
 const TOKEN = /^((?:acc_[A-Za-z0-9_-]{16})?)\.([A-Za-z0-9_-]{22})\.([A-Za-z0-9_-]{43})$/;
 
 export interface FormTokens {
-  /** Returns the browser's random id, kept until it is closed; sets one if the browser has none. */
+  /** Returns this browser's random id, kept until the browser is closed; sets a missing one. */
   browserOf(ctx: Context): string;
   formToken(ctx: Context, visitor: Visitor | undefined): string;
   /** Route step after `readForm`: throws a 403 unless the form is ours and sent from our origin. */
@@ -37,7 +37,7 @@ interface SentToken {
  */
 export function createFormTokens(parts: {
   issuer: string;
-  /** The first key signs; all are accepted. */
+  /** The first key signs; forms signed with any of the keys are accepted. */
   keys: readonly [string, ...string[]];
 }): FormTokens {
   const { issuer, keys } = parts;

@@ -1,4 +1,4 @@
-/** Detects `X-Forwarded-For` on a node that trusts no proxy: the settings may lack one. */
+/** Detects `X-Forwarded-For` on a node that trusts no proxy: the settings may lack a proxy. */
 import type { IncomingMessage } from 'node:http';
 import { BOGUS_ADDRESS } from '../base/network-address.ts';
 
@@ -7,7 +7,7 @@ export interface ForwardedWatch {
   see(request: IncomingMessage): void;
 }
 
-/** @param onFirst called once; a header with only the doctor's bogus address does not count */
+/** @param onFirst called only once; not called for a header with only the doctor's bogus address */
 export function createForwardedWatch(onFirst: () => void): ForwardedWatch {
   let isSeen = false;
   return {

@@ -21,7 +21,7 @@ import { requestLog } from './request-log.ts';
 import { ignoreOpenIdParameters, refuseRepeatedHeaders, requireIssuerHost } from './requests.ts';
 import { securityHeaders } from './security-headers.ts';
 
-/** The client closed the connection during the answer, whether or not it had read all of it. */
+/** Codes of errors that mean that the client closed the connection during the answer. */
 const CLIENT_LEFT = ['ERR_STREAM_PREMATURE_CLOSE', 'ECONNRESET', 'EPIPE'];
 
 export interface HostParts {
@@ -50,12 +50,12 @@ export function createHost(parts: HostParts): Host {
   const { issuer } = settings;
   const headers = securityHeaders(issuer);
   const app = new Koa();
-  // oidc-provider's cookies are also read and written through this application's contexts.
+  // oidc-provider's cookies use this application's contexts, and so these keys, too.
   app.keys = [...settings.secrets.cookieKeys];
   // Trust only the addresses that our own proxies wrote.
   app.proxy = settings.server.proxyHops > 0;
   app.maxIpsCount = settings.server.proxyHops;
-  // The issuer sets these, never a header: links, redirects and Secure cookies depend on them.
+  // Take these from the issuer, never a header: links, redirects and Secure cookies need them.
   const { protocol, host } = new URL(issuer);
   Object.defineProperty(app.request, 'protocol', { value: protocol.slice(0, -1) });
   Object.defineProperty(app.request, 'host', { value: host });

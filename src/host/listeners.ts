@@ -19,13 +19,13 @@ import { oneAtATime } from './one-at-a-time.ts';
 export interface ConnectionLimits {
   /** Bytes of request line and headers, enough for an authorization request with a long `state`. */
   readonly maxHeaderSize: number;
-  /** Time until the headers have arrived, from the first byte or from the connection on. */
+  /** Time for all headers, from their first byte or, before that, from the connection. */
   readonly headersTimeout: number;
   /** Like `headersTimeout`, but until the body has arrived. */
   readonly requestTimeout: number;
-  /** How often the two timeouts above are checked: they can be exceeded by this much. */
+  /** Time between two checks of the two timeouts, which can be exceeded by this much. */
   readonly connectionsCheckingInterval: number;
-  /** Longer than proxies keep idle connections, which could otherwise send into a closing one. */
+  /** Longer than proxies keep idle connections: a proxy could send on one that is closing. */
   readonly keepAliveTimeout: number;
   /** Maximum time without a byte in either direction during a request or an answer. */
   readonly idleTimeout: number;
@@ -48,7 +48,7 @@ const NOT_SHARED =
   'this system cannot share a port between processes (SO_REUSEPORT): remove `server.reuse_port`, ' +
   'and give each process a port of its own behind a load balancer';
 
-/** Longer than any request may take; connections that are still open then are cut. */
+/** Longer than any request may take; then the remaining connections are cut. */
 const DRAIN_LIMIT_MS = 7_000;
 const IDLE_SWEEP_MS = 20;
 
@@ -87,8 +87,8 @@ export function listen(
   };
   const answer = oneAtATime(handler);
   const server = createServer(
-    // Without a Host, or with an unknown expectation, Node itself would answer, and nothing would
-    // be logged.
+    // Disable both checks: Node itself would answer without a Host or with an unknown expectation,
+    // and log nothing.
     { ...times, requireHostHeader: false, ...(ServerResponse && { ServerResponse }) },
     answer,
   );
@@ -145,7 +145,7 @@ function portOf(server: Server | undefined): number | undefined {
 /** Stops accepting connections, and resolves when the requests in progress are answered or cut. */
 export async function drain(server: Server): Promise<void> {
   const closed = new Promise((resolve) => server.close(resolve));
-  // Repeat this: an answer that ends later (a stream) may have promised to keep its connection.
+  // Repeat this: an answer that ends later, such as a stream, leaves another idle connection.
   const idle = setInterval(() => server.closeIdleConnections(), IDLE_SWEEP_MS);
   const cut = setTimeout(() => server.closeAllConnections(), DRAIN_LIMIT_MS);
   await closed;
@@ -171,7 +171,7 @@ const LINGER_MS = 1_000;
 const MAX_LINGERS = 4;
 
 /**
- * For this long before the port closes, connections are kept open again. A proxy without health
+ * The last part of the delay, in which connections are kept open again. A proxy without health
  * checks sends until the port refuses it; if it can reuse connections, it opens hardly any new
  * ones, and the system resets each new one that was not accepted before the port closed.
  */
@@ -254,8 +254,8 @@ export function createDeparture() {
 }
 
 /**
- * Resolves when every connection that reached the port is accepted, because the system resets those
- * that still wait when the port closes. Node accepts one in each turn of the event loop.
+ * Resolves when every connection that reached the port is accepted, because closing the port resets
+ * those that still wait. Node accepts one in each turn of the event loop.
  */
 async function untilNoneWaits(server: Server): Promise<void> {
   const limit = performance.now() + MAX_WAIT_FOR_QUIET_MS;

@@ -49,7 +49,7 @@ export function oneAtATime(handler: RequestListener): RequestListener {
       start(request, response, opened);
       return;
     }
-    // Pausing is safe: this request could be parsed, so the one in progress has its whole body.
+    // Pausing is safe: the request in progress has its whole body, or this one could not be parsed.
     socket.pause();
     if (pipeline.waiting.length < MAX_WAITING) pipeline.waiting.push([request, response]);
     else pipeline.isFull = true;

@@ -6,8 +6,8 @@ import { addressOf, drain, listen } from './listeners.ts';
 
 /**
  * The issuer's address may be unreachable from this machine (a proxy, a name that resolves only
- * elsewhere, a certificate that Node does not trust), so each request gets its own loopback
- * listener, which is closed after the answer.
+ * elsewhere, a certificate that Node does not trust), so a loopback listener is opened for each
+ * request and closed after the answer.
  *
  * @param handler called for each request: the application itself contains the senders
  */

@@ -1,4 +1,4 @@
-/** The log of a process, on standard output: written in batches, but from `warn` on at once. */
+/** Logs on standard output: in batches, but lines from `warn` on are written immediately. */
 import { type Logger, pino, stdTimeFunctions } from 'pino';
 import { logMixin } from '../base/current-request.ts';
 
@@ -24,7 +24,7 @@ const WORDS = {
  * the lines of its last quarter of a second at most.
  */
 export function createProcessLog({ level, format }: ProcessLogOptions): Logger {
-  // Synchronous: an asynchronous write that is pending when the process exits may never happen.
+  // Write synchronously: an asynchronous write that is pending at the exit may never happen.
   const output = pino.destination({
     fd: 1,
     sync: true,
@@ -32,15 +32,15 @@ export function createProcessLog({ level, format }: ProcessLogOptions): Logger {
     periodicFlush: FLUSH_INTERVAL_MS,
   });
   const stream = {
-    // Makes pino set `lastLevel`.
+    // This symbol makes pino set `lastLevel`.
     [Symbol.for('pino.metadata')]: true,
     lastLevel: 0,
     write(line: string): void {
       output.write(line);
       if (this.lastLevel >= WARN) output.flush();
     },
-    // Less than a batch is buffered between two lines, so one write is enough. pino's own
-    // `flushSync` would retry forever once the reader of the output is gone.
+    // One write suffices for less than a batch. pino's own `flushSync` would retry forever once the
+    // reader of the output is gone.
     flushSync: () => output.flush(),
   };
   const log = pino({ level, mixin: logMixin, ...(format === 'words' && WORDS) }, stream);

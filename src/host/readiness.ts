@@ -6,8 +6,8 @@ import type { Clock } from '../base/clock.ts';
 export type Store = 'database' | 'tokens';
 
 /**
- * `reason`: what the store's driver said, for operators. `clockAheadMs`: how far its clock is ahead
- * of this node's; negative if it is behind.
+ * `reason`: the message of the store's driver, for operators. `clockAheadMs`: how far the store's
+ * clock is ahead of this node's; negative if it is behind.
  */
 export interface StoreState {
   readonly isAway: boolean;
@@ -17,7 +17,7 @@ export interface StoreState {
 
 export type StoreStates = Readonly<Record<Store, StoreState>>;
 
-/** Writes to the store. @returns milliseconds since the epoch by the store's clock */
+/** Writes to the store. @returns the time by the store's clock, in milliseconds since the epoch */
 export type Probe = () => Promise<number>;
 
 export interface Readiness {
@@ -116,7 +116,7 @@ export const reasonNotReady = ({ database, tokens }: StoreStates): string | unde
 const storeRefusal = (store: Store, state: StoreState): string | undefined =>
   state.isAway ? (state.reason ?? 'no answer') : clockRefusal(store, state);
 
-/** Returns a listener for results: it logs when a clock goes wrong or worse, or is right again. */
+/** Returns a listener for results: it logs when a clock is wrong, more wrong, or right again. */
 export function createClockWatch(log: Pick<Logger, 'error' | 'warn' | 'info'>) {
   const last = new Map<Store, 'error' | 'warn' | 'info'>();
 
@@ -133,7 +133,7 @@ export function createClockWatch(log: Pick<Logger, 'error' | 'warn' | 'info'>) {
 
   return ({ database, tokens }: StoreStates): void => {
     look('database', database);
-    // If both are the same store, one line is enough.
+    // One line is enough if both are the same store.
     if (tokens !== database) look('tokens', tokens);
   };
 }

@@ -1,4 +1,4 @@
-/** Logs one line per request, found again by the request id that the answer carries. */
+/** Logs one line per request, with the request id that the response has, too. */
 import { randomUUID } from 'node:crypto';
 import type { Context, Middleware } from 'koa';
 import type { Logger } from 'pino';
@@ -35,7 +35,7 @@ export function requestLog(parts: {
     const request = { requestId, traceId: traceIdOf(ctx.req.headers.traceparent?.toString()) };
     Object.assign(ctx.state, request);
     ctx.set('X-Request-Id', requestId);
-    // Read the address now: it is unknown after the caller has disconnected.
+    // Read the address now, because it is unknown once the caller has disconnected.
     const { method, ip } = ctx;
     try {
       await withinRequest(request, next);

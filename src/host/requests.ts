@@ -24,7 +24,7 @@ export function requireIssuerHost(issuer: string): Middleware {
 
 const MAX_HOST_LENGTH = 100;
 
-/** Shows the Host, to find the proxy that changed it, without what a terminal would interpret. */
+/** Shows the Host, to find a proxy that changed it, without what a terminal would interpret. */
 export const shownHost = (named = 'no host'): string =>
   named.replace(/[^\x21-\x7e]/g, '?').slice(0, MAX_HOST_LENGTH);
 
@@ -63,7 +63,7 @@ export function routeOf(ctx: Context & { _matchedRoute?: string | RegExp }): str
   return ctx.state.route ?? String(ctx._matchedRoute ?? 'unmatched');
 }
 
-/** Cuts codes and tokens, which some callers put into the path; no segment of ours is as long. */
+/** Cuts codes and tokens, which some callers put into the path; our own segments are shorter. */
 export function shownPath(ctx: Context): string {
   const { path } = ctx;
   if (path === routeOf(ctx)) return path;
@@ -77,7 +77,7 @@ const SECRET_VALUE = /(gate(?:_|%5f)(?:at|mt|rt|ac|cs|key)(?:_|%5f))[^/]*/gi;
 /** Values without a prefix, such as a code verifier, have at least 43 characters. */
 const LONG_SEGMENT = /([^/]{8})[^/]{32,}/g;
 
-/** If such a header is repeated, Node uses the first; a proxy may have used the second. */
+/** Headers of which Node uses the first if they are repeated; a proxy may have used the second. */
 const UNIQUE_HEADERS = new Set(['host', 'authorization']);
 
 /** Refuses repetitions of these headers, even with equal values (RFC 9112 §3.2, RFC 9110 §5.3). */

@@ -32,7 +32,7 @@ export function securityHeaders(issuer: string) {
       xFrameOptions: { action: 'deny' },
     });
   const ownFormHeaders = pageWith({ ...PAGE_POLICY, 'form-action': ["'self'"] });
-  // A client that opens these pages in a popup window needs `window.opener` afterwards. Sent
+  // A client that opens these pages in a popup window needs `window.opener` afterwards. Send this
   // explicitly, because these headers replace those of `page`.
   const clientFormHeaders = pageWith(PAGE_POLICY, {
     crossOriginOpenerPolicy: { policy: 'unsafe-none' },
@@ -54,9 +54,9 @@ export function securityHeaders(issuer: string) {
       noStore(ctx);
       return clientFormHeaders(ctx, next);
     },
-    // For JSON. Sets headers without helmet, which would take longer than a whole token response.
+    // Sets headers for JSON without helmet, which would take longer than a whole token response.
     data(ctx: Context, next: Next) {
-      // Otherwise Koa would derive it from each body.
+      // Set the type here; otherwise Koa would derive it from each body.
       ctx.set('Content-Type', 'application/json; charset=utf-8');
       ctx.set('X-Content-Type-Options', 'nosniff');
       ctx.set('Content-Security-Policy', "default-src 'none'; frame-ancestors 'none'");

@@ -5,13 +5,13 @@ import type { Logger } from 'pino';
 
 /** Node has no Unix datagram sockets, so systemd's own program sends the messages. */
 const PROGRAM = 'systemd-notify';
-/** More than one, so that systemd does not restart the service because one message is late. */
+/** Messages per watchdog interval: more than one, so that one late message causes no restart. */
 const MESSAGES_PER_INTERVAL = 3;
 
 export interface SystemdVariables {
-  /** Systemd sets it for a unit with Type=notify. */
+  /** The socket that systemd sets for a unit with Type=notify. */
   readonly NOTIFY_SOCKET?: string | undefined;
-  /** WatchdogSec= of the unit, in microseconds. */
+  /** The unit's WatchdogSec=, in microseconds. */
   readonly WATCHDOG_USEC?: string | undefined;
 }
 

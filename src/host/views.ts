@@ -27,16 +27,16 @@ for (const name of readdirSync(directory, { recursive: true, encoding: 'utf8' })
   ejs.cache.set(filename, ejs.compile(readFileSync(filename, 'utf8'), { ...OPTIONS, filename }));
 }
 
-// Use it only as middleware: on `app.context`, koa-views shares one variable between all requests,
-// and a page can be sent to another user.
+// Use koa-views only as middleware: on `app.context` it shares one variable between all requests,
+// and may send a page to another user.
 const middleware = koaViews(directory, { extension: 'ejs', engineSource: { ejs: renderTemplate } });
 
 /** The data of every page besides its own: the signed-in user, and the token of its forms. */
 interface Frame {
   readonly person?: { readonly name: string; readonly email: string };
-  /** Present if the user will soon need a stronger sign-in than the password they used. */
+  /** Present if the user's password will soon not be enough: until when, and what to do. */
   readonly demand?: { readonly until: Moment; readonly href: string };
-  /** Reading it sets a cookie if the browser has none, so only pages with a form should read it. */
+  /** Read it only for pages with a form: this sets a cookie if the browser has none. */
   readonly formToken: string;
 }
 
@@ -57,7 +57,7 @@ export function createRender(parts: {
     const requirement = isAsked && (await requirementFor?.(ctx, visitor).catch(() => undefined));
     const frame: Frame = {
       ...(visitor && { person: visitor.account }),
-      // After the grace period, the page itself explains what to do.
+      // Show no demand after the grace period: the page itself then explains what to do.
       ...(requirement &&
         !requirement.isOver && {
           demand: { until: toMoment(requirement.until), href: STRONG_SIGN_IN },

@@ -52,7 +52,7 @@ export function recordsOfChanged({
   return records;
 }
 
-/** Relinking an identity would sign its owner in to another account: it is only done by hand. */
+/** Relinking would sign an identity's owner in to another account: that is only done by hand. */
 export function linkFault(
   identity: Identity | undefined,
   found: { readonly id: string } | undefined,

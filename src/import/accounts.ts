@@ -26,7 +26,7 @@ interface AccountRow {
   readonly suspended_by_import: boolean;
 }
 
-/** A line with the accounts that now have its external id, its former one, or its address. */
+/** A line with the accounts that now have its external id, its former id, or its address. */
 interface Match {
   readonly position: string;
   readonly account: AccountRow | null;
@@ -75,12 +75,12 @@ export async function compareAccounts(
     const known = account ?? former;
     const found = known ?? (holder?.external_id === null ? holder : undefined);
     if (holder && holder.id !== found?.id) {
-      // The line of the current holder has another address: the conflict ends with the import.
+      // The line of the current holder has another address, so the import itself ends the conflict.
       if (isInFile(facts, holder)) movedOut.push(holder.id);
       else facts.problems.add(line.number, takenEmail(holder));
     }
     const key = { type: 'account', external_id } as const;
-    // Accept an unchanged address that an earlier rule allowed: it must not stop every import.
+    // Accept an unchanged address of an earlier rule: it must not stop every import.
     const isRefused = email !== found?.email && newEmailProblem(email);
     if (isRefused) facts.problems.add(line.number, refusedEmail(email, isRefused));
     const fault = linkFault(line.identity, found, { linked, subject });
@@ -193,7 +193,7 @@ const refusedEmail = (email: string, { other }: { readonly other?: string }): st
     : `email: ${JSON.stringify(email)} is not in its normalized form; write ` +
       `${JSON.stringify(other)}`;
 
-/** Frees addresses within the transaction; the account's own line then sets its new address. */
+/** Clears addresses within the transaction; each account's own line then sets the new one. */
 async function moveOut(tx: Queries, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return;
   await tx.query(
@@ -218,7 +218,7 @@ async function update(tx: Queries, targets: readonly Target[], now: Date): Promi
   const readdressed = targets.filter(({ changed }) => changed.includes('email'));
   if (readdressed.length === 0) return;
   const ids = readdressed.map(({ id }) => id);
-  // In a separate statement, because an UPDATE of the address clears the key (migration 0027).
+  // Use a separate statement, because an UPDATE of the address clears the key (migration 0027).
   await tx.query(
     `UPDATE accounts a SET email_key = line.email_key
       FROM unnest($1::text[], $2::text[]) AS line (id, email_key) WHERE a.id = line.id`,

@@ -38,7 +38,7 @@ export interface ImportFacts {
   readonly now: Date;
   /** Problems that are found only by the comparison with the database. */
   readonly problems: FoundProblems;
-  /** Treat an organization or warehouse created by hand as the one with its name in the file. */
+  /** True to adopt places that were created by hand, by the name that they have in the file. */
   readonly adoptByName: boolean;
   readonly adopted: Readonly<Record<AdoptedType, Adopted>>;
 }
@@ -46,8 +46,8 @@ export interface ImportFacts {
 export type AdoptedType = 'organization' | 'warehouse' | 'account';
 
 /**
- * Things of the file that exist in the database without an external id or with a former one. Until
- * the new external id is written, references to them are resolved here.
+ * Things in the file (places, accounts) that exist in the database without an external id or with a
+ * former one. Until the new external id is written, references are resolved here.
  */
 export interface Adopted {
   /** Maps external ids of the file to ids. */
@@ -66,7 +66,7 @@ interface AdoptedKey {
   readonly external_id: string;
 }
 
-/** For `coalesce(line.adopted, …)`: the id if the thing was adopted, otherwise null. */
+/** Returns, for `coalesce(line.adopted, …)`, the id of each adopted thing; null for the others. */
 export const adoptedIds = (
   { adopted }: ImportFacts,
   type: AdoptedType,

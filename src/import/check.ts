@@ -35,7 +35,7 @@ export async function checkImport(source: ImportSource): Promise<ImportIndex> {
   for (const [former, number] of index.formers()) {
     if (index.has(former)) problems.add(number, formerInFile(index, former));
   }
-  // A line that cannot be read may define the thing that another line refers to.
+  // Mention a line that cannot be read: it may define what another line refers to.
   const unless = unread === undefined ? '' : `, unless it is line ${unread}, which cannot be read`;
   for await (const lines of source.lines()) {
     for (const line of lines) {

@@ -11,7 +11,7 @@ export interface ImportIndex {
   has(key: ImportKey): boolean;
 
   setRole(key: ImportKey & { type: 'membership' }, role: Role): void;
-  /** Undefined if the line is broken. */
+  /** The role in a membership; undefined if its line is broken. */
   roleOf(key: ImportKey & { type: 'membership' }): Role | undefined;
   setOrganization(warehouse: string, organization: string): void;
   /** The organization of a warehouse; undefined if its line is broken. */
@@ -95,7 +95,7 @@ export function createImportIndex(): ImportIndex {
       claimed(identities, JSON.stringify([issuer, subject]), line),
   };
 
-  /** Packs two ids into one number: a Map with number keys needs a fraction of the memory. */
+  /** Packs the two ids of a key into one number: a Map with number keys needs far less memory. */
   function pairOf(key: Exclude<ImportKey, { external_id: string }>): number {
     const place =
       key.type === 'membership'
@@ -109,7 +109,7 @@ type Names = Record<'organization' | 'warehouse' | 'account', Map<string, number
 type Lines = Record<keyof Names, number[]>;
 type Pairs = Record<'membership' | 'warehouse_rights', Map<number, number>>;
 
-/** 33 million organizations or warehouses; leaves room for eight times as many accounts. */
+/** The maximum number of places, 33 million; there may be eight times as many accounts. */
 const MAX_PLACES = 2 ** 25;
 
 /** @returns the line that claimed the key earlier; otherwise records this line */

@@ -4,10 +4,10 @@ import { randomId } from '../base/random-id.ts';
 import { Refusal } from '../base/refusal.ts';
 import type { Database, Queries } from '../storage/queries.ts';
 
-/** A running import, as shown to an operator whose import waits for it. */
+/** A running import, shown to an operator whose own import waits for it. */
 export interface RunningImport {
   readonly startedAt: Date;
-  /** The operator who started it, its process and its machine. */
+  /** The operator who started the import, with the process and the machine. */
   readonly startedBy: string;
 }
 
@@ -27,10 +27,10 @@ export interface ImportLockOptions {
   readonly onWait?: ((running: RunningImport) => void) | undefined;
 }
 
-/** This process was paused for so long that its lock expired and another import could start. */
+/** Thrown if this process was paused until its lock expired and another import could start. */
 export class ImportLockLost extends Error {}
 
-/** How long the next import must wait if the importing process was killed. */
+/** How long the next import waits if the process of a running one was killed. */
 const EXPIRY_SECONDS = 30;
 const RENEWAL_MS = (EXPIRY_SECONDS * 1000) / 3;
 const POLL_MS = 500;
@@ -77,7 +77,7 @@ async function tryLock(
   { holder, startedBy }: { readonly holder: string; readonly startedBy: string },
 ): Promise<boolean> {
   return database.transaction(async (tx) => {
-    // This waits for an open transaction of the expired import, and then sees whether it renewed.
+    // Waits for an open transaction of the expired import, and keeps the row if that renewed it.
     await tx.query('DELETE FROM running_import WHERE expires_at <= clock_timestamp()');
     const rows = await tx.query(
       `INSERT INTO running_import (holder, started_by, started_at, expires_at)
@@ -105,7 +105,7 @@ function createLock(database: Database, holder: string): ImportLock {
     },
     async [Symbol.asyncDispose]() {
       clearInterval(timer);
-      // If this fails, the lock expires by itself.
+      // Ignore a failure: the lock expires by itself.
       await database
         .query('DELETE FROM running_import WHERE holder = $1', [holder])
         .catch(() => {});

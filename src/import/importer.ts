@@ -25,7 +25,7 @@ import { type Compare, type ImportPlan, stepsOf } from './steps.ts';
 
 interface CarryOutOptions {
   readonly lock: ImportLock;
-  /** Recorded in the audit entries of the import; see `newImportId`. */
+  /** The id of the import, which its audit entries contain; see `newImportId`. */
   readonly id: string;
   readonly show?: ShowProgress;
 }
@@ -38,7 +38,7 @@ type ShowProgress = (lines: number) => void;
 
 /** Pauses before each retry of a batch: a busy database must not end the import. */
 const RETRY_PAUSES_MS = [250, 1_000];
-/** The only lock of versions without the table `running_import`: they take it for each batch. */
+/** The lock that versions without the table `running_import` take for each batch. */
 const LOCK_BATCH = "SELECT pg_advisory_xact_lock(hashtext('gatehouse import'))";
 
 export function createImporter(parts: {
@@ -106,7 +106,7 @@ export function createImporter(parts: {
 
     /**
      * Writes the differences, a few hundred lines per transaction, so as not to block a running
-     * service. A second run writes only that it ran; repeat an interrupted import.
+     * service. A second run writes only that it ran, so repeat an interrupted import.
      *
      * @throws ImportInterrupted
      */
@@ -120,7 +120,7 @@ export function createImporter(parts: {
           withRetries(() =>
             write(options, async (tx) => {
               const step = await compare(tx);
-              // A problem that appears only now: the database has changed since the comparison.
+              // A problem that the comparison did not find: the database has changed since.
               facts.problems.refuse();
               return step;
             }),
@@ -179,7 +179,7 @@ function interruption(error: unknown, broken: BrokenImport): ImportInterrupted |
       error,
     );
   }
-  // A violated constraint: an address was taken or an organization removed after the comparison.
+  // A violated constraint means a change after the comparison, such as an address taken since.
   const isOvertaken = error instanceof Error && 'constraint' in error && error.constraint;
   return isOvertaken ? new ImportInterrupted(broken, meanwhile, error) : undefined;
 }

@@ -4,7 +4,7 @@ import { RIGHTS, ROLES } from '../accounts/access/reach.ts';
 import { visibleText } from '../accounts/display-name.ts';
 import { normalizeEmail, otherEmailMeant } from '../accounts/email.ts';
 
-/** Refuses text that `visibleText` would correct: two spellings would be two things. */
+/** Refuses text that `visibleText` would correct: two spellings would be two external ids. */
 const externalId = z
   .string({ error: 'is not a text of 1 to 200 visible characters; put the id in quotes' })
   .refine((id) => visibleText(id) === id, {
@@ -146,7 +146,7 @@ export type ImportType = ImportLine['type'];
 export type PlaceType = 'organization' | 'warehouse';
 export type LineOf<Type extends ImportType> = Extract<ImportLine, { type: Type }>;
 
-/** Ordered by dependency: a type refers only to those before it. */
+/** Ordered by dependency: each type refers only to earlier ones. */
 export const IMPORT_TYPES = [
   'organization',
   'warehouse',
@@ -164,7 +164,7 @@ const lineKey = z.union([
 /** Identifies the thing that a line is about, by the ids of the other system. */
 export type ImportKey = Readonly<z.output<typeof lineKey>>;
 
-/** Returns the key of a line, even if the line is invalid; undefined if its key is, too. */
+/** Returns the key of a line, even if the line is invalid; undefined if the key is invalid, too. */
 export const importLineKey = (line: unknown): ImportKey | undefined => lineKey.safeParse(line).data;
 
 /** Returns the keys that a line of this type may have. */
@@ -205,7 +205,7 @@ export interface BrokenLine {
   readonly key?: ImportKey;
 }
 
-/** Can be read repeatedly, in batches, so that the lines are never all in memory. */
+/** Lines that can be read repeatedly, in batches, so that they are never all in memory. */
 export interface ImportSource {
   /** Every line that is not blank. */
   lines(): AsyncIterable<readonly (Numbered | BrokenLine)[]>;

@@ -12,7 +12,7 @@ import type { ImportKey, LineOf, Numbered } from './line.ts';
 type AccessType = 'membership' | 'warehouse_rights';
 type AccessLine = Numbered<LineOf<AccessType>>;
 
-/** An id is null if its thing does not exist yet: only in a comparison that writes nothing. */
+/** An id is null if its thing is yet to be added: only in a comparison that writes nothing. */
 interface AccessRow {
   readonly position: string;
   readonly account_id: string | null;

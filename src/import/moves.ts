@@ -24,7 +24,7 @@ interface RightsRow {
   readonly is_member: boolean;
 }
 
-/** Runs after the memberships: rights end if neither database nor file has the membership. */
+/** Runs after memberships: rights end if neither database nor file has the membership. */
 export async function compareMoves(
   queries: Queries,
   moves: readonly Move[],

@@ -17,7 +17,7 @@ type PlaceLine = Numbered<LineOf<PlaceType>>;
 
 interface PlaceRow {
   readonly id: string;
-  /** Null if it was created by hand. */
+  /** Null if the place was created by hand. */
   readonly external_id: string | null;
   readonly name: string;
   readonly organization_id?: string;
@@ -25,7 +25,7 @@ interface PlaceRow {
   readonly organization?: string | null | undefined;
 }
 
-/** The differing parts of the SQL: a warehouse is handled together with its organization. */
+/** The differing parts of the SQL: for a warehouse they include its organization. */
 const PLACES = {
   organization: {
     table: 'organizations',
@@ -119,7 +119,7 @@ const unconfirmedMove = (organization: string | null): string =>
     : `organization: the warehouse belongs to ${JSON.stringify(organization)}; to move it, ` +
       `add "former_organization":${JSON.stringify(organization)}`;
 
-/** Returns one change for each thing, with all of its changed fields. */
+/** Returns one change for each place, with all of its changed fields. */
 function merged(changes: readonly ImportChange[], moves: readonly ImportChange[]): ImportChange[] {
   const idOf = ({ key }: ImportChange) => ('external_id' in key ? key.external_id : undefined);
   const later = new Map(moves.map((move) => [idOf(move), move]));
@@ -188,7 +188,7 @@ const nameIn = (place: {
   readonly organization?: string | null | undefined;
 }): string => JSON.stringify([place.organization, place.name]);
 
-/** Returns the place of that name created by hand; adds a problem if it is ambiguous. */
+/** Returns the place with that name that was created by hand; adds a problem if it is ambiguous. */
 function adoptable(
   rows: readonly PlaceRow[] = [],
   { type, name, number }: PlaceLine,
@@ -213,7 +213,7 @@ async function rename(
   table: 'organizations' | 'warehouses',
   changed: readonly PlaceRow[],
 ): Promise<void> {
-  // Even an UPDATE that changes no row would make every node clear its cached access.
+  // Even an UPDATE that changes no row would make every node clear its cached access: send none.
   if (changed.length === 0) return;
   await tx.query(
     `UPDATE ${table} SET name = line.name, external_id = line.external_id

@@ -54,13 +54,13 @@ export interface BrokenImport {
   readonly kept: number;
 }
 
-/** The import stopped between two batches; the batches already written are valid and stay. */
+/** Thrown after a stop between two batches; the batches already written are valid and stay. */
 export class ImportInterrupted extends Error {
   readonly code = 'import_interrupted';
   readonly remedy =
     'Remove the cause, then run the same command again: it continues where this import stopped.';
 
-  /** @param broken id of the import, and how many of its changes are in the database */
+  /** @param broken the id of the import, and how many of its changes are in the database */
   constructor(broken: BrokenImport, reason: string, cause: unknown) {
     const { id, kept } = broken;
     super(`The import ${id} stopped after ${kept} change(s), which are kept: ${reason}.`, {

@@ -3,7 +3,7 @@ import type { Queries } from '../storage/queries.ts';
 import type { ImportFacts, ImportStep } from './change.ts';
 import type { ImportKey, ImportType, PlaceType } from './line.ts';
 
-/** In order of removal: a thing is removed before the things on which it depends. */
+/** In order of removal: dependents before what they depend on. */
 export const PRUNED_TYPES = [
   'warehouse_rights',
   'membership',
@@ -14,7 +14,7 @@ export const PRUNED_TYPES = [
 
 export interface PrunePage {
   readonly step: ImportStep;
-  /** Number of compared things; all were imported, and so could be removed. */
+  /** Number of compared things; all of them were imported, and so could be removed. */
   readonly present: number;
   /** Start of the next page; undefined after the last one. */
   readonly next: string | undefined;
@@ -42,7 +42,7 @@ const TABLES = {
 interface AccessRow {
   readonly id: string;
   readonly account_id: string;
-  /** Null if it was created by hand. */
+  /** Null if the account was created by hand. */
   readonly account: string | null;
   readonly organization_id: string;
   readonly organization: string | null;
@@ -140,7 +140,7 @@ async function remove(
   type: keyof typeof TABLES,
   ids: readonly string[],
 ): Promise<void> {
-  // Even a DELETE of no row would make every node clear its cached access.
+  // Even a DELETE of no row would make every node clear its cached access: send none.
   if (ids.length === 0) return;
   await tx.query(`DELETE FROM ${TABLES[type]} WHERE id = ANY($1)`, [ids]);
 }
@@ -151,11 +151,11 @@ const nextPage = <Row>(rows: readonly Row[], size: number): Row | undefined =>
 interface ThingRow {
   readonly id: string;
   readonly external_id: string;
-  /** The name; for an account its email address. */
+  /** The name of the thing; the email address of an account. */
   readonly name: string;
 }
 
-/** Queries for places to keep, because something created by hand would be removed with them. */
+/** Queries for places that must stay: something created by hand would be removed with them. */
 const NEEDED = {
   warehouse: `SELECT w.id FROM warehouses w
     JOIN warehouse_rights r

@@ -31,7 +31,7 @@ export function createImportTally() {
     /** @param lines number of lines that the step compared; 0 if it only removes */
     add(type: ImportType, changes: readonly ImportChange[], lines: number): void {
       for (const { change, key } of changes) counts[key.type][change] += 1;
-      // Only added and changed things have a line; rights that a move removes are of another type.
+      // Count only changes of the lines' own type: a move also removes rights, which have no line.
       const ofLines = changes.filter(({ key }) => key.type === type);
       if (lines > 0) counts[type].unchanged += lines - ofLines.length;
       changeCount += changes.length;
@@ -41,7 +41,7 @@ export function createImportTally() {
   };
 }
 
-/** Stored for the metrics of the service, which is another process. */
+/** The outcome of an import, stored for the metrics of the service, which is another process. */
 export interface ImportOutcome {
   readonly succeededAt: Date;
   readonly changes: Readonly<Record<ImportType, Readonly<Record<ChangeKind, number>>>>;

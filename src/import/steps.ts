@@ -15,7 +15,7 @@ import { compareAccess } from './memberships.ts';
 import { comparePlaces } from './places.ts';
 import { PRUNED_TYPES, prunePage } from './prune.ts';
 
-/** Lines per batch and rows per page: keeps a transaction far below the limits of a query. */
+/** Maximum number of lines per batch and rows per page: far below the limits of a query. */
 const BATCH_SIZE = 500;
 
 export interface ImportPlan {
@@ -24,7 +24,7 @@ export interface ImportPlan {
   readonly index: ImportIndex;
   /** True to remove things that were imported before and are not in the file. */
   readonly prune: boolean;
-  /** See `ImportFacts`. */
+  /** See `ImportFacts.adoptByName`. */
   readonly adoptByName: boolean;
 }
 

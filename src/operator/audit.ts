@@ -73,7 +73,7 @@ export function addAuditCommand(program: Command, { run }: Operator): void {
     );
 }
 
-/** Does not look up an ID: the log of a deleted account still exists under its ID. */
+/** Looks up an address, but no ID: the log of a deleted account still exists under its ID. */
 async function accountIdNamed(registries: Registries, name: string): Promise<string> {
   return isAccountId(name) ? name : (await accountNamed(registries, name)).id;
 }
@@ -108,7 +108,7 @@ const whoOf = (record: AuditRecord): string =>
     ? personOf(record)
     : `(${[record.actor, record.by?.operator].filter(Boolean).join(' ')})`;
 
-/** The person in whose log the record is, if that person is not the actor. */
+/** Returns the person in whose log the record is, if that person is not the actor. */
 const ofWhom = (record: AuditRecord): string => (record.actor === 'person' ? '' : personOf(record));
 
 const requestOrigin = ({ origin }: AuditRecord): string => origin?.address ?? '';

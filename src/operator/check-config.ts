@@ -32,7 +32,7 @@ export function addCheckConfigCommand(program: Command, { print, environment }: 
         return;
       }
       const inspection = inspectSettings({ environment, ...(file !== undefined && { file }) });
-      // Import it here: it loads the whole service, which no other command needs.
+      // Import this here, because it loads the whole service, which no other command needs.
       const { buildUnopened } = await import('./trial-build.ts');
       await buildUnopened(inspection);
       const warnings = [...inspection.warnings, ...(await unknownHosts(inspection))];
@@ -41,10 +41,10 @@ export function addCheckConfigCommand(program: Command, { print, environment }: 
     });
 }
 
-/** A name server that answers at all answers within this time. */
+/** Longer than any working name server takes. */
 const LOOKUP_TIMEOUT_MS = 3_000;
 
-/** Looks up host names and connects to nothing. No answer within the limit is a warning, too. */
+/** Looks up host names, connects to nothing. An answer after the limit is a warning, too. */
 async function unknownHosts({
   settings: { storage, mail, signIn },
   overrides,
@@ -154,7 +154,7 @@ const signInMethods = ({
     ...providers.map(({ id }) => id),
   ].join(', ');
 
-/** Number and length of the keys: enough to recognize the list, but reveals no part of a key. */
+/** Describes keys by number and length: enough to recognize them, and reveals no part. */
 function describe({ lengths }: EffectiveSecret): string {
   if (lengths.length === 0) return 'none yet';
   const keys = lengths.length === 1 ? '1 key' : `${lengths.length} keys`;

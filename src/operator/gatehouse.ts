@@ -11,7 +11,7 @@ import { readAssignments, readEnvironmentFile } from './environment-file.ts';
 
 const COMMAND = path.join(import.meta.dirname, 'main.ts');
 const UNITS = 'gatehouse@*.service';
-/** Queried if no instance is loaded: the template has the same properties for each instance. */
+/** Queried if no instance is loaded: the template has the properties of every instance. */
 const ANY_INSTANCE = 'gatehouse@3001.service';
 
 const AS_ROOT = 'Run it as root: sudo gatehouse …';
@@ -23,7 +23,7 @@ const NO_ENVIRONMENT =
 type Posix = NodeJS.Process & { initgroups(user: string, group: number): void };
 
 interface Unit {
-  /** Empty if the unit runs as root. */
+  /** The user of the unit; empty if that is root. */
   readonly user: string;
   readonly environment: Variables;
 }
@@ -45,7 +45,7 @@ function findUnit(): Unit | undefined {
   if (values('LoadState')[0] !== 'loaded') return undefined;
   const environment = readAssignments(values('Environment').join(' '));
   for (const line of values('EnvironmentFiles')) {
-    // `/etc/gatehouse/environment (ignore_errors=no)`
+    // Parse a line such as `/etc/gatehouse/environment (ignore_errors=no)`.
     const [, file = '', mayBeMissing] = /^(.*) \(ignore_errors=(?:(yes)|no)\)$/.exec(line) ?? [];
     Object.assign(environment, readEnvironmentFile(contentOf(file, mayBeMissing !== undefined)));
   }
@@ -74,7 +74,7 @@ function contentOf(file: string, mayBeMissing: boolean): string {
   }
 }
 
-/** Replaces this process: the command itself gets the signals and sets the exit code. */
+/** Replaces this process with the command, which gets the signals and sets the exit code itself. */
 function runIn({ user, environment }: Unit): void {
   const caller = userInfo().username;
   if (user !== '' && user !== caller) {
@@ -88,13 +88,13 @@ function runIn({ user, environment }: Unit): void {
   }
   const variables = {
     ...environmentOfProcess,
-    // The audit log records both names.
+    // Pass the caller's name, because the audit log records both names.
     SUDO_USER: environmentOfProcess.SUDO_USER ?? caller,
     HOME: userInfo().homedir,
     ...environment,
   };
   const { execPath, argv } = process;
-  // Without `--require`: Node would look for it in the working directory, which the service's user
+  // No `--require`: Node would look for its file in the working directory, which the service's user
   // may be unable to read, such as /root. bin/gatehouse has checked the version of Node.
   process.execve?.(execPath, [execPath, COMMAND, ...argv.slice(2)], variables);
 }

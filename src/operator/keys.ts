@@ -15,7 +15,7 @@ import type { KeyKind } from '../storage/key-sightings.ts';
 import type { Operator, Report } from './command/operator.ts';
 import { table } from './command/report.ts';
 
-/** The same length as from `openssl rand -base64 48`. */
+/** As many bytes as in the documented `openssl rand -base64 48`. */
 const KEY_BYTES = 48;
 
 export function addKeyCommands(program: Command, { run, print, stderr }: Operator): void {

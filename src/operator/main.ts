@@ -4,14 +4,14 @@ import { runOperator } from './program/run-operator.ts';
 
 const { stdin, stdout, stderr } = process;
 
-// `| head` closes the pipe early: still finish the command, without an error message.
+// Ignore a closed pipe, as after `| head`: finish the command, without an error message.
 for (const stream of [stdout, stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error;
   });
 }
 
-// Only set the code: when the process exits by itself, all output has been written.
+// Set only the code and do not exit, so that all output is written.
 process.exitCode = await runOperator(process.argv.slice(2), {
   environment: environmentOfProcess,
   stdin,

@@ -24,7 +24,7 @@ export function addMigrateCommand(
       requireEmbeddedDatabase(storage);
       const database = await openDatabase(storage);
       try {
-        // An embedded database that another process is migrating would not answer in time.
+        // Do not compare on an embedded database: during another migration it answers too late.
         const isAsked = dryRun || !database.embedded;
         const pending = isAsked ? await pendingMigrations(database) : undefined;
         let started = 0;

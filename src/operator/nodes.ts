@@ -14,7 +14,7 @@ import { REFUSED, table } from './command/report.ts';
 
 const POLL_PAUSE_MS = 1_000;
 const MAX_NODES = 1_000;
-/** Multiplies the service's database timeouts: here no request waits for the answer. */
+/** Multiplies the service's database timeouts: no request waits for this command. */
 const TIMEOUT_FACTOR = 5;
 
 interface NodesOptions {
@@ -67,8 +67,8 @@ function seconds(text: string): number {
 }
 
 /**
- * Opens the database for one query and closes it again: while --wait waits, it may restart or be
- * migrated, and an embedded database must stay free for the service that starts.
+ * Opens the database for one query and closes it again: during `--wait` the database may restart or
+ * be migrated, and an embedded database must stay free for the service that starts.
  */
 async function readNodes(storage: Storage): Promise<readonly ListedNode[]> {
   requireEmbeddedDatabase(storage);

@@ -14,7 +14,7 @@ interface ProblemOptions {
   readonly client?: string;
 }
 
-/** How long the problems of clients are kept. */
+/** How long the problems of clients are stored. */
 const WEEK_MS = 7 * 86_400_000;
 
 export function addProblemCommands(program: Command, operator: Operator): void {
@@ -54,7 +54,7 @@ interface RecentProblem {
   readonly count: number;
   readonly who: string;
   readonly what: string;
-  /** Further fields, for programs. */
+  /** Further fields in the output for programs. */
   readonly about: Readonly<Record<string, unknown>>;
   readonly cause: string;
   readonly requestId?: string;

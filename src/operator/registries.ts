@@ -36,7 +36,7 @@ import type { TokenStore } from '../storage/token-store.ts';
 /**
  * Makes the audit record of a change in access, to be written in the transaction of that change.
  *
- * @param about in whose log it appears, and the ids and names of the changed things
+ * @param about in whose log the record appears, and the ids and names of the changed things
  */
 export type RecordChange = (
   action: Action,
@@ -57,14 +57,14 @@ export interface Registries extends CommonRegistries {
   readonly disconnect: Disconnect;
   readonly disconnectSome: DisconnectSome;
   readonly endLimited: ReturnType<typeof createLimitedEnd>;
-  /** Opened by the first call, like everything that depends on it: most commands do not need it. */
+  /** Opens the token store at the first call: most commands do not need it. */
   readonly tokenStore: () => Promise<TokenStore>;
   readonly endings: () => Promise<Endings>;
   readonly machineTokens: () => Promise<MachineTokens>;
   readonly recordChange: RecordChange;
 }
 
-/** Multiplies the database timeouts of the service. */
+/** Multiplies the service's database timeouts: no page waits for a command. */
 const TIMEOUT_FACTOR = 10;
 
 /**
@@ -90,14 +90,14 @@ export async function withRegistries<Result>(
   const { storage } = settings;
   announce(settings);
   requireEmbeddedDatabase(storage);
-  // Use long timeouts: no page waits for the answer, and one statement may change very many rows.
+  // Use long timeouts: one statement may change very many rows.
   const database = await openDatabase({ ...storage, timeoutFactor: TIMEOUT_FACTOR });
   await using opened = new AsyncDisposableStack();
   opened.defer(() => database.close());
   await requireTables(database, storage);
   await requireSchema(database, storage);
   await keyEmails(database);
-  // A command ends after its work, so it caches nothing and needs no change feed. It awaits its own
+  // A command ends after its work, so it caches nothing and needs no change feed. It awaits its
   // records and reports failures itself, so it needs no log.
   const parts = { database, changes: silentChangeFeed, clock: systemClock };
   const log = { warn: () => {}, debug: () => {} };

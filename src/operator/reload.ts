@@ -103,7 +103,7 @@ async function reload(server: Settings['server'], credentials: string[]): Promis
   return { value: outcome, text: describeReload({ changed, needsRestart }) };
 }
 
-/** Sends the request with each credential in turn, until one is accepted. */
+/** Sends the request with each credential in turn, until the service accepts one. */
 async function ask(url: string, [credential, ...others]: readonly string[]): Promise<Response> {
   const headers = credential === undefined ? {} : { authorization: `Bearer ${credential}` };
   try {

@@ -62,7 +62,7 @@ export async function buildUnopened({ settings, overrides }: Inspection): Promis
   redis?.disconnect();
 }
 
-/** The client reads the files that the URL names (`sslrootcert=…`) when it is created. */
+/** Creates a client, which reads the files that the URL names (`sslrootcert=…`). */
 function databaseProblem(connectionString: string): Omit<ConfigurationProblem, 'path'> | undefined {
   try {
     new pg.Client({ connectionString });

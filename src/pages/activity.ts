@@ -26,15 +26,15 @@ declare module './view-data.ts' {
 
 interface ActivityEntry {
   readonly at: Moment;
-  /** Such as `Signed in` or `API key revoked`. */
+  /** What happened, such as `Signed in` or `API key revoked`. */
   readonly what: string;
   /** The name of the client, key, organization or warehouse that the entry is about. */
   readonly about: string | undefined;
   /** Details such as `ending in x7Qa`. */
   readonly note: string | undefined;
-  /** True if the action may not have been the user's own. */
+  /** True if the action may have been someone else's. */
   readonly isWarning: boolean;
-  /** The actor: `Firefox on Windows`, or `The operator`. */
+  /** Who acted: `Firefox on Windows`, or `The operator`. */
   readonly by: string;
   /** The network address; undefined if no browser sent the request. */
   readonly address: string | undefined;

@@ -44,7 +44,7 @@ export function apiKeyLimitPage(parts: {
 }): Route[] {
   const { kit, clock, access, apiKeys } = parts;
 
-  /** Returns the user's key that the path names; any other is Koa's 404. */
+  /** Returns the user's key that the path names. For any other key Koa answers 404. */
   const ownKey = (ctx: Context): Promise<ApiKey | undefined> =>
     apiKeys.find(accountOf(ctx).id, String(ctx.params.id));
 

@@ -46,7 +46,7 @@ declare module './view-data.ts' {
 
 interface ApiKeyRow {
   readonly name: string;
-  /** Only the beginning and the end of the key: `gate_key_…x7Qa`. */
+  /** Shows only the beginning and the end of the key: `gate_key_…x7Qa`. */
   readonly masked: string;
   readonly created: Moment;
   /** Undefined for a key that does not expire. */
@@ -62,7 +62,7 @@ interface ApiKeyRow {
 
 interface ApiKeyForm {
   readonly action: string;
-  /** Unique to each rendered form. */
+  /** A hidden value that is unique to each rendered form. */
   readonly creationKey: string;
   readonly name: string;
   readonly expiries: readonly ListChoice[];
@@ -262,7 +262,7 @@ export function apiKeysPage(parts: {
 
   async function askToRevoke(ctx: Context): Promise<void> {
     const key = await apiKeys.find(accountOf(ctx).id, String(ctx.params.id));
-    // Unknown, or of another user: Koa's 404.
+    // Leave a key that is unknown or another user's to Koa's 404.
     if (!key) return;
     await kit.render(ctx, 'confirm', {
       section: 'api-keys',

@@ -48,7 +48,7 @@ const SENT =
 const TOO_MANY =
   'You have sent many reports in the last hour. Nothing was sent: try again in an hour, or tell the operator directly.';
 
-/** The values of the metric's label. */
+/** The values of the label of the metric. */
 export const REPORTED_REASONS = Object.keys(REPORT_REASONS);
 
 /** Returns the page on which to report the client, connected or not. */
@@ -65,7 +65,7 @@ export function clientReportPage(parts: {
 }): Route[] {
   const { kit, clients, clientReports, activity, limit, outcomes } = parts;
 
-  /** Returns the client that the path names; any without a redirect flow is Koa's 404. */
+  /** Returns the client that the path names; for one without a redirect flow Koa answers 404. */
   async function clientIn(ctx: Context): Promise<Client | undefined> {
     const client = await clients.find(String(ctx.params.id));
     return client && redirectsPeople(client.kind) ? client : undefined;

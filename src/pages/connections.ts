@@ -62,7 +62,7 @@ declare module './view-data.ts' {
       readonly gone: number;
       readonly form: LimitFields;
       readonly limitUrl: string;
-      /** Undefined if the client was deleted meanwhile. */
+      /** Undefined if the client has just been deleted. */
       readonly standing: DescribedStanding | undefined;
       readonly reportUrl: string;
     };
@@ -72,15 +72,15 @@ declare module './view-data.ts' {
 interface ConnectionRow {
   readonly url: string;
   readonly name: string;
-  /** The owner's name, or 'the operator of this service'. */
+  /** The owner's name, or `the operator of this service`. */
   readonly providedBy: string;
   readonly isSuspended: boolean;
   readonly connected: Moment;
   /** Undefined for a client that was never used. */
   readonly lastUsed: Moment | undefined;
   /**
-   * What changed in its access since the approval: `1 added, 2 removed`; empty if nothing did,
-   * undefined if the approved access is unknown.
+   * What changed in the client's access since the approval: `1 added, 2 removed`; empty if nothing
+   * changed, undefined if the approved access is unknown.
    */
   readonly changes: string | undefined;
   /** The user's organizations that block the client. */
@@ -111,7 +111,7 @@ export function connectionsPage(parts: {
 }): Route[] {
   const { kit, clock, access, clientStandings, connections, activity, disconnect } = parts;
 
-  /** Returns the user's connection that the path names; any other is Koa's 404. */
+  /** Returns the user's connection that the path names. For any other Koa answers 404. */
   async function ownConnection(ctx: Context): Promise<ConnectedClient | undefined> {
     const id = String(ctx.params.id);
     const all = await connections.listOf(accountOf(ctx).id);

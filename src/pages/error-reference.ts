@@ -29,11 +29,11 @@ interface ErrorCause {
   readonly remedy: string;
 }
 
-/** The texts of an error. `{refreshTokenSeconds}` in a text is replaced with that lifetime. */
+/** The texts of an error. The lifetime of refresh tokens replaces `{refreshTokenSeconds}`. */
 type ErrorText = Omit<ErrorReferenceView, 'code'>;
 
 const file = new URL('../../views/error-reference.yaml', import.meta.url);
-// Read once, at startup.
+// Read the texts only once, at startup.
 const texts: Readonly<Record<string, ErrorText>> = parse(readFileSync(file, 'utf8'));
 
 /** All documented errors, in the order in which a developer usually meets them. */
@@ -73,7 +73,7 @@ export function errorReferencePage(parts: {
     });
   }
 
-  /** Leaves an unknown code to Koa's 404. */
+  /** Shows the page of an error; leaves an unknown code to Koa's 404. */
   async function show(ctx: Context): Promise<void> {
     const page = errorReference(String(ctx.params.code), lifetimes);
     if (page) await kit.render(ctx, 'error-reference', page);

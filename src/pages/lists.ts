@@ -14,9 +14,9 @@ export interface ListForm<Row> {
   /** Query parameters of the page itself, which the links and the form of the list keep. */
   readonly kept?: Readonly<Record<string, string>>;
   idOf(row: Row): string;
-  /** Returns the text in which a search looks. */
+  /** Returns the text of a row that a search searches. */
   textOf(row: Row): string;
-  /** The first order is the default. */
+  /** Sort orders; the first one is the default. */
   readonly orders: readonly [ListOrder<Row>, ...ListOrder<Row>[]];
   readonly filters?: readonly ListFilter<Row>[];
 }
@@ -152,7 +152,7 @@ interface Place {
   readonly id: string;
 }
 
-/** Ignores case and accents and turns `ß` into `ss`, because users do not type them in a search. */
+/** Ignores case and accents and turns `ß` into `ss`, because users search without them. */
 const normalized = (text: string): string =>
   text.normalize('NFKD').replace(/\p{M}/gu, '').toUpperCase();
 

@@ -13,11 +13,11 @@ export interface PageKit {
   formSession(ctx: Context, visitor: Visitor | undefined): FormSession;
   /** Route step: sets the headers of a page whose form can lead to a client by redirects. */
   readonly pageToClient: Middleware;
-  /** Steps for a form of ours: read it (`formOf`), keep the answer for Back. They check no user. */
+  /** Steps for our own forms: read it (`formOf`), keep the answer for Back. They check no user. */
   readonly form: readonly Middleware[];
   /**
    * Continues if a user is signed in (see `accountOf`). Otherwise redirects to the sign-in and
-   * keeps what was typed into a form; the page shows it again afterwards (see `typedOf`).
+   * keeps the typed form, which the page shows again afterwards (see `typedOf`).
    */
   requireSignedIn(ctx: Context, next: Next): Promise<void>;
   /**

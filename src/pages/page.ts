@@ -24,7 +24,7 @@ export interface FormChecks {
 
 /** Sentences that are shown once after a redirect (forms/notices.ts). */
 export interface Notices {
-  /** Redirects to a path and query of ours; that page shows the sentence once. */
+  /** Redirects to a path and query of this service, whose page shows the sentence once. */
   redirect(ctx: Context, url: string, sentence: string): Promise<void>;
   /** Returns the sentence for this page and the current session, and deletes it. */
   take(ctx: Context): Promise<string | undefined>;
@@ -47,13 +47,13 @@ export const backTo = (page: string) =>
 
 export { requestOrigin };
 
-/** The origin of a change that needs the session: if the session has ended, nothing changes. */
+/** Returns the origin of a change that needs the session: if that has ended, nothing changes. */
 export const originInSession = (ctx: Context): Origin => ({
   ...requestOrigin(ctx),
   session: visitorIn(ctx).session,
 });
 
-/** The user who is signed in with this browser, and the session. */
+/** The user who is signed in with this browser, and their session. */
 export interface Visitor {
   readonly account: Account;
   readonly session: BrowserSession;
@@ -74,7 +74,7 @@ export async function visitorOf(
   const session = await sessions.current(ctx);
   const account = session && (await accounts.find(session.accountId));
   if (!session || !isActive(account, session)) return undefined;
-  // The log line of the request names the account.
+  // Name the account in the request's log line.
   ctx.state.accountId = account.id;
   const visitor = { account, session };
   visitors.set(ctx, visitor);

@@ -3,7 +3,7 @@ import type { Context, Middleware } from 'koa';
 
 /** Mounted by the host; `test/host/routes.test.ts` has the table of all routes. */
 export interface Route {
-  /** GET answers HEAD as well. */
+  /** The HTTP method; a route for GET also answers HEAD. */
   readonly method: string;
   /** A router pattern like `/profile/connections/:id`. If several match, the first one answers. */
   readonly path: string;
@@ -46,7 +46,7 @@ export type ApiAnswer =
       /** True if the body was longer than a page shows. */
       readonly isCut: boolean;
     }
-  /** The reason why there is no answer, phrased to follow a colon. */
+  /** Why there is no answer, as the end of a sentence. */
   | { readonly failure: string };
 
 /** The lifetimes from the settings in force. */

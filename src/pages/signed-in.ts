@@ -44,10 +44,10 @@ declare module './view-data.ts' {
   }
 }
 
-/** After this time, sensitive actions require re-authentication. */
+/** Age of a sign-in in seconds from which sensitive actions require re-authentication. */
 const RECENT_SECONDS = 600;
 
-/** The fields that are kept during a sign-in, from all forms. None of them is secret. */
+/** The fields of all forms that are kept during a sign-in. None of them is secret. */
 const TYPED_FIELDS = [
   'name',
   'redirect_uris',
@@ -68,9 +68,9 @@ const TYPED_FIELDS = [
   'sentence',
   ...LIMIT_FIELDS,
 ];
-/** These fields are valid only for the request that sent them. */
+/** Not sent again: these fields are valid only for the request that sent them. */
 const NOT_CARRIED = ['form_token', 'current_password', PASSKEY_FIELD];
-/** Shown above a form that is rendered again after a sign-in. */
+/** Shown above a form that is rendered again after the user had to sign in. */
 export const NOTHING_SENT = 'You had to sign in again. Nothing was sent: here is what you typed.';
 
 const TOO_MANY_AT_ONCE =
@@ -100,7 +100,7 @@ export function createPageKit(parts: {
   formDrafts: FormDrafts;
   signInPolicy: Pick<SignInPolicy, 'isBlocked' | 'acceptsPassword'>;
   errorPage: Pick<ErrorPage, 'formIsStale' | 'accountIsBusy'>;
-  /** Runs after the form token was checked. */
+  /** The step of `submitResults`; runs after the form token was checked. */
   keepResult: Middleware;
 }): PageKit {
   const { render, notices, pageToClient, forms, clock, accounts, sessions, signIns } = parts;
@@ -125,7 +125,7 @@ export function createPageKit(parts: {
     if (!visitor) return askToSignIn(ctx);
     if (await signInPolicy.isBlocked(ctx, visitor)) return seeOther(ctx, STRONG_SIGN_IN);
     if (ctx.query.form !== undefined) await findTyped(ctx, visitor.account);
-    // A user who opens pages is not idle, even without JavaScript. An event stream is not a visit.
+    // Users who open pages are not idle, even without JavaScript. An event stream is not a visit.
     const isVisit = ctx.method === 'GET' && ctx.get('accept') !== 'text/event-stream';
     if (isVisit) await sessions.keepAlive(ctx);
     try {
@@ -141,7 +141,7 @@ export function createPageKit(parts: {
     seeOther(ctx, loginPath(ctx.path, form));
   }
 
-  /** Runs after `requireSignedIn`. */
+  /** Runs after `requireSignedIn`: refuses a form that was rendered for another user or session. */
   const ownFormStep = (redraw: Redraw | undefined): Middleware =>
     async function requireOwnForm(ctx, next) {
       const visitor = visitorIn(ctx);
@@ -192,7 +192,7 @@ export function createPageKit(parts: {
     const { email, id: accountId } = account;
     const checked = await checkPassword(ctx, { email, password, accountId });
     if (typeof checked !== 'string') return { method: 'password' };
-    // Do not mention the email address: the user was not asked for it.
+    // Replace the text about email address and password: the user was asked only for the password.
     return { method: 'password', problem: isPaused(ctx) ? checked : 'This is not your password.' };
   }
 
@@ -203,8 +203,8 @@ export function createPageKit(parts: {
     if (await isRecent(ctx)) return next();
     const account = accountOf(ctx);
     const form = findForm(ctx) ?? new URLSearchParams();
-    const way = form.get(WAY_FIELD);
-    if (way !== null) return confirmThere(ctx, way);
+    const providerId = form.get(WAY_FIELD);
+    if (providerId !== null) return confirmThere(ctx, providerId);
     const acceptsPassword = offered.passwords && (await signInPolicy.acceptsPassword(account.id));
     const proof = await proofIn(ctx, form, acceptsPassword);
     if (proof && proof.problem === undefined) {
@@ -230,10 +230,10 @@ export function createPageKit(parts: {
     });
   }
 
-  /** The form is not sent afterwards: its page shows the entered values, for the user to send. */
-  async function confirmThere(ctx: Context, way: string): Promise<void> {
+  /** Re-authenticates at a provider. Sends no form: the form's page shows the values again. */
+  async function confirmThere(ctx: Context, providerId: string): Promise<void> {
     const form = await keepTyped(ctx);
-    await upstream.begin(ctx, way, {
+    await upstream.begin(ctx, providerId, {
       target: form === undefined ? ctx.path : `${ctx.path}?form=${form}`,
       confirms: accountOf(ctx).id,
       isFresh: true,
@@ -255,6 +255,6 @@ export function createPageKit(parts: {
   };
 }
 
-/** Returns the page of a form; for another user, the list above it, which every user has. */
+/** Returns the page of a form; for another user, the list above that page, which every user has. */
 const pageOf = ({ path }: Context, isTheirs: boolean): string =>
   isTheirs ? path : path.split('/', 3).join('/');

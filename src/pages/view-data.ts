@@ -4,7 +4,7 @@ import type { Moment } from './words/moment.ts';
 
 /**
  * The views of `views/`, by file name, and the data each one prints. Each page declares its own
- * views in its own file; here are those that several pages render.
+ * views in its own file; this file has the views that several pages render.
  */
 export interface ViewData {
   readonly confirm: ConfirmView;
@@ -43,7 +43,7 @@ export interface ReachedOrganization {
 /** A difference between the current access and the access that the user approved. */
 export interface AccessChange {
   readonly kind: 'added' | 'removed' | 'changed';
-  /** Such as `no longer` or `was member`. */
+  /** What changed, such as `no longer` or `was member`. */
   readonly words: string;
 }
 
@@ -82,7 +82,7 @@ export interface ConfirmView {
   readonly question: string;
   /** A name that a user chose, or a description. */
   readonly subject: string;
-  /** Says that the subject is in use, if that is known. */
+  /** Warns that the subject is in use, if that is known. */
   readonly warning?: Sentence;
   readonly consequences: readonly Sentence[];
   readonly action: string;

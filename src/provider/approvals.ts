@@ -17,7 +17,7 @@ import type { BrowserSession } from './browser-sessions.ts';
 
 /** The request as one page showed it. The redirect URI and session belong to the interaction. */
 export interface Asked {
-  /** The uid of the interaction: an approval is valid only for it. */
+  /** The uid of the interaction: an approval is valid only for this interaction. */
   readonly interaction: string;
   readonly accountId: string;
   readonly clientId: string;
@@ -59,7 +59,7 @@ export function askedOf(
   };
 }
 
-/** True if the client is still as the page showed it. */
+/** True if the client still has the values that the page showed. */
 export const isStillSo = (asked: Asked, client: Client): boolean =>
   asked.clientId === client.id &&
   asked.name === client.name &&
@@ -105,14 +105,14 @@ export function createApprovals(parts: ApprovalsParts) {
       const { accountId, clientId, name, hosts } = asked;
       const shown = asked.limit && limitFrom(asked.limit);
       const limit = asked.chosenLimit ? limitFrom(asked.chosenLimit) : shown;
-      // Send no mail if an existing connection is only renewed.
+      // Send no mail if the user only renews an existing connection.
       const isNew = mail && (await connections.find(accountId, clientId)) === undefined;
       const generation = await connections.rememberConsent({
         accountId,
         clientId,
         name,
         hosts,
-        // Store the access without the limit: pages compare it later, under the limit at that time.
+        // Store the access without its limit: pages compare it later, under the limit at that time.
         access: await access.accessThrough(accountId, { clientId }),
         limit,
         maxPeople,

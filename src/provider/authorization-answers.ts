@@ -11,7 +11,7 @@ export type AnswerRefusal = (
   payload: object,
 ) => Promise<void>;
 
-/** Always uses the query, whatever response mode was requested. */
+/** Returns the function that redirects to the client. Uses the query for every response mode. */
 export const answerRefusals =
   (parts: {
     readonly issuer: string;
@@ -32,7 +32,6 @@ export const answerRefusals =
     ctx.redirect(refusalUrl(parts.issuer, redirectUri, payload));
   };
 
-/** Returns the client's redirect URI with the error in its query. */
 export function refusalUrl(issuer: string, redirectUri: string, payload: object): string {
   const { error, error_description: description, ...others } = payload as Refusal;
   const uri = new URL(redirectUri);
@@ -48,8 +47,8 @@ export type ShowHandover = (
 ) => Promise<void>;
 
 /**
- * Step before the engine. A redirect to a private-use scheme (RFC 8252 §7.1) leaves the browser on
- * its old page, so it gets a page that opens the app instead. Other programs get the redirect.
+ * Step before the engine: shows a page that opens the app. A redirect to a private-use scheme (RFC
+ * 8252 §7.1) leaves the browser on its old page. Programs other than browsers get the redirect.
  */
 export const handOverToApp = (show: ShowHandover) =>
   async function handOver(ctx: KoaContextWithOIDC, next: () => Promise<void>): Promise<void> {

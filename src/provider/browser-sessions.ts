@@ -19,7 +19,7 @@ export interface BrowserSession extends SignedInBy {
   readonly accountId: string;
   /** Seconds since the epoch. */
   readonly signedInAt: number;
-  /** When the user last authenticated; 0 if a provider signed them in without telling the time. */
+  /** When the user last authenticated; 0 if a provider signed them in without stating the time. */
   readonly provedAt: number;
   /** Stays the same during the session, unlike the value of its cookie. */
   readonly uid: string;
@@ -31,7 +31,7 @@ export interface BrowserSession extends SignedInBy {
 export interface UpstreamSignIn extends Identity, UpstreamProof {
   /** The id of the session at the provider. */
   readonly sid: string | undefined;
-  /** When they authenticated there, in seconds since the epoch; undefined if unknown. */
+  /** When the user authenticated at the provider, in epoch seconds; undefined if unknown. */
   readonly provedAt: number | undefined;
 }
 
@@ -80,7 +80,6 @@ export interface BrowserSessions {
    * @returns the seconds until the session expires; undefined if there is none
    */
   keepAlive(ctx: Context): Promise<number | undefined>;
-  /** See `findActiveSessions`. */
   findActive(uids: readonly string[]): Promise<ReadonlyMap<string, ActiveSession>>;
 }
 
@@ -101,7 +100,7 @@ export function createBrowserSessions(parts: {
   };
 
   /**
-   * Uses a new identifier each time, so that an identifier planted or copied before is worthless.
+   * Uses a new identifier each time, so that an identifier planted or copied earlier is worthless.
    *
    * @returns false if a sign-out elsewhere ended the session immediately
    */
@@ -129,7 +128,7 @@ export function createBrowserSessions(parts: {
     return false;
   }
 
-  /** @returns false if the session was ended meanwhile: it is not restored */
+  /** @returns false if the session has just been ended: it is not restored */
   async function replace(
     ctx: Context,
     account: Account,
@@ -199,8 +198,8 @@ export function createBrowserSessions(parts: {
 export type StoredSession = Pick<SessionModel, 'accountId' | 'loginTs' | 'amr' | 'acr' | 'uid'>;
 
 /**
- * The first value of the session's `amr`, a field that we use freely, like `acr`. The next values
- * are the time of the authentication at the provider and the proof as JSON (not in old sessions).
+ * The first value of the session's `amr`, a field for our own use, like `acr`. The next values are
+ * the time of the authentication at the provider and the proof as JSON (not in old sessions).
  */
 const UPSTREAM = 'upstream';
 
@@ -230,7 +229,7 @@ function signedInBy(amr: readonly string[] | undefined): SignedInBy {
   return { method, proof, hasUsedPasskey };
 }
 
-/** Returns the `amr` of a provider's session, whose user has just re-authenticated here. */
+/** Returns the new `amr` of a provider's session whose user has just re-authenticated here. */
 function confirmed(amr: readonly string[] | undefined, loginTs: number, method: Method): string[] {
   const { proof, hasUsedPasskey = false } = signedInBy(amr);
   const times = [UPSTREAM, String(loginTs)];
@@ -239,17 +238,17 @@ function confirmed(amr: readonly string[] | undefined, loginTs: number, method: 
   return times.concat(proofText({ ...proof, hasUsedPasskey: usesPasskey }));
 }
 
-/** Returns the method to store after a user has authenticated with both methods. */
+/** Returns the stronger of the two methods with which the user has authenticated. */
 export const stronger = (came: Method, again: Method): Method =>
   came === 'passkey' ? came : again;
 
-/** Sessions from before methods were stored used a password. */
+/** Sessions of versions that stored no method began with a password. */
 const methodIn = (amr: readonly string[] | undefined): SignedInBy['method'] =>
   (amr?.[0] ?? 'password') as SignedInBy['method'];
 
 /**
- * A sign-in as the engine stores it in a session. The fields `acr` and `amr` hold the generation and
- * the method: we use them freely, because no ID tokens are issued that would contain them.
+ * A sign-in as the engine stores it in a session. The fields `acr` and `amr` hold the generation
+ * and the method: both are free, because no ID tokens are issued that would contain them.
  */
 export const loginOf = (account: Account, method: Method = 'password') => ({
   accountId: account.id,

@@ -14,7 +14,6 @@ export type ClientAuthentication = ReturnType<typeof createClientAuthentication>
 
 const authenticated = requestState<Client>('requireClient');
 
-/** Returns the client that `requireClient` authenticated. */
 export const authenticatedClient = authenticated.get;
 /** Like `authenticatedClient`; undefined if no client was authenticated, or not yet. */
 export const findAuthenticatedClient = authenticated.find;
@@ -50,7 +49,7 @@ export function createClientAuthentication(parts: {
      */
     async requireClient(ctx: Context, next: Next): Promise<void> {
       const { id, secret, byHeader } = presentedCredentials(ctx);
-      // RFC 6749 §5.2: required for clients that used the header. Sent without credentials, too.
+      // RFC 6749 §5.2 requires it if the header was used. Also sent if there were no credentials.
       const challenge = { 'WWW-Authenticate': `Basic realm="${issuer}"` };
       if (!id)
         throw new OAuthError(401, 'invalid_client', 'the request names no client', challenge);
@@ -63,7 +62,7 @@ export function createClientAuthentication(parts: {
       const client = await clients.find(id);
       if (client) ctx.state.clientId = client.id;
       if (!client || client.isSuspended) {
-        // Do the same work as for a known client, so that the response time reveals nothing.
+        // Do the same work as for a known client, so that the time does not reveal which ids exist.
         matchesSecret(undefined, secret ?? '');
         throw await refusal(client ? 'the client is suspended' : 'there is no such client');
       }
@@ -94,7 +93,7 @@ function presentedCredentials(ctx: Context): Credentials {
   const id = form.get('client_id') || undefined;
   const secret = form.get('client_secret') || undefined;
   if (!header) return { id, secret, byHeader: false };
-  // RFC 6749 §2.3: one method per request.
+  // RFC 6749 §2.3: only one authentication method per request.
   if (secret) throw invalidRequest('a secret must be sent by one mechanism only');
   const [, encoded = ''] = /^basic ([A-Za-z0-9+/]+={0,2})$/i.exec(header) ?? [];
   const [, headerId, headerSecret] =
@@ -109,7 +108,7 @@ function presentedCredentials(ctx: Context): Credentials {
   return decoded;
 }
 
-/** RFC 6749 §2.3.1: both halves are form-encoded before they are joined. */
+/** Decodes half of a Basic credential: RFC 6749 §2.3.1 form-encodes both before joining them. */
 function formDecode(text: string): string {
   // The ids and secrets that we issue need no decoding.
   if (!/[%+]/.test(text)) return text;

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { ENDPOINT } from './endpoints.ts';
 
-/** RFC 7636 §4.2, method S256. */
+/** Returns the challenge of a verifier by RFC 7636 §4.2, method S256. */
 export const challengeOf = (verifier: string): string =>
   createHash('sha256').update(verifier).digest('base64url');
 
@@ -32,7 +32,7 @@ export interface Held {
   /** From the latest response; absent before the first one. */
   readonly accessToken?: string;
   readonly refreshToken?: string;
-  /** The refresh token before the current one. */
+  /** The refresh token that the current one has replaced. */
   readonly replaced?: string;
 }
 
@@ -83,7 +83,7 @@ export const STEPS = {
  * Sends the request of the step.
  *
  * @param post sends the form with the credentials of the client
- * @returns the answer, and what the client has after it (the same if the answer has no tokens)
+ * @returns the answer, and what the client has now (unchanged if the answer has no tokens)
  */
 export async function take<Answer extends FlowAnswer>(
   name: StepName,

@@ -1,4 +1,4 @@
-/** Tests of a client by its owner: authorizations that are redirected back to this service only. */
+/** Tests of a client by its owner: authorizations that redirect only back to this service. */
 import type { Context, Next } from 'koa';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { OneTimeValues } from '../accounts/one-time-values.ts';
@@ -28,7 +28,7 @@ export const testRedirectUri = (issuer: string): string => issuer + ENDPOINT.cli
 
 export function createClientTests(parts: {
   issuer: string;
-  /** Only the first key is used, so a change of it ends the tests in progress. */
+  /** Only the first key is used: a new first key ends the tests in progress. */
   keys: readonly [string, ...string[]];
   oneTimeValues: OneTimeValues;
   sessions: BrowserSessions;
@@ -41,8 +41,8 @@ export function createClientTests(parts: {
   const recognized = requestState<string>('recognize');
 
   /**
-   * A test is found by session and `state` together, so a state that an attacker sends to another
-   * user finds nothing. The MAC needs our key, because the store contains the other two values.
+   * Names a test by session and `state` together, so a state that an attacker sends to another user
+   * finds nothing. The MAC needs our key, because the store contains both values.
    */
   function nameOf({ uid }: BrowserSession, state: string): string {
     return seals.macOf(`${uid}:${state}`);
@@ -95,7 +95,7 @@ export function createClientTests(parts: {
       await next();
     },
 
-    /** True if a test of this client began with this authorization request. */
+    /** True if this authorization request began a test of the client. */
     isRecognized: (ctx: Context | undefined, { id }: Client): boolean =>
       ctx !== undefined && recognized.find(ctx) === id,
 

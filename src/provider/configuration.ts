@@ -58,7 +58,7 @@ export function engineConfiguration(parts: ConfigurationParts): Configuration {
     // RFC 7636; `plain` is refused by the engine.
     pkce: { required: (_ctx, client) => clientOf(client).kind === 'public' },
     allowOmittingSingleRegisteredRedirectUri: false,
-    // Runs even if the parameter is absent, and after the redirect URI was accepted.
+    // Runs at each request, even without the parameter, after the redirect URI was accepted.
     extraParams: {
       scope: (ctx) => {
         // Read the raw query: the engine has removed unknown scopes from its parameters.
@@ -72,7 +72,7 @@ export function engineConfiguration(parts: ConfigurationParts): Configuration {
           // RFC 9700 §2.1: state or PKCE must protect the client from forged responses.
           throw new errors.InvalidRequest('state or code_challenge is required');
         }
-        // The state is stored as JSON while the user is asked.
+        // Limit the state as JSON, in which form it is stored while the user is asked.
         if (Buffer.byteLength(JSON.stringify(state ?? '')) > MAX_STATE_BYTES) {
           throw new errors.InvalidRequest(`state must not be longer than ${MAX_STATE_BYTES} bytes`);
         }
@@ -81,7 +81,7 @@ export function engineConfiguration(parts: ConfigurationParts): Configuration {
 
     findAccount: async (ctx, accountId) => {
       const account = await accounts.find(accountId);
-      // The session of the authorization endpoint may have been ended for the account.
+      // The session of the authorization endpoint may have ended: require an active one.
       const { session } = ctx.oidc;
       const generation = session ? Number(session.acr) : Number.POSITIVE_INFINITY;
       if (!isActive(account, { generation, uid: session?.uid ?? '' })) {
@@ -103,7 +103,7 @@ export function engineConfiguration(parts: ConfigurationParts): Configuration {
 
     ttl: {
       Interaction: INTERACTION_SECONDS,
-      // session-writes.ts sets the actual lifetime.
+      // Only for the engine: session-writes.ts sets the actual lifetime.
       Session: settings.sessions.idleSeconds,
     },
 

@@ -40,7 +40,7 @@ export function consentPolicy(parts: ConsentPolicyParts): interactionPolicy.Prom
       'no_account',
       'the person must sign in',
       'login_required',
-      // `findAccount` returns undefined if the session's account is suspended or deleted.
+      // `account` is undefined if the session's account is suspended or deleted.
       (ctx) => ctx.oidc.account === undefined,
     ),
   );
@@ -50,13 +50,13 @@ export function consentPolicy(parts: ConsentPolicyParts): interactionPolicy.Prom
       (await isApproved(ctx, parts)) ? Check.NO_NEED_TO_PROMPT : Check.REQUEST_PROMPT,
     ),
   );
-  // The engine runs the checks of a prompt concurrently. Our check handles `prompt=consent`, too,
-  // so that nothing is issued before the user has answered.
+  // The engine runs the checks of a prompt concurrently. Our own check handles `prompt=consent`, so
+  // that nothing is issued before the user has answered.
   consent.checks.remove('consent_prompt');
   return [login, consent];
 }
 
-/** Why a client gets no approvals: the owner finds it among the client's problems. */
+/** Why a client gets no approvals: shown to the owner among the client's problems. */
 const CLOSED = {
   owner_suspended: 'the owner of this client is suspended',
   too_many_people:
@@ -100,7 +100,7 @@ async function isApproved(ctx: KoaContextWithOIDC, parts: ConsentPolicyParts): P
   return true;
 }
 
-/** Runs before the user is asked, and again if the approval was not stored. @throws ApprovalsClosed */
+/** @throws ApprovalsClosed before the user is asked, and again if the approval was not stored */
 async function requireRoom(
   ctx: KoaContextWithOIDC,
   { standings, maxPeople }: Pick<ConsentPolicyParts, 'standings' | 'maxPeople'>,
@@ -111,8 +111,8 @@ async function requireRoom(
 }
 
 /**
- * Returns the approval from the page of exactly this interaction. The engine also keeps an answer
- * after a later sign-in, by a user who did not give it.
+ * Returns the approval from the page of exactly this interaction. The engine keeps an answer even
+ * if another user signs in afterwards, who did not give it.
  */
 function answeredPage({ oidc }: KoaContextWithOIDC): Asked | undefined {
   const asked = askedIn(oidc.result);
@@ -123,8 +123,8 @@ function answeredPage({ oidc }: KoaContextWithOIDC): Asked | undefined {
 }
 
 /**
- * Stores the approval here, after the interaction was removed from the token store: only one of
- * several answers gets here, and the client receives the code for the same one.
+ * Stores the approval. This happens here, after the interaction was removed from the token store:
+ * only one of several answers gets this far, and the code is issued for that one.
  */
 async function generationFor(
   ctx: KoaContextWithOIDC,
@@ -157,8 +157,8 @@ interface Draft extends ValueSource {
 const drafts = new WeakMap<object, Draft>();
 
 /**
- * Makes one grant per authorization, so that ending one does not affect the user's others. The
- * engine's grant only represents our authorization, and is not stored.
+ * Makes one grant per authorization, so that ending one authorization does not affect the user's
+ * others. The engine's grant only represents our authorization, and is not stored.
  */
 function grant(ctx: KoaContextWithOIDC, draft: Draft): void {
   const { client, session, account, provider } = ctx.oidc;

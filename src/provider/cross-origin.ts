@@ -9,8 +9,8 @@ const EXPOSED_HEADERS = 'WWW-Authenticate, Retry-After, X-Request-Id';
 
 /**
  * True if pages of `origin` are the client's own. Browser clients are public, and their pages have
- * the origins of their redirect URIs. `null` is the origin of every sandboxed page, and of a native
- * client's private-use scheme.
+ * the origins of their redirect URIs. Excludes `null`, the origin of every sandboxed page, and of a
+ * native client's private-use scheme.
  */
 function isOriginOf(client: Client, origin: string): boolean {
   const isPage = client.kind === 'public' && origin !== 'null';
@@ -58,14 +58,14 @@ export function refusePages(ctx: Context, next: Next): Promise<void> {
 
 /**
  * True if a user navigates to the address. False for images, frames and scripts of other sites, and
- * for a prefetch, whose visit may never happen (Fetch Metadata, `Sec-Purpose`). Also true for
- * browsers and programs that do not send these headers.
+ * for a prefetch, whose visit may never happen (Fetch Metadata, `Sec-Purpose`). Also true if a
+ * browser or program does not send these headers.
  */
 const isNavigation = (ctx: Context): boolean =>
   ['', 'document'].includes(ctx.get('sec-fetch-dest')) &&
   !ctx.get('sec-purpose').includes('prefetch');
 
-/** Route step for addresses where visits are stored or counted: responds with 403 to other requests. */
+/** Route step for addresses where visits are stored or counted: only navigations get no 403. */
 export function requireNavigation(ctx: Context, next: Next): Promise<void> {
   if (isNavigation(ctx)) return next();
   ctx.status = 403;
@@ -78,7 +78,7 @@ export function requireNavigation(ctx: Context, next: Next): Promise<void> {
 
 /**
  * Route step: like `requireNavigation`, but also allows frames with `prompt=none`, which clients on
- * the same site use. These get an immediate response, and nothing is stored or counted.
+ * the same site use. Those get an immediate response; nothing is stored or counted.
  */
 export function requireNavigationOrSilence(ctx: Context, next: Next): Promise<void> {
   const isSilent = ctx.get('sec-fetch-dest') === 'iframe' && ctx.query.prompt === 'none';
@@ -86,8 +86,8 @@ export function requireNavigationOrSilence(ctx: Context, next: Next): Promise<vo
 }
 
 /**
- * Route step: answers a preflight. It has no credentials, so the client is not known yet: the
- * request that follows is checked against its client.
+ * Route step: answers a preflight. A preflight has no credentials, so the client is not known yet:
+ * the request that follows is checked against its client.
  */
 export function answerPreflight(method: 'GET' | 'POST'): Middleware {
   return async function preflight(ctx, next) {

@@ -5,11 +5,11 @@ export const ENDPOINT = {
   revokeCurrentToken: '/oauth/token/revoke',
   refreshSession: '/oauth/token/refresh',
   introspection: '/oauth/introspect',
-  /** The module for resource servers appends the same path. */
+  /** The module for resource servers (src/resource-server) contains the same path. */
   introspectionChanges: '/oauth/introspect/changes',
   revocation: '/oauth/revoke',
   metadata: '/.well-known/oauth-authorization-server',
-  /** Followed by the interaction's uid: its cookies are bound to that path. */
+  /** The interaction's uid follows: the cookies of an interaction are bound to its path. */
   interaction: '/interaction',
   /** The redirect URI of client tests. */
   clientTest: '/profile/oauth-clients/test/callback',
@@ -17,7 +17,7 @@ export const ENDPOINT = {
 
 const SECRET_METHODS = ['client_secret_basic', 'client_secret_post'];
 
-/** RFC 8414. Lists no scopes, OpenID Connect members or keys, because there are none. */
+/** Returns the metadata (RFC 8414) without scopes, OpenID Connect members and keys: none exist. */
 export function metadata(issuer: string) {
   return {
     issuer,

@@ -11,7 +11,7 @@ import type { ClientRegistry } from '../clients/client-registry.ts';
 import { matchesSecret } from '../clients/client-secrets.ts';
 import type { ClientTests } from './client-tests.ts';
 
-/** Far more than are used at once. The engine's own cache holds only 100. */
+/** Far more clients than are used at the same time. The engine's own cache holds only 100. */
 const MAX_PARSED_CLIENTS = 10_000;
 
 /** Maps the engine's clients to ours. */
@@ -52,7 +52,7 @@ export function createEngineClients(parts: {
   const parsed = new Map<string, { version: string; engineClient: EngineClient }>();
 
   return {
-    /** A parsed client is valid for one version of our client, which is looked up every time. */
+    /** Looks up our client every time; a parsed client is reused for the same version of ours. */
     async find(id: string): Promise<EngineClient | undefined> {
       const client = await clients.find(id);
       if (!client || client.isSuspended) {
@@ -71,7 +71,7 @@ export function createEngineClients(parts: {
 
     /**
      * Returns true for the redirect URI of client tests within a test; false outside of a test, so
-     * that it is refused as not registered; undefined for any other URI.
+     * that the URI is refused as not registered; undefined for any other URI.
      */
     isOfTest(client: EngineClient, uri: string, ctx: EngineContext): boolean | undefined {
       if (uri !== tests.redirectUri) return undefined;

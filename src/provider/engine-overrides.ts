@@ -8,12 +8,12 @@ import type { EngineClients } from './engine-clients.ts';
 import type { SessionModel, SessionWrites } from './session-writes.ts';
 
 /**
- * The version for which every reason below was verified. With another version a test fails: check
- * the list, remove the overrides that the engine no longer needs, and raise this.
+ * The version for which every reason below was verified. A test fails with any other version: then
+ * check the list, remove the overrides that the engine no longer needs, and raise this number.
  */
 export const ENGINE_VERSION = '9.13.3';
 
-/** Our replacements for parts of the engine. */
+/** Our own code that replaces parts of the engine. */
 export interface Ours {
   readonly clients: EngineClients;
   readonly sessions: SessionWrites;
@@ -128,7 +128,7 @@ export const OVERRIDES: readonly Override[] = [
     because: 'the engine uses the fragment if a token was requested there, and sends no error_uri',
     test: ['authorization-endpoint.test.ts', 'state, iss and the page about the error'],
     install(engine, { refuse }) {
-      // No client can request it: `responseModeAllowed` allows `query` only.
+      // No client can request this mode: `responseModeAllowed` allows `query` only.
       const mode = 'refusal';
       engine.registerResponseMode(mode, refuse);
       // The engine emits this event before it chooses the mode.

@@ -46,7 +46,7 @@ export function listenToEvents(provider: Provider, parts: Listeners): void {
   });
 }
 
-/** A store's own message is for operators only. */
+/** Returns the cause for the log. A store's own message is for operators only. */
 const loggedCause = (error: Parameters<typeof causeOf>[0]): string =>
   error instanceof StorageUnavailable ? error.reason : causeOf(error);
 
@@ -58,7 +58,7 @@ export async function nameParties(
   try {
     await next();
   } finally {
-    // Use ids that were found, never values that were sent.
+    // Log only ids that were found, never values that the request sent.
     const { client, session, entities } = ctx.oidc ?? {};
     const accountId = entities?.Grant?.accountId ?? session?.accountId;
     if (client) ctx.state.clientId = client.clientId;

@@ -1,4 +1,4 @@
-/** Limits refused requests of programs: after too many, 429 replaces refusals and nothing else. */
+/** Limits refused requests of programs: after too many, each refusal is replaced with a 429. */
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
 import type { CreateAttemptLimit } from '../base/attempt-limits.ts';
@@ -10,7 +10,7 @@ import type { ProviderOutcomes } from './outcomes.ts';
 
 /** Status 429 (RFC 6585 §4), with the code `slow_down`, as RFC 8628 §3.5 uses it. */
 export class TooManyFailures extends OAuthError {
-  /** The refusal that this error replaces. */
+  /** The refusal that this error replaces, with its own code and description. */
   readonly refusal: OAuthError;
 
   constructor(seconds: number, refusal: OAuthError) {
@@ -23,9 +23,10 @@ export class TooManyFailures extends OAuthError {
 export type FailureLimits = ReturnType<typeof createFailureLimits>;
 
 /**
- * Correct requests are never counted and never refused, so no failures of others lock a client out.
- * Endpoints check the limits only when they refuse: a correct request costs nothing here. That is
- * enough because secrets, tokens and codes have at least 256 random bits (rule: attempt-limits.ts).
+ * Correct requests are never counted and never refused, so the failures of others lock no client
+ * out. Endpoints check the limits only when they refuse: a correct request costs nothing here. That
+ * is enough because secrets, tokens and codes have at least 256 random bits (rule:
+ * attempt-limits.ts).
  */
 export function createFailureLimits(parts: {
   readonly settings: Settings;
@@ -64,8 +65,7 @@ export function createFailureLimits(parts: {
 
   return {
     /**
-     * Counts a refusal: by network address and, if a client id was sent (known or not), by client and
-     * address.
+     * Counts a refusal by network address and, if a client id was sent (known or not), by both.
      *
      * @returns the error to send: the refusal itself, or TooManyFailures instead of it
      */

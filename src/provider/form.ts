@@ -12,7 +12,6 @@ export const CONTENT_TYPE = 'application/x-www-form-urlencoded';
 
 const forms = requestState<URLSearchParams>('readForm');
 
-/** The form that `readForm` or `readOAuthForm` read. */
 export const formOf = forms.get;
 /** Like `formOf`; undefined if neither of them has read a form. */
 export const findForm = forms.find;
@@ -38,7 +37,7 @@ const MAY_REPEAT = ['resource', 'audience'];
  * @throws OAuthError `invalid_request`.
  */
 export async function readOAuthForm(ctx: Context, next: Next): Promise<void> {
-  // RFC 6749 §5.2 has no 413.
+  // RFC 6749 §5.2 knows no status 413: answer with 400.
   const form = await formFrom(ctx, 400);
   const names = new Set<string>();
   for (const name of form.keys()) {
@@ -54,8 +53,7 @@ export async function readOAuthForm(ctx: Context, next: Next): Promise<void> {
 /** @param tooLarge the status for a body that is too large */
 async function formFrom(ctx: Context, tooLarge: 400 | 413): Promise<URLSearchParams> {
   const type = ctx.req.headers['content-type'];
-  // Compare first, because nearly every client sends exactly this. `is` returns null without a
-  // body, whatever the type.
+  // Compare first: nearly every client sends exactly this type. `ctx.is` is null without a body.
   if (type && type !== CONTENT_TYPE && ctx.is(CONTENT_TYPE) === false) {
     throw new OAuthError(400, 'invalid_request', `the body must be ${CONTENT_TYPE}`);
   }
@@ -73,8 +71,8 @@ const WHY_UNREAD = {
 } as const;
 
 /**
- * Copies each chunk into one buffer and keeps none: a chunk of one byte takes about 250 bytes. The
- * listener limits how long a body may take (host/listeners.ts).
+ * Copies each chunk into one buffer and keeps no chunk: one of a single byte takes about 250 bytes.
+ * The listener limits how long a body may take (host/listeners.ts).
  *
  * @param size length of the body in bytes, or its maximum if unknown
  * @returns the body, or why there is none
@@ -92,7 +90,7 @@ function readBody(
       if (chunks > MAX_CHUNKS) resolve('too many chunks');
       else if (length + chunk.length > size) resolve('too large');
       else length += chunk.copy(body, length);
-      // The client may continue after a refusal, and each chunk costs as much as before.
+      // Disconnect: a client may continue after a refusal, and each chunk costs as much as before.
       if (chunks > 2 * MAX_CHUNKS) request.destroy();
     });
     request.on('end', () => resolve(body.subarray(0, length)));

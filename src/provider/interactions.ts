@@ -42,7 +42,7 @@ export interface PendingConsent extends Pending {
   readonly isTest: boolean;
   /** The account of this browser's active session, in which the interaction was started. */
   readonly account: Account;
-  /** An approval that was not accepted, because the client had changed meanwhile. */
+  /** An approval that was not accepted, because the client had changed in between. */
   readonly askedBefore?: Asked;
 }
 
@@ -66,17 +66,17 @@ export interface Interactions {
     ctx: Context,
     uid: string,
   ): Promise<PendingInteraction | GoneInteraction | OvertakenInteraction>;
-  /** True if this interaction exists, in whichever browser, and still waits for a sign-in. */
+  /** True if this interaction exists, in any browser, and still waits for a sign-in. */
   waitsForSignIn(uid: string): Promise<boolean>;
   /** Returns the URL that starts the request of a finished interaction again, while it is known. */
   restartOf(uid: string): Promise<string | undefined>;
   /**
-   * Ends an interaction after its user has signed in on another path, which has no access to its
-   * cookie. Returns the URL that starts its request again in the new session; undefined if it is no
-   * longer known.
+   * Ends an interaction after its user has signed in on another path, which does not receive the
+   * interaction's cookie. Returns the URL that starts its request again in the new session;
+   * undefined if that request is no longer known.
    */
   restartSignedIn(uid: string): Promise<string | undefined>;
-  /** This and the next three methods return the URL to which the browser is sent. */
+  /** Signs in. This method and the next three return the URL to which the browser is sent. */
   signIn(ctx: Context, account: Account, method: Method): Promise<string>;
   approve(ctx: Context, asked: Asked): Promise<string>;
   deny(ctx: Context): Promise<string>;
@@ -104,7 +104,7 @@ export function createInteractions(parts: {
     if (!interaction) return ctx.path;
     await rememberAnswered(interaction);
     interaction.result = 'error' in result ? result : { ...interaction.lastSubmission, ...result };
-    // Another click may also have finished the interaction since it was read here.
+    // Another click may also have finished the interaction since `find` read it.
     const isAnswered = (await unlessGone(interaction.persist())) !== undefined;
     return isAnswered ? interaction.returnTo : ctx.path;
   }
@@ -161,7 +161,7 @@ export function createInteractions(parts: {
         const hint = typeof loginHint === 'string' && { loginHint };
         return { ...pending, prompt: 'login', isAgain, ...hint };
       }
-      // The cookie of an interaction is not enough: require a session, too, and that they match.
+      // The cookie of an interaction is not enough: require a session that matches it, too.
       const session = await sessions.current(ctx);
       if (!session || session.uid !== interaction.session?.uid) return gone(uid);
       const account = await accounts.find(session.accountId);
@@ -185,8 +185,8 @@ export function createInteractions(parts: {
       }
       const interaction = await waiting(ctx);
       if (!interaction) return ctx.path;
-      // The engine would ask to end the other session first, or lose the provider's session id. The
-      // user has just signed in, so restart the request without asking for another sign-in.
+      // The engine itself would ask to end the other session first, or lose the provider's session
+      // id. The user has just signed in, so restart the request without asking for another sign-in.
       if (isOwn) await sessions.confirm(ctx, account, method);
       else await sessions.signIn(ctx, account, method);
       return restartUrl(interaction.params, ['login']);

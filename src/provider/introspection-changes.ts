@@ -8,14 +8,14 @@ import { OAuthError } from './oauth-error.ts';
 
 const HEARTBEAT_INTERVAL_MS = 250;
 /**
- * Announces the interval. Older versions of the module for resource servers treat it, like every
- * line that begins with a colon, as a heartbeat, and expect one each second.
+ * Announces the interval. Older versions of the module for resource servers take every line that
+ * begins with a colon for a heartbeat, also this one, and expect one each second.
  */
 const FIRST_HEARTBEAT = `: heartbeat-ms=${HEARTBEAT_INTERVAL_MS}\n\n`;
 const HEARTBEAT = ':\n\n';
-/** Asks readers to open their next stream at another node. Older versions treat it as a heartbeat. */
+/** Asks readers to open their next stream at another node; for older versions it is a heartbeat. */
 const LEAVING = ': leaving\n\n';
-/** A stream ends if its slow reader leaves more than this in its buffer (besides the socket's). */
+/** A stream ends if more than this waits for a slow reader, in addition to the socket's buffer. */
 const MAX_WAITING_BYTES = 64 * 1024;
 
 export type ChangeStreams = ReturnType<typeof createChangeStreams>;
@@ -23,8 +23,8 @@ export type ChangeStreams = ReturnType<typeof createChangeStreams>;
 /**
  * The event streams of one node; a reload of the settings does not end them.
  *
- * Each change is in every stream before `announce` of the feed returns. While the feed is not live
- * there are no streams, because a stream promises that no change is missed.
+ * Each change is written to every stream before `announce` of the feed returns. While the feed is
+ * not live there are no streams, because a stream promises to miss no change.
  */
 export function createChangeStreams(changes: ChangeFeed) {
   const streams = new Map<Readable, string>();
@@ -37,13 +37,13 @@ export function createChangeStreams(changes: ChangeFeed) {
 
   function send(text: string): void {
     for (const stream of streams.keys()) {
-      // A reader clears its cache when its stream ends, so nothing needs to be kept for it.
+      // Keep nothing for a slow reader: it clears its cache when its stream ends.
       if (!stream.push(text)) stream.destroy();
     }
   }
 
   changes.onChange((topic, key) => {
-    // API keys are announced by their ids, which follow the hash.
+    // Skip hashes of API keys: a message with the key's id follows.
     if (topic !== 'api-keys') send(`data: ${key || topic}\n\n`);
     for (const [stream, clientId] of streams) {
       // End the client's own stream, so that its access is checked when it reconnects.
@@ -56,7 +56,7 @@ export function createChangeStreams(changes: ChangeFeed) {
   }
 
   const heartbeat = setInterval(() => {
-    // After a stall this may run before the feed notices that it has missed notifications.
+    // After a stall, this may run before the feed notices that it has missed notifications.
     if (changes.isLive) send(HEARTBEAT);
     else endAll();
   }, HEARTBEAT_INTERVAL_MS).unref();

@@ -48,7 +48,7 @@ export function introspection(parts: IntrospectionParts): Middleware[] {
   ];
 }
 
-/** RFC 7662 §2.1: callers must authenticate, or the endpoint could be used to scan for tokens. */
+/** RFC 7662 §2.1: callers must authenticate; otherwise attackers could search for tokens here. */
 function refusePublicClient(ctx: Context, next: () => Promise<void>): Promise<void> {
   if (authenticatedClient(ctx).kind !== 'public') return next();
   throw new OAuthError(401, 'invalid_client', 'introspection needs a client with a secret');
@@ -66,7 +66,7 @@ async function answerFor(value: string, ctx: Context, parts: IntrospectionParts)
 const isAccessToken = (found: Found | undefined): found is Found<PresentedAccessToken> =>
   found?.value.kind === 'access_token';
 
-/** An API key has no client: only resource servers may ask about it. */
+/** An API key belongs to no client: only resource servers may ask about it. */
 async function describeKey(key: ApiKey, ctx: Context, parts: IntrospectionParts) {
   if (authenticatedClient(ctx).kind !== 'resource-server') return undefined;
   const person = await parts.people.find(key.accountId);
@@ -86,7 +86,7 @@ async function describeKey(key: ApiKey, ctx: Context, parts: IntrospectionParts)
   };
 }
 
-/** Returns the earlier end: the answer must not be cached beyond the end of the connection. */
+/** Returns the earlier time: an answer must not be cached beyond the end of the connection. */
 const endOf = (expiresAt: number, until: Date | null | undefined): number =>
   until ? Math.min(expiresAt, secondsOf(until)) : expiresAt;
 

@@ -2,8 +2,8 @@
 import type { Context } from 'koa';
 
 /**
- * `headers` are sent with the response: a challenge, or when to retry. `internalCause` is more detailed
- * than the description: for the log, the owner of the client, and clients that sent their secret.
+ * `headers` are sent with the response: a challenge, or when to retry. `internalCause` has more
+ * details, for the log, the owner of the client, and clients that sent their secret.
  */
 export class OAuthError extends Error {
   readonly status: number;
@@ -51,7 +51,7 @@ export function answerOAuthError(ctx: Context, issuer: string, error: OAuthError
 
 /**
  * The description of `invalid_scope`. Any `scope` but an empty one is refused instead of ignored
- * (RFC 6749 §3.3): a client that requests less than everything must not believe that it got less.
- * Does not repeat the refused value, which would appear wherever the error does.
+ * (RFC 6749 §3.3): a client that requests less than everything must not believe that it got that.
+ * Does not repeat the value, which would appear wherever the error does.
  */
 export const NO_SCOPES = 'no scopes exist here: leave scope out';

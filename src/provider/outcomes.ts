@@ -1,8 +1,8 @@
-/** What metrics receive from the authorization server. The metrics must limit the labels. */
+/** Events of the authorization server for metrics, which must limit the number of labels. */
 
 export interface ProviderOutcomes {
   tokenIssued(grantType: string): void;
-  /** A token request was refused. The caller may send any text as `grantType`; empty without one. */
+  /** A token request was refused. `grantType` is any text that the caller sent, or empty. */
   tokenRefused(grantType: string, error: string): void;
   authorizationIssued(): void;
   authorizationRefused(error: string): void;

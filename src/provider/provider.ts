@@ -83,7 +83,7 @@ interface ProviderParts {
   readonly lastUsed: Pick<LastUsed<UsedThing>, 'record'>;
   readonly mail?: ApprovalsParts['mail'];
   readonly showHandover: ShowHandover;
-  /** Shows a refused authorization request that must not be redirected. */
+  /** Shows a refused authorization request on our own page: it must not be redirected. */
   showError(ctx: Context, refusal: AuthorizationRefusal): Promise<void>;
 }
 
@@ -157,7 +157,7 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
   const waiting = createAttemptLimit({
     name: 'waiting_sign_ins',
     attempts: settings.limits.waitingSignInsPerAddress,
-    // Shorter than an interaction may wait: above the limit, no sign-in can start in this window.
+    // Shorter than the hour for which an interaction waits: at the limit, no sign-in can start.
     windowSeconds: 600,
     onStoreUnavailable: 'count here',
     log,

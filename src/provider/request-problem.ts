@@ -17,7 +17,7 @@ interface EngineError extends Error {
   readonly error_detail?: string | undefined;
 }
 
-/** @returns undefined if the request has no well-formed client id */
+/** Describes a refused authorize request. @returns undefined without a well-formed client id */
 export function authorizationProblem(
   ctx: KoaContextWithOIDC,
   error: Error,
@@ -26,7 +26,7 @@ export function authorizationProblem(
   return problemOf(client?.clientId ?? params?.client_id, {
     step: 'authorize',
     error: error.message,
-    // A client that the engine does not find is suspended here: problems of others are dropped.
+    // If the engine finds no client, it is suspended: problems of unknown clients are dropped.
     cause: client ? causeOf(error) : causeOf(error).replace(/^client not found$/, SUSPENDED),
     requestId: ctx.state.requestId,
     redirectUri: params?.redirect_uri,
@@ -35,7 +35,7 @@ export function authorizationProblem(
   });
 }
 
-/** @returns undefined if the request has no well-formed client id */
+/** Describes a refused token request. @returns undefined without a well-formed client id */
 export function tokenProblem(
   ctx: Context,
   error: string,

@@ -47,7 +47,7 @@ interface RevocationParts {
   readonly endings: Pick<Endings, 'end' | 'endMachineToken' | 'announceUnknown'>;
 }
 
-/** An existing token, with a function by which the client ends it. */
+/** An existing token, with a function that ends it for the client. */
 interface PresentedToken {
   readonly clientId: string;
   readonly kind: 'access_token' | 'refresh_token';
@@ -55,7 +55,7 @@ interface PresentedToken {
   end(ctx: Context): Promise<void>;
 }
 
-/** Returns the token with this value; undefined if it is unknown, expired, or was itself ended. */
+/** Returns the token with this value; undefined if it is unknown, expired, or was ended itself. */
 async function findToken(
   value: string,
   { authorizations, machineTokens, endings }: RevocationParts,
@@ -144,7 +144,7 @@ async function challengeRefused(ctx: Context, next: Next): Promise<void> {
     if (error instanceof OAuthError && (error.status === 400 || error.status === 401)) {
       const description = printable(error.description);
       const reason = `error="${error.code}", error_description="${description}"`;
-      // A challenge of the refusal itself is written later and replaces this one.
+      // A refusal that has its own challenge sets this header later, and so replaces the value.
       ctx.set('WWW-Authenticate', `Bearer ${reason}`);
     }
     throw error;

@@ -1,10 +1,10 @@
 /** Computes how long a browser session lasts, by the current settings, not those at its start. */
 import type { StoredRecord, TokenStore } from '../storage/token-store.ts';
 
-/** The stored times of a session, in seconds since the epoch. */
+/** The times that are stored in a session, in seconds since the epoch. */
 export interface SessionTimes {
   readonly loginTs?: number | undefined;
-  /** The last request that renewed the idle time. Nodes of the previous version do not write it. */
+  /** When a request last renewed the idle time. Nodes of the previous version do not write it. */
   readonly seenAt?: number;
 }
 

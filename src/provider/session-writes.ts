@@ -37,9 +37,9 @@ export function createSessionWrites(parts: {
   /**
    * Stores a session for its idle time from now. A new session is recorded, and its cookie is set
    * for its whole lifetime. Other responses do not set the cookie (except to sign it with a new
-   * key): a late one would replace the cookie of a newer session by that of a former one.
+   * key): a late response would replace the cookie of a newer session with that of a former one.
    *
-   * @returns how many seconds it is stored; undefined if it was ended meanwhile, or may not act
+   * @returns for how many seconds the session is stored; undefined if it has ended, or may not act
    */
   async function save(
     session: SessionModel,
@@ -80,11 +80,11 @@ export function createSessionWrites(parts: {
 
     /** Runs at the end of each request to the engine that has a session. */
     async saveAfter(session: SessionModel, ctx: KoaContextWithOIDC | undefined): Promise<void> {
-      // The engine sets this cookie at every request.
+      // Remove the session cookie that the engine sets at every request.
       if (ctx) dropCookie(ctx, cookieName);
       // Without an account no user is signed in, so there is nothing to store.
       if (session.accountId !== undefined) await save(session, ctx);
-      // Delete it, or the engine writes it into the cookie.
+      // Delete `exp`, or the engine writes it into the cookie.
       delete session.exp;
       session.touched = false;
     },
@@ -92,7 +92,7 @@ export function createSessionWrites(parts: {
     /**
      * True if a user signs in with this request: the session then gets a new identifier, against
      * session fixation. The engine would renew it at every resumption: if several run at once, only
-     * one wins, and the browser might keep another one's cookie.
+     * one of them wins, and the browser might keep the cookie of another.
      */
     signsIn(ctx: KoaContextWithOIDC | undefined): boolean {
       const { result, entities } = ctx?.oidc ?? {};

@@ -25,7 +25,7 @@ export function storeAdapter(parts: {
       ...interactions,
       async find(id) {
         const found = await interactions.find(id);
-        // Skip the record that interactions.ts keeps of an answered interaction: it has no params.
+        // Ignore what interactions.ts keeps of an answered interaction: that record has no params.
         return found?.params ? found : undefined;
       },
       async upsert(id, { jti: _, exp = 0, session, ...data }) {
@@ -55,7 +55,7 @@ export function storeAdapter(parts: {
   };
   return (model) => {
     const adapter = models[model];
-    // Disabled features store nothing. Before one is enabled, its model must be added above.
+    // Only disabled features use other models. To enable one, add its model above.
     if (!adapter) throw new TypeError(`no storage for ${model}`);
     return { ...unused, ...adapter };
   };
@@ -65,7 +65,7 @@ export function storeAdapter(parts: {
 const isSignedIn = (session: { accountId?: string | undefined } | undefined): boolean =>
   session?.accountId !== undefined;
 
-/** @throws `slow_down`, shown on our page: if it were redirected to the app, the app would retry */
+/** @throws `slow_down`, shown on our page: an app that received it by redirect would retry */
 async function refuseTooMany(waiting: AttemptLimit): Promise<void> {
   const { ctx } = Provider;
   const over = ctx && (await waiting.count(networkOf(ctx.ip)));
@@ -102,7 +102,7 @@ function recordsOf(store: TokenStore, kind: RecordKind): ModelAdapter {
 function sessions({ store, settings }: Parameters<typeof storeAdapter>[0]): ModelAdapter {
   type Kept = AdapterPayload & SessionTimes;
 
-  /** Every read of a session uses this; the engine accepts no session whose `exp` has passed. */
+  /** The engine accepts no session whose `exp` has passed, so add it to every session read. */
   const payloadOf = (record: StoredRecord<Kept>): AdapterPayload => ({
     ...record.data,
     exp: endOfSession(record, settings.sessions),
@@ -118,7 +118,7 @@ function sessions({ store, settings }: Parameters<typeof storeAdapter>[0]): Mode
     upsert: () => Promise.reject(new TypeError('a session was written by the engine')),
     async findByUid(uid) {
       const record = await store.readSessionByUid<Kept>(uid);
-      // Only a hash of the identifier is stored, so it is missing here: the engine compares accounts.
+      // The identifier is missing, of which only a hash is stored: the engine compares accounts.
       return record && payloadOf(record);
     },
   };

@@ -101,14 +101,14 @@ const isGrantType = (text: string): text is keyof typeof GRANTS => Object.hasOwn
 async function answerTo(error: unknown, ctx: Context, parts: TokenEndpointParts): Promise<unknown> {
   const { failures, outcomes, problems, requests, log } = parts;
   const refusal = error instanceof TooManyFailures ? error.refusal : error;
-  // Anything else is an error of this service.
+  // Any other error is a bug or a failure of this service.
   if (!(refusal instanceof OAuthError || refusal instanceof StorageUnavailable)) return error;
   const { requestId, clientId } = ctx.state;
   const isAway = refusal instanceof StorageUnavailable;
   const code = isAway ? refusal.error : refusal.code;
   const grantType = findForm(ctx)?.get('grant_type') ?? '';
   outcomes.tokenRefused(grantType, code);
-  // A store's own message is for operators only.
+  // The message of the store itself is for operators only.
   const cause = isAway ? refusal.reason : refusal.internalCause;
   log.info({ requestId, clientId, error: code, cause }, 'token refused');
   const problem = tokenProblem(

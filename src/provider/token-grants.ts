@@ -29,7 +29,7 @@ export interface TokenGrantParts {
   readonly clock: Clock;
 }
 
-/** RFC 6749 §5.1. */
+/** The JSON of a token response, RFC 6749 §5.1. */
 interface TokenResponse {
   readonly access_token: string;
   readonly expires_in: number;
@@ -37,7 +37,7 @@ interface TokenResponse {
   readonly token_type: 'Bearer';
 }
 
-/** @throws OAuthError `invalid_grant` or `invalid_request`; only a replay changes anything then */
+/** @throws OAuthError `invalid_grant` or `invalid_request`; only a replay has changed anything */
 export type Grant = (
   parts: TokenGrantParts,
   client: Client,
@@ -45,14 +45,17 @@ export type Grant = (
   ctx: Context,
 ) => Promise<TokenResponse>;
 
-/** Keyed by `grant_type`. */
+/** The grants, keyed by `grant_type`. */
 export const GRANTS = {
   authorization_code: exchangeCode,
   refresh_token: refreshTokens,
   client_credentials: issueMachineToken,
 } satisfies Readonly<Record<string, Grant>>;
 
-/** RFC 6749 §4.1.3, RFC 7636 §4.6. A refusal leaves the code usable, unless it is a replay. */
+/**
+ * Exchanges a code (RFC 6749 §4.1.3, RFC 7636 §4.6). A refused code stays usable, a replayed one
+ * ends the authorization.
+ */
 async function exchangeCode(...[parts, client, form, ctx]: Parameters<Grant>) {
   const { code, redirect_uri: redirectUri } = requireFields(form, 'code', 'redirect_uri');
   const authorization = await findAuthorization(ctx, parts, client, code, 'code');
@@ -61,12 +64,12 @@ async function exchangeCode(...[parts, client, form, ctx]: Parameters<Grant>) {
   if (hashRequestValue(redirectUri) !== authorization.redirectUriHash) {
     throw invalidGrant('redirect_uri is not the one of the authorization request');
   }
-  // Consume the code last: if a check, a store or this process fails before, it stays usable.
+  // Consume the code last: if a check, a store or this process fails before, the code stays usable.
   const issuing = parts.authorizations.exchange(authorization, until);
   return respondWith(ctx, parts, { authorization, kind: 'code', issuing });
 }
 
-/** RFC 6749 §6. */
+/** Replaces a refresh token: RFC 6749 §6. */
 async function refreshTokens(...[parts, client, form, ctx]: Parameters<Grant>) {
   const { refresh_token: value } = requireFields(form, 'refresh_token');
   const authorization = await findAuthorization(ctx, parts, client, value, 'refresh_token');
@@ -76,7 +79,7 @@ async function refreshTokens(...[parts, client, form, ctx]: Parameters<Grant>) {
   return respondWith(ctx, parts, { authorization, kind: 'refresh_token', issuing });
 }
 
-/** RFC 6749 §4.4. */
+/** Issues a token to a machine client: RFC 6749 §4.4. */
 async function issueMachineToken(...[parts, client]: Parameters<Grant>): Promise<TokenResponse> {
   const { machineTokens, machineTokenLifetimeSeconds: lifetime, clock } = parts;
   const value = newValue('machine_token');
@@ -134,7 +137,7 @@ const INACTIVE_REASONS: Readonly<Record<InactiveReason, string>> = {
   client_unavailable: 'the client is suspended or gone',
 };
 
-/** Returns the end of the connection that the user set; undefined for no end. */
+/** Returns the date on which the connection ends; undefined if the user set none. */
 async function requireActive(
   authorization: Authorization,
   { authorizations }: TokenGrantParts,

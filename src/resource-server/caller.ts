@@ -4,11 +4,11 @@ import { CallerRefused, missingRight } from './refusal.ts';
 /** Distinguished by `method`; only callers that act for a person have an `accountId`. */
 export type Caller = CallerFields & {
   /**
-   * Only with `live`: fires when this caller's access ends or changes, or when the stream that would
-   * announce it is lost. Also fires if the cache is full and drops the caller, after a day without
-   * a call, five seconds after a change if the caller was identified meanwhile, and when the
-   * introspector is closed. End whatever outlives its request, such as a subscription, when it
-   * fires, and identify the caller again.
+   * With the option `live`: fires when this caller's access ends or changes, or when the stream
+   * that would announce it is lost. Also fires if the cache is full and drops the caller, after a
+   * day without a call, five seconds after a change if the caller was identified during these
+   * seconds, and when the introspector is closed. End whatever outlives its request, such as a
+   * subscription, when it fires, and identify the caller again.
    */
   readonly signal?: AbortSignal;
 };

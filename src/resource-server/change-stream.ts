@@ -9,7 +9,7 @@ export interface ChangeStream {
   close(): void;
 }
 
-/** Milliseconds between attempts, plus up to half at random, so that many APIs spread their attempts. */
+/** Milliseconds between attempts, plus up to half at random, so that APIs do not retry together. */
 const RETRY_PAUSE = 250;
 const MAX_PAUSE = 2_000;
 /** Milliseconds over which the APIs of a crashed node spread their reconnection, at random. */
@@ -26,8 +26,8 @@ const OVERLAP = 1_000;
 const CHECK_INTERVAL = 100;
 
 /**
- * Opens another stream when the current one breaks or falls silent. If its node announces that it is
- * leaving, the next stream is opened before the current one ends, so no change is missed.
+ * Opens another stream when the current one breaks or falls silent. If the node announces that it
+ * is leaving, the next stream is opened before the current one ends, so no change is missed.
  *
  * @param onChange receives an id, two ids separated by a space, or `everything`.
  * @param onStart changes before this call may have been missed.
@@ -76,7 +76,7 @@ export function createChangeStream(parts: {
     again = setTimeout(open, milliseconds).unref();
   }
 
-  /** Delayed: the leaving node first closes its port, so that a load balancer chooses another node. */
+  /** Waits first: the leaving node closes its port, so a load balancer chooses another node. */
   function openNext(): void {
     if (!next && again === undefined) openIn(RETRY_PAUSE * Math.random());
   }
@@ -99,7 +99,7 @@ export function createChangeStream(parts: {
     if (isCurrent && hadStarted) onLost();
     onFailure(failure);
     if (isCurrent && current) {
-      // The next stream is already open, and starts like any other.
+      // The node of this stream is leaving, too: open the next one.
       if (leaving.has(current)) openNext();
       return;
     }

@@ -5,7 +5,7 @@ import type { Introspector } from './introspector.ts';
 import type { ReceivedRequest } from './received-token.ts';
 import { CallerRefused } from './refusal.ts';
 
-/** A response of graphql-http, which it sends instead of the operation's result. */
+/** A response that graphql-http sends instead of the operation's result. */
 export type GraphqlHttpAnswer = [
   body: string,
   init: {
@@ -63,8 +63,8 @@ export interface RefusingReply {
 }
 
 /**
- * For Fastify, with or without Mercurius: `app.addHook('onRequest', requireCaller(introspector))`. The
- * caller is `request.caller`. A refusal in the context function of Mercurius would lose its headers.
+ * For Fastify, with or without Mercurius: `app.addHook('onRequest', requireCaller(introspector))`.
+ * The caller is `request.caller`. In Mercurius's context function a refusal would lose its headers.
  */
 export function requireCaller(introspector: Introspector) {
   return async function identifyCaller(
@@ -106,7 +106,7 @@ export function protect(introspector: Introspector) {
   };
 }
 
-/** A GraphQL Yoga plugin that runs before parsing. Resolvers find `caller` in their context, even in a batch. */
+/** A GraphQL Yoga plugin that runs before parsing. Resolvers find `caller`, also in batches. */
 export function useCaller(introspector: Introspector) {
   return {
     async onRequestParse(asked: {
@@ -126,7 +126,7 @@ export function useCaller(introspector: Introspector) {
   };
 }
 
-/** Yoga masks errors that have an original error, but the caller should see this one. */
+/** Yoga masks errors that have an original error, but the caller should see the refusal. */
 function unmask({ result }: { readonly result: object }): void {
   for (const error of 'errors' in result && Array.isArray(result.errors) ? result.errors : []) {
     if (error.originalError instanceof CallerRefused) error.originalError = undefined;

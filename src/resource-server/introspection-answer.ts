@@ -13,7 +13,7 @@ export interface IntrospectionAnswer {
 }
 
 /**
- * Roles and rights that this version does not know give no access.
+ * Parses an answer. Roles and rights that this version does not know give no access.
  *
  * @throws IntrospectionFailure unless the answer is certainly valid.
  */
@@ -64,7 +64,7 @@ function callerIn(answer: Fields): CallerFields {
   if (tokenType !== 'bearer') throw malformed('has an unknown token_type');
 
   const clientId = textIn(answer, 'client_id');
-  // RFC 9700 §4.15: never treat a client that acts for itself as a person.
+  // RFC 9700 §4.15: do not treat a client that acts for itself as a person.
   if (subject === clientId) return { ...reach, method: 'client_credentials', clientId };
   const authorization = optional(answer, 'authorization', 'authorization');
   return { ...reach, ...person, method: 'authorization_code', clientId, ...authorization };
@@ -102,7 +102,7 @@ const named = (fields: Fields) => ({
 const externalIdIn = ({ external_id: externalId }: Fields): { externalId?: string } =>
   typeof externalId === 'string' ? { externalId } : {};
 
-/** Returns the member if it is present: older services do not send it. */
+/** Returns the member if the answer has it: older versions of the service do not send all. */
 function optional<Name extends string>(
   fields: Fields,
   from: string,
@@ -135,7 +135,7 @@ function objectIn(json: string): Fields {
   try {
     value = JSON.parse(json);
   } catch {
-    // The parser's own message repeats a piece of its input, so it is not passed on.
+    // Do not pass on the parser's own message: it repeats a piece of its input.
     throw malformed('is not JSON');
   }
   return asObject(value);
@@ -146,17 +146,17 @@ const malformed = (what: string): IntrospectionFailure =>
 
 /** Stable codes: monitoring may compare them. */
 export type FailureReason =
-  /** No connection, or it broke. */
+  /** There was no connection, or the connection broke. */
   | 'unreachable'
-  /** No complete answer within the time limit. */
+  /** The complete answer did not arrive within the time limit. */
   | 'timed_out'
-  /** Our own client id or secret is wrong, or the client is suspended. */
+  /** The API's client id or secret is wrong, or its client is suspended. */
   | 'credentials_refused'
-  /** 429: too many wrong secrets, or too many streams of this client. */
+  /** Status 429: too many wrong secrets, or too many streams of this client. */
   | 'throttled'
-  /** Any other status but 200. */
+  /** The service answered with any other status but 200. */
   | 'failed'
-  /** 200 with a body that Gatehouse does not send to a resource server. */
+  /** Status 200 with a body that Gatehouse does not send to a resource server. */
   | 'malformed_answer';
 
 /** Neither the message nor `cause` contains a token. */

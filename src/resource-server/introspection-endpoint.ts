@@ -31,14 +31,14 @@ export interface StreamListener {
 
 export interface EndpointOptions {
   readonly url: URL;
-  /** The Host header: the service accepts only requests to its issuer's host. */
+  /** The value of the Host header: the service accepts only requests to its issuer's host. */
   readonly host: string;
   readonly clientId: string;
   readonly clientSecret: string;
   readonly maxConnections: number;
 }
 
-/** In characters; enough for an organization with ten thousand warehouses. */
+/** In characters: enough for an organization with ten thousand warehouses. */
 const MAX_ANSWER_LENGTH = 4 * 1024 * 1024;
 
 export function createIntrospectionEndpoint(options: EndpointOptions): IntrospectionEndpoint {
@@ -54,7 +54,7 @@ export function createIntrospectionEndpoint(options: EndpointOptions): Introspec
     'content-type': 'application/x-www-form-urlencoded',
   };
 
-  /** @returns undefined if the service closed a reused connection at the same moment. */
+  /** Sends one request. @returns undefined if the service closed a reused connection meanwhile. */
   function send(body: string, deadline: number): Promise<RawAnswer | undefined> {
     return new Promise((resolve, reject) => {
       const contentLength = { 'content-length': body.length };

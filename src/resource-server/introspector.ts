@@ -49,7 +49,7 @@ export type Identified = (
   | { readonly caller: Caller; readonly refusal?: undefined }
   | { readonly refusal: Refusal; readonly caller?: undefined }
 ) & {
-  /** `memory`: a cached answer; `service`: an introspection; `request`: it had no usable token. */
+  /** `memory`: a cached answer; `service`: an introspection; `request`: it has no valid token. */
   readonly decidedBy: 'memory' | 'service' | 'request';
 };
 
@@ -139,7 +139,7 @@ export function createIntrospector(options: IntrospectorOptions): Introspector {
     remembered.drop(token);
     if (!fields) return undefined;
     const caller = knownCaller(fields, clock);
-    // Without a stream, nothing would announce the end of this caller's access: its signal fires now.
+    // Without a stream the end of this access would not be announced: fire the signal now.
     caller.end();
     return caller;
   }
@@ -174,7 +174,7 @@ const asFailure = (error: unknown): IntrospectionFailure =>
     ? error
     : new IntrospectionFailure('failed', 'introspection failed', { cause: error });
 
-/** An error thrown by the API's own callback must not end the request or the process. */
+/** Wraps a callback of the API: an error in it must not end the request or the process. */
 function neverThrowing(
   onFailure: (failure: IntrospectionFailure) => void,
 ): (failure: IntrospectionFailure) => void {
@@ -187,7 +187,7 @@ function neverThrowing(
   };
 }
 
-/** While the service is unavailable every call fails, so this logs at most one line a second. */
+/** While the service is unavailable every call fails, so prints at most one line a second. */
 function printOnceASecond(): (failure: IntrospectionFailure) => void {
   let printedAt = Number.NEGATIVE_INFINITY;
   return (failure) => {

@@ -22,11 +22,11 @@ export class KnownCaller {
   declare organizations: CallerFields['organizations'];
   readonly #clock: () => number;
   readonly #onEnd: () => void;
-  /** `undefined` until `signal` is first read. */
+  /** Undefined until the API first reads `signal`. */
   #controller: AbortController | undefined;
   #hasEnded = false;
   #timer: NodeJS.Timeout | undefined;
-  /** Until this time, an answer may come from a node without the latest change; else undefined. */
+  /** Until this time the answer may lack a recent change; undefined if no change is recent. */
   #settles: number | undefined;
 
   constructor(fields: CallerFields, clock: () => number, onEnd: () => void) {
@@ -44,7 +44,7 @@ export class KnownCaller {
     return this.#controller.signal;
   }
 
-  /** True if the API has read the signal: work may be running that depends on it. */
+  /** True if the API has read the signal: running work may depend on the signal. */
   get hasSignal(): boolean {
     return this.#controller !== undefined;
   }
@@ -60,7 +60,7 @@ export class KnownCaller {
   end(): void {
     if (this.#hasEnded) return;
     this.#hasEnded = true;
-    // The timer would keep the caller in memory until the token expires.
+    // Clear the timer: it would keep the caller in memory until the token expires.
     clearTimeout(this.#timer);
     this.#onEnd();
     this.#controller?.abort();

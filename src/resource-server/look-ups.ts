@@ -1,8 +1,8 @@
 /** Combines simultaneous look-ups of the same token into one introspection. */
 
 /**
- * At most one request per token is in flight. Look-ups that arrive meanwhile share the next request,
- * because the answer in flight may not contain a revocation that they must see.
+ * At most one request per token is in flight. Look-ups that arrive before its answer share the next
+ * request, because the answer in flight may not contain a revocation that happened before them.
  *
  * @param ask sends one request; `deadline` is in the time of `performance.now()`.
  */
@@ -33,7 +33,7 @@ export function createLookUps<Answer>(parts: {
   }
 
   return {
-    /** Returns an answer to a request that was sent after this call. */
+    /** Returns the answer to a request that is sent after this call. */
     find(token: string): Promise<Answer> {
       const joined = waiting.get(token) ?? takeTurn(token);
       waiting.set(token, joined);

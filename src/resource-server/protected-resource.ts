@@ -4,7 +4,7 @@ export interface ProtectedResource {
   /** The address of the document, for GET without credentials (RFC 9728 §3.1). */
   readonly url: string;
   readonly path: string;
-  /** Serve this document at `url` as `application/json`. */
+  /** The document to serve at `url` as `application/json`. */
   readonly document: {
     readonly resource: string;
     readonly authorization_servers: readonly string[];

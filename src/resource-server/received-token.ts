@@ -24,7 +24,7 @@ const MAX_AUTHORIZATION_LENGTH = 2 * MAX_TOKEN_LENGTH;
 
 /** Returns the token to introspect, or the refusal of a request without exactly one. */
 export function receivedToken(request: ReceivedRequest): ReceivedToken {
-  // RFC 6750 §2.3: refuse tokens in URLs, which appear in logs and browser histories.
+  // RFC 6750 §2.3: refuse tokens in URLs, because URLs appear in logs and browser histories.
   const query = request.url?.indexOf('?') ?? -1;
   const inQuery = query < 0 ? undefined : new URLSearchParams(request.url?.slice(query + 1));
   if (inQuery?.has('access_token'))
@@ -52,7 +52,7 @@ function refusalWithoutToken(authorization: string): ReceivedToken {
   if (scheme.toLowerCase() !== 'bearer') return { refusal: noCredentials() };
   const value = withoutOuterBlanks(rest.join(' '));
   if (!value) return refuse('the Authorization header has no access token');
-  // Proxies join headers of the same name with commas.
+  // A comma means several headers: proxies join those of the same name with commas.
   return value.includes(',') ? refuse('send only one access token') : { refusal: invalidToken() };
 }
 

@@ -6,7 +6,7 @@ export interface Refusal {
   readonly headers: Readonly<Record<string, string>>;
   /** JSON in the shape of a GraphQL response, so that GraphQL clients find the error. */
   readonly body: string;
-  /** The sentence in `body`. It never repeats the presented value. */
+  /** The sentence in `body`, which never repeats the presented value. */
   readonly message: string;
   readonly code: RefusalCode;
 }
@@ -31,7 +31,7 @@ export function withMetadata(refused: Refusal, parameter: string | undefined): R
   return { ...refused, headers: { ...refused.headers, 'WWW-Authenticate': extended } };
 }
 
-/** The same for unknown, expired and revoked tokens: more detail would help an attacker. */
+/** The same refusal for unknown, expired and revoked tokens: more detail would help an attacker. */
 export const invalidToken = (): Refusal =>
   challenged(
     401,
@@ -40,7 +40,7 @@ export const invalidToken = (): Refusal =>
     'the access token or API key is unknown, expired or revoked',
   );
 
-/** RFC 6750 §3.1: `insufficient_scope` means missing permissions. Names no scope: none exist. */
+/** RFC 6750 §3.1: `insufficient_scope` means missing permissions. Lists no scope: none exist. */
 export const missingRight = (right: string): Refusal =>
   challenged(403, 'FORBIDDEN', 'insufficient_scope', `the right to ${right} is required for this`);
 
@@ -56,7 +56,7 @@ export class CallerRefused extends Error {
   readonly status: number;
   readonly statusCode: number;
   readonly headers: Refusal['headers'];
-  /** Koa sends the message of such an error to the caller. */
+  /** Koa sends an error's message to the caller if this is true. */
   readonly expose = true;
   readonly extensions: RefusalExtensions;
 

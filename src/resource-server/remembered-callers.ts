@@ -5,9 +5,9 @@ import { type KnownCaller, knownCaller } from './known-caller.ts';
 
 /** Every cached caller is checked once in this fraction of `maxAgeMs`. */
 const CYCLE = 1 / 20;
-/** Latest introspection, as a fraction of `maxAgeMs`: leaves time for a second try. */
+/** Latest time to introspect again, as a fraction of `maxAgeMs`: it leaves time for a retry. */
 const LATEST_DUE = 1 - 2 * CYCLE;
-/** For this many milliseconds after its last call, a caller whose signal was read is kept current. */
+/** Milliseconds after the last call for which a caller whose signal was read is kept current. */
 const MAX_IDLE = 86_400_000;
 /**
  * Milliseconds after a change for which answers are not cached: another node of the service may
@@ -70,7 +70,7 @@ export function createRememberedCallers(parts: {
     }
   }
 
-  /** Returns no copy: usually only one entry is read, and a client may have many tokens. */
+  /** Returns no array: usually only one entry is read, and a client may have many tokens. */
   const entriesOf = (name: string): Iterable<Remembered> => {
     const found = named.get(name);
     if (found === undefined) return [];
@@ -125,7 +125,7 @@ export function createRememberedCallers(parts: {
       if (!entry) return undefined;
       const now = clock();
       entry.usedAt = now;
-      // A clock that was set back must not extend the time.
+      // If the clock was set back, do not use the answer for longer.
       return entry.since <= now && now < entry.until ? entry.caller : undefined;
     },
 
@@ -217,7 +217,7 @@ export function createRememberedCallers(parts: {
 interface Remembered {
   readonly token: string;
   readonly caller: KnownCaller & Caller;
-  /** The answer may be used between `since` and `until`. */
+  /** The answer may be used from this time on, until `until`. */
   since: number;
   until: number;
   /** When to introspect again, in the background. */

@@ -3,9 +3,9 @@ import { IntrospectionFailure } from './introspection-answer.ts';
 import type { IntrospectionEndpoint } from './introspection-endpoint.ts';
 
 export interface StreamConnection {
-  /** When the first heartbeat arrived; before that, this may be another service's stream. */
+  /** When the first heartbeat arrived; until then this may be another service's stream. */
   readonly startedAt: number | undefined;
-  /** When the last line (or the headers) arrived; undefined before. Times of `performance.now()`. */
+  /** When the last line (or the headers) arrived, by `performance.now()`; undefined before. */
   readonly heardAt: number | undefined;
   /** True if the heartbeat is overdue: changes may have been missed. */
   isSilent(): boolean;
@@ -26,11 +26,11 @@ export interface StreamConnectionListener {
   onLost(failure: IntrospectionFailure): void;
 }
 
-/** Milliseconds, for services that do not announce their heartbeat interval of one second. */
+/** Milliseconds of silence, for services that announce no interval (theirs is one second). */
 const MAX_SILENCE = 2_000;
 /** Milliseconds by which a heartbeat may be late if the service says when to expect it. */
 const MAX_LATENESS = 650;
-/** In characters. A line contains at most two ids. */
+/** Maximum number of characters of a line, which contains at most two ids. */
 const MAX_LINE_LENGTH = 1_000;
 
 /** Matches a line with an id, two ids, or `everything`. */
@@ -67,10 +67,10 @@ export function connectStream(
     const [, change] = CHANGE.exec(line) ?? [];
     if (line.startsWith(':')) hearComment(line);
     else if (line === '' || startedAt === undefined) {
-      // Nothing is cached before the first heartbeat, so nothing must be removed.
+      // Ignore changes before the first heartbeat: nothing is cached yet that they could affect.
       return;
     } else if (change === undefined) {
-      // The stream continues: a newer service may send more than this version knows.
+      // Only report an unknown line: a newer service may send more than this version knows.
       listener.onUnknown(malformed());
       return;
     } else listener.onChange(change);

@@ -12,7 +12,7 @@ export interface Call {
   readonly decidedBy: Identified['decidedBy'];
   /** Status of the refusal, if the call was refused. */
   readonly refusedWith?: number;
-  /** Milliseconds until the caller was identified. */
+  /** Duration of the identification of the caller, in milliseconds. */
   readonly took: number;
   /** Present for a subscription; counts its events and records its end. */
   subscription?: Subscription;
@@ -26,7 +26,7 @@ export interface Subscription {
 export interface Calls {
   /** The calls, latest first. */
   readonly list: readonly Call[];
-  /** Identifies the caller like the introspector, and records the call. @param record receives the record. */
+  /** Returns an introspector that also records each call. @param record receives the record. */
   recording(record: (call: Call) => void): Introspector;
 }
 

@@ -21,7 +21,7 @@ export interface Gatehouse {
 
 /** The first start creates the database, which takes long on a slow disk. */
 const START_TIMEOUT_MS = 60_000;
-/** Longer than the service itself waits for requests in flight. */
+/** Longer than the service itself waits for requests in progress. */
 const CLOSE_TIMEOUT_MS = 10_000;
 
 /**
@@ -40,7 +40,7 @@ export async function startGatehouse(parts: {
   const settingsFile = path.join(directory, 'gatehouse.yaml');
   const settings = {
     issuer,
-    // The first port is public; the operators' port is not used here.
+    // Of the two ports, the first is public; the sandbox does not use the operators' port.
     server: { port, operators_port: 0 },
     storage: { data_directory: path.join(directory, 'data') },
     api: {
@@ -50,7 +50,7 @@ export async function startGatehouse(parts: {
     demo: true,
     log: { level: 'warn' },
   };
-  // JSON is valid YAML.
+  // Write JSON: it is valid YAML.
   await writeFile(settingsFile, `${JSON.stringify(settings, null, 2)}\n`);
 
   // Pass no environment: with the operator's DATABASE_URL the sandbox would use that database.

@@ -10,13 +10,13 @@ export class Html {
 
 type Part = Html | string | number | undefined | readonly Html[];
 
-/** Template tag; an undefined value prints nothing. */
+/** A template tag for HTML. An undefined value prints nothing. */
 export function html(literals: TemplateStringsArray, ...parts: readonly Part[]): Html {
   const texts = parts.map(printed);
   return new Html(literals.map((literal, index) => literal + (texts[index] ?? '')).join(''));
 }
 
-/** With milliseconds, because the sandbox shows how fast things happen. */
+/** Formats a time with milliseconds, because the sandbox shows how fast it works. */
 export const clockTime = (time: Date): string =>
   `${time.toLocaleTimeString('en-GB')}.${String(time.getMilliseconds()).padStart(3, '0')}`;
 

@@ -7,7 +7,7 @@ export interface Listening {
   close(): Promise<void>;
 }
 
-/** @param port 0 for any free port. */
+/** Listens on a port. @param port 0 for any free port. */
 export async function listen(
   handler: RequestListener | undefined,
   { host, port }: { readonly host: string; readonly port: number },

@@ -1,4 +1,4 @@
-/** `npm run sandbox`: tries everything on one machine. Needs the dev dependencies. */
+/** `npm run sandbox`: starts everything on one machine, to try it. Needs the dev dependencies. */
 import { DEMO, type Sandbox, startSandbox } from './sandbox.ts';
 
 const stop = new AbortController();
@@ -13,7 +13,7 @@ try {
   process.stdout.write(instructions(sandbox));
   const lastWords = await Promise.race([stopped, sandbox.gatehouse.ended]);
   await sandbox.close();
-  // Ctrl-C reaches the service, too; it may end before the sandbox does.
+  // Ignore the service's end after Ctrl-C, which the service receives, too, maybe earlier.
   if (!stop.signal.aborted) throw new Error(`Gatehouse stopped unexpectedly:\n${lastWords}`);
 } catch (error) {
   if (!stop.signal.aborted) {

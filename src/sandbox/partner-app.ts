@@ -18,9 +18,9 @@ export interface PartnerApp {
   close(): Promise<void>;
 }
 
-/** Differs from the service's cookie name, because browsers share cookies between ports of a host. */
+/** Not the name of a cookie of the service: browsers share cookies between a host's ports. */
 const COOKIE = 'stock_planner';
-/** If there are more, the oldest connection is forgotten. */
+/** Maximum number of connections; beyond it the oldest one is forgotten. */
 const MAX_BROWSERS = 100;
 const STYLESHEET = '/sandbox.css';
 const SCRIPT = '/watching.js';
@@ -52,7 +52,7 @@ export async function startPartnerApp(parts: {
       connections.delete(oldest);
     }
     connections.set(id, connection);
-    // Lax: sent with the redirect back from the service, but not with a POST from another site.
+    // Lax: browsers send it after a redirect from the service, but not with another site's POST.
     ctx.cookies.set(COOKIE, id, { sameSite: 'lax' });
     return connection;
   }
@@ -140,7 +140,7 @@ function sendAsItComes({ watch }: PartnerConnection, { req, res, query }: Contex
   send();
 }
 
-/** Redirects to a GET (RFC 9110 §15.4.4), so that a reload repeats nothing. */
+/** Redirects to a GET (RFC 9110 §15.4.4), so that reloading the page repeats nothing. */
 function goBack(ctx: Context): void {
   ctx.status = 303;
   ctx.redirect('/');

@@ -16,7 +16,7 @@ export interface Tokens {
   readonly accessToken: string;
   readonly expiresAt: Date;
   readonly refreshToken: string;
-  /** The previous refresh token. */
+  /** The refresh token before the current one. */
   readonly replaced?: string;
 }
 
@@ -32,12 +32,12 @@ export interface Organization {
     readonly id: string;
     readonly name: string;
     readonly rights: readonly string[];
-    /** Null if the caller may not read the stock. */
+    /** The stock of a warehouse; null if the caller may not read it. */
     readonly stock: readonly StockLevel[] | null;
   }[];
 }
 
-/** Each step ends with a sentence for the user in `notice`. */
+/** The actions of a connection; each ends with a sentence for the user in `notice`. */
 export interface PartnerConnection {
   readonly log: WireLog;
   readonly notice: string | undefined;
@@ -57,9 +57,9 @@ export interface PartnerConnection {
   /** Sends the previous refresh token again, like a client that lost the answer. */
   retry(): Promise<void>;
   revoke(): Promise<void>;
-  /** Subscribes again. */
+  /** Subscribes to stock changes again. */
   watchStock(): Promise<void>;
-  /** Ends the subscription. */
+  /** Ends the subscription to stock changes. */
   close(): void;
 }
 
@@ -85,7 +85,7 @@ export async function createPartner(registration: PartnerRegistration, apiUrl: U
     let watch: Watch | undefined;
 
     function keep(answer: oauth.TokenEndpointResponse, replaced?: string): void {
-      // Gatehouse always sends both, but the library's types cover all servers.
+      // Gatehouse always sends both values; the library's types allow servers that do not.
       const {
         access_token: accessToken,
         refresh_token: refreshToken = '',
@@ -155,7 +155,7 @@ export async function createPartner(registration: PartnerRegistration, apiUrl: U
 
       finish: (callback) =>
         attempt(async () => {
-          // The callback belongs to another request, or arrived a second time.
+          // Refuse a callback of another request, or one that arrives a second time.
           if (!checks) return 'There is no pending authorization. Connect from here.';
           log.recordRedirect(callback);
           const expected = checks;

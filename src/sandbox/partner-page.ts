@@ -5,7 +5,7 @@ import type { Watch } from './watch.ts';
 import { type Exchange, shortened } from './wire-log.ts';
 
 export interface PartnerAddresses {
-  /** Origin of the app itself. */
+  /** The origin of the partner app itself. */
   readonly stylesheet: string;
   readonly script: string;
   readonly issuer: string;
@@ -74,7 +74,7 @@ const connected = ({ accessToken, refreshToken, replaced, expiresAt }: Tokens): 
       authorization.</p>`
     }`;
 
-/** A script appends new entries; without JavaScript, reload the page. */
+/** Lists the messages. A script appends new ones; without JavaScript, users reload the page. */
 const watching = (
   { lines, isOver }: Watch,
   script: string,

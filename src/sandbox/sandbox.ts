@@ -14,7 +14,7 @@ export interface Sandbox {
   close(): Promise<void>;
 }
 
-/** Different from the ports of `npm start`, and fixed, so that addresses in the history keep working. */
+/** Different from the ports of `npm start`, and fixed, so that a browser's old addresses work. */
 const PREFERRED_PORTS = { gatehouse: 4400, partner: 4401, api: 4402 };
 
 /** @param stop aborts the start, which then throws and leaves nothing behind. */
@@ -49,7 +49,7 @@ export async function startSandbox({ stop }: { readonly stop: AbortSignal }): Pr
   }
 }
 
-/** The account that an embedded deployment creates at its first start. */
+/** The account of the demo data, which an embedded deployment creates at its first start. */
 export const DEMO = { email: 'ada@demo.test', password: 'gatehouse-demo' };
 
 export interface Credentials {

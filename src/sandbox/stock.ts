@@ -111,7 +111,7 @@ export function createStock() {
           if (shown) yield { stockChanged: { warehouse: shownWarehouse(shown), level } };
         }
       } catch (error) {
-        // The access ended or changed: end the subscription, so that the next one identifies again.
+        // End the subscription if the access ended or changed: the next one identifies again.
         if (!caller.signal?.aborted) throw error;
       }
     },

@@ -5,7 +5,7 @@ import type { WireLog } from './wire-log.ts';
 
 export interface Watch {
   readonly lines: readonly WatchLine[];
-  /** True after the last message. */
+  /** True after the last message of the subscription. */
   readonly isOver: boolean;
   /** @returns a function that stops listening. */
   onChange(listener: () => void): () => void;
@@ -17,7 +17,7 @@ export interface WatchLine {
   readonly text: string;
 }
 
-/** An API without a change stream ends every subscription at once. */
+/** Needed because an API without a change stream ends every subscription immediately. */
 const RETRY_PAUSE_MS = 1_000;
 
 const STOCK_CHANGED =

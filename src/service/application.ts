@@ -45,7 +45,7 @@ export interface ApplicationParts {
   readonly store: TokenStore;
   readonly registries: Omit<Registries, 'close'>;
   readonly createAttemptLimit: CreateAttemptLimit;
-  /** Must survive a reload, or every counter restarts. If absent, unread metrics are created. */
+  /** Must survive a reload, or every counter restarts. Without it, new metrics are created. */
   readonly metrics?: Metrics;
   readonly endings: Endings;
   readonly changeStreams: ChangeStreams;
@@ -70,9 +70,9 @@ export function createApplication(parts: ApplicationParts): Application {
   const keys = settings.secrets.cookieKeys;
   const { outcomes } = metrics;
 
-  // Rendering
+  // Create the parts that render pages.
   const formTokens = createFormTokens({ issuer, keys });
-  // `server` is created below, because it shows pages, too. If a store fails, pages name no user.
+  // `server` is created below, because it shows pages, too. If a store fails, pages show no name.
   const findVisitor = (ctx: Context) =>
     visitorOf(ctx, { sessions: server.sessions, accounts }).catch(() => foundVisitor(ctx));
   const requirementFor: SignInPolicy['of'] = (...asked) => signIn.signInPolicy.of(...asked);
@@ -95,12 +95,12 @@ export function createApplication(parts: ApplicationParts): Application {
     },
   });
 
-  // Mail
-  const beside = createBackgroundMail({ log, outcomes });
+  // Create the parts that send mail.
+  const background = createBackgroundMail({ log, outcomes });
   const sendMail = settings.mail && createSendMail(settings.mail);
-  const mail = sendMail && createAccountMail({ issuer, accounts, sendMail, beside, clock });
+  const mail = sendMail && createAccountMail({ issuer, accounts, sendMail, background, clock });
 
-  // The OAuth endpoints
+  // Create the OAuth endpoints.
   const oneTimeValues = createOneTimeValues({ store, clock });
   const server = createAuthorizationServer({
     settings,
@@ -135,7 +135,7 @@ export function createApplication(parts: ApplicationParts): Application {
   });
   const { sessions } = server;
 
-  // How users sign in
+  // Create the sign-in methods.
   const signIn = wireSignIn({
     settings,
     clock,
@@ -155,7 +155,7 @@ export function createApplication(parts: ApplicationParts): Application {
   });
   const { signInPolicy, hourlyLimit, formDrafts } = signIn;
 
-  // Pages
+  // Create the pages.
   const { keepResult, showResult } = submitResults({
     forms: formDrafts,
     visitorOf: (ctx) => visitorOf(ctx, { sessions, accounts }),
@@ -185,7 +185,7 @@ export function createApplication(parts: ApplicationParts): Application {
           links: registries.passwordLinks,
           sendMail,
           perAccount: hourlyLimit('forgot_account', 3),
-          beside,
+          background,
         })
       : undefined;
   const pages = listPages({
@@ -227,7 +227,7 @@ export function createApplication(parts: ApplicationParts): Application {
     routes,
     async close() {
       await server.authorizations.close();
-      await beside.close();
+      await background.close();
     },
   };
 }
@@ -255,7 +255,7 @@ export function createCurrentApplication(parts: {
       const replaced = current.application;
       current = { settings, application: build(settings) };
       log.level = settings.log.level;
-      // Do not wait: its background work, such as sending a mail, may take time.
+      // Do not wait: the background work of the old one, such as a mail, may take time.
       const closing = replaced
         .close()
         .catch((err: unknown) =>

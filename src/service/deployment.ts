@@ -9,7 +9,7 @@ type Described = Pick<Settings, 'issuer'> & {
   readonly storage: Pick<Settings['storage'], 'dataDirectory' | 'databaseUrl' | 'redisUrl'>;
 };
 
-/** No service was ever started with the stores that the settings and the environment name. */
+/** Thrown if no service ever started with the stores of the settings and the environment. */
 export class NoDeployment extends Error {
   readonly code = 'no_deployment';
   readonly remedy =
@@ -57,5 +57,5 @@ const placeOf = (url: string): string =>
   url
     .replace(/\?.*$/s, '')
     .replace(/^[a-z0-9+]+:\/\//i, '')
-    // Cut up to the last @: a password may contain one that is not encoded.
+    // Cut at the last @: a password may contain an @ that is not encoded.
     .replace(/^.*@/s, '');

@@ -24,9 +24,9 @@ export interface KeyState {
   readonly use: 'current' | 'next' | 'older';
   /** When a node first signed with the key; absent if none did. */
   readonly currentSince?: Date;
-  /** When the last node stopped signing with the key; absent if one still does, or if unknown. */
+  /** When the last node stopped signing with the key; absent while one signs, or if unknown. */
   readonly replacedAt?: Date;
-  /** When all signed values have expired. Absent for `current`, `next`, and while a node signs. */
+  /** When everything signed with it has expired. Absent for `current`, `next`, and while in use. */
   readonly removableFrom?: Date;
 }
 
@@ -71,7 +71,7 @@ export interface KeyWarning {
   readonly kind: KeyKind;
   readonly message: string;
   readonly remedy: string;
-  /** True if nodes refuse valid sessions or tokens now because of it. */
+  /** True if nodes refuse valid sessions or tokens now because of the keys. */
   readonly isProblem?: true;
 }
 

@@ -11,14 +11,14 @@ export async function describeNode(parts: {
   readonly readiness: Readiness;
   /** False until the node accepts requests. */
   readonly isListening: boolean;
-  /** Undefined without Redis. */
+  /** Reads the id of Redis; undefined without Redis. */
   readonly redisIdentity: (() => Promise<string | undefined>) | undefined;
   /** True if any request had an `X-Forwarded-For` header. */
   readonly isForwarded: boolean;
 }): Promise<NodeDescription> {
   const { settings, readiness, isListening, isForwarded, redisIdentity } = parts;
   const { server } = settings;
-  // Ignore an unavailable Redis: the node's state reports it.
+  // Ignore that Redis is unavailable: the state of the node reports that.
   const redis = redisIdentity ? await redisIdentity().catch(() => undefined) : 'none';
   const openFiles = await openFilesLimit();
   return {

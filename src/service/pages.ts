@@ -1,4 +1,4 @@
-/** Lists all pages. Add a new page here; it declares itself which requests it answers. */
+/** Lists all pages. Add a new page here; the page itself declares which requests it answers. */
 import { createOrganizationEnds } from '../accounts/access/organization-ends.ts';
 import type { AccountMail } from '../accounts/mail/account-mail.ts';
 import type { OneTimeValues } from '../accounts/one-time-values.ts';

@@ -32,7 +32,7 @@ export interface ServiceParts {
    */
   readonly timeShift?: () => number;
   readonly log: Logger;
-  /** Multiplies the timeouts of stores and connections. Not a setting, because requests wait. */
+  /** Multiplies the timeouts of stores and connections. No setting: requests wait that long. */
   readonly timeoutFactor?: number;
 }
 
@@ -49,7 +49,7 @@ const ownPort = ({ reusePort, port, operatorsPort }: Settings['server']): number
   reusePort ? operatorsPort : port;
 
 /**
- * Opens the stores, builds every part and listens. If this fails half-way, nothing stays open.
+ * Opens the stores, builds every part and listens. If the start fails half-way, nothing stays open.
  *
  * @throws EmbeddedPostgresInUse, MigrationsPending, UnsafeRedis or StorageUnavailable, each with
  *   its remedy, before anything listens.
@@ -147,7 +147,7 @@ export async function startService(given: ServiceParts) {
   }
   const reload = createReload({ settings, loadSettings, apply, log, outcomes });
 
-  // In the background: this must neither delay nor prevent the start.
+  // Run this in the background: it must neither delay nor prevent the start.
   const reported = reportRevived(endings, log);
   opened.defer(() => reported);
 
@@ -220,7 +220,7 @@ export async function startService(given: ServiceParts) {
         delayMs: shutdownDelayMs(),
         // From now on readers can open their next stream only at another node, if there is one.
         onClosed: () => changeStreams.leave(database.embedded ? 0 : HANDOVER_MS),
-        // A browser gives up a stream for good if reopening it is refused, so refuse none.
+        // Only now, because a browser whose reconnection is refused gives up the stream for good.
         onUnreachable: () => requestStreams.reopen(),
       };
       await Promise.all(everyone.map((server) => departure.leave(server, leaving)));

@@ -105,7 +105,7 @@ export function wireSignIn(parts: {
     limit: hourlyLimit('kept_forms', 200),
   });
 
-  // With a password
+  // Create the sign-in with a password.
   const forgotPasswordUrl = passwords && mail ? FORGOT_PASSWORD : undefined;
   const checkPassword = passwords
     ? createPasswordCheck({
@@ -120,7 +120,7 @@ export function wireSignIn(parts: {
       })
     : refusePasswords;
 
-  // With a passkey
+  // Create the sign-in with a passkey.
   const passkeySignIns = settings.signIn.passkeys
     ? createPasskeySignIns({
         settings,
@@ -135,7 +135,7 @@ export function wireSignIn(parts: {
       })
     : undefined;
 
-  // At a provider
+  // Create the sign-in with a provider.
   const providers = settings.signIn.providers.map((provider) =>
     createUpstreamProvider({ issuer, settings: provider, clock }),
   );

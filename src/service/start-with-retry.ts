@@ -1,4 +1,4 @@
-/** Retries a start while stores are unavailable: after a power cut everything starts at once. */
+/** Retries a start while stores are unavailable, as when all machines start after a power cut. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Trouble, troubleOf } from './startup-errors.ts';
 
@@ -11,8 +11,8 @@ const REPORT_INTERVAL_MS = 5_000;
  * unknown database) are thrown at once.
  *
  * @param start leaves nothing open if it fails
- * @param report called with the failure, and the seconds for which retries continue
- * @param time monotonic milliseconds, and a pause of a given length
+ * @param report called with the failure, and the number of seconds for which retries continue
+ * @param time `now` in monotonic milliseconds, and a pause
  * @throws the error of the last attempt
  */
 export async function startWithRetry<Started>(

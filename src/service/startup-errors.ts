@@ -61,7 +61,7 @@ const REDIS: Store = { name: 'Redis', variable: 'REDIS_URL' };
 const credentials = ({ variable }: Store): string =>
   `correct the account and the password in ${variable}: ${PASSWORDS_IN_URLS}`;
 
-/** Patterns for the code (SQLSTATE, system, TLS) and the message of the driver's error. */
+/** Remedies, by patterns for code (SQLSTATE, system, TLS) and message of a driver's error. */
 const STORE_REMEDIES: readonly (readonly [
   cause: RegExp,
   remedy: (store: Store) => string,
@@ -72,7 +72,7 @@ const STORE_REMEDIES: readonly (readonly [
     /^3D000/,
     ({ variable }) => `create the database, or correct its name at the end of ${variable}`,
   ],
-  // May end by itself: once there is room again, the store accepts writes.
+  // This may end by itself: once there is space again, the store accepts writes.
   [
     /^53100|No space left on device/,
     ({ name }) =>
@@ -84,7 +84,7 @@ const STORE_REMEDIES: readonly (readonly [
     ({ variable }) =>
       `the server in ${variable} is read-only: use the primary if it is a standby; ` +
       'otherwise check its default_transaction_read_only',
-    // A failover may make the standby the primary.
+    // This may end by itself: a failover may make the standby the primary.
     true,
   ],
   [
@@ -110,7 +110,7 @@ const STORE_REMEDIES: readonly (readonly [
   [
     /^(ENOTFOUND|EAI_AGAIN)/,
     ({ variable }) => `correct the host in ${variable}: it does not resolve on this machine`,
-    // The name of a container resolves only while the container runs.
+    // This may end by itself: the name of a container resolves only while the container runs.
     true,
   ],
   [
@@ -142,7 +142,7 @@ function knownRemedy(store: Store, error: StorageUnavailable) {
   return known && { remedy: known[1](store), mayPass: known[2] };
 }
 
-/** Returns each cause, its code first; a host with several addresses fails with one per address. */
+/** Returns each cause, its code first; for a host with several addresses, one cause for each. */
 function causesOf(error: unknown): string[] {
   if (!(error instanceof Error)) return [];
   const { code = '' } = error as NodeJS.ErrnoException;

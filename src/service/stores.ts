@@ -68,7 +68,7 @@ export async function openStores(parts: {
     isFeedLive: () => changes.isLive,
     lastImport: () => lastImport(database),
   });
-  // Log differing clocks at the start already, not only at the first health check.
+  // Check the clocks now, so that the log of the start reports a difference.
   await readiness.ask();
   return { database, changes, store, limits, redisIdentity: identity, readiness };
 }

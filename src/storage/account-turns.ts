@@ -3,7 +3,7 @@ import { AccountBusy } from '../base/refusal.ts';
 import type { Database, InTurn, Queries } from './queries.ts';
 import { StorageUnavailable } from './storage-unavailable.ts';
 
-/** Maximum number of waiting requests of one account, in addition to the running one. */
+/** Maximum number of waiting requests of each account, in addition to the running one. */
 const MAX_WAITING = 10;
 
 type Waiting = PromiseWithResolvers<void>;
@@ -26,7 +26,7 @@ export function createAccountTurns(): InTurn {
     try {
       return await work();
     } catch (error) {
-      // Reject the others: they would reach the same timeout one by one, and answer far too late.
+      // Reject the waiting requests: they would reach the same timeout one by one, and too late.
       if (error instanceof StorageUnavailable) for (const one of queue.splice(0)) one.reject(error);
       throw error;
     } finally {
@@ -44,7 +44,7 @@ export const transactionOf = <Result>(
   work: (tx: Queries) => Promise<Result>,
 ): Promise<Result> => database.inTurn(accountId, () => database.transaction(work));
 
-/** Like `transactionOf`, but locks the account's row first, so that other nodes wait as well. */
+/** Like `transactionOf`, but first locks the account's row, so that other nodes wait as well. */
 export const lockedTransactionOf = <Result>(
   database: Database,
   accountId: string,

@@ -50,15 +50,15 @@ export function createBackgroundWriter<Entry extends object>({
   }
 
   return {
-    /** True if a new entry would be dropped. Check this first if creating an entry is costly. */
+    /** True if a new entry would be dropped. Check it before creating an entry that is costly. */
     isFull,
 
-    /** Only stores the entry in memory, so requests may call it. */
+    /** Only stores the entry in memory, so it never delays a request. */
     add: (entry: Entry): void => put(keyOf(entry), entry),
 
     flush,
 
-    /** Writes all waiting entries; those that fail are not retried. */
+    /** Writes all waiting entries; entries whose write fails are not retried. */
     async close(): Promise<void> {
       await flush();
       clearTimeout(timer);

@@ -52,7 +52,7 @@ export interface CacheOptions<Value extends Cacheable> {
 interface Entry<Value extends Cacheable> {
   readonly promise: Promise<Value>;
   readonly startedAt: number;
-  /** `nameChangeCount` when this entry was last found to be current. */
+  /** The value of `nameChangeCount` when this entry was last found to be current. */
   changesSeen: number;
   /** Undefined for a miss, and while the load is in progress. */
   value?: Value;
@@ -70,7 +70,7 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
   const entries = createLruMap<Value>(parts.maxSize ?? DEFAULT_MAX_SIZE);
   /** Separate from the values, so that look-ups of keys that do not exist cannot evict values. */
   const misses = createLruMap<Value>(parts.maxMisses ?? 0);
-  /** `nameChangeCount` at the latest change of each name. So a change needs no scan of the values. */
+  /** `nameChangeCount` at the latest change of each name: so no change needs to scan the values. */
   const nameChanges = new Map<string, number>();
   let nameChangeCount = 0;
 
@@ -102,7 +102,7 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
     // A negative age means that the clock was set back, so the real age is unknown.
     if (!(age >= 0 && age < MAX_AGE_MS)) return false;
     if (entry.changesSeen === nameChangeCount) return true;
-    // The entry is loading, or a miss: it may have been read before the latest change.
+    // The entry is loading, or it is a miss: its data may have been read before the latest change.
     if (entry.value === undefined) return false;
     const hasChanged = (name: string) => (nameChanges.get(name) ?? 0) > entry.changesSeen;
     if (within?.namesIn(entry.value).some(hasChanged)) return false;
@@ -113,7 +113,7 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
   return {
     invalidate(topic, change) {
       remove(firstWord(change));
-      // Other caches on this node may hold values derived from the changed one.
+      // Announce the change: other caches of this node may hold values derived from this one.
       changes.announce(topic, change);
     },
 
@@ -146,7 +146,7 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
             entries.set(key, started);
           }
         },
-        // Failures are not cached.
+        // Remove a failed read: failures are not cached.
         () => entries.get(key) === started && entries.delete(key),
       );
       return started.promise;

@@ -6,7 +6,7 @@ import type { Listen } from './embedded/server.ts';
 import { createEchoes } from './notification-echoes.ts';
 import type { Queries } from './queries.ts';
 
-/** `everything` is announced if changes may have been missed. */
+/** What a change concerns. `everything` is announced if changes may have been missed. */
 export type ChangeTopic =
   | 'clients'
   | 'accounts'
@@ -44,7 +44,7 @@ export interface ChangeFeed {
   onChange(listener: ChangeListener): void;
   /** Calls `listener` with each text of `sendToAllNodes`. While the feed is not live, texts are lost. */
   onMessage(listener: (text: string) => void): void;
-  /** Announces a change on this node only, and earlier than the database announces it. */
+  /** Announces a change on this node only, before the database's notification arrives. */
   announce(topic: ChangeTopic, key: string): void;
   /** Announces `everything`, for an operator who knows of a change that was not announced. */
   announceEverything(): void;
@@ -74,7 +74,7 @@ export const announcementSql = (
   use: (value: string) => string,
 ): string => `pg_notify('${CHANNEL}', ${use(`${topic} ${key}`)})`;
 
-/** Announces a change that has no trigger to every node, when the transaction commits. */
+/** For changes without a trigger: notifies every node when the transaction commits. */
 export const announceToAllNodes = (
   queries: Queries,
   topic: ChangeTopic,
@@ -90,7 +90,7 @@ export const announceToAllNodes = (
 export const sendToAllNodes = (queries: Queries, text: string): Promise<unknown> =>
   queries.query('SELECT pg_notify($1, $2)', [MESSAGES, text]);
 
-/** A feed that is never live, for operator commands: they end too soon to need a cache. */
+/** A feed that is never live, for operator commands, which end too soon to need a cache. */
 export const silentChangeFeed: ChangeFeed = {
   isLive: false,
   onChange: () => {},
@@ -103,8 +103,8 @@ export const silentChangeFeed: ChangeFeed = {
 /**
  * Listens until closed. Uses a separate connection unless the database runs in this process.
  *
- * @param timeoutFactor multiplies how long a connection and a round trip may take, for tests on a
- *   busy machine.
+ * @param timeoutFactor multiplies the time limits of connection and round trip, for tests on a busy
+ *   machine.
  */
 export async function listenForChanges(
   database: OpenDatabase,
@@ -114,7 +114,7 @@ export async function listenForChanges(
   return database.listen ? listenHere(database.listen) : silentChangeFeed;
 }
 
-/** Misses no change: this process announces each change before its statement returns. */
+/** Announces all changes, because this process sees each change before its statement returns. */
 async function listenHere(listen: Listen): Promise<ChangeFeed> {
   const { hear, receive, ...listeners } = createListeners();
   let isLive = true;
@@ -142,8 +142,8 @@ async function listenOnConnection(
   const maxDelay = ROUND_TRIP_INTERVAL_MS + maxRoundTrip;
   const closing = new AbortController();
   /**
-   * When the feed stops being live (`performance.now()`). Not a flag that a timer clears: a process
-   * that was stalled may handle a request before the first timer fires.
+   * The time at which the feed stops being live (`performance.now()`). It is no flag that a timer
+   * clears, because a process that was stalled may handle a request before the timer fires.
    */
   let liveUntil = Number.NEGATIVE_INFINITY;
 
@@ -162,10 +162,10 @@ async function listenOnConnection(
     async function makeRoundTrip(): Promise<number> {
       const sentAt = performance.now();
       const sentEchoes = echoes.sent;
-      // PostgreSQL first delivers all notifications that were committed before, then answers.
+      // PostgreSQL delivers all notifications that were committed before, and only then answers.
       await client.query('SELECT 1');
       if (echoes.heard < sentEchoes) throw new Error('notifications do not arrive');
-      // After a stall the answer may be read before the time limit is checked.
+      // If this process was stalled, the answer may be read before the time limit is checked.
       if (performance.now() - sentAt > maxRoundTrip)
         throw new Error('PostgreSQL answered too late');
       return sentAt;
@@ -186,7 +186,7 @@ async function listenOnConnection(
       await client.query(`LISTEN ${CHANNEL}; LISTEN ${MESSAGES}; LISTEN ${echoes.channel}`);
       await echoes.send();
       let sentAt = await makeRoundTrip();
-      // Changes may have been missed before: clear all caches first, then trust the feed.
+      // Changes may have been missed until now: clear all caches first, then trust the feed.
       announceEverything();
       liveUntil = sentAt + maxDelay;
       void echoes.repeat(over.signal);

@@ -42,8 +42,8 @@ export async function reportDatabase(database: OpenDatabase, clock: Clock) {
 /**
  * Listens on one connection and notifies on another, as nodes do to announce changes.
  *
- * @returns the milliseconds until the notification arrived; undefined if it did not: a pooler that
- *   gives each transaction another connection loses notifications.
+ * @returns the milliseconds until the notification arrived; undefined if it did not arrive: a
+ *   pooler that gives each transaction another connection loses notifications.
  */
 export async function notificationMilliseconds(
   database: OpenDatabase,

@@ -13,11 +13,11 @@ import { StorageUnavailable } from './storage-unavailable.ts';
 const CONNECT_TIMEOUT_MS = 700;
 const QUERY_TIMEOUT_MS = 900;
 
-/** Without a database URL the embedded server in the data directory is used. */
+/** Options for `openDatabase`. Without a URL it opens the embedded server in the data directory. */
 export interface DatabaseOptions {
   readonly databaseUrl?: string | undefined;
   readonly dataDirectory: string;
-  /** `own` for the service; `share` for an operator command, which may run while the service does. */
+  /** `own` for the service. `share` for an operator command, which may run at the same time. */
   readonly sharing?: Sharing;
   readonly databaseConnections?: number;
   /** Multiplies the timeouts of a call. Only for callers that need no answer within 2 s. */
@@ -26,14 +26,14 @@ export interface DatabaseOptions {
 
 export interface OpenDatabase extends Database {
   /**
-   * Writes to the database, so it fails if the server is read-only or has no disk space left.
+   * Writes to the database: fails if the server is read-only or has no disk space left.
    *
    * @returns the server's clock, in milliseconds since the epoch.
    */
   ping(): Promise<number>;
   /** How to reach this server with a connection outside the pool (migrations, LISTEN). */
   readonly connection: pg.ClientConfig;
-  /** Receives NOTIFY without a connection; undefined unless this process serves the database. */
+  /** Receives NOTIFY, not over a connection; undefined unless this process serves the database. */
   readonly listen: Listen | undefined;
   /** Counts the pool's connections, and the queries that wait for a connection. */
   connections(): { readonly used: number; readonly idle: number; readonly waiting: number };
@@ -60,11 +60,11 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
     max: options.databaseConnections ?? 10,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS * timeoutFactor,
     query_timeout: limit,
-    // The server must stop, too: a statement whose client has disconnected would keep its locks.
+    // Also set the limits on the server: a statement of a disconnected client would keep its locks.
     ...(embedded ? {} : { statement_timeout: limit, lock_timeout: limit }),
     keepAlive: true,
   });
-  // If the server ends an idle connection, the pool emits `error`; unhandled it ends the process.
+  // The pool emits `error` if an idle connection is lost; unhandled, that would end the process.
   pool.on('error', ignore);
   return poolDatabase(pool, connection, embedded);
 }
@@ -100,7 +100,7 @@ function poolDatabase(
 
     async transaction(work) {
       const client = await pool.connect().catch(throwUnavailable);
-      // A lost connection fails the next statement; its unhandled event would end the process.
+      // After a lost connection the next statement fails; an unhandled event would end the process.
       client.on('error', ignore);
       let failure: Error | undefined;
       try {
@@ -108,7 +108,7 @@ function poolDatabase(
         await tx.query('BEGIN');
         const result = await work(tx);
         const { command } = await send(client, 'COMMIT');
-        // PostgreSQL replies so to a COMMIT if a statement had failed and `work` ignored that.
+        // PostgreSQL answers COMMIT so if a statement failed and `work` ignored the failure.
         if (command === 'ROLLBACK') throw new Error('a statement of the transaction had failed');
         return result;
       } catch (error) {
@@ -163,7 +163,7 @@ const UNAVAILABLE_STATES = /^(08|28|3D000|53|57|58|25006|55P03)/;
 
 function unavailable(error: unknown): StorageUnavailable | undefined {
   if (error instanceof StorageUnavailable) return error;
-  // A pg.DatabaseError with another state is our own bug; an error without SQLSTATE is the network.
+  // Another SQLSTATE (a pg.DatabaseError) means our own bug; an error without one, the network.
   if (error instanceof pg.DatabaseError && !UNAVAILABLE_STATES.test(error.code ?? '')) {
     return undefined;
   }

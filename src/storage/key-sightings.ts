@@ -14,7 +14,7 @@ import type { Database, Queries } from './queries.ts';
 
 export type KeyKind = 'cookie' | 'token';
 
-/** The current key comes first; the older ones are still accepted. */
+/** The current key comes first; the older keys are still accepted. */
 export interface Keys {
   readonly cookieKeys: readonly string[];
   readonly tokenKeys: readonly string[];
@@ -98,15 +98,15 @@ export async function startKeySightings(parts: {
   await last;
   const done = keepWriting();
   return {
-    /** Call it when keys or settings have changed. A failure is logged; later writes retry it. */
+    /** Call this when keys or settings have changed. A failure is logged; later writes retry it. */
     record: () => enqueue(write),
-    /** Call it when the state of the node has changed. */
+    /** Call this when the state of the node has changed. */
     beat: () => enqueue(beat),
     async stop(): Promise<void> {
       stopping.abort();
       await done;
       await last;
-      // If the database is unavailable, the row stays, but is soon ignored because its heartbeats end.
+      // If the database is unavailable, the row stays; without heartbeats it is soon ignored.
       await removeNode(database, node).catch(() => {});
     },
   };
@@ -118,7 +118,7 @@ async function writeKeys(tx: Queries, { cookieKeys, tokenKeys }: Keys, now: numb
     ['token', tokenKeys],
   ];
   const seen = kinds.flatMap(([kind, fingerprints]) =>
-    // A key may be listed twice, but a statement may change a row only once.
+    // Remove duplicates: a key may be listed twice, but a statement may change a row only once.
     [...new Set(fingerprints)].map((fingerprint) => ({
       kind,
       fingerprint,

@@ -14,9 +14,9 @@ export interface KnownMasters {
   /** Returns the masters on which the recorded revocations have been repeated. */
   listReady(): Promise<readonly MasterPosition[]>;
   /**
-   * Records masters on which the revocations are about to be repeated, deletes the masters that they
-   * replace, and notifies every node. Resolves when each revocation that is not committed yet is sure
-   * to see this change.
+   * Records masters on which the revocations are about to be repeated, deletes the masters that
+   * they replace, and notifies every node. Resolves when each revocation that is not committed yet
+   * will see this change.
    *
    * @param replaced.former the replication ids that the masters had before their promotion.
    * @param replaced.current the ids of all masters at present: any other was replaced. Null if a
@@ -31,7 +31,7 @@ export interface KnownMasters {
   ): Promise<void>;
   /** Records that the revocations have been repeated on these masters. */
   finishRepeat(ids: readonly string[]): Promise<void>;
-  /** Stores the offsets, so that a master that returns with a lower one is recognized. */
+  /** Stores the offsets, so that a master that returns with a lower offset is recognized. */
   keepOffsets(masters: readonly MasterPosition[]): Promise<void>;
 }
 
@@ -39,8 +39,8 @@ const POLL_PAUSE_MS = 20;
 const WAIT_TIMEOUT_MS = 10_000;
 
 /**
- * SQL expression: the ids of the masters that are ready. A revocation that is recorded but then
- * done on any other master, must be repeated.
+ * SQL expression: the ids of the masters that are ready. A revocation that was carried out on any
+ * other master must be repeated.
  */
 export const READY_MASTERS =
   '(SELECT coalesce(array_agg(replication_id), ARRAY[]::text[]) FROM redis_masters WHERE is_ready)';
@@ -87,8 +87,8 @@ export function createKnownMasters(database: Database): KnownMasters {
           SELECT ${announcementSql('redis-masters', masters[0]?.id ?? '', use)}`,
         values,
       );
-      // Committed revocations will be repeated, and new ones see this change. Wait for statements
-      // that began before it and are not committed: the repeat could not see their revocations.
+      // Committed revocations will be repeated, and new ones see this change. Wait for older
+      // statements that are not committed yet: the repeat could not see their revocations.
       let unfinished = await listRecording();
       for (let waited = 0; unfinished.length > 0; waited += POLL_PAUSE_MS) {
         if (waited > WAIT_TIMEOUT_MS)

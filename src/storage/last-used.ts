@@ -19,7 +19,7 @@ interface KindUse<Kind> {
   readonly at: number;
 }
 
-/** The time of a use is written at the first use, then at most once in this many milliseconds. */
+/** The first use is written, then at most one use in this many milliseconds. */
 const PRECISION_MS = 5 * 60_000;
 /** The pause between the first new use and the write of all uses that are due. */
 const PAUSE_MS = 5_000;
@@ -30,8 +30,7 @@ const MAX_WAITING = 100_000;
 const keyOf = ({ kind, id }: KindUse<string>): string => `${kind} ${id}`;
 
 /**
- * Collects uses in memory and writes them a few seconds later, in batches. Failed writes are
- * retried.
+ * Collects uses in memory and writes them a few seconds later, in batches. Retries failures.
  *
  * @param writers one writer for each kind (secret, API key, …), because each has its own table.
  */
@@ -82,11 +81,10 @@ export function createLastUsed<Kind extends string>({
   });
 
   return {
-    /** Only stores the use in memory, so requests may call it. */
+    /** Only stores the use in memory, so it never delays a request. */
     record(kind: Kind, id: string): void {
       if (!isClosing) writer.add({ kind, id, at: clock() });
     },
-    /** Writes all uses that are due now. */
     flush: writer.flush,
     /** Writes all uses, due or not, and stops. */
     close(): Promise<void> {

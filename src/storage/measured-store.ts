@@ -7,7 +7,7 @@ import type { TokenStore } from './token-store.ts';
 /** Called at the end of an operation. `isAway`: the store did not answer or could not write. */
 type ObserveOperation = (seconds: number, isAway: boolean) => void;
 
-/** Returns the observer for one kind of operation; called once for each kind. */
+/** Returns the observer for one kind of operation; called only once for each kind. */
 export type ObserveStore = (operation: string) => ObserveOperation;
 
 type Operation = (...args: never[]) => Promise<unknown>;
@@ -36,7 +36,7 @@ export function measuredDatabase(database: OpenDatabase, observe: ObserveStore):
   };
 }
 
-/** Not an async function: the caller gets the same promise that the store returned. */
+/** Measures an operation. Not async: the caller gets the same promise that the store returned. */
 function timed<Given extends Operation>(
   store: unknown,
   operation: Given,
@@ -52,6 +52,6 @@ function timed<Given extends Operation>(
     );
     return pending;
   };
-  // Parameters and promise are unchanged: only the type parameters were lost by the call above.
+  // Parameters and promise are unchanged: only the type parameters were lost in between.
   return measured as Given;
 }

@@ -36,7 +36,7 @@ export async function migrate(
     throw new StorageUnavailable('postgresql', cause);
   });
   try {
-    // Begin before the runner lists the missing files. The runner's COMMIT or a disconnect ends it.
+    // Begin before the runner lists missing files; its COMMIT or a disconnect ends the transaction.
     if (database.embedded) await client.query('BEGIN');
     const applied = await runner({
       dbClient: client,
@@ -77,7 +77,7 @@ export async function requireSchema(
   database: OpenDatabase,
   { autoMigrate }: { autoMigrate: boolean },
 ): Promise<void> {
-  // Do not compare first: while another process migrates, the embedded database answers too late.
+  // Do not compare first: during another process's migration the embedded database is too slow.
   if (database.embedded && autoMigrate) {
     await migrate(database);
     return;

@@ -15,12 +15,12 @@ const FORGOTTEN_AFTER_MS = 3_600_000;
 export type NodeState = 'starting' | 'ready' | 'not_ready' | 'leaving';
 
 /**
- * Version of the rules by which a node decides what a credential may access. Raise it with each new
- * rule that older nodes would ignore. 1: limits of connections and API keys.
+ * Version of the rules by which a node decides what a credential may access. Raise the version with
+ * each new rule that older nodes would ignore. 1: limits of connections and API keys.
  */
 export const ACCESS_RULES = 1;
 
-/** Values that should be the same on all nodes of a deployment, and those that limit a node's load. */
+/** Values that all nodes of a deployment should share, and values that limit a node's load. */
 export interface RunsWith {
   readonly version: string;
   /** `ACCESS_RULES` of the node's version; absent for a version without access limits. */
@@ -77,7 +77,7 @@ export async function writeNode(
 /** Deletes the rows of nodes that have been silent for an hour. */
 export async function removeForgottenNodes(database: Queries, now: number): Promise<void> {
   // Compare both times: noted_at is by the database's clock, so a node with a wrong clock neither
-  // deletes other nodes' rows nor loses its own.
+  // deletes rows of other nodes nor loses its own.
   await database.query(
     `DELETE FROM node_keys WHERE seen_at < $1
       AND noted_at < clock_timestamp() - $2 * interval '1 millisecond'`,
@@ -97,7 +97,7 @@ export const runningNodes = (database: Queries, clock: Clock): Promise<NodeKeys[
     [new Date(clock() - OLD_VERSION_SILENT_AFTER_MS)],
   );
 
-/** Compares the clock of each node with the database's; `aheadMs` is negative if it is behind. */
+/** Compares each node's clock with the database's; `aheadMs` is negative for one that is behind. */
 export async function nodeClocks(
   database: Queries,
 ): Promise<{ readonly node: string; readonly aheadMs: number }[]> {
@@ -112,11 +112,11 @@ export async function nodeClocks(
 /** A node as its row describes it. Times are by the database's clock. */
 export interface ListedNode {
   readonly node: string;
-  /** `silent`: its heartbeats stopped without a shutdown. `unknown`: it is of an older version. */
+  /** `silent`: the heartbeats stopped without a shutdown. `unknown`: an older version's node. */
   readonly state: NodeState | 'silent' | 'unknown';
   readonly readySince: Date | undefined;
   readonly lastHeartbeat: Date;
-  /** Time since its last heartbeat. */
+  /** The time since the node's last heartbeat. */
   readonly silentMs: number;
   /** Absent for a node of an older version. */
   readonly runsWith: RunsWith | undefined;

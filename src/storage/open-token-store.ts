@@ -32,7 +32,7 @@ export class UnsafeRedis extends Error {
 
 interface OpenTokenStore {
   readonly store: TokenStore;
-  /** The rate limits that all nodes share, in the same store and over the same connections. */
+  /** The rate limits that all nodes share, counted in the token store over its connections. */
   readonly limits: SharedLimits;
   /** Returns the clock of Redis, in milliseconds since the epoch; absent without Redis. */
   readonly time?: () => Promise<number>;
@@ -67,7 +67,6 @@ export async function openTokenStore({
   acceptVolatileRedis: boolean;
   database: Database;
   clock: Clock;
-  /** See `createRedis`. */
   timeoutFactor?: number;
   /** Milliseconds to add to the clock of the store; only tests use it. */
   timeShift?: () => number;

@@ -19,7 +19,7 @@ export interface Page<Item> {
 interface ListQuery {
   /** A statement whose columns have names, one of them `id`. */
   readonly select: string;
-  /** ORDER BY for the columns of `select`; the last one must be unique. */
+  /** ORDER BY for the columns of `select`; the last column must be unique. */
   readonly order: string;
   /** Text expressions that `match` searches. */
   readonly cells: readonly string[];

@@ -53,7 +53,7 @@ const isThere = 'a.key = $2 AND a.forgotten_at > now';
 /** SQL expression: when a refresh token issued now expires, at the latest with its authorization. */
 const usableUntil = (seconds: string): string => `least(now + ${seconds}::bigint, a.ends_at)`;
 
-// A code works once, then only for the same attempt. A concurrent exchange waits for the row.
+// A code works once, then only for a repeated attempt. A concurrent exchange waits for the row.
 const EXCHANGE = `
   UPDATE authorizations a SET rotation = 0, attempt = $3, rotated_at = ms,
     usable_until = ${usableUntil('$4')},
@@ -69,7 +69,7 @@ const isCurrent = 'a.rotation <= $4::integer';
 const isRetry = `a.rotation = $4::integer + 1
   AND (a.attempt = $3 OR $5::bigint > 0 AND (NOT a.confirmed OR ms - a.rotated_at < $5 * 1000))`;
 
-// A token ahead of the record ($4 > rotation) is genuine: the store lost its last writes, so the
+// Accept a token ahead of the record ($4 > rotation): the store lost its last writes, and the
 // client can continue with that token. A retry changes nothing.
 const ROTATE = `
   UPDATE authorizations a SET
@@ -100,7 +100,6 @@ const CONFIRM = `
 export function createPostgresAuthorizations(parts: {
   database: Queries;
   clock: Clock;
-  /** Milliseconds to add to the clock of the database; only tests use it. */
   timeShift: () => number;
 }): AuthorizationStore {
   const { database, clock, timeShift } = parts;
@@ -111,7 +110,7 @@ export function createPostgresAuthorizations(parts: {
   }
 
   /**
-   * Issues with one statement; if nothing is issued, further statements find out why.
+   * Issues tokens with one statement; if nothing is issued, further statements find out why.
    *
    * @param refreshSeconds the last parameter of `text`; `usedBefore` has no such parameter.
    */
@@ -129,7 +128,7 @@ export function createPostgresAuthorizations(parts: {
     const replayed = await database.query(IS_REPLAYED(usedBefore), values);
     if (replayed.length > 0) return { outcome: 'replayed' };
     const left = await readAuthorization(key);
-    // The store lost the exchange of the code, as the record shows: so the token is unknown.
+    // The record shows that the store lost the exchange of the code: treat the token as unknown.
     if (!left || (text === ROTATE && left.rotation < 0)) return { outcome: 'missing' };
     return { outcome: left.endsAt !== undefined && isOver(left.endsAt) ? 'too_old' : 'expired' };
   }
@@ -181,7 +180,7 @@ export function createPostgresAuthorizations(parts: {
       return removed.length === 1;
     },
 
-    // A committed row is as durable as all other data of the service.
+    // A committed row of PostgreSQL is as durable as all other data of the service.
     isReplicated: async () => true,
     usesOnlyMasters: () => true,
   };

@@ -21,7 +21,7 @@ const WRITE = `
   ON CONFLICT (kind, key) DO UPDATE
     SET uid = excluded.uid, data = excluded.data, expires_at = excluded.expires_at`;
 
-// Not an upsert: it would restore a record that was removed meanwhile.
+// Not an upsert: an upsert would restore a record that another request has just removed.
 const REPLACE = `
   UPDATE token_records SET data = $3, expires_at = $4
   WHERE kind = $1 AND key = $2 AND expires_at > $5
@@ -39,7 +39,7 @@ const READ_BY_UID = `
   WHERE kind = 'session' AND uid = $1 AND expires_at > $2
   ORDER BY expires_at DESC LIMIT 1`;
 
-// Every read skips expired rows.
+// Tables whose expired rows are deleted; until then, every read skips these rows.
 const EXPIRING = [
   { table: 'token_records', column: 'expires_at' },
   { table: 'authorizations', column: 'forgotten_at' },
@@ -62,7 +62,6 @@ export const removalOf = (
 export function createPostgresStore(parts: {
   database: Database;
   clock: Clock;
-  /** Milliseconds to add to the clock of the database; only tests use it. */
   timeShift?: () => number;
 }): TokenStore {
   const { database, clock, timeShift = () => 0 } = parts;

@@ -31,7 +31,7 @@ export type InTurn = <Result>(
 export type InTransaction<Value = void> = (tx: Queries, value: Value) => Promise<void>;
 
 export interface Database extends Queries {
-  /** Call it around each transaction that a user can cause, or use `transactionOf`. */
+  /** Call `inTurn` around each transaction that a user can cause, or use `transactionOf`. */
   readonly inTurn: InTurn;
   /** True for PGlite in the data directory; such a deployment has only one node. */
   readonly embedded: boolean;
@@ -41,7 +41,7 @@ export interface Database extends Queries {
 }
 
 /**
- * Added to a generation after part of its history was lost. The sum is higher than every lost
- * generation, because nothing is revoked a million times.
+ * Added to a generation after part of its history was lost. The sum is certainly higher than every
+ * lost generation, because nothing is revoked a million times.
  */
 export const BEYOND_LOST = 1_000_000;

@@ -20,7 +20,7 @@ import { reply } from './redis/redis.ts';
 
 export interface SharedLimits {
   readonly createAttemptLimit: CreateAttemptLimit;
-  /** Deletes windows that have ended; does nothing if the store deletes them itself. */
+  /** Deletes windows that have ended; does nothing if the store deletes ended windows itself. */
   readonly removeExpired: CleaningJob;
 }
 
@@ -49,7 +49,7 @@ export function postgresLimits(parts: { database: Queries; clock: Clock }): Shar
   const table = {
     tableName: 'rate_limits',
     tableCreated: true,
-    // The cleaning job deletes them, so the library needs no timers.
+    // The cleaning job deletes ended windows, so the library needs no timers.
     clearExpiredByTimeout: false,
   };
   return {
@@ -73,7 +73,7 @@ const inCommon = ({ name, attempts, windowSeconds }: AttemptLimitOptions) => ({
   keyPrefix: `gh:l:${name}`,
   points: attempts,
   duration: windowSeconds,
-  // After its first refusal, this process refuses the rest of the window without asking the store.
+  // After the first refusal, refuse the rest of the window here, without asking the store.
   inMemoryBlockOnConsumed: attempts + 1,
 });
 
@@ -124,7 +124,7 @@ function attemptLimit(
   };
 }
 
-/** The library rejects with a RateLimiterRes for a refusal, with anything else for a failure. */
+/** Returns a refusal (the library rejects with a RateLimiterRes); rejects if the store failed. */
 function refusalOf(consuming: Promise<RateLimiterRes>): Promise<RateLimiterRes | undefined> {
   return consuming.then(
     () => undefined,

@@ -25,7 +25,7 @@ export class StorageUnavailable extends Error {
   }
 }
 
-/** A host with several addresses fails with an AggregateError without a message, one error for each. */
+/** For a host with several addresses, joins the reasons: the AggregateError has no message. */
 function reasonOf(cause: unknown): string {
   if (cause instanceof AggregateError) return cause.errors.map(reasonOf).join(', ');
   return cause instanceof Error ? cause.message : String(cause);

@@ -30,9 +30,9 @@ export interface AuthorizationFacts {
 export interface AuthorizationRecord extends AuthorizationFacts {
   /** Seconds since the epoch. All times here are by the store's clock. */
   readonly approvedAt: number;
-  /** When it ends at the latest, in seconds since the epoch; absent without a maximum age. */
+  /** When the authorization ends at the latest, in epoch seconds; absent without a maximum age. */
   readonly endsAt?: number;
-  /** The number of the current refresh token; -1 until the code is exchanged. */
+  /** The number of the current refresh token; -1 as long as the code has not been exchanged. */
   readonly rotation: number;
   /** Milliseconds since the epoch at which `rotation` became the current one. */
   readonly rotatedAt: number;
@@ -107,12 +107,12 @@ export interface AuthorizationStore {
 
 /**
  * Every implementation guarantees:
- *
- * - Identifiers are stored only as hashes. Any outside `[A-Za-z0-9_-]{16,128}` is not looked up.
+ * - Identifiers are stored only as hashes. An identifier outside `[A-Za-z0-9_-]{16,128}` is not
+ *   looked up.
  * - An expired record is never returned, whatever the store's own clock says.
  * - Each method is one atomic step and one round trip. PostgreSQL needs up to two more to say why
- *   nothing was issued. In Redis a session and its uid are two steps, and `isReplicated` opens a
- *   connection of its own.
+ *   nothing was issued. In Redis a session and its uid are two steps, and `isReplicated` opens
+ *   another connection.
  * - The store's clock decides about authorizations, so that nodes with different clocks never take
  *   an honest retry for a replay.
  * - A step that is sent twice because its answer was lost succeeds twice: `attempt` distinguishes
@@ -129,7 +129,7 @@ export interface TokenStore extends AuthorizationStore {
   write(kind: RecordKind, id: string, data: unknown, expiresAt: number): Promise<void>;
 
   /**
-   * Like `write`, but only if the record exists: one that was removed meanwhile does not come back.
+   * Like `write`, but only if the record exists: a removed record does not come back.
    *
    * @returns true if the record existed.
    */
@@ -144,18 +144,18 @@ export interface TokenStore extends AuthorizationStore {
   /** Like `remove`, but by the key under which the record is stored (see `keyOf`). */
   removeKept(kind: RecordKind, key: string): Promise<boolean>;
 
-  /** Reads and removes in one step: only one of several callers gets the record. */
+  /** Reads and removes a record in one step: only one of several callers gets it. */
   take<Data>(kind: RecordKind, id: string): Promise<StoredRecord<Data> | undefined>;
 
   /** Sessions are also found by `uid`, which stays the same when `id` is renewed. */
   writeSession(id: string, uid: string, data: unknown, expiresAt: number): Promise<void>;
-  /** Like `replace`, for a session. */
+  /** Like `replace`, for a session, which is also found by `uid`. */
   replaceSession(id: string, uid: string, data: unknown, expiresAt: number): Promise<boolean>;
   readSessionByUid<Data>(uid: string): Promise<StoredRecord<Data> | undefined>;
   removeSessionByUid(uid: string): Promise<void>;
 
   /**
-   * Deletes at most `limit` expired records, unless the store does so by itself.
+   * Deletes at most `limit` expired records, unless the store deletes them by itself.
    *
    * @returns how many were deleted.
    */
@@ -166,9 +166,9 @@ export interface TokenStore extends AuthorizationStore {
   close(): Promise<void>;
 }
 
-/** How long an authorization is kept after its code has expired, so that a replay still ends it. */
+/** How long an authorization is kept after its code has expired: a replay still ends it. */
 export const REMEMBER_CODE_SECONDS = 3_600;
-/** The same after the last refresh token has expired: the client gets "expired", not "unknown". */
+/** How long an authorization outlives its refresh token, to answer "expired", not "unknown". */
 export const REMEMBER_EXPIRED_SECONDS = 86_400;
 
 /** Returns when the record may be deleted, in seconds since the epoch. */
@@ -180,8 +180,8 @@ export const forgottenAt = ({
 
 const ID = /^[A-Za-z0-9_-]{16,128}$/;
 
-/** False for a value that cannot be one of our identifiers: do not pass it to a query or store. */
+/** False for a value that cannot be our identifier: never pass it to a query or store. */
 export const isStorableId = (id: string): boolean => ID.test(id);
 
-/** Hashes an identifier to 22 characters, 132 bits: too many to find a second one with its hash. */
+/** Hashes an id to 22 characters, 132 bits: no second id with the same hash can be found. */
 export const keyOf = (id: string): string => sha256(id).slice(0, 22);

@@ -14,7 +14,7 @@ export interface UpstreamClaims {
 
 type Claims = Readonly<Record<string, unknown>>;
 
-/** Reads the ID token, and missing claims from the userinfo endpoint (OpenID Connect Core §5.4). */
+/** Reads the ID token; if claims are missing, the userinfo endpoint (OpenID Connect Core §5.4). */
 export async function claimsOf(
   configuration: Configuration,
   { match, accountClaim, create }: SignInProvider,
@@ -47,7 +47,7 @@ export async function claimsOf(
 }
 
 /**
- * Refuses large numbers: JSON.parse rounds beyond 2^53, and the result may be another account's id.
+ * Refuses large numbers: JSON.parse rounds beyond 2^53, and the result may be someone else's id.
  *
  * @throws Error if the claim is neither a string nor a number that was read exactly
  */

@@ -17,7 +17,7 @@ import { isAddress, resolveEndpoint } from './internal-networks.ts';
 const CACHE_MS = 3_600_000;
 const PAUSE_AFTER_FAILURE_MS = 30_000;
 
-/** Algorithms whose signatures only the provider can make. */
+/** Asymmetric algorithms: only the provider can make the signature. */
 export const ALGORITHMS: readonly string[] = [
   'RS256',
   'RS384',
@@ -96,7 +96,7 @@ async function discover(provider: DiscoveredProvider): Promise<ServerMetadata> {
   return accepted(configuration.serverMetadata(), provider);
 }
 
-/** Checks the metadata, in addition to the checks of the client library. */
+/** Checks the metadata further than the client library does. */
 async function accepted(
   metadata: ReturnType<Configuration['serverMetadata']>,
   provider: DiscoveredProvider,
@@ -127,7 +127,7 @@ async function accepted(
 }
 
 async function checkHosts(hosts: readonly string[], provider: DiscoveredProvider): Promise<void> {
-  // Check addresses first: no setting allows internal ones. Names are resolved when connecting.
+  // Check IP addresses first: no setting allows internal ones. Names are resolved when connecting.
   for (const host of hosts) if (isAddress(host)) await resolveEndpoint(host, provider.issuer);
   const unknown = unknownHosts(hosts, provider);
   if (unknown.length === 0) return;

@@ -11,7 +11,7 @@ const KNOWN_HOSTS: Readonly<Record<string, readonly string[]>> = {
   'login.microsoftonline.com': ['graph.microsoft.com'],
 };
 
-/** Returns the hosts that are not the issuer's, and neither in its settings nor in `KNOWN_HOSTS`. */
+/** Returns hosts that are neither the issuer's, nor in the provider's settings or `KNOWN_HOSTS`. */
 export function unknownHosts(
   hosts: readonly string[],
   { issuer, endpointHosts }: Pick<SignInProvider, 'issuer' | 'endpointHosts'>,

@@ -1,6 +1,6 @@
 /** Errors of sign-ins with a provider. Their messages are for the log, never for the page. */
 
-/** The provider did not answer in time, or its answer violates OpenID Connect. */
+/** Thrown if the provider did not answer in time, or its answer violates OpenID Connect. */
 export class UpstreamAway extends Error {
   readonly code = 'upstream_away';
 
@@ -11,12 +11,12 @@ export class UpstreamAway extends Error {
 }
 
 /**
- * `cancelled`: the user went back. `refused`: the provider did not sign them in. `invalid`: its
+ * `cancelled`: the user cancelled. `refused`: the provider did not sign them in. `invalid`: its
  * answer failed a check. `misconfigured`: it does not accept our client ID or secret.
  */
 export type RefusalReason = 'cancelled' | 'refused' | 'invalid' | 'misconfigured';
 
-/** The provider answered, but the user cannot be signed in with its answer. */
+/** Thrown if the provider answered, but the user cannot be signed in with its answer. */
 export class UpstreamRefusal extends Error {
   readonly code = 'upstream_refusal';
   readonly reason: RefusalReason;

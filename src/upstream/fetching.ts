@@ -5,7 +5,7 @@ import { isAddress, lookupFor, resolveEndpoint } from './internal-networks.ts';
 
 /** Time limit of a request. Short, because a user waits for the answer. */
 export const TIME_LIMIT_SECONDS = 5;
-/** Discovery documents and key sets are only a few kilobytes. */
+/** Maximum length of an answer: discovery documents and key sets are only a few kilobytes. */
 const MAX_ANSWER_BYTES = 256 * 1024;
 
 /** The options that both openid-client and jose pass to `fetch`; their types differ. */
@@ -77,7 +77,7 @@ async function responseFrom(answer: IncomingMessage): Promise<Response> {
 
 class AnswerTooLarge extends Error {}
 
-/** Reads the body. Throwing inside the loop closes the connection. */
+/** Reads the body. An error thrown inside the loop closes the connection. */
 async function bodyOf(answer: IncomingMessage): Promise<Buffer<ArrayBuffer>> {
   const chunks: Buffer[] = [];
   let size = 0;

@@ -36,7 +36,7 @@ const NETWORKS = Object.entries(SUBNETS).map(([network, subnets]) => {
   return { network: network as InternalNetwork, list };
 });
 
-/** @returns undefined for a public address. IPv4 in IPv6 notation is treated as IPv4 */
+/** @returns undefined for a public address. An IPv4 address in IPv6 notation is treated as IPv4 */
 function internalNetworkOf(address: string): InternalNetwork | undefined {
   const [withoutZone = ''] = address.split('%');
   const family = isIPv6(withoutZone) ? 'ipv6' : 'ipv4';
@@ -70,7 +70,7 @@ export async function resolveEndpoint(
   return allowed;
 }
 
-/** The endpoint of a provider is in a network that cannot be reached from the internet. */
+/** Thrown if a provider's endpoint is in a network that cannot be reached from the internet. */
 class InternalAddress extends Error {
   constructor(hostname: string, network: InternalNetwork) {
     super(
@@ -81,7 +81,7 @@ class InternalAddress extends Error {
   }
 }
 
-/** The connection uses this look-up, so that it connects to exactly the checked address. */
+/** A look-up for the connection itself, so that it connects to exactly the checked address. */
 export const lookupFor =
   (issuer: string): LookupFunction =>
   (hostname, options, callback) => {
@@ -101,6 +101,6 @@ export const isAddress = (hostname: string): boolean =>
 
 const withoutBrackets = (hostname: string): string => hostname.replace(/^\[|\]$/g, '');
 
-/** An address resolves to itself, without a name server. */
+/** Resolves a host name; an IP address resolves to itself, without a name server. */
 const resolve = (hostname: string, options: LookupOptions = {}): Promise<LookupAddress[]> =>
   lookup(withoutBrackets(hostname), { ...options, all: true });

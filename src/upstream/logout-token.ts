@@ -7,7 +7,7 @@ import { UpstreamAway, UpstreamRefusal } from './failures.ts';
 import { createProviderFetch, TIME_LIMIT_SECONDS } from './fetching.ts';
 import { CLOCK_TOLERANCE_SECONDS, requireShortLife } from './token-times.ts';
 
-/** The user who signed out at the provider: of one session, or of all if there is no `sid`. */
+/** The user who signed out at the provider: of the session `sid`, or of all if it is absent. */
 export interface UpstreamLogout {
   readonly subject: string | undefined;
   readonly sid: string | undefined;
@@ -15,18 +15,18 @@ export interface UpstreamLogout {
   readonly tokenId: string;
 }
 
-/** Older tokens, and tokens from the future, are refused. So ids of tokens are stored only this long. */
+/** Older tokens, and tokens from the future, are refused: their ids are stored only this long. */
 export const OLDEST_SECONDS = 600;
 /**
  * Maximum time until `exp`. Back-Channel Logout §2.4 recommends two minutes; providers with one
  * lifetime for all tokens use hours. More than a day means a wrong clock or a wrong unit.
  */
 const MAX_LIFETIME_SECONDS = 86_400;
-/** After this time, a key that the provider withdrew is no longer trusted. */
+/** How long keys are cached: then a key that the provider withdrew is no longer trusted. */
 const MAX_KEY_AGE_SECONDS = 300;
 
 const EVENT = 'http://schemas.openid.net/event/backchannel-logout';
-/** Back-Channel Logout §2.4 recommends `logout+jwt`; older providers send `jwt` or no type. */
+/** The `typ` values: Back-Channel Logout §2.4 recommends the first; older providers send others. */
 const TYPES: readonly (string | undefined)[] = ['logout+jwt', 'jwt', undefined];
 const PRINTABLE = /^[\x20-\x7e]{1,255}$/;
 
@@ -102,7 +102,7 @@ function optional(name: string, value: unknown): string | undefined {
   throw new Error(`the ${name} of the logout token is not a printable text`);
 }
 
-/** True if the keys could not be loaded, which says nothing about the token. */
+/** True if the keys could not be loaded, which does not make the token invalid. */
 const isFetch = (error: Error): boolean =>
   error instanceof TypeError ||
   (error instanceof errors.JOSEError && error.code === 'ERR_JOSE_GENERIC');

@@ -13,7 +13,7 @@ export function requireShortLife(
   maxLifetimeSeconds: number,
 ): void {
   const latest = epochSeconds(clock) + CLOCK_TOLERANCE_SECONDS;
-  // Negated, so that a missing or unusual number is refused as well.
+  // Use a negated comparison, so that a missing or unusual number is refused as well.
   if (!(Number(iat) <= latest)) throw new Error('the iat of the token is in the future');
   if (!(Number(exp) <= latest + maxLifetimeSeconds)) {
     throw new Error(`the exp of the token is more than ${maxLifetimeSeconds} seconds from now`);

@@ -30,7 +30,7 @@ import { createProviderFetch, type ProviderFetch, TIME_LIMIT_SECONDS } from './f
 import { createLogoutCheck, type UpstreamLogout } from './logout-token.ts';
 import { CLOCK_TOLERANCE_SECONDS, requireShortLife } from './token-times.ts';
 
-/** The values to check the provider's answer with. Stored in this service, not in the browser. */
+/** Values for checking the provider's answer; stored in this service, not in the browser. */
 export interface UpstreamFlow {
   readonly nonce: string;
   readonly codeVerifier: string;
@@ -45,11 +45,11 @@ export interface UpstreamFlow {
 /** A user whom the provider has signed in. */
 export interface UpstreamPerson {
   readonly issuer: string;
-  /** Together with the issuer, this identifies the user permanently (OpenID Connect Core §5.7). */
+  /** Issuer and subject together identify the user permanently (OpenID Connect Core §5.7). */
   readonly subject: string;
   /** The id of the user's session at the provider; logout tokens may contain it. */
   readonly sid: string | undefined;
-  /** When the user authenticated (seconds since the epoch); undefined if the provider does not tell. */
+  /** When the user authenticated (seconds since the epoch); undefined if unknown. */
   readonly provedAt: number | undefined;
   /** How the user authenticated, as a value of the provider (OpenID Connect Core §2). */
   readonly acr: string | undefined;
@@ -81,9 +81,9 @@ export interface UpstreamProvider {
     expected: UpstreamFlow & { state: string },
   ): Promise<UpstreamPerson>;
   /**
-   * Requests tokens with an invalid code, to check our client: the provider may refuse only the code.
+   * Checks our client with an invalid code: the provider may refuse only that.
    *
-   * @throws UpstreamAway, or UpstreamRefusal if the provider does not accept our client ID or secret
+   * @throws UpstreamAway, or UpstreamRefusal if the provider refuses our client ID or secret
    */
   checkClient(): Promise<void>;
   /**
@@ -103,7 +103,7 @@ const WHEN_PROVED = JSON.stringify({ id_token: { auth_time: null } });
 const isSubject = (value: unknown): value is string =>
   typeof value === 'string' && /^[\x20-\x7e]{1,255}$/.test(value);
 
-/** 30 days: the longest lifetime of ID tokens that customers of a well-known provider can choose. */
+/** The longest lifetime of ID tokens that customers of a well-known provider can set: 30 days. */
 const MAX_ID_TOKEN_LIFETIME_SECONDS = 30 * 86_400;
 
 /** Returns our redirect URI, to be registered at the provider. */
@@ -127,7 +127,7 @@ export function createUpstreamProvider({
   settings,
   clock,
 }: {
-  /** Our own issuer. */
+  /** The issuer of this service. */
   readonly issuer: string;
   readonly settings: SignInProvider;
   readonly clock: Clock;
@@ -264,7 +264,7 @@ function configurationFor(
   configuration[customFetch] = fetchFromProvider;
   configuration.timeout = TIME_LIMIT_SECONDS;
   if (issuer.startsWith('http:')) allowInsecureRequests(configuration);
-  // Check the signature as well: TLS only authenticates the endpoint of this connection.
+  // Check the signature as well: TLS only authenticates the server of this connection.
   enableNonRepudiationChecks(configuration);
   return configuration;
 }
@@ -280,14 +280,14 @@ function authenticationFor(
     : ClientSecretPost(secret);
 }
 
-/** `acr` and `amr` are stored with each session, so their length is limited. */
+/** Limits the length of `acr` and `amr` values, because they are stored with each session. */
 const shortTextOf = (value: unknown): string | undefined =>
   typeof value === 'string' && value.length <= 255 ? textOf(value) : undefined;
 
 const methodsIn = (amr: unknown): string[] =>
   Array.isArray(amr) ? amr.slice(0, 20).flatMap((method) => shortTextOf(method) ?? []) : [];
 
-/** Checks an ID token, in addition to the checks of the client library. */
+/** Checks an ID token further than the client library does. */
 function requireMeantForUs(token: IDToken, { clientId }: SignInProvider, clock: Clock): void {
   // OpenID Connect Core §3.1.3.7, step 5. Check `azp` even if we are the only audience.
   if (token.azp !== undefined && token.azp !== clientId) {
@@ -314,7 +314,7 @@ async function explained<Result>(work: () => Promise<Result>): Promise<Result> {
   }
 }
 
-/** Handles errors of the token endpoint. A challenge (RFC 6749 §5.2) counts as `invalid_client`. */
+/** Handles errors of the token endpoint. Treats a challenge (RFC 6749 §5.2) as `invalid_client`. */
 function refuseUs(error: unknown): never {
   const isOurs =
     error instanceof WWWAuthenticateChallengeError ||

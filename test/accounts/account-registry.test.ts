@@ -4,7 +4,10 @@ import { type ChangeFeed, silentChangeFeed } from '../../src/storage/change-feed
 import { refusalOf } from '../clients/refusals.ts';
 import { testDatabase } from '../support/databases.ts';
 
-/** Announces no changes: a cached value stays until the registry that changes it removes it. */
+/**
+ * A change feed that announces nothing: only the registry that changes a value removes it from the
+ * cache.
+ */
 const liveAndSilent: ChangeFeed = { ...silentChangeFeed, isLive: true };
 
 describe('account registry', () => {

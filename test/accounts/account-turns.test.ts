@@ -26,7 +26,10 @@ const LOCKS = [
 describeOn([postgresServer, redisServer], 'parallel requests of one user', () => {
   const on = startSeeded({ on: 'postgres+redis' });
   let holder: pg.Client;
-  /** A separate connection: within the holder's transaction pg_stat_activity never changes. */
+  /**
+   * A separate connection for observations: within the holder's transaction, pg_stat_activity shows
+   * no changes.
+   */
   let observer: pg.Client;
   let ada: SignedInPerson & SeededPerson;
   let grace: SignedInPerson;
@@ -84,7 +87,7 @@ describeOn([postgresServer, redisServer], 'parallel requests of one user', () =>
     await eventually(async () => expect(await blockedConnections()).to.equal(1));
     expect(new Set(sent.statuses)).to.deep.equal(new Set([429]));
 
-    // Other users get answers meanwhile.
+    // Other users get answers while the requests of this user wait.
     const others = Array.from({ length: 12 }, () => grace.get('/profile/connections'));
     expect((await Promise.all(others)).map(({ status }) => status)).to.deep.equal(
       Array(12).fill(200),
@@ -138,7 +141,7 @@ describeOn([postgresServer, redisServer], 'parallel requests of one user', () =>
       [`${organization}/people/${on.seeded.person.accountId}/end`, {}],
       ['/profile/security/sign-out-everywhere', {}],
     ];
-    // One form at a time, so that the waiting requests stay below the limit.
+    // Send one form at a time, so that the waiting requests stay below the limit.
     for (const [path, fields] of forms) {
       await lockEverythingOf(ada);
       const sent = sendAll([() => ada.send(path, fields), () => ada.send(path, fields)]);

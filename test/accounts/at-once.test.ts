@@ -36,8 +36,8 @@ const times = <Result>(count: number, work: (index: number) => Result): Result[]
   Array.from({ length: count }, (_, index) => work(index));
 
 /**
- * Starts work that writes to the table, and releases the table only when all of it waits: code
- * that reads before it writes has read by then.
+ * Starts work that writes to the table, and releases the table only when all of the work waits: by
+ * then, code that reads before it writes has done its reading.
  */
 async function collide<Result>(
   database: OpenDatabase,

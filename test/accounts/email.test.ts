@@ -1,4 +1,4 @@
-/** Spellings of an email address that count as the same, and accounts older than that rule. */
+/** Spellings of an email address that count as the same, and accounts from before this rule. */
 import { expect } from 'chai';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import {
@@ -64,7 +64,7 @@ const ALLOWED: readonly (readonly [address: string, recipient?: string])[] = [
   [`${'a'.repeat(64)}@${'b'.repeat(63)}.test`],
 ];
 
-/** Addresses that older versions allowed, some with the address to use instead. */
+/** Addresses that older versions allowed; some rows also name the address to use instead. */
 const REFUSED: readonly (readonly [address: string, use?: string])[] = [
   ['anna<x@corp.test'],
   ['anna>x@corp.test'],
@@ -263,7 +263,7 @@ describeOn([postgresServer], 'a node that starts with accounts of the previous v
     await before.database.query('UPDATE accounts SET email = $2 WHERE id = $1', [
       ...[id, '\uFF41da@kiln.test'],
     ]);
-    const node = await start({ beside: before });
+    const node = await start({ sharing: before });
     const conflicts = node.logLines
       .map((line) => JSON.parse(line) as Record<string, unknown>)
       .filter(({ holder }) => holder !== undefined);

@@ -123,7 +123,8 @@ describe('links to set a password', () => {
   it('a password link for an email address is invalid once the account has another address', async () => {
     const before = await make();
     await accounts.changeEmail(account.id, 'king@demo.test');
-    // Simulates an account read before the change: the link is mailed to the former address.
+    // Make the link for an account that was read before the change: it is mailed to the former
+    // address.
     const meanwhile = await make();
     for (const token of [before, meanwhile]) {
       expect(await changes.changeByLink(token, PASSWORD, origin)).to.equal(undefined);
@@ -133,7 +134,8 @@ describe('links to set a password', () => {
   it('a password change that was requested before a recovery is refused if it is hashed afterwards', async () => {
     const before = await changes.changeByLink(await make(), PASSWORD, origin);
     const generation = before?.account.sessionGeneration ?? 0;
-    // An attacker who knows the password changes it; the hash is computed later.
+    // An attacker who knows the password changes it; hashing the new one takes until after the
+    // recovery.
     const late = changes
       .change(account, ANOTHER, { ...origin, session: { uid: 'theirs', generation } })
       .catch((error) => error);

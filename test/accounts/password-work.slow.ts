@@ -33,7 +33,7 @@ describe('a flood of sign-ins', () => {
 
     const answers = await Promise.all(flood);
     const compared = answers.filter(({ status }) => status === 401);
-    // All attempts come from one address, whose waiting comparisons are limited.
+    // All attempts come from one address, and only a limited number of its comparisons may wait.
     const busy = answers.filter(({ status }) => status === 429);
     expect(compared.length + busy.length).to.equal(browsers.length);
     expect(compared.length).to.be.at.least(24);

@@ -12,7 +12,7 @@ import { clientCredentials } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
 import { startSeeded } from '../support/seeded.ts';
 
-/** Starts work that continues until it is released. */
+/** Starts work that takes a turn and keeps it until it is released. */
 function begin(takeTurn: TakeTurn, turn: PasswordTurn, onStart = () => {}) {
   const { promise, resolve } = Promise.withResolvers<void>();
   const outcome = takeTurn(turn, async () => {
@@ -127,11 +127,11 @@ describe('the queue of password hashes', () => {
   it('a full queue of hashes refuses the latest request of the caller with the most, and names that reason', async () => {
     const crowd = times(6, () => from('eve', '192.0.2.1'));
     const newcomers = times(5, (index) => from(`new-${index}`, `198.51.100.${index}`));
-    // One request of Eve runs, and four requests may wait.
+    // One request of Eve runs, and at most four requests may wait.
     const { outcomes } = await orderOf([...crowd, ...newcomers], 1, 4);
     const own = 'too many of its own';
     expect(outcomes.slice(0, 6)).to.deep.equal(['done', own, own, own, own, own]);
-    // If each caller has one request, the last caller has to retry.
+    // If each waiting caller has only one request, the caller that came last has to retry.
     expect(outcomes.slice(6)).to.deep.equal(['done', 'done', 'done', 'done', 'too many']);
   });
 
@@ -179,7 +179,7 @@ describe('a flood of password hashes', () => {
   const on = startSeeded({ settings: { limits: { signInFailures: 1 } } });
   const NEW_PASSWORD = 'eight blue pallets, stacked';
 
-  /** Requests more hashes than both queues can hold. */
+  /** Requests more hashes than both queues together can hold. */
   const crowd = (turn: (index: number) => PasswordTurn) =>
     (['stranger', 'known'] as const).flatMap((rank) =>
       Array.from({ length: 110 }, (_, index) => begin(inTurn, { ...turn(index), rank })),

@@ -85,7 +85,7 @@ describe('password hash', () => {
     ['the password with a NUL byte behind it', `${password}\0`],
     ['a long password without its last character', password.slice(0, -1)],
     ['a long password with another last character', `${password.slice(0, -1)}!`],
-    // UTF-8 cannot encode a lone surrogate, and has the replacement character in its place.
+    // UTF-8 cannot encode a lone surrogate: hashing replaces it with the replacement character.
     ['a lone surrogate in place of the replacement character', `\uD800${password.slice(1)}`],
   ] as const) {
     it(`a password hash does not match ${what}`, async () => {

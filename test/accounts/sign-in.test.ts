@@ -48,7 +48,7 @@ describe('sign-in', () => {
   ];
   for (const [reason, email, presented] of refused) {
     it(`a sign-in with ${reason} is refused after exactly one comparison, so its duration reveals nothing`, async function () {
-      // Other work of this process is measured too, such as garbage collection.
+      // Retry, because other work of this process is measured, too, such as garbage collection.
       this.retries(3);
       const oneComparison = await workOf(() =>
         verifyPassword(hash, 'wrong horse battery', { email }),

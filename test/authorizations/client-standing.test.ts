@@ -1,4 +1,4 @@
-/** Facts about a client that its consent page shows: limited counts and words, never names. */
+/** What a consent page says about its client: limited counts and words, never names of users. */
 import { expect } from 'chai';
 import { createMemberships } from '../../src/accounts/access/memberships.ts';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';

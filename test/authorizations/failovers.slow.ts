@@ -25,7 +25,7 @@ import { startsOn, type TestService } from '../support/service.ts';
 import { walk } from './random-walk.ts';
 
 const ROUNDS = Number(process.env.FAILOVER_ROUNDS ?? 2);
-/** Number of tokens in one round, each from a separate authorization. */
+/** Number of tokens in one round, each of a separate authorization. */
 const TOKENS = 200;
 /** Milliseconds between two revocations. */
 const PACE = 5;
@@ -50,7 +50,7 @@ describeOn([postgresServer, redisServer], 'revocations around a failover', () =>
     sentinel = await startSentinel(master);
     const redisUrl = `redis+sentinel://127.0.0.1:${sentinel.port}/warehouse`;
     service = await start({ settings: { storage: { redisUrl } }, timeoutFactor: 1 });
-    other = await start({ beside: service, timeoutFactor: 1 });
+    other = await start({ sharing: service, timeoutFactor: 1 });
     seeded = await seed(service);
   });
   afterEach(async () => {
@@ -107,7 +107,7 @@ describeOn([postgresServer, redisServer], 'revocations around a failover', () =>
         await ask(master as RedisServer, 'DBSIZE'),
       );
     });
-    // The replica receives nothing more, but still becomes the next master.
+    // The replica receives no more writes, but still becomes the next master.
     replica?.pause();
     const { revoked, done } = revokeAll(tokens);
     await done;
@@ -132,7 +132,7 @@ describeOn([postgresServer, redisServer], 'revocations around a failover', () =>
         console.log({ round, revoked: revoked.length, unavailable: unavailable() });
       }
       servers.reverse();
-      // The former master must follow the new one before it can replace it.
+      // The former master must be a replica of the new master before it can replace it.
       await eventually(async () => {
         const [former] = servers.toReversed();
         if (!former) throw new Error('no replica');
@@ -178,7 +178,7 @@ describeOn([postgresServer, redisServer], 'revocations on a Redis Cluster', () =
   it('after a master returns from a backup, the service is not ready until all revocations are in force', async () => {
     const [first] = masters;
     if (!first) throw new Error('no cluster');
-    const other = await start({ beside: on.service });
+    const other = await start({ sharing: on.service });
     const tokens: string[] = [];
     for (let count = 0; count < 30; count += 1) {
       tokens.push((await on.partner.tokens(on.clients.confidential)).accessToken);

@@ -20,7 +20,7 @@ import type { TestService } from '../support/service.ts';
 
 const DAY = 86_400;
 
-/** Repeats a check until it passes, or runs it once if access must have ended already. */
+/** Runs a check: repeatedly until it passes, or only once if the access must have ended already. */
 export type Check = (check: () => Promise<void>) => Promise<void>;
 
 /** How soon the end of access is in force: at the node that ended it, and at all others. */
@@ -31,11 +31,14 @@ export interface Timing {
   readonly caching: Check;
 }
 
-/** A token, code, key, secret or session that gives access. */
+/** A token, code, key, secret or session that gives access, with its checks. */
 interface Credential {
   /** Makes an API cache the caller who has this credential. */
   readonly cache: () => Promise<unknown>;
-  /** Asserts that every endpoint accepts the credential. @param isEmpty if it reaches nothing */
+  /**
+   * Asserts that every endpoint accepts the credential. @param isEmpty true if the credential
+   * reaches no organization
+   */
   readonly expectValid: (timing: Timing, isEmpty: boolean) => Promise<unknown>;
   /** Asserts that every endpoint refuses the credential. */
   readonly expectRefused: (timing: Timing) => Promise<unknown>;
@@ -124,11 +127,11 @@ export async function hold(apis: Apis): Promise<Holdings> {
   const renew = async ({ refreshToken }: Tokens): Promise<Tokens> =>
     tokensOf(await refresh(issuer, client, refreshToken));
 
-  // The end of access must also apply to an approval that is a month old.
+  // Move the clock, because the end of access must also apply to an approval that is a month old.
   const earlier = await mine.tokens(client);
   on.clock.advance(29 * DAY);
   await service.clean();
-  // The session of the earlier approval has expired.
+  // Sign in again, because the session of the earlier approval has expired.
   const now = partnerTokens(issuer, { ...seeded, person });
   const before = await renew(earlier);
   const former = { former: before.accessToken, replaced: before.refreshToken };
@@ -144,7 +147,7 @@ export async function hold(apis: Apis): Promise<Holdings> {
   const browser = await signedIn(service, person);
   const secondBrowser = await signedIn(service, person);
 
-  // An API does not cache callers whose data changed a moment ago.
+  // Let some seconds pass: an API does not cache callers whose data has just changed.
   on.clock.advance(6);
 
   const tokensWith = (tokens: Tokens, of: TestClient, ...older: string[]): Credential =>
@@ -260,7 +263,7 @@ async function session(
   const seen = await open();
   const answered = { deny: await open(), approve: await open() };
   let isAnswered = false;
-  // A copy of the browser's cookies must not work either, once the session has ended.
+  // After the session has ended, a copy of the browser's cookies must not work either.
   const cookie = browser.cookieHeader('/profile');
   const copy = createPerson(on.issuer);
   return {
@@ -279,7 +282,7 @@ async function session(
       expect(refreshed.status).to.equal(401);
       const location = (await copy.get(silent, { cookie })).location;
       expect(location?.searchParams.get('error')).to.equal('login_required');
-      // Each consent page accepts one answer.
+      // Each consent page accepts only one answer: skip those that were answered.
       if (isAnswered) return;
       isAnswered = true;
       const shown = await browser.follow(await browser.get(seen.url));

@@ -26,7 +26,7 @@ describeOn([postgresServer, redisServer], 'revocations that Redis lost', () => {
     },
   });
   before(async () => {
-    other = await start({ beside: on.service });
+    other = await start({ sharing: on.service });
   });
   beforeEach(expectBothReady);
 
@@ -105,7 +105,7 @@ describeOn([postgresServer, redisServer], 'revocations that Redis lost', () => {
     await restartRedis(async () => {
       rmSync(redis.directory, { recursive: true });
       cpSync(backup, redis.directory, { recursive: true });
-      // A Redis that returns within one reconnection of a node is not noticed by any request.
+      // Wait for a refused request: none is refused if Redis returns before a node reconnects.
       await eventually(() => expect(answers.unavailable, 'answers with 503').to.be.above(0));
     });
     await stop();
@@ -180,7 +180,7 @@ describeOn([postgresServer, redisServer], 'revocations that Redis lost', () => {
     await database().query(
       'UPDATE redis_masters SET replication_offset = replication_offset + 1e9',
     );
-    const next = await start({ beside: on.service });
+    const next = await start({ sharing: on.service });
     expect(
       counted(await scrape(next), 'gatehouse_ends_repeats_total')[''],
       'by the new node',
@@ -192,7 +192,8 @@ describeOn([postgresServer, redisServer], 'revocations that Redis lost', () => {
 
   it('revocations are not acknowledged if they are written to a Redis that was replaced meanwhile', async () => {
     const [token = ''] = await issueTokens();
-    // Simulates another node that found the next master; its notification has not arrived yet.
+    // Simulates another node that found the next master; the notification of that has not arrived
+    // yet.
     const replaced = await database().query<{ id: string }>(
       `UPDATE redis_masters SET is_ready = false RETURNING replication_id AS id`,
     );
@@ -217,7 +218,7 @@ describeOn([postgresServer, redisServer], 'revocations that Redis lost', () => {
       expect(await admins.info('replication')).to.contain('master_link_status:up');
     });
     await admins.replicaof('NO', 'ONE');
-    // A server that gets its first replica chooses a new replication ID.
+    // Wait: a server that gets its first replica chooses a new replication ID.
     await delay(1_100);
     await expectBothReady();
     await expectRevoked(tokens);

@@ -16,9 +16,9 @@ export const LIFETIMES = {
 const REMEMBER_CODE = 3_600;
 const REMEMBER_EXPIRED = 86_400;
 
-/** The record in the token store; restoring a backup brings back an older record. */
+/** The record in the token store; a restored backup contains an older record. */
 interface Stored {
-  /** -1 until the code is exchanged. */
+  /** The number of the current refresh token; -1 until the code is exchanged. */
   rotation: number;
   rotatedAt: number;
   isConfirmed: boolean;
@@ -158,7 +158,7 @@ export class Model {
     return this.#backup !== undefined;
   }
 
-  /** Restores the token store, and takes the documented step after it: `revoke --recorded`. */
+  /** Restores the token store, and then takes the documented step `revoke --recorded`. */
   restore(): void {
     for (const [index, authorization] of this.authorizations.entries()) {
       const stored = this.#backup?.[index];

@@ -26,7 +26,10 @@ interface Chosen {
   readonly world: World;
 }
 
-/** A step for an existing authorization. @param pick its position, counted from the latest */
+/**
+ * A step for an existing authorization. @param pick the position of the authorization, counted from
+ * the latest one
+ */
 const forOne = (name: string, pick: number, run: (chosen: Chosen) => Promise<void>): Step => ({
   name: `${name} of authorization -${pick}`,
   check: ({ authorizations }) => authorizations.length > 0,
@@ -50,7 +53,8 @@ const exchange = ([pick, times]: [number, number]): Step =>
     const issues = answers.filter(({ status }) => status === 200);
     expect(issues.length, texts(answers)).to.equal(expected === 'issued' ? 1 : 0);
     for (const answer of issues) store(issued, answer, 0, model);
-    // All but one of the requests are replays of the code that one of them used.
+    // All but one of the parallel requests are replays of the same code, which end the
+    // authorization.
     if (expected === 'issued' && times > 1) model.end(chosen);
   });
 
@@ -103,7 +107,7 @@ const OWNERS: Readonly<Record<string, string>> = { confidential: 'other' };
 /** @param exchanges number of parallel exchanges of the code, 0 for none. */
 const connecting = ([account, client, exchanges]: [string, string, number]): Step => ({
   name: `connect ${account} and ${client}, exchange × ${exchanges}`,
-  // A client of a suspended owner cannot be approved.
+  // Skip a client whose owner is suspended: it cannot be approved.
   check: (model) =>
     [account, client, OWNERS[client]].every((one) => one === undefined || model.isUsable(one)),
   async run(model, world) {
@@ -226,7 +230,7 @@ const checked = ({ name, check = () => true, run }: Step): fc.AsyncCommand<Model
     await run(model, world);
     for (const chosen of model.authorizations.slice(-4)) {
       const token = lookUp(world, chosen).issued.accessTokens.at(-1);
-      // Introspection would confirm an unconfirmed rotation, which must stay unconfirmed.
+      // Do not introspect an unconfirmed rotation: that would confirm it.
       const { stored } = chosen;
       const isUnseen = stored && !stored.isConfirmed && token?.rotation === stored.rotation;
       if (token && !(isUnseen && stored.rotation > 0)) {
@@ -237,7 +241,10 @@ const checked = ({ name, check = () => true, run }: Step): fc.AsyncCommand<Model
   toString: () => name,
 });
 
-/** Runs walks of at most `steps` steps. @throws with the seed and the shortest failing walk. */
+/**
+ * Runs walks of at most `steps` steps. @throws an error with the seed and the shortest failing
+ * walk.
+ */
 export async function walk(
   deployment: Deployment,
   {

@@ -12,7 +12,7 @@ const KEY = 'key-of-this-test-0123456789abcdefghij';
 const OTHER_KEY = 'another-key-of-this-test-0123456789ab';
 const SOURCE = { id: 'i'.repeat(22), secret: 's'.repeat(22) };
 const TIMES = { issuedAt: 1_900_000_000, expiresAt: 1_900_003_600 };
-/** Length of a MAC or of a random value. */
+/** Length of a MAC or of a random value, in characters. */
 const RANDOM = 43;
 
 const formats = createTokenFormats([KEY]);

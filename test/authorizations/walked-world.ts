@@ -68,7 +68,10 @@ export class World {
     return required(redirect.searchParams.get('code'));
   }
 
-  /** Replaces the service as after a crash: with servers as stores, the old node closes later. */
+  /**
+   * Replaces the service as after a crash. If its stores are servers, the old node is closed only
+   * later.
+   */
   async restart(): Promise<void> {
     this.retired.push(this.service);
     const { settings } = this.service;
@@ -80,7 +83,7 @@ export class World {
     }
     this.service = await startTestService({
       clock: this.time.clock,
-      beside: this.service,
+      sharing: this.service,
       settings: { server, tokens: LIFETIMES },
     });
   }
@@ -155,7 +158,7 @@ export async function openWorld(deployment: Deployment, redisUrl?: string): Prom
   const storage = redisUrl === undefined ? {} : { storage: { redisUrl } };
   const settings = { tokens: LIFETIMES, sessions: { idleSeconds: DAY }, ...storage };
   const starting = startTestService({ deployment, clock: time.clock, settings });
-  // Without this, a start that fails would leave the clock stopped for all later files.
+  // Restore the clock if the start fails: otherwise it would stand still for all later files.
   const service = await starting.catch((error: unknown) => {
     time.restore();
     throw error;

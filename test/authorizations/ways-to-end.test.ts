@@ -193,7 +193,8 @@ const ENDS: Readonly<Record<string, End>> = {
     async end(held) {
       const { on, person, client, first } = held;
       const { body } = await introspect(on.issuer, on.clients.resourceServer, first.accessToken);
-      // Simulates the state after a restore: recorded as ended, but active in the token store.
+      // Simulates the state after a restore: the revocation is recorded, but the token store has
+      // the authorization.
       await on.service.database.query(
         `INSERT INTO ended_authorizations (id, at, cause, account_id, client_id)
           VALUES ($1, now(), 'client_revoked', $2, $3)`,
@@ -255,7 +256,7 @@ forEachDeployment('the end of access', (start) => {
   before('start the other node and the APIs', async () => {
     const { clock } = on.clock;
     const isAlone = on.service.database.embedded;
-    apis = await openApis(on, isAlone ? on.service : await start({ beside: on.service, clock }));
+    apis = await openApis(on, isAlone ? on.service : await start({ sharing: on.service, clock }));
   });
 
   for (const [title, { end, ends = [], empties = [], undo, ...way }] of Object.entries(ENDS)) {

@@ -78,7 +78,7 @@ forEachDatabase('offers of a client', (open) => {
   const ownerOf = async ({ client }: Pick<Offered, 'client'>): Promise<string | undefined> =>
     (await registry().find(client.id))?.ownerAccountId;
 
-  /** Begins the work while another transaction has run this statement and not committed yet. */
+  /** Begins the work while a transaction that ran this statement has not committed yet. */
   async function whileRunning<Result>(
     [statement, ...values]: readonly [string, ...unknown[]],
     begin: () => Promise<Result>,
@@ -86,7 +86,7 @@ forEachDatabase('offers of a client', (open) => {
     const { work } = await database.transaction(async (tx) => {
       await tx.query(statement, values);
       const work = begin();
-      // The embedded database runs one transaction after the other.
+      // Do not wait on the embedded database, which runs one transaction after the other.
       if (!database.embedded) await eventually(expectOneWaiting);
       return { work };
     });
@@ -167,7 +167,7 @@ forEachDatabase('offers of a client', (open) => {
     now += 1;
     expect(await registry().findOfferTo(one.to, one.offer.id)).to.equal(undefined);
     expect(await refusalOf(accept(one))).to.equal('offer_over');
-    // An expired offer does not block a new one, and is deleted by the cleaning.
+    // An expired offer does not block a new one; the cleaning job deletes it.
     const next = await offerTo(one.client, one.from, one.to);
     expect(next?.id).to.not.equal(one.offer.id);
     now += 7 * DAY_MS;

@@ -116,7 +116,7 @@ describe('client registry', () => {
     await live.resume(id);
     await live.edit(id, { ...partner, name: 'Renamed' });
     expect(await found()).to.include({ isSuspended: false, name: 'Renamed' });
-    // A read during the removal caches the client as it was before.
+    // This read during the removal caches the client as it was before the removal.
     await live.remove(id, async () => {
       expect(await found()).to.include({ name: 'Renamed' });
     });

@@ -91,7 +91,7 @@ describe('client name', () => {
     name_too_long: ['a'.repeat(101), 'a'.repeat(10_000)],
     name_character: ['App\nname', '\u3164', 'a\uffa0b', '\u2800', ...wordsOf(UNDISPLAYABLE)],
     name_marks: ['Z\u0338\u0321\u0322x', 'e\u0301\u0302\u0303', '\u0e01\u0e47\u0e47\u0e47'],
-    // Cyrillic, Greek and Cherokee letters that look like Latin ones.
+    // Names with Cyrillic, Greek and Cherokee letters that look like Latin letters.
     name_scripts: ['\u0430dmin', 'St\u03bfrm', 'S\u13a2nc', '\u0421клад A'],
     name_address: [
       'https://x',

@@ -1,4 +1,4 @@
-/** Client registrations for tests that work with any client. */
+/** Client registrations for tests to which any valid client will do. */
 
 export const partner = {
   kind: 'confidential',

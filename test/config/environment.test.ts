@@ -85,7 +85,8 @@ describe('environment variables', () => {
       GATEHOUSE_COOKIE_KEYS_FILE: fileWith('\n', 'empty'),
       ...{ GATEHOUSE_TOKEN_KEYS: 't'.repeat(32), GATEHOUSE_TOKEN_KEYS_FILE: '/nowhere/tokens' },
     };
-    // A file that could not be read causes no further problems, such as missing secrets.
+    // A file that could not be read causes no further problems, such as a report of missing
+    // secrets.
     expect(pathsOf('', environment)).to.have.members([
       'DATABASE_URL_FILE',
       'GATEHOUSE_COOKIE_KEYS_FILE',

@@ -94,12 +94,13 @@ colour: red
 
   it('every value that a remedy suggests is itself accepted', () => {
     let tried = 0;
-    // The remedy for a list names the settings of its entries.
+    // Skip the list: its remedy names the settings of its entries.
     for (const name of [...knownSettings.keys()].filter((one) => one !== 'sign_in.providers')) {
       const [refused] = problemsOf(fileOf(name, '{ no: value }'));
       expect(refused?.path, name).to.equal(name);
       for (const [, value = ''] of refused?.remedy.matchAll(/`([^`]+)`/g) ?? []) {
-        // Another rule may still refuse the suggested value in combination with the defaults.
+        // Accept a refusal by another rule, for the combination of the suggested value with the
+        // defaults.
         const problems = problemsIfRefused(fileOf(name, JSON.stringify(parse(value))));
         expect(problems, value).not.to.include(`${name} ${refused?.message}`);
         tried += 1;

@@ -21,7 +21,9 @@ const DEFAULTS = settingsOf('');
 const TESTS = path.join(import.meta.dirname, '..');
 const HERE = 'config/settings-in-force.test.ts';
 
-/** @param setting text in the file that sets the value, if the value is not a literal. */
+/**
+ * @param setting the text in the file that sets the value; needed if the value is not a literal.
+ */
 type Tested = readonly [file: string, beginningOfTitle: string, setting?: string];
 
 /** For each setting, the test that uses a value other than its default. */
@@ -157,7 +159,7 @@ describe('each setting', () => {
 function faultOf({ name, path: steps, codePath, variable, defaultValue }: KnownSetting): string[] {
   const [file, title = '', setting] = TESTED[name] ?? [];
   if (file === undefined) return [`${name} has no row in TESTED`];
-  // The list above, which quotes all titles, does not count as a test.
+  // Leave out the list above, which quotes all titles: it is no test.
   const text =
     readFileSync(path.join(TESTS, file), 'utf8').split('\nconst NOT_TESTED').at(-1) ?? '';
   if (!text.includes(`'${title}`)) return [`${name}: ${file} has no test '${title}…'`];

@@ -37,7 +37,7 @@ describe('the settings of sign-in providers', () => {
       'sign_in.providers.0.client_secret_file',
     ]);
     expect(JSON.stringify(inspection.effectiveSettings)).not.to.include('the secret');
-    // A command that signs no users in works even if it cannot read the secret.
+    // A command that signs no users in works even if it cannot read the secret of the provider.
     const unreadable = fileWith(yamlOf({ ...ENTRY, client_secret_file: '/nonexistent/secret' }));
     const { signIn } = loadSettingsWithoutSecrets({ environment: {}, file: unreadable });
     expect(signIn.providers[0]).not.to.have.property('clientSecret');

@@ -75,7 +75,7 @@ describeOn([postgresServer, redisServer, openssl, pgDump, redisCli], 'deploy/bac
       },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
-    // tar has opened the file, and blocks until the archive is read.
+    // Now tar has opened the file, and blocks until the archive is read.
     await once(script.stdout, 'readable');
     await administrator.set('another', 'y'.repeat(100_000));
     const chunks: Buffer[] = await script.stdout.toArray();

@@ -29,7 +29,7 @@ import { buildImage, containerTools, type Image } from './image.ts';
 
 const ROOT = path.join(import.meta.dirname, '../..');
 const OPERATOR = ['gatehouse'];
-/** Where compose.yaml mounts the secrets. */
+/** The folder in the container in which compose.yaml mounts the secrets. */
 const SECRETS = '/run/gatehouse';
 const READERS = { nodes: 1000, postgres: 999, redis: 999 };
 
@@ -134,7 +134,7 @@ describeOn([...containerTools, postgresServer, redisServer], 'the image', () => 
   it('a container exits with an explanation if no database is configured', async () => {
     const { DATABASE_URL, ...others } = environment;
     const { exitCode, output } = await runs(image.config.Cmd, others);
-    // The status in `RestartPreventExitStatus` of the systemd unit: no restart helps.
+    // The exit code in `RestartPreventExitStatus` of the systemd unit: a restart would not help.
     expect(exitCode).to.equal(78);
     expect(output).to.include('set DATABASE_URL, or DATABASE_URL_FILE');
   });
@@ -196,13 +196,13 @@ describeOn([...containerTools, postgresServer, redisServer], 'the image', () => 
         const [one = '', two = ''] = nodes.map(({ port }) => port);
         const home = temporaryDirectory('caddy');
         const file = path.join(home, 'Caddyfile');
-        // Both nodes are on this machine, so their operators' ports differ; Caddy before 2.7 knows no
-        // `request_buffers`. rolling-restarts.slow.ts tries these lines.
+        // Both nodes run on this machine, so their operators' ports differ; Caddy before 2.7 knows
+        // no `request_buffers`. rolling-restarts.slow.ts tries these lines.
         const here = caddyfile
           .replace(/\n\s*(health_|request_buffers).*/g, '')
           .replace('one:3000', `localhost:${one}`)
           .replace('two:3000', `localhost:${two}`);
-        // This machine must not trust the certificates that a test signs.
+        // This machine must not trust the certificate authority that a test creates.
         const global = `admin off\nskip_install_trust\nhttp_port ${await freePort()}`;
         writeFileSync(file, `{\n${global}\n}\n${here}`);
         const { GATEHOUSE_ISSUER } = environment;
@@ -257,7 +257,7 @@ function copied(file: string): string {
   return folder;
 }
 
-/** Connects once. Rejects if no server listens there. */
+/** Connects to the address once. Rejects if no server listens there. */
 async function connected(address: string): Promise<void> {
   const { hostname, port } = new URL(`https://${address}`);
   const socket = connect(Number(port), hostname);

@@ -90,12 +90,12 @@ export async function buildImage(): Promise<Image> {
   const inspected = JSON.parse(await build('inspect', '--type', 'image', 'gatehouse'));
   const config: ImageConfig = inspected.Docker.config;
   const files = await build('mount', await build('from', '--pull-never', 'gatehouse'));
-  // Container runtimes provide this file.
+  // Write this file here, because container runtimes provide it.
   writeFileSync(path.join(files, 'etc/hosts'), '127.0.0.1 localhost\n::1 localhost\n');
   return { config, files, start: starterOf(files, config) };
 }
 
-/** Node's image is Debian with Node and npm in /usr/local. */
+/** Creates the content of Node's image: Debian with Node and npm in /usr/local. */
 async function baseContext(folder: string, suite: string): Promise<string> {
   mkdirSync(folder);
   const archive = path.join(folder, 'debian.tar');
@@ -125,10 +125,15 @@ function npmFolder(): string {
     : path.join(npmSays('root', '--global').trim(), 'npm');
 }
 
-/** Where the base has the CA certificates with which this machine trusts its npm registry. */
+/**
+ * The file in the base with the CA certificates with which this machine trusts its npm registry.
+ */
 const AUTHORITIES = '/usr/local/etc/authorities.pem';
 
-/** The npm settings with which this machine reaches its registry: the build secret of the Dockerfile. */
+/**
+ * Returns the npm settings with which this machine reaches its registry: the build secret of the
+ * Dockerfile.
+ */
 function npmSettings(): string {
   const known = npmConfig();
   const passed = ['registry', 'proxy', 'https-proxy', 'noproxy', 'strict-ssl']
@@ -148,7 +153,7 @@ const npmConfig = (): Readonly<Record<string, unknown>> =>
 const npmSays = (...args: string[]): string =>
   execFileSync('npm', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
 
-/** Container runtimes set these unless the image does. */
+/** The home directory, which container runtimes set unless the image does. */
 const HOME = '/home/node';
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 

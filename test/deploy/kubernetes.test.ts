@@ -62,7 +62,8 @@ describe('deploy/kubernetes', () => {
   it('the folder contains only manifests that the Kubernetes API accepts', () => {
     const files = ['kustomization.yaml', ...kustomization.resources, ...generated.files];
     expect(readdirSync(folder)).to.have.members(files);
-    // The types of the API refuse missing fields, wrong types and unknown fields.
+    // Check against the types of the API, which refuse missing fields, wrong types and unknown
+    // fields.
     const checked = temporaryDirectory('kubernetes');
     symlinkSync(path.join(ROOT, 'node_modules'), path.join(checked, 'node_modules'));
     const [, inDocs = ''] = /```yaml\n(# restore-redis\.yaml\n.*?)```/s.exec(docs) ?? [];
@@ -82,8 +83,8 @@ describe('deploy/kubernetes', () => {
   });
 
   it('the manifests define pods only in mutable kinds, so that a second `kubectl apply` succeeds', () => {
-    // The pod template of a Job and the spec of a Pod are immutable, and the ConfigMap is renamed by
-    // every changed setting.
+    // Only these kinds may refer to the ConfigMap, which every changed setting renames: the pod
+    // template of a Job and the spec of a Pod are immutable.
     const changeable = ['Deployment', 'StatefulSet', 'DaemonSet', 'CronJob'];
     for (const manifest of manifests) {
       const hasPods = /"(image|configMap|secretName)":/.test(JSON.stringify(manifest));
@@ -107,7 +108,7 @@ describe('deploy/kubernetes', () => {
     expect(commands.env).to.deep.equal(container.env);
     expect(commands.image).to.equal(container.image);
     expect(commands.volumeMounts).to.deep.include.members(container.volumeMounts);
-    // `import -` copies standard input to a file.
+    // The folder is needed because `import -` copies standard input to a file.
     expect(commands.volumeMounts).to.deep.include({ name: 'temporary', mountPath: '/tmp' });
     expect(operator.spec.template.spec.volumes).to.deep.include.members(pod.volumes);
   });
@@ -162,7 +163,7 @@ describe('deploy/kubernetes', () => {
 
   it('network policies allow only named peers: other pods by namespace and label, with a port', () => {
     const text = readFileSync(path.join(folder, 'networkpolicy.yaml'), 'utf8');
-    // Also check the examples in its comments.
+    // Also check the examples in the comments.
     const withExamples = text.replaceAll(
       /^( +)# ( *(?:- to:|ports:|- ipBlock:|cidr:|except:).*)$/gm,
       '$1$2',
@@ -178,7 +179,8 @@ describe('deploy/kubernetes', () => {
         for (const { ipBlock, namespaceSelector, podSelector } of peers) {
           if (ipBlock) continue;
           expect(namespaceSelector?.matchLabels).to.have.key('kubernetes.io/metadata.name');
-          // kustomize would add our own label to matchLabels, and no pod of other software has it.
+          // Use matchExpressions: kustomize would add our own label to matchLabels, which pods of
+          // other software lack.
           expect(podSelector).to.have.all.keys('matchExpressions');
         }
       }

@@ -93,7 +93,8 @@ describe('compose.yaml', () => {
       });
       expect(service.cap_add, name).to.deep.equal(CAPABILITIES[name]);
       expect(service.mem_limit, name).to.match(/^\d+[mg]$/);
-      // This container runs once as root, without a network, to give each file to its reader.
+      // This container runs once as root, without a network, to give each secret file to the user
+      // who reads it.
       if (name === 'secrets') expect(service).to.include({ user: '0:0', network_mode: 'none' });
       else expect(service.user, name).to.match(/^(\d{3,4}):\1$/);
       for (const place of service.tmpfs ?? []) {
@@ -129,7 +130,7 @@ describe('compose.yaml', () => {
       'GATEHOUSE_ISSUER=https://a.example',
       ...defaults.map(([, variable, tag]) => `${variable}=${tag}@${digest}`),
     ]);
-    // Every other image is built in this repository, on one of the images above.
+    // Every other image is built in this repository, from one of the images above.
     const own = each.filter(([, { image: from }]) => from !== 'gatehouse');
     for (const [name, { image: from }] of own) expect(from, name).to.match(/^\$\{[A-Z]+_IMAGE:-/);
     expect(services.secrets.build.args).to.have.all.keys('NODE_IMAGE');
@@ -182,7 +183,8 @@ describeOn([systemdAnalyze], 'deploy/systemd', () => {
   it('systemd accepts the unit files without a warning', () => {
     const folder = temporaryDirectory('systemd');
     for (const name of units) {
-      // systemd checks that the program exists, which this machine may have elsewhere.
+      // Replace the path: systemd checks that the program exists, but it may be elsewhere on this
+      // machine.
       const here = unitText(name).replace(
         'ExecStart=/usr/bin/node',
         `ExecStart=${process.execPath}`,

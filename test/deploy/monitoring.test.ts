@@ -41,7 +41,7 @@ const asked = [
 ];
 
 const WORDS = ['by', 'and', 'or', 'unless', 'on', 'ignoring', 'without'];
-/** Labels that Prometheus adds to what it scrapes. */
+/** Labels that Prometheus adds to the metrics that it scrapes. */
 const LABELS_OF_TARGET = ['job', 'instance'];
 
 /** Returns the metrics of a query: every name that is no function, keyword or label. */
@@ -55,7 +55,7 @@ const metricsIn = (expr: string): string[] =>
     .map(([, name = '']) => name)
     .filter((name) => !WORDS.includes(name));
 
-/** Yields each label that a query selects by, with the values that it names. */
+/** Yields each label by which a query selects, with the values that the query names. */
 function* selectorsIn(expr: string) {
   for (const [, metric = '', list = ''] of expr.matchAll(/([a-z_0-9]+)\{([^}]*)\}/g)) {
     for (const [, label = '', value = ''] of list.matchAll(

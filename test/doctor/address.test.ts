@@ -97,7 +97,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, with a reverse proxy
   ] as const) {
     it(`the doctor detects a proxy that ${wrong} the stream of changes`, async () => {
       proxy.conduct.stream = stream;
-      // Nothing arrives from a buffered stream, so a short limit is enough.
+      // A short limit is enough if the proxy buffers: nothing arrives at all.
       const limit = stream === 'buffer' ? 1_000 : 3_500;
       const run = operatorWith(environment, undefined, { watched: 500, limit });
       const examination = await examineBy(run);

@@ -17,18 +17,18 @@ export async function nodeBehind(
   issuer: string,
   options: {
     proxyHops?: number;
-    beside?: TestService;
+    sharing?: TestService;
     settings?: Overrides;
     /** The address of the node; default: free ports of 127.0.0.1. */
     address?: NodeAddress;
   } = {},
 ): Promise<TestService> {
-  const { proxyHops = 1, beside, settings: changes = {}, address } = options;
+  const { proxyHops = 1, sharing, settings: changes = {}, address } = options;
   const at = address ? { ...address, operatorsHost: address.host } : { port: await freePort() };
   const server = { ...at, proxyHops };
   const settings = { ...changes, issuer, isLoopback: true, server };
   return opened.add(
-    startTestService({ deployment: 'postgres+redis', settings, ...(beside && { beside }) }),
+    startTestService({ deployment: 'postgres+redis', settings, ...(sharing && { sharing }) }),
     (service) => service.close(),
   );
 }
@@ -49,7 +49,10 @@ export function environmentOf(
   };
 }
 
-/** Replaces NODE_EXTRA_CA_CERTS, which a process reads only at its start. */
+/**
+ * Runs work with an additional trusted certificate, like NODE_EXTRA_CA_CERTS, which Node reads only
+ * at its start.
+ */
 export async function trusting<Result>(
   authority: string,
   work: () => Promise<Result>,

@@ -13,7 +13,7 @@ export interface Finding {
 export interface Examination {
   readonly exitCode: number | null;
   readonly healthy: boolean;
-  /** Warnings and problems. */
+  /** The findings that are warnings or problems. */
   readonly troubles: readonly Finding[];
   of(check: string): Finding;
   readonly output: string;

@@ -7,7 +7,10 @@ import { freePort } from '../support/programs.ts';
 export interface ProxyConduct {
   /** The port of the node; the proxy answers 502 if no server listens there. */
   leadTo: number;
-  /** `set`: only the address of the connection; `pass`: the header of the client, unchanged. */
+  /**
+   * What the proxy does with X-Forwarded-For. `set`: replaces it with the address of the
+   * connection; `append`: adds that address; `pass`: leaves the header unchanged.
+   */
   forwardedFor: 'set' | 'append' | 'pass';
   /** Replaces the Host header of the client. */
   host?: string;
@@ -93,7 +96,7 @@ async function pass(
   else collect(answered, answer);
 }
 
-/** Passes on eight chunks at a time. */
+/** Passes on a stream in groups of eight chunks. */
 function collect(from: IncomingMessage, to: ServerResponse): void {
   let waiting: Buffer[] = [];
   from.on('data', (chunk: Buffer) => {

@@ -10,11 +10,11 @@ import { openDatabase } from '../../src/storage/database.ts';
 import { startKeySightings } from '../../src/storage/key-sightings.ts';
 import { settingsOf } from '../config/configuration.ts';
 import { createOpened } from '../support/opened.ts';
-import { PATIENCE } from '../support/patience.ts';
 import { freshDatabaseUrl, freshMigratedDatabaseUrl } from '../support/postgres-server.ts';
 import { freePort } from '../support/programs.ts';
 import { startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+import { TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
 import { examine } from './doctor-findings.ts';
 
 const MEBIBYTE = 1024 ** 2;
@@ -62,7 +62,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
     const redis = await opened.add(Promise.resolve(new Redis(server.url)), async (one) =>
       one.disconnect(),
     );
-    // Large enough that the memory of the doctor's own connections changes no percentage.
+    // Large enough that the memory of the doctor's own connections does not change the percentage.
     await redis.setrange('filler', 64 * MEBIBYTE, 'x');
     const [, used = ''] = /^used_memory:(\d+)/m.exec(await redis.info('memory')) ?? [];
     for (const [percent, status] of [
@@ -162,7 +162,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
   it('the doctor detects nodes with different keys or a wrong clock, from any machine', async () => {
     const databaseUrl = await freshMigratedDatabaseUrl();
     const database = await opened.add(
-      openDatabase({ databaseUrl, dataDirectory: '', timeoutFactor: PATIENCE }),
+      openDatabase({ databaseUrl, dataDirectory: '', timeoutFactor: TIMEOUT_FACTOR }),
       (one) => one.close(),
     );
     const node = (name: string, key: string, behindMs: number) =>
@@ -229,7 +229,7 @@ describe('operator doctor, checking nodes, clocks and settings', () => {
   });
 });
 
-/** Passes on everything except notifications, like pgbouncer in transaction mode. */
+/** A proxy that passes on everything except notifications, like pgbouncer in transaction mode. */
 async function startDeafPooler(target: number) {
   const sockets = new Set<Socket>();
   const server = createServer((client) => {
@@ -244,7 +244,8 @@ async function startDeafPooler(target: number) {
     let unread = Buffer.alloc(0);
     upstream.on('data', (bytes) => {
       unread = Buffer.concat([unread, bytes]);
-      // A message has one byte for its type, and four for its length, which includes these four.
+      // A message has one byte for its type, and four for its length, which includes these four
+      // bytes.
       while (unread.length >= 5 && unread.length > unread.readUInt32BE(1)) {
         const message = unread.subarray(0, unread.readUInt32BE(1) + 1);
         unread = unread.subarray(message.length);

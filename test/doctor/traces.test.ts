@@ -23,7 +23,7 @@ const environmentOf = (service: TestService) => ({
   ...storesOf(service),
 });
 
-/** Counts the rows of each table to which the doctor's visit could add. */
+/** Counts the rows of each table in which the doctor could leave some. */
 async function tracesIn({ database }: TestService): Promise<Record<string, number>> {
   const traces: Record<string, number> = {};
   for (const table of [
@@ -40,7 +40,8 @@ forEachDeployment('operator doctor, on a running service', (start) => {
   let present: Record<string, number>;
 
   beforeEach(async () => {
-    // The owner of a client needs more than a password here, but the doctor's temporary account does not.
+    // Owners of clients need more than a password here, but the doctor's temporary account does
+    // not.
     service = await start({
       settings: { signIn: { require: 'passkey-or-upstream', requireGraceSeconds: 0 } },
     });
@@ -74,7 +75,7 @@ forEachDeployment('operator doctor, on a running service', (start) => {
     service = await start({ settings: { issuer, server: { port }, signIn } });
     await seed(service);
     const { id } = await service.accounts.add({ email: 'anna@corp.test', name: 'Anna' });
-    // An address that an older version could store.
+    // Store an address that only an older version accepted.
     await service.database.query("UPDATE accounts SET email = 'anna<x@corp.test' WHERE id = $1", [
       id,
     ]);

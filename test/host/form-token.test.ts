@@ -24,7 +24,7 @@ describe('form tokens', () => {
   /** The signed-in browser of all tests that do not sign out. */
   const signedIn = madeOnce(signIn);
 
-  /** A second account. */
+  /** A second account, of a user named Wanda. */
   const wanda = madeOnce(() => addPerson(on.service, 'Wanda', 'wanda@example.test'));
 
   async function openConsent(person: Person): Promise<Page> {
@@ -35,7 +35,7 @@ describe('form tokens', () => {
   const isSignedIn = async (person: Person): Promise<boolean> =>
     (await person.get('/profile')).status === 200;
 
-  /** The paths to which pages send forms. POST endpoints for programs have other tests. */
+  /** The paths to which pages send forms. The POST endpoints for programs have other tests. */
   const forms = (): string[] =>
     on.service
       .routes()

@@ -14,7 +14,7 @@ import {
 import { failureOf } from '../storage/waiting.ts';
 import { eventually } from '../support/eventually.ts';
 
-/** Proportional to the limits of production, but much shorter. */
+/** Limits in the proportions of production, but much shorter. */
 const LIMITS = {
   headersTimeout: 300,
   requestTimeout: 400,
@@ -47,7 +47,7 @@ describe('a listener on localhost', () => {
     taken.push(other);
     const { port } = new URL(addressOf(other));
     expect(await failureOf(listenOnLocalhost(Number(port)))).to.include({ code: 'EADDRINUSE' });
-    // The port of the other address is free again.
+    // Listening succeeds only if the port of the other address is free again.
     taken.push(await listen((_, response) => response.end(), Number(port), '127.0.0.1'));
   });
 });
@@ -109,7 +109,7 @@ describe('a listener', () => {
     return { socket, reply: () => reply, end: once(socket, 'close') };
   }
 
-  /** Sends byte after byte until the connection closes. */
+  /** Sends one byte after another until the connection closes. */
   function drip(socket: Socket): void {
     const timer = setInterval(() => socket.write('x'), 20);
     socket.on('close', () => clearInterval(timer));
@@ -244,7 +244,8 @@ describe('a listener', () => {
     const client = send(port, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n');
     client.socket.write('broken\r\n\r\n');
     await client.end;
-    // Either a truncated answer, or a whole answer and then the refusal: never one in the other.
+    // Expect a truncated answer, or a whole answer and then the refusal: never a refusal inside an
+    // answer.
     expect(client.reply()).to.match(
       /^(HTTP\/1\.1 200 .*?\r\n\r\n(x*|x{100000}HTTP\/1\.1 400 .*))?$/s,
     );
@@ -300,7 +301,8 @@ describe('a listener', () => {
     if (!server) throw new Error('nothing listens');
     const request = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
     const clients = Array.from({ length: 30 }, () => send(port, request));
-    // On loopback the system has opened all connections by now, and Node.js has accepted none.
+    // On loopback the system has opened all connections by now, and Node.js has accepted none of
+    // them.
     await Promise.all([createDeparture().leave(server), ...clients.map(({ end }) => end)]);
     for (const { reply } of clients) expect(reply()).to.match(/^HTTP\/1.1 200 .*x{1000}$/s);
   });

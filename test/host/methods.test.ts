@@ -23,7 +23,8 @@ describe('paths and methods', () => {
   };
   const pages = {
     '/': 'HEAD, GET',
-    // HEAD never begins or answers an authorization request, because the code would be lost.
+    // Allow only GET: HEAD would begin or answer an authorization request, and the code would be
+    // lost.
     '/oauth/authorize': 'GET',
     '/oauth/authorize/some-uid': 'GET',
     '/interaction/some-uid': 'HEAD, GET, POST',

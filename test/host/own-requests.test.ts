@@ -35,7 +35,7 @@ describe('requests of the service to itself', () => {
     await Promise.all([postForm('/', {}), postForm('/', {})]);
     expect(addresses).to.have.length(2);
     for (const address of addresses) {
-      // Succeeds only if the address is free again.
+      // Listening succeeds only if the address is free again.
       const server = createServer().listen(address as { port: number; host: string });
       await new Promise((resolve, reject) => {
         server.on('listening', resolve).on('error', reject);

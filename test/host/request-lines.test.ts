@@ -216,7 +216,7 @@ describe('request lines', () => {
     const exchanged = await exchangeCode(issuer, confidential, code);
     const refreshed = await refresh(issuer, confidential, String(exchanged.body.refresh_token));
     const token = String(refreshed.body.access_token);
-    // The public part of the token.
+    // Take the public part of the token, the id of its authorization.
     const authorization = token.slice('gate_at_'.length).slice(0, 22);
 
     const clientId = confidential.id;
@@ -277,7 +277,7 @@ describe('request lines', () => {
     const head = `POST /login HTTP/1.1\r\nHost: ${host}\r\nContent-Length: 100\r\n`;
     const type = 'Content-Type: application/x-www-form-urlencoded\r\n\r\n';
     socket.write(`${head}${type}email=`);
-    // The headers of this request are read before those of the next connection.
+    // Send this request first: the service reads its headers before those of the next connection.
     const next = request(`${on.issuer}/login`, { agent: false }).end();
     await once(next, 'response');
     socket.destroy();

@@ -7,7 +7,7 @@ import type { Route } from '../../src/pages/routes.ts';
 import { signedIn } from '../pages/signed-in-person.ts';
 import { startSeeded } from '../support/seeded.ts';
 
-/** Steps that many paths share, abbreviated in the table. */
+/** Steps that many paths share, which the table abbreviates. */
 const FORM = 'readForm requireFormToken keepResult';
 const OWN_FORM = `${FORM} requireSignedIn requireOwnForm`;
 
@@ -174,7 +174,7 @@ describe('routes', () => {
   const sections = (): string[] =>
     under('/profile/')
       .flatMap((row) => /^GET (\/profile\/[a-z-]+): /.exec(row)?.[1] ?? [])
-      // This page is shown instead of the others until the user has completed it.
+      // Leave out this page, which replaces the others until the user has completed it.
       .filter((path) => path !== '/profile/stronger-sign-in');
 
   it('each main page of the profile has an entry in the navigation', async () => {

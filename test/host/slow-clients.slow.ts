@@ -1,4 +1,7 @@
-/** Real process: hundreds of clients that send a byte a second delay no others, and are closed. */
+/**
+ * A real process: hundreds of clients that send a byte a second delay no others, and are
+ * disconnected.
+ */
 import { connect, type Socket } from 'node:net';
 import { expect } from 'chai';
 import { eventually } from '../support/eventually.ts';
@@ -54,7 +57,7 @@ describe('node src/main.ts under slow clients', () => {
 
     const statuses = new Set<number>();
     let meanwhile = 0;
-    // The limits of production: 10 s for the headers, checked every 2 s.
+    // Enough for the limits of production: 10 s for the headers, checked every 2 s.
     const deadline = performance.now() + 120_000;
     do {
       const wasFull = open === SLOW;

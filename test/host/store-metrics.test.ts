@@ -1,4 +1,4 @@
-/** /metrics and /readyz name an unavailable store, until it is available again. */
+/** /metrics and /readyz name an unavailable store, until the store is available again. */
 import { expect } from 'chai';
 import { eventually } from '../support/eventually.ts';
 import { counted, readinessOf, scrape } from '../support/metrics.ts';

@@ -57,7 +57,7 @@ describeOn([postgresServer], 'a node whose PostgreSQL cannot write', () => {
   after(() => operator?.end());
 
   async function set(setting: string): Promise<void> {
-    // The operator's own session may already be read-only.
+    // Reset this session, which may already be read-only itself.
     await operator.query('SET default_transaction_read_only = off');
     await operator.query(`ALTER SYSTEM ${setting}`);
     await operator.query('SELECT pg_reload_conf()');

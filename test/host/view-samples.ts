@@ -94,10 +94,10 @@ function sample(shape: Shape, text: string, count: number): unknown {
       return chosen && sample(chosen, text, count);
     }
     case 'list': {
-      // A list of the parts of a page is never empty: one part is the current one.
+      // Never make an empty list of the parts of a page: one part is always the current one.
       const isOfParts = shape.of.kind === 'object' && shape.of.fields.some(isMark);
       const length = isOfParts ? Math.max(count, 2) : count;
-      // Texts differ between items, because some become ids.
+      // Make the texts of items different, because some texts become ids.
       return Array.from({ length }, (_, index) => sample(shape.of, `${text}${index}`, index % 3));
     }
     case 'object':

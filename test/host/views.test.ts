@@ -61,7 +61,6 @@ describe('views', () => {
     expect(files.sort(), 'write views/<name>.ejs').to.deep.equal(names.sort());
   });
 
-  // An upgrade in place replaces the files of a running process.
   it('views and their includes are read at the start, so later changes of the files have no effect', async () => {
     const root = fileURLToPath(new URL('../../', import.meta.url));
     const copy = temporaryDirectory('views');
@@ -138,7 +137,8 @@ describe('views', () => {
         expect(rest, code).to.deep.equal({});
         return [cause, remedy];
       });
-      // The text has no HTML, and each lifetime inserted: a misspelled lifetime would be NaN.
+      // The text contains no HTML, and each lifetime was inserted: a misspelled name of one would
+      // print NaN.
       for (const text of [title, meaning, ...texts.flat()]) {
         expect(text, code)
           .to.be.a('string')
@@ -256,7 +256,7 @@ function expectWellFormed(html: string, name: string): void {
   expect(html.match(/<script/g), name).to.have.length(1);
   expect(html).to.include(`<script src="${assetUrls.script}" defer></script>`);
   expect(html).not.to.match(/<(?:img|style|iframe|base)[ >]/);
-  // Links of a client lead to other sites, in a new tab without opener and referrer.
+  // Leave out links of a client, which open other sites in a new tab without opener and referrer.
   const own = html.replace(/<a href="https:[^"]*" target="_blank" rel="noopener noreferrer">/g, '');
   expect(own, name).not.to.match(/(?:src|href)="(?:https?:)?\/\//);
   for (const form of html.match(/<form[\s\S]*?<\/form>/g) ?? []) {
@@ -271,7 +271,7 @@ function expectWellFormed(html: string, name: string): void {
 function templates(): { name: string; source: string }[] {
   return (
     readdirSync(viewsDirectory, { recursive: true, encoding: 'utf8' })
-      // The templates of sample programs are not HTML, and have their own test.
+      // Leave out the templates of sample programs: they are not HTML, and have their own test.
       .filter((name) => name.endsWith('.ejs') && !name.startsWith('programs/'))
       .map((name) => ({ name, source: readFileSync(new URL(name, viewsDirectory), 'utf8') }))
   );

@@ -12,7 +12,10 @@ describe('existing data in an import', () => {
   const { run, value, parts } = setUpOperator();
   beforeEach(() => emptyDatabase(parts().database));
 
-  /** Does a dry run, which must print the same but write nothing, imports, and repeats without changes. */
+  /**
+   * Runs an import three times: as a dry run, which must print the same and write nothing, for
+   * real, and again, which must change nothing.
+   */
   async function imported(lines: readonly Line[], options = '') {
     const file = fileOf(...lines);
     const before = await databaseSnapshot(parts().database);

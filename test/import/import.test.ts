@@ -98,7 +98,8 @@ forEachDatabase('operator import', (open) => {
       expect(count).to.deep.equal({ ...nothing, unchanged: 1 });
     }
     expect(await everything()).to.deep.equal(before);
-    // Notifications arrive in order: a notification from the import would come before this one.
+    // Notifications arrive in order: a notification from the import would arrive before the one of
+    // this change.
     await value('accounts suspend a1@example.test');
     await eventually(() => expect(heard).to.deep.equal(['accounts']));
     await changes.close();

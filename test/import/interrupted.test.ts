@@ -41,11 +41,12 @@ describeOn([postgresServer], 'an import whose database crashes half-way', () => 
 
     await server.restart();
     const kept = await count();
-    // One organization, then whole batches; the answer to the last batch may have been lost.
+    // The import has written one organization and whole batches; the last answer may have been
+    // lost.
     expect([0, 500]).to.include(kept + 1 - Number(reported));
     expect(kept % 500).to.equal(0);
     expect(kept).to.be.below(PEOPLE);
-    // Instead of waiting until the lock of the interrupted import expires.
+    // Expire the lock of the interrupted import, instead of waiting for that.
     await database.query('UPDATE running_import SET expires_at = clock_timestamp()');
     const { counts } = await valueFrom(run, `import ${file}`);
     expect(counts.accounts).to.include({ added: PEOPLE - kept, unchanged: kept });

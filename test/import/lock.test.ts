@@ -48,7 +48,7 @@ forEachDatabase('parallel imports', (open) => {
       });
       return { stderr, exitCode };
     });
-    // Both imports are waiting, so one must wait for the other when the lock is released.
+    // Both imports wait, so one of them must wait for the other once the lock is released.
     for (const { stderr } of started) {
       await eventually(() => expect(stderr.text()).to.contain('Waiting for another import'));
     }

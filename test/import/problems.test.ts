@@ -20,7 +20,10 @@ interface Found {
   readonly message: string;
 }
 
-/** Runs without a database: problems in the file itself are found before a database is opened. */
+/**
+ * Runs the command without a database: problems in the file itself are found before a database is
+ * opened.
+ */
 const alone = operatorWith({ GATEHOUSE_DATA_DIR: '/nowhere/at/all' });
 
 async function problemsOf(file: string, run: RunOperator = alone): Promise<Found[]> {
@@ -183,7 +186,7 @@ describe('the check of an import file', () => {
     ];
     expect(await read(first)).to.equal(2_000);
     expect(await refusalOf(read(second, grow))).to.equal('import_file_changed');
-    // Refused before any line is read: the second reading writes its lines to the database.
+    // The import must be refused before the second reading, which writes the lines to the database.
     let pieces = 0;
     const readAgain = read(first, () => {
       pieces += 1;

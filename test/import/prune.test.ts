@@ -22,7 +22,7 @@ const ACCESS = [
 ];
 const ALL = [...PLACES, ...PEOPLE, ...ACCESS];
 
-/** A file without the lines that contain one of these ids. */
+/** Returns the file without the lines that contain one of these ids. */
 const without = (...ids: string[]): string => {
   const mentions = (line: Line) => Object.values(line).some((value) => ids.includes(`${value}`));
   return fileOf(...ALL.filter((line) => !mentions(line)));

@@ -18,7 +18,7 @@ forEachDeployment('an import while a service is running', (start) => {
   before(async () => {
     const { service, partner } = on;
     const isEmbedded = service.settings.storage.databaseUrl === undefined;
-    nodes = isEmbedded ? [service] : [service, await start({ beside: service })];
+    nodes = isEmbedded ? [service] : [service, await start({ sharing: service })];
     ({ accessToken: token } = await partner.tokens(on.clients.confidential));
   });
 

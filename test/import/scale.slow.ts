@@ -8,7 +8,10 @@ const { account, membership, organization, rights, warehouse } = line;
 const ORGANIZATIONS = 100;
 const ROLES = ['member', 'viewer', 'admin'];
 
-/** Each account in five organizations, each tenth with rights in a warehouse; references come first. */
+/**
+ * Each account in five organizations, each tenth with rights in a warehouse; lines that refer to
+ * others come first.
+ */
 function peopleOf(accounts: number): string {
   const all = Array.from({ length: accounts }, (_, at) => at);
   const places = Array.from({ length: ORGANIZATIONS }, (_, at) => at);
@@ -31,10 +34,11 @@ forEachDatabase('a large import', (open) => {
   it('a large import succeeds with bounded memory, and a repeated one changes nothing', async function () {
     this.timeout(180_000);
     const database = await open();
-    // The embedded database runs in this process and slows it down.
+    // Use fewer accounts on the embedded database, which runs in this process and slows it down.
     const accounts = database.embedded ? 1_000 : 10_000;
     const file = peopleOf(accounts);
-    // The program alone takes 30 MB. V8 counts the young generation against the limit, so keep it small.
+    // The program alone takes 30 MB. Keep V8's young generation small, because it counts against
+    // the limit.
     const NODE_OPTIONS = '--max-old-space-size=64 --max-semi-space-size=2';
     const run = operatorProgramWith({ ...variablesOf(database), NODE_OPTIONS });
 

@@ -38,7 +38,7 @@ describeInBrowser('pages in the browser', (visit) => {
     organizationUrl = `/profile/organizations/${organization.id}`;
     await service.apiKeys.add({ accountId, name: LONG, expiresInDays: undefined }, ORIGIN);
     await service.clients.addSecret(client.id);
-    // The client's page shows this problem.
+    // Cause a problem, so that the client's page shows one.
     await fetch(authorizationUrl(issuer, { ...client, redirectUri: 'https://app.example/cb/' }));
   });
 

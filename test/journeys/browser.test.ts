@@ -12,10 +12,10 @@ import { startSeeded } from '../support/seeded.ts';
 
 describeInBrowser('connecting a client in the browser', (visit) => {
   const on = startSeeded();
-  /** The origin that the partner redirects to after its callback. */
+  /** The partner to whose origin the first partner redirects after its callback. */
   let onward: Partner;
   let partner: Partner;
-  /** A partner whose callback page does not redirect. */
+  /** A partner whose callback page does not redirect any further. */
   let plain: Partner;
   let client: TestClient;
 
@@ -76,7 +76,8 @@ describeInBrowser('connecting a client in the browser', (visit) => {
     problems.filter((problem) => !problem.startsWith('Failed to load resource'));
 
   it('after a wrong password the page explains the error, and the correct password continues the sign-in', async () => {
-    // Without JavaScript: a script that loads late rebuilds the field, which then loses the focus.
+    // Disable JavaScript: a script that loads late would rebuild the field, which would then lose
+    // the focus.
     const { page } = await visit({ javaScript: false });
     await page.goto(requestUrl());
     await signIn(page, { ...on.seeded.person, password: 'seven red forklifts' });
@@ -152,7 +153,7 @@ describeInBrowser('connecting a client in the browser', (visit) => {
     const requestSent = page.waitForRequest((request) => request.method() === 'POST');
     await approveButton(page).click({ noWaitAfter: true });
     await requestSent;
-    // The button still has the focus.
+    // Press Enter on the button, which still has the focus.
     await page.keyboard.press('Enter');
     proceed.resolve();
     await page.waitForURL(`${onward.origin}/`);
@@ -182,7 +183,7 @@ describeInBrowser('connecting a client in the browser', (visit) => {
     await signIn(popup, on.seeded.person);
     await approveButton(popup).click();
     await popup.getByText('connected').waitFor();
-    // A page with Cross-Origin-Opener-Policy in between would have removed the opener for good.
+    // A page with Cross-Origin-Opener-Policy on the way would have removed the opener for good.
     expect(await popup.evaluate('window.opener?.location.href')).to.equal(`${plain.origin}/`);
   });
 

@@ -7,7 +7,7 @@ describePrograms('the compiled example programs of a client', [
   {
     name: 'Java',
     program: findProgram('javac') && atLeast(17, 'java', '-version'),
-    // Less optimization: compiling would take longer than the program runs.
+    // Optimize less: optimizing takes longer than the program runs.
     arguments: ['-XX:TieredStopAtLevel=1'],
     file: 'Try.java',
   },

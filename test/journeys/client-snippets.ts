@@ -27,7 +27,7 @@ export interface Runtime {
 /** Python itself is looked up or installed when a test needs it. */
 export const PYTHON: Runtime = { name: 'Python', program: undefined, file: 'try.py' };
 
-/** Returns the program, unless it is missing or older than the example requires. */
+/** Returns the program, undefined if it is missing or older than the example requires. */
 export function atLeast(version: number, name: string, asking: string): string | undefined {
   const program = findProgram(name);
   if (program === undefined) return undefined;
@@ -56,7 +56,7 @@ function suite(runtimes: readonly Runtime[]): void {
     owner = await signedIn(on.service, on.seeded.other);
     await nameWarehouseApi(on);
     folder = temporaryDirectory('snippets');
-    // The example program's dependencies, as a developer would have installed them.
+    // Provide the dependencies of the example program, as a developer would have installed them.
     const installed = path.join(import.meta.dirname, '../../node_modules');
     symlinkSync(installed, path.join(folder, 'node_modules'));
   });
@@ -67,7 +67,7 @@ function suite(runtimes: readonly Runtime[]): void {
       continue;
     }
     describe(runtime.name, function () {
-      // Some languages compile the program for each run.
+      // Allow much time, because some languages compile the program for each run.
       this.timeout(600_000);
 
       it('the example program runs the OAuth flow, calls the API and revokes its tokens', async function () {
@@ -96,7 +96,7 @@ function suite(runtimes: readonly Runtime[]): void {
         expect(await without.ended).not.to.equal(0);
         expect(without.output()).to.include('CLIENT_SECRET').and.not.include('Open this address');
 
-        // Denied first: once the client is connected, no approval is requested.
+        // Deny first: once the client is connected, no approval is requested.
         const denied = await start(ready, client, {});
         await denied.answer(await approve(await denied.addressToOpen(), 'deny'));
         expect(await denied.ended, denied.output()).not.to.equal(0);
@@ -163,7 +163,7 @@ function suite(runtimes: readonly Runtime[]): void {
     return { id: client.id, secret, redirectUri };
   }
 
-  /** The text of the page's copy button. */
+  /** Returns the text that the page's copy button copies. */
   async function programOn(client: TestClient, name: string): Promise<string> {
     const { html } = await owner.get(`/profile/oauth-clients/${client.id}/connect`);
     const shown = new RegExp(`<pre [^>]*The flow with ${name}"[^>]*><code>([^]*?)</code></pre>`);
@@ -194,7 +194,10 @@ function suite(runtimes: readonly Runtime[]): void {
     return {
       ended,
       output: () => output,
-      /** The page the browser shows. `startsIdle`: first opens a connection that stays unused. */
+      /**
+       * Opens the callback like a browser, and returns the page. `startsIdle`: first opens a
+       * connection that stays unused.
+       */
       async answer(callback: URL, startsIdle = false): Promise<string> {
         const idle =
           startsIdle && connect(Number(callback.port), callback.hostname).on('error', () => {});

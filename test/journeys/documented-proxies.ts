@@ -35,7 +35,7 @@ export interface DocumentedProxy extends Requirement {
   readonly name: string;
   /** The settings below `server` that the docs require for this proxy. */
   readonly serverSettings: object;
-  /** Milliseconds after a node was killed during which POSTs that it refused may fail. */
+  /** Milliseconds after a node was killed in which POSTs that the node refused may fail. */
   readonly failsRefusedPostsForMs: number;
   /** Milliseconds to wait after a node is ready, before the next one is stopped. */
   readonly pauseBetweenNodesMs: number;
@@ -63,7 +63,7 @@ const nginx: DocumentedProxy = {
     const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
       .map((kind) => `${kind}_temp_path ${folder}/${kind};`)
       .join(' ');
-    // nginx workers would drop root, but root owns the folder.
+    // Keep nginx's workers from dropping root, because root owns the folder.
     const user = runsAsRoot ? 'user root;' : '';
     const main = `${user} daemon off; pid ${folder}/pid; error_log stderr; events {}
 http { access_log off; ${temporary}
@@ -77,7 +77,10 @@ const caddyProgram = findProgram('caddy');
 const [, caddyMinor = '8'] =
   /2\.(\d+)/.exec(caddyProgram ? execFileSync(caddyProgram, ['version']).toString() : '') ?? [];
 const REQUEST_BUFFERS = /\n *request_buffers .*/;
-/** Before 2.8, Caddy loses the body of a POST that a node refused, more often if it buffers requests. */
+/**
+ * Before 2.8, Caddy loses the body of a POST that a node refused, more often if Caddy buffers
+ * requests.
+ */
 const buffersRequests = Number(caddyMinor) >= 8;
 
 const caddy: DocumentedProxy = {
@@ -85,9 +88,10 @@ const caddy: DocumentedProxy = {
   program: caddyProgram,
   remedy: 'caddy (Debian package caddy)',
   serverSettings: { shutdown_delay: '3s' },
-  // Two intervals of Caddy's health check, which runs once a second.
+  // Allow two intervals of Caddy's health check, which runs once a second.
   failsRefusedPostsForMs: buffersRequests ? 0 : 2_000,
-  // Caddy may see one node stop before it sees the other one start, and then refuses POSTs.
+  // Wait: if Caddy notices the stop of one node before the start of the other one, it refuses
+  // POSTs.
   pauseBetweenNodesMs: buffersRequests ? 0 : 2_000,
   configure({ folder, certificate, key, ports: { tls, plain }, nodes: [one, another] }) {
     const documented = documentedBlock('caddy');
@@ -107,7 +111,7 @@ const caddy: DocumentedProxy = {
 
 export const DOCUMENTED_PROXIES: readonly DocumentedProxy[] = [nginx, caddy];
 
-/** A running proxy. Its nodes may not be running yet. */
+/** A running proxy, whose nodes may not be running yet. */
 export interface RunningProxy {
   readonly issuer: string;
   /** The plain HTTP origin, which redirects to the issuer. */

@@ -56,7 +56,7 @@ describeInBrowser('a new developer', (visit) => {
     await answer.getByText('"username": "new@example.test"').waitFor();
     expect(clicks, 'clicks').to.be.at.most(MAX_CLICKS);
     await expectAccessible(test, 'the answer');
-    // The page with the secret is still open. It is not restored after leaving it.
+    // The page with the secret is still open. The browser does not restore it after leaving it.
     expect(await page.locator('[data-secret]').textContent()).to.match(/^gate_cs_/);
     await page.getByRole('link', { name: 'I have copied it' }).click();
 

@@ -62,7 +62,7 @@ describe('key rotation', () => {
       expect(await isSignedIn(node, browser), first).to.equal(true);
       const before = current;
       current = await refreshed(node, client, before);
-      // A retry returns the same successor under either key.
+      // A retry returns the same successor, with the former or the new key.
       expect(await refreshed(node, client, before)).to.equal(current);
     }
 
@@ -110,7 +110,7 @@ describeOn([postgresServer, redisServer], 'key rotation, two nodes', () => {
   });
 
   const nodeWith = (...keys: Keys) =>
-    start({ beside: first, settings: { secrets: secrets(...keys) } });
+    start({ sharing: first, settings: { secrets: secrets(...keys) } });
 
   /** Asserts that a session and a refresh token of one node are accepted by the other. */
   async function expectAccepted(from: TestService, to: TestService): Promise<void> {

@@ -5,7 +5,7 @@ import type { TestClient } from '../support/oauth.ts';
 import { REDIRECT_URI } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 
-// The embedded database needs no configuration.
+// Use the embedded database, which needs no configuration.
 describe('openid-client, on the embedded database', () => {
   const on = startSeeded({ on: 'embedded' });
 

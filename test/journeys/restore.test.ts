@@ -39,7 +39,10 @@ function commandsBehind(section: string, words: string): string[] {
   return lines;
 }
 
-/** The last command waits about ten seconds for a heartbeat, so only one deployment runs it. */
+/**
+ * Removes the last command, which waits about ten seconds for a heartbeat: only one deployment runs
+ * it.
+ */
 function withoutWait(commands: readonly string[]): readonly string[] {
   expect(commands.at(-1)).to.match(/gatehouse nodes --wait 2$/);
   return commands.slice(0, -1);
@@ -126,7 +129,7 @@ describeOn([postgresServer, redisServer, pgDump, redisCli], 'a restored backup',
       const [, words] = /^gatehouse (.*)$/.exec(command) ?? [];
       if (words === undefined) run(command);
       else {
-        // Only one node runs here.
+        // Wait for only one node, because only one runs here.
         const here = words.replace('nodes --wait 2', 'nodes --wait 1');
         const { exitCode, output, errors } = await operator(here);
         expect(exitCode, `${line}\n${output}${errors}`).to.equal(0);
@@ -147,7 +150,7 @@ describeOn([postgresServer, redisServer, pgDump, redisCli], 'a restored backup',
     const variables = [
       `DATABASE_URL_FILE=${folder}/database-url`,
       `REDIS_CLI='redis-cli -p ${new URL(redis.url).port}'`,
-      // The containers of compose.yaml do not set REDISCLI_AUTH.
+      // Pass the password unless the command sets it itself: the containers of compose.yaml do not.
       ...(command.includes('REDISCLI_AUTH') ? [] : [`REDISCLI_AUTH=${PASSWORD}`]),
     ];
     runProgram('bash', ['-ec', `export ${variables.join(' ')}; ${here}`], { cwd: folder });
@@ -189,7 +192,8 @@ describeOn([postgresServer, redisServer, pgDump, redisCli], 'a restored backup',
     await service.clients.endMachineTokens(machine.id);
     await partner.browser.submit(await partner.browser.get('/logout'), {});
     await service.accounts.endSessions(seeded.other.accountId);
-    // This access has generations from after those revocations, which an older PostgreSQL lacks.
+    // Connect again: this access has later generations than the revocations that an older
+    // PostgreSQL lacks.
     const connectedAgain = await connect(otherConfidential);
     const laterMachineToken = await machineToken();
     await elsewhere.signIn(seeded.other);
@@ -214,14 +218,20 @@ describeOn([postgresServer, redisServer, pgDump, redisCli], 'a restored backup',
         expect(await partner.isActive(machineTokenBefore)).to.equal(false);
         for (const cookie of cookies) await isSignedOut(cookie);
       },
-      /** Access granted after the backup is lost (older Redis) or revoked (older PostgreSQL). */
+      /**
+       * Expects that access granted after the backup is lost (older Redis) or revoked (older
+       * PostgreSQL).
+       */
       async expectLaterRevoked() {
         await expectEnded(later);
         await expectEnded(connectedAgain, otherConfidential);
         expect(await partner.isActive(laterMachineToken)).to.equal(false);
         await isSignedOut(laterCookie);
       },
-      /** @param client a connected client, which is connected again without approval. */
+      /**
+       * Expects that users can sign in and connect. @param client a connected client, which is
+       * connected again without approval.
+       */
       async expectNoLockout(client = confidential) {
         const browser = createPerson(issuer);
         expect((await browser.signIn(person)).html).to.include(person.email);
@@ -253,7 +263,7 @@ describeOn([postgresServer, redisServer, pgDump, redisCli], 'a restored backup',
 
     it(`after the restore of an older PostgreSQL (${name}), all access is revoked, but no new consent is needed`, async () => {
       const issued = await issueAccess(section);
-      // A table from a later migration, which the backup does not contain.
+      // Create a table as a later migration would: the backup does not contain it.
       const database = new pg.Client({ connectionString: databaseUrl });
       await database.connect();
       await database.query('CREATE TABLE later (id text REFERENCES organizations)');

@@ -16,7 +16,7 @@ for (const proxy of DOCUMENTED_PROXIES) {
       const { issuer, plainOrigin, certificate, nodes } = await startProxy(opened, proxy);
       const [one, another] = nodes;
       const node = await nodeBehind(opened, issuer, { address: one });
-      await nodeBehind(opened, issuer, { beside: node, address: another });
+      await nodeBehind(opened, issuer, { sharing: node, address: another });
       await trusting(certificate, async () => {
         await eventually(async () => expect((await fetch(issuer)).status).to.be.below(500));
         const { troubles, output, exitCode } = await examine(environmentOf(node));

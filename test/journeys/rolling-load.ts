@@ -11,7 +11,7 @@ import type { Seed } from '../support/seed.ts';
 
 export interface Failure {
   readonly what: string;
-  /** When the request was sent, on the clock of `performance.now()`. */
+  /** When the request was sent, by the clock of `performance.now()`. */
   readonly begunAt: number;
   readonly isStream: boolean;
 }
@@ -55,9 +55,9 @@ export async function prepareLoad(issuer: string, seeded: Seed): Promise<Rolling
     clientId: clients.resourceServer.id,
     clientSecret: clients.resourceServer.secret ?? '',
     live: true,
-    // A busy machine is slower than the API's default allows.
+    // Use a longer timeout than the API's default, because the machine may be busy.
     timeoutMs: 10_000,
-    // An ended stream is not a failure. An unanswered call is a failure, and `send` records it.
+    // Ignore these failures: a stream may end, and `send` itself records an unanswered call.
     onFailure: () => {},
   });
 

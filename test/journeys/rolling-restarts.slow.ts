@@ -14,10 +14,10 @@ import { DOCUMENTED_PROXIES, type RunningProxy, startProxy } from './documented-
 import { type Failure, prepareLoad, type RollingLoad } from './rolling-load.ts';
 
 const ROUNDS = Number(process.env.ROUNDS ?? 3);
-/** Requests per second: about a third of the maximum on two cores that run all programs. */
+/** Requests per second: about a third of what two cores manage that also run all other programs. */
 const RATE = 40;
 
-/** The longest time a request takes on a busy machine. */
+/** The longest time that a request takes on a busy machine. */
 const MAX_ANSWER_MS = 2_000;
 
 interface LogLine {
@@ -26,7 +26,10 @@ interface LogLine {
   readonly requestId: string;
 }
 
-/** Returns nothing for half a line, which a killed node may leave in the log that all nodes share. */
+/**
+ * Returns an empty list for an incomplete line, which a killed node may leave in the log that all
+ * nodes share.
+ */
 function parseLine(line: string): LogLine[] {
   try {
     return [JSON.parse(line)];
@@ -63,9 +66,9 @@ for (const proxy of DOCUMENTED_PROXIES) {
         const { host } = address;
         const server = { host, operators_host: host, proxy_hops: 1, ...proxy.serverSettings };
         const { issuer } = running;
-        // JSON is YAML.
+        // Write JSON, which is valid YAML.
         return startNode({
-          beside: firstService,
+          sharing: firstService,
           issuer,
           address,
           logFile,
@@ -111,7 +114,7 @@ for (const proxy of DOCUMENTED_PROXIES) {
           for (let round = 0; round < ROUNDS; round += 1) await restartAll();
         });
         expect(load.failures).to.deep.equal([]);
-        // The nodes write their remaining log lines when they shut down.
+        // The nodes write the remaining lines of their logs when they shut down.
         await Promise.all(nodes.map((node) => node.end('SIGTERM')));
         expect(loggedTokenRequests()).to.have.members([...load.tokenAnswers]);
       });
@@ -134,7 +137,7 @@ for (const proxy of DOCUMENTED_PROXIES) {
               (isStream || begunAt > at - MAX_ANSWER_MS),
           );
         expect(load.failures.filter((failure) => !isInFlight(failure))).to.deep.equal([]);
-        // A request that a killed node completed but could not answer is not repeated.
+        // Accept that: a request that a killed node completed but could not answer is not repeated.
         const answered = new Set(load.tokenAnswers);
         const unanswered = loggedTokenRequests().filter((id) => !answered.has(id));
         expect(unanswered.length).to.be.at.most(load.failures.length);

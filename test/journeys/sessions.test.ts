@@ -107,7 +107,8 @@ describe('browser sessions', () => {
   it('signing out clears the browser’s cache and storage, but no cookies of other sites', async () => {
     const person = await signedIn();
     const answer = await person.submit(await person.get('/logout'), {});
-    // `"cookies"` would delete the cookies of every site of the same registered domain.
+    // Expect no `"cookies"`: that would delete the cookies of every site of the same registered
+    // domain.
     expect(answer.headers.get('clear-site-data')).to.equal('"cache", "storage"');
     expect(person.cookieNames).to.include('gate_device').and.not.include('gate_session');
     expect((await person.get('/logout')).headers.get('clear-site-data')).to.equal(null);
@@ -255,7 +256,7 @@ describe('cookies of an https issuer', () => {
   const issuer = 'https://gatehouse.example';
   const on = startSeeded({ settings: { issuer, server: { proxyHops: 1 } } });
 
-  /** Sends a request like a proxy that terminates TLS but says http. */
+  /** Sends a request like a proxy that terminates TLS, but reports http as the scheme. */
   const ask = (path: string, cookie = '', form?: Record<string, string>) =>
     rawRequest(on.service.settings.server.port, path, {
       headers: { host: 'gatehouse.example', origin: issuer, cookie, 'x-forwarded-proto': 'http' },

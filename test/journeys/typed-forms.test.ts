@@ -217,7 +217,7 @@ describe('a redirect to the result of a submitted form', () => {
     expect(status).to.equal(429);
     expect(Number(headers.get('retry-after'))).to.be.within(1, 900);
 
-    // At most 200 results an hour are stored; further forms are answered directly.
+    // At most 200 results an hour are stored; further forms are answered without a redirect.
     let stored = 2;
     let next = await browse('/login', form);
     for (; next.status === 303 && stored < 250; stored += 1) next = await browse('/login', form);

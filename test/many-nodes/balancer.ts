@@ -15,7 +15,10 @@ export interface Balancer {
   close(): Promise<void>;
 }
 
-/** Like nginx, reuses connections and retries only requests that no node can have received. */
+/**
+ * Starts a balancer that works like nginx: it reuses connections, and retries only requests that no
+ * node can have received.
+ */
 export async function startBalancer(port: number): Promise<Balancer> {
   const agent = new Agent({ keepAlive: true, maxFreeSockets: 32 });
   const ready = new Set<RunningNode>();
@@ -71,8 +74,8 @@ export async function startBalancer(port: number): Promise<Balancer> {
           (answer) => answer.status,
           () => 0,
         );
-        // A node that does not answer has ended: its connections are refused, so it need not be removed.
-        // `serve` may have replaced the nodes while this one was polled.
+        // A node that does not answer has ended. Do not remove it, because its connections are
+        // refused anyway. `serve` may have replaced the nodes while this one was polled.
         if (status === 200 && served.includes(node)) ready.add(node);
         else if (status === 503) ready.delete(node);
       }

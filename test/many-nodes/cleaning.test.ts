@@ -5,9 +5,9 @@ import { createActivity } from '../../src/accounts/activity/activity.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { createClientProblems } from '../../src/clients/client-problems.ts';
 import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
-import { PATIENCE } from '../support/patience.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';
+import { TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
 
 describeOn([postgresServer], 'cleaning, by two nodes in parallel', () => {
   const on = startSeeded({ on: 'postgres' });
@@ -16,7 +16,7 @@ describeOn([postgresServer], 'cleaning, by two nodes in parallel', () => {
   before(async () => {
     for (let node = 0; node < 2; node += 1) {
       databases.push(
-        await openDatabase({ ...on.service.settings.storage, timeoutFactor: PATIENCE }),
+        await openDatabase({ ...on.service.settings.storage, timeoutFactor: TIMEOUT_FACTOR }),
       );
     }
   });
@@ -40,7 +40,7 @@ describeOn([postgresServer], 'cleaning, by two nodes in parallel', () => {
     const old = new Date('2001-01-01');
     const parts = { clock: systemClock, log: pino({ level: 'silent' }) };
     await here.transaction(async (tx) => {
-      // This node has removed the entries, but not yet committed when the other node starts.
+      // This node has removed the entries, but has not committed yet when the other node starts.
       expect(await createActivity({ ...parts, database: tx }).removeOlderThan(old, 10)).to.equal(
         10,
       );

@@ -27,7 +27,7 @@ async function connected(world: CrashWorld) {
   return { account, person, client, tokens };
 }
 
-/** A form whose page is loaded before the node is killed; `again` loads and sends a new one. */
+/** Opens the page of a form before the node is killed; `again` opens and sends a new form. */
 async function form(person: SignedInPerson, path: string, fields: Fields = {}) {
   const form_token = fieldOf(await person.get('/errors'), 'form_token');
   return {
@@ -41,7 +41,7 @@ const disconnection: Operation = async (world) => {
   const { act, again } = await form(person, `/profile/connections/${client.id}/disconnect`);
   return {
     act,
-    // 404: the client is disconnected already.
+    // Accept 404, because the client is disconnected already.
     retry: () => expectStatus(again(), 303, 404),
     ...ending(world, client, tokens),
   };
@@ -191,7 +191,7 @@ const rotatedSecret: Operation = async (world) => {
     act,
     async retry() {
       const secrets = (await world.node.clients.find(id))?.secrets ?? [];
-      // The owner has not seen this secret: remove it and create another one.
+      // Remove this secret, which the owner has not seen, and create another one.
       const [, unseen] = secrets;
       if (unseen) {
         await expectStatus(owner.send(`${path}/remove-secret`, { secret_id: unseen.id }), 303);
@@ -249,7 +249,7 @@ const blockedClient: Operation = async (world) => {
   );
   return {
     act,
-    // 404: the client is blocked already.
+    // Accept 404, because the client is blocked already.
     retry: () => expectStatus(again(), 303, 404),
     isDone: async (node) => !(await isReachedAt(node)),
     isDoneAtApi: async () => !(await isReachedAtApi()),
@@ -271,7 +271,7 @@ const importBatch: Operation = async (world) => {
     ...ended,
     act: run,
     async retry() {
-      // Instead of waiting until the lock of the interrupted import expires.
+      // Expire the lock of the interrupted import, instead of waiting for that.
       await world.node.database.query('UPDATE running_import SET expires_at = clock_timestamp()');
       await run();
     },

@@ -19,7 +19,9 @@ export const expectStatus = async (
   ...wanted: readonly number[]
 ): Promise<void> => void expect((await answer).status).to.be.oneOf(wanted);
 
-/** For operations that end an authorization: then it is inactive, and refreshes are refused. */
+/**
+ * The checks of an operation that ends an authorization: it is inactive, and refreshes are refused.
+ */
 export function ending(
   world: CrashWorld,
   client: TestClient,
@@ -36,7 +38,7 @@ export function ending(
   };
 }
 
-/** For requests of a client that end one authorization: the end must be recorded with its cause. */
+/** Like `ending`, for requests of a client: also checks that the end is recorded with its cause. */
 const endingByClient =
   (
     cause: string,
@@ -76,7 +78,7 @@ const revocation = endingByClient('client_revoked', async (world, client, issuer
 const revocationOfCurrentToken = endingByClient('client_revoked', async (world, client, issuer) => {
   const tokens = await world.partner.tokens(client);
   const revoke = () => revokeCurrent(issuer, tokens.accessToken);
-  // 401 tells the client that the token is inactive already.
+  // Accept 401, which says that the token is inactive already.
   return {
     ...tokens,
     act: () => expectStatus(revoke(), 204),
@@ -115,7 +117,10 @@ const revocationOfMachineToken: Operation = async (world) => {
   };
 };
 
-/** A client that received no answer may find its code used up: then a new authorization must succeed. */
+/**
+ * Exchanges a code. If the answer was lost, the code may be consumed: then a new authorization must
+ * succeed.
+ */
 const exchange: Operation = async (world) => {
   const { issuer } = world.node;
   const { confidential: client } = world.seeded.clients;

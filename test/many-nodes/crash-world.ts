@@ -18,10 +18,10 @@ import { createLifeline, type Lifeline } from './lifeline.ts';
 const DAY = 86_400;
 const SETTINGS = {
   tokens: { accessTokenSeconds: DAY, machineAccessTokenSeconds: DAY },
-  // Some tests sign in with the old password.
+  // Allow many failures, because some tests sign in with the old password.
   limits: { signInFailures: 1_000, signInFailuresPerAddress: 100_000, clientsPerPerson: 1_000 },
 } satisfies Overrides;
-/** The module caches no answers in the first seconds after a change. */
+/** Longer than the time after a change for which the module caches no answers. */
 const UNTIL_REMEMBERED_MS = 10_000;
 
 export class CrashWorld {
@@ -79,7 +79,7 @@ export class CrashWorld {
     const lifeline = await createLifeline({ ...urls, ...stores });
     const { issuer, ...storage } = lifeline.urls;
     const settings = { issuer, server: { port }, storage };
-    const node = await startTestService({ beside: survivor, settings });
+    const node = await startTestService({ sharing: survivor, settings });
     return new CrashWorld(node, survivor, lifeline, await seed(survivor));
   }
 
@@ -98,7 +98,7 @@ export class CrashWorld {
     const { settings } = this.node;
     await this.node.close();
     this.lifeline.restart();
-    this.node = await startTestService({ settings, ...(survivor && { beside: survivor }) });
+    this.node = await startTestService({ settings, ...(survivor && { sharing: survivor }) });
     if (survivor) return;
     // The API's stream ended with the node, and the API waits longer before each further attempt.
     this.#api.close();
@@ -123,7 +123,10 @@ export class CrashWorld {
     return (await this.introspect(value, node)).active === true;
   }
 
-  /** Calls the API. @returns whether the API accepts the caller, and whether from its cache. */
+  /**
+   * Calls the API. @returns whether the API accepts the caller, and whether it did so from its
+   * cache.
+   */
   async call(
     value: string,
   ): Promise<{ isAccepted: boolean; isRemembered: boolean; organizations: unknown }> {

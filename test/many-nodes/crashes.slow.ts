@@ -7,7 +7,8 @@ import { CrashWorld } from './crash-world.ts';
 import { crashAtEachCall } from './crashes.ts';
 
 const DEPLOYMENTS = {
-  // Here a restart takes a second, and no second node exists that could see a partial result.
+  // Kill after every third call only: here a restart takes a second, and no second node exists that
+  // could see a partial result.
   embedded: { needed: [], every: 3 },
   postgres: { needed: [postgresServer], every: 1 },
   'postgres+redis': { needed: [postgresServer, redisServer], every: 1 },

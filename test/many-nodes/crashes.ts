@@ -21,7 +21,7 @@ export interface Attempt {
 /** Prepares an attempt at the node that is killed next. */
 export type Operation = (world: CrashWorld) => Promise<Attempt>;
 
-/** More calls than any operation makes. */
+/** More store calls than any operation makes. */
 const MAX_CALLS = 60;
 
 /**
@@ -40,7 +40,7 @@ export async function crashAtEachCall(
     try {
       if (await crashAfter(calls, world, operation)) return times;
     } catch (error) {
-      // The next test needs a running node.
+      // Restart, because the next test needs a running node.
       await world.restart();
       const found = error instanceof Error ? error : new Error(String(error));
       found.message = `the node was killed after call ${calls}: ${found.message}`;

@@ -18,7 +18,7 @@ describeOn([postgresServer, redisServer], 'a node that receives SIGHUP', () => {
   before(async () => {
     writeFileSync(tokenKeysFile, on.service.settings.secrets.tokenKeys.join(','));
     const environment = { GATEHOUSE_TOKEN_KEYS_FILE: tokenKeysFile };
-    node = await startNode({ beside: on.service, environment });
+    node = await startNode({ sharing: on.service, environment });
     issuer = `http://localhost:${node.port}`;
   });
   after(() => node?.end('SIGKILL'));
@@ -42,7 +42,7 @@ describeOn([postgresServer, redisServer], 'a node that receives SIGHUP', () => {
 
     const answer = await refresh(issuer, client, refreshToken);
     expect(answer.status, answer.text).to.equal(200);
-    // Signed with the new key, which the other node does not have yet.
+    // This token is signed with the new key, which the other node does not have yet.
     const { refreshToken: successor } = tokensOf(answer);
     expect((await refresh(on.issuer, client, successor)).status).to.equal(400);
     expect((await refresh(issuer, client, successor)).status).to.equal(200);

@@ -19,7 +19,7 @@ describeOn([postgresServer, redisServer], 'a node that receives SIGTERM', () => 
 
   it('a stopping node accepts requests on any connection during its shutdown delay, and announces the shutdown', async () => {
     const settings = 'server:\n  shutdown_delay: 3s\n';
-    const node = await startNode({ beside: service, settings });
+    const node = await startNode({ sharing: service, settings });
     const kept = new Agent({ keepAlive: true, maxSockets: 1 });
     expect((await get(node, kept)).connection).to.equal('keep-alive');
     const held = await hold(node);
@@ -36,7 +36,7 @@ describeOn([postgresServer, redisServer], 'a node that receives SIGTERM', () => 
   });
 
   it('a node without a shutdown delay answers the requests on existing connections, then refuses new ones', async () => {
-    const node = await startNode({ beside: service });
+    const node = await startNode({ sharing: service });
     const agent = new Agent({ keepAlive: true, maxSockets: 16 });
     const counts = { answered: 0, lost: 0, refused: 0 };
     let isSignalled = false;
@@ -46,7 +46,7 @@ describeOn([postgresServer, redisServer], 'a node that receives SIGTERM', () => 
       while (!isOver) {
         const outcome = await attempt(node, agent);
         if (outcome.status === 200) counts.answered += 1;
-        // After SIGTERM a new connection may be refused: no request was accepted on it.
+        // Accept a refused new connection after SIGTERM: the node has accepted no request on it.
         else if (isSignalled && outcome.isNew) counts.refused += 1;
         else counts.lost += 1;
         await delay(50);
@@ -71,7 +71,10 @@ async function get({ port }: RunningNode, agent?: Agent) {
   return { status: response.statusCode, connection: response.headers.connection };
 }
 
-/** Status 0 means no answer, `isNew` that no earlier request on this connection was answered. */
+/**
+ * Sends a request. A status of 0 means that no answer arrived, `isNew` that no earlier request on
+ * this connection was answered.
+ */
 function attempt(
   { port }: RunningNode,
   agent: Agent,

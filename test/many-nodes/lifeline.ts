@@ -21,7 +21,7 @@ export interface Lifeline {
 }
 
 interface Fate {
-  /** Decides about the next call. After `last`, the caller calls `die` when that call is carried out. */
+  /** Decides about the next call. After `last`, call `die` when that call is carried out. */
   next(): 'pass' | 'last' | 'drop';
   readonly isDead: boolean;
   die(): void;
@@ -68,7 +68,7 @@ function createFate(onDeath: () => void): Fate & Omit<Lifeline, 'close'> {
  *
  * @param urls of the stores of the node, and of the node itself.
  * @param embedded also counts and cuts the calls of the embedded PostgreSQL, of which this process
- *   may have one only.
+ *   can have only one.
  * @returns the lifeline, with the same URLs through the proxies.
  */
 export async function createLifeline<Urls extends Readonly<Record<string, string>>>(
@@ -157,7 +157,7 @@ interface Protocol {
 }
 
 const [QUERY, SYNC, TERMINATE] = [...'QSX'].map((type) => type.charCodeAt(0));
-/** ReadyForQuery without its last byte, the state of the transaction. */
+/** The bytes of ReadyForQuery without the last one, which is the state of the transaction. */
 const READY = Buffer.from('Z\0\0\0\x05', 'latin1');
 
 /** A call is everything that a client sends up to a Query or Sync. */
@@ -188,7 +188,7 @@ function POSTGRES(): Protocol {
   };
 }
 
-/** Text that Redis echoes after the last command. */
+/** A text that Redis is made to echo after the last command. */
 const MARKER = 'the last command is carried out';
 
 /** RESP: a command is an array of bulk strings. */
@@ -231,7 +231,7 @@ function countEmbedded(fate: Fate): () => void {
     };
     await execProtocolRawStream.call(this, message, { ...options, onRawData });
     if (next === 'last') {
-      // When a process is killed, PostgreSQL rolls back its open transaction.
+      // Roll back an open transaction, as PostgreSQL does when a process is killed.
       if (!answer.subarray(-1).equals(IDLE)) {
         await execProtocolRawStream.call(this, ROLLBACK, { onRawData });
       }

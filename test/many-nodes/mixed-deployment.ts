@@ -78,7 +78,7 @@ export function mixedDeployment(storesOf: () => Promise<Readonly<Record<string, 
       const { settings, environment, previous, balancer } = parts;
       const { issuer } = balancer;
       const main = version === 'previous' ? { main: previous.main } : {};
-      // A failed hook may have left a node running.
+      // Kill the former node, which a failed hook may have left running.
       await nodes.get(version)?.end('SIGKILL');
       nodes.set(version, await startNode({ settings, environment, issuer, ...main }));
       this.serveBy(version);
@@ -106,14 +106,14 @@ export function mixedDeployment(storesOf: () => Promise<Readonly<Record<string, 
 
 export type MixedDeployment = ReturnType<typeof mixedDeployment>;
 
-/** The settings file of both versions. */
+/** Returns the settings file, which is the same for both versions. */
 function settingsFor({ settings }: Upstream): string {
   const { id, label, issuer, clientId: client_id, clientSecret = '' } = settings();
   const client_secret_file = path.join(temporaryDirectory('provider'), 'secret');
   writeFileSync(client_secret_file, clientSecret);
   const match = 'external_id';
   const provider = { id, label, issuer, client_id, client_secret_file, match };
-  // JSON is YAML.
+  // Write JSON, which is valid YAML.
   return JSON.stringify({ limits: { sign_in_failures: 2 }, sign_in: { providers: [provider] } });
 }
 
@@ -128,7 +128,10 @@ export function testFinishing(unfinished: () => Unfinished, change: string): voi
   }
 }
 
-/** Two suites: things started on one version are finished on the other, in both directions. */
+/**
+ * Two suites: things started on the previous version are finished on the present one, and the other
+ * way round.
+ */
 export function testUpgradeAndRollback(on: MixedDeployment): void {
   let unfinished: Unfinished;
 

@@ -73,7 +73,7 @@ describe('operator reload', () => {
         ['reload'],
         { exitCode: cookieKeys.includes('c') ? 0 : 1 },
       );
-    // One common key is enough, as during a rotation.
+    // One key in common is enough, as during a rotation of the keys.
     expect(await reload(`${'n'.repeat(32)},${'c'.repeat(32)}`)).to.have.property('changed');
     expect((await reload('n'.repeat(32))).error.code).to.equal('keys_differ');
   });

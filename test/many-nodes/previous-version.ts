@@ -11,7 +11,7 @@ import type { runOperator } from '../../src/operator/program/run-operator.ts';
 import type { createIntrospector } from '../../src/resource-server/introspector.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
-/** Update it at each release (see CONTRIBUTING.md). */
+/** Update these values at each release (see CONTRIBUTING.md). */
 export const PREVIOUS_VERSION = {
   version: '0.1.0',
   commit: 'c4c279924a3d5c824c37d71fdebdbbc8cf8a8c9c',
@@ -31,7 +31,7 @@ export interface PreviousVersion {
   readonly main: string;
   /** The operator command of that version, which runs in this process. */
   readonly runOperator: typeof runOperator;
-  /** From that version's module for APIs. */
+  /** `createIntrospector` from that version's module for APIs. */
   readonly createIntrospector: typeof createIntrospector;
 }
 

@@ -5,7 +5,7 @@ import { refresh, type TestClient } from '../support/oauth.ts';
 export interface RefreshChain {
   /** The refresh token of the latest response with status 200. */
   readonly token: string;
-  /** Refreshes that succeeded. */
+  /** The number of refreshes that succeeded. */
   readonly length: number;
   /** Refreshes once. A lost response (a connection error or a 502) does not change the token. */
   next(): Promise<void>;

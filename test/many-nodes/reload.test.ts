@@ -206,7 +206,7 @@ describe('a reload', () => {
     const later = partnerTokens(on.issuer, on.seeded);
     await later.tokens(confidential);
 
-    // The old keys are removed: sessions and tokens from after the rotation stay valid.
+    // Remove the old keys: sessions and tokens from after the rotation stay valid.
     await reloadWith({ secrets: added });
     expect((await later.browser.get('/profile')).status).to.equal(200);
     const next = await refresh(on.issuer, confidential, successor.refreshToken);

@@ -27,7 +27,7 @@ describeOn([postgresServer, redisServer], 'a node on the schema of the next vers
     );
   });
 
-  /** Uses most of the tables. */
+  /** Makes requests that together use most of the tables. */
   async function everything({ issuer }: TestService): Promise<void> {
     const { confidential, machine, resourceServer } = on.clients;
     const partner = partnerTokens(issuer, on.seeded);
@@ -58,7 +58,7 @@ describeOn([postgresServer, redisServer], 'a node on the schema of the next vers
 
   it('a node can start on the schema of the next version, as in a rollback', async () => {
     const storage = { autoMigrate: false };
-    const rolledBack = await startTestService({ beside: on.service, settings: { storage } });
+    const rolledBack = await startTestService({ sharing: on.service, settings: { storage } });
     await everything(rolledBack).finally(() => rolledBack.close());
   });
 });

@@ -7,7 +7,7 @@ const MIGRATIONS = path.join(import.meta.dirname, '../../src/storage/migrations'
 /** The last migration of the first release: before it, no older version ran on the same database. */
 const LAST_OF_THE_FIRST = '0016';
 
-/** This migration invalidates all tokens, as the CHANGELOG says: nothing was deployed yet. */
+/** A migration that invalidates all tokens, as the CHANGELOG says: no service was deployed yet. */
 const BEFORE_THE_FIRST_TAG = '0025_authorizations.sql';
 
 /** Dropped constraints, each replaced by one that also accepts what only new nodes write. */

@@ -20,21 +20,26 @@ export interface RunningNode extends Program {
 
 export interface NodeOptions {
   /** A service whose stores and keys the node shares; without it, `environment` must name them. */
-  readonly beside?: TestService;
-  /** The `src/main.ts` that the node runs; by default that of this checkout. */
+  readonly sharing?: TestService;
+  /** The `src/main.ts` to run. Default: that of this checkout. */
   readonly main?: string;
-  /** By default the node's own port on localhost. */
+  /** The issuer. Default: the node's own port on localhost. */
   readonly issuer?: string;
   readonly settings?: string;
   readonly environment?: Environment;
-  /** The address of the node, given to restart it at the same one; default: free ports of localhost. */
+  /**
+   * The address of the node, to restart a node at the same address. Default: free ports of
+   * localhost.
+   */
   readonly address?: NodeAddress;
-  /** A file for its log, which `output()` then does not return. */
+  /** A file to which the log is written instead of to `output()`. */
   readonly logFile?: string;
 }
 
 export interface NodeAddress {
-  /** `settings` must name this host, too; otherwise nodes listen on localhost. */
+  /**
+   * The host on which the node listens, localhost by default. `settings` must contain it as well.
+   */
   readonly host: string;
   readonly port: number;
   readonly operatorsPort: number;
@@ -51,7 +56,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
 
 /** Starts a node without waiting until it answers. */
 export async function launchNode({
-  beside,
+  sharing,
   main = MAIN,
   issuer,
   settings = '',
@@ -73,7 +78,7 @@ export async function launchNode({
     GATEHOUSE_ISSUER: issuer ?? `http://localhost:${port}`,
     PORT: String(port),
     GATEHOUSE_OPERATORS_PORT: String(operatorsPort),
-    ...(beside && environmentOf(beside, more)),
+    ...(sharing && environmentOf(sharing, more)),
     ...more,
   };
   const program = startProgram(process.execPath, [main], {

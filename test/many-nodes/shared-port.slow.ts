@@ -12,21 +12,21 @@ const settings = 'server:\n  reuse_port: true\n';
 
 describeOn([postgresServer, redisServer], 'processes with server.reuse_port', () => {
   const start = startsOn('postgres+redis');
-  let beside: TestService;
+  let sharing: TestService;
   let port: number;
   let nodes: RunningNode[] = [];
 
   /** Returns options for a process on the same port. */
   const here = () => ({
-    beside,
+    sharing,
     settings,
     issuer: `http://localhost:${port}`,
     environment: { PORT: String(port) },
   });
 
   before(async () => {
-    beside = await start();
-    const first = await startNode({ beside, settings });
+    sharing = await start();
+    const first = await startNode({ sharing, settings });
     ({ port } = first);
     nodes = [first, await startNode(here())];
   });

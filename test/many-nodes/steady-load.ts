@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 export interface SteadyLoad {
   /** Number of requests that were answered as expected. */
   readonly answered: number;
-  /** The error of each other request. */
+  /** The errors of the requests that were not answered as expected. */
   readonly failures: readonly string[];
   /** Resolves when `count` more requests were answered. */
   more(count: number): Promise<void>;
@@ -47,7 +47,7 @@ export function startLoad(requests: readonly (() => Promise<void>)[]): SteadyLoa
     failures,
     async more(count) {
       const goal = answered + count;
-      // Do not wait forever if every request fails.
+      // Give up if every request fails.
       const maxFailures = failures.length + count;
       while (answered < goal && failures.length < maxFailures) await delay(10);
     },

@@ -26,8 +26,8 @@ describeOn([postgresServer, redisServer], 'two nodes behind a load balancer', ()
     const { issuer } = balancer;
     const service = await start({ settings: { issuer } });
     seeded = await seed(service);
-    // Longer than the balancer needs to notice a shutdown, even on a busy machine.
-    options = { beside: service, issuer, settings: 'server:\n  shutdown_delay: 2s\n' };
+    // Use a longer delay than the balancer needs to notice a shutdown, even on a busy machine.
+    options = { sharing: service, issuer, settings: 'server:\n  shutdown_delay: 2s\n' };
     nodes.push(...(await Promise.all([startNode(options), startNode(options)])));
     balancer.serve(nodes);
     partner = partnerTokens(issuer, seeded);
@@ -80,7 +80,7 @@ describeOn([postgresServer, redisServer], 'two nodes behind a load balancer', ()
   });
 });
 
-/** Runs the work one call at a time: a client waits for its token before it refreshes again. */
+/** Runs one call of `work` at a time: a client waits for its token before it refreshes again. */
 function oneAfterTheOther(work: () => Promise<void>): () => Promise<void> {
   let last: Promise<void> = Promise.resolve();
   return () => {

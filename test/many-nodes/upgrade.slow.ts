@@ -3,7 +3,7 @@ import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { mixedDeployment, PREVIOUS, testUpgradeAndRollback } from './mixed-deployment.ts';
 
 describe(`an upgrade from ${PREVIOUS}, embedded`, () => {
-  // No keys are configured: the first node creates them in the data directory.
+  // Configure no keys: the first node creates them in the data directory.
   testUpgradeAndRollback(
     mixedDeployment(async () => ({ GATEHOUSE_DATA_DIR: temporaryDirectory('data') })),
   );

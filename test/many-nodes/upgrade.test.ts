@@ -46,7 +46,7 @@ describe('the archived sources of the previous version', () => {
     try {
       archived = git('archive', '--format=tar', commit, ...KEPT_PATHS);
     } catch {
-      // A checkout without this history has nothing to compare with.
+      // Skip this in a checkout without the history, which has nothing to compare with.
       return this.skip();
     }
     expect(kept.equals(archived)).to.equal(true);
@@ -101,7 +101,10 @@ describeOn(
       }
     });
 
-    /** Revokes on one version, and checks APIs with the modules of both that introspect at the other. */
+    /**
+     * Revokes at a node of one version, and checks APIs, with the module of either version, that
+     * introspect at the other.
+     */
     async function expectEndsAreAnnounced(how: { from: Version; to: Version }) {
       const { issuer, clients } = on.world;
       const operator = on.operator(how.from);

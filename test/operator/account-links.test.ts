@@ -36,7 +36,7 @@ describe('operator links, to identities at a provider', () => {
     expect(record?.action).to.equal('identity_linked');
     expect(record?.details).to.include({ subject: 'bob', issuer: ISSUER, by: 'import' });
     await records();
-    // A line without an identity keeps the link.
+    // Lines without an identity keep the links.
     expect((await imported(line.account('A1'), line.account('A2'))).changes).to.deep.equal([]);
   });
 

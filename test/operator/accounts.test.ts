@@ -136,7 +136,7 @@ describe('operator accounts, while a service keeps the embedded database open', 
     expect(suspended).to.deep.include({ id: kim.id, suspended: true, owned_clients: owned });
     expect(await value('accounts suspend lea@example.test')).to.not.have.property('owned_clients');
     expect(await value('accounts resume kim@example.test')).to.not.have.property('owned_clients');
-    // The command refuses before it asks, because an answer would change nothing.
+    // The command refuses before it asks for confirmation: an answer would change nothing.
     const refused = await refusal('accounts delete kim@example.test');
     expect(refused.code).to.equal('account_owns_clients');
     expect(refused.remedy).to.include(line).and.include('clients transfer CLIENT');

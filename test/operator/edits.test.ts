@@ -295,7 +295,8 @@ describe('operator lists', () => {
       'acc_ofbefore00000000',
     ]);
     await value('accounts update jo@example.test --new-email jo.storm@example.test');
-    // Check before any further command, because each command assigns freed addresses at its start.
+    // Check this before any further command, because each command assigns freed addresses at its
+    // start.
     const free = await parts().database.query(
       "SELECT email_key FROM accounts WHERE id = 'acc_ofbefore00000000'",
     );

@@ -99,7 +99,7 @@ forEachDeployment('operator explain, for ids and links', (start) => {
     const browser = createPerson(on.issuer);
     await browser.signIn(on.seeded.person);
     const [{ id }] = await value(`sessions list --account ${email}`);
-    // The security page in another browser contains the URL that signs this browser out.
+    // Read the URL that signs this browser out: the security page in another browser contains it.
     const { html } = await (await signedIn(on.service, on.seeded.person)).get('/profile/security');
     const [, uid = ''] = /sessions\/([\w-]{43})\/sign-out/.exec(html) ?? [];
     const [, cookie = ''] = /gate_session=([\w-]+)/.exec(browser.cookieHeader('/')) ?? [];

@@ -89,7 +89,7 @@ forEachDeployment('operator explain', (start) => {
 
     const ended = await on.partner.tokens(otherConfidential);
     await (await on.partner.askToDisconnect(otherConfidential))();
-    // Problems of a request are written a moment later, in the background.
+    // Wait for the background writes of the request's problems.
     await on.service.revocations.close();
     for (const [tokens, cause] of [
       [given, 'by the client itself'],

@@ -41,7 +41,8 @@ describe('operator keys', () => {
     ]);
     expect(summary).to.deep.equal([
       ['cookie', keyFingerprint(NEW), 'current', -8, null],
-      // A session lasts up to 7 days, a refresh token 30, from the last use of the key, 10 days ago.
+      // The key was last used 10 days ago; from then on a session lasts up to 7 days, a refresh
+      // token up to 30.
       ['cookie', keyFingerprint(OLD), 'older', -50, -3],
       ['token', keyFingerprint(NEW), 'current', -8, null],
       ['token', keyFingerprint(OLD), 'older', -50, 20],
@@ -91,7 +92,7 @@ describe('operator keys', () => {
     await nodeHad(20, 'web:1', OLD);
     await nodeHad(0, 'web:1', NEW);
     const { warnings } = await listed(NEW);
-    // A session lasts up to 7 days, a refresh token 30.
+    // Only tokens can still be valid: a session lasts up to 7 days, a refresh token up to 30.
     expect(warnings.map(({ kind }: { kind: string }) => kind)).to.deep.equal(['token']);
     expect(warnings[0].message).to.contain(`${keyFingerprint(OLD)} was removed too early`);
   });

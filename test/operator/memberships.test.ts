@@ -18,7 +18,7 @@ describe('operator memberships', () => {
 
     const early = await refusal(`memberships set ${person} ${rights}`);
     expect(early.code).to.equal('membership_missing');
-    // If one of the two changes in a command is impossible, none is made.
+    // If a command contains two changes and one of them is impossible, neither is made.
     const elsewhere = await value('organizations add --name Elsewhere');
     for (const [where, warehouse_id, code] of [
       [inAcme, 'wh_nope', 'warehouse_unknown'],

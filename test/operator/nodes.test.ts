@@ -30,7 +30,7 @@ describeOn([postgresServer, redisServer], 'operator nodes', () => {
     first = await start();
     const redisUrl = await freshRedisUrl();
     const settings = { tokens: { accessTokenSeconds: 600 }, storage: { redisUrl } };
-    second = await start({ beside: first, settings });
+    second = await start({ sharing: first, settings });
     environment = environmentOf(first);
     run = operatorWith(environment);
     names = await Promise.all([first, second].map(nameOf));
@@ -111,7 +111,7 @@ describeOn([postgresServer, redisServer], 'operator nodes', () => {
     expect(late.output).to.contain('of 3 node(s) became ready');
     expect(late.output).to.match(/frozen:2 is ready; its last heartbeat was \d+ s ago/);
     const waiting = valueFrom(run, 'nodes --wait 2 --within 1m');
-    // A reload is announced at once, not with the next heartbeat.
+    // A reload is announced immediately, not only with the next heartbeat.
     await Promise.all([first, second].map((service) => service.apply(service.settings)));
     expect((await waiting).nodes).to.have.length(3);
     await removeNodes();

@@ -11,7 +11,10 @@ interface RecordedChange {
   readonly details: Readonly<Record<string, unknown>>;
 }
 
-/** Call it in a `describe`. @param open given by `forEachDatabase`; default: an embedded database */
+/**
+ * Opens a database for the suite; call it in a `describe`. @param open given by `forEachDatabase`;
+ * default: an embedded database
+ */
 export function setUpOperator(open?: () => Promise<OpenDatabase>) {
   let database: OpenDatabase;
   before('open the database', async () => {

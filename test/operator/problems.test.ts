@@ -24,7 +24,7 @@ forEachDeployment('operator problems and blocks', (start) => {
     await createPerson(on.issuer).get(authorizationUrl(on.issuer, confidential, foreign));
     const stranger = createPerson(on.issuer);
     await stranger.signIn({ ...person, password: 'not the password' });
-    // Problems of a request are written a moment later, in the background.
+    // Wait for the background writes of the request's problems.
     await on.service.clientProblems.of(confidential.id);
 
     const answer = await run('problems list --json');

@@ -18,7 +18,7 @@ import {
 
 const { organization } = line;
 
-/** util-linux: runs a command on a terminal of its own. */
+/** The program `script` of util-linux, which runs a command on a terminal of its own. */
 const script: Requirement = {
   program: findProgram('script'),
   remedy: 'script (apt-get install bsdutils)',
@@ -32,7 +32,7 @@ describe('the operator program', () => {
   it('the operator program reads standard input, and exits with 0 after all output is written', async () => {
     const ada = await valueFrom(program(), add('ada'), { input: 'a password of ada’s\n' });
     expect((await value('accounts list'))[0]).to.deep.include(ada);
-    // More than the buffer of a pipe holds.
+    // Enough lines to exceed the buffer of a pipe.
     const lines = Array.from({ length: 3_000 }, (_, at) => JSON.stringify(organization(`O${at}`)));
     const { counts } = await valueFrom(program(), 'import -', { input: lines.join('\n') });
     expect(counts.organizations).to.include({ added: 3_000 });

@@ -48,7 +48,7 @@ const ACTING_ON = /^Acting on .*\n/;
 describeOn([postgresServer], 'commands that may take long', () => {
   const on = startSeeded();
 
-  /** @param isTTY whether standard error is a terminal; standard output never is */
+  /** Runs a command. @param isTTY true if standard error is a terminal; standard output never is */
   async function run(words: string, environment: Environment, isTTY: boolean) {
     const stdout = createPage();
     const stderr = Object.assign(createPage(), { isTTY });

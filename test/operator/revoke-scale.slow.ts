@@ -6,7 +6,10 @@ import { startSeeded } from '../support/seeded.ts';
 import { operatorFor } from './run-operator.ts';
 
 const PEOPLE = Number(process.env.PEOPLE ?? 20_000);
-/** With the trigger disabled nothing is announced, so no announcement is pending when the command starts. */
+/**
+ * Adds connections with the trigger disabled, so that no announcements are pending when the command
+ * starts.
+ */
 const CONNECT = [
   'ALTER TABLE connections DISABLE TRIGGER connections_named',
   `INSERT INTO accounts (id, email, email_key, name, created_at)

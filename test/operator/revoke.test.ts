@@ -134,7 +134,7 @@ forEachDeployment('operator revoke', (start) => {
     const { confidential } = on.clients;
     const { accessToken, refreshToken } = await grace.tokens(confidential);
     await connectMany(on.service.database, confidential.id, 2_500);
-    // The last step fails, as if the command had crashed before it.
+    // Make the last step fail, as if the command had crashed before.
     await on.service.database.query(
       `CREATE FUNCTION refuse_some() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
           IF new.account_id > 'many_002200' THEN RAISE 'broken off'; END IF; RETURN new; END $$;`,
@@ -205,7 +205,7 @@ forEachDeployment('operator revoke', (start) => {
       [byRefresh.refreshToken, byRefresh],
       [byOld.refreshToken, tokensOf(newest)],
     ] as const) {
-      // `echo` adds a line break.
+      // Add a line break, as `echo` does.
       const done = await revoke('--token -', `${value}\n`);
       expect(done).to.include({ revoked: true, email: on.seeded.person.email });
       await expectEnded(inactive.accessToken);

@@ -24,7 +24,10 @@ export type RunOperator = (words: Words, input?: string) => Promise<Answer>;
 
 export type Environment = Readonly<Record<string, string>>;
 
-/** Milliseconds: time for two heartbeats, and for the eight heartbeats that a proxy collects. */
+/**
+ * Milliseconds for which the doctor watches the stream: time for two heartbeats, and a limit that
+ * is enough for the eight heartbeats that a proxy collects.
+ */
 const STREAM_WATCH = { watched: 500, limit: 3_500 };
 
 /**
@@ -50,8 +53,9 @@ export function operatorWith(
 }
 
 /**
- * Starts the program as an operator does, which takes a CPU second: to test what only a process has,
- * such as its exit code, its standard input, its memory and the CA files that it trusts.
+ * Starts the program as an operator does, which takes a second of CPU time. For tests of what only
+ * a process has, such as its exit code, its standard input, its memory and the CA files that it
+ * trusts.
  */
 export function operatorProgramWith(environment: Environment): RunOperator {
   return async (words, input = '') => {
@@ -128,7 +132,7 @@ export async function expectWrongUsage(run: RunOperator, lines: readonly Words[]
 const listOf = (words: Words): readonly string[] =>
   typeof words === 'string' ? words.split(' ').filter(Boolean) : words;
 
-/** A stream that keeps what is written. @param onText called with each piece */
+/** Creates a stream that keeps what is written to it. @param onText called with each piece */
 export function createPage(onText: (text: string) => void = () => {}) {
   let written = '';
   const page = new Writable({

@@ -47,7 +47,7 @@ function commandsOf(command: Command, path: readonly string[] = []): [string, Co
 
 describe('the operator command', () => {
   const program = createProgram(idle, { json: false });
-  /** Opening this directory would fail. */
+  /** A command that must fail before it opens this directory, which does not exist. */
   const run = operatorWith({ GATEHOUSE_DATA_DIR: '/nowhere/at/all' });
 
   it('the operator command prints help on every level, with an example that uses only existing options', async () => {
@@ -155,7 +155,7 @@ describe('the operator command', () => {
     ] as const) {
       const answer = await run(former);
       expect(answer.errors, former).to.contain(now);
-      // The command was understood, and then failed because there is no deployment.
+      // Understood, the command fails only because there is no deployment.
       expect(answer.errors, former).to.contain('/nowhere/at/all').and.not.contain('--help');
       const { error } = await valueFrom(run, former, { exitCode: 2 });
       expect(error.code, former).to.equal('no_deployment');

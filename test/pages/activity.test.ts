@@ -131,8 +131,8 @@ describe('the retention of activity entries', () => {
     time.advance(86_401);
     await first.activity.record(entry);
 
-    // A starting service deletes old entries.
-    const second = await start({ clock: time.clock, beside: first });
+    // Start a service, which deletes old entries at its start.
+    const second = await start({ clock: time.clock, sharing: first });
     await eventually(async () => {
       expect(await second.activity.of(accountId, { limit: 10 })).to.have.length(1);
     });

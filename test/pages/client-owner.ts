@@ -26,14 +26,14 @@ export async function signInOwner(
   };
 }
 
-/** Reads the client ID and the secret from the page that shows a new secret. */
+/** Reads client ID and secret from the page that shows a new secret. */
 export function shownOn({ html }: Page): { id: string; secret: string } {
   const [, id = ''] = /<code data-client-id[^>]*>([^<]*)</.exec(html) ?? [];
   const [, secret = ''] = /<code data-secret[^>]*>([^<]*)</.exec(html) ?? [];
   return { id, secret };
 }
 
-/** The visible text of a page or of a part of it. */
+/** Returns the visible text of a page or of a part of it. */
 export const textOf = (html: string): string =>
   html
     .replace(/<[^>]*>/g, ' ')

@@ -81,7 +81,7 @@ describe('the page of connections', () => {
     await eventually(async () => {
       expect(await text()).to.match(/Northern Logistics member no longer/);
     });
-    // A new approval covers the changes.
+    // A new approval covers the changes, so the page lists none afterwards.
     await connect(confidential, { prompt: 'consent' }, newcomer);
     expect(await text()).to.include('The same as when you approved it.');
     expect(await text()).to.include('Last approved');

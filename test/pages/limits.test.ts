@@ -43,7 +43,7 @@ forEachDeployment('a limit on the access of a client or an API key', (start) => 
     const page = await person.open(authorization());
     return person.follow(await person.submit(page, { decision: 'approve', ...limit }));
   }
-  /** Returns names, roles and rights, as in `Northern Logistics member: Riga read`. */
+  /** Returns what a token reaches, in lines such as `Northern Logistics member: Riga read`. */
   async function reachOf(token: string, issuer = on.issuer): Promise<readonly string[]> {
     const { body } = await introspect(issuer, on.clients.resourceServer, token);
     const organizations = (body.organizations ?? []) as readonly {
@@ -116,7 +116,7 @@ forEachDeployment('a limit on the access of a client or an API key', (start) => 
     const refused = await refresh(on.issuer, client(), String(late.body.refresh_token));
     expect(refused.body.error).to.equal('invalid_grant');
     expect(textOf((await person.get(CONNECTIONS)).html)).to.not.include('Route Planner');
-    // The user connects again before the job has run: no old token works, and no limit is left.
+    // Connect again before the job has run: no old token works, and no limit is left.
     const { accessToken } = await connect();
     expect(await reachOf(accessToken)).to.have.length(2);
     const revived = await refresh(on.issuer, client(), String(late.body.refresh_token));
@@ -130,7 +130,7 @@ forEachDeployment('a limit on the access of a client or an API key', (start) => 
     const [entry] = await on.service.activity.of(on.seeded.person.accountId, { limit: 1 });
     expect(entry).to.include({ action: 'disconnected', actor: 'service' });
     expect(entry?.details).to.include({ cause: 'time_limit' });
-    // The sign-in is two days old by now.
+    // Sign in again, because the sign-in is two days old by now.
     person = await signedIn(on.service, on.seeded.person);
   });
 
@@ -396,7 +396,7 @@ describe('a limit, on two nodes', () => {
   const on = startSeeded();
 
   it('a limit that one node stores applies on another node within a second', async () => {
-    const other = await startTestService({ beside: on.service });
+    const other = await startTestService({ sharing: on.service });
     try {
       const person = await signedIn(on.service, on.seeded.person);
       const { confidential, resourceServer } = on.clients;

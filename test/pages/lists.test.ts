@@ -21,7 +21,7 @@ describe('the lists of a user', () => {
     few = await signedIn(on.service, on.seeded.other);
   });
 
-  /** Adds owned and connected clients, API keys, owned organizations and activity. */
+  /** Gives a user owned and connected clients, API keys, owned organizations and activity. */
   async function fill(id: string, mark: string, count: number, keys: number): Promise<void> {
     const access = JSON.stringify(await on.service.access.accessOf({ accountId: id }));
     const names = `FROM generate_series(1, ${count}) i`;
@@ -54,7 +54,10 @@ describe('the lists of a user', () => {
     (await scrape(on.service)).get(
       'gatehouse_store_operation_duration_seconds_count{store="database",operation="query"}',
     ) ?? 0;
-  /** Background queries can run during a request, but not during each of five. */
+  /**
+   * Counts the queries of a request: the minimum of five, because background queries may run during
+   * some of them.
+   */
   async function queriesOf(person: SignedInPerson, path: string): Promise<number> {
     const counts: number[] = [];
     for (let time = 0; time < 5; time += 1) {

@@ -175,7 +175,7 @@ describe('the page of an organization', () => {
       expect(await on.service.access.accessOf({ accountId: both.accountId })).to.have.length(2);
     });
     const token = await connect(both);
-    /** The text of the consent page for this user. */
+    /** Returns the text of the consent page for this user. */
     const consentPage = async (): Promise<string> => {
       const request = authorizationUrl(on.issuer, on.clients.confidential, { prompt: 'consent' });
       return textOf((await both.follow(await both.get(request))).html);
@@ -184,7 +184,7 @@ describe('the page of an organization', () => {
     expect(await consentPage()).to.match(reached);
     const { clock } = on.clock;
     const isAlone = on.service.database.embedded;
-    const node = isAlone ? on.service : await start({ beside: on.service, clock });
+    const node = isAlone ? on.service : await start({ sharing: on.service, clock });
     const stream = await listen(node.issuer);
     const all = ['Elsewhere Storage', 'Northern Logistics'];
     const reachedThere = () => reachedWith(token, node.issuer);
@@ -257,7 +257,10 @@ describe('the page of an organization', () => {
     const act = (what: 'end' | 'let-in', { id }: { id: string }): Promise<unknown> =>
       owner.send(url(`/clients/${id}/${what}`));
 
-    /** Creates and blocks a client of a new owner. It is listed because a member connected it. */
+    /**
+     * Creates and blocks a client of a new owner. The page lists the client because a member
+     * connected it.
+     */
     async function blockNewClient(uris: readonly string[] = [`${host}/cb`]) {
       const evader = await newOwner('Evan');
       const client = await register(uris, evader.accountId);

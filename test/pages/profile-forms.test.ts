@@ -14,7 +14,7 @@ const REDIRECT_URIS = ['https://a.example/', 'https://b.example/'];
 interface FormUnderTest {
   /** Creates what the form needs. @returns the path and the fields to send. */
   readonly open: (on: Seeded) => Promise<readonly [path: string, fields?: Fields]>;
-  /** The entry in the user's activity log afterwards. */
+  /** The action that the user's activity log contains afterwards. */
   readonly action?: Action;
   readonly details?: object;
   /** True if the form concerns one object, which other users must not find. */
@@ -58,7 +58,7 @@ async function offeredClient(on: Seeded): Promise<readonly [string]> {
   return [`${LIST}/offers/${offer?.id}`];
 }
 
-/** The last two forms end sessions, so they come last. */
+/** All forms. The last two end sessions, so keep them last. */
 const forms: Readonly<Record<string, FormUnderTest>> = {
   'a new OAuth client': {
     open: async () => [`${LIST}/new`, { name: HOSTILE, redirect_uris: REDIRECT_URIS }],
@@ -321,7 +321,7 @@ describe('the forms of the profile', () => {
     });
   }
 
-  // These tests move the clock: no sign-in is recent after them.
+  // Keep these tests last: they move the clock, after which no sign-in is recent.
   for (const [title, { open, action, details = {}, needsRecentSignIn }] of Object.entries(forms)) {
     if (!needsRecentSignIn) continue;
     const recorded = () => recordsOf(action);
@@ -339,7 +339,7 @@ describe('the forms of the profile', () => {
       const [latest, ...earlier] = await recorded();
       expect(earlier).to.deep.equal(before);
       expect(latest?.details).to.deep.include(details);
-      // The confirmation made the sign-in recent again.
+      // After the confirmation, the sign-in is recent again.
       const again = await person.send(...(await open(on)));
       expect(again.status).to.equal(303);
     });

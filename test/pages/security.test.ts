@@ -192,7 +192,8 @@ describe('the security page', () => {
 
     const fields = { current_password: 'not this one, no', new_password: NEW_PASSWORD };
     const answers = [];
-    // Three attempts count for the known browser, the next three for the address.
+    // Three attempts count for the known browser, the next three for the network address; then all
+    // are refused.
     for (let tries = 0; tries < 7; tries += 1) {
       answers.push((await person.send(`${PATH}/password`, fields)).status);
     }
@@ -295,7 +296,8 @@ describe('the security page', () => {
     });
 
     it('a user whose new password was refused can set another one, and sign in with it', async () => {
-      // An input of type email refuses this local part and changes the spelling of this domain.
+      // The form needs a text field: one of type email refuses this local part and changes the
+      // spelling of this domain.
       const jörg = await addPerson(on.service, 'Jörg', 'jörg@müller.example');
       const { page } = await arrive(jörg);
       await page.getByLabel('Current password').fill(jörg.password);
@@ -323,7 +325,7 @@ describeOn([postgresServer, redisServer], 'sessions on several nodes', () => {
 
   it('a renewed session is valid on every node immediately, and earlier ones end on every node', async () => {
     const first = await start();
-    const second = await start({ beside: first });
+    const second = await start({ sharing: first });
     const { person: credentials } = await seed(first);
     const person = await signedIn(first, credentials);
     const statusAtSecond = async (cookie: string): Promise<number> => {
@@ -332,7 +334,7 @@ describeOn([postgresServer, redisServer], 'sessions on several nodes', () => {
     };
     for (let times = 0; times < 10; times += 1) {
       const before = person.cookieHeader('/profile');
-      // The second node has the account cached as it was before.
+      // The second node still has the earlier state of the account in its cache.
       expect(await statusAtSecond(before)).to.equal(200);
       await person.send(`${PATH}/sign-out-everywhere`);
       expect(await statusAtSecond(person.cookieHeader('/profile'))).to.equal(200);

@@ -21,7 +21,7 @@ export async function signedIn(
 ): Promise<SignedInPerson> {
   const person = createPerson(issuer);
   await person.signIn(credentials);
-  // Fetched for each request: a new sign-in of this user makes the earlier token invalid.
+  // Fetch the token for each request: a new sign-in of this user makes the earlier token invalid.
   const formToken = async () => fieldOf(await person.get('/errors'), 'form_token');
   return {
     ...person,
@@ -35,7 +35,7 @@ export async function signedIn(
   };
 }
 
-/** The first value that a form of the page sends for this field. */
+/** Returns the first value that a form of the page sends for this field. */
 export function fieldOf({ forms }: Page, name: string): string {
   const pairs = forms.flatMap((form) => form.values);
   return pairs.find(([field]) => field === name)?.[1] ?? '';

@@ -43,7 +43,9 @@ const NEAR_MISSES: readonly string[] = [
   'data:text/html,x',
 ];
 
-/** Errors sent to the client in the query: `query` is the only supported response mode. */
+/**
+ * Requests that are refused with a redirect, with the error in the query, the only response mode.
+ */
 const REDIRECTED: readonly (readonly [Change, error: string])[] = [
   ['state=another', 'invalid_request'],
   [{ response_type: undefined }, 'invalid_request'],
@@ -203,7 +205,7 @@ describe('authorization endpoint', () => {
     const refused = await on.service.clients.add(draft).catch((refusal: unknown) => refusal);
     expect(refused).to.have.property('code', 'client_invalid');
 
-    // Simulates a redirect URI that was registered before this rule existed.
+    // Simulate a redirect URI that was registered before this rule existed.
     const { client: old } = await on.service.clients.add({
       ...draft,
       redirectUris: [REDIRECT_URI],

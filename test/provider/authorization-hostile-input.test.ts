@@ -62,7 +62,7 @@ describe('hostile input at the authorization endpoint', () => {
     expect(faults).to.deep.equal([]);
   });
 
-  /** The outcome of one request in a new browser. */
+  /** Returns the outcome of one request in a new browser. */
   const outcome = (url: string): Promise<string> => outcomeOf(createPerson(on.issuer), url);
 
   const requestWith = (name: string, rawValue: string): string =>

@@ -3,8 +3,8 @@ import { expect } from 'chai';
 import type { Page, Person } from '../support/person.ts';
 
 /**
- * Follows the redirects within Gatehouse and names where they end: `sign-in` or `consent` for the
- * user, `code` or an error code for the client, otherwise `page <status>`.
+ * Follows the redirects within Gatehouse and returns a name for the last page: `sign-in` or
+ * `consent` for the user, `code` or an error code for the client, otherwise `page <status>`.
  */
 export async function outcomeOf(person: Person, request: string | URL | Page): Promise<string> {
   const isPage = typeof request === 'object' && 'status' in request;

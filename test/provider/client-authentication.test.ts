@@ -179,7 +179,8 @@ describe('client authentication', () => {
         const guesser = { from: '198.51.100.7' };
         for (let attempt = 1; attempt <= FAILURES; attempt += 1) {
           const way = attempt % 2 === 0 ? inForm : inHeader;
-          // Only the last address counts: our own proxy added it. The attacker can forge the first.
+          // Only the last address counts, which our own proxy added; the attacker can forge the
+          // first one.
           const from = `203.0.113.${attempt}, ${guesser.from}`;
           const { status } = await send(endpoint, { ...way(wrong(client)), from });
           expect(status, `attempt ${attempt}`).to.equal(401);

@@ -184,7 +184,7 @@ describe('the redirect URI of tests', () => {
         });
         expect(answer.body.error).to.equal('invalid_grant');
       }
-      // The test itself can still exchange it.
+      // The test itself can still exchange the code.
       expect((await owner.follow(await owner.get(callback))).html).to.include('This client works.');
     });
 
@@ -203,7 +203,8 @@ describe('the redirect URI of tests', () => {
       const left = await owner.decide(await owner.begin(client));
       const { authorizationCodeSeconds, accessTokenSeconds } = on.service.settings.tokens;
       const longest = authorizationCodeSeconds + accessTokenSeconds;
-      // This covers a process that crashes after the exchange, before it can revoke the tokens.
+      // Check that the authorization expires by itself: a process may crash before it revokes the
+      // tokens.
       const { approvedAt = 0, endsAt } = (await find(left)) ?? {};
       expect(endsAt).to.equal(approvedAt + longest);
       on.clock.advance(longest);
@@ -213,7 +214,7 @@ describe('the redirect URI of tests', () => {
     it('a client test stores no client secret in clear text', async () => {
       await owner.begin(client);
       const rows = await on.service.database.query('SELECT data FROM token_records');
-      // The records are in PostgreSQL or in Redis.
+      // Look in both stores: the records are in PostgreSQL or in Redis.
       const kept = JSON.stringify([rows, await valuesIn(on.service.settings.storage.redisUrl)]);
       expect(kept).to.include('accountId').and.not.include(client.secret);
     });

@@ -11,7 +11,7 @@ import { seed } from '../support/seed.ts';
 import { type Deployment, startTestService, type TestService } from '../support/service.ts';
 import { answerIn } from './authorization-outcome.ts';
 
-/** Pauses a node after it has read an interaction and before it writes the answer. */
+/** Controls a node that pauses after it has read an interaction, before it writes the answer. */
 interface Hold {
   readonly held: Promise<void>;
   release(): Promise<void> | void;
@@ -53,7 +53,7 @@ for (const { title, needs, open } of PLACES) {
       const { status, location } = await second;
       expect(status).to.equal(303);
       expect(location?.pathname).to.equal(consent.url.pathname);
-      // The browser has deleted the cookie by now; a copy of the cookie must be useless.
+      // The browser has deleted the interaction's cookie by now; a copy of it must be useless.
       const session = person.cookieHeader('/');
       const again = await fetch(first.location ?? '', {
         headers: { cookie: `${session}; ${resumption}`, accept: 'text/html' },
@@ -100,7 +100,7 @@ async function onPostgres(opened: Opened): Promise<Nodes> {
   );
   const hold = async (): Promise<Hold> => {
     await client.query('BEGIN');
-    // The first write is the record that marks the interaction as answered: lock that one.
+    // Lock the record that marks the interaction as answered, because it is written first.
     await client.query(`SELECT 1 FROM token_records WHERE data->>'restart' IS NOT NULL FOR UPDATE`);
     const held = eventually(async () => {
       const waiting = await client.query('SELECT 1 FROM pg_locks WHERE NOT granted');
@@ -119,7 +119,7 @@ async function onRedis(opened: Opened): Promise<Nodes> {
     url.port = String(proxy.port);
     return url.href;
   });
-  // The proxy pauses a whole connection, so each node has a separate one.
+  // Give each node a proxy of its own, because a proxy pauses a whole connection.
   const hold = async (): Promise<Hold> => {
     if (!proxy) throw new Error('no proxy');
     return proxy.hold(/\r\nset\r\n.*gh:i:/s);
@@ -138,6 +138,6 @@ async function startNodes(
   const service = await opened.add(startTestService({ deployment }), close);
   const { redisUrl = '' } = service.settings.storage;
   const storage = proxied ? { redisUrl: await proxied(redisUrl) } : {};
-  const beside = { deployment, beside: service, settings: { storage } };
-  return { service, slow: await opened.add(startTestService(beside), close) };
+  const options = { deployment, sharing: service, settings: { storage } };
+  return { service, slow: await opened.add(startTestService(options), close) };
 }

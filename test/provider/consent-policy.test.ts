@@ -39,7 +39,7 @@ describe('consent policy', () => {
   const request = (client: TestClient, parameters: Parameters = {}): URL =>
     authorizationUrl(on.issuer, client, { ...pkce().parameters, ...parameters });
 
-  /** The outcome of a request of this client, by default in the person's browser. */
+  /** Returns the outcome of a request of this client, by default in the person's browser. */
   const outcome = (client: TestClient, parameters?: Parameters, who = browser): Promise<string> =>
     outcomeOf(who, request(client, parameters));
 

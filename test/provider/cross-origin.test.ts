@@ -167,7 +167,8 @@ describe('calls from web pages', () => {
     for (const { client, origin } of [
       { client: confidential, origin: OWN },
       { client: machine, origin: OWN },
-      // Origin `null` is opaque, and a private-use scheme sends it, too.
+      // Pages of a private-use scheme send the origin `null`, but so do others, such as sandboxed
+      // pages.
       { client: native, origin: 'null' },
     ]) {
       const proof = client.secret === undefined ? {} : { authorization: basic(client) };

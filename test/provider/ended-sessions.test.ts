@@ -69,7 +69,10 @@ describe('a consent page that is left open', () => {
 describeOn([postgresServer], 'a form in flight', () => {
   const on = startSeeded({ on: 'postgres' });
 
-  /** Makes the change in a transaction that commits when the request waits for its locks. */
+  /**
+   * Makes the change in a transaction, sends the request, and commits once the request waits for a
+   * lock.
+   */
   async function duringChange(
     request: () => Promise<Page>,
     change: (tx: Queries) => Promise<unknown>,

@@ -45,7 +45,10 @@ const stock = new Provider('http://localhost', {
   // biome-ignore lint/suspicious/noExplicitAny: the types omit most of the members tested here.
 }) as any;
 
-/** Checks of the engine's own behavior, by member: if one fails, its override may be unneeded. */
+/**
+ * Checks of the engine's own behavior, keyed by member: if a check fails, the override of that
+ * member may be unneeded.
+ */
 const REASONS: Readonly<Record<string, () => unknown>> = {
   async 'Client.find'() {
     const first = await stock.Client.find('first');

@@ -107,7 +107,7 @@ describe('refused requests', () => {
       expect(warnings(from)).to.have.length(1);
       expect(warnings(from)[0]).to.include({ clientId: client.id, limit: 'client and address' });
     }
-    // Send a secret in place of the id.
+    // Send a secret as the client id.
     const from = freshAddress();
     const mixedUp = { ...unknownClient(8), id: `gate_cs_${'s'.repeat(43)}` };
     await statuses(PER_BOTH + 2, () => introspect(on.service, mixedUp, from));
@@ -153,7 +153,7 @@ describeOn([postgresServer, redisServer], 'refused requests at several nodes', (
   for (const deployment of places) {
     it(`refused requests at all nodes are counted together (${deployment})`, async () => {
       const one = await startTestService({ deployment, settings });
-      const two = await startTestService({ beside: one });
+      const two = await startTestService({ sharing: one });
       try {
         const { clients } = await seed(one);
         const from = freshAddress();

@@ -24,6 +24,8 @@ const refusedAsUsed = (answer: Answer) =>
   expectRefusal(answer, 400, 'invalid_grant', 'authorization code was already used');
 
 /**
+ * Expects that a code survives an exchange that fails.
+ *
  * @param harm makes the store fail to write authorizations
  * @param undo lets it write them again
  */
@@ -106,11 +108,15 @@ describeOn([postgresServer, redisServer], 'an interrupted code exchange, Redis',
     await lost;
     proxy.leadTo(Number(new URL(redis.url).port));
     await eventually(() => on.service.store.ping());
-    // RFC 6749 §4.1.2: the tokens of the first use, if there are any, must be revoked.
+    // RFC 6749 §4.1.2: a second use is refused, and must revoke the tokens of the first use, if
+    // any.
     refusedAsUsed(await exchangeCode(on.issuer, confidential, code));
   });
 
-  /** Revokes; the answer of Redis is lost. @param isAwayThen true if Redis is unreachable then */
+  /**
+   * Revokes a token while the answer of Redis is lost. @param isAwayThen true if Redis is
+   * unreachable then
+   */
   async function revokeWithLostAnswer(accessToken: string, isAwayThen: boolean): Promise<void> {
     const closed = await freePort();
     const lost = proxy.breakAnswerTo('getdel').then(() => isAwayThen && proxy.leadTo(closed));
@@ -186,7 +192,7 @@ describeOn([postgresServer, redisServer], 'an interrupted code exchange, Redis',
     let received = '';
     for await (const chunk of stream.body ?? []) {
       received += Buffer.from(chunk).toString();
-      // Ignore heartbeats, which arrive, too.
+      // Stop after 20 events, because heartbeats arrive, too.
       if (received.includes(machine.id) || received.split('\n\n').length > 20) break;
     }
     expect(received).to.include(`data: ${machine.id}\n`);

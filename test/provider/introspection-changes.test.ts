@@ -17,7 +17,7 @@ const PATH = '/oauth/introspect/changes';
 /** The first event, with the milliseconds between heartbeats. */
 const FIRST = ': heartbeat-ms=250\n\n';
 
-/** The maximum number of streams: more than the other tests leave open. */
+/** The maximum number of streams in these tests: more than they leave open. */
 const MAX = 10;
 
 describe('the stream of changes', () => {
@@ -136,7 +136,8 @@ describe('the stream of changes', () => {
     await eventually(() => expect(received.hasEnded).to.equal(true));
     expect((await listen(on.clients.resourceServer)).status).to.equal(401);
     await on.service.clients.resume(id);
-    // A late announcement of the change may end the new stream: repeat until one stays open.
+    // Repeat until a stream stays open, because a late announcement of the change may end the new
+    // one.
     await eventually(async () => {
       const again = await openStream();
       const mark = "SELECT pg_notify('gatehouse_named_changes', 'authorizations mark')";
@@ -222,7 +223,7 @@ describe('a stream of changes', () => {
 
   it('the stream of changes ends, without another heartbeat, if the node may have missed changes', async () => {
     const stream = open();
-    // No event reports the lost feed: the process was stalled, and its timers fire in any order.
+    // Report the lost feed by no event: after a stall of the process, its timers fire in any order.
     isLive = false;
     expect(await text(stream)).to.equal(FIRST);
   });

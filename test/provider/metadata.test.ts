@@ -12,7 +12,7 @@ const expectedOf = (issuer: string) => ({
   issuer,
   authorization_endpoint: `${issuer}/oauth/authorize`,
   token_endpoint: `${issuer}/oauth/token`,
-  // RFC 7009; POST /oauth/token/revoke takes no token parameter, so it is not published as one.
+  // RFC 7009. Not POST /oauth/token/revoke, which takes no token parameter and so does not conform.
   revocation_endpoint: `${issuer}/oauth/revoke`,
   introspection_endpoint: `${issuer}/oauth/introspect`,
   response_types_supported: ['code'],
@@ -25,7 +25,7 @@ const expectedOf = (issuer: string) => ({
   authorization_response_iss_parameter_supported: true,
 });
 
-/** Headers that proxies add, and that an attacker without a proxy in between can forge. */
+/** Headers that proxies add, and that an attacker can forge if there is no proxy. */
 const FORWARDED = {
   'x-forwarded-host': 'evil.example',
   'x-forwarded-proto': 'https',
@@ -41,7 +41,7 @@ describe('metadata', () => {
   let service: TestService;
 
   before(async () => {
-    // Such headers could do the most harm to a service that trusts a proxy.
+    // Trust a proxy, because then such headers could do the most harm.
     service = await start({ settings: { server: { proxyHops: 1 } } });
   });
 

@@ -129,7 +129,7 @@ forEachDeployment('the last free place for users of an unverified client', (star
 
   before(async () => {
     const isAlone = on.service.database.embedded;
-    nodes = isAlone ? [on.service] : [on.service, await startTestService({ beside: on.service })];
+    nodes = isAlone ? [on.service] : [on.service, await startTestService({ sharing: on.service })];
     const add = (_: unknown, n: number) => addPerson(on.service, 'Racer', `r${n}@example.test`);
     const added = await Promise.all(Array.from({ length: PEOPLE }, add));
     accounts = added.map(({ accountId }) => accountId);

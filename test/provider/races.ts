@@ -23,7 +23,7 @@ export interface Rounds {
   readonly revocations: number;
 }
 
-/** In this many rounds some refreshes win and some lose, on any machine. */
+/** A number of rounds in which some refreshes win and some lose, on any machine. */
 const ENOUGH_FOR_BOTH = 50;
 
 export function defineRaces(rounds: Rounds): void {
@@ -121,7 +121,7 @@ async function revokeDuringRefresh(nodes: Nodes, rounds: number): Promise<void> 
     refreshed += issued.length;
     await expectRevoked(nodes, [tokens, ...issued]);
   }
-  // Otherwise no revocation overlapped with a refresh.
+  // Expect both outcomes: otherwise no revocation overlapped with a refresh.
   if (rounds >= ENOUGH_FOR_BOTH)
     expect(refreshed, 'refreshes that succeeded').to.be.within(1, 2 * rounds - 1);
 }
@@ -176,7 +176,7 @@ async function deleteDuringRefresh(nodes: Nodes, rounds: number): Promise<void> 
     refreshed += issued.length;
     await expectRefusedEverywhere(nodes, client, [tokens, ...issued], 401);
   }
-  // Otherwise no deletion overlapped with a refresh.
+  // Expect both outcomes: otherwise no deletion overlapped with a refresh.
   if (rounds >= ENOUGH_FOR_BOTH)
     expect(refreshed, 'refreshes that succeeded').to.be.within(1, 4 * rounds - 1);
 }
@@ -195,7 +195,10 @@ async function refreshDuring(
   return answers.filter(({ status }) => status === 200).map(tokensOf);
 }
 
-/** The node that made the change refuses at once, the other one as soon as it is notified. */
+/**
+ * Expects that the node that made the change refuses immediately, and the other node once it is
+ * notified.
+ */
 async function expectRefusedEverywhere(
   { issuer, seeded, deployment }: Nodes,
   client: TestClient,

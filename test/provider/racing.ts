@@ -23,7 +23,7 @@ const DEPLOYMENTS = [
   },
 ] as const;
 
-/** High limits, so that the refusals of a race are not limited as guesses. */
+/** High limits, so that no request of a race is refused as a guess. */
 const limits = { clientFailures: 10_000, clientFailuresPerAddress: 10_000 };
 
 /** Defines the suite once per deployment. Each call of `open` starts nodes with seeded stores. */
@@ -39,12 +39,15 @@ export function forEachRace(
       const start = (options: StartOptions): Promise<TestService> =>
         opened.add(startTestService(options), ({ close }) => close());
 
-      /** Two nodes on the same stores, whose clocks differ; the embedded deployment has one node. */
+      /**
+       * Start two nodes with different clocks on the same stores; the embedded deployment has only
+       * one node.
+       */
       body(async (retryWindowSeconds) => {
         const settings = { tokens: { retryWindowSeconds }, limits };
         const first = await start({ deployment, settings });
         const nodes = [first];
-        if (deployment !== 'embedded') nodes.push(await start({ beside: first, ahead: 120 }));
+        if (deployment !== 'embedded') nodes.push(await start({ sharing: first, ahead: 120 }));
         return nodesOf(nodes, await seed(first), deployment);
       });
     });
@@ -90,12 +93,12 @@ export function offset<First, Second>(
       await new Promise((resolve) => setImmediate(resolve));
     }
   };
-  // Takes all values from -8 to 15 in 24 rounds, and values far apart in the first few rounds.
+  // Go through all values from -8 to 15 in 24 rounds, beginning with values that are far apart.
   const lead = ((round * 5) % 24) - 8;
   return Promise.all([after(-lead).then(first), after(lead).then(second)]);
 }
 
-/** Returns the tokens of the successful answers. All others must be `invalid_grant`. */
+/** Returns the tokens of the successful answers. All other answers must be `invalid_grant`. */
 export function successes(answers: readonly Answer[]): Tokens[] {
   const refused = answers.filter(({ status }) => status !== 200);
   for (const answer of refused) expectRefusal(answer, 400, 'invalid_grant');

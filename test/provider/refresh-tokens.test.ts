@@ -69,7 +69,8 @@ forEachDeployment('refresh tokens', (start) => {
     for (let times = 0; times < 20; times += 1) ({ refreshToken } = await next(refreshToken));
     const last = await sizes(on.service);
     expect(last).to.have.length(first.length);
-    // The rotation counter gains a digit, and other fields vary by a few characters.
+    // Allow this difference: the rotation counter gains a digit, and other fields vary by a few
+    // characters.
     expect(sum(last) - sum(first)).to.be.within(-2, 16);
   });
 
@@ -182,7 +183,7 @@ forEachDeployment('refresh tokens', (start) => {
       [forged, confidential],
       [refreshToken.slice(0, -1), confidential],
       [`${refreshToken}0`, confidential],
-      // Claim the next rotation and an older one, with the MAC of the present token.
+      // Claim the next rotation, and then an older one, with the MAC of the present token.
       [`${refreshToken.slice(0, -1)}2`, confidential],
       [`${refreshToken.slice(0, -1)}0`, confidential],
       [`gate_rt_${'x'.repeat(66)}`, confidential],

@@ -60,7 +60,8 @@ describe('revoking the current token', () => {
     expectUnauthorized(await revoke({ bearer: accessToken }));
     expectUnauthorized(await revoke({ bearer: `gate_at_${'x'.repeat(65)}` }));
     expectUnauthorized(await revoke({ bearer: `${expired.accessToken}x` }));
-    // A no-break space is neither white space of HTTP (RFC 9110 §5.6.3) nor part of any token.
+    // Refuse a no-break space, which is neither white space of HTTP (RFC 9110 §5.6.3) nor part of
+    // any token.
     expectUnauthorized(await revoke({ bearer: `${expired.accessToken}\xa0` }));
     expectUnauthorized(await revoke({ bearer: 'eyJhbGciOiJub25lIn0.e30.' }));
 
@@ -106,7 +107,7 @@ describe('revoking the current token', () => {
     for (const request of requests) {
       const answer = await revoke(request);
       expectRefusal(answer, 400, 'invalid_request');
-      // RFC 6750 §3, §3.1.
+      // The challenge of RFC 6750 §3, with an error (§3.1).
       const challenge = /^Bearer error="invalid_request", error_description="[^"]+"$/;
       expect(answer.headers.get('www-authenticate')).to.match(challenge);
     }

@@ -28,7 +28,7 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
   const on = startSeeded({
     async on(options) {
       redis = await startRedisServer();
-      // One token is refreshed many times, and must stay in the window on a slow machine.
+      // Use a long window: one token is refreshed many times, which takes long on a slow machine.
       const tokens = { retryWindowSeconds: 3_600 };
       return start({ ...options, settings: { storage: { redisUrl: redis.url }, tokens } });
     },
@@ -51,8 +51,8 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
   });
 
   /**
-   * The commands that arrive at Redis while `work` runs. INFO commandstats counts those inside a
-   * script as well, which cost no round trip; MONITOR tells them apart.
+   * The commands that arrive at Redis while `work` runs. Uses MONITOR, because INFO commandstats
+   * also counts commands inside a script, which cost no round trip.
    */
   async function redisCommands(work: () => Promise<unknown>): Promise<string[]> {
     let commands: string[] = [];
@@ -84,8 +84,8 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
   }
 
   /**
-   * Repeats the attempt, because background work of the service may query meanwhile.
-   * An idle connection may have been closed meanwhile.
+   * Repeats the attempt, because during one of them background work may query, or an idle
+   * connection may be closed.
    */
   function expectNoQueryBy(work: () => Promise<unknown>): Promise<void> {
     return eventually(async () => {
@@ -155,7 +155,8 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
     const commands = await redisCommands(async () => {
       expect((await on.partner.browser.get(url)).status).to.equal(303);
     });
-    // The session and its uid, each replaced only if it exists, and the new authorization.
+    // One script each: the session and its uid, replaced only if they exist, and the new
+    // authorization.
     expect(commands.filter((name) => name === 'evalsha')).to.have.length(3);
     expect(commands).to.not.include('set');
   });
@@ -195,7 +196,7 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
       expect(await on.partner.isActive(machine.accessToken)).to.equal(true);
     };
     await requests();
-    // Uses are recorded every few seconds, in the background.
+    // Write the uses now, because they are otherwise written every few seconds in the background.
     await on.service.lastUsed.flush();
     await expectNoQueryBy(async () => {
       for (let times = 0; times < 10; times += 1) await requests();
@@ -224,7 +225,7 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
       return Object.entries(found).find(([labels]) => labels.includes('"query"'))?.[1];
     };
     for (const token of [accessToken, key]) {
-      // Retry, because background work of the service may query meanwhile.
+      // Retry, because background work of the service may query at the same time.
       await eventually(async () => {
         expect(await on.partner.isActive(token)).to.equal(true);
         on.service.accounts.forget(person.accountId);
@@ -283,7 +284,8 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
     };
     await askAs(others);
     await on.service.lastUsed.flush();
-    // Oldest first: if one was evicted, reading it evicts those that the next attempt requests.
+    // Request the oldest first: if one was evicted, reading it evicts those that the next attempt
+    // requests.
     let oldest = 0;
     await expectNoQueryBy(async () => {
       const some = others.slice(oldest, oldest + 100);

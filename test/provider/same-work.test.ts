@@ -50,13 +50,13 @@ describe('the work of refusing a client', () => {
         const refused = async (): Promise<void> => {
           expect(await ask(client)).to.include({ status: 401 });
         };
-        // The first request of each client also queries the database.
+        // Send one request first, because the first one of each client also queries the database.
         await refused();
         works.push(await callsDuring(refused));
       }
       const [work, other] = works;
       expect(work?.hash).to.be.above(0);
-      // One comparison for each of the two possible secrets of a client.
+      // Expect one comparison for each of the two possible secrets of a client.
       expect(work?.timingSafeEqual).to.be.at.least(2);
       expect(other).to.deep.equal(work);
     });

@@ -69,7 +69,7 @@ forEachDeployment('a copy of the stores', (start) => {
     const { value: apiKey } = await service.apiKeys.add(draft, origin);
     const { token: passwordLink } = await service.passwordLinks.make(account, 'forgotten', origin);
 
-    // Two pending interactions: one waits for a sign-in, one for the consent of a signed-in user.
+    // Start two interactions: one waits for a sign-in, one for the consent of a signed-in user.
     const visitor = createPerson(issuer);
     await visitor.follow(await visitor.get(authorizationUrl(issuer, confidential)));
     const { browser } = partner;

@@ -32,7 +32,7 @@ describe('the token endpoint', () => {
       headers: { 'content-type': FORM, ...headers },
     });
 
-  /** The parameters of a code exchange that would succeed. */
+  /** Returns the form of a code exchange that would succeed. */
   const exchangeForm = (code: string): URLSearchParams =>
     new URLSearchParams({
       grant_type: 'authorization_code',

@@ -13,11 +13,14 @@ import { startSeeded } from '../support/seeded.ts';
 import { forEachDeployment } from '../support/service.ts';
 import { partnerTokens, tokensOf } from './partner-tokens.ts';
 
-/** An hour and a bit, because the store's clock runs while the test clock stands still. */
+/**
+ * Seconds in a little more than an hour, because the store's clock runs while the test clock stands
+ * still.
+ */
 const HOUR = 3_700;
 
 forEachDeployment('a wrong clock of the service', (start) => {
-  // No clock option, so that moving the time leaves the clocks of the stores right.
+  // Pass no clock option, so that moving the time leaves the clocks of the stores right.
   const on = startSeeded({ on: start });
   let time: TestClock;
 
@@ -46,7 +49,7 @@ forEachDeployment('a wrong clock of the service', (start) => {
       );
       time.advance(seconds);
 
-      // A token that was issued before has expired if the clock is ahead.
+      // If the clock is ahead, tokens that were issued before have expired.
       const isAhead = seconds > 0;
       expect(await isActive(accessToken)).to.equal(!isAhead);
       const exchanged = await exchangeCode(issuer, confidential, code);

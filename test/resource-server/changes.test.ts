@@ -118,7 +118,7 @@ describe('the stream of changes of an API', () => {
     open();
     await streamCount(1);
     await expectAsked(ADA);
-    // Until then, other events and incomplete lines do not count as a heartbeat.
+    // Other events and incomplete lines do not count as a heartbeat.
     passed += 1_999;
     sendEvent('data: acc_ada\n\nx');
     await expectAsked(ADA);
@@ -164,7 +164,7 @@ describe('the stream of changes of an API', () => {
       const [, second] = streams;
       if (second === undefined) throw new Error('no second stream');
       next = second;
-      // An event after its first heartbeat arrived, so the stream is trusted.
+      // Wait for an event after the stream's first heartbeat: then the stream is trusted.
       const marker = await remember(BOB);
       next.write('data: acc_bob\n\n');
       await eventually(() => expect(marker.aborted).to.equal(true));
@@ -249,7 +249,7 @@ describe('the stream of changes of an API', () => {
       await eventually(() => expect(signal.aborted).to.equal(true));
       expect((await identify(ADA)).decidedBy).to.equal('service');
       expect(failures).to.deep.equal(['malformed_answer']);
-      // A newer service may send more than this version knows; known events still work.
+      // Send an unknown line, as a newer service may: known events still work.
       await isReceived('');
       expect(streams).to.have.length(1);
     });
@@ -259,7 +259,10 @@ describe('the stream of changes of an API', () => {
     let release: () => void;
     let answer: Promise<Identified>;
 
-    /** Asks about Ada. The service has decided, but its answer is delayed until `release`. */
+    /**
+     * Asks about the token of Ada. The service has decided, but its answer is delayed until
+     * `release`.
+     */
     beforeEach(async () => {
       open();
       await remember(BOB);
@@ -274,7 +277,10 @@ describe('the stream of changes of an API', () => {
     });
     afterEach(() => release());
 
-    /** The answer from before the revocation is used only for the request that waited for it. */
+    /**
+     * Expects that the answer from before the revocation is used only for the request that waited
+     * for it.
+     */
     async function expectForgotten(): Promise<void> {
       release();
       const { caller } = await answer;

@@ -14,7 +14,7 @@ describeOn([postgresServer, redisServer], 'a cached caller of an API, with two n
   const start = startsOn();
 
   it(`a cached caller is refused after each of ${TIMES} answered revocations`, async () => {
-    const { issuer } = await start({ beside: on.service });
+    const { issuer } = await start({ sharing: on.service });
     let ahead = 0;
     const clock = () => Date.now() + ahead;
     const api = introspectorOf(on.clients.resourceServer, {
@@ -22,7 +22,9 @@ describeOn([postgresServer, redisServer], 'a cached caller of an API, with two n
     });
     const statusOf = async (token: string) =>
       (await api.identify(bearer(token))).refusal?.status ?? 200;
-    /** Only a cached answer arrives in the same turn of the event loop. */
+    /**
+     * True if the answer is cached: only such an answer arrives in the same turn of the event loop.
+     */
     const isRemembered = (token: string) =>
       Promise.race([statusOf(token).then(() => true), new Promise((later) => setImmediate(later))]);
 
@@ -30,7 +32,7 @@ describeOn([postgresServer, redisServer], 'a cached caller of an API, with two n
     while (tokens.length < TIMES) {
       tokens.push((await on.partner.tokens(on.clients.confidential)).accessToken);
     }
-    // Long after the announcements of the new authorizations, so that their callers are cached.
+    // Move the time beyond the announcements of the new authorizations, so that callers are cached.
     ahead = 60_000;
     await eventually(async () => {
       for (const token of tokens) await statusOf(token);

@@ -1,4 +1,4 @@
-/** The Express program of the guide, on both versions of Express: its refusals. */
+/** The refusals of the guide's Express program, on both versions of Express. */
 import { expect } from 'chai';
 import { ask } from '../support/oauth.ts';
 import { freePort, type Program, startProgram } from '../support/programs.ts';

@@ -265,7 +265,7 @@ describe('an API of a real service fails closed', () => {
     expect(seen[0]).to.deep.include({
       method: 'POST',
       url: '/oauth/introspect',
-      // The service refuses other hosts, even for requests to the introspectionEndpoint.
+      // Expect the issuer's host, because the service refuses others, also at an internal address.
       host: new URL(on.issuer).host,
       authorization: basic(client),
       'content-type': 'application/x-www-form-urlencoded',

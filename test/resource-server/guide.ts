@@ -5,7 +5,8 @@ import path from 'node:path';
 const ROOT = path.join(import.meta.dirname, '../..');
 
 /**
- * Writes files of the guide to a project: each is the block of JavaScript after its name.
+ * Writes files of the guide to a project: the content of each is the block of JavaScript after its
+ * name.
  *
  * @param packages to install in the project: names, or pairs of a name and a folder of node_modules
  */

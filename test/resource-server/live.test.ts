@@ -61,7 +61,7 @@ describe('a cached caller', () => {
   const { now } = performance;
   beforeEach(async () => {
     time = createTestClock();
-    // An integer, so that sums of times are exact.
+    // Begin with an integer, so that sums of times are exact.
     streamTime = Math.floor(now.call(performance));
     // The test decides how long a silence lasts, however slow the machine is.
     performance.now = () => streamTime;
@@ -89,7 +89,8 @@ describe('a cached caller', () => {
   async function streaming(opened: Introspector, count: number): Promise<void> {
     await eventually(async () => {
       expect(streams).to.have.length.of.at.least(count);
-      // The five seconds begin at the first heartbeat, which may arrive later than this.
+      // Advance the clock repeatedly: the five seconds begin at the first heartbeat, which may
+      // arrive later.
       time.advance(5);
       await callerOf(ADA, opened);
       expect(await isAsked(ADA, opened)).to.equal(false);
@@ -100,7 +101,7 @@ describe('a cached caller', () => {
     if (!caller) throw new Error('refused');
     return caller;
   }
-  /** Identifies once. @returns whether the service was asked about it. */
+  /** Identifies once. @returns true if the service was asked. */
   async function isAsked(token: string, by = api): Promise<boolean> {
     const count = () => service.asked.filter((form) => form.get('token') === token).length;
     const before = count();
@@ -132,7 +133,8 @@ describe('a cached caller', () => {
         TOKENS.map(async (token) => (await callerOf(token)).signal),
       );
       announce(what);
-      // Events on the same stream arrive in order, so this one marks the end.
+      // Wait for this event: events on the same stream arrive in order, so earlier ones have
+      // arrived.
       const marker = (await callerOf(KEY)).signal;
       if (!dropped.some((token) => token === KEY)) announce('key_a');
       await eventually(() => expect(marker?.aborted).to.equal(true));
@@ -180,7 +182,7 @@ describe('a cached caller', () => {
   it('a cached caller that keeps calling is introspected again before the ten minutes end', async () => {
     await remember(ADA, BOB);
     const { signal } = await callerOf(ADA);
-    // Simulates changes that the service failed to announce.
+    // Simulate changes that the service failed to announce.
     delete answers[ADA];
     answers[BOB] = { ...ANSWERS[BOB], organizations: [] };
     time.advance(239);
@@ -246,7 +248,7 @@ describe('a cached caller', () => {
     const former = await callerOf(ADA);
     const { signal } = former;
     answers[ADA] = { ...ANSWERS[ADA], organizations: [] };
-    // The change was not announced, but is noticed after ten minutes.
+    // An unannounced change is noticed after ten minutes.
     time.advance(600);
     const next = await callerOf(ADA);
     expect(next).to.not.equal(former);
@@ -289,7 +291,7 @@ describe('a cached caller', () => {
     ]);
     const unsettled = await callerOf(ADA);
     const again = unsettled.signal;
-    // The other node knows of the change now.
+    // Now the other node knows of the change, too.
     delete answers[ADA];
     expect(await isAsked(ADA)).to.equal(true);
     expect(again?.aborted).to.equal(true);
@@ -302,7 +304,7 @@ describe('a cached caller', () => {
     await eventually(() => expect(signal?.aborted).to.equal(true));
     const unsettled = await callerOf(ADA);
     time.advance(5);
-    // The five seconds have passed on the test clock, so the caller's signal fires soon.
+    // The signal fires soon, because the five seconds have passed on the test clock.
     const over = unsettled.signal;
     await eventually(() => expect(over?.aborted).to.equal(true));
     expect((await callerOf(ADA)).signal?.aborted).to.equal(false);
@@ -334,7 +336,7 @@ describe('a cached caller', () => {
     streamTime += 1;
     expect([await isAsked(ADA), await isAsked(ADA)]).to.deep.equal([true, true]);
     await eventually(() => expect(signal?.aborted).to.equal(true));
-    // Events of the former stream are ignored; a new stream is trusted.
+    // Events on the former stream are ignored; the new stream is trusted.
     announce('acc_bob');
     isBeating = true;
     await streaming(api, 2);

@@ -7,7 +7,7 @@ import { clientCredentials, revokeCurrent } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { bearer, introspectorOf, passOnTo, type StandIn, startStandIn } from './stand-in.ts';
 
-/** Delays answers while it is closed. */
+/** Creates a gate that delays answers while it is closed. */
 function createGate() {
   let open = (): void => {};
   let opened = Promise.resolve();

@@ -49,7 +49,7 @@ describeOn([postgresServer, redisServer], 'an API with a cache, and two nodes', 
   /** Another node of the same issuer. */
   const startNode = (databaseUrl?: string): Promise<TestService> =>
     start({
-      beside: on.service,
+      sharing: on.service,
       // Use the timeouts of production.
       timeoutFactor: 1,
       settings: { issuer: on.issuer, ...(databaseUrl && { storage: { databaseUrl } }) },

@@ -125,7 +125,7 @@ describe('gatehouse/resource-server, packed', () => {
       expect(anonymous.status).to.equal(401);
       expect(anonymous.headers.get('www-authenticate')).to.equal('Bearer');
 
-      // Its timeout is a second, which the first look-up may exceed on a busy machine.
+      // Retry: on a busy machine the first look-up may exceed the program's timeout of a second.
       await eventually(async () => {
         const listed = await query('{ warehouses { id name } }', token);
         expect(listed.body).to.deep.equal({ data: { warehouses: [{ id, name }] } });

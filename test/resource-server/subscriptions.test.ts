@@ -30,7 +30,7 @@ const overSocket = (url: URL, authorization: string): Iterate => {
 const CLIENTS = { sse: overEvents, ws: overSocket, yoga: overEvents };
 
 describe('a GraphQL subscription ends when its caller loses access', () => {
-  // Close it before the service.
+  // Close the program of the guide before the service.
   after(() => guide?.introspector.close());
   const on = startSeeded({ clock: true });
   const project = temporaryDirectory('subscriptions');
@@ -63,7 +63,8 @@ describe('a GraphQL subscription ends when its caller loses access', () => {
     const { accessToken: token } = await on.partner.tokens(on.clients.confidential);
     const authorization = `Bearer ${token}`;
     await eventually(async () => {
-      // Answers of the last seconds are not cached: another node may not know of a change yet.
+      // Advance the clock: answers from just after a change are not cached, because another node
+      // may not know of it yet.
       on.clock.advance(6);
       const headers = { authorization };
       await guide.introspector.identify({ headers });

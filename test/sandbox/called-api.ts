@@ -11,11 +11,11 @@ import type { TestService } from '../support/service.ts';
 
 export interface CalledApi {
   readonly url: URL;
-  /** Sends one GraphQL request with this bearer value. */
+  /** Sends one GraphQL request with this bearer token. */
   query(bearer: string, query: string): Promise<Answer>;
-  /** Asserts that this value is accepted. */
+  /** Asserts that the API accepts this bearer token. */
   expectLetIn(bearer: string): Promise<void>;
-  /** Asserts that this value is refused as RFC 6750 §3.1 says, without data. */
+  /** Asserts that the API refuses this bearer token as RFC 6750 §3.1 says, without data. */
   expectRefused(bearer: string): Promise<void>;
 }
 
@@ -34,7 +34,7 @@ export async function startCalledApi(
   const introspectionEndpoint = `${origin}/oauth/introspect`;
   let ahead = 0;
   const clock = () => Date.now() + ahead;
-  // Ignore failures: the API answers them with 503, which fails the test.
+  // Ignore failures here: the API answers them with 503, which fails the test.
   const usual = { issuer, introspectionEndpoint, onFailure: () => {} };
   const introspector = introspectorOf(client, { ...usual, live, clock });
   const { url, close } = await startWarehouseApi({ introspector });
@@ -51,7 +51,8 @@ export async function startCalledApi(
     await query(bearer, '{ caller { subject } }');
     const before = asked.length;
     await query(bearer, '{ caller { subject } }');
-    // Answers of the last seconds are not cached: another node may not know of a change yet.
+    // Advance the clock: answers from just after a change are not cached, because another node may
+    // not know of it yet.
     if (asked.length !== before) ahead += 6_000;
     expect(asked.length).to.equal(before);
   }

@@ -21,7 +21,7 @@ export interface RunningSandbox {
 /** @param environment variables in addition to those of this process */
 export async function runSandbox(environment: Record<string, string>): Promise<RunningSandbox> {
   const { prints, end } = spawnSandbox(environment);
-  // Ctrl-C is in the last line, printed when everything has started.
+  // Wait for the last line, which mentions Ctrl-C and is printed when everything has started.
   const output = await prints('Ctrl-C');
 
   const found = (pattern: RegExp): string => {
@@ -50,8 +50,8 @@ export async function runSandbox(environment: Record<string, string>): Promise<R
 export function spawnSandbox(environment: Record<string, string>) {
   const child = spawn('npm', ['run', '--silent', 'sandbox'], {
     cwd: ROOT,
-    // Otherwise npm may write a compile cache to the folder for temporary files, where tests look
-    // for files that the sandbox left behind.
+    // Disable npm's compile cache: it is in the folder for temporary files, where tests look for
+    // files that the sandbox left behind.
     env: { ...process.env, NODE_DISABLE_COMPILE_CACHE: '1', ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -59,7 +59,7 @@ export function spawnSandbox(environment: Record<string, string>) {
   let output = '';
   const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
   return {
-    /** Resolves with the output once it contains `text`. @throws if the command ends before */
+    /** Resolves with the output once it contains `text`. @throws if the command ends without it */
     prints: (text: string) =>
       new Promise<string>((resolve, reject) => {
         const keep = (more: unknown): void => {

@@ -126,7 +126,7 @@ describeOn([postgresServer], 'a value that is not a valid token', () => {
 
   it('introspection of a value that is too large is answered with 400', async () => {
     const answer = await introspect(on.issuer, clients.resourceServer, 'x'.repeat(100_000));
-    // RFC 6749 §5.2 does not define 413.
+    // Expect 400, because RFC 6749 §5.2 does not define 413.
     expect(answer.status).to.equal(400);
     expect(answer.body.error).to.equal('invalid_request');
   });
@@ -139,7 +139,8 @@ describeOn([postgresServer], 'a value that is not a valid token', () => {
     const ofMachine = tokensOf(await clientCredentials(issuer, machine)).accessToken;
     for (const value of [accessToken, ofMachine]) await api.expectLetIn(value);
 
-    // The tokens stay in the store: they are refused only because the clients are unknown.
+    // Remove the clients, but not their tokens: these are refused only because the clients are
+    // unknown.
     for (const { id } of [client, machine]) await service.clients.remove(id);
     for (const value of [accessToken, refreshToken, ofMachine]) await expectInvalid(value);
   });

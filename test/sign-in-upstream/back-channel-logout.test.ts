@@ -58,7 +58,7 @@ forEachDeployment('a sign-out at a provider', (start) => {
       true,
       true,
     ]);
-    // A token without a session id ends all sessions from this provider, but none by password.
+    // A token without a session id ends all sessions from this provider, but no password session.
     expect((await notify(await tokenOf({ sub: GRACE.sub }))).status).to.equal(200);
     expect(await Promise.all([elsewhere, typed].map(isSignedIn))).to.deep.equal([false, true]);
     const [last] = await on.service.activity.of(on.seeded.person.accountId, { limit: 1 });
@@ -76,7 +76,7 @@ forEachDeployment('a sign-out at a provider', (start) => {
         action.includes('/security/sessions/'),
       );
     const before = await others();
-    // The list starts with the latest session.
+    // Take the entry of the latest session, which comes first.
     const { action = '', values } = before[0] ?? {};
     await typed.post(action, Object.fromEntries(values ?? []));
     expect(await Promise.all([first, second].map(isSignedIn))).to.deep.equal([true, false]);
@@ -87,7 +87,8 @@ forEachDeployment('a sign-out at a provider', (start) => {
 
   it('a logout token also ends a session that was renewed by signing out everywhere', async () => {
     const person = await signInSession('s3');
-    // After a new sign-in with the password for a client, the session stays one of the provider.
+    // After a new sign-in with the password for a client, the session still counts as
+    // one of the provider.
     const { confidential } = on.seeded.clients;
     const asked = authorizationUrl(on.service.issuer, confidential, { prompt: 'login' });
     const { email, password } = on.seeded.person;
@@ -109,7 +110,7 @@ forEachDeployment('a sign-out at a provider', (start) => {
     const form = await person.get('/profile/api-keys');
     const asked = await person.submit(form, { name: 'Night sync' });
     await person.submit(asked, { current_password: on.seeded.person.password });
-    // The confirmation stays valid for a while.
+    // The sign-in stays recent for a while, so no second confirmation is required.
     await person.submit(await person.get('/profile/api-keys'), { name: 'Day sync' });
     expect(await on.service.apiKeys.listOf(on.seeded.person.accountId)).to.have.lengthOf(2);
     expect(await isSignedIn(person)).to.equal(true);
@@ -123,7 +124,7 @@ forEachDeployment('a sign-out at a provider', (start) => {
     const keys = () => on.service.apiKeys.listOf(on.seeded.person.accountId);
     const { length } = await keys();
     const asked = await person.submit(await person.get('/profile/api-keys'), { name: 'Late' });
-    // The state after another node has received the logout token.
+    // Set `ended_at`, as another node does when it receives the logout token.
     const ended = 'UPDATE upstream_sessions SET ended_at = $2 WHERE sid = $1';
     await on.service.database.query(ended, ['s7', new Date(on.clock.clock())]);
     const { password } = on.seeded.person;
@@ -192,7 +193,7 @@ forEachDeployment('a sign-out at a provider', (start) => {
 
   it('a logout token that arrives during a sign-in leaves no session behind', async () => {
     const { database } = on.service;
-    // Ends the provider's session as soon as it is recorded, before our session is created.
+    // End the provider's session as soon as it is recorded, before our session is created.
     await database.query(`CREATE FUNCTION end_at_once() RETURNS trigger LANGUAGE plpgsql AS
       $$ BEGIN NEW.ended_at = NEW.expires_at; RETURN NEW; END $$`);
     await database.query(`CREATE TRIGGER end_at_once BEFORE INSERT ON upstream_sessions
@@ -202,7 +203,7 @@ forEachDeployment('a sign-out at a provider', (start) => {
     expect(await isSignedIn(person)).to.equal(false);
     await database.query('DROP FUNCTION end_at_once CASCADE');
     expect(await isSignedIn(await signInSession('s6'))).to.equal(true);
-    // Cleaning removes ended rows, which an unavailable store may have left.
+    // The cleaning job removes ended rows, which an unavailable token store may have left.
     const left = () => database.query('SELECT FROM upstream_sessions WHERE ended_at IS NOT NULL');
     await on.service.clean();
     expect(await left()).to.have.lengthOf(0);

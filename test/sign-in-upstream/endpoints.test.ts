@@ -17,7 +17,7 @@ import { startUpstream, type Upstream } from '../support/upstream.ts';
 import { GRACE, startWithUpstream, WITH_PLATFORM } from './service.ts';
 
 const DISCOVERY = '/.well-known/openid-configuration';
-/** Seconds after which the cached discovery document has expired. */
+/** Seconds after which a cached discovery document has expired. */
 const DISCOVERY_SECONDS = 3_601;
 
 describe("an answer of a provider's endpoints", () => {
@@ -112,7 +112,7 @@ describe('endpoints in an internal network', () => {
     '[fd00::1]': 'private',
     '169.254.169.254': 'link-local',
     '[fe80::1]': 'link-local',
-    // IPv4 in IPv6: mapped, and as NAT64 forwards it.
+    // IPv4 addresses in IPv6: mapped, and as NAT64 forwards them.
     '[::ffff:a00:1]': 'private',
     '[64:ff9b::a00:1]': 'private',
   };

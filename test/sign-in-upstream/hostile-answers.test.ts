@@ -84,7 +84,7 @@ describe('an answer of a provider', () => {
   it('a provider’s answer is accepted once, in the browser of the sign-in, within ten minutes', async () => {
     const [person, victim] = [on.traveller(), on.traveller()];
     const callback = await person.untilCallback(await begin(person));
-    // Login CSRF: another user's answer, in a browser with or without a sign-in of its own.
+    // Login CSRF: an attacker's answer, in a browser with or without a pending sign-in of its own.
     expect((await on.traveller().get(callback)).status).to.equal(400);
     const own = await victim.untilCallback(await begin(victim));
     own.searchParams.set('code', callback.searchParams.get('code') ?? '');

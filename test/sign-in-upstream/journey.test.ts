@@ -4,7 +4,7 @@ import { authorizationUrl, exchangeCode, pkce } from '../support/oauth.ts';
 import { startWithUpstream } from './service.ts';
 
 describe('a user who signs in for the first time and has no password', () => {
-  // With a single sign-in method, no page asks for a choice.
+  // Offer a single sign-in method, so that no page asks for a choice.
   const on = startWithUpstream({ provider: { match: 'external_id' }, passwords: false });
   const LINUS = { sub: 'employee-17', email: 'linus@example.test', email_verified: false };
 
@@ -87,7 +87,7 @@ describe('a user who signs in for the first time and has no password', () => {
     const back = await person.travel(there);
     expect(back.url.pathname).to.equal('/profile/api-keys');
     expect(back.html).to.include('value="Night sync"');
-    // Returning from the provider does not send the form.
+    // The user returns from the provider, but the form is not sent.
     const account = await on.service.accounts.findByEmail(LINUS.email);
     expect(await on.service.apiKeys.listOf(account?.id ?? '')).to.have.lengthOf(0);
     const made = await person.follow(await person.submit(back, { name: 'Night sync' }));

@@ -41,7 +41,7 @@ describe('the next user of a browser with a session at a provider', () => {
     const there = await begin(person);
     expect(promptOf(there)).to.equal('login');
     expect((await person.travel(there)).html).to.include('Oscar Other');
-    // The other provider has not prompted since the sign-out, and supports a choice of the account.
+    // The other provider has not asked since the sign-out, and supports `prompt=select_account`.
     await on.service.accounts.endSessions(on.seeded.other.accountId);
     expect(promptOf(await begin(person))).to.equal(null);
     on.second.account = { ...OSCAR, sub: 'oscar-at-the-partner' };
@@ -108,7 +108,7 @@ describe('the next user of a browser, without passwords and with one provider', 
     expect(page.html).to.include('Sign in with <bdi>Warehouse platform</bdi>');
     const there = await person.submit(page, WITH_PLATFORM);
     expect(promptOf(there)).to.equal('login');
-    // The login_hint of the client was about the previous user.
+    // Leave out the client's login_hint, which names the previous user.
     expect(there.location?.searchParams.get('login_hint')).to.equal(null);
     const again = await person.travel(there);
     expect(again.html).to.include('Oscar Other').and.not.include('Grace Person');

@@ -66,7 +66,7 @@ describe('recovering an account that needs more than a password by a mailed link
     return attacker.follow(await attacker.submit(page, { token: tokenIn(page) }));
   };
   const tickPasskey = async (): Promise<string> => (await passkeys())[0]?.id ?? '';
-  /** Sends the form that the page of an ordinary link would have. */
+  /** Sends the form that the page of a link without a wait would have. */
   async function send(link: string, fields: Record<string, string> = {}): Promise<Page> {
     const person = browser();
     const page = await person.get('/forgot-password');
@@ -259,7 +259,7 @@ describe('recovering an account that needs more than a password by a mailed link
     await withPasskey();
     const away = { smtpUrl: 'smtp://127.0.0.1:1', from: 'gatehouse@localhost' };
     const node = await mail.start({
-      ...{ beside: on.service, clock: on.clock.clock, settings: { mail: away } },
+      ...{ sharing: on.service, clock: on.clock.clock, settings: { mail: away } },
     });
     const attacker = createPerson(node.issuer);
     const page = await attacker.open(await linkFor('forgotten'));

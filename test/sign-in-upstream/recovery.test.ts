@@ -40,7 +40,7 @@ describe('an account that an attacker had access to', () => {
   const partner = (browser?: Person) =>
     partnerTokens(on.service.issuer, { ...on.seeded, person }, browser);
   const isActive = (token: string) => partner().isActive(token);
-  /** Waits for the mail: it is sent in the background, in any order. */
+  /** Waits for a mail about this, because mails are sent in the background, in any order. */
   const mailAbout = (what: string) =>
     eventually(() => {
       const found = mail.received.find(
@@ -66,7 +66,7 @@ describe('an account that an attacker had access to', () => {
       accessToken,
       apiKey,
       linking: await startLinking(browser),
-      // Created after the passkey and the link, which invalidate open one-time links.
+      // Create the link last: the passkey and the linked identity invalidate open one-time links.
       link: await linkFor('forgotten'),
       consent: await browser.follow(await browser.get(again)),
     };
@@ -88,7 +88,7 @@ describe('an account that an attacker had access to', () => {
       const back = on.traveller();
       await on.signIn(atProvider, back);
       const page = await back.get(SECURITY);
-      // Chromium applies form-action to the redirect to the provider, too.
+      // Expect no form-action, because Chromium applies it to the redirect to the provider, too.
       expect(page.headers.get('content-security-policy')).not.to.include('form-action');
       const there = await back.submit(page, { confirm_with: 'platform' });
       expect(there.location?.searchParams.get('max_age')).to.equal('0');
@@ -131,7 +131,7 @@ describe('an account that an attacker had access to', () => {
         'disconnected',
         'api_key_revoked',
       ]);
-      // The sign-in methods that remain, because an attacker may have added them.
+      // The mail lists the sign-in methods that remain, because an attacker may have added them.
       expect(await mailAbout('one-time link')).to.include(
         'the sign-in with Platform & Co, there since',
       );
@@ -147,7 +147,7 @@ describe('an account that an attacker had access to', () => {
     await back.submit(form, { new_password: NEW_PASSWORD, remove_way: method });
     expect(await on.service.identities.listOf(person.accountId)).to.deep.equal([]);
     on.upstream.account = { sub: `thief-${people}` };
-    // The attacker's own browser, with its cookies.
+    // Continue in the attacker's own browser, with its cookies.
     const callback = await on.traveller().untilCallback(linking);
     const page = await browser.get(callback);
     expect(page.status).to.equal(403);
@@ -169,7 +169,8 @@ describe('an account that an attacker had access to', () => {
     const asked = await owner.get(`${REMOVE}?${query}`);
     expect(asked.html).to.include('Remove <bdi>Platform &amp; Co</bdi>?');
     expect([await isSignedIn(owner), await isSignedIn(elsewhere)]).to.deep.equal([true, true]);
-    // The provider sends no auth_time, so it is asked again, and then the question is repeated.
+    // The provider sends no auth_time, so the user must sign in there again; then the page
+    // repeats its question.
     const confirm = await elsewhere.submit(await elsewhere.get(`${REMOVE}?${query}`), {
       remove_way: value,
     });
@@ -178,7 +179,7 @@ describe('an account that an attacker had access to', () => {
     const gone = await owner.follow(await owner.submit(asked, { remove_way: value }));
     expect(gone.html).to.include('lets nobody in to your account any more');
     expect([await isSignedIn(owner), await isSignedIn(elsewhere)]).to.deep.equal([true, false]);
-    // Another user who signed in meanwhile in that browser is not linked either.
+    // Another user who has signed in with that browser in between is not linked either.
     const shared = on.traveller();
     await shared.signIn(person);
     const started = await shared.submit(await shared.get(SECURITY), { link_with: id });
@@ -193,7 +194,7 @@ describe('an account that an attacker had access to', () => {
     const [link] = await on.service.identities.listOf(person.accountId);
     expect(link?.subject).to.equal(`another-pat-${people}`);
     await mailAbout('new way to sign in');
-    // A link of another account is not moved.
+    // The link of another account is not moved.
     const other = createPerson(on.service.issuer);
     await other.signIn(on.seeded.other);
     const traveller = on.traveller();
@@ -213,7 +214,7 @@ describe('without passwords, a user whose provider no longer recognizes them', (
     const GRACE = { sub: 'grace', email: 'grace@example.test', email_verified: true };
     const former = on.traveller();
     await on.signIn(GRACE, former);
-    // The provider created a new subject, which does not match the existing link.
+    // Simulate a new subject at the provider, which does not match the existing link.
     expect((await on.signIn({ ...GRACE, sub: 'grace again' })).html).to.include(
       'linked with another',
     );

@@ -10,7 +10,10 @@ import { rawRequest } from '../support/raw-request.ts';
 import { addPerson, REDIRECT_URI, type SeededPerson } from '../support/seed.ts';
 import { startWithUpstream } from './service.ts';
 
-/** Shorter than everything that waits for a user, such as a client test or a sign-in. */
+/**
+ * Seconds of the grace period: shorter than everything that waits for a user, such as a client test
+ * or a sign-in.
+ */
 const GRACE_SECONDS = 120;
 const IDLE_SECONDS = 3_600;
 const STRONG_SIGN_IN = '/profile/stronger-sign-in';
@@ -36,7 +39,7 @@ describe('a password session after the grace period', () => {
   });
   let owner: SeededPerson;
   let client: Required<TestClient>;
-  /** Signed in with the password before the end of the grace period. */
+  /** A browser signed in with the password before the end of the grace period. */
   let person: TestBrowser;
   let people = 0;
 
@@ -217,7 +220,7 @@ describe('a password session after the grace period', () => {
     await addPasskey(on.service.issuer, other);
     endGrace();
     const { database } = on.service;
-    // Reading the table fails, so a request that queries it answers 503.
+    // Rename the table, so that a request that reads it fails with 503.
     await database.query('ALTER TABLE sign_in_grace RENAME TO away');
     try {
       expect((await other.get('/profile')).status).to.equal(200);

@@ -225,7 +225,7 @@ describe('users who administer an organization or own a client', () => {
     await afterGrace();
     const { signIn } = on.service.settings;
     const settings = { signIn: { ...signIn, passkeys: false } };
-    const node = await start({ beside: on.service, clock: on.clock.clock, settings });
+    const node = await start({ sharing: on.service, clock: on.clock.clock, settings });
     const person = createPerson(node.issuer);
     const page = await person.signIn(owner);
     expect(page.url.pathname).to.equal(STRONG_SIGN_IN);

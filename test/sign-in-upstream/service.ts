@@ -43,7 +43,7 @@ export function startWithUpstream({
   settings = {},
   start = startsOn(),
 }: {
-  /** How to start the service; given by `forEachDeployment` for suites that run on each. */
+  /** Starts the service; `forEachDeployment` passes this to suites that run on each deployment. */
   readonly start?: Start;
   readonly provider?: Partial<SignInProvider>;
   readonly hasSecond?: boolean;

@@ -17,7 +17,7 @@ describe('signing in with a provider', () => {
     on.upstream.account = GRACE;
     const person = on.traveller();
     const page = await person.get('/login?return_to=/profile/api-keys');
-    // Chromium applies form-action to the redirect to the provider, too.
+    // Expect no form-action, because Chromium applies it to the redirect to the provider, too.
     expect(page.headers.get('content-security-policy')).not.to.include('form-action');
     const there = await person.submit(page, WITH_PLATFORM);
     const asked = Object.fromEntries(there.location?.searchParams ?? []);

@@ -59,7 +59,7 @@ describe('an owner whose provider must prove a second factor', () => {
       const asked = await person.get(
         authorizationUrl(on.service.issuer, on.seeded.clients.confidential),
       );
-      // The authorization shows a page instead of redirecting, which would loop endlessly.
+      // The authorization shows a page, because a redirect to the provider would loop endlessly.
       const there = await person.follow(asked);
       expect(there.url.pathname).to.match(/^\/interaction\//);
       expect(there.html).to.include(
@@ -106,7 +106,7 @@ describe('an owner whose provider must prove a second factor', () => {
     const { passkey } = await addPasskey(on.service.issuer, person);
     const { person: weak } = await signIn({});
     expect((await weak.get('/profile')).location?.pathname).to.equal(STRONG_SIGN_IN);
-    // A client requests a new sign-in in that session, which the passkey provides.
+    // A client requests a new sign-in in that session, for which the user uses the passkey.
     const ask = { prompt: 'login consent' };
     const url = authorizationUrl(on.service.issuer, on.seeded.clients.confidential, ask);
     const login = await weak.follow(await weak.get(url));
@@ -140,7 +140,7 @@ describe('an owner whose provider is configured as weak', () => {
     const { person, page } = await signIn({ acr: 'phr', amr: ['hwk'] });
     expect(page.url.pathname).to.equal(STRONG_SIGN_IN);
     expect(page.html).to.include('Add a passkey').and.not.include('from now on');
-    // The same sign-in with the password: the weak link need not be used instead.
+    // Sign in with the password again: the user is not forced to use the weak provider.
     const typed = createPerson(on.service.issuer);
     expect((await typed.signIn(owner())).url.pathname).to.equal(STRONG_SIGN_IN);
     await addPasskey(on.service.issuer, person);

@@ -17,11 +17,11 @@ describe('a user who signs in with a provider', () => {
     'that is not verified': { email_verified: false },
     'whose email_verified is not a boolean': { email_verified: 'true' },
     'without email_verified': { email_verified: undefined },
-    // Unicode folding makes the addresses equal; for a mail server they are two mailboxes.
+    // An address that only Unicode folding makes equal: for a mail server these are two mailboxes.
     'that only looks the same': { email: 'ɢrace@example.test' },
     'with an invisible soft hyphen': { email: 'grace@ex\u00adample.test' },
     'in full-width letters': { email: 'ｇrace@example.test' },
-    // NFC turns the Kelvin sign into a plain K.
+    // NFC turns the Kelvin sign (U+212A) into a plain K.
     'with a Kelvin sign instead of a K': { email: '\u212Aim@example.test' },
   };
   it('a user with an address that the provider has not verified sees this reason, with or without an account', async () => {
@@ -62,7 +62,7 @@ describe('a user who signs in with a provider', () => {
   it('a user gets no new sign-in method while the account is being suspended', async () => {
     const { accountId } = on.seeded.other;
     const { database, identities, passkeys } = on.service;
-    // Bypasses this node's cache, as if another node suspended the account just after it was read.
+    // Bypass this node's cache, as if another node suspended the account just after it was read.
     await database.query('UPDATE accounts SET suspended_at = now() WHERE id = $1', [accountId]);
     const identity = { issuer: on.upstream.issuer, subject: 'late' };
     const linking = database.transaction((tx) => identities.link(accountId, identity, tx));
@@ -86,7 +86,7 @@ describe('a user who signs in with a provider', () => {
 
   it('a user never gets the account of another subject, whatever email address the provider sends', async () => {
     const { accountId } = on.seeded.person;
-    // The provider gave the address to another user.
+    // Simulate that the provider gave the address to another user.
     const page = await on.signIn({ ...GRACE, sub: 'the next Grace' });
     expect(page.status).to.equal(403);
     expect(page.html).to.include('linked with another account');
@@ -129,7 +129,7 @@ describe('a user without an account, with a provider that creates accounts', () 
     expect(refused.status).to.equal(403);
     expect(refused.html).to.include('Your email address is not verified');
     expect((await on.signIn({ ...GRACE, sub: 'three' })).status).to.equal(403);
-    // Each address becomes an unverified one when it is normalized, or when it is used for mail.
+    // Addresses that become another, unverified address when they are normalized or used for mail.
     for (const email of ['\u212Aai@example.test', ' ned@example.test', 'ned<x@example.test']) {
       expect((await on.signIn({ ...NEW, sub: 'four', email })).status, email).to.equal(403);
     }

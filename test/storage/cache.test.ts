@@ -94,7 +94,7 @@ describe('cache of people, clients and keys', () => {
       expect(await get('key', 'later')).to.equal('org_a after');
       cache.invalidate('access', 'key');
     }
-    // The same without a second request during the slow read.
+    // Test the same without a second request during the slow read.
     const slow = Promise.withResolvers<string>();
     const early = cache.get('key', () => slow.promise);
     announce('organizations', 'org_a');

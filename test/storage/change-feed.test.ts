@@ -6,10 +6,10 @@ import { type ChangeFeed, listenForChanges } from '../../src/storage/change-feed
 import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
 import { freshDataDirectory } from '../support/embedded-postgres.ts';
 import { eventually } from '../support/eventually.ts';
-import { PATIENCE } from '../support/patience.ts';
 import { freshMigratedDatabaseUrl } from '../support/postgres-server.ts';
 import { freePort } from '../support/programs.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
+import { TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
 import { startOtherProcess } from './other-process.ts';
 import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 
@@ -22,7 +22,7 @@ const ADD_WAREHOUSE = `INSERT INTO warehouses (id, organization_id, name, create
 
 const LISTENERS = "application_name = 'gatehouse changes' AND datname = current_database()";
 
-/** Maximum milliseconds until a change is received: an interval of 250, a round trip of 700. */
+/** Maximum milliseconds until a change is received: an interval of 250 and a round trip of 700. */
 const MAX_DELAY = 950;
 
 let feed: ChangeFeed;
@@ -32,7 +32,7 @@ let changes: string[] = [];
 /** Lets the calling suite listen on the database that `open` returns. */
 function listensOn(open: () => Promise<OpenDatabase>): void {
   before(async () => {
-    feed = await listenForChanges(await open(), PATIENCE);
+    feed = await listenForChanges(await open(), TIMEOUT_FACTOR);
     feed.onChange((...change) => changes.push(change.join(' ').trim()));
   });
   beforeEach(() => {
@@ -47,8 +47,16 @@ describeOn([postgresServer], 'change feed', () => {
 
   listensOn(async () => {
     databaseUrl = await freshMigratedDatabaseUrl();
-    changing = await openDatabase({ databaseUrl, dataDirectory: '', timeoutFactor: PATIENCE });
-    listener = await openDatabase({ databaseUrl, dataDirectory: '', timeoutFactor: PATIENCE });
+    changing = await openDatabase({
+      databaseUrl,
+      dataDirectory: '',
+      timeoutFactor: TIMEOUT_FACTOR,
+    });
+    listener = await openDatabase({
+      databaseUrl,
+      dataDirectory: '',
+      timeoutFactor: TIMEOUT_FACTOR,
+    });
     return listener;
   });
   after(async () => {
@@ -74,7 +82,7 @@ describeOn([postgresServer], 'change feed', () => {
     await undone.catch(() => {});
     await changing.transaction(async (tx) => {
       await tx.query(ADD_SECRET, ['committed']);
-      // Sent on the same connection, so an earlier announcement would have arrived before it.
+      // Send this on the same connection, so that an earlier announcement would arrive before it.
       await changing.query(ADD_SECRET, ['meanwhile']);
       await eventually(() => expect(changes).to.deep.equal(['clients meanwhile']));
     });
@@ -157,7 +165,7 @@ describeOn([postgresServer], 'change feed', () => {
       own.onChange((topic) => {
         if (topic === 'everything') invalidations += 1;
       });
-      // Blocks the whole process, as if it were stopped.
+      // Block the whole process, as if it were stopped.
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, MAX_DELAY);
       expect(own.isLive).to.equal(false);
       await becomesLive();
@@ -197,7 +205,7 @@ describe('change feed of the embedded database', () => {
     database = await openDatabase({
       dataDirectory: directory,
       sharing: 'own',
-      timeoutFactor: PATIENCE,
+      timeoutFactor: TIMEOUT_FACTOR,
     });
     return database;
   });
@@ -211,7 +219,7 @@ describe('change feed of the embedded database', () => {
     expect(feed.isLive).to.equal(true);
     await database.query(ADD_CLIENT, ['client']);
     expect(changes).to.deep.equal(['clients client']);
-    // A statement without values is sent by another protocol.
+    // Also test a statement without values, which `pg` sends with another protocol.
     await database.query("UPDATE clients SET name = 'changed' WHERE id = 'client'");
     expect(changes).to.deep.equal(['clients client', 'clients client']);
   });
@@ -243,7 +251,7 @@ describe('change feed of the embedded database', () => {
     const guest = await openDatabase({
       dataDirectory: directory,
       sharing: 'share',
-      timeoutFactor: PATIENCE,
+      timeoutFactor: TIMEOUT_FACTOR,
     });
     const guestFeed = await listenForChanges(guest);
     expect(guestFeed.isLive).to.equal(guest.listen !== undefined);

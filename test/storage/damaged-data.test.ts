@@ -17,10 +17,10 @@ import { openDatabase } from '../../src/storage/database.ts';
 import { POSTGRES_VERSION } from '../../src/storage/embedded/failed-open.ts';
 import { migrate, pendingMigrations } from '../../src/storage/migrate.ts';
 import { freshDataDirectory } from '../support/embedded-postgres.ts';
-import { PATIENCE } from '../support/patience.ts';
 import { findProgram } from '../support/programs.ts';
 import { describeOn, type Requirement } from '../support/requirements.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
 import { startOtherProcess } from './other-process.ts';
 
 /** Only root can mount a disk for a test. */
@@ -42,7 +42,7 @@ describe('opening a data directory', () => {
       const database = await openDatabase({
         dataDirectory: directory,
         sharing: 'own',
-        timeoutFactor: PATIENCE,
+        timeoutFactor: TIMEOUT_FACTOR,
       });
       await database.close();
     } catch (error) {
@@ -139,7 +139,7 @@ describe('opening a data directory', () => {
       const database = await openDatabase({
         dataDirectory: disk,
         sharing: 'own',
-        timeoutFactor: PATIENCE,
+        timeoutFactor: TIMEOUT_FACTOR,
       });
       expect(await pendingMigrations(database)).to.deep.equal([]);
       await database.close();
@@ -174,10 +174,10 @@ describe('a first start', () => {
     loadSettings({ environment });
     mkdirSync(path.join(directory, 'postgres'));
     const { storage } = loadSettings({ environment });
-    const owner = await openDatabase({ ...storage, sharing: 'own', timeoutFactor: PATIENCE });
+    const owner = await openDatabase({ ...storage, sharing: 'own', timeoutFactor: TIMEOUT_FACTOR });
     const guests = await Promise.all(
       [0, 1].map(() =>
-        openDatabase({ dataDirectory: directory, sharing: 'share', timeoutFactor: PATIENCE }),
+        openDatabase({ dataDirectory: directory, sharing: 'share', timeoutFactor: TIMEOUT_FACTOR }),
       ),
     );
     const applied = await Promise.all([owner, ...guests].map((one) => migrate(one)));

@@ -6,10 +6,10 @@ import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
 import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
 import { forEachDatabase } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
-import { PATIENCE } from '../support/patience.ts';
 import { freshMigratedDatabaseUrl } from '../support/postgres-server.ts';
 import { freePort } from '../support/programs.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
+import { TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
 import { failureOf, withinLimit } from './waiting.ts';
 
 const ADD = 'INSERT INTO organizations (id, name, created_at) VALUES ($1, $2, $3)';
@@ -100,7 +100,7 @@ forEachDatabase('database', (open) => {
     const vanish: ((socket: pg.Client) => Promise<unknown>)[] = [
       (client) => client.query('BEGIN'),
       (client) => client.query('BEGIN').then(() => client.query(...copyOf(add('vanished')))),
-      // The last two clients disconnect before the answer arrives.
+      // The last two clients disconnect before their answer arrives.
       async (client) => void failureOf(client.query('BEGIN')),
       async (client) => void failureOf(client.query(...copyOf(add('unanswered')))),
     ];
@@ -126,8 +126,12 @@ describeOn([postgresServer], 'database on a failing server', () => {
     const databaseUrl = await freshMigratedDatabaseUrl();
     const options = { databaseUrl, dataDirectory: '' };
     limited = await openDatabase(options);
-    database = await openDatabase({ ...options, timeoutFactor: PATIENCE });
-    operator = await openDatabase({ ...options, timeoutFactor: PATIENCE, databaseConnections: 2 });
+    database = await openDatabase({ ...options, timeoutFactor: TIMEOUT_FACTOR });
+    operator = await openDatabase({
+      ...options,
+      timeoutFactor: TIMEOUT_FACTOR,
+      databaseConnections: 2,
+    });
   });
   after(() => Promise.all([limited, database, operator].map((one) => one.close())));
 
@@ -138,7 +142,8 @@ describeOn([postgresServer], 'database on a failing server', () => {
     await eventually(async () => {
       const left = await operator.query(`SELECT pid FROM pg_stat_activity WHERE ${others}`);
       expect(left).to.deep.equal([]);
-      // The server has ended the connections; until this process notices, it may reuse one of them.
+      // Wait until this process has noticed that the server ended the connections: before, it may
+      // reuse one.
       expect(database.connections().idle).to.equal(0);
     });
   }

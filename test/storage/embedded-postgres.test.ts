@@ -24,7 +24,7 @@ describe('embedded PostgreSQL, a data directory used by several processes', () =
   before(
     'start four owners at once after one was killed, and wait until three give up',
     async () => {
-      // Longer than the path of a Unix socket may be.
+      // Use a path that is longer than the path of a Unix socket may be.
       directory = path.join(temporaryDirectory('long'), 'x'.repeat(100));
       await rename(await freshDataDirectory(), directory);
       linked = path.join(temporaryDirectory('link'), 'linked');

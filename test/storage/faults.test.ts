@@ -35,7 +35,7 @@ let servers: Promise<Servers> | undefined;
 
 async function startServers(): Promise<Servers> {
   const [redis, postgres] = await Promise.all([
-    // By default, Redis may lose the writes of the last second when it is killed.
+    // Without this setting, a Redis that is killed may lose the writes of the last second.
     startRedisServer({ appendfsync: 'always' }),
     startPostgresServer(),
   ]);
@@ -83,7 +83,10 @@ for (const { title, harmed, tokens } of SCENARIOS) {
         () => server.restart(),
       ));
 
-    /** True if the tokens are in the unavailable store: then they cannot be revoked meanwhile. */
+    /**
+     * True if the tokens are in the unavailable store: then no token can be revoked during the
+     * fault.
+     */
     const hasTokens = harmed === tokens;
 
     async function expectNothingLost(
@@ -99,9 +102,10 @@ for (const { title, harmed, tokens } of SCENARIOS) {
         cookie: partner.browser.cookieHeader('/'),
       };
       // Start a new node, whose caches are empty.
-      const node = await start({ timeoutFactor: 1, beside: service });
+      const node = await start({ timeoutFactor: 1, sharing: service });
       const requests = await requestsTo(node, seeded, prior);
-      // Open all allowed connections, so that some requests wait on a hanging connection.
+      // Open all allowed connections, so that some requests wait for an answer on a hanging
+      // connection.
       const busy = Array.from({ length: 10 }, () => node.database.query('SELECT pg_sleep(0.05)'));
       await Promise.all(busy);
       const revoke = () => revokeCurrent(node.issuer, prior.toRevoke.accessToken);
@@ -120,7 +124,8 @@ for (const { title, harmed, tokens } of SCENARIOS) {
         const { status } = await fetch(`${node.operatorsUrl}/readyz`);
         expect(status).to.equal(200);
       });
-      // This node has the time limits of production: on a slow machine it may answer 503 first.
+      // Retry: this node has the time limits of production, and on a slow machine may answer 503
+      // first.
       await eventually(async () => {
         const issued = await clientCredentials(node.issuer, seeded.clients.machine);
         expect(issued).to.include({ status: 200 });

@@ -12,10 +12,10 @@ import {
 } from '../../src/storage/migrate.ts';
 import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
 import { forEachDatabase } from '../support/databases.ts';
-import { PATIENCE } from '../support/patience.ts';
 import { freshDatabaseUrl } from '../support/postgres-server.ts';
 import { freePort } from '../support/programs.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
+import { TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
 import { failureOf } from './waiting.ts';
 
 const MIGRATIONS = path.join(import.meta.dirname, '../../src/storage/migrations');
@@ -40,7 +40,7 @@ async function schemaObjects(database: OpenDatabase): Promise<string[]> {
   return rows.map(({ name }) => name).filter((name) => name !== 'gatehouse_migrations');
 }
 
-/** Undoes the last `count` migrations, as an operator does before a return to an older version. */
+/** Undoes the last `count` migrations, as an operator does before returning to an older version. */
 async function migrateDown(database: OpenDatabase, count: number): Promise<void> {
   const client = new pg.Client(database.connection);
   await client.connect();
@@ -60,7 +60,7 @@ forEachDatabase('migrations', (open) => {
     const complete = await schemaObjects(database);
     expect(complete).to.include.members(['accounts', 'clients', 'token_records']);
     expect(await migrate(database), 'nothing is pending').to.deep.equal([]);
-    // Undo all at once on the embedded database, because each step is slow there.
+    // Undo all migrations in one step on the embedded database, because each step is slow there.
     const step = database.embedded ? NAMES.length : 1;
     for (let left = NAMES.length - step; left >= 0; left -= step) {
       await migrateDown(database, step);
@@ -77,14 +77,14 @@ describeOn([postgresServer], 'migrations with several nodes', () => {
     openDatabase({
       databaseUrl: await freshDatabaseUrl(),
       dataDirectory: '',
-      timeoutFactor: PATIENCE,
+      timeoutFactor: TIMEOUT_FACTOR,
     });
 
   it('migrations run once if nodes start at the same time', async () => {
     const databaseUrl = await freshDatabaseUrl();
     const nodes = await Promise.all(
       [1, 2, 3].map(() =>
-        openDatabase({ databaseUrl, dataDirectory: '', timeoutFactor: PATIENCE }),
+        openDatabase({ databaseUrl, dataDirectory: '', timeoutFactor: TIMEOUT_FACTOR }),
       ),
     );
     await Promise.all(nodes.map((node) => requireSchema(node, { autoMigrate: true })));

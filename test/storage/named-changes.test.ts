@@ -4,7 +4,7 @@ import { type ChangeFeed, listenForChanges } from '../../src/storage/change-feed
 import type { OpenDatabase } from '../../src/storage/database.ts';
 import { forEachDatabase } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
-import { PATIENCE } from '../support/patience.ts';
+import { TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
 
 const SEED = `
   INSERT INTO accounts (id, email, name, created_at)
@@ -80,8 +80,9 @@ forEachDatabase('announced changes', (open) => {
 
   before(async () => {
     database = await open();
-    // On a busy machine a late round trip would restart the feed, which announces `everything`.
-    feed = await listenForChanges(database, PATIENCE);
+    // Use long timeouts: on a busy machine a late round trip would restart the feed, which
+    // announces `everything`.
+    feed = await listenForChanges(database, TIMEOUT_FACTOR);
     feed.onChange((...change) => announced.push(change.join(' ').trim()));
   });
   after(() => feed.close());
@@ -92,7 +93,10 @@ forEachDatabase('announced changes', (open) => {
     END $$`);
   });
 
-  /** Notifications arrive in commit order, so the end mark arrives after all others. */
+  /**
+   * Runs a statement, and returns what it announces. Notifications arrive in commit order, so the
+   * end mark arrives last.
+   */
   async function announcedBy(statement: string): Promise<string[]> {
     const mark = async (name: string) => {
       await database.query("SELECT pg_notify('gatehouse_named_changes', $1)", [name]);

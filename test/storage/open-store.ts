@@ -5,7 +5,7 @@ import { openTokenStore } from '../../src/storage/open-token-store.ts';
 import type { TokenStore } from '../../src/storage/token-store.ts';
 import { timeShift } from '../support/stores.ts';
 
-/** The caller must close the store. */
+/** Opens a store, which the caller must close. */
 export async function openStore(
   redisUrl: string,
   {

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { openDatabase } from '../../src/storage/database.ts';
 import type { Sharing } from '../../src/storage/embedded/postgres.ts';
 import { hurryTime } from '../support/clock.ts';
-import { PATIENCE } from '../support/patience.ts';
+import { TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
 
 export interface OtherProcess {
   /** `opened`, or the code of the error if opening was refused. */
@@ -73,10 +73,10 @@ async function main(dataDirectory: string, sharing: Sharing): Promise<void> {
   const say = (message: unknown): void => void process.send?.(message);
   const failed = (error: unknown): string =>
     error instanceof Error && 'code' in error ? String(error.code) : String(error);
-  // Opening waits a while before it is refused: shorten that.
+  // Let the time run faster, because a second process waits long before it is refused.
   const restoreTime = hurryTime();
   try {
-    const database = await openDatabase({ dataDirectory, sharing, timeoutFactor: PATIENCE });
+    const database = await openDatabase({ dataDirectory, sharing, timeoutFactor: TIMEOUT_FACTOR });
     restoreTime();
     process.on('message', async (order: Order) => {
       if (order.do === 'query') say(await database.query(order.text).catch(failed));

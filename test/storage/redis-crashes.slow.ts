@@ -12,7 +12,7 @@ import { startTestService } from '../support/service.ts';
 const CRASHES = 5;
 const CHAINS = 8;
 const REVOCATIONS = 30;
-/** Milliseconds under load before each crash. */
+/** Milliseconds for which the load runs before each crash. */
 const LOAD = 300;
 
 describeOn([postgresServer, redisServer], 'tokens in a Redis that is killed', () => {
@@ -55,7 +55,7 @@ describeOn([postgresServer, redisServer], 'tokens in a Redis that is killed', ()
           const undone = await Promise.all(revoked.map((token) => partner.isActive(token)));
           expect(undone.filter(Boolean), `revocations undone by crash ${crash}`).to.deep.equal([]);
         }
-        // Otherwise there were too few refreshes and revocations to lose.
+        // Check this: with too few refreshes and revocations, nothing could be lost.
         expect(refreshes, 'refreshes').to.be.above(CHAINS * CRASHES);
         expect(revoked.length, 'revocations').to.be.above(CRASHES);
       } finally {
@@ -72,7 +72,9 @@ const tokensTimes = async (count: number, partner: PartnerTokens, client: TestCl
   return tokens;
 };
 
-/** A client that always uses the latest refresh token it received, and never gives up. */
+/**
+ * A client that retries until it succeeds, always with the latest refresh token that it received.
+ */
 function chainOf(issuer: string, client: TestClient, first: string) {
   let current = first;
   let refreshes = 0;
@@ -90,7 +92,8 @@ function chainOf(issuer: string, client: TestClient, first: string) {
     },
     /** @returns the number of refreshes since the last call. */
     async expectValid(): Promise<number> {
-      // Readiness is checked once a second: the node may still be reconnecting to Redis.
+      // Retry: readiness is checked only once a second, so the node may still be reconnecting to
+      // Redis.
       await eventually(async () => expect(await step(), 'the next refresh').to.equal(200));
       const since = refreshes;
       refreshes = 0;

@@ -110,7 +110,7 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
       const { issuer, partner, clients } = on;
       const { confidential } = clients;
       const code = await partner.code(confidential);
-      // Each node loads the scripts once.
+      // Repeat the work, so that every node has loaded the scripts.
       for (let times = 0; times < 20; times += 1) {
         const { refreshToken } = await partner.tokens(confidential);
         await refresh(issuer, confidential, refreshToken);
@@ -151,7 +151,7 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
     const { read, expectAllRead } = await openWithRecords();
     await masters[0]?.kill();
     await expectSomeFail(read);
-    // After a while the other nodes agree that slots are missing, and serve no requests.
+    // Wait until the other nodes agree that slots are missing, and serve no requests.
     await eventually(() => expectState(masters.slice(1), 'fail'));
     await expectSomeFail(read);
     await masters[0]?.restart();
@@ -267,7 +267,7 @@ async function commandsOf(
   return commands.map((name) => name.toLowerCase());
 }
 
-/** Expects that some reads are answered, and that all others fail as unavailable. */
+/** Expects that some reads are answered, and all others fail with StorageUnavailable. */
 async function expectSomeFail(read: () => Promise<unknown>[]): Promise<void> {
   const errors = await Promise.all(read());
   const failed = errors.filter((error) => error instanceof StorageUnavailable);
@@ -314,7 +314,7 @@ describeOn([redisServer], 'Redis behind a Sentinel', () => {
     const url = `redis+sentinel://127.0.0.1:${hanging.port},127.0.0.1:${sentinel.port}/warehouse`;
     const store = await openStore(url);
     await eventually(() => askSentinel(sentinel, 'failover', 'warehouse'));
-    // The replica is chosen now, and announced as soon as it is a master.
+    // The replica has been chosen now, and is announced as soon as it is a master.
     await eventually(async () => {
       const chosen = await askSentinel(sentinel, 'get-master-addr-by-name', 'warehouse');
       expect(chosen).to.deep.equal(['127.0.0.1', portOf(replica)]);
@@ -352,7 +352,8 @@ describeOn([redisServer], 'Redis behind a Sentinel', () => {
   });
 
   it('after a failover of Redis, nodes switch from the old master to the new one at once', async () => {
-    // As in the first 10 seconds of a failover, nothing demotes the old master: clients must leave.
+    // Keep the old master from being demoted, as in the first 10 seconds of a failover: clients
+    // must leave it.
     await ask(master, 'ACL', 'SETUSER', 'default', '-replicaof', '-slaveof');
     const load = await startLoad(`redis+sentinel://127.0.0.1:${sentinel.port}/warehouse`);
     await eventually(() => askSentinel(sentinel, 'failover', 'warehouse'));
@@ -390,7 +391,8 @@ async function startLoad(url: string) {
       try {
         await node.set(key, 'kept');
         if (count % 2 === 0) written.add(key);
-        // Otherwise the command was sent twice, or to a server that does not have the key.
+        // Count only a reply of 1: any other means that the command was sent twice, or to a server
+        // without the key.
         else if ((await node.del(key)) === 1) removed.add(key);
       } catch {
         await delay(20);
@@ -403,7 +405,7 @@ async function startLoad(url: string) {
   return {
     written,
     removed,
-    /** The port to which each node is connected. */
+    /** Returns the port to which each node is connected. */
     ports: () => nodes.map((node) => String((node.stream as Socket | undefined)?.remotePort)),
     until: (isEnough: () => boolean) => eventually(async () => expect(isEnough()).to.equal(true)),
     async stop() {

@@ -100,7 +100,7 @@ describeOn([redisServer], 'a single Redis server', () => {
   let store: TokenStore;
 
   before(async () => {
-    // Lets tests change the protected folder, and enables snapshots, so that one can fail.
+    // Let tests change the protected directory setting, and enable snapshots, so that one can fail.
     const disk = { 'enable-protected-configs': 'yes', save: '3600 1000000' };
     server = await startRedisServer(disk);
     admin = new Redis(server.url);
@@ -237,7 +237,7 @@ describeOn([redisServer], 'a single Redis server', () => {
       await store.write('session', other, 'other', inAnHour());
       const broken = proxy.breakAnswerTo('evalsha', (answer) => answer.indexOf('*3\r\n'));
       const [, issue] = await Promise.all([
-        // Two requests, because their answers arrive together and only the first one is passed on.
+        // Send two requests: their answers arrive together, and only the first answer is passed on.
         failureOf(store.read('session', other)),
         step(id),
       ]);

@@ -35,7 +35,10 @@ const limitOf = ({ limits }: Node, attempts: number, name = 'test'): AttemptLimi
     onStoreUnavailable: 'count here',
   });
 
-/** @param open opens an empty store, and returns a function that connects another node to it. */
+/**
+ * Defines the suite. @param open opens an empty store, and returns a function that connects a node
+ * to it.
+ */
 function limitsSuite(open: () => Promise<() => Promise<{ node: Node; close(): Promise<void> }>>) {
   return () => {
     const opened = createOpened();
@@ -172,7 +175,7 @@ async function redisNode(url: string) {
     },
     async pass() {
       for (const key of await redis.keys('*')) await redis.pexpire(key, 0);
-      // Refusals cached by the process expire by its own clock.
+      // Start with a new clock, because refusals that the process caches expire by its own clock.
       time = createTestClock();
       time.advance(WINDOW + 1);
     },

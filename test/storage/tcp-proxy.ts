@@ -6,7 +6,7 @@ export interface TcpProxy {
   readonly port: number;
   /** Sets the port to which new connections lead. */
   leadTo(port: number): void;
-  /** Existing connections stay open but carry no more data. */
+  /** Stops the traffic: existing connections stay open but carry no more data. */
   silence(): void;
   /** Drops notifications of PostgreSQL from now on, as some poolers do, but passes answers on. */
   swallowNotifications(): void;

@@ -96,7 +96,10 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     expect(await exchange(id)).to.equal('issued');
     return id;
   };
-  /** Expects a time that the store set now, plus `after` seconds; the test clock stands still. */
+  /**
+   * Expects that `seconds` is the present time plus `after`, as the store set it while the test
+   * clock stands still.
+   */
   const expectNow = (seconds: number | undefined, after = 0): void => {
     expect(seconds).to.be.within(now() + after, now() + after + SLACK);
   };
@@ -220,7 +223,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     await otherNode.removeSessionByUid(uid);
     expect(await store.read('session', second)).to.equal(undefined);
     expect(await store.replaceSession(second, uid, {}, now() + 60)).to.equal(false);
-    // A repeated removal, and one for a session that never existed.
+    // Remove it again, and then a session that never existed: neither fails.
     await otherNode.removeSessionByUid(uid);
     await otherNode.removeSessionByUid(newId());
   });
@@ -324,7 +327,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     expect(await store.readAuthorization(id)).to.deep.equal(after);
   });
 
-  /** The outcome of using a previous refresh token, `after` seconds after the refresh. */
+  /** The outcome of presenting the previous refresh token, `after` seconds after the refresh. */
   const PREDECESSORS: readonly {
     readonly title: string;
     readonly after: number;
@@ -477,7 +480,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
   });
 }
 
-/** Expects that a store answers requests for impossible identifiers without its connection. */
+/** Expects that a store answers requests with impossible identifiers even without a connection. */
 export async function expectAnswersWithoutConnection(store: TokenStore): Promise<void> {
   const step = { attempt: 'attempt', refreshSeconds: 1 };
   const missing = { outcome: 'missing' };

@@ -60,7 +60,7 @@ forEachDatabase('token store tables', (open) => {
     const now = time.clock() / 1000;
     for (let count = 0; count < 5; count += 1) {
       await store.write('interaction', newId(), {}, now + 4_000);
-      // The code expires after 300 s; its row stays for another hour, to recognize the code.
+      // The code expires after 300 s; its row stays for another hour, to recognize a replay.
       await store.beginAuthorization(newId(), FACTS, { ...LIFETIMES, codeSeconds: 300 });
     }
     await store.write('session', newId(), {}, now + 4_001);

@@ -1,7 +1,7 @@
 /** A software authenticator and the browser it belongs to: creates passkeys and signs challenges. */
 import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto';
 
-/** Deviations from a correct answer. */
+/** What a false answer of the authenticator contains instead of the correct values. */
 export interface Lie {
   readonly origin?: string;
   readonly rpId?: string;
@@ -14,7 +14,7 @@ export interface Lie {
   readonly userHandle?: string;
   /** True if the signature covers data that differs from the answer. */
   readonly isTampered?: boolean;
-  /** The attestation statement. Default: none. */
+  /** The attestation statement. Default: format `none`. */
   readonly attestation?: readonly [format: string, statement: Buffer];
 }
 
@@ -30,7 +30,10 @@ export interface SoftPasskey {
 const PRESENT_VERIFIED_SYNCED = 0x01 | 0x04 | 0x08 | 0x10;
 const HAS_KEY = 0x40;
 
-/** @param origin the origin whose host is the RP ID. @returns the passkey, and what the page sends */
+/**
+ * Makes a passkey. @param origin the origin whose host is the RP ID. @returns the passkey, and what
+ * the page sends
+ */
 export function makePasskey(
   origin: string,
   options: { readonly challenge: string; readonly user: { readonly id: string } },
@@ -94,7 +97,7 @@ function clientData(origin: string, type: string, challenge: string, lie: Lie): 
   return Buffer.from(json).toString('base64url');
 }
 
-/** Web Authentication §6.1. */
+/** Encodes authenticator data (Web Authentication §6.1). */
 function authenticatorData(origin: string, lie: Lie, key?: Buffer): Buffer {
   const flags = (lie.flags ?? PRESENT_VERIFIED_SYNCED) | (key ? HAS_KEY : 0);
   const counter = Buffer.alloc(4);
@@ -103,7 +106,7 @@ function authenticatorData(origin: string, lie: Lie, key?: Buffer): Buffer {
   return Buffer.concat([rpIdHash, Buffer.from([flags]), counter, key ?? Buffer.alloc(0)]);
 }
 
-/** ES256 (RFC 9053 §7.1.1). */
+/** Encodes a public key as COSE, for ES256 (RFC 9053 §7.1.1). */
 function coseKey(publicKey: KeyObject): Buffer {
   const { x = '', y = '' } = publicKey.export({ format: 'jwk' });
   return map([
@@ -115,7 +118,7 @@ function coseKey(publicKey: KeyObject): Buffer {
   ]);
 }
 
-/** Encodes the part of CBOR (RFC 8949 §3) that is needed: up to 23 pairs, text and bytes below 64 kB. */
+/** Encodes a map in CBOR (RFC 8949 §3), with up to 23 pairs, text and bytes below 64 kB. */
 const map = (pairs: readonly (readonly [Buffer, Buffer])[]): Buffer =>
   Buffer.concat([Buffer.from([0xa0 + pairs.length]), ...pairs.flat()]);
 const text = (value: string): Buffer => sized(0x60, Buffer.from(value));

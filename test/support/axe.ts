@@ -13,12 +13,12 @@ export const PHONE = { viewport: { width: 320, height: 640 } } as const;
 export async function expectAccessible(page: Page, name = page.url()): Promise<void> {
   const overflow = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
   expect(await page.evaluate(overflow), `${name} is wider than the screen`).to.equal(0);
-  // `evaluate` may run axe-core, which the content security policy would keep out of the page.
+  // Use `evaluate`, because the content security policy would keep a script tag out of the page.
   await page.evaluate(axe);
   expect(await violations(page, ''), name).to.deep.equal([]);
   // Reduce motion: axe-core would measure colours in the middle of a transition.
   await page.emulateMedia({ colorScheme: 'dark', reducedMotion: 'reduce' });
-  // Only the colours differ in the dark color scheme.
+  // Check only contrasts, because in the dark color scheme only colors differ.
   expect(await violations(page, "'color-contrast'"), `${name}, dark`).to.deep.equal([]);
   await page.emulateMedia({ colorScheme: 'light' });
 }

@@ -46,7 +46,7 @@ export function describeInBrowser(
 
 /**
  * Gives the browser of the page the session of this person, who has signed in. An authorization
- * gives the browser a new session; the person keeps the old one, which is then invalid.
+ * gives the browser a new session; afterwards the session of `person` is invalid.
  */
 export async function enterAs(page: Page, issuer: string, person: Person): Promise<void> {
   const pairs = person.cookieHeader('/').split('; ');
@@ -70,7 +70,7 @@ const sharedBrowser = madeOnce(async () => {
     // Files that a killed Chromium leaves behind are removed at the end of the run.
     env: { ...process.env, TMPDIR: runFolder },
     args: [
-      // Root may not use Chromium's sandbox; the pages are our own.
+      // Disable Chromium's sandbox, which does not work as root: the pages are our own.
       '--no-sandbox',
       '--disable-gpu',
       '--disable-quic',

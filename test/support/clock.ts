@@ -1,11 +1,14 @@
-/** Clocks that tests move. */
+/** Clocks that stand still until a test moves them, or run faster. */
 import type { Clock } from '../../src/base/clock.ts';
 
 export interface TestClock {
   readonly clock: Clock;
   advance(seconds: number): void;
   set(time: Date): void;
-  /** Restores the real time; without this call every later suite runs in the time of this suite. */
+  /**
+   * Restores the real time; without this call the time of this suite stays in force for every later
+   * suite.
+   */
   restore(): void;
 }
 
@@ -43,5 +46,8 @@ export function hurryTime(): () => void {
   };
 }
 
-/** The real time, which the stores' clocks always show, even if a test has moved ours. */
+/**
+ * Returns the real time: that of the stores' clocks, even if a test has moved the clock of this
+ * process.
+ */
 export const realNow = Date.now;

@@ -2,9 +2,9 @@
 import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
 import { freshDataDirectory } from './embedded-postgres.ts';
 import { createOpened } from './opened.ts';
-import { PATIENCE } from './patience.ts';
 import { freshMigratedDatabaseUrl } from './postgres-server.ts';
 import { describeOn, postgresServer } from './requirements.ts';
+import { TIMEOUT_FACTOR } from './timeout-factor.ts';
 
 export type DatabaseKind = 'embedded' | 'postgres';
 
@@ -27,8 +27,9 @@ export function forEachDatabase(
 
 /**
  * Returns a database with the schema and no rows for the suite that calls this: on the server if
- * there is one, because the embedded database takes the same queries and costs a second. Other parts can
- * be created with it at once; only hooks and tests may query it.
+ * there is one, because it accepts the same queries as the embedded database, which takes a second
+ * to open. Other parts may be created with the result immediately, but only hooks and tests may
+ * query it.
  */
 export function testDatabase(): OpenDatabase {
   const opened = createOpened();
@@ -59,7 +60,7 @@ export function testDatabase(): OpenDatabase {
 
 /** Opens a database with the schema and no rows, which the caller closes. */
 export async function openTestDatabase(kind: DatabaseKind): Promise<OpenDatabase> {
-  const timeoutFactor = PATIENCE;
+  const timeoutFactor = TIMEOUT_FACTOR;
   if (kind === 'embedded') {
     return openDatabase({ dataDirectory: await freshDataDirectory(), timeoutFactor });
   }

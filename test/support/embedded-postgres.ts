@@ -8,8 +8,8 @@ import { takeDirectoryLock } from '../../src/storage/embedded/directory-lock.ts'
 import { migrate } from '../../src/storage/migrate.ts';
 import { atEndOfFile } from './end-of-run.ts';
 import { madeOnce } from './made-once.ts';
-import { PATIENCE } from './patience.ts';
 import { runFolder, temporaryDirectory } from './temporary-directory.ts';
+import { TIMEOUT_FACTOR } from './timeout-factor.ts';
 
 /**
  * Creates a data directory with the schema of this version and no rows, for the rest of the file.
@@ -19,7 +19,8 @@ import { runFolder, temporaryDirectory } from './temporary-directory.ts';
  */
 export async function freshDataDirectory(directory = temporaryDirectory('data')): Promise<string> {
   const cluster = await template();
-  // 40 MB: clone them if the file system can, and remove them before the end of the run.
+  // A copy has 40 MB: clone the files if the file system can, and remove them before the end of the
+  // run.
   const mode = constants.COPYFILE_FICLONE;
   cpSync(cluster, path.join(directory, CLUSTER), { recursive: true, mode });
   atEndOfFile(() => rm(directory, { recursive: true, force: true }));
@@ -51,7 +52,7 @@ const template = madeOnce(async () => {
 
 async function createCluster(): Promise<string> {
   const dataDirectory = temporaryDirectory('template');
-  const database = await openDatabase({ dataDirectory, timeoutFactor: PATIENCE });
+  const database = await openDatabase({ dataDirectory, timeoutFactor: TIMEOUT_FACTOR });
   await migrate(database).finally(() => database.close());
   return path.join(dataDirectory, CLUSTER);
 }

@@ -1,10 +1,10 @@
 /** Waits for something that happens in the background, such as the notification of a change. */
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Long enough for slow or busy machines: usually a thousandth of this time is needed. */
+/** Long enough for slow or busy machines: usually a thousandth of this time is enough. */
 const TIMEOUT_MS = 30_000;
 
-// Use neither Date.now nor a later lookup: a test may stop either clock.
+// Keep this function now: a test may later replace `performance.now`, and it may stop `Date.now`.
 const now = performance.now.bind(performance);
 
 /** Repeats the check until it no longer throws. @throws its last error after the timeout */

@@ -1,8 +1,8 @@
 /** Results that are created once per process. */
 
 /**
- * Calls `make` once and returns its result from then on. A failure rejects only the calls that wait
- * for it and is not kept, so that it breaks one suite and not all that follow.
+ * Calls `make` once and returns its result from then on. A failure is not cached: it rejects only
+ * the calls that wait for it, so that it breaks one suite and not all later ones.
  */
 export function madeOnce<Value>(make: () => Promise<Value>): () => Promise<Value> {
   let made: Promise<Value> | undefined;

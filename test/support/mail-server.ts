@@ -7,7 +7,7 @@ import { atEndOfFile } from './end-of-run.ts';
 import { type Start, startsOn } from './service.ts';
 
 export interface ReceivedMail {
-  /** Addresses of the envelope. */
+  /** The recipients in the envelope. */
   readonly to: readonly string[];
   readonly from: string;
   /** The complete message as received: headers, an empty line, the text. */
@@ -64,7 +64,7 @@ export async function startMailServer(
   };
 }
 
-/** Returns a function that starts services with a mail server, which is closed after the file. */
+/** Returns a function that starts services with a mail server that is closed after the file. */
 export function startsWithMail(): {
   readonly start: Start;
   readonly received: readonly ReceivedMail[];

@@ -19,7 +19,7 @@ export interface Answer {
 /** A parameter that is undefined is left out. */
 export type Parameters = Readonly<Record<string, string | undefined>>;
 
-/** An authorization request; `parameters` replace or remove the usual ones. */
+/** Returns the URL of an authorization request; `parameters` replace or remove the usual ones. */
 export function authorizationUrl(
   issuer: string,
   client: TestClient,
@@ -46,7 +46,7 @@ export function pkce(): {
   return { verifier, parameters: { code_challenge, code_challenge_method: 'S256' } };
 }
 
-/** A POST of a form, with the client's secret in the form, or in a Basic header. */
+/** Sends a form with POST, with the client's secret in the form or in a Basic header. */
 export function postForm(
   issuer: string,
   path: string,
@@ -61,7 +61,10 @@ export function postForm(
   return ask(new URL(path, issuer), { method: 'POST', headers, body });
 }
 
-/** Without the escaping of RFC 6749 §2.3.1: Gatehouse promises that its values need none. */
+/**
+ * The Basic header of a client, without the escaping of RFC 6749 §2.3.1: Gatehouse promises that
+ * its values need none.
+ */
 export const basic = ({ id, secret = '' }: TestClient): string =>
   `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`;
 
@@ -95,7 +98,7 @@ export const clientCredentials = (
 export const introspect = (issuer: string, client: TestClient, token: string): Promise<Answer> =>
   postForm(issuer, '/oauth/introspect', { token }, { client, by: 'basic' });
 
-/** `POST /oauth/token/revoke`: revokes the presented token, with its grant. */
+/** `POST /oauth/token/revoke`: revokes the presented token with its authorization. */
 export const revokeCurrent = (issuer: string, accessToken: string): Promise<Answer> =>
   ask(new URL('/oauth/token/revoke', issuer), {
     method: 'POST',

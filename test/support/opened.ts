@@ -1,7 +1,7 @@
 /** Closes what a suite opened, including what was still opening when a hook timed out. */
 
 export interface Opened {
-  /** Remembers how to close what `opening` resolves to. @returns `opening` */
+  /** Keeps the function that closes what `opening` resolves to. @returns `opening` */
   add<Resource>(
     opening: Promise<Resource>,
     close: (resource: Resource) => Promise<void>,

@@ -12,7 +12,7 @@ export interface Page {
   readonly status: number;
   readonly headers: Headers;
   readonly html: string;
-  /** Where a redirect leads, resolved against `url`. */
+  /** The target of a redirect, resolved against `url`. */
   readonly location: URL | undefined;
   readonly forms: readonly Form[];
 }
@@ -133,7 +133,7 @@ export function createPerson(issuer: string): Person {
   return person;
 }
 
-/** The headers of a browser for a navigation that one of our own pages started. */
+/** The headers that a browser sends for a navigation from one of our own pages. */
 const NAVIGATION = {
   accept: 'text/html,application/xhtml+xml,*/*;q=0.8',
   'sec-fetch-site': 'same-origin',

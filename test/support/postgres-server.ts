@@ -8,10 +8,10 @@ import { openDatabase } from '../../src/storage/database.ts';
 import { migrate } from '../../src/storage/migrate.ts';
 import { atEndOfFile, atEndOfRun } from './end-of-run.ts';
 import { madeOnce } from './made-once.ts';
-import { PATIENCE } from './patience.ts';
 import { freePort, type Program, runProgram, runsAsRoot, startProgram } from './programs.ts';
 import { postgresAccount, postgresServer, required } from './requirements.ts';
 import { temporaryDirectory } from './temporary-directory.ts';
+import { TIMEOUT_FACTOR } from './timeout-factor.ts';
 
 export interface PostgresServer {
   /** The URL of the maintenance database. */
@@ -45,9 +45,9 @@ const migratedTemplate = madeOnce(async () => {
   const database = await openDatabase({
     databaseUrl: url,
     dataDirectory: '',
-    timeoutFactor: PATIENCE,
+    timeoutFactor: TIMEOUT_FACTOR,
   });
-  // PostgreSQL copies a template only if it has no connections.
+  // Close the connections: PostgreSQL copies a template only if it has none.
   await migrate(database).finally(() => database.close());
   return nameOf(url);
 });
@@ -81,7 +81,7 @@ export async function startPostgresServer(
   const start = async (): Promise<Program> => {
     const settings = [
       ...['listen_addresses=127.0.0.1', `port=${port}`, 'unix_socket_directories='],
-      // The data does not outlive the run, so nothing needs to wait for the disk.
+      // Do not wait for the disk, because the data does not outlive the run.
       ...['fsync=off', 'full_page_writes=off', 'max_connections=200'],
     ];
     const args = ['-D', data, ...settings.flatMap((setting) => ['-c', setting])];
@@ -91,7 +91,7 @@ export async function startPostgresServer(
   };
 
   const starting = start();
-  // A start that failed has nothing to stop.
+  // Ignore a start that failed: there is nothing to stop.
   atEnd(() => starting.then(() => server.stop()).catch(() => {}));
   let program = await starting;
   let isRunning = true;
@@ -118,7 +118,8 @@ export async function startPostgresServer(
     async createDatabase(template = 'template1') {
       databases += 1;
       const name = `test_${databases}`;
-      // At this size, this costs a fifth of the default strategy, which writes to the log.
+      // For databases of this size, this strategy takes a fifth of the time of the default, which
+      // writes to the log.
       await execute(url, `CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY FILE_COPY`);
       return databaseUrl(url, name);
     },

@@ -23,7 +23,7 @@ export interface Program {
   waitUntil(attempt: () => Promise<unknown>): Promise<void>;
 }
 
-/** Environment variables for Node programs, which halve their run time. Set in `.mocharc.cjs`. */
+/** Environment variables that halve the run time of Node programs. `.mocharc.cjs` sets them. */
 export const COMPILE_CACHE = { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE };
 
 /** Returns the path of an executable on PATH or in `directories`, or undefined. */
@@ -85,7 +85,7 @@ export function startProgram(
       await ended;
     },
     async waitUntil(attempt) {
-      // Not Date.now: a test may have stopped that clock.
+      // Do not use Date.now, whose clock a test may have stopped.
       const deadline = performance.now() + 60_000;
       for (;;) {
         if (!running.has(child)) throw new Error(`${command} ended: ${output}`);
@@ -128,16 +128,16 @@ export async function freePort(): Promise<number> {
 }
 
 /**
- * Below the ports that the system gives to connections, and above the ports that fetch refuses
- * (https://fetch.spec.whatwg.org/#port-blocking).
+ * Ports for tests: below the ports that the system gives to connections, and above the ports that
+ * fetch refuses (https://fetch.spec.whatwg.org/#port-blocking).
  */
 const PORTS = { first: 11_000, end: 32_000 };
 const BLOCK_SIZE = 100;
 let nextPort = 0;
 
 /**
- * A block belongs to the process that listens on its first port, of this or any other run: the
- * system ensures that there is only one, and frees the block with the process.
+ * Claims a block of ports for this process by listening on its first port. The system allows only
+ * one process to do so, in this or any other run, and frees the port when the process ends.
  */
 async function claimBlock(): Promise<number> {
   for (let attempt = 0; attempt < 1_000; attempt += 1) {
@@ -162,7 +162,7 @@ function listenOn(port: number): Promise<Server | undefined> {
   });
 }
 
-/** True if PostgreSQL, which refuses root, needs another account. */
+/** True if the tests run as root, which PostgreSQL refuses: it then needs another account. */
 export const runsAsRoot = process.getuid?.() === 0;
 
 const running = new Set<ChildProcess>();
@@ -172,7 +172,10 @@ process.on('exit', () => {
 
 const setpriv = findProgram('setpriv');
 
-/** setpriv changes the account and asks the kernel to end the program with this process. */
+/**
+ * Runs a program with setpriv, which changes the account and asks the kernel to end the program
+ * with this process.
+ */
 function boundToThisProcess(
   command: string,
   args: readonly string[],
@@ -186,13 +189,16 @@ function boundToThisProcess(
   return [setpriv, ...account, '--pdeathsig=INT', '--', command, ...args];
 }
 
-/** PostgreSQL puts each backend into its own process group, so children are looked up. */
+/**
+ * Signals a process and its children. These are looked up, because PostgreSQL's are in process
+ * groups of their own.
+ */
 function signalTree(child: ChildProcess, signal: NodeJS.Signals): void {
   for (const pid of [child.pid, ...childrenOf(child.pid)]) {
     try {
       if (pid !== undefined) process.kill(pid, signal);
     } catch {
-      // The process ended in the meantime.
+      // Ignore this: the process has just ended.
     }
   }
 }

@@ -4,8 +4,8 @@ import { request } from 'node:http';
 export interface RawRequest {
   readonly method?: string;
   /**
-   * Sent unchanged: `host` may name any host, and only the headers of the body are added. A list
-   * (alternating names and values, without a body) may contain a name twice.
+   * Headers that are sent unchanged, with any `host`; only those of a body are added. In a list
+   * (alternating names and values, only without a body) a name may occur twice.
    */
   readonly headers?: Readonly<Record<string, string>> | readonly string[];
   readonly form?: Readonly<Record<string, string>>;

@@ -50,11 +50,12 @@ async function startClusterNode() {
   const busPort = await freePort();
   const server = await startRedisServer({
     'cluster-enabled': 'yes',
-    // The default, 10000 above the port, may not be a valid port.
+    // Set this port, because the default, 10000 above the other port, may not be valid.
     'cluster-port': String(busPort),
     'cluster-node-timeout': '2000',
     'repl-diskless-sync-delay': '0',
-    // Otherwise the writes of the last second may be lost with the process.
+    // Write to the disk always: otherwise the writes of the last second may be lost with the
+    // process.
     appendfsync: 'always',
   });
   return { server, busPort };
@@ -74,7 +75,7 @@ export async function addReplica(master: RedisServer): Promise<RedisServer> {
   return server;
 }
 
-/** Three masters without replicas, each with a third of the slots. */
+/** Starts three masters without replicas, each with a third of the slots. */
 export async function startCluster(): Promise<readonly RedisServer[]> {
   const nodes = await Promise.all([0, 1, 2].map(startClusterNode));
   const [first] = nodes;
@@ -118,7 +119,7 @@ export interface Sentinel {
   resume(): void;
 }
 
-/** A Sentinel that watches the master as `warehouse`, and acts alone. */
+/** Starts a Sentinel that watches the master as `warehouse`, and acts alone. */
 export async function startSentinel(master: RedisServer): Promise<Sentinel> {
   const cwd = temporaryDirectory('sentinel');
   const port = await freePort();
@@ -146,7 +147,10 @@ export const askSentinel = (
   ...values: string[]
 ): Promise<unknown> => callOnce(sentinel.port, 'SENTINEL', question, ...values);
 
-/** Waits until the Sentinel has announced this master, a moment after its answers first name it. */
+/**
+ * Waits until the Sentinel has announced this master, which happens a moment after its answers
+ * first name the master.
+ */
 export const untilMaster = (sentinel: Sentinel, expected: RedisServer): Promise<void> =>
   eventually(async () => {
     const facts = (await askSentinel(sentinel, 'master', 'warehouse')) as string[];

@@ -66,13 +66,13 @@ export async function startRedisServer(
 
   const start = async (): Promise<Program> => {
     const started = startProgram(command, args, { cwd: directory });
-    // PING is answered with an error until the append-only file is read.
+    // Wait for PING, which fails until the append-only file is read.
     await started.waitUntil(() => ask(url, (redis) => redis.ping()));
     return started;
   };
 
   const starting = start();
-  // A start that failed has nothing to stop.
+  // Ignore a start that failed: there is nothing to stop.
   atEnd(() => starting.then(() => server.stop()).catch(() => {}));
   let program = await starting;
   let isRunning = true;
@@ -88,7 +88,8 @@ export async function startRedisServer(
     resume: () => program.resume(),
     kill: () => end('SIGKILL'),
     async stop() {
-      // Redis ignores SIGTERM while it writes its first append-only file after it became a replica.
+      // Repeat the signal: Redis ignores SIGTERM while it writes its first append-only file after
+      // becoming a replica.
       const again = setInterval(() => void program.end('SIGTERM'), 1_000);
       await end('SIGTERM');
       clearInterval(again);

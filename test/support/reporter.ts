@@ -47,11 +47,11 @@ const shown = (file: string): string => path.relative(process.cwd(), file);
 
 const END_TIMEOUT_MS = 60_000;
 
-/** Ends a run that cannot end because of something left open, and reports what that is. */
+/** Ends a run that something left open would keep from ending, and reports what that is. */
 function failUnended(): void {
   console.error(`still open after the last test: ${process.getActiveResourcesInfo().join(', ')}`);
   process.exit(1);
 }
 
-// Mocha uses the module itself as the reporter.
+// Export under this name, because Mocha uses the module itself as the reporter.
 export { ClosingLineReporter as 'module.exports' };

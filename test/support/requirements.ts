@@ -22,7 +22,7 @@ export function describeOn(
   const reason = `needs ${missing.map(({ remedy }) => remedy).join(' and ')}`;
   describe(title, () => {
     if (process.env.CI === 'true') {
-      // CI installs everything on purpose, so a suite that is left out is a fault.
+      // Fail in CI, which installs everything: there a suite must not be left out.
       it(reason, () => {
         throw new Error(reason);
       });
@@ -30,7 +30,10 @@ export function describeOn(
   });
 }
 
-/** Returns the program's path. @throws Error if it is missing (in a suite without `describeOn`) */
+/**
+ * Returns the program's path. @throws Error if the program is missing, because the suite does not
+ * use `describeOn`
+ */
 export function required(requirement: Requirement): string {
   if (requirement.program === undefined) throw new Error(`needs ${requirement.remedy}`);
   return requirement.program;
@@ -41,7 +44,7 @@ export const redisServer: Requirement = {
   remedy: 'redis-server (Debian package redis-server)',
 };
 
-/** The system account of a PostgreSQL that root starts; Debian's package creates it. */
+/** The system account for a PostgreSQL that root starts; Debian's package creates the account. */
 export const postgresAccount = 'postgres';
 
 export const postgresServer: Requirement = {

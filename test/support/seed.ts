@@ -13,21 +13,23 @@ export interface SeededPerson extends Credentials {
 }
 
 export interface Seed {
-  /** Works in `organization` as a member, with the rights read and write in `warehouse`. */
+  /**
+   * A user who works in `organization` as a member, with the rights read and write in `warehouse`.
+   */
   readonly person: SeededPerson;
-  /** Owns the organization `elsewhere`, and the clients that users own. */
+  /** A user who owns the organization `elsewhere`, and the clients that users own. */
   readonly other: SeededPerson;
   readonly organization: { readonly id: string; readonly name: string };
   readonly warehouse: { readonly id: string; readonly name: string };
   readonly elsewhere: { readonly id: string; readonly name: string };
   readonly clients: {
-    /** Registered by `other` on the profile page. */
+    /** The client that `other` registered on the profile page. */
     readonly confidential: TestClient;
-    /** Provided by the operator. */
+    /** A client that the operator provides. */
     readonly otherConfidential: TestClient;
     readonly public: TestClient;
     readonly native: TestClient;
-    /** A member of `organization`, without rights in a warehouse. */
+    /** A machine client: a member of `organization`, without rights in a warehouse. */
     readonly machine: TestClient;
     readonly resourceServer: TestClient;
   };
@@ -42,7 +44,10 @@ export type Registries = Pick<
 export const REDIRECT_URI = 'https://partner.example/callback';
 export const NATIVE_REDIRECT_URI = 'com.example.warehouse:/callback';
 
-/** @param options `redirectUris`: those of each client that has any; the tests use the first one */
+/**
+ * Fills an empty database. @param options `redirectUris`: for each client that has any; tests use
+ * the first one
+ */
 export async function seed(
   service: Registries,
   { redirectUris = [REDIRECT_URI] }: { redirectUris?: readonly string[] } = {},
@@ -103,7 +108,7 @@ export async function addTestClient(
   return { id: client.id, redirectUri, ...(secret !== undefined && { secret }) };
 }
 
-/** Adds an account that can sign in. All of them share one password. */
+/** Adds an account that can sign in. All these accounts share one password. */
 export async function addPerson(
   service: Registries,
   name: string,

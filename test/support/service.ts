@@ -13,16 +13,16 @@ import { type Service, startService } from '../../src/service/service.ts';
 import { realNow } from './clock.ts';
 import { freshDataDirectory } from './embedded-postgres.ts';
 import { createOpened } from './opened.ts';
-import { PATIENCE } from './patience.ts';
 import { freshMigratedDatabaseUrl } from './postgres-server.ts';
 import { freePort } from './programs.ts';
 import { freshRedisUrl } from './redis-server.ts';
 import { describeOn, postgresServer, redisServer } from './requirements.ts';
+import { TIMEOUT_FACTOR } from './timeout-factor.ts';
 
 /** The stores of a service; without Redis the tokens are in the database. */
 export type Deployment = 'embedded' | 'postgres' | 'postgres+redis';
 
-/** The cheapest deployment whose programs are installed; no test needs the embedded one in particular. */
+/** The cheapest deployment whose programs are installed, for tests that run equally on each. */
 export const usualDeployment: Deployment =
   postgresServer.program === undefined || redisServer.program === undefined
     ? 'embedded'
@@ -53,10 +53,10 @@ export interface StartOptions {
   /** Seconds by which the clock of this node alone is ahead of those of its stores. */
   readonly ahead?: number;
   /**
-   * Shares the stores and secrets of this service, as another node of its deployment. Impossible on
-   * the embedded database, which has one node.
+   * A service whose stores and secrets the new one shares, as another node of its deployment.
+   * Impossible on the embedded database, which has only one node.
    */
-  readonly beside?: TestService;
+  readonly sharing?: TestService;
   /** Factor for the production timeouts. Tests of the timeouts themselves set it to 1. */
   readonly timeoutFactor?: number;
   /** Changes that a reload finds, on top of the settings of the start. Default: none. */
@@ -65,10 +65,10 @@ export interface StartOptions {
 
 /**
  * Starts the service, which the caller closes. Its database has the schema and empty tables; `seed`
- * fills them. Nodes of one deployment (`beside`) each have their own issuer (a port).
+ * fills them. Nodes that share stores (`sharing`) each have their own issuer (a port).
  */
 export async function startTestService(options: StartOptions = {}): Promise<TestService> {
-  const { ahead = 0, beside, timeoutFactor = PATIENCE } = options;
+  const { ahead = 0, sharing, timeoutFactor = TIMEOUT_FACTOR } = options;
   const clock = options.clock ?? (() => systemClock() + ahead * 1_000);
   const settings = await settingsOf(options);
   const logLines: string[] = [];
@@ -77,8 +77,8 @@ export async function startTestService(options: StartOptions = {}): Promise<Test
     { write: (line) => void logLines.push(line) },
   );
   const loadSettings = () => changedBy(settings, options.reloaded?.() ?? {});
-  // A test clock moves the time of the stores as well; `ahead` moves only the time of this node.
-  // The embedded database reads Date.now, which the test clock has already moved.
+  // A test clock also moves the time of the stores, but `ahead` only that of this node. The
+  // embedded database reads Date.now, which the test clock has already moved.
   const storesNow = settings.storage.databaseUrl === undefined ? systemClock : realNow;
   const timeShift = options.clock ? () => clock() - storesNow() : () => 0;
   const parts = { settings, loadSettings, clock, timeShift, log, timeoutFactor };
@@ -88,8 +88,8 @@ export async function startTestService(options: StartOptions = {}): Promise<Test
     ...service,
     issuer: settings.issuer,
     clock,
-    organizations: beside?.organizations ?? createOrganizations({ database, clock }),
-    memberships: beside?.memberships ?? createMemberships({ database, clock }),
+    organizations: sharing?.organizations ?? createOrganizations({ database, clock }),
+    memberships: sharing?.memberships ?? createMemberships({ database, clock }),
     logLines,
   };
 }
@@ -98,8 +98,8 @@ export async function startTestService(options: StartOptions = {}): Promise<Test
 export type Start = (options?: Omit<StartOptions, 'deployment'>) => Promise<TestService>;
 
 /**
- * Defines the suite once per deployment: embedded, and PostgreSQL with Redis. For rules that the
- * stores could break; for every other suite one deployment is enough, by `startsOn()`.
+ * Defines the suite once per deployment: embedded, and PostgreSQL with Redis. Use it for rules that
+ * the stores could break; for any other suite one deployment is enough (`startsOn()`).
  */
 export function forEachDeployment(title: string, body: (start: Start) => void): void {
   const suite = (deployment: Deployment) => () => body(startsOn(deployment));
@@ -122,12 +122,12 @@ export function startsOn(deployment?: Deployment): Start {
 }
 
 async function settingsOf(options: StartOptions): Promise<Settings> {
-  const { deployment, settings: changes = {}, beside } = options;
+  const { deployment, settings: changes = {}, sharing } = options;
   const port = changes.server?.port ?? (await freePort());
   const issuer = changes.issuer ?? `http://localhost:${port}`;
-  const base = beside?.settings ?? DEFAULTS;
+  const base = sharing?.settings ?? DEFAULTS;
   const { dataDirectory, databaseUrl } = changes.storage ?? {};
-  const isPlaced = beside ?? (deployment === undefined && (dataDirectory ?? databaseUrl));
+  const isPlaced = sharing ?? (deployment === undefined && (dataDirectory ?? databaseUrl));
   const place = isPlaced ? {} : await placeOf(deployment ?? usualDeployment);
   const { mail: _, ...rest } = { mail: undefined, ...base };
   return changedBy(
@@ -160,7 +160,7 @@ async function placeOf(deployment: Deployment): Promise<Partial<Settings['storag
   return { databaseUrl, redisUrl: await freshRedisUrl() };
 }
 
-/** The settings file's defaults, except for addresses, secrets and what tests start from. */
+/** The defaults of the settings file, with other addresses, secrets and values for tests. */
 const DEFAULTS: Settings = changedBy(
   {
     ...settingsFrom(settingsFile.parse({}), [], ''),

@@ -3,9 +3,10 @@
 const TICK_MS = 10;
 
 /**
- * Returns the milliseconds until `work` settled, counted in ticks of this process. While it cannot
- * run or is too busy, no tick passes, and no timer of the service under test fires. So a working
- * timeout is never exceeded, however slow the machine, and a missing one is still noticed.
+ * Returns the milliseconds until `work` settled, counted in ticks of this process. While the
+ * process cannot run or is too busy, no tick passes, and no timer of the service under test fires.
+ * So a working timeout is never exceeded, however slow the machine, and a missing timeout is still
+ * noticed.
  */
 export async function ticksOf(work: Promise<unknown>): Promise<number> {
   let ticks = 0;
@@ -19,7 +20,9 @@ export async function ticksOf(work: Promise<unknown>): Promise<number> {
 
 const ignore = (): void => {};
 
-/** Returns microseconds of processor time, which does not depend on other programs. */
+/**
+ * Returns the processor time of `task` in microseconds, which does not depend on other programs.
+ */
 export async function workOf(task: () => Promise<unknown>): Promise<number> {
   const before = process.cpuUsage();
   await task();
@@ -30,7 +33,7 @@ export async function workOf(task: () => Promise<unknown>): Promise<number> {
 /**
  * Starts to measure a window that begins at the next attempt.
  *
- * @returns a function that returns the seconds that are left at least (fewer on a slow machine)
+ * @returns a function that returns the seconds that certainly remain (fewer on a slow machine)
  */
 export function windowOf(seconds: number): () => number {
   const begin = performance.now();

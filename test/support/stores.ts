@@ -8,15 +8,15 @@ import type { TokenStore } from '../../src/storage/token-store.ts';
 import { realNow } from './clock.ts';
 import { freshDataDirectory } from './embedded-postgres.ts';
 import { createOpened } from './opened.ts';
-import { PATIENCE } from './patience.ts';
 import { freshMigratedDatabaseUrl } from './postgres-server.ts';
 import { freshRedisUrl } from './redis-server.ts';
 import { describeOn, postgresServer, redisServer } from './requirements.ts';
+import { TIMEOUT_FACTOR } from './timeout-factor.ts';
 
 export interface StoreUnderTest {
   readonly store: TokenStore;
   /**
-   * Returns the store of another node: its own connections, the same data.
+   * Returns the store of another node: with its own connections and the same data.
    *
    * @param aheadSeconds how far the clock of that node is ahead
    */
@@ -54,7 +54,10 @@ async function embeddedPostgres(): Promise<Place> {
   return (clock) => connectPostgres({ dataDirectory }, clock);
 }
 
-/** Milliseconds by which a suite has moved the time: it moves it for the servers as well. */
+/**
+ * Returns by how many milliseconds a suite has moved the time, which the stores' servers must
+ * follow.
+ */
 export const timeShift = (): number => systemClock() - realNow();
 
 async function postgres(): Promise<Place> {
@@ -66,7 +69,7 @@ async function connectPostgres(
   options: { databaseUrl?: string; dataDirectory: string },
   clock: Clock,
 ) {
-  const database = await openDatabase({ ...options, timeoutFactor: PATIENCE });
+  const database = await openDatabase({ ...options, timeoutFactor: TIMEOUT_FACTOR });
   // PGlite uses the clock of this process, which a test clock has already moved.
   const shift = options.databaseUrl === undefined ? () => 0 : timeShift;
   const store = createPostgresStore({ database, clock, timeShift: shift });
@@ -76,7 +79,7 @@ async function connectPostgres(
 async function redis(): Promise<Place> {
   const url = await freshRedisUrl();
   return async (clock) => {
-    const client = createRedis(url, { timeoutFactor: PATIENCE });
+    const client = createRedis(url, { timeoutFactor: TIMEOUT_FACTOR });
     await client.connect();
     const store = createRedisStore({ redis: client, clock, timeShift });
     return { store, close: () => store.close() };

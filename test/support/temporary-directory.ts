@@ -3,10 +3,13 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 
-/** Passes the folder to all processes of a run. The first process creates and removes it. */
+/**
+ * The variable that passes the folder to all processes of a run. The first process creates and
+ * removes the folder.
+ */
 const VARIABLE = 'TEST_RUN_FOLDER';
 
-/** Contains all files of this run, including what a killed process leaves behind. */
+/** The folder with all files of this run, including what a killed process leaves behind. */
 export const runFolder = process.env[VARIABLE] ?? makeRunFolder();
 
 /** Creates an empty folder; the short name leaves room for a Unix socket's path inside it. */
@@ -16,15 +19,15 @@ export function temporaryDirectory(purpose: string): string {
 
 function makeRunFolder(): string {
   const folder = mkdtempSync(path.join(tmpdir(), 'gh-'));
-  // PostgreSQL runs under another account, and must reach its folder in here.
+  // PostgreSQL, which runs under another account, must reach its own folder in this one.
   chmodSync(folder, 0o711);
   process.env[VARIABLE] = folder;
-  // Programs that have just been ended may still be writing.
+  // Retry, because programs that have just been ended may still be writing.
   const retries = { maxRetries: 10, retryDelay: 100 };
   process.on('exit', () => rmSync(folder, { recursive: true, force: true, ...retries }));
   return folder;
 }
 
-// Without these, a run that is ended with a signal would skip its exit handlers.
+// Exit on signals: otherwise a run that is ended with a signal would skip its exit handlers.
 process.once('SIGTERM', () => process.exit(143));
 process.once('SIGINT', () => process.exit(130));

@@ -24,7 +24,7 @@ export interface UpstreamAccount {
   readonly [claim: string]: unknown;
 }
 
-/** How an ID token is changed before it is signed (or not) and sent. */
+/** Changes of an ID token before it is signed (or not) and sent. */
 export interface Lie {
   readonly claims?: (claims: JWTPayload) => JWTPayload;
   /** Changes the signed text, to send JSON that `JSON.stringify` would not produce. */
@@ -38,7 +38,7 @@ export interface Lie {
 export interface Upstream {
   readonly issuer: string;
   settings(changes?: Partial<SignInProvider>): SignInProvider;
-  /** The user as whom the provider signs in every browser. */
+  /** The account with which the provider signs in every browser. */
   account: UpstreamAccount;
   lie: Lie;
   /** `hung`: accepts requests and answers none. `broken`: answers 500. */
@@ -58,7 +58,9 @@ type Interaction = InstanceType<Provider['Interaction']>;
 const CLIENT_SECRET = 'secret-of-gatehouse-at-the-provider';
 
 /**
- * @param ours the issuer of the service that it sends users back to
+ * Starts a provider.
+ *
+ * @param ours the issuer of the service to which the provider sends users back
  * @param id the id of the provider in the settings of the service
  */
 export async function startUpstream(ours: string, id = 'platform'): Promise<Upstream> {
@@ -211,10 +213,10 @@ const signed = (
 export interface Traveller extends Person {
   /**
    * Follows redirects, to providers and back, until a page or another origin is reached. If
-   * `/profile/security/first-sign-in` asks what to keep of the account, the user keeps everything.
+   * `/profile/security/first-sign-in` asks which access to keep, the user keeps everything.
    */
   travel(page: Page): Promise<Page>;
-  /** Like `travel`, but stops at the page that asks what to keep. */
+  /** Like `travel`, but stops at the page that asks which access to keep. */
   arrive(page: Page): Promise<Page>;
   /** Returns the callback URL to which the provider redirects the browser, without visiting it. */
   untilCallback(page: Page): Promise<URL>;

@@ -17,7 +17,7 @@ interface ComparedWarehouse extends Warehouse {
 
 /**
  * Returns the organizations of both results, sorted by name: removed organizations as in `before`,
- * all others as in `now`. Nothing is marked if `before` is undefined. A new name is not marked.
+ * all others as in `now`. Nothing is marked if `before` is undefined. New names are not marked.
  */
 export function compareAccess(
   before: readonly Organization[] | undefined,

@@ -70,7 +70,7 @@ function organizationsWithin(
   });
 }
 
-/** Returns a sentence for operators; empty without a limit. */
+/** Describes a limit in a sentence for operators; empty without a limit. */
 export function limitSentence(limit: Partial<ConnectionLimit>): string {
   const { places, isReadOnly, until } = limit;
   const parts = [

@@ -26,7 +26,7 @@ export type Access = ReturnType<typeof createAccess>;
 export interface Credential {
   /** Absent for an API key, which has no client. */
   readonly clientId?: string;
-  /** Absent if the user set no limit, and for a client test, which never has a limit. */
+  /** Absent for no limit; a client test never has one. */
   readonly limit?: AccessLimit | undefined;
 }
 
@@ -37,7 +37,7 @@ export interface Member {
   /** Null for a machine client. */
   readonly email: string | null;
   readonly role: Role;
-  /** Rights in the requested warehouse. */
+  /** The subject's rights in the requested warehouse. */
   readonly rights: readonly Right[];
   readonly isSuspended: boolean;
 }
@@ -90,12 +90,12 @@ export function createAccess(parts: {
 
     /**
      * Returns what a credential of a user can access: the user's present access, without the
-     * organizations that block the client, within the user's limit. The only place that decides this.
+     * organizations that block the client, within the user's limit. No other code decides this.
      *
      * @param reached the user's present access
      */
     through,
-    /** Like `through`, but reads the user's access first. */
+    /** Like `through`, but first reads the user's access itself. */
     async accessThrough(
       accountId: string,
       credential: Credential,

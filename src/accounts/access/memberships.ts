@@ -20,9 +20,7 @@ import {
 
 export type Memberships = ReturnType<typeof createMemberships>;
 
-/**
- * Each change takes effect on the next request. A repetition has no effect and calls nothing.
- */
+/** Each change is in force from the next request. Repeating a change does and records nothing. */
 export function createMemberships(parts: { readonly database: Database; readonly clock: Clock }) {
   const { database, clock } = parts;
 
@@ -91,8 +89,8 @@ export function createMemberships(parts: { readonly database: Database; readonly
     },
 
     /**
-     * Replaces the rights in a warehouse. An owner or admin has all rights anyway; a viewer can use
-     * only `read`.
+     * Replaces the rights in a warehouse. Owners and admins have all rights anyway; viewers only
+     * `read`.
      *
      * @throws Refusal `rights_unknown`, `subject_unknown`, `warehouse_unknown` or
      *   `membership_missing`
@@ -110,7 +108,7 @@ export function createMemberships(parts: { readonly database: Database; readonly
       if (!isWarehouseId(warehouseId)) throw unknownWarehouse(warehouseId);
       const isChanged = await refuseViolations(
         {
-          // Let the database decide: a removal of the membership at this moment wins.
+          // Let the database decide, because another request may remove the membership just now.
           warehouse_rights_account_membership_fkey: () => missingMembership(warehouseId),
           warehouse_rights_client_membership_fkey: () => missingMembership(warehouseId),
         },

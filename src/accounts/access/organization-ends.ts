@@ -144,7 +144,7 @@ interface Present {
 
 /**
  * Returns these members and all owners, locked until the transaction ends. Parallel changes of
- * these memberships wait here for each other.
+ * these memberships run one after the other.
  */
 async function lockedMembers(
   tx: Queries,

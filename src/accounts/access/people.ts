@@ -21,12 +21,12 @@ import { type Organization, organizationsFrom, type ReachRow, selectReach } from
 
 export interface Person {
   readonly account: Account;
-  /** Sorted by name. */
+  /** The user's organizations, sorted by name. */
   readonly organizations: readonly Organization[];
   readonly connections: readonly PersonConnection[];
 }
 
-/** Generations are explained in authorizations/connections.ts. The limit is absent if not set. */
+/** [client id, generation, limit]; see authorizations/connections.ts. No limit: absent. */
 export type PersonConnection = readonly [
   clientId: string,
   generation: number,
@@ -81,7 +81,7 @@ export function createPeople(parts: PeopleParts) {
       if (!isAccountId(id)) return undefined;
       const person = await cache.get(id, () => read(id), isUsable);
       if (person === undefined || isUsable(person)) return person;
-      // The user came from a load that another call had started earlier: load the user again.
+      // Load again: the found user came from a read that began before this call.
       return cache.get(id, () => read(id), isUsable);
     },
     /** Call this after a change of the user, because the database's notification comes later. */

@@ -20,7 +20,7 @@ export interface Warehouse {
   readonly id: string;
   readonly external_id?: string;
   readonly name: string;
-  /** In the order of `RIGHTS`. */
+  /** The subject's rights, in the order of `RIGHTS`. */
   readonly rights: readonly Right[];
 }
 

@@ -28,7 +28,7 @@ const causeOf = ({ cause }: Details): string | undefined => CAUSES[cause as Endi
 const ending = ({ last_four: lastFour }: Details): string | undefined =>
   lastFour === undefined ? undefined : `ending in ${lastFour}`;
 
-/** `email address, name`, `limit of Route Planner: 3 places`, `report about Route Planner` */
+/** Formats what changed, such as `email address, name` or `limit of Route Planner: 3 places`. */
 const changed = ({ changed: fields = [], ...details }: Details): string =>
   [
     [fields]
@@ -209,7 +209,7 @@ interface ActivityInWords {
   readonly about: string | undefined;
   /** Further details, such as `ending in x7Qa`. */
   readonly note: string | undefined;
-  /** True if an attacker may have done it instead of the user. */
+  /** True if the action may have been an attacker's. */
   readonly isWarning: boolean;
 }
 

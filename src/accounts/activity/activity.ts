@@ -5,7 +5,7 @@ import { deleteExpired } from '../../storage/cleaning.ts';
 import type { Queries } from '../../storage/queries.ts';
 import type { Action, Details } from './activity-words.ts';
 
-/** The address of a request and its User-Agent header. Absent for operator commands. */
+/** The address of a request and its User-Agent header. Absent if an operator acted. */
 export interface Origin {
   readonly address: string;
   readonly browser: string;
@@ -13,7 +13,7 @@ export interface Origin {
   readonly session?: { readonly uid: string; readonly generation: number };
 }
 
-/** The acting user is no longer signed in: the session was ended meanwhile. */
+/** Thrown if the session of the acting user has ended during the request. */
 export class SessionEnded extends Error {}
 
 export interface NewActivity {
@@ -191,7 +191,7 @@ export function createActivity(parts: {
   };
 }
 
-/** Replaces characters that PostgreSQL may reject: the header can contain anything, even NUL. */
+/** Replaces characters that PostgreSQL may reject: a User-Agent can contain anything, even NUL. */
 export const keptBrowser = (browser: string): string =>
   browser.replace(/[^\x20-\x7e]/g, '?').slice(0, MAX_BROWSER_LENGTH);
 

@@ -20,9 +20,9 @@ export interface AuditQuestion {
   readonly requestId?: string | undefined;
   /** The import that caused the record, `imp_…`. */
   readonly importId?: string | undefined;
-  /** Inclusive. */
+  /** The earliest time of a record, inclusive. */
   readonly since?: Date | undefined;
-  /** Exclusive. */
+  /** The end of the time range, exclusive. */
   readonly until?: Date | undefined;
   /** Only records that are older than the record with this id. */
   readonly before?: number | undefined;
@@ -97,7 +97,7 @@ export const createAudit = ({ database }: { readonly database: Queries }) => ({
     ),
 });
 
-/** Also compares the id, which grows with time, so that the index skips later records. */
+/** Also compares the id, which grows with time: so the index skips later records. */
 const BEFORE = `at < $ AND
   id <= coalesce((SELECT id FROM activity WHERE at < $ ORDER BY at DESC LIMIT 1), 0)`;
 const DETAIL = {

@@ -23,7 +23,7 @@ import {
 } from './api-key.ts';
 
 export interface ApiKeys extends ApiKeyCreation {
-  /** Returns the active key with this value. The caller must check that its user is active. */
+  /** Returns the active key with this value. The caller must check that the user is active. */
   findByValue(value: string): Promise<ApiKey | undefined>;
   /** Returns a key of this user; undefined if it belongs to another user. */
   find(accountId: string, id: string): Promise<ApiKey | undefined>;

@@ -71,7 +71,7 @@ export function createIdentities({
     }));
   }
 
-  /** For identities linked by an import: the first sign-in ends invitations made since the import. */
+  /** For the first sign-in with an imported link: ends the invitations made since the import. */
   async function useFirst(
     identity: Identity,
     accountId: string,
@@ -87,7 +87,7 @@ export function createIdentities({
         `SELECT last_used_at FROM account_identities ${ofLink}`,
         values,
       );
-      // The link was removed while this waited for the lock.
+      // Another request removed the link while this one waited for the lock.
       if (!link) return undefined;
       const isFirstUse = link.last_used_at === null;
       if (isFirstUse) {
@@ -117,8 +117,8 @@ export function createIdentities({
   return {
     /** Records a sign-in. The first one ends the one-time links of the account. */
     async use({ issuer, subject }: Identity): Promise<UsedIdentity | undefined> {
-      // Use one statement, so that the account is read in the state in which the link existed:
-      // removing a link ends the account's sessions.
+      // Use one statement, because the account must be read as it was with the link: removing a
+      // link ends the account's sessions.
       const [row] = await database.query<AccountRow>(
         `WITH used AS (
             UPDATE account_identities SET last_used_at = $3

@@ -114,7 +114,7 @@ export function createResolveIdentity(parts: ResolveIdentityParts): {
     const { externalId, verifiedEmail } = await person.claims();
     const isById = from.match === 'external_id';
     const value = isById ? externalId : verifiedEmail;
-    // PostgreSQL throws for a NUL byte, and no account's external id has control characters.
+    // Refuse control characters: no external id has any, and PostgreSQL throws for a NUL byte.
     if (value === undefined || value === '' || /\p{C}/u.test(value)) return undefined;
     const [row] = await database.query<AccountRow>(
       `${SELECT_ACCOUNTS} WHERE ${isById ? 'external_id' : 'email_key'} = $1`,
@@ -136,7 +136,7 @@ export function createResolveIdentity(parts: ResolveIdentityParts): {
       return undefined;
     }
     const named = nameFor(claimed, verifiedEmail);
-    // At many providers users choose their own name, and pages show it for clients they own.
+    // At many providers users choose their names, and pages show the name of a client's owner.
     const isTaken = await takenNames.isTaken(database, named, undefined);
     const name = isTaken ? verifiedEmail : named;
     try {
@@ -153,7 +153,7 @@ export function createResolveIdentity(parts: ResolveIdentityParts): {
     } catch (error) {
       if (error instanceof IdentityTaken) return 'overtaken';
       if (!(error instanceof Refusal)) throw error;
-      // Another account has the address: two accounts never share an address.
+      // Report that another account has the address: no two accounts share one.
       return error.code === 'email_taken' ? 'overtaken' : undefined;
     }
   }
@@ -176,13 +176,13 @@ export function createResolveIdentity(parts: ResolveIdentityParts): {
         ? refuse(from, person, found, { reason: 'taken', origin })
         : { account: found, isNewLink: outcome === 'linked' };
     }
-    // The answer must not depend on whether an account has this address.
+    // Look at the settings only: the answer must not depend on whether an account has this address.
     const usesEmail = from.create || from.match === 'verified_email';
     const isUnverified = usesEmail && (await person.claims()).hasUnverifiedEmail;
     if (!from.create || isUnverified) return isUnverified ? 'unverified' : 'unknown';
     const account = await openAccount(from, person, origin);
     if (account !== 'overtaken') return account ? { account, isNewLink: false } : 'unknown';
-    // If another request was faster (perhaps the user's second click), the link exists now.
+    // Another request may have made the link, such as the user's second click.
     const now = await identities.use(person);
     return now && !now.account.isSuspended ? { account: now.account, isNewLink: false } : 'unknown';
   };

@@ -1,4 +1,4 @@
-/** Stores which sessions began at a provider, so that signing out there ends them here, too. */
+/** Stores which sessions began at a provider, so that a sign-out there also ends them here. */
 import type { Clock } from '../../base/clock.ts';
 import { sha256 } from '../../base/random-id.ts';
 import { expiryJob } from '../../storage/cleaning.ts';
@@ -28,7 +28,7 @@ export function createUpstreamSessions(parts: {
   const after = (seconds: number): Date => new Date(clock() + seconds * 1000);
 
   return {
-    /** Must be called before the session is stored: see `isNoted`. */
+    /** Must be called before the session is stored, so that `isNoted` can check for a sign-out. */
     async record(
       uid: string,
       { issuer, subject, sid }: Identity & { readonly sid: string | undefined },
@@ -51,7 +51,7 @@ export function createUpstreamSessions(parts: {
       return moved.length > 0;
     },
 
-    /** Call it after storing the session. If it returns false, the user signed out meanwhile: end it. */
+    /** Call this after storing the session. False means that the user has signed out: end it. */
     async isNoted(uid: string): Promise<boolean> {
       const rows = await database.query(
         'SELECT FROM upstream_sessions WHERE uid = $1 AND ended_at IS NULL',
@@ -61,8 +61,8 @@ export function createUpstreamSessions(parts: {
     },
 
     /**
-     * Ends our sessions that began with this session at the provider or, if `sid` is undefined, with
-     * any session of this user. `finishEnded` then removes them from the token store.
+     * Ends our sessions that began with the session `sid` at the provider or, if it is undefined,
+     * with any session of this user there. `finishEnded` then removes them from the token store.
      *
      * @param token accepted only once.
      * @param inTransaction runs in the same transaction.
@@ -105,7 +105,7 @@ export function createUpstreamSessions(parts: {
         `SELECT uid FROM upstream_sessions WHERE ended_at IS NOT NULL ORDER BY ended_at LIMIT $1`,
         [limit],
       );
-      // Do not use a transaction: in the embedded database the token store would wait for its end.
+      // Use no transaction: in the embedded database the token store would wait for its end.
       for (const { uid } of ended) await endSession(uid);
       if (ended.length > 0) {
         await database.query('DELETE FROM upstream_sessions WHERE uid = ANY($1)', [

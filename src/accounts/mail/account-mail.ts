@@ -1,4 +1,4 @@
-/** Mails users about events of their account, so that they notice what they did not do themselves. */
+/** Mails users about events of their account, so that they notice what an attacker did. */
 import type { Account } from '../account.ts';
 import type { AccountRegistry } from '../account-registry.ts';
 import type { Origin } from '../activity/activity.ts';
@@ -24,14 +24,14 @@ export function createAccountMail(parts: {
   readonly issuer: string;
   readonly accounts: Pick<AccountRegistry, 'find'>;
   readonly sendMail: SendMail;
-  readonly beside: BackgroundMail;
+  readonly background: BackgroundMail;
   readonly clock: () => number;
 }) {
-  const { issuer, accounts, sendMail, beside, clock } = parts;
+  const { issuer, accounts, sendMail, background, clock } = parts;
   return {
     /** Mails the user, in the background, that another user offers them a client. */
     offerClient(accountId: string, offer: MailedOffer): void {
-      beside.begin('an offer of a client', async () => {
+      background.begin('an offer of a client', async () => {
         const account = await accounts.find(accountId);
         if (!account || account.isSuspended || !hasMailbox(account)) return false;
         await sendMail(offerMail(account, offer, issuer));
@@ -50,7 +50,7 @@ export function createAccountMail(parts: {
      */
     notify(accountId: string, what: NoticeKind, from: From): Promise<boolean> {
       const at = new Date(clock());
-      return beside.begin(`a notice (${what})`, async () => {
+      return background.begin(`a notice (${what})`, async () => {
         const account = await accounts.find(accountId);
         if (!account || account.unwantedMail.includes(what)) return false;
         if (!hasMailbox(account)) return false;

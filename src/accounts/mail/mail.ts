@@ -31,7 +31,7 @@ interface MailSettings {
  * @param from an address, or `Name <address>`.
  */
 export function createSendMail({ smtpUrl, from }: MailSettings): SendMail {
-  // Parse it here, so that an invalid URL is refused with the settings.
+  // Parse the URL here, so that an invalid one is refused together with the settings.
   const url = new URL(smtpUrl);
   let transport: Transporter | undefined;
   return async (message) => {
@@ -94,7 +94,7 @@ interface MailOutcomes {
   mailed(outcome: 'sent' | 'failed' | 'dropped'): void;
 }
 
-/** Further mails are dropped, because each takes memory and a connection to the mail server. */
+/** Maximum number of mails in progress: each needs memory and a connection. Others are dropped. */
 const MAX_AT_ONCE = 100;
 
 /** Sends mail in the background: no request waits for it or fails with it. */

@@ -64,7 +64,7 @@ export function createPlaces(database: Database) {
      *
      * @throws Refusal `organization_unknown` or `warehouse_unknown`
      */
-    // The database also deletes all dependent rows, and notifies the nodes of each.
+    // The database also deletes all rows that depend on the place, and notifies nodes of each.
     remove: (kind: PlaceKind, id: string, inTransaction?: InTransaction<Place>): Promise<Place> =>
       change(
         kind,
@@ -73,7 +73,7 @@ export function createPlaces(database: Database) {
         inTransaction,
       ),
 
-    /** Counts the rows that are deleted with the place, and the subjects that lose access. */
+    /** Counts the rows deleted with the place, and the users and clients that lose access. */
     async dependents(kind: PlaceKind, id: string): Promise<Dependents> {
       const [row] = await database.query<Dependents>(
         `SELECT count(account_id)::integer AS people, count(client_id)::integer AS machines,

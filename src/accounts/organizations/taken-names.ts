@@ -21,7 +21,7 @@ export function createTakenNames(issuer: string) {
     /**
      * True if the name looks like that of the service, of an organization or of a client that the
      * operator verified. Owners and admins may use the name of their organization, and owners of a
-     * verified client its name. The queries are the same, whatever the result is.
+     * verified client its name. Makes the same queries, whatever the result is.
      *
      * @param tx the transaction that creates or changes the client.
      * @param ownerAccountId absent if the operator provides the client.
@@ -65,7 +65,7 @@ function candidates(
   );
 }
 
-/** Stores the keys, except for organizations renamed meanwhile or locked by another check. */
+/** Stores the keys. Skips organizations that were just renamed or that another check has locked. */
 async function keepKeys(tx: Queries, missing: readonly Candidate[]): Promise<void> {
   await tx.query(
     `WITH free AS (

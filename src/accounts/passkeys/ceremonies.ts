@@ -20,7 +20,7 @@ export interface Answer {
 }
 
 interface Ceremonies {
-  /** Options for creating a passkey. An authenticator with a passkey in `known` creates no other. */
+  /** Returns options to create a passkey; an authenticator with one of `known` creates no other. */
   creationOptions(
     account: Pick<Account, 'email' | 'name'>,
     asked: {
@@ -29,7 +29,7 @@ interface Ceremonies {
       readonly known: readonly Passkey[];
     },
   ): PublicKeyCredentialCreationOptionsJSON;
-  /** Options for using a passkey: one of `known` or, if undefined, any that the user has here. */
+  /** Returns options to use a passkey: one of `known` or, if undefined, any of the user's. */
   requestOptions(
     challenge: string,
     known?: readonly Passkey[],
@@ -131,7 +131,7 @@ export function createCeremonies({ issuer }: { readonly issuer: string }): Cerem
           ...expected,
           expectedChallenge,
           response,
-          // The counter is compared later, when it is stored (passkeys.ts).
+          // Pass 0: passkeys.ts compares the counter later, when it stores it.
           credential: { id, publicKey: Buffer.from(publicKey, 'base64url'), counter: 0 },
         });
         if (!verified) throw new AnswerRefused('the signature is invalid');

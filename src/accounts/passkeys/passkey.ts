@@ -16,7 +16,7 @@ export interface Passkey {
 
 /** A passkey and the values to check a browser's response with. */
 export interface PasskeyKey extends Passkey {
-  /** COSE_Key, in base64url. */
+  /** The public key as COSE_Key, in base64url. */
   readonly publicKey: string;
   readonly maySync: boolean;
   /** The user handle of the passkey's account (see `handleOf`). */

@@ -23,7 +23,7 @@ import {
 /** A challenge that a browser has answered; it is accepted only once. */
 interface Challenge {
   readonly text: string;
-  /** How long the challenge is stored as used, because it could be answered again. */
+  /** How long to store the challenge as used: until its own expiry prevents another answer. */
   readonly seconds: number;
 }
 
@@ -51,22 +51,22 @@ export interface Passkeys {
    * Records a verified signature: one atomic step for the challenge and the counter.
    *
    * @returns the current account, or why it is refused: `over` if the challenge was answered
-   *   before, `gone` if the passkey was removed meanwhile, `copied` if the counter did not grow:
+   *   before, `gone` if the passkey has just been removed, `copied` if the counter did not grow:
    *   another authenticator seems to have the same key, which is recorded.
    */
   use(passkey: Passkey, seen: SeenPasskey): Promise<Account | 'over' | 'gone' | 'copied'>;
   /** @returns true if the account has such a passkey. */
   rename(accountId: string, id: string, name: string): Promise<boolean>;
   /**
-   * Removes even the last sign-in method, unlike the removal by users (sign-in-methods.ts).
+   * Removes a passkey, even if it is the last sign-in method (sign-in-methods.ts lets users not).
    *
    * @returns true if there was such a passkey.
    */
   remove(accountId: string, id: string, inTransaction: InTransaction): Promise<boolean>;
   /**
-   * The passkeys as sign-in methods (sign-in-methods.ts).
+   * Returns the passkeys as sign-in methods (sign-in-methods.ts).
    *
-   * @param isOn true if sign-ins with them work.
+   * @param isOn true if the settings allow sign-ins with passkeys.
    */
   listMethods(isOn: boolean): MethodsOfKind;
   readonly removeExpired: CleaningJob;
@@ -104,7 +104,7 @@ export function createPasskeys(parts: {
     return rows.map(passkeyFrom);
   }
 
-  /** @returns false if the challenge was answered before. Parallel answers wait here for the first. */
+  /** @returns false if the challenge was answered before. Parallel answers wait for the first. */
   async function useUp(tx: Queries, { text, seconds }: Challenge): Promise<boolean> {
     const isFirst = await tx.query(
       `INSERT INTO used_challenges (challenge_hash, expires_at) VALUES ($1, $2)
@@ -159,7 +159,7 @@ export function createPasskeys(parts: {
     },
 
     add: ({ accountId, name, challenge, origin, ...made }) =>
-      // Parallel additions wait here, and then see the previously added passkey.
+      // Lock the account, so that parallel additions see the previously added passkey.
       lockedTransactionOf(database, accountId, async (tx) => {
         if ((await of(accountId, tx)).length >= MAX_PASSKEYS) return 'full';
         if (!(await useUp(tx, challenge))) return 'over';

@@ -74,7 +74,7 @@ export function createPasswordChanges(parts: {
     return changed;
   }
 
-  /** Runs uses of a link one by one: after a success, the others find no link and hash nothing. */
+  /** Runs uses of one link one by one: after a success, the next find no link and hash nothing. */
   function useInTurn(
     token: string,
     how: Omit<Change, 'isAllowed' | 'purpose'>,
@@ -85,7 +85,7 @@ export function createPasswordChanges(parts: {
       const link = await links.find(token);
       if (!link) return undefined;
       if (await recoveryWaits.mustWait(link)) throw new RecoveryMustWait();
-      // Check again: the requirements may have changed while the password waited for its turn.
+      // Check again: requirements may have changed while the password waited to be hashed.
       const isAllowed = async (tx: Queries): Promise<boolean> =>
         !(await recoveryWaits.mustWait(link, tx)) && (await links.use(token, tx));
       const { purpose } = link;
@@ -103,7 +103,7 @@ export function createPasswordChanges(parts: {
      * Changes the password. The caller must have authenticated the user.
      *
      * @param origin with the user's session. The change may have to wait: if the session ends
-     *   meanwhile (because of a recovery), the password is not changed.
+     *   during the wait (because of a recovery), the password is not changed.
      * @param inTransaction runs in the same transaction.
      * @throws Refusal `password_refused`
      * @throws SessionEnded, TooManyPasswords

@@ -1,6 +1,6 @@
 /** Finds passwords that attackers try first: leaked ones, and data of the user. */
 
-/** About 50,000. Most are too short to be accepted, but longer passwords may be variations of them. */
+/** About 50,000 leaked passwords: most are too short, but longer passwords may be variations. */
 let leaked: ReadonlySet<string> | undefined;
 /** Printed at the first start, so not a secret. */
 export const DEMO_PASSWORD = 'gatehouse-demo';
@@ -35,6 +35,6 @@ function partsOf(words: string): string[] {
 
 /** Returns `abc` for `abcabcabc`; a text that repeats nothing is its own unit. */
 function repeatedUnit(text: string): string {
-  // The second place at which a text occurs in its own double is the length of its unit.
+  // If a text is doubled, the second place at which the text occurs is the length of its unit.
   return text.slice(0, (text + text).indexOf(text, 1));
 }

@@ -13,16 +13,16 @@ export function createPasswordLinkRequests(parts: {
   readonly accounts: AccountRegistry;
   readonly links: PasswordLinks;
   readonly sendMail: SendMail;
-  /** Limits the links per account, so that attackers cannot fill a user's mailbox. */
+  /** Limits the mailed links per account, so that attackers cannot fill a user's mailbox. */
   readonly perAccount: AttemptLimit;
-  readonly beside: BackgroundMail;
+  readonly background: BackgroundMail;
 }) {
-  const { issuer, accounts, links, sendMail, perAccount, beside } = parts;
+  const { issuer, accounts, links, sendMail, perAccount, background } = parts;
 
   async function sendLink(email: string, origin: Origin): Promise<boolean> {
     const account = await accounts.findByEmail(email);
     if (!account || account.isSuspended || !hasMailbox(account)) return false;
-    // Count only known addresses, because no mail is sent to others.
+    // Count only known addresses: unknown ones get no mail.
     if (await perAccount.count(account.id)) return false;
     const purpose = 'forgotten';
     const { token, expiresAt } = await links.make(account, purpose, origin);
@@ -33,9 +33,9 @@ export function createPasswordLinkRequests(parts: {
   }
 
   return {
-    /** Works in the background. The response does not depend on the outcome; only the mail shows it. */
+    /** Works in the background, so that only a mail, and not the response, shows the outcome. */
     begin(email: string, origin: Origin): void {
-      beside.begin('a link to set a password', () => sendLink(email, origin));
+      background.begin('a link to set a password', () => sendLink(email, origin));
     },
   };
 }

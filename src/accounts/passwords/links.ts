@@ -79,7 +79,7 @@ export function createPasswordLinks(parts: {
         [sha256(token), new Date(clock())],
       );
       const account = link && (await accounts.find(link.account_id));
-      // A suspended user cannot sign in anyway.
+      // Find no link: a suspended user cannot sign in anyway.
       if (!account || account.isSuspended) return undefined;
       return { account, purpose: link.purpose };
     },
@@ -95,9 +95,9 @@ export function createPasswordLinks(parts: {
       return link;
     },
 
-    /** @returns true for only one of several parallel uses; false if it is used or expired. */
+    /** @returns true for only one of several parallel uses; false for a used or expired link. */
     async use(token: string, tx: Queries): Promise<boolean> {
-      // This is one atomic step: only one of several parallel calls deletes the row.
+      // This deletion is one atomic step: only one of several parallel calls deletes the row.
       const used = await tx.query(
         'DELETE FROM password_links WHERE token_hash = $1 AND expires_at > $2 RETURNING 1',
         [sha256(token), new Date(clock())],

@@ -10,7 +10,7 @@ import type { Activity, Origin } from '../activity/activity.ts';
 import type { StrongSignIns } from '../strong-sign-ins.ts';
 import type { PasswordLink, PasswordLinks } from './links.ts';
 
-/** Thrown if a mailed link alone does not recover this account, or not yet. */
+/** Thrown if a mailed link alone does not recover the account at all, or not yet. */
 export class RecoveryMustWait extends Error {}
 
 export interface RecoveryWait {
@@ -24,7 +24,7 @@ export interface RecoveryWait {
 
 export type RecoveryWaits = ReturnType<typeof createRecoveryWaits>;
 
-/** For how long after the wait a new link still recovers the account. */
+/** How long after the wait a new link still recovers the account. */
 const USABLE_SECONDS = 7 * 86_400;
 
 export function createRecoveryWaits(parts: {
@@ -57,7 +57,7 @@ export function createRecoveryWaits(parts: {
 
   const record = (what: string, accountId: string, origin: Origin, tx: Queries): Promise<void> =>
     activity.record(
-      // Use an existing action: nodes of the previous version would not know a new one.
+      // Use an existing name of an action: nodes of the previous version would not know a new one.
       { action: 'account_changed', actor: 'person', accountId, origin, details: { changed: what } },
       tx,
     );
@@ -72,7 +72,7 @@ export function createRecoveryWaits(parts: {
       { account, purpose }: PasswordLink,
       queries: Queries = database,
     ): Promise<boolean> {
-      // The operator has checked the user's identity, or a provider has just proved it.
+      // The operator or a provider has checked who the user is.
       if (purpose !== 'forgotten') return false;
       const requirement = await strongSignIns.wouldBeRequired(account.id, queries);
       // Within the grace period a password is enough for a user who has no other method.
@@ -81,8 +81,8 @@ export function createRecoveryWaits(parts: {
     },
 
     /**
-     * Uses a link up, informs the user and then starts the wait. If a wait has already started, the
-     * link stays valid. If the mail fails, the link is used up all the same.
+     * Consumes a link, informs the user and then starts the wait. If a wait has already started,
+     * the link stays valid. If the mail fails, the link is consumed all the same.
      *
      * @param inform mails the user and resolves with true if the mail was sent.
      * @returns the wait, which may have been started before; `not informed`, with nothing started,
@@ -102,7 +102,7 @@ export function createRecoveryWaits(parts: {
       });
       if (before !== 'none') return before;
       const wait = waitFrom(new Date(clock()));
-      // Send the mail first: a wait must not begin without the user's knowledge.
+      // Send the mail before the wait begins: a wait must not begin without the user's knowledge.
       if (!(await inform(account, wait))) return 'not informed';
       const started = await database.transaction(async (tx) => {
         const [row] = await tx.query<{ started_at: Date }>(

@@ -14,16 +14,16 @@ const AT_ONCE = Math.min(3, Math.max(1, availableParallelism() - 1));
  */
 const MAX_WAITING = 24 * AT_ONCE;
 
-/** Maximum of `served` per line, because each start searches it. New callers prolong a round. */
+/** Maximum number of `served` per line, which each start searches; new callers prolong a round. */
 const MAX_SERVED = 1_000;
 
 /**
- * Too many passwords are waiting, or this one had to make room for a caller with fewer waiting:
+ * Thrown if too many passwords wait, or this one had to make room for a caller with fewer waiting:
  * nothing was hashed. `isOwn`: passwords of the same account or address wait or are being hashed.
  */
 export class TooManyPasswords extends Error {
   readonly code = 'too_many_passwords';
-  /** The approximate time that a full line takes. */
+  /** Seconds that a full line takes, approximately. */
   readonly seconds = 5;
   readonly isOwn: boolean;
 
@@ -37,7 +37,7 @@ export class TooManyPasswords extends Error {
 /** `known`: a user who was authenticated in this browser before. */
 type Rank = 'known' | 'stranger';
 
-/** The account and the network address that request a hash: they determine when it is made. */
+/** The account and the network address that request a hash; they decide when it starts. */
 export interface PasswordTurn {
   /** `stranger` by default. */
   readonly rank?: Rank;
@@ -64,7 +64,7 @@ interface Line {
   readonly waiting: Waiting[];
   /** The round of the hash that was started last. */
   round: number;
-  /** The round in which each party had its last turn, in that order; without finished rounds. */
+  /** The round in which each party last had a turn, in that order; without finished rounds. */
   readonly served: Map<string, number>;
 }
 

@@ -163,7 +163,7 @@ export const api = section('The GraphQL API that accepts the tokens.', {
   ),
 });
 
-/** True if brackets are balanced and not empty: the parts of a query that typing errors break. */
+/** True if brackets are balanced and not empty: typing errors in a query mostly break these. */
 function isQuery(query: string): boolean {
   const bare = query.replace(/"""[\s\S]*?"""|"(?:\\.|[^"\\\n])*"|#[^\n]*/g, '');
   const open: string[] = [];

@@ -2,9 +2,9 @@
 import { z } from 'zod';
 
 export interface Expectation {
-  /** The accepted values, as the end of "is not …". */
+  /** The accepted values, as the end of a message that begins with "is not". */
   readonly accepts: string;
-  /** A value to write instead, as the end of "write …". */
+  /** A value to write instead, as the end of a remedy that begins with "write". */
   readonly example: string;
   /** The suffix of the setting's name in the code; in the file the value contains the unit. */
   readonly unit?: 'Seconds';
@@ -53,7 +53,7 @@ export function wholeNumber(from: number, to: number) {
     });
 }
 
-/** A percentage or a whole number, kept as the text in the file. */
+/** A percentage or a whole number, returned as the text that the file contains. */
 export function shareOrNumber() {
   const number = z.int().min(0).max(MAX_NUMBER).transform(String);
   return z.union([z.string().regex(SHARE_OR_NUMBER), number]).register(expectations, {

@@ -5,7 +5,7 @@ import { settingsFile } from './schema.ts';
 import { type SettingFacts, settingFacts } from './setting.ts';
 
 export interface KnownSetting extends SettingFacts {
-  /** The name that is used everywhere: `tokens.retry_window`. */
+  /** The name of the setting in messages and docs, such as `tokens.retry_window`. */
   readonly name: string;
   /** The keys that lead to the setting in the settings file: `['tokens', 'retry_window']`. */
   readonly path: readonly string[];
@@ -82,7 +82,7 @@ function known(path: readonly string[], schema: z.ZodType): KnownSetting {
   };
 }
 
-/** `retry_window` becomes `retryWindow`. */
+/** Converts a name: `retry_window` becomes `retryWindow`. */
 export function camelCase(name: string): string {
   return name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }

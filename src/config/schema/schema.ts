@@ -227,7 +227,7 @@ const demo = fixed(flag().exactOptional(), {
     'database and a loopback issuer. Default: true in that case, otherwise false.',
 });
 
-/** The YAML file, in its order. All settings are optional, and no other keys are allowed. */
+/** The schema of the YAML file, in the file's order. All settings are optional; no other keys. */
 export const settingsFile = z.strictObject({
   issuer,
   server,

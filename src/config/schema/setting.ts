@@ -7,13 +7,13 @@ export type Effect = 'reload' | 'restart';
 interface Facts {
   /** What a reload changes for existing tokens or sessions. */
   readonly reach?: string;
-  /** True if nodes of one deployment may differ in it. Default: true for `fixed` settings. */
+  /** True if nodes of one deployment may differ in this setting. Default: true if `fixed`. */
   readonly isPerNode?: boolean;
   /** The environment variable that overrides the file. */
   readonly variable?: string;
   /** Hides refused values, and allows the value of the variable to be in a file (`…_FILE`). */
   readonly mayHoldPassword?: boolean;
-  /** Sentences about its purpose, for the docs, editors and config/gatehouse.yaml. */
+  /** Sentences about the setting's purpose, for the docs, editors and config/gatehouse.yaml. */
   readonly about: string;
   /** Further sentences for config/gatehouse.yaml. */
   readonly note?: string;
@@ -31,8 +31,8 @@ export const reloadable = <Kind extends z.ZodType>(kind: Kind, facts: Facts): Ki
 
 /**
  * Declares a setting that takes effect at the next start, because it is used to open, bind or fill
- * something then. The issuer is fixed, too: partners, proxies and browsers know the service by it,
- * and a mistake would lock all of them out.
+ * something at the start. The issuer is `fixed`, too: partners, proxies and browsers know the
+ * service by it, and a mistake would lock all of them out.
  */
 export const fixed = <Kind extends z.ZodType>(kind: Kind, facts: Facts): Kind =>
   declared(kind, { ...facts, effect: 'restart' });

@@ -19,7 +19,7 @@ export interface Outcomes
   mailed(outcome: 'sent' | 'failed' | 'dropped'): void;
   cleaned(job: string, removed: number): void;
   cleaningFailed(job: string): void;
-  /** This node repeated the recorded revocations on another Redis; `revived` were active there. */
+  /** This node repeated recorded revocations on another Redis, where `revived` had been undone. */
   endsRepeated(revived: number): void;
 }
 
@@ -44,7 +44,7 @@ const ERRORS = [
   'server_error',
 ];
 
-/** Callers can send any value, and each new label would stay a series for the process's life. */
+/** Returns `other` for unknown values: callers may send any, and each stays a series for good. */
 const bounded = (known: readonly string[], value: string): string =>
   known.includes(value) ? value : 'other';
 

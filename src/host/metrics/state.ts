@@ -40,7 +40,7 @@ export function registerState(registry: Registry, state: WatchedState): void {
       this.set(state.connections().waiting);
     },
   });
-  // Keep these after the connections: probing the stores uses connections itself.
+  // Register these after the connections: probing the stores uses connections itself.
   new Gauge({
     name: 'gatehouse_store_up',
     help: 'Whether the store accepts writes (1) or is unavailable (0), checked at each scrape.',
@@ -79,7 +79,7 @@ export function registerState(registry: Registry, state: WatchedState): void {
   registerImport(registry, state.lastImport);
 }
 
-/** An import is a command in another process, so its outcome is read from the database. */
+/** Reads the last import from the database, because another process, a command, ran it. */
 function registerImport(registry: Registry, ask: WatchedState['lastImport']): void {
   const registers = [registry];
   let asked: ReturnType<typeof ask> | undefined;

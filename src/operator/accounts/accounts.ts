@@ -239,7 +239,7 @@ export async function listSignInMethods(
 export const methodWords = ({ signInMethods }: Pick<ListedAccount, 'signInMethods'>): string =>
   signInMethods.join(', ') || 'none yet';
 
-/** Joins the reports of two completed changes. */
+/** Joins the reports of two completed changes into one. */
 const joined = (
   first: Report & { readonly value: object },
   second: Report & { readonly value: object },

@@ -74,7 +74,7 @@ const isExpired = ({ expiresAt }: ListedApiKey): boolean =>
 
 const dayOf = (time: Date | null): string => time?.toISOString().slice(0, 10) ?? 'never';
 
-/** Does not repeat the ID: it may be the key itself. */
+/** Returns the refusal of an unknown ID without repeating it: the input may be the key itself. */
 const unknown = (): Refusal =>
   new Refusal(
     'api_key_unknown',

@@ -2,7 +2,7 @@
 import type { Message } from '../../accounts/mail/mail.ts';
 import type { Registries } from '../registries.ts';
 
-/** Sends nothing if mail is not configured. */
+/** Sends a mail, but nothing if mail is not configured. */
 export async function tryMail(
   { settings: { mail } }: Pick<Registries, 'settings'>,
   message: Message,
@@ -16,7 +16,7 @@ export async function tryMail(
 
   async function send(): Promise<undefined> {
     if (!mail) return;
-    // Import it here: the mail client takes a sixth of the start time of a command.
+    // Import the mail client here: loading it takes a sixth of the start time of a command.
     const { createSendMail } = await import('../../accounts/mail/mail.ts');
     await createSendMail(mail)(message);
   }

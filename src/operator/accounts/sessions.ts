@@ -23,7 +23,7 @@ interface Whose {
   readonly account: string;
 }
 
-/** Far more sessions than one person has. */
+/** Maximum number of listed sessions: far more than one person has. */
 const MAX_LISTED = 1_000;
 
 export function addSessionCommands(program: Command, operator: Operator): void {
@@ -156,7 +156,7 @@ export const activeAmong = async (
     epochSeconds(systemClock),
   );
 
-/** Does not repeat a text that is not a session ID: the text may be a cookie. */
+/** Does not repeat the text that is no session ID, because it may be a session's cookie. */
 const unknown = (id: string): Refusal =>
   new Refusal(
     'session_unknown',

@@ -232,7 +232,7 @@ function addTransfer(clients: Command, operator: Operator): void {
     });
   aboutClient(transfer, operator, async (client, registries, { owner }: TransferOptions) => {
     const account = owner === undefined ? undefined : await accountNamed(registries, owner);
-    // Record it in the logs of both owners, or once if the client has no owner before and after.
+    // Record this in the logs of both owners, or once if the client has none before and after.
     const logs = new Set([client.ownerAccountId, account?.id]);
     if (logs.size > 1) logs.delete(undefined);
     const moved = await registries.clients.transfer(client.id, account?.id, async (tx) => {
@@ -275,7 +275,7 @@ function addRemoveSecret(clients: Command, operator: Operator): void {
         [live.id, live.lastFour].includes(options.secret),
       );
       const secretId = secret && others.length === 0 ? secret.id : options.secret;
-      // Do not ask about a removal that the registry refuses.
+      // Ask for no confirmation of a removal that the registry refuses.
       if (secret && client.secrets.length > 1) {
         const what = `Removes the secret …${secret.lastFour} of ${client.name}.`;
         await operator.confirm(what);

@@ -9,7 +9,7 @@ import { randomId } from '../../base/random-id.ts';
 import { durationSeconds, isShareOrNumber } from '../../config/schema/kinds.ts';
 import type { Surroundings } from './operator.ts';
 
-/** Options that conflict or are incomplete together: commander checks each option separately. */
+/** Thrown for options that conflict or are incomplete together; commander checks them singly. */
 export class WrongUsage extends Error {
   override readonly name = 'WrongUsage';
 }
@@ -30,7 +30,7 @@ export function shareOrNumber(given: string): string {
 }
 
 /**
- * Parses a duration (that long ago) or an ISO 8601 time, which is in UTC if it names no zone.
+ * Parses a duration before now, or an ISO 8601 time, which is in UTC if it has no time zone.
  *
  * @throws InvalidArgumentError
  */
@@ -63,12 +63,12 @@ export interface PasswordOptions {
   readonly generatePassword?: true;
 }
 
-/** Returns the password, and whether it was generated and must therefore be shown. */
+/** Returns the password, and whether it was generated, so that it must be shown. */
 export async function readPassword(
   { passwordFile: file, generatePassword }: PasswordOptions,
   terminal: Terminal,
 ): Promise<{ readonly password: string; readonly isGenerated: boolean }> {
-  // 144 bits, and short enough to be read aloud.
+  // Generate 144 bits, in a text that is short enough to be read aloud.
   if (generatePassword) return { password: randomId('', 24), isGenerated: true };
   const read = async (): Promise<string> => {
     if (file === undefined) return text(terminal.stdin);

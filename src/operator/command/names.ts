@@ -21,7 +21,7 @@ export async function clientNamed({ clients }: Registries, id: string): Promise<
   throw new Refusal('client_unknown', `There is no client ${id}.`, 'See `clients list`.');
 }
 
-/** The work of a command on an account or client that existed when the command started. */
+/** The work of a command on an existing account or client. */
 type Work<One, Options> = (one: One, registries: Registries, options: Options) => Promise<Report>;
 
 /** Makes the command accept an account, as an argument or as an option. */
@@ -56,7 +56,7 @@ export const aboutClient = <Options extends object>(
       );
     });
 
-/** @throws WrongUsage if neither or both are given */
+/** @throws WrongUsage unless exactly one of both is given */
 function oneName(argument: string | undefined, option: string | undefined, what: string): string {
   const name = argument ?? option;
   if (name === undefined) throw new WrongUsage(`name ${what}`);

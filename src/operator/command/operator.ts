@@ -6,7 +6,7 @@ import type { SettingsWithoutSecrets } from '../../config/settings.ts';
 import type { StreamWatch } from '../../doctor/changes.ts';
 import type { Registries } from '../registries.ts';
 
-/** Progress is shown on the stream if `isTTY`. */
+/** A stream; progress is shown there if `isTTY` is true. */
 export type Terminal = Writable & { readonly columns?: number; readonly isTTY?: boolean };
 
 export interface Progress {
@@ -26,7 +26,7 @@ export interface Surroundings {
   readonly stdin: Readable & { readonly isTTY?: boolean };
   readonly stdout: Writable & { readonly columns?: number };
   readonly stderr: Terminal;
-  /** Calls `interrupt` once the command must end early, such as after Ctrl-C. */
+  /** Calls `interrupt` when the command must end early, for example after Ctrl-C. */
   readonly onInterrupt: (interrupt: () => void) => void;
   /** How long the doctor watches the change stream; absent for the default time. */
   readonly streamWatch?: StreamWatch;
@@ -35,20 +35,20 @@ export interface Surroundings {
 export interface Operator extends Surroundings {
   /**
    * If the command changes something, prints on standard error on which deployment it acts. `run`
-   * calls this itself.
+   * calls `announce` itself.
    */
   readonly announce: (settings: SettingsWithoutSecrets) => void;
   /** Opens the registries, does the work, prints its report. */
   readonly run: (work: (registries: Registries) => Promise<Report>) => Promise<void>;
   /** Who runs the command and why, for the audit log. */
   readonly by: () => OperatedBy;
-  /** Resolves if the operator agrees to something irrevocable; see `requireConfirmation`. */
+  /** Resolves if the operator agrees to an irrevocable change; see `requireConfirmation`. */
   readonly confirm: (what: string) => Promise<void>;
   /** Prints the report of a command that needs no database. */
   readonly print: (report: Report) => void;
-  /** True if a program reads the output. */
+  /** True if `--json` was given: a program reads the output. */
   readonly json: boolean;
-  /** Progress of a command that may take long. */
+  /** Shows the progress of a command that may take long. */
   readonly progress: Progress;
   /** Prints a line for people while a command works; with `--json` prints nothing. */
   readonly say: (line: string) => void;
@@ -56,9 +56,9 @@ export interface Operator extends Surroundings {
 
 /** The result of a command, as a value for programs and as text for people. */
 export interface Report {
-  /** Printed as one line of JSON with `--json`. */
+  /** The result that `--json` prints as one line. */
   readonly value: unknown;
-  /** Printed without `--json`. */
+  /** The text that is printed without `--json`. */
   readonly text: string;
   /** Exit code of the command; 0 by default. */
   readonly exitCode?: number;

@@ -11,11 +11,11 @@ export const REFUSED = 1;
 /** Replaces control and invisible characters: recorded texts may come from attackers. */
 const printable = (cell: string): string => cell.replace(/\p{C}/gu, '\uFFFD');
 
-/** A line of this many characters fits every terminal: longer lines would break within a column. */
+/** The width that fits every terminal: longer lines would break within a column. */
 export const WIDTH = 80;
 
 /**
- * Returns rows under a heading, each column as wide as its longest cell. If that is too wide for a
+ * Returns rows under a heading, each column as wide as its longest cell. If a row is too wide for a
  * line, returns each row as a block of lines, with the heading before each cell.
  *
  * @param options `mayBeWide` always keeps a row on one line, for rows that belong together
@@ -63,7 +63,7 @@ export interface ListForm<Item> {
   /** Returns the cells of a row; the first is the id that `--after` takes. */
   readonly row: (item: Item) => readonly string[];
   readonly value: (item: Item) => object;
-  /** Printed if the list is empty and no filter was given. */
+  /** Printed if the list is empty without any filter. */
   readonly nothing: string;
   /** The filter options of this list. Without this field, an empty list always prints `nothing`. */
   readonly filters?: readonly string[];

@@ -12,7 +12,7 @@ export type State =
   | 'expired'
   /** The state of a code that was exchanged. */
   | 'used'
-  /** A refreshed token that for a moment still returns the same successor (see retry window). */
+  /** A refresh token that was replaced, but returns the same successor within the retry window. */
   | 'replaced'
   /** A refresh token whose use would end its authorization. */
   | 'reused'
@@ -26,7 +26,7 @@ export type State =
   | 'refused'
   /** The state of a request that succeeded. */
   | 'done'
-  /** The settings disable this kind of value for everyone. */
+  /** The settings disable this kind of value. */
   | 'off'
   /** The form is valid, but no store knows the value: never issued here, or deleted long ago. */
   | 'unknown'

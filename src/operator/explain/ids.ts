@@ -1,4 +1,4 @@
-/** Determines from its form alone of which kind an id is, and finds an id in a URL. */
+/** Determines the kind of an id from its form alone, and finds an id in a URL. */
 import { isAccountId } from '../../accounts/account.ts';
 import { isApiKeyId } from '../../accounts/api-keys/api-key.ts';
 import { isOrganizationId, isWarehouseId } from '../../accounts/organizations/places.ts';
@@ -18,11 +18,11 @@ export type IdKind =
   | 'api_key_id'
   | 'passkey'
   | 'request'
-  /** A one-time token, a session, its cookie or part of a sign-in URL: only the stores know. */
+  /** A one-time token, a session, its cookie, or part of a URL: only the stores can tell. */
   | 'opaque';
 
 interface IdForm {
-  /** The prefix that the message about an incomplete id names. */
+  /** The prefix to name in the message about an incomplete id. */
   readonly prefix?: string;
   readonly test: (id: string) => boolean;
 }

@@ -143,7 +143,7 @@ async function sessionState(
   };
 }
 
-/** Far more sessions than one person ends singly within a session's lifetime. */
+/** Maximum to search: far more sessions than one person ends within a session's lifetime. */
 const MAX_ENDS = 1_000;
 
 export async function explainPasskey(

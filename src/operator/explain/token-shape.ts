@@ -1,4 +1,4 @@
-/** Determines from its form alone which kind of value a text is meant to be, and what is wrong. */
+/** Determines from the form alone what kind of value a text is meant to be, and its faults. */
 import { FORMS, type ValueKind } from '../../base/random-id.ts';
 
 export interface Shape {
@@ -54,7 +54,7 @@ function unknownFormFault(value: string): string {
   return `${looks}does not begin with a prefix of Gatehouse values (${PREFIXES.join(', ')})`;
 }
 
-/** Shows one character, by name if it is invisible. Never more: it may be part of a secret. */
+/** Shows one character, by name if it is invisible: more may be part of a secret. */
 function shown(text: string): string {
   const [first = ''] = text;
   const more = [...text].length > 1 ? ` and ${[...text].length - 1} more` : '';

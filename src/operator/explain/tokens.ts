@@ -53,7 +53,7 @@ async function explainPresented(
   const store = await registries.tokenStore();
   const record = await store.readAuthorization(id);
   const facts = factsOf(value, record);
-  // Trust this record first: the token store may have been restored from an older backup.
+  // Trust the recorded revocation first: the token store may be restored from an older backup.
   const ended = await registries.revocations.find(id);
   if (ended) {
     const { cause, at } = ended;
@@ -111,7 +111,7 @@ function factsOf(
   };
 }
 
-/** Returns undefined if the value is genuine, or if this environment has no keys to check it. */
+/** Returns why a value is forged; undefined if it is genuine, or without keys to check it. */
 function forgedFault(
   registries: Registries,
   value: PresentedValue,

@@ -11,7 +11,7 @@ import { WrongUsage } from '../command/arguments.ts';
 import type { Surroundings } from '../command/operator.ts';
 import { readImportLine } from './line-reader.ts';
 
-/** The longest valid line has about 3,000 bytes. */
+/** Maximum length of a line: the longest valid one has about 3,000 bytes. */
 const MAX_LINE_BYTES = 65_536;
 
 export interface ImportFile extends ImportSource {
@@ -39,7 +39,7 @@ export async function openImportFile(
   async function* lines(): AsyncIterable<(Numbered | BrokenLine)[]> {
     await refuseChange();
     yield* linesOf(handle);
-    // The first reading writes nothing, so a file that changes meanwhile is refused in time.
+    // Refuse a file that changed during the first reading, in which nothing was written yet.
     await refuseChange();
   }
   return { lines, close };
@@ -131,7 +131,7 @@ async function* linesOf(handle: FileHandle): AsyncIterable<(Numbered | BrokenLin
     }
     rest = bytes.subarray(begin);
     if (rest.length > MAX_LINE_BYTES) {
-      // Wait for the end of the line without keeping its bytes.
+      // Skip to the end of the line, without keeping its bytes.
       isTooLong = true;
       rest = Buffer.alloc(0);
     }
@@ -140,7 +140,7 @@ async function* linesOf(handle: FileHandle): AsyncIterable<(Numbered | BrokenLin
   if (isTooLong || rest.length > 0) yield take(rest);
 }
 
-/** Reads from the beginning; a stream would leave a listener on the handle at each reading. */
+/** Reads from the beginning, without a stream: each would leave a listener on the handle. */
 async function* piecesOf(handle: FileHandle): AsyncIterable<Buffer> {
   const buffer = Buffer.alloc(MAX_LINE_BYTES);
   let position = 0;

@@ -42,7 +42,7 @@ export function addImportCommand(program: Command, operator: Operator): void {
       shareOrNumber,
     )
     .addOption(
-      // Until version 0.1 this was the only available limit.
+      // In version 0.1 this option was the only limit.
       new Option('--prune-most', 'the same as --prune-at-most 100%')
         .implies({ pruneAtMost: '100%' })
         .hideHelp(),
@@ -107,7 +107,7 @@ export function addImportCommand(program: Command, operator: Operator): void {
         });
         const report = await compare();
         if (report.excess) throw report.excess.refusal;
-        // Without a terminal, `--prune` without `--yes` fails now, not only at its first removal.
+        // Without a terminal, ask even if nothing is removed now: without `--yes` this is refused.
         const removes = Object.values(report.counts).some(({ removed }) => removed > 0);
         if (removes || (prune && !stdin.isTTY)) {
           progress.clear();
@@ -122,7 +122,7 @@ export function addImportCommand(program: Command, operator: Operator): void {
     }
   }
 
-  /** Writes to standard error, so that `--json` still prints one value and nothing else. */
+  /** Writes to standard error that an import waits; `--json` prints one value and nothing else. */
   function sayWaiting(running: string): void {
     operator.progress.clear();
     operator.stderr.write(`Waiting for another import, which is running ${running}.\n`);

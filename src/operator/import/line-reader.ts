@@ -26,7 +26,7 @@ export function readImportLine(text: string, number: number): Numbered | BrokenL
   return { number, problems, ...(key && { key }) };
 }
 
-/** Reports the position at which the parser stopped, but not the text there: it may be anything. */
+/** Reports where the parser stopped, without the text there, which may be anything. */
 function notJson(error: unknown): string {
   const [, position] = /at position (\d+)/.exec(String(error)) ?? [];
   const where = position === undefined ? '' : ` from character ${Number(position) + 1} on`;

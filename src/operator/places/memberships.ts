@@ -58,7 +58,7 @@ export function addMembershipCommands(program: Command, operator: Operator): voi
       return run(async (registries) => {
         const { organizations, memberships } = registries;
         const subject = await subjectOf(registries, options);
-        // Look up both places before changing either: make both changes or neither.
+        // Look up both places before changing either, so that a mistake in one changes neither.
         const home = organization && (await organizations.find('organization', organization));
         const place = warehouse && (await organizations.find('warehouse', warehouse));
         if (home && place && home.id !== place.organization.id) throw elsewhere(home, place);
@@ -190,7 +190,7 @@ function elsewhere(home: FoundPlace, { id, organization }: FoundPlace): Refusal 
   );
 }
 
-/** Makes the audit record of a change of the subject's memberships, with the names of the place. */
+/** Makes the audit record of a change of memberships, with the names of the places. */
 const recording =
   (
     { recordChange }: Registries,
@@ -239,7 +239,7 @@ interface GivenRights {
   readonly rights: readonly Right[];
 }
 
-/** Returns a warning if the role overrides the rights that were given. */
+/** Returns a warning if the role makes the given rights ineffective. */
 function roleWarning(
   organizations: readonly Organization[],
   { place, rights }: GivenRights,

@@ -1,4 +1,4 @@
-/** `operator organizations` and `operator warehouses`. */
+/** The commands `operator organizations` and `operator warehouses`. */
 import type { Command } from 'commander';
 import type {
   ListedWarehouse,

@@ -19,14 +19,14 @@ export function addCompletionCommand(program: Command, { print }: Operator): voi
     });
 }
 
-/** zsh's bashcompinit needs compinit, which the user's start file may not have run. */
+/** Runs compinit first: bashcompinit needs it, and the user's start file may not have run it. */
 const ZSH = [
   '(( $+functions[compdef] )) || { autoload -Uz compinit && compinit -i }',
   'autoload -Uz +X bashcompinit && bashcompinit',
 ];
 
 function scriptFor(shell: 'bash' | 'zsh', program: Command): string {
-  // Longest first: the shell takes the first case that matches.
+  // Put the longest words first: the shell takes the first case that matches.
   const cases = choicesOf(program).toReversed();
   return [
     ...(shell === 'zsh' ? ZSH : []),

@@ -13,7 +13,7 @@ import type { Report } from '../command/operator.ts';
 import { REFUSED } from '../command/report.ts';
 import { importProblemsReport } from '../import/report.ts';
 
-/** Success has exit code 0. */
+/** The exit codes of failures; success has 0. */
 export type ExitCode = 1 | 2 | 3;
 
 const WRONG_USAGE = 2;

@@ -76,7 +76,7 @@ export function createProgram(operator: Operator, { json }: { readonly json: boo
   return program;
 }
 
-/** Commands that change nothing. All others first print the deployment on which they act. */
+/** Commands that change nothing. The others first print the deployment on which they act. */
 export const READ_ONLY: readonly string[] = [
   'accounts list',
   'accounts show',

@@ -3,7 +3,7 @@ import type { Progress, Terminal } from '../command/operator.ts';
 import { WIDTH } from '../command/report.ts';
 
 const REDRAW_PAUSE_MS = 100;
-/** A speed that was measured before this time is too inaccurate. */
+/** The time before which a measured speed is too inaccurate to show. */
 const WARM_UP_MS = 500;
 const ERASE = '\r\u001B[K';
 

@@ -27,7 +27,7 @@ export async function runOperator(
   const json = args.includes('--json');
   const progress = createProgress(stderr);
   let exitCode = 0;
-  /** The command of this line, once commander has found it. */
+  /** The command that is run, once commander has found it. */
   let command: Command | undefined;
 
   function print(report: Report): void {
@@ -78,7 +78,7 @@ export async function runOperator(
     exitCode = failure.exitCode;
     if (failure.stack) stderr.write(`${failure.stack}\n`);
     if (json) print(failure);
-    // Commander has already printed its message.
+    // Print nothing else: commander has already printed its message.
     else if (!(error instanceof CommanderError)) stderr.write(`${failure.text}\n`);
   }
 }
@@ -93,7 +93,7 @@ function nameOfProcess(): string {
   try {
     return userInfo().username;
   } catch {
-    // A container may run under a user ID that has no name.
+    // Fall back to the number: a container may run under a user ID without a name.
     return `uid ${process.getuid?.()}`;
   }
 }

@@ -1,4 +1,4 @@
-/** The verbs of the commands, each with one meaning for all nouns, and former spellings. */
+/** The verbs of the commands, each with one meaning for all nouns, and the former spellings. */
 
 /** The meaning of each verb. A suffix names a part of the noun, as in `remove-secret`. */
 export const VERBS = {
@@ -25,7 +25,7 @@ interface Spelling {
   readonly now: readonly [noun: string, verb: string];
   /** Options that have been renamed. */
   readonly options?: Readonly<Record<string, string>>;
-  /** If present, the spelling applies only with this option. */
+  /** If set, the former spelling applies only together with this option. */
   readonly ifOption?: string;
 }
 

@@ -20,14 +20,14 @@ export async function revokeAccount(
   await confirm(
     `Ends ${connected.length} connections, ${keys} API keys and every browser session of ${email}.`,
   );
-  // End the sessions first: an attacker with a session could connect a client again meanwhile.
+  // End the sessions first: an attacker with a session could connect a client again in between.
   const signedOut = recordChange('signed_out_everywhere', { accountId: id });
   await accounts.endSessions(id, async (tx) => {
     await passwordLinks.forget(id, tx);
     await signedOut(tx);
   });
   let revokedKeys = 0;
-  // List the keys again: time may have passed before the operator confirmed.
+  // List the keys again, because new ones may exist since the operator was asked.
   for (const key of await apiKeys.listOf(id))
     if (await apiKeys.revoke(id, key.id)) revokedKeys += 1;
   const ended = await registries.disconnect({ accountId: id });
@@ -53,8 +53,8 @@ export async function revokeAccount(
 }
 
 /**
- * Ends all connections of a client, which then may get new tokens. If it has many, the client is
- * suspended meanwhile: its tokens are refused at once, while the rows are changed in batches.
+ * Ends all connections of a client, which then may get new tokens. If there are many, suspends the
+ * client during the work: its tokens are refused first, and then the rows are changed in batches.
  */
 export async function revokeClient(
   registries: Registries,
@@ -95,7 +95,7 @@ export async function revokeClient(
   };
 }
 
-/** Needs no list of tokens: each token contains the generation in which it was issued. */
+/** Lists no tokens: each token contains the generation in which it was issued. */
 async function revokeMachine(
   registries: Registries,
   client: Client,

@@ -17,7 +17,7 @@ interface RevokeOptions {
 
 const WHAT = ['account', 'client', 'token', 'recorded', 'all'];
 
-/** Makes one of the options that say what to revoke; each excludes the others. */
+/** Makes one of the options that name what to revoke; they exclude each other. */
 function what(flags: string, description: string): Option {
   const option = new Option(flags, description);
   return option.conflicts(WHAT.filter((other) => other !== option.attributeName()));

@@ -30,7 +30,7 @@ const REVOKE: Readonly<Record<ValueKind, Revoke>> = {
   },
 };
 
-/** Accepts tokens that were replaced or derived with any key: here the operator presents them. */
+/** Accepts replaced tokens, and tokens made with any key, because an operator presents them. */
 async function endAuthorization(
   registries: Registries,
   kind: ValueKind,

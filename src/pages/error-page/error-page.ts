@@ -38,7 +38,7 @@ const ACCOUNT_BUSY: ErrorText = {
   links: [PROFILE],
 };
 
-/** General texts by HTTP status. */
+/** Texts for statuses without a more specific text. */
 const TEXTS: Readonly<Record<number, ErrorText>> = {
   400: {
     heading: 'This request cannot be understood',
@@ -151,7 +151,7 @@ export interface ErrorPage {
   showAuthorizationError(ctx: Context, refusal: AuthorizationRefusal): Promise<void>;
   /** Answers for a used or expired interaction. @param restart the URL that repeats the request. */
   requestIsOver(ctx: Context, restart?: string | undefined): Promise<void>;
-  /** Answers a form if the account has too many pending requests; shows what was typed. */
+  /** Answers a form if the account has too many pending requests; shows the typed text. */
   accountIsBusy(ctx: Context): Promise<void>;
   /**
    * Answers a form that was rendered for another account, or in another session of this account.
@@ -256,7 +256,7 @@ const typedIn = (ctx: Context): ErrorView['typed'] =>
     return label === undefined ? [] : [{ label, value }];
   });
 
-/** True if `Sec-Fetch-Site` or `Origin` is another site. Koa's scheme and host are the issuer's. */
+/** True if `Sec-Fetch-Site` or `Origin` names another site. Koa's host is that of the issuer. */
 function isCrossSite(ctx: Context): boolean {
   const site = ctx.get('sec-fetch-site');
   const origin = ctx.get('origin');

@@ -44,17 +44,17 @@ export function firstSignInPage(parts: {
 }): Route[] {
   const { kit, firstSignIn, signInMethods, endingChoices, formDrafts, signIns, passwords } = parts;
 
-  /** Reads the form first: after a confirmation at the provider the URL has no parameters. */
+  /** Takes values from the form first: after a confirmation the URL has no parameters. */
   async function askedFor(ctx: Context) {
     const account = accountOf(ctx);
     const form = ctx.method === 'POST' ? formOf(ctx) : typedOf(ctx);
     const said = (name: string): string => form?.get(name) ?? String(ctx.query[name] ?? '');
     const [methodId, kept] = [said(WAY), said(ONWARD)];
     const onward = await formDrafts.find<unknown>(ctx, kept, account.id);
-    const way = (await signInMethods.of(account.id)).find((one) => one.id === methodId);
-    const choices = way ? await firstSignIn.choices(ctx, account, way.id) : [];
+    const method = (await signInMethods.of(account.id)).find((one) => one.id === methodId);
+    const choices = method ? await firstSignIn.choices(ctx, account, method.id) : [];
     return {
-      way,
+      method,
       kept,
       choices: choices.map((choice) => ({ ...choice, isChosen: isTicked(form, choice) })),
       onward: isOurs(onward) ? onward : HOME,
@@ -62,16 +62,16 @@ export function firstSignInPage(parts: {
   }
 
   async function draw(ctx: Context, problem?: string): Promise<void> {
-    const { way, kept, choices, onward } = await askedFor(ctx);
-    if (!way || choices.length === 0) return seeOther(ctx, onward);
-    // The target may be an authorization request, which redirects to a client.
+    const { method, kept, choices, onward } = await askedFor(ctx);
+    if (!method || choices.length === 0) return seeOther(ctx, onward);
+    // Allow redirects to clients: the target may be an authorization request.
     await kit.pageToClient(ctx, async () => {});
     await kit.render(ctx, 'first-sign-in', {
-      label: way.label,
+      label: method.label,
       action: FIRST_SIGN_IN,
       choices,
       fields: [
-        { name: WAY, value: way.id },
+        { name: WAY, value: method.id },
         { name: ONWARD, value: kept },
       ],
       onward,
@@ -112,6 +112,6 @@ export function firstSignInPage(parts: {
 const isTicked = (form: URLSearchParams | undefined, { name, value }: EndingChoice): boolean =>
   form?.getAll(name).includes(value) ?? false;
 
-/** Accepts only a path of ours, because the same store also keeps other drafts of this user. */
+/** Accepts only one of our paths: the same store also keeps other drafts of this user. */
 const isOurs = (onward: unknown): onward is string =>
   typeof onward === 'string' && /^\/(?![/\\])/.test(onward);

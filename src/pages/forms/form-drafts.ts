@@ -28,7 +28,7 @@ export interface FormDrafts {
 const NAME = /^[A-Za-z0-9_-]{43}$/;
 /** In compressed characters: twice a client's page with 20 redirect URIs and 100 problems. */
 const MAX_LENGTH = 65_536;
-/** The limit without a signed-in user: three times the size of that page without entered values. */
+/** The limit without a signed-in user: enough for three pages without entered values. */
 const MAX_ANONYMOUS_LENGTH = 8_192;
 
 export function createFormDrafts(parts: {

@@ -5,7 +5,7 @@ import { createSeals } from '../../base/seals.ts';
 import { ownCookie } from '../own-cookie.ts';
 import { markOf, type Notices, seeOther, type Visitor } from '../page.ts';
 
-/** Much longer than a redirect takes. */
+/** Lifetime of a notice, much longer than a redirect takes. */
 const LIFETIME_SECONDS = 120;
 
 interface Notice {
@@ -18,7 +18,7 @@ interface Notice {
 
 export function createNotices(parts: {
   issuer: string;
-  /** The first key signs; all of them are accepted. */
+  /** The first key signs; cookies signed with any of the keys are accepted. */
   keys: readonly [string, ...string[]];
   clock: Clock;
   visitorOf(ctx: Context): Promise<Visitor | undefined>;

@@ -15,7 +15,7 @@ export function sentFormFrom(form: URLSearchParams, typed: readonly string[]) {
   const own = CREATION_KEY.test(sent) ? sent : newCreationKey();
   const content = JSON.stringify([own, ...typed]);
   return {
-    /** Stored with the created object. The form and `shownAs` cannot be derived from this hash. */
+    /** Stored with the created object. This hash reveals neither the form nor `shownAs`. */
     key: sha256(`made ${content}`),
     /** The name under which the new secret is kept for display; the same for a repeated form. */
     shownAs: (id: string): string => sha256(`shown ${id} ${content}`),

@@ -25,12 +25,12 @@ export function submitResults(parts: {
   isBlocked(ctx: Context, visitor: Visitor): Promise<boolean>;
 }) {
   const { forms, visitorOf, isBlocked } = parts;
-  /** The account that the steps identified, or the signed-in one: only it may read the response. */
+  /** The account that the steps identified, or the signed-in one: no other gets the response. */
   const accountOf = async (ctx: Context): Promise<string | undefined> =>
     ctx.state.accountId ?? (await visitorOf(ctx))?.account.id;
 
   return {
-    /** Route step; runs after the form token was checked. */
+    /** Route step: keeps the response. Runs after the form token was checked. */
     async keepResult(ctx: Context, next: Next): Promise<void> {
       await next();
       // A program has no Back button and needs the answer itself.

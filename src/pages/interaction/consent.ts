@@ -60,12 +60,12 @@ declare module '../view-data.ts' {
           readonly url: string;
         }[];
       };
-      /** Undefined if the client was deleted meanwhile. */
+      /** Undefined if the client has just been deleted. */
       readonly standing: DescribedStanding | undefined;
       readonly reportUrl: string;
       readonly account: AccountSummary;
       readonly redirect: {
-        /** As `URL.host` writes it (punycode); empty for a private-use scheme. */
+        /** The host in the spelling of `URL.host` (punycode); empty for a private-use scheme. */
         readonly host: string;
         readonly uri: string;
       };
@@ -74,9 +74,9 @@ declare module '../view-data.ts' {
       readonly bars: readonly BlockedThere[];
       /** What the page shows, signed: the *Approve* button approves exactly this. */
       readonly shown: string;
-      /** True if the user approved this client before and is asked again. */
+      /** True if the user approved this client before and must approve it again. */
       readonly isRepeat: boolean;
-      /** Changes since the earlier approval, as clauses; the organization list marks them, too. */
+      /** Changes since the earlier approval, as clauses; the organizations show the marks, too. */
       readonly since: readonly string[];
       /** The number of clauses that `since` leaves out. */
       readonly more: number;
@@ -183,7 +183,7 @@ export function createConsentSteps(parts: {
           upstream.askWho(ctx);
           return seeOther(ctx, await interactions.switchAccount(ctx));
         default:
-          // The form has no value of a button of this page: ask again.
+          // Ask again if the form does not say which of the page's buttons was pressed.
           return seeOther(ctx, ctx.path);
       }
     },
@@ -234,13 +234,13 @@ const linksOf = ({ links }: Client) =>
 function changesOf(before: Asked, now: Asked): string[] {
   const sentences: string[] = [];
   if (before.isVerified && !now.isVerified) sentences.push('It is no longer marked as verified.');
-  // A page of a node of the previous version does not include the links.
+  // A page that a node of the previous version has rendered does not include the links.
   if (!isSameLinks(before.links ?? {}, now.links)) sentences.push('Its links were changed.');
   if (before.name !== now.name) sentences.push(`It was called “${before.name}”.`);
   if (before.providedBy !== now.providedBy) {
     sentences.push(`It was provided by ${before.providedBy ?? OPERATOR}.`);
   }
-  // A page of a node of the previous version has no limit.
+  // A page that a node of the previous version has rendered has no limit.
   if (before.limit && JSON.stringify(before.limit) !== JSON.stringify(now.limit)) {
     sentences.push('Its limit was changed.');
   }
@@ -248,7 +248,7 @@ function changesOf(before: Asked, now: Asked): string[] {
   if (added.length > 0) sentences.push(`It may now send you to ${added.join(', ')} as well.`);
   const removed = before.hosts.filter((host) => !now.hosts.includes(host));
   if (removed.length > 0) sentences.push(`It no longer sends you to ${removed.join(', ')}.`);
-  // Undefined without a connection: an approval in another tab sets 1, which is no disconnection.
+  // Without a connection treat the generation as 1: an approval in another tab is no disconnection.
   if ((now.generation ?? 1) > (before.generation ?? 1)) sentences.push('It was disconnected.');
   return sentences;
 }

@@ -27,7 +27,7 @@ export function interactionPage(parts: {
 }): Route[] {
   const { kit, interactions, errorPage, signInPolicy, waiting, signIn, consent } = parts;
 
-  /** Undefined if this function has answered: after a second click, reload, Back or expiry. */
+  /** Returns undefined after an answer of its own, for a second click, reload, Back or expiry. */
   async function pending(ctx: Context): Promise<PendingInteraction | undefined> {
     const found = await interactions.find(ctx, String(ctx.params.uid));
     if (await isStaleDecision(ctx, found)) return undefined;
@@ -38,8 +38,8 @@ export function interactionPage(parts: {
   }
 
   /**
-   * Sends users who must add a stronger sign-in method first to add it; the authorization resumes
-   * afterwards. Users who have one sign in with it on the page of the interaction.
+   * Redirects users who must first add a stronger sign-in method; the authorization resumes
+   * afterwards. Users who have one use it on the page of the interaction.
    */
   async function isBlocked(ctx: Context, pending: PendingInteraction): Promise<boolean> {
     if (pending.prompt === 'login' && (pending.isAgain || ctx.method !== 'GET')) return false;
@@ -53,8 +53,8 @@ export function interactionPage(parts: {
   }
 
   /**
-   * A decision is valid only for the user and session that saw the page; a decision of any other is
-   * answered here. A sign-in form needs no check, because it identifies its sender.
+   * True for a decision by another user or session than the one that saw the page; answers such a
+   * decision. A sign-in form needs no check, because it identifies its sender.
    */
   async function isStaleDecision(ctx: Context, found: Found): Promise<boolean> {
     if (ctx.method !== 'POST' || !formOf(ctx).has(SHOWN_FIELD)) return false;

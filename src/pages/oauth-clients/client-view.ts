@@ -15,7 +15,7 @@ declare module '../view-data.ts' {
         /** Undefined for the first owner. */
         readonly ownedSince: Moment | undefined;
         readonly handedOverBy: string | undefined;
-        /** Number of secrets that the former owner may know. */
+        /** The number of secrets that the former owner may know. */
         readonly formerSecrets: number;
       };
       readonly secretsUrl: string;
@@ -54,7 +54,7 @@ declare module '../view-data.ts' {
     };
     readonly 'oauth-client-settings': ClientPage & {
       readonly form: ClientFormView;
-      /** Undefined if only the operator can hand the client over. */
+      /** The page to hand the client over; undefined if only the operator can do that. */
       readonly handoverUrl: string | undefined;
       readonly deleteUrl: string;
     };
@@ -62,9 +62,9 @@ declare module '../view-data.ts' {
       /** The reason why a change was refused. */
       readonly problem: string | undefined;
       readonly live: readonly SecretRow[];
-      /** Undefined while the client has the maximum number of secrets. */
+      /** The page to add a secret; undefined while the client has the maximum number. */
       readonly rotateUrl: string | undefined;
-      /** Undefined while there is only one secret, which cannot be removed. */
+      /** The page to remove the secret; undefined for the only one, which must stay. */
       readonly removeUrl: string | undefined;
     };
     readonly 'oauth-client-problems': ClientPage & {
@@ -74,7 +74,7 @@ declare module '../view-data.ts' {
     readonly 'oauth-client-test': {
       readonly client: { readonly name: string; readonly url: string };
       readonly form: ClientTestForm;
-      /** Undefined before the first test, and when the result is no longer kept. */
+      /** The latest result; undefined before the first test, and when it is no longer kept. */
       readonly result: ClientTestResultView | undefined;
       /** The tokens of a test that keeps them; shown only once. */
       readonly tokens: KeptTokensView | undefined;
@@ -121,7 +121,7 @@ export interface ShownRequest {
 export interface ClientConnectionView {
   /** The values that a library needs in addition to the client ID and the secret. */
   readonly endpoints: readonly { readonly label: string; readonly url: string }[];
-  /** Undefined if the operator configured no API. */
+  /** The configured API; undefined if the operator configured none. */
   readonly api: { readonly url: string; readonly query: string } | undefined;
   /** Host and port of a redirect URI on the user's own computer, if there is one. */
   readonly localAddress: string | undefined;
@@ -153,13 +153,13 @@ export interface ClientProblemGroup {
   readonly count: number;
   readonly first: Moment;
   readonly last: Moment;
-  /** `Authorize` or `Token`. */
+  /** The name of the step: `Authorize` or `Token`. */
   readonly step: string;
   readonly error: string;
-  /** Undefined for an error without a page in the reference. */
+  /** The page of the error in the reference, if it has one. */
   readonly errorUrl: string | undefined;
   readonly cause: string;
-  /** The method of client authentication in words; undefined at the authorize step. */
+  /** How the client authenticated, in words; undefined at the authorize step. */
   readonly authMethod: string | undefined;
   /** The `scope` that was sent, although this service has no scopes. */
   readonly scope: string | undefined;

@@ -70,7 +70,7 @@ export function clientRequestsPage(parts: {
   readonly clients: ClientRegistry;
   readonly clientRequests: ClientRequests;
   readonly requestStreams: RequestStreams;
-  /** Reads the store again, because a stream may outlive the session. */
+  /** True if the session is still active in the store: a stream may outlive the session. */
   isStillSignedIn(ctx: Context, accountId: string): Promise<boolean>;
 }): Route[] {
   const { own, clients, clientRequests, requestStreams, isStillSignedIn } = parts;
@@ -93,10 +93,10 @@ export function clientRequestsPage(parts: {
           });
     if (stream === undefined) ctx.throw(503, 'no stream of requests now');
     ctx.type = 'text/event-stream';
-    // A proxy that compresses or buffers the stream would delay the heartbeat.
+    // A proxy that compresses or buffers the stream would delay the stream's heartbeat.
     ctx.set('Cache-Control', 'no-store, no-transform');
     ctx.set('X-Accel-Buffering', 'no');
-    // Otherwise a stopping node would wait for the idle connections of its ended streams.
+    // Close the connection with its stream: a stopping node would wait for idle connections.
     ctx.set('Connection', 'close');
     ctx.body = stream;
   }

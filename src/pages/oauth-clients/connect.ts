@@ -46,7 +46,7 @@ export function connectionOf(
   return {
     endpoints: endpointsOf(issuer),
     api: api && { url: api.graphqlUrl, query: api.exampleQuery },
-    // Show it even if no program listens there: the user's browser is redirected to it.
+    // Show the address even if no program listens there: the user's browser is redirected to it.
     localAddress: local === undefined ? undefined : new URL(local).host,
     environment: environmentFile({
       issuer,
@@ -79,7 +79,7 @@ function environmentFile(parts: {
   readonly client: Pick<Client, 'id' | 'kind'>;
   readonly redirectUri: string | undefined;
   readonly apiUrl: string | undefined;
-  /** Undefined unless the secret may be shown. */
+  /** The secret, if it may be shown. */
   readonly secret: string | undefined;
 }): string {
   const { issuer, client, redirectUri, apiUrl, secret = '' } = parts;

@@ -63,7 +63,7 @@ export function deleteClientPage(parts: {
       (tx) => own.requireStillOwned(ctx, tx),
     );
     await removal.catch((error: unknown) => {
-      // A concurrent request has deleted the client already, as the user wanted.
+      // Ignore a refusal: a concurrent request has already deleted the client, as the user wanted.
       if (!(error instanceof Refusal)) throw error;
     });
     await kit.notices.redirect(ctx, LIST, DELETED);

@@ -13,7 +13,7 @@ import type { ClientFormView, RedirectUriRow } from './view.ts';
 
 /** The entered values, without empty rows. */
 export interface TypedClient extends ClientChanges {
-  /** `sent` after a click on the submit button; else a button removed or added a row. */
+  /** `sent` with the submit button; the others with a button that removes or adds a row. */
   readonly rows: 'sent' | 'changed' | 'one more';
   /** The `stampOf` value of the client when the form was rendered; undefined for a new client. */
   readonly drawnFrom?: string | undefined;
@@ -33,8 +33,8 @@ export function readClientForm(form: URLSearchParams, { kind }: Pick<Client, 'ki
 }
 
 /**
- * Returns, for a hidden field, a digest of the name and of each redirect URI. The URIs themselves
- * would, sent twice, exceed the maximum size of a form.
+ * Returns, for a hidden field, a digest of the name and of each redirect URI. If the form also
+ * contained the earlier URIs themselves, it could exceed the maximum size.
  */
 export const stampOf = ({ name, redirectUris }: Pick<Client, 'name' | 'redirectUris'>): string =>
   [name, ...redirectUris].map(digestOf).join('.');
@@ -55,7 +55,7 @@ export function mergeChanges(
   client: Pick<Client, 'name' | 'redirectUris'>,
 ): MergedClient | undefined {
   const { drawnFrom } = typed;
-  // A node of the previous version renders forms without this field.
+  // A node of the previous version has rendered a form without this field: do not merge.
   if (drawnFrom === undefined || drawnFrom === stampOf(client)) return undefined;
   const [nameBefore, ...urisBefore] = drawnFrom.split('.');
   const urisNow = client.redirectUris.map(digestOf);

@@ -63,7 +63,7 @@ const WITHDRAW = `${PATH}/withdraw`;
 const OFFER = `${LIST}/offers/:offer`;
 const DECLINE = `${OFFER}/decline`;
 const FIELD = 'new_owner_email';
-/** The same for every address, so that it does not reveal whether an account exists. */
+/** The same text for every address, so that it does not reveal whether an account exists. */
 const OFFERED = 'The client is offered. It stays yours until the offer is accepted.';
 const WITHDRAWN = 'No offer of this client is open any more.';
 const TOO_MANY = 'You offered clients too often in the last hour. Try again later.';
@@ -97,7 +97,7 @@ export function clientHandoverPages(parts: {
   readonly activity: Pick<Activity, 'record'>;
   /** Undefined if the service sends no mail. */
   readonly mail: Pick<AccountMail, 'offerClient'> | undefined;
-  /** Per owner: limits the mail that one user can cause, and guesses of addresses. */
+  /** Limits per owner how much mail a user can cause, and how many addresses they can guess. */
   readonly perOwner: AttemptLimit;
   /** The maximum number of clients per user. */
   readonly limit: number;

@@ -16,7 +16,7 @@ import type { ClientHead } from './client-view.ts';
 export const LIST = '/profile/oauth-clients';
 export const CLIENT = `${LIST}/:id`;
 
-/** The pages of one client by the last segment of their path; the overview has none. */
+/** The pages of one client, by the last segment of the path; the overview has no segment. */
 const PARTS = {
   '': 'Overview',
   connect: 'Connect',

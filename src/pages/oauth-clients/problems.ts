@@ -55,7 +55,7 @@ export function problemGroupsOf(
   problems: readonly ClientProblem[],
   client: Pick<Client, 'kind' | 'isNative' | 'redirectUris'>,
 ): ClientProblemGroup[] {
-  // Problems store redirect URIs without the values of their query, so compare without them.
+  // Compare without the values of queries: problems store redirect URIs without them.
   const registered = client.redirectUris.map(withoutValues);
   const groups = new Map<string, ClientProblem[]>();
   for (const problem of problems) {
@@ -86,8 +86,8 @@ export function problemGroupsOf(
 
 /**
  * True if the page offers to register the sent URI with one click. An attacker can send any URI, so
- * it must have a host that the owner has registered, or be on the owner's computer, and it must be
- * known in full.
+ * it must have a host that the owner has registered, or be on the owner's computer, and it must not
+ * have been cut or lost a value when it was stored.
  */
 function isToRegister(
   { error, redirectUri }: ClientProblem,
@@ -96,7 +96,7 @@ function isToRegister(
   if (error !== 'invalid_redirect_uri' || redirectUri === undefined) return false;
   if (!redirectsPeople(kind) || redirectUris.includes(redirectUri)) return false;
   const { problems } = checkRedirectUris([...redirectUris, redirectUri], { native: isNative });
-  // A URI that was cut, or lost a value, contains a character that no redirect URI may contain.
+  // Skip a URI that was cut or lost a value: it contains a character that no redirect URI may have.
   if (problems.length > 0) return false;
   const { protocol, host } = new URL(redirectUri);
   return (

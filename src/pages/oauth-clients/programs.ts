@@ -24,8 +24,8 @@ interface Listening {
 export const SUGGESTED_REDIRECT_URI = 'http://127.0.0.1:4000/callback';
 
 /**
- * Returns where a program on the user's computer can wait for the code, or undefined. Ports below
- * 1024 need an administrator, and some libraries change a URI that does not end with its path.
+ * Returns where a program on the user's computer can wait for the code, or undefined. Not below
+ * port 1024, which needs an administrator, nor with a query: some libraries change it.
  */
 export function listensAt(redirectUri: string): Listening | undefined {
   const [, host = '', port = '', path = ''] =

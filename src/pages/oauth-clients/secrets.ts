@@ -80,7 +80,7 @@ export function clientSecretsPage(parts: {
   async function askToRemoveSecret(ctx: Context): Promise<void> {
     const client = ownClientOf(ctx);
     const { secret_id: id } = ctx.query;
-    // After a re-login the query string is missing: go back to the list.
+    // Without the query string, which a re-login loses, go back to the list.
     if (id === undefined || client.secrets.length < 2) return seeOther(ctx, partOf(client));
     const secret = secretRowsOf(client, clock()).find((row) => row.id === id);
     if (!secret) ctx.throw(404, 'no such secret of this client');
@@ -109,7 +109,7 @@ export function clientSecretsPage(parts: {
     }
   }
 
-  /** Users who had to sign in first return with GET and press the button again. */
+  /** Redirects users who had to sign in first: they return with GET and press the button again. */
   const backToSecrets = (ctx: Context): void => seeOther(ctx, partOf(ownClientOf(ctx)));
 
   return [
@@ -151,7 +151,7 @@ function secretRowsOf(client: OwnedClient, now: number): SecretRow[] {
     isKnownToFormerOwner: former.includes(secret),
     isSafeToRemove:
       now - lastSeen(secret) >= UNUSED_MS &&
-      // If no secret was used lately, the most recently used one is never safe to remove.
+      // If no secret was used lately, the most recently used secret is never safe to remove.
       secrets.some((other) => lastSeen(other) > lastSeen(secret)),
   }));
 }

@@ -61,7 +61,7 @@ export function clientSettingsPage(parts: {
     });
   }
 
-  /** Only the owner gets the form again: no other user has a page of this client. */
+  /** Renders the form again, but only for the owner: no other user has a page of this client. */
   const redraw: Redraw = {
     isForEverybody: false,
     draw: (ctx, problem) =>
@@ -121,7 +121,7 @@ export function clientSettingsPage(parts: {
 
   const uriToRegister = (ctx: Context): string => formOf(ctx).get('redirect_uri') ?? '';
 
-  /** Shows an invalid URI with its problem, as if the user had typed it. */
+  /** Adds one URI; shows an invalid one with its problem, as if the user had typed it. */
   async function checkOneMore(ctx: Context, next: Next): Promise<void> {
     const client = ownClientOf(ctx);
     const uris = [...new Set([...client.redirectUris, uriToRegister(ctx)])];
@@ -147,7 +147,7 @@ export function clientSettingsPage(parts: {
     }
   }
 
-  /** Users who had to sign in first return with GET and press the button again. */
+  /** Redirects users who had to sign in first: they return with GET and press the button again. */
   const backToClient = (ctx: Context): void => seeOther(ctx, urlOf(ownClientOf(ctx)));
 
   return [

@@ -101,7 +101,7 @@ async function runClientTest(run: ClientTestRun): Promise<TestOutcome> {
 
 function authorizationStep({ issuer, redirectUri, request, callback }: ClientTestRun): TestStep {
   const meaning = MEANINGS[callback.get('error') ?? 'none'];
-  // RFC 9207 §2.4: an answer from another issuer must be rejected.
+  // RFC 9207 §2.4: reject an answer from another issuer.
   const isExpected = meaning !== undefined && callback.get('iss') === issuer;
   return {
     title: 'Authorization request',
@@ -196,7 +196,7 @@ function stepsOf({
   ];
 }
 
-/** The steps that prove that an authorization ends. If a replay is tested, that ends it. */
+/** The steps that prove that an authorization ends. If a replay is tested, the replay ends it. */
 const endOf = (retryWindowSeconds: number, isConfidential: boolean): readonly StepName[] => [
   ...(retryWindowSeconds > 0 ? [] : (['replay'] as const)),
   'revoke',

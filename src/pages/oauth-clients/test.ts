@@ -104,7 +104,7 @@ export function clientTestCallback(parts: {
 }): Route[] {
   const { kit, clients, activity, clientTests, oneTimeValues, runTest } = parts;
 
-  /** Answers 404 unless this session started the test. */
+  /** Finishes the test; answers 404 unless this session started it. */
   async function finish(ctx: Context): Promise<void> {
     const { id: accountId } = accountOf(ctx);
     const callback = new URLSearchParams(ctx.querystring);

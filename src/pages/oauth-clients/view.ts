@@ -61,7 +61,7 @@ export interface ClientFormView {
   readonly problems: readonly FormProblem[];
   readonly name: string;
   readonly nameProblem: string | undefined;
-  /** Undefined if users are never redirected to the client. */
+  /** Undefined for a client to which users are never redirected. */
   readonly rows: readonly RedirectUriRow[] | undefined;
   readonly canAddRow: boolean;
   readonly button: string;

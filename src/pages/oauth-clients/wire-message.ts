@@ -5,7 +5,7 @@ import type { ApiAnswer, ShownApi } from '../routes.ts';
 /** One request of a test with its answer. */
 export interface TestStep {
   readonly title: string;
-  /** As sent over HTTP; tokens, code, verifier and secret are shortened, here and in `answer`. */
+  /** The request as sent. Tokens, code, verifier and secret are shortened, as in `answer`. */
   readonly request: string;
   readonly answer: string;
   /** Explains what the answer proves, or what is wrong with it. */
@@ -61,7 +61,7 @@ export function objectOf(text: string): Readonly<Record<string, unknown>> | unde
 const shownValue = <Value>(name: string, value: Value): Value | string =>
   typeof value === 'string' && SECRET_MEMBERS.has(name) ? shortened(value) : value;
 
-/** @returns the step; `shown` is the formatted body. */
+/** Formats a call of the API. @returns the step; `shown` is the formatted body. */
 export function apiStep(
   { graphqlUrl, exampleQuery }: ShownApi,
   answer: ApiAnswer,

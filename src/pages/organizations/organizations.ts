@@ -81,7 +81,7 @@ export function organizationsPage(parts: {
 
   const show = (ctx: Context): Promise<void> => draw(ctx);
 
-  /** Returns the member that the path names; undefined (Koa's 404) if there is no such member. */
+  /** Returns the member that the path names; without one, undefined, and Koa answers 404. */
   async function member(ctx: Context) {
     const { people } = await organizationEndings.reachOf(admin.get(ctx).id);
     return people.find(({ id }) => id === ctx.params.person);

@@ -24,7 +24,7 @@ declare module '../view-data.ts' {
 export interface OrganizationRow {
   readonly name: string;
   readonly role: string;
-  /** The number of its warehouses to which the user has access: `3 warehouses`. */
+  /** How many of its warehouses the user has access to: `3 warehouses`. */
   readonly warehouses: string;
   /** The page of the organization; undefined unless the user is its owner or an admin. */
   readonly url: string | undefined;
@@ -36,13 +36,13 @@ export interface ReachPart {
   readonly heading: string;
   /** A remark that applies to all rows. */
   readonly note: string;
-  /** The text that is shown if there are no rows. */
+  /** Shown if there are no rows. */
   readonly empty: string;
   readonly rows: readonly ReachRow[];
   readonly total: number;
   /** The page with all rows; undefined if they are all shown here. */
   readonly allUrl: string | undefined;
-  /** Undefined if only the first few rows are shown. */
+  /** The list with its tools; undefined if only the first few rows are shown. */
   readonly list: ListView | undefined;
 }
 
@@ -54,7 +54,7 @@ export interface ReachRow {
   /** Marks such as `suspended`, `shut out`, `you`. */
   readonly marks: readonly { readonly text: string; readonly isWarning: boolean }[];
   readonly facts: readonly ReachFact[];
-  /** Undefined if the user may not end this access. */
+  /** Where to end this access; undefined if the user may not end it. */
   readonly action:
     | { readonly url: string; readonly label: string; readonly isEnd: boolean }
     | undefined;

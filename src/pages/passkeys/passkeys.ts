@@ -26,7 +26,7 @@ declare module '../view-data.ts' {
 /** The page to create or to rename a passkey. */
 interface PasskeyView {
   readonly heading: string;
-  /** Tells the user that their identity has just been confirmed. */
+  /** Confirms to the user that they have just re-authenticated. */
   readonly notice?: string;
   readonly name: string;
   readonly problem?: string;
@@ -41,7 +41,7 @@ interface PasskeyView {
 /** The data for the passkeys section of the security page. */
 export interface PasskeyList {
   readonly passkeys: readonly PasskeyRow[];
-  /** Undefined if the user has the maximum number. */
+  /** Where to add a passkey; undefined if the user has the maximum number. */
   readonly addUrl: string | undefined;
 }
 
@@ -51,7 +51,7 @@ export interface PasskeyRow {
   readonly created: Moment;
   readonly lastUsed: Moment | undefined;
   readonly renameUrl: string;
-  /** Undefined if the passkey is the user's only sign-in method. */
+  /** Where to remove the passkey; undefined if it is the user's only sign-in method. */
   readonly removeUrl: string | undefined;
 }
 
@@ -94,7 +94,7 @@ export function passkeysPage(parts: {
 }): Route[] {
   const { kit, passkeySignIns, passkeys, signInMethods, signInPolicy, signIns, passwords } = parts;
 
-  /** Returns the user's passkey that the path names; any other is Koa's 404. */
+  /** Returns the user's passkey that the path names. For any other Koa answers 404. */
   const ownPasskey = async (ctx: Context): Promise<Passkey | undefined> =>
     (await passkeys.of(accountOf(ctx).id)).find(({ id }) => id === ctx.params.id);
 
@@ -141,7 +141,7 @@ export function passkeysPage(parts: {
     // If the user had to confirm the sign-in first, the repeated form contains no passkey.
     if (answer === '') return seeOther(ctx, NEW);
     const account = accountOf(ctx);
-    // The authenticator has stored the passkey already, so an invalid name must not lose it.
+    // Replace an invalid name: the authenticator has stored the passkey already.
     const name = nameFrom(form) ?? defaultName(ctx);
     const added = await passkeySignIns.add(ctx, account, { answer, name });
     if (typeof added === 'string') {

@@ -23,7 +23,7 @@ interface ForgotPasswordView {
   readonly problem: string | undefined;
   /** The URL of the pending sign-in, for a link back. */
   readonly signInUrl: string;
-  /** Names the provider with which users of that email domain sign in; independent of accounts. */
+  /** Names the provider of that email domain, whether or not an account has the address. */
   readonly elsewhere: string | undefined;
   /** The sentence that replaces the form after it was sent. */
   readonly sent: string | undefined;
@@ -38,7 +38,7 @@ export function forgotPasswordPage(parts: {
   readonly kit: PageKit;
   readonly waiting: Pick<WaitingSignIn, 'path'>;
   readonly linkRequests: PasswordLinkRequests;
-  /** Per network, over all accounts: limits how much mail one network can cause. */
+  /** Limits how much mail one network can cause, for all accounts together. */
   readonly perAddress: AttemptLimit;
   readonly upstream: Pick<UpstreamSignIns, 'wayOf'>;
 }): Route[] {
@@ -46,8 +46,8 @@ export function forgotPasswordPage(parts: {
 
   /** Uses only the email domain, so that it does not reveal whether an account exists. */
   const elsewhere = (email: string): string | undefined => {
-    const way = upstream.wayOf(email);
-    return way && comesFrom(way);
+    const provider = upstream.wayOf(email);
+    return provider && comesFrom(provider);
   };
 
   const draw = async (ctx: Context, view: Partial<ForgotPasswordView> = {}): Promise<void> =>
@@ -82,8 +82,8 @@ export function forgotPasswordPage(parts: {
     }
     // Do not await: the answer and its timing must not depend on whether the account exists.
     linkRequests.begin(email, requestOrigin(ctx));
-    const way = elsewhere(email);
-    await kit.notices.redirect(ctx, ctx.path, way === undefined ? SENT : `${SENT} ${way}`);
+    const hint = elsewhere(email);
+    await kit.notices.redirect(ctx, ctx.path, hint === undefined ? SENT : `${SENT} ${hint}`);
   }
 
   return [get(FORGOT_PASSWORD, show), post(FORGOT_PASSWORD, ...kit.form, submit)];

@@ -25,7 +25,7 @@ declare module '../view-data.ts' {
       readonly heading: string;
       readonly email: string;
       readonly action: string;
-      /** The token of the link: the form contains it, so that the URL need not. */
+      /** The token of the link: it is in the form, so that it need not be in the URL. */
       readonly token: string;
       /** False if the service does not use passwords: then the link signs in. */
       readonly setsPassword: boolean;
@@ -64,14 +64,14 @@ export function createLinkPage(parts: {
       { account, purpose }: PasswordLink,
       sent: { readonly token: string; readonly problem?: string | undefined },
     ): Promise<void> {
-      const way = passwords ? upstream.wayOf(account.email) : undefined;
+      const provider = passwords ? upstream.wayOf(account.email) : undefined;
       await kit.render(ctx, 'password', {
         heading: passwords ? headingOf(account, purpose) : 'Sign in with this link',
         email: account.email,
         action: ctx.path,
         token: sent.token,
         setsPassword: passwords,
-        elsewhere: way && comesFrom(way),
+        elsewhere: provider && comesFrom(provider),
         choices: await endingChoices.of(ctx, account),
         isStrongSignInRequired: await signInPolicy.needsMoreThanPassword(account.id),
         problem: sent.problem,
@@ -89,8 +89,8 @@ export function createLinkPage(parts: {
 }
 
 /**
- * The token arrives in the query, which is never logged, and is moved to a cookie at once: a URL
- * stays in the browser's history and address bar, and users copy it. The form contains it, too.
+ * The token arrives in the query, which is never logged, and is immediately moved to a cookie and
+ * the form: a URL stays in the browser's history and address bar, and users copy it.
  */
 export function passwordPage(parts: {
   readonly kit: PageKit;

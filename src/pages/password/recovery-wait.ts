@@ -20,11 +20,11 @@ declare module '../view-data.ts' {
       readonly email: string;
       /** The strong sign-in methods that the user has, but may have lost. */
       readonly ways: readonly string[];
-      /** Such as `3 days`. */
+      /** How long the user must wait, such as `3 days`. */
       readonly wait: string;
       /** Undefined if no recovery was started yet. */
       readonly started: { readonly at: Moment; readonly ready: Moment } | undefined;
-      /** Starts the recovery; undefined if it was started, or if no mail can be sent about it. */
+      /** Where to start the recovery; undefined if it was started, or if no mail can be sent. */
       readonly startUrl: string | undefined;
       readonly token: string;
     };
@@ -74,7 +74,7 @@ export function createRecoveryWaitPage(parts: {
     async function start(ctx: Context): Promise<void> {
       const token = formOf(ctx).get('token') ?? '';
       const link = await passwordLinks.find(token);
-      // If the link was used, or need not wait (any more), its own page says so.
+      // If the link was used, or may be used without a wait, the link's own page says so.
       if (!mailRecovery || !link || !(await waits.mustWait(link))) return drawLink(ctx, token);
       const wait = await waits.start(token, requestOrigin(ctx), mailRecovery(ctx));
       if (wait === undefined) return drawLink(ctx, token);

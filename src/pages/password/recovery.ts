@@ -1,4 +1,4 @@
-/** Lists everything else that gives access to an account, for the user to end at a recovery. */
+/** Lists what else gives access to an account, so that the user can end it at a recovery. */
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import type { ApiKeys } from '../../accounts/api-keys/api-keys.ts';
@@ -25,7 +25,7 @@ export interface EndingChoice {
 }
 
 export interface EndingChoices {
-  /** Lists what exists now; `isChosen` is true if the form has ticked it. */
+  /** Lists what gives access now; `isChosen` is true for a ticked checkbox. */
   of(ctx: Context, account: Account): Promise<readonly EndingChoice[]>;
   /**
    * Ends what the form has ticked, in the transaction that restores the user's access.

@@ -42,7 +42,7 @@ const STOPPED =
 export type StopLinks = ReturnType<typeof createStopLinks>;
 
 export function createStopLinks(parts: {
-  /** The first key signs; all of them are accepted. */
+  /** The first key signs; links signed with any of the keys are accepted. */
   readonly keys: readonly [string, ...string[]];
   readonly clock: Clock;
 }) {
@@ -77,7 +77,7 @@ export function createStopRecovery(parts: {
     return kit.render(ctx, 'stop-recovery', { title, state, action: ctx.path, token });
   };
 
-  /** A GET request does not stop the recovery, because mail programs open links, too. */
+  /** Asks for confirmation: GET must not stop the recovery, because mail programs open links. */
   async function askToStop(ctx: Context): Promise<void> {
     const token = String(ctx.query.token ?? '');
     const link = stopLinks.find(token);
@@ -96,7 +96,7 @@ export function createStopRecovery(parts: {
     await kit.notices.redirect(ctx, SECURITY, STOPPED);
   }
 
-  /** Users return to this URL if they had to sign in before the form was accepted. */
+  /** Redirects users who had to sign in before the form was accepted, and who return with GET. */
   const backToSecurity = (ctx: Context): void => seeOther(ctx, SECURITY);
 
   return {

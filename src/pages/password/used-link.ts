@@ -68,7 +68,7 @@ export function createAfterLink(parts: {
 }): AfterLink {
   const { kit, passwords, formDrafts, waiting, endingChoices, signIns, mail } = parts;
 
-  /** Redirects to the sign-in of the waiting authorization, or else to `/login`. */
+  /** Redirects to the sign-in of the waiting authorization; if none waits, to `/login`. */
   async function redirectToSignIn(ctx: Context, { email }: Account): Promise<void> {
     const form = await formDrafts.save(ctx, email, undefined);
     const query = form ? `?form=${form}` : '';
@@ -83,7 +83,7 @@ export function createAfterLink(parts: {
     }
   }
 
-  /** Mails the user what was not ended, because an attacker may have added it. */
+  /** Mails the user which access was not ended, because an attacker may have added it. */
   async function notify(ctx: Context, account: Account, purpose: LinkPurpose): Promise<void> {
     if (!mail) return;
     const left = (await endingChoices.of(ctx, account)).map(({ what, since }) =>

@@ -21,7 +21,7 @@ export interface RefusedPassword {
   readonly isEndingConnections?: boolean;
 }
 
-/** Sets the status if it is 429 or 503. @returns a sentence for the user, or the problems. */
+/** Returns a sentence for the user, or the problems. Sets the status only to 429 or 503. */
 export type ChangePassword = (ctx: Context) => Promise<string | RefusedPassword>;
 
 export function createPasswordChange(parts: {

@@ -88,7 +88,7 @@ export function securityPage(parts: {
   const show = (ctx: Context): Promise<void> =>
     draw(ctx, { isEndingConnections: typedOf(ctx)?.get('end_connections') === 'yes' });
 
-  /** The URL that password managers look up (W3C, A Well-Known URL for Changing Passwords). */
+  /** The URL that password managers open (W3C, A Well-Known URL for Changing Passwords). */
   const toPage = (ctx: Context): void => seeOther(ctx, SECURITY);
 
   function passwordRoutes(change: ChangePassword): Route[] {

@@ -13,7 +13,7 @@ import { accountOf } from '../signed-in.ts';
 import { type Moment, toMoment } from '../words/moment.ts';
 
 export interface SessionRow {
-  /** `Firefox on Windows` */
+  /** The browser's name, such as `Firefox on Windows`. */
   readonly browser: string;
   readonly address: string;
   readonly signedIn: Moment;

@@ -14,7 +14,7 @@ import { accountOf, typedOf } from '../signed-in.ts';
 import { type Moment, toMoment } from '../words/moment.ts';
 
 export interface WaysView {
-  /** True if the service has passwords, and the user has one or no other usable method. */
+  /** True if the service has passwords, and the user has one or no other method that works. */
   readonly hasPassword: boolean;
   readonly held: readonly {
     readonly id: string;
@@ -82,7 +82,7 @@ export function createSignInMethodsPart(parts: {
               ? `${REMOVE}?${new URLSearchParams({ [REMOVED_FIELD]: id })}`
               : undefined,
         })),
-      linkable: upstream.ways.filter(({ id }) => !linked.some((way) => way.id === id)),
+      linkable: upstream.ways.filter(({ id }) => !linked.some((method) => method.id === id)),
       resetWith: passwords ? linked : [],
       linkUrl: WAYS,
       resetUrl: RESET,
@@ -93,7 +93,7 @@ export function createSignInMethodsPart(parts: {
 
   const back = backTo(SECURITY);
 
-  /** Redirects to the provider. The session continues; it is checked when the user returns. */
+  /** Redirects to the provider. The session continues, and is checked at the user's return. */
   const link = (ctx: Context): Promise<void> =>
     upstream.begin(ctx, formOf(ctx).get('link_with') ?? '', {
       target: SECURITY,
@@ -103,25 +103,25 @@ export function createSignInMethodsPart(parts: {
 
   const linkedMethod = async (ctx: Context, id: unknown): Promise<LinkedMethod | undefined> =>
     (await signInMethods.of(accountOf(ctx).id)).find(
-      (way) => way.kind === 'provider' && way.id === id,
+      (method) => method.kind === 'provider' && method.id === id,
     );
 
   async function askToRemove(ctx: Context): Promise<void> {
-    const way = await linkedMethod(
+    const method = await linkedMethod(
       ctx,
       typedOf(ctx)?.get(REMOVED_FIELD) ?? ctx.query[REMOVED_FIELD],
     );
-    if (!way) return back(ctx);
+    if (!method) return back(ctx);
     await kit.render(ctx, 'confirm', {
       section: 'security',
       question: 'Remove',
-      subject: way.label,
+      subject: method.label,
       consequences: [
         'You can no longer sign in with it here, and every other browser is signed out.',
         'You can add it again when you are signed in.',
       ],
       action: REMOVE,
-      fields: [{ name: REMOVED_FIELD, value: way.id }],
+      fields: [{ name: REMOVED_FIELD, value: method.id }],
       button: 'Remove',
       cancel: SECURITY,
     });
@@ -130,14 +130,14 @@ export function createSignInMethodsPart(parts: {
   async function remove(ctx: Context): Promise<void> {
     const account = accountOf(ctx);
     const id = formOf(ctx).get(REMOVED_FIELD) ?? '';
-    const way = await linkedMethod(ctx, id);
+    const method = await linkedMethod(ctx, id);
     const origin = originInSession(ctx);
     const hasPassword = passwords && account.hasPassword;
-    const left = way && (await signInMethods.remove(account.id, id, { origin, hasPassword }));
+    const left = method && (await signInMethods.remove(account.id, id, { origin, hasPassword }));
     if (left === 'last') return kit.notices.redirect(ctx, SECURITY, LAST);
     if (!left) return seeOther(ctx, SECURITY);
-    await signIns.keep(ctx, left, { what: 'way_removed', about: way.label });
-    await kit.notices.redirect(ctx, SECURITY, removed(way.label));
+    await signIns.keep(ctx, left, { what: 'way_removed', about: method.label });
+    await kit.notices.redirect(ctx, SECURITY, removed(method.label));
   }
 
   /** Asks even after a recent sign-in: a stolen session must not be able to change the password. */

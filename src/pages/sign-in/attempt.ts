@@ -19,7 +19,7 @@ type Attempt =
   | {
       readonly email: string;
       readonly problem: string;
-      /** True if the problem is about what was typed. */
+      /** True if the problem is about the typed email address or password. */
       readonly isTypedWrong?: boolean;
     }
   | { readonly account: Account; readonly came: Way; readonly method: Method };
@@ -55,12 +55,12 @@ export function createSignInAttempts(parts: {
     const password = form.get('password') ?? '';
     // Use only the email domain: the answer must not reveal whether an account or password exists.
     const hinted = upstream.wayOf(email);
-    const way = form.get(WAY_FIELD) ?? (password === '' ? hinted?.id : undefined);
-    if (way !== undefined) {
-      // If the provider must ask who signs in, the client's hint names the previous user: drop it.
-      const hint = upstream.asksWho(ctx, way) ? undefined : purpose.loginHint;
+    const providerId = form.get(WAY_FIELD) ?? (password === '' ? hinted?.id : undefined);
+    if (providerId !== undefined) {
+      // Drop the client's hint if the provider must ask who signs in: it names the previous user.
+      const hint = upstream.asksWho(ctx, providerId) ? undefined : purpose.loginHint;
       const loginHint = normalizeEmail(email) ?? hint;
-      await upstream.begin(ctx, way, { ...purpose, loginHint });
+      await upstream.begin(ctx, providerId, { ...purpose, loginHint });
       return undefined;
     }
     if (password === '' && upstream.hasHints) {

@@ -11,7 +11,7 @@ import { browserDetails } from '../words/browser.ts';
 import type { KnownDevices } from './known-devices.ts';
 import type { WayIn } from './upstream-ways.ts';
 
-/** How a user signed in: with a password, a passkey, a one-time link or a provider. */
+/** The method of a sign-in: a password, a passkey, a one-time link or a provider. */
 export type Way =
   | 'password'
   | { readonly passkey: Passkey }
@@ -39,7 +39,7 @@ export function createBrowserSignIns(parts: {
     const { method, details } = describe(way);
     ctx.state.accountId = accountId;
     if (typeof way === 'object' && 'isNewLink' in way && way.isNewLink) {
-      // Mail this in a known browser, too: the linked account is new.
+      // Mail this even in a known browser, because the linked account is new.
       mail?.notify(accountId, 'account_linked', { ...browserDetails(ctx), about: way.label });
     } else if (!devices.find(ctx, account)) {
       mail?.notify(accountId, 'new_device', browserDetails(ctx));
@@ -60,7 +60,7 @@ export function createBrowserSignIns(parts: {
       await record(ctx, account, way);
     },
 
-    /** For a user identified without a sign-in: strangers cannot use up this browser's attempts. */
+    /** After an identification without a sign-in: gives this browser a limit of its own. */
     rememberBrowser: devices.remember,
 
     /** Records a re-authentication in the session. @returns false if the session has ended. */

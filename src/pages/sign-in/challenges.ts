@@ -14,9 +14,9 @@ const TOLERANCE_SECONDS = 60;
 const TIME_BYTES = 6;
 const CHALLENGE = /^(([A-Za-z0-9_-]{8})[A-Za-z0-9_-]{24})([A-Za-z0-9_-]{43})$/;
 
-/** A challenge: a time, 24 random characters, and a MAC over both, the purpose and the browser. */
+/** Challenges: a time, 24 random characters, and a MAC over both, the purpose and the browser. */
 export function createChallenges(parts: {
-  /** The first key signs; all of them are accepted. */
+  /** The first key signs; challenges made with any of the keys are accepted. */
   readonly keys: readonly [string, ...string[]];
   readonly clock: Clock;
   browserOf(ctx: Context): string;

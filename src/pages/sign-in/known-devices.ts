@@ -9,7 +9,7 @@ import { ownCookie } from '../own-cookie.ts';
 export type KnownDevices = ReturnType<typeof createKnownDevices>;
 
 const LIFETIME_SECONDS = 180 * 86_400;
-/** Maximum per browser. The account of the last sign-in comes first; the oldest is dropped. */
+/** Maximum number of accounts per browser, the latest sign-in first; the oldest is dropped. */
 const MAX_ACCOUNTS = 5;
 const ENTRY = /^(acc_[A-Za-z0-9_-]{16})\.([A-Za-z0-9_-]{22})\.(\d{1,12})\.([A-Za-z0-9_-]{43})$/;
 
@@ -22,12 +22,12 @@ interface Entry {
 }
 
 /**
- * A device cookie as OWASP describes it: account, nonce and time with a MAC. It also covers the
- * account's session generation, so a new password or signing out everywhere ends the cookie.
+ * A device cookie as OWASP describes it: account, nonce and time with a MAC. The MAC also covers
+ * the account's session generation, so a new password or signing out everywhere ends the cookie.
  */
 export function createKnownDevices(parts: {
   issuer: string;
-  /** The first key signs; all of them are accepted. */
+  /** The first key signs; cookies signed with any of the keys are accepted. */
   keys: readonly [string, ...string[]];
   clock: Clock;
 }) {
@@ -54,7 +54,7 @@ export function createKnownDevices(parts: {
       cookie.set(ctx, kept.join('~'), LIFETIME_SECONDS);
     },
 
-    /** True if the browser sent a device cookie for any account. Its MAC is not verified. */
+    /** True if the browser sent a device cookie for any account; its MAC is not verified. */
     claims: (ctx: Context): boolean => entriesOf(ctx).length > 0,
 
     /** Returns the identifier of this browser if its cookie for the account is valid. */

@@ -46,15 +46,16 @@ export interface PasskeySignIns {
   optionsToConfirm(ctx: Context, account: Account): Promise<object>;
   optionsToAdd(ctx: Context, account: Account): Promise<object>;
   /**
-   * Returns the account and passkey, or a sentence for the user. Sets the status of a refusal: 401,
-   * or 429 after too many. A correct answer always passes, despite any limit (attempt-limits.ts).
+   * Checks an answer: returns account and passkey, or a sentence for the user. Sets the status of a
+   * refusal: 401, or 429 after too many. A correct answer passes despite any limit
+   * (attempt-limits.ts).
    *
    * @param confirms the account that must re-authenticate: passkeys of others are refused.
    */
   check(ctx: Context, answer: string, confirms?: Account): Promise<UsedPasskey | string>;
   /** Stores a new passkey and informs its user by mail, or refuses like `check`. */
   add(ctx: Context, account: Account, made: NewPasskey): Promise<Passkey | string>;
-  /** True if a passkey was created or used in this browser. Proves nothing. */
+  /** True if a passkey was created or used in this browser. The cookie proves nothing. */
   isKnownIn(ctx: Context): boolean;
 }
 
@@ -77,7 +78,7 @@ const WHY_NOT = {
   known: 'This passkey is there already.',
 } as const;
 
-/** A sentence for the mail about a refused passkey: the attempt may have been the user's own. */
+/** A sentence for the mail about a refused passkey: the user may have sent it. */
 const COPIED = 'If it was you, remove that passkey as well: somebody else may have used it before.';
 
 type Why = keyof typeof WHY_NOT;

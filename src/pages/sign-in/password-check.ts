@@ -13,7 +13,7 @@ import type { KnownDevices } from './known-devices.ts';
 interface Credentials {
   readonly email: string;
   readonly password: string;
-  /** The signed-in account, if any: the correct password of another account is refused, too. */
+  /** The signed-in account, if any: then even a correct password of another account is refused. */
   readonly accountId?: string;
 }
 
@@ -56,7 +56,7 @@ export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
     ? 'choose a new password now: “Forgot your password?” mails you a link'
     : 'ask whoever opened your account for a link to set a password, which lets you in now';
 
-  /** Looks up an account only for a device cookie: the timing tells strangers nothing. */
+  /** Looks up the account only for a device cookie, so that the time tells strangers nothing. */
   async function deviceOf(ctx: Context, email: string): Promise<string | undefined> {
     const account = devices.claims(ctx) ? await accounts.findByEmail(email) : undefined;
     return account && devices.find(ctx, account);
@@ -104,7 +104,7 @@ export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
     const rank = device === undefined ? 'stranger' : 'known';
     const turn = { rank, email, address } as const;
     const outcome = await signIn({ ...turn, password }).catch((error: unknown) => {
-      // Do not await: if the store does not answer, the user would wait for it twice.
+      // Do not await: if the store is unavailable, the user would wait for it a second time.
       inBackground(attempt.cancel());
       if (error instanceof TooManyPasswords) return error;
       throw error;
@@ -126,7 +126,7 @@ export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
   };
 }
 
-/** Replaces the check if the service has no passwords. */
+/** Used instead of the check if the service has no passwords. */
 export const refusePasswords: PasswordCheck = async (ctx) => {
   ctx.status = 403;
   return 'Passwords are not used here.';

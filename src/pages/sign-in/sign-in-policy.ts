@@ -1,4 +1,4 @@
-/** The requirement of `sign_in.require` for the signed-in user, and where the user meets it. */
+/** The requirement of `sign_in.require` for the signed-in user, and where it can be met. */
 import type { Context } from 'koa';
 import {
   isStrongSession,
@@ -11,7 +11,7 @@ import type { SessionRequirements } from '../../provider/session-requirements.ts
 import { foundVisitor, type Visitor } from '../page.ts';
 import type { WaitingSignIn } from './waiting-sign-in.ts';
 
-/** Where users add a sign-in method; after their grace period, their only page of the profile. */
+/** Where users add a sign-in method; after the grace period they can open no other profile page. */
 export const STRONG_SIGN_IN = '/profile/stronger-sign-in';
 
 /** Paths that stay open after the grace period, but only for users without a strong method. */
@@ -34,7 +34,7 @@ export interface SignInPolicy {
   mayRecover(accountId: string, came: UpstreamSignIn): Promise<boolean>;
   /** Returns the requirement for this visitor, looked up once per request; undefined if there is none. */
   of(ctx: Context, visitor: Visitor): Promise<SignInRequirement | undefined>;
-  /** True if the grace period has ended and the request is not one to add a sign-in method. */
+  /** True if the grace period has ended and the request does not serve to add a sign-in method. */
   isBlocked(ctx: Context, visitor: Visitor): Promise<boolean>;
   /**
    * If a requirement was pending, signs the user in again with the strong method just added.
@@ -88,7 +88,7 @@ export function createSignInPolicy(parts: {
     async continueIfSatisfied(ctx, came) {
       const visitor = foundVisitor(ctx);
       const requirement = visitor && (await of(ctx, visitor));
-      // After a link with a provider whose sign-in was not strong, the password session continues.
+      // If the sign-in at a newly linked provider was not strong, keep the password session.
       const isWeak = typeof came === 'object' && !isStrongSignIn(came, providers);
       if (!requirement || isWeak) return undefined;
       await parts.sessions.signIn(ctx, visitor.account, came);

@@ -33,13 +33,13 @@ interface SignInView {
   readonly email: string;
   /** The text of an alert about the last try; undefined on the first try. */
   readonly problem?: string;
-  /** True if the problem is about what was typed. */
+  /** True if the problem is about the typed email address or password. */
   readonly isTypedWrong?: boolean;
   /** The client that redirected the user here, if any. */
   readonly client?: { readonly name: string };
   /** True to show a button that returns to the client: `name="decision" value="deny"`. */
   readonly cancel?: boolean;
-  /** The result of a previous page, such as that a password was set. */
+  /** What a previous page did, such as that a password was set. */
   readonly notice?: string;
   /** Undefined if the service sends no mail. */
   readonly forgotPasswordUrl?: string;
@@ -105,8 +105,8 @@ export function createSignInForm(parts: {
   function directProvider(ctx: Context, loginHint = ''): { readonly id: string } | undefined {
     if (ctx.query[CHOOSE] !== undefined || ctx.method !== 'GET') return undefined;
     if (passkeys?.isKnownIn(ctx)) return undefined;
-    const way = upstream.only ?? (passwords ? undefined : upstream.wayOf(loginHint));
-    return way && upstream.asksWho(ctx, way.id) ? undefined : way;
+    const provider = upstream.only ?? (passwords ? undefined : upstream.wayOf(loginHint));
+    return provider && upstream.asksWho(ctx, provider.id) ? undefined : provider;
   }
 
   return { draw, arrival, directProvider };
@@ -131,8 +131,8 @@ export function createSignInSteps(parts: {
   async function show(ctx: Context): Promise<void> {
     const target = targetOf(ctx);
     if (await kit.visitorOf(ctx)) return seeOther(ctx, target.url);
-    const way = directProvider(ctx);
-    if (way) return upstream.begin(ctx, way.id, { target: target.url, isFresh: false });
+    const provider = directProvider(ctx);
+    if (provider) return upstream.begin(ctx, provider.id, { target: target.url, isFresh: false });
     await draw(ctx, { action: target.loginPath, ...(await arrival(ctx)) });
   }
 
@@ -151,9 +151,9 @@ export function createSignInSteps(parts: {
     const { uid, client, loginHint = '' } = pending;
     waiting.begin(ctx, uid);
     const asked = await whySignInAgain(ctx);
-    // If a sign-in was too weak, do not redirect to the provider again: it would loop forever.
-    const way = asked.problem === undefined ? directProvider(ctx, loginHint) : undefined;
-    if (way) return upstream.begin(ctx, way.id, purposeOf(pending));
+    // If a sign-in was too weak, show the form: a redirect to the provider would loop forever.
+    const provider = asked.problem === undefined ? directProvider(ctx, loginHint) : undefined;
+    if (provider) return upstream.begin(ctx, provider.id, purposeOf(pending));
     const { email, ...arrived } = await arrival(ctx);
     const known = { email: email || loginHint, ...arrived, ...asked };
     await draw(ctx, { action: ctx.path, client, cancel: true, ...known });
@@ -200,7 +200,7 @@ const purposeOf = ({ uid, isAgain, loginHint }: PendingSignIn): Purpose => ({
   loginHint,
 });
 
-/** Returns the URL of the sign-in page that leads back to `target` and to the kept form, if any. */
+/** Returns the sign-in page's URL. The sign-in then leads to `target` and the kept form, if any. */
 export function loginPath(target: string, form?: string): string {
   const query = new URLSearchParams({
     ...(target !== HOME && { return_to: target }),

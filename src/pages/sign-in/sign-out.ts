@@ -14,9 +14,9 @@ declare module '../view-data.ts' {
 }
 
 /**
- * Removes what the browser stored of our pages, before its next user comes. Not `"cookies"`: that
- * would also delete the cookies of every other site below the same registered domain, and the one
- * that marks this browser as known to the account.
+ * Removes our pages from the browser's stores before its next user comes. Not `"cookies"`: that
+ * would also delete the cookies of every other site below the same registered domain, and our own
+ * cookie that marks this browser as known to the account.
  */
 const CLEARED = '"cache", "storage"';
 
@@ -31,7 +31,7 @@ export function signOutPage(parts: {
   async function show(ctx: Context): Promise<void> {
     const visitor = await kit.visitorOf(ctx);
     if (!visitor) {
-      // Set the cookie again: the answer to the form may have cleared the cookies of this site.
+      // Set the cookie again: the response to the form may have cleared our cookies.
       upstream.askWho(ctx);
       return kit.render(ctx, 'signed-out', { title: 'Signed out' });
     }

@@ -12,9 +12,9 @@ export const CHOOSE = 'choose';
 
 export const UPSTREAM_OUTCOMES = [
   'succeeded',
-  // Refused by Gatehouse: the account is missing, suspended or linked otherwise.
+  // Gatehouse refused: the account is missing, suspended or linked with another identity.
   'refused',
-  // Cancelled by the user at the provider.
+  // The user cancelled at the provider.
   'cancelled',
   // The provider's answer proved nothing, or belonged to no pending sign-in of this browser.
   'failed',
@@ -27,7 +27,7 @@ export const UPSTREAM_OUTCOMES = [
 
 export interface UpstreamOutcomes {
   cameFromUpstream(provider: string, outcome: (typeof UPSTREAM_OUTCOMES)[number]): void;
-  /** Sets the counters of each provider to 0 at the start, so that they appear in the metrics. */
+  /** At the start: sets the counters of each provider to 0, so that they appear in the metrics. */
   providersKnown(ids: readonly string[]): void;
 }
 
@@ -43,7 +43,7 @@ export interface Purpose {
   readonly resets?: boolean;
   /** The signed-in account to link with the identity at the provider. */
   readonly links?: string;
-  /** True if the user must authenticate there even with a session at the provider. */
+  /** True if the user must authenticate at the provider even with a session there. */
   readonly isFresh: boolean;
   readonly loginHint?: string | undefined;
 }
@@ -64,7 +64,7 @@ export const comesFrom = ({ domain, label }: HintedWay): string =>
 
 export interface UpstreamSignIns {
   readonly ways: readonly WayIn[];
-  /** The providers whose sign-ins can satisfy `sign_in.require`. */
+  /** Providers with sign-ins that can satisfy `sign_in.require`. */
   readonly strongMethods: readonly WayIn[];
   /** The only provider of a service without passwords: users need not choose. */
   readonly only: WayIn | undefined;
@@ -76,16 +76,16 @@ export interface UpstreamSignIns {
   listMethods(account: Account): Promise<readonly WayIn[]>;
   /** Makes the next sign-in with each provider in this browser ask who signs in. */
   askWho(ctx: Context): void;
-  /** True if this provider still has to ask: then the sign-in page does not redirect by itself. */
+  /** True if this provider must still ask who signs in: the sign-in page then waits for a click. */
   asksWho(ctx: Context, id: string): boolean;
   /** Redirects the browser to the provider, or shows why not. */
   begin(ctx: Context, id: string, purpose: Purpose): Promise<void>;
   /** The handlers of each provider's paths. */
   readonly answers: readonly {
     readonly id: string;
-    /** `/login/<id>` */
+    /** Handles `/login/<id>`. */
     begin(ctx: Context): Promise<void> | void;
-    /** `/login/<id>/callback` */
+    /** Handles `/login/<id>/callback`. */
     finish(ctx: Context): Promise<void>;
   }[];
 }

@@ -6,7 +6,7 @@ import { ownCookie } from '../own-cookie.ts';
 
 export type WaitingSignIn = ReturnType<typeof createWaitingSignIn>;
 
-/** How long a user may leave the pages in between open. */
+/** How long the pages on the way to a new password may stay open. */
 const MAX_WAIT_SECONDS = 3_600;
 
 export function createWaitingSignIn(parts: {
@@ -36,7 +36,7 @@ export function createWaitingSignIn(parts: {
     /** Returns where to sign in: at the interaction while it still waits, otherwise `/login`. */
     async path(ctx: Context): Promise<string> {
       const uid = cookie.get(ctx) ?? '';
-      // In another browser, the page of the interaction would only say that the request has ended.
+      // In another browser use `/login`: there the interaction's page would say that it has ended.
       const waits = await interactions.waitsForSignIn(uid);
       return waits ? `${ENDPOINT.interaction}/${uid}` : '/login';
     },

@@ -1,4 +1,4 @@
-/** Completes what a user went to a provider for: to sign in, to link, to confirm or to recover. */
+/** Completes a user's visit to a provider: a sign-in, a link, a confirmation or a recovery. */
 import type { Context } from 'koa';
 import { methodIdOf } from '../../accounts/identities/identities.ts';
 import type { ResolveIdentity } from '../../accounts/identities/resolve-identity.ts';
@@ -14,7 +14,7 @@ import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
 import type { Confirm, Link } from './own-account.ts';
 import { CONFIRMED, linkedNotice, NOT_ENOUGH } from './words.ts';
 
-/** @param refuse shows the user that, and why, the identity is refused. */
+/** @param refuse tells the user why the identity is refused. */
 export type Arrive = (
   ctx: Context,
   settings: UpstreamProvider['settings'],
@@ -44,7 +44,7 @@ export function createArrival(parts: {
   }
 
   async function leadBack(ctx: Context, { target }: Purpose): Promise<void> {
-    // A target with a query shows a form again, which says so itself.
+    // A target with a query shows a form again: it tells the user itself what to do.
     if (target.includes('?')) return seeOther(ctx, target);
     await notices.redirect(ctx, target, CONFIRMED);
   }
@@ -67,7 +67,7 @@ export function createArrival(parts: {
     const { account, isNewLink } = 'account' in came ? came : { account: came, isNewLink: false };
     outcomes.cameFromUpstream(settings.id, 'succeeded');
     if (purpose.resets) {
-      // A weaker sign-in must not recover an account that requires a strong one.
+      // A weak sign-in must not recover an account that requires a strong one.
       const mayRecover = await signInPolicy.mayRecover(account.id, person);
       if (!mayRecover) return notices.redirect(ctx, purpose.target, NOT_ENOUGH);
       const { token } = await passwordLinks.make(account, 'confirmed', origin);

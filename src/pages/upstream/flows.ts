@@ -1,4 +1,4 @@
-/** Pending sign-ins at providers: what a callback is checked against, once, in one browser. */
+/** Pending sign-ins at providers: each is bound to one browser, and its callback works once. */
 import type { Context } from 'koa';
 import type { OneTimeValues } from '../../accounts/one-time-values.ts';
 import type { AttemptLimit, Over } from '../../base/attempt-limits.ts';
@@ -23,7 +23,7 @@ const NAME = /^[A-Za-z0-9_-]{43}$/;
 
 export function createUpstreamFlows(parts: {
   readonly issuer: string;
-  /** Stores values for `LONGEST_SECONDS`, encrypted: reading needs both name and browser id. */
+  /** Stores values for `LONGEST_SECONDS`, encrypted with a key from both name and browser id. */
   readonly kept: OneTimeValues;
   /** Limits unfinished sign-ins per network, so that an attacker cannot fill the store. */
   readonly waiting: AttemptLimit;
@@ -46,9 +46,9 @@ export function createUpstreamFlows(parts: {
   const cancel = (ctx: Context): Promise<void> => waiting.refund(networkOf(ctx.ip));
 
   return {
-    /** To be called first. @returns the limit if too many sign-ins are pending. */
+    /** Counts a new sign-in; call it first. @returns the limit if too many are pending. */
     begin: (ctx: Context): Promise<Over | undefined> => waiting.count(networkOf(ctx.ip)),
-    /** Undoes `begin` for a sign-in that did not start. */
+    /** Undoes `begin` if the sign-in could not be started. */
     cancel,
 
     /** @param state a random name, 43 characters of `[A-Za-z0-9_-]`. */
@@ -67,7 +67,7 @@ export function createUpstreamFlows(parts: {
       const { state } = ctx.query;
       const browser = browserOf(ctx);
       if (browser === undefined || typeof state !== 'string' || !NAME.test(state)) return undefined;
-      // Atomic: of several callbacks with the same state only one continues (RFC 9700 §4.7).
+      // Atomic: only one of several callbacks with the same state continues (RFC 9700 §4.7).
       const begun = await kept.take<Begun>(browser, state);
       if (begun) await cancel(ctx);
       // RFC 9700 §4.4.2: each provider has its own redirect URI and may answer only there.

@@ -18,10 +18,10 @@ import type { UpstreamOutcomes } from '../sign-in/upstream-ways.ts';
 /** A token's id is remembered for as long as the token could be replayed. */
 const REMEMBERED_SECONDS = OLDEST_SECONDS + 2 * CLOCK_TOLERANCE_SECONDS;
 
-/** Enough for the sessions of one user and for those that earlier sign-outs could not end. */
+/** Maximum number of sessions ended per request: enough for one user and for earlier leftovers. */
 const MAX_AT_ONCE = 1_000;
 
-/** Returns the request steps by path: a program calls them, like the token endpoint. */
+/** Returns the steps by path, for requests that a provider's server sends. */
 export function upstreamLogouts(parts: {
   readonly providers: readonly UpstreamProvider[];
   readonly log: Logger;
@@ -53,7 +53,7 @@ export function upstreamLogouts(parts: {
           }
         },
       );
-      // A replayed token has already ended its sessions.
+      // Refuse a replayed token: it has already ended its sessions.
       if (!ended) throw refusal('this logout_token was used before');
       const { sessions } = ended;
       outcomes.cameFromUpstream(id, 'signed_out');
@@ -61,7 +61,7 @@ export function upstreamLogouts(parts: {
         { requestId: ctx.state.requestId, provider: id, sessions },
         'sessions ended by a sign-out at the provider',
       );
-      // Sessions that the store cannot end now are ended later, in the background.
+      // If the store is unavailable, the background job ends the remaining sessions later.
       await upstreamSessions.finishEnded(parts.endSession, MAX_AT_ONCE);
       ctx.status = 200;
       ctx.body = {};

@@ -4,12 +4,12 @@ import { ownCookie } from '../own-cookie.ts';
 
 export type NextPerson = ReturnType<typeof createNextPerson>;
 
-/** The same time as in known-devices.ts: a session at the provider can last as long. */
+/** As long as in known-devices.ts: a session at the provider can last that long. */
 const LIFETIME_SECONDS = 180 * 86_400;
 
 /**
- * The cookie names the providers and no user. A provider stays listed until it has asked: the next
- * user of a shared computer may come days later, and sign in with another provider first.
+ * The cookie contains ids of providers, and no user. A provider stays listed until it has asked:
+ * the next user of a shared computer may come days later, and sign in with another provider first.
  */
 export function createNextPerson(issuer: string, providerIds: readonly string[]) {
   const cookie = ownCookie(issuer, 'ask_who');

@@ -11,17 +11,17 @@ import type { SignInPolicy } from '../sign-in/sign-in-policy.ts';
 import type { WayIn } from '../sign-in/upstream-ways.ts';
 import { browserDetails } from '../words/browser.ts';
 
-/** Links an identity to the account of this session, which continues. @returns why it failed. */
+/** Links an identity to the account of the session, which continues. @returns why it failed. */
 export type Link = (
   ctx: Context,
-  way: WayIn,
+  provider: WayIn,
   who: { readonly person: UpstreamPerson; readonly accountId: string },
 ) => Promise<'signed out' | 'taken already' | undefined>;
 
 /** Re-authenticates with an identity; returns `another` unless it is linked to this account. */
 export type Confirm = (
   ctx: Context,
-  way: WayIn,
+  provider: WayIn,
   who: { readonly person: UpstreamPerson; readonly accountId: string },
 ) => Promise<Account | 'another' | 'suspended'>;
 
@@ -55,17 +55,25 @@ export const createLink =
     readonly mail: AccountMail | undefined;
     readonly signInPolicy: Pick<SignInPolicy, 'mayAddMethod'>;
   }): Link =>
-  async (ctx, way, { person, accountId }) => {
+  async (ctx, provider, { person, accountId }) => {
     const visitor = await parts.visitorOf(ctx);
-    // Another user may be signed in by now: link only to the account that started this.
+    // Another user may be signed in by now: link only to the account that began this.
     if (visitor?.account.id !== accountId) return 'signed out';
     // The grace period may have ended while the user was at the provider.
     if (!(await parts.signInPolicy.mayAddMethod(visitor))) return 'signed out';
     try {
-      const outcome = await parts.linkIdentity(visitor.account, way, person, originInSession(ctx));
+      const outcome = await parts.linkIdentity(
+        visitor.account,
+        provider,
+        person,
+        originInSession(ctx),
+      );
       if (outcome === 'taken') return 'taken already';
       if (outcome === 'linked') {
-        parts.mail?.notify(accountId, 'way_added', { ...browserDetails(ctx), about: way.label });
+        parts.mail?.notify(accountId, 'way_added', {
+          ...browserDetails(ctx),
+          about: provider.label,
+        });
       }
       return undefined;
     } catch (error) {

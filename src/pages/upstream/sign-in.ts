@@ -86,7 +86,7 @@ export function createUpstreamSignIns(parts: {
       }
       const { flow, purpose, state } = started;
       const hasAsked = flow.isFresh || flow.asksWho === true;
-      // The user signed out in another tab meanwhile: the provider may have reused the old session.
+      // After a sign-out in another tab, ask again: the provider may have reused the old session.
       if (nextPerson.isAsked(ctx, id) && !hasAsked) return begin(ctx, id, purpose);
       try {
         const query = new URLSearchParams(ctx.querystring);
@@ -108,7 +108,7 @@ export function createUpstreamSignIns(parts: {
   ): Promise<void> {
     outcomes.cameFromUpstream(id, 'refused');
     nextPerson.ask(ctx, id);
-    // Log the subject, so that the operator can link it.
+    // Log the subject, so that the operator can link the identity to an account.
     const about = { provider: id, issuer: person.issuer, subject: person.subject, reason };
     log.warn({ requestId: ctx.state.requestId, ...about }, 'a sign-in with a provider was refused');
     await errorPage.say(ctx, 403, signInRefused(reason, label, retryUrl(purpose)));
@@ -147,11 +147,11 @@ export function createUpstreamSignIns(parts: {
     );
   }
 
-  /** Follows a direct link, as on portals, only if there is no other way to sign in. */
-  const directLink = (way: WayIn) =>
+  /** Follows a link of a portal to this provider, if there is no other sign-in method. */
+  const directLink = (provider: WayIn) =>
     function beginHere(ctx: Context): Promise<void> | void {
-      if (only?.id !== way.id) return seeOther(ctx, '/login');
-      return begin(ctx, way.id, { target: '/profile', isFresh: false });
+      if (only?.id !== provider.id) return seeOther(ctx, '/login');
+      return begin(ctx, provider.id, { target: '/profile', isFresh: false });
     };
 
   return {

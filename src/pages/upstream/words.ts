@@ -1,4 +1,4 @@
-/** The texts for users whose sign-in with a provider failed. The log has the cause. */
+/** The texts for users whose sign-in with a provider failed. The log contains the cause. */
 import { CHOOSE } from '../sign-in/upstream-ways.ts';
 
 export const NOT_ENOUGH =

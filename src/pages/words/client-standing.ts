@@ -1,14 +1,14 @@
 /** Describes who asks: when a client was registered, who has connected it, and who checked it. */
 import { type ClientStanding, MAX_COUNTED } from '../../authorizations/client-standing.ts';
 
-/** For `partials/standing`. */
+/** The data for `partials/standing`. */
 export interface DescribedStanding {
-  /** `Registered 3 days ago · connected by 2 people, none of your organization · …` */
+  /** For example `Registered 3 days ago · connected by 2 people, none of your organization · …`. */
   readonly facts: string;
   readonly isWarning: boolean;
 }
 
-/** Pages warn about a client until it has this age and this many users have connected it. */
+/** Pages warn about a client with a lower age or with fewer connected users than these. */
 const USUAL_DAYS = 7;
 const USUAL_PEOPLE = 5;
 const DAY_MS = 86_400_000;
@@ -36,14 +36,14 @@ function ageText(days: number): string {
 const ago = (count: number, unit: string): string =>
   `${count} ${unit}${count === 1 ? '' : 's'} ago`;
 
-/** Describes the people who connected the client, without the user. */
+/** Describes the other people who connected the client. */
 function peopleText({ people, hasColleagues, isConnected }: ClientStanding): string {
   if (people === 0) return isConnected ? 'no one else' : 'no one yet';
   const isMore = people > MAX_COUNTED;
   const number = Math.min(people, MAX_COUNTED).toLocaleString('en');
   const noun = `${isConnected ? 'other ' : ''}${people === 1 ? 'person' : 'people'}`;
   const [some, none] = people === 1 ? ['who is', 'not'] : ['some', 'none'];
-  // If there are more people, only the counted ones were compared with the user.
+  // If there are more than `MAX_COUNTED`, only the counted ones were compared with the user.
   const which = hasColleagues ? some : isMore ? undefined : none;
   return `${isMore ? 'more than ' : ''}${number} ${noun}${which ? `, ${which} of your organization` : ''}`;
 }

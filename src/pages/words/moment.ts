@@ -1,9 +1,9 @@
 /** A time as pages print it: in words for users, in ISO 8601 for programs. */
 
 export interface Moment {
-  /** For the `datetime` attribute. */
+  /** The value for the `datetime` attribute. */
   readonly iso: string;
-  /** `21 Nov 2026, 04:23 UTC` */
+  /** For example `21 Nov 2026, 04:23 UTC`. */
   readonly text: string;
 }
 

@@ -8,7 +8,7 @@ export interface DirectoryLock {
   release(): Promise<void>;
 }
 
-/** The name of a claim. Short, because the path of a socket has at most 100 bytes. */
+/** The pattern of a claim's name, which is short because a socket's path has at most 100 bytes. */
 const CLAIM = /^\.own-[A-Za-z0-9_-]{6}$/;
 
 /**
@@ -32,13 +32,13 @@ export async function takeDirectoryLock(folder: string): Promise<DirectoryLock |
       await release();
       return undefined;
     }
-    // The claim was left by a process that was killed. No other process will ever use its name.
+    // A killed process left this claim. No other process will ever use the same name.
     await rm(path.join(folder, other), { force: true });
   }
   return { release };
 }
 
-/** Renames the socket only when it listens, so the owner of a claim that does not answer has ended. */
+/** Makes a claim that listens before it gets its name: a claim that does not listen has no owner. */
 async function makeClaim(folder: string, name: string): Promise<Server> {
   const draft = path.join(folder, name.replace('.own-', '.new-'));
   const server = createServer((socket) => socket.destroy());
@@ -58,7 +58,7 @@ function isListening(socketPath: string): Promise<boolean> {
       socket.destroy();
       resolve(true);
     });
-    // Only these two codes prove that the process has ended; after any other it may still run.
+    // Only these two codes prove that the owner has ended; after any other it may still run.
     socket.once('error', (error: NodeJS.ErrnoException) => {
       resolve(error.code !== 'ECONNREFUSED' && error.code !== 'ENOENT');
     });

@@ -101,7 +101,7 @@ async function brokenControlFile(cluster: string): Promise<string | undefined> {
   const name = 'global/pg_control';
   const content = await readFile(path.join(cluster, name)).catch(() => undefined);
   if (content === undefined) return `${name} is missing`;
-  // pg_control_version is a hundred times the version of PostgreSQL (pg_control.h).
+  // The field pg_control_version is 100 times the major version of PostgreSQL (pg_control.h).
   const version = content.length === CONTROL_FILE_BYTES ? content.readUInt32LE(8) : 0;
   return Math.floor(version / 100) === Number(POSTGRES_VERSION)
     ? undefined
@@ -115,7 +115,7 @@ async function brokenLog(cluster: string): Promise<string | undefined> {
   for (const name of segments) {
     const file = await open(path.join(cluster, 'pg_wal', name));
     const { buffer } = await file.read(Buffer.alloc(2), 0, 2, 0).finally(() => file.close());
-    // XLOG_PAGE_MAGIC (xlog_internal.h); a preallocated segment holds zeros.
+    // Compare with XLOG_PAGE_MAGIC (xlog_internal.h); a preallocated segment contains only zeros.
     const magic = buffer.readUInt16LE(0);
     if (magic !== 0 && magic >> 8 !== 0xd1) return `pg_wal/${name} is not a write-ahead log`;
   }

@@ -28,7 +28,7 @@ export interface EmbeddedPostgres {
   close(): Promise<void>;
 }
 
-/** Thrown in a second process: two processes on one PGlite folder lose each other's committed rows. */
+/** Thrown if another process uses the folder: both would lose each other's committed rows. */
 export class EmbeddedPostgresInUse extends Error {
   readonly code = 'data_directory_in_use';
 
@@ -46,14 +46,14 @@ const MAX_SOCKET_PATH_BYTES = 100;
 const SOCKET_NAME = '.s.PGSQL.5432';
 /** How long an operator command may keep the folder before a starting service gives up. */
 const LOCK_TIMEOUT_MS = 10_000;
-/** How long a process waits, before it ends, until other processes have disconnected. */
+/** How long a process that wants to end waits until other processes have disconnected. */
 const CLOSE_TIMEOUT_MS = 5_000;
 
 /**
  * Serves the database in the folder, or finds the process that serves it.
  *
  * @throws EmbeddedPostgresInUse if another process has the folder for `LOCK_TIMEOUT_MS`; with
- *   `share` only if it does not serve the database by then.
+ *   `share` only if that process does not serve the database by then.
  * @throws DataDirectoryRefused
  */
 export async function serveEmbeddedPostgres(
@@ -73,7 +73,7 @@ export async function serveEmbeddedPostgres(
         return { socketDirectory, listen: undefined, close };
       }
       if (Date.now() > deadline) throw new EmbeddedPostgresInUse(folder.realPath);
-      // Pause for a random time, so that one of several processes that start at once comes first.
+      // Pause for a random time, so that several processes that start at once do not collide again.
       await delay(50 + Math.random() * 100);
     }
   } catch (error) {
@@ -130,12 +130,12 @@ async function waitForOthers(server: EmbeddedServer): Promise<void> {
 
 interface DataFolder {
   readonly realPath: string;
-  /** A path to the folder that is short enough for a socket in the folder. */
+  /** A path to the folder, short enough for the socket in it. */
   readonly path: string;
   close(): Promise<void>;
 }
 
-/** Sockets are always in the folder itself; if its path is too long, a short link leads to it. */
+/** Opens the folder. If its path is too long for a socket, uses a short link to the folder. */
 async function openFolder(realPath: string): Promise<DataFolder> {
   if (Buffer.byteLength(path.join(realPath, SOCKET_NAME)) <= MAX_SOCKET_PATH_BYTES) {
     return { realPath, path: realPath, close: async () => {} };

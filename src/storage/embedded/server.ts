@@ -7,7 +7,7 @@ export type Listen = (channel: string, listener: (payload: string) => void) => P
 
 export type EmbeddedServer = Awaited<ReturnType<typeof serveOnSocket>>;
 
-/** More than a service and a few commands need; PGlite answers one at a time anyway. */
+/** More than a service and a few commands need: PGlite serves only one at a time anyway. */
 const MAX_CONNECTIONS = 40;
 
 /**
@@ -35,7 +35,7 @@ export async function serveOnSocket(db: PGlite, socketPath: string) {
     get connections() {
       return sockets.size;
     },
-    /** Call it only once for each channel. */
+    /** Must be called only once for each channel. */
     listen: session.listen,
     /** Closes the socket and the remaining connections. */
     async close(): Promise<void> {
@@ -50,7 +50,7 @@ export async function serveOnSocket(db: PGlite, socketPath: string) {
 interface Session {
   /** Waits for the turn of `connection`; resolves at once if it already has the turn. */
   takeTurn(connection: symbol): Promise<void>;
-  /** Runs messages of the connection that has the turn; passes it on once the session is idle. */
+  /** Runs messages of the connection that has the turn; the turn ends when the session is idle. */
   run(connection: symbol, messages: Buffer): Promise<Buffer>;
   /** Rolls back what the connection left unfinished. */
   leave(connection: symbol): Promise<void>;
@@ -75,7 +75,7 @@ function createSession(db: PGlite): Session {
     await db.execProtocolRawStream(messages, {
       onRawData: (bytes) => void parts.push(Buffer.from(bytes)),
     });
-    // The answer to a statement contains the notifications that it sent: take them out.
+    // The answer also contains the notifications that the statement sent: take these out.
     return withoutNotifications(Buffer.concat(parts), (channel, payload) =>
       listeners.get(channel)?.(payload),
     );
@@ -121,7 +121,7 @@ function attend(socket: Socket, session: Session): void {
   const read = createReader();
   let work = Promise.resolve();
   const next = (step: () => Promise<void>): void => {
-    // If this fails, PGlite itself has failed: close the connection of the client.
+    // If a step fails, PGlite itself has failed: close the connection of the client.
     work = work.then(step).catch(() => void socket.destroy());
   };
 
@@ -131,7 +131,7 @@ function attend(socket: Socket, session: Session): void {
       return;
     }
     await session.takeTurn(connection);
-    // Do not run the messages of a client that has disconnected; `leave` passes its turn on.
+    // Do not run the messages of a client that has disconnected; `leave` ends the client's turn.
     if (!socket.destroyed) socket.write(await session.run(connection, messages));
   }
 
@@ -140,7 +140,7 @@ function attend(socket: Socket, session: Session): void {
     try {
       for (const messages of read(bytes)) next(() => answer(messages));
     } catch {
-      // The client does not speak the protocol of PostgreSQL.
+      // Disconnect: the client does not speak the protocol of PostgreSQL.
       socket.destroy();
     }
   });

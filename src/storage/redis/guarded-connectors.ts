@@ -1,4 +1,4 @@
-/** Connections to Redis that send no command before the server behind them is accepted. */
+/** Connections to Redis that send no command before the server at the other end is accepted. */
 import type { Socket } from 'node:net';
 import type { RedisOptions } from 'ioredis';
 import { SentinelConnector, StandaloneConnector } from 'ioredis/built/connectors/index.js';
@@ -10,7 +10,7 @@ export type AcceptRedis = (info: RedisInfo, connection: Socket) => boolean;
 
 export interface RedisGuard {
   readonly accepts: AcceptRedis;
-  /** Why the token store cannot be used, for operators; undefined if it can. */
+  /** Tells operators why the token store cannot be used; undefined if it can. */
   readonly reason: string | undefined;
   /** True if all open connections of this node lead to masters with these replication ids. */
   usesOnly(ids: readonly string[]): boolean;

@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Cluster, type Redis } from 'ioredis';
 import { StorageUnavailable } from '../storage-unavailable.ts';
 
-/** Limits the search; even a master with a thousandth of the slots is found long before that. */
+/** Limits the search: even a master with a thousandth of the slots is found long before. */
 const MAX_CANDIDATES = 16_384;
 
 /**
@@ -40,8 +40,8 @@ function slotOf(key: string): number {
 }
 
 /**
- * Combines the reads of one turn of the event loop into one command: under load there are many, and
- * each command costs much more than a key. Not on a Cluster: its keys are on different masters.
+ * Combines the reads of one turn of the event loop, many under load, into one command: each costs
+ * much more than a key. Not on a Cluster, whose keys are on different masters.
  */
 export function readsTogether(redis: Redis | Cluster): (key: string) => Promise<string | null> {
   if (redis instanceof Cluster) return (key) => redis.get(key);

@@ -38,11 +38,11 @@ interface MasterGuard extends RedisGuard {
 }
 
 const CHECK_INTERVAL_MS = 1_000;
-/** The pause between two attempts to get the turn while another node repeats the revocations. */
+/** The pause between two attempts to get the turn that another node has. */
 const TURN_PAUSE_MS = 100;
-/** The offsets are stored in PostgreSQL after this many checks. */
+/** Replication offsets are stored in PostgreSQL after this many checks. */
 const CHECKS_PER_OFFSET_WRITE = 10;
-/** For this long, a node does not return to a master that was replaced. */
+/** How long a node does not return to a master that was replaced. */
 const REPLACED_PAUSE_MS = 5_000;
 
 interface Master extends MasterPosition {
@@ -73,11 +73,11 @@ export function createMasterGuard(parts: {
   let reason: string | undefined = 'Redis has not been checked yet';
   let inProgress: Promise<void> | undefined;
   let isInUse = false;
-  // The lists are numbered, because an older one may arrive later.
+  // The requested lists are numbered, because an older list may arrive later than a newer one.
   let lastRequested = 0;
   let lastAdopted = 0;
 
-  /** Loads the list from PostgreSQL, and removes the masters that were replaced. */
+  /** Loads the usable masters from PostgreSQL, and removes the masters that were replaced. */
   async function refresh(): Promise<readonly MasterPosition[]> {
     lastRequested += 1;
     const number = lastRequested;
@@ -104,7 +104,7 @@ export function createMasterGuard(parts: {
       await connectRedis(probe);
       while (!closing.signal.aborted) {
         await refresh();
-        // Copy the offsets before asking the masters, because the offsets grow meanwhile.
+        // Copy the offsets before asking the masters, because they grow while the masters answer.
         const floor = new Map(ready);
         const { masters, isComplete } = await findMasters(probe);
         if (masters.length === 0) throw new Error('no master answers');
@@ -229,7 +229,7 @@ export function createMasterGuard(parts: {
     const timer = setInterval(() => {
       if (isChecking) return;
       isChecking = true;
-      // Ignore failures: while PostgreSQL is unavailable, the last list stays in force.
+      // Ignore failures: while PostgreSQL is unavailable, the last list of masters stays in force.
       checkOnce()
         .catch(() => {})
         .finally(() => {
@@ -317,7 +317,7 @@ function targetOn(masters: readonly Master[], clock: Clock): EndsTarget {
   };
 }
 
-/** Another master of the Cluster has the key: revocations have been or are being repeated there. */
+/** Ignores that another master of the Cluster has the key: revocations are repeated there, too. */
 function keptElsewhere(error: unknown): false {
   if (error instanceof Error && /^(MOVED|ASK) /.test(error.message)) return false;
   throw error;

@@ -8,18 +8,18 @@ import { type AcceptRedis, guardedConnector } from './guarded-connectors.ts';
 import { SCRIPT_COMMANDS } from './scripts.ts';
 
 /**
- * With ioredis's defaults, commands wait forever for a hung Redis and a minute for a dead one. A
+ * With ioredis's defaults, commands wait forever if Redis hangs, and a minute if it is down. A
  * command may wait for the previous pipeline first, so twice this timeout must be below 2 s.
  */
 const COMMAND_TIMEOUT_MS = 800;
 const CONNECT_TIMEOUT_MS = 1_000;
-/** A connection without an answer for this long is replaced: its server may be down. */
+/** A connection to Redis without an answer for this long is replaced: its server may be down. */
 const SOCKET_TIMEOUT_MS = 1_500;
 const MAX_RETRY_PAUSE_MS = 500;
 /** How long a start waits for the first connection, including the Sentinels. */
 const START_TIMEOUT_MS = 5_000;
 
-/** Without the one member whose type the constructors do not accept under strict options. */
+/** The options without one member, whose type the constructors do not accept. */
 type Options = Omit<RedisOptions, 'replyMapping'>;
 
 const BASE_OPTIONS = {
@@ -30,14 +30,14 @@ const BASE_OPTIONS = {
   // Send scripts one by one. If a connection ends, ioredis resends a single command, but gives up
   // those of a pipeline that was answered in part: a code could be consumed without tokens.
   autoPipeliningIgnoredCommands: [...SCRIPT_COMMANDS, 'mget'],
-  // A former master keeps its connections. Reconnect, because its name may now lead elsewhere.
+  // A former master keeps its connections. Reconnect: the host may now name another master.
   reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
   lazyConnect: true,
 } satisfies Options;
 
 const retryPause = (attempt: number): number => Math.min(attempt * 50, MAX_RETRY_PAUSE_MS);
 
-/** Redis cannot write or find data now: memory, disk, replication, failover, login. */
+/** Replies if Redis cannot write or find data: memory, disk, replication, failover, login. */
 const UNAVAILABLE_REPLY =
   /^(OOM|MISCONF|READONLY|NOREPLICAS|LOADING|BUSY|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|NOAUTH|WRONGPASS|NOPERM|MAXCLIENTS|ERR max number of clients)/;
 
@@ -45,8 +45,8 @@ const UNAVAILABLE_REPLY =
  * Creates a client for `redis:`, `rediss:` (TLS), `redis+sentinel://host,host/master-name` and
  * `redis+cluster://host,host` (`rediss+…` with TLS), which is not connected yet.
  *
- * @param options `timeoutFactor` multiplies the timeouts (only for callers that need no answer within
- *   2 s). `accepts` decides whether a new connection is used; by default, every one is.
+ * @param options `timeoutFactor` multiplies the timeouts (only for callers that need no answer
+ *   within 2 s). `accepts` decides whether a new connection is used; all are by default.
  */
 export function createRedis(
   url: string,
@@ -101,7 +101,7 @@ function connectTo({
     options.name = path;
     options.sentinelRetryStrategy = retryPause;
     options.sentinelCommandTimeout = COMMAND_TIMEOUT_MS;
-    // Without both, only the Sentinels use TLS, and tokens are sent in plain text.
+    // Set both options: otherwise only the Sentinels use TLS, and tokens are sent in plain text.
     if (isTls) Object.assign(options, { enableTLSForSentinelMode: true, sentinelTLS: {} });
     const client = new Redis(options);
     const sentinels: Redis[] = [];
@@ -110,7 +110,7 @@ function connectTo({
         sentinels.push(followFailovers(client, { ...host, name: path, isTls }));
     });
     const disconnect = client.disconnect.bind(client);
-    // ioredis emits no `end` for a client that is closed while it waits to reconnect.
+    // Disconnect here: ioredis emits no `end` for a client that is closed while it waits.
     client.disconnect = (reconnect) => {
       disconnect(reconnect);
       if (!reconnect) for (const sentinel of sentinels) sentinel.disconnect();
@@ -147,7 +147,7 @@ function followFailovers(
   function leaveFormer(): void {
     const { remoteAddress, remotePort } = client.stream as Socket;
     const isFormer = successor !== undefined && successor !== `${remoteAddress} ${remotePort}`;
-    // Reset it: other Sentinels announce the same failover, and this one may miss the next.
+    // Forget the address: other Sentinels announce this failover, and this one may miss the next.
     successor = undefined;
     if (isFormer) client.disconnect(true);
   }
@@ -211,10 +211,10 @@ export async function connectRedis(redis: Redis | Cluster): Promise<void> {
   redis.on('error', remember);
   try {
     await Promise.race([redis.connect(), givenUp]);
-    // If the requested database does not exist, ioredis continues in database 0.
+    // Fail if the requested database does not exist: ioredis would continue in database 0.
     if (/DB index/i.test(String(cause))) throw cause;
   } catch (error) {
-    // The thrown error only says that there is no connection; the event before it says why.
+    // The thrown error only says that there is no connection; the `error` event before it says why.
     throw new StorageUnavailable('redis', cause ?? error);
   } finally {
     redis.off('error', remember);
@@ -247,8 +247,7 @@ export async function isReplicated(redis: Redis | Cluster, key: string): Promise
   own.on('error', () => {});
   try {
     await connectRedis(own);
-    // WAIT covers its own connection's writes and all earlier writes, so write something. The braces
-    // send this write to the master of the key.
+    // WAIT covers its connection's and all earlier writes: first write to the master of `key` ({…}).
     const asked = own.pipeline().set(`gh:{${key}}`, '', 'PX', 1_000);
     const answers =
       (await reply(asked.info('replication').wait(1, REPLICA_TIMEOUT_MS).exec())) ?? [];
@@ -261,7 +260,7 @@ export async function isReplicated(redis: Redis | Cluster, key: string): Promise
   }
 }
 
-/** The key of this database's id. No record has a key with this name. */
+/** The key of this database's id. No key of a record can have this name. */
 const IDENTITY_KEY = 'gh:identity';
 
 /**
@@ -272,7 +271,7 @@ const IDENTITY_KEY = 'gh:identity';
 export const redisIdentity = async (redis: Redis | Cluster): Promise<string | undefined> =>
   (await reply(redis.get(IDENTITY_KEY))) ?? undefined;
 
-/** Like `redisIdentity`, but creates a missing id. If two nodes do so at once, the first id stays. */
+/** Like `redisIdentity`, but creates a missing id. Of two simultaneous ids the first one stays. */
 export async function ensureRedisIdentity(redis: Redis | Cluster): Promise<string | undefined> {
   const known = await redisIdentity(redis);
   if (known !== undefined) return known;
@@ -283,7 +282,7 @@ export async function ensureRedisIdentity(redis: Redis | Cluster): Promise<strin
 export const mastersOf = (redis: Redis | Cluster): Redis[] =>
   redis instanceof Cluster ? redis.nodes('master') : [redis];
 
-/** A setting with which Redis would lose tokens, described for the operator. */
+/** A setting with which Redis would lose tokens, with a description for the operator. */
 export interface RedisProblem {
   readonly setting: 'maxmemory-policy' | 'appendonly';
   readonly message: string;

@@ -3,8 +3,8 @@ import type { Cluster, Redis, Result } from 'ioredis';
 import { REMEMBER_CODE_SECONDS, REMEMBER_EXPIRED_SECONDS } from '../token-store.ts';
 
 /**
- * Replaces a record only if it exists and has not expired by the service's clock: Redis may delete it
- * later. If ARGV[4] is not empty, only a record with that content is replaced.
+ * Replaces a record only if it exists and has not expired by the service's clock; Redis may delete
+ * an expired one later. If ARGV[4] is not empty, only a record with that content is replaced.
  */
 const REPLACE = `
   local expiry, data = string.match(redis.call('GET', KEYS[1]) or '', '^(%d+):(.*)$')
@@ -17,7 +17,7 @@ const REPLACE = `
 /**
  * An authorization is `<rotation>!<attempt>!<rotated at>!<confirmed>!<usable until>!<ends at>!
  * <approved at>:<JSON of the facts>`; an `<ends at>` of 0 means never. ARGV[1] is always the
- * milliseconds to add to this clock; only tests add any.
+ * milliseconds to add to the clock of Redis; only tests add any.
  */
 const AUTHORIZATION = `
   local time = redis.call('TIME')
@@ -56,7 +56,7 @@ const AUTHORIZATION = `
 
 `;
 
-/** ARGV: shift, facts, code seconds, absolute seconds or 0. */
+/** Begins an authorization. ARGV: shift, facts, code seconds, absolute seconds or 0. */
 const BEGIN = `${AUTHORIZATION}
   local absolute = tonumber(ARGV[4])
   save({ rotation = -1, attempt = '', rotatedAt = ms, confirmed = '0', approvedAt = now,
@@ -64,7 +64,7 @@ const BEGIN = `${AUTHORIZATION}
     facts = ARGV[2] })
 `;
 
-/** A code works once, then only for the same attempt. ARGV: shift, attempt, refresh seconds. */
+/** Consumes a code; a repeated attempt succeeds, too. ARGV: shift, attempt, refresh seconds. */
 const EXCHANGE = `${AUTHORIZATION}
   local a = load()
   if not a then return { 'missing' } end
@@ -74,7 +74,7 @@ const EXCHANGE = `${AUTHORIZATION}
   return issue(a, 0, ARGV[2], ARGV[3])
 `;
 
-/** ARGV: shift, from, attempt, refresh seconds, retry window in seconds. */
+/** Rotates a refresh token. ARGV: shift, from, attempt, refresh seconds, retry window seconds. */
 const ROTATE = `${AUTHORIZATION}
   local a = load()
   local from = tonumber(ARGV[2])
@@ -97,7 +97,7 @@ const ROTATE = `${AUTHORIZATION}
   return { 'replayed' }
 `;
 
-/** ARGV: shift, rotation. */
+/** Confirms the current refresh token. ARGV: shift, rotation. */
 const CONFIRM = `${AUTHORIZATION}
   local a = load()
   if not a or a.rotation ~= tonumber(ARGV[2]) or a.confirmed == '1' then return end

@@ -18,7 +18,7 @@ import { keyOnEachMaster, readsTogether } from './keys.ts';
 import { isReplicated, reply } from './redis.ts';
 import { defineScripts } from './scripts.ts';
 
-/** `<expiry>:<JSON>`: a script reads the expiry without parsing JSON. */
+/** A stored record: `<expiry>:<JSON>`, so that a script reads the expiry without parsing JSON. */
 const RECORD = /^(\d+):(.*)$/s;
 const AUTHORIZATION = /^(-?\d+)![^!]*!(\d+)!([01])!(\d+)!(\d+)!(\d+):(.*)$/s;
 
@@ -47,7 +47,7 @@ export function createRedisStore(parts: {
   defineScripts(redis);
   const get = readsTogether(redis);
 
-  /** A duration in milliseconds, because Redis has its own clock; Redis refuses less than 1 ms. */
+  /** Returns milliseconds from now, at least 1: Redis has its own clock and refuses less than 1. */
   const lifetime = (expiresAt: number): number => Math.max(1, expiresAt * 1000 - clock());
   const isExpired = (expiresAt: number): boolean => expiresAt * 1000 <= clock();
 
@@ -84,7 +84,7 @@ export function createRedisStore(parts: {
   }
 
   async function removeKept(kind: RecordKind, key: string): Promise<boolean> {
-    // The record itself says whether it had expired: Redis may delete it later.
+    // Check the expiry in the record itself: Redis may delete an expired record late.
     return recordFrom(await reply(redis.getdel(nameOfKey(kind, key)))) !== undefined;
   }
 
@@ -161,7 +161,7 @@ export function createRedisStore(parts: {
     async replaceSession(id, uid, data, expiresAt) {
       const key = nameOf('session', id);
       if (!isStorableId(id) || !(await replace(key, data, expiresAt))) return false;
-      // Replace the index only if it still has this key: a session renewed meanwhile has another.
+      // Replace the index only if it still has this key: a session renewed since has another one.
       await replace(nameOf('uid', uid), key, expiresAt, key);
       return true;
     },
@@ -181,7 +181,7 @@ export function createRedisStore(parts: {
       await reply(redis.getdel(index));
     },
 
-    // Redis expires keys by itself.
+    // Redis deletes expired keys by itself.
     removeExpired: async () => 0,
 
     async ping() {

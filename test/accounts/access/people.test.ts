@@ -10,9 +10,9 @@ import { openDatabase } from '../../../src/storage/database.ts';
 import { startTcpProxy, type TcpProxy } from '../../storage/tcp-proxy.ts';
 import { eventually } from '../../support/eventually.ts';
 import { createOpened } from '../../support/opened.ts';
-import { PATIENCE } from '../../support/patience.ts';
 import { freshMigratedDatabaseUrl } from '../../support/postgres-server.ts';
 import { describeOn, postgresServer } from '../../support/requirements.ts';
+import { TIMEOUT_FACTOR } from '../../support/timeout-factor.ts';
 
 describeOn([postgresServer], 'users cached by a node', () => {
   const opened = createOpened();
@@ -23,7 +23,7 @@ describeOn([postgresServer], 'users cached by a node', () => {
   let elsewhere: Awaited<ReturnType<typeof open>>;
 
   async function open(databaseUrl: string) {
-    const options = { databaseUrl, dataDirectory: '', timeoutFactor: PATIENCE };
+    const options = { databaseUrl, dataDirectory: '', timeoutFactor: TIMEOUT_FACTOR };
     const database = await opened.add(openDatabase(options), (one) => one.close());
     const parts = { database, clock: systemClock, changes: silentChangeFeed };
     return {
@@ -49,7 +49,7 @@ describeOn([postgresServer], 'users cached by a node', () => {
     announced = [];
   });
 
-  /** Adds Ada and an organization "Nord" that no other test uses. */
+  /** Adds a user "Ada" and an organization "Nord" that no other test uses. */
   async function addPlace() {
     const { accounts, organizations, memberships } = elsewhere;
     const email = `${crypto.randomUUID()}@demo.test`;

@@ -30,7 +30,7 @@ export interface ServedWorld extends World {
   readonly operator: RunOperator;
   /** A browser of the person, signed in on that version. */
   readonly partner: PartnerTokens;
-  /** Unique to this round; lower-case letters and digits. */
+  /** A text of lower-case letters and digits that is unique to this round. */
   readonly mark: string;
 }
 
@@ -45,5 +45,8 @@ export interface CarriedOver {
   start(world: ServedWorld): Promise<() => Promise<void>>;
 }
 
-/** In the order in which they are started. The last ones live for two minutes, and are finished first. */
+/**
+ * All things, in the order in which they are started. The last ones live for only two minutes, and
+ * are finished first.
+ */
 export const CARRIED_OVER: readonly CarriedOver[] = [VALUES, SIGN_INS, PAGES].flat();

@@ -1,4 +1,4 @@
-/** Clients that the operator command registers. */
+/** Registers clients with the operator command. */
 import { type RunOperator, valueFrom } from '../../operator/run-operator.ts';
 import type { TestClient } from '../../support/oauth.ts';
 import { REDIRECT_URI } from '../../support/seed.ts';

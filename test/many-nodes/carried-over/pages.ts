@@ -1,4 +1,4 @@
-/** Pages that are open in a browser, and state that is stored between two pages. */
+/** Open pages, and state between two pages, that an upgrade must keep. */
 import { expect } from 'chai';
 import { isSecretValid, shownOn } from '../../pages/client-owner.ts';
 import { fieldOf } from '../../pages/signed-in-person.ts';

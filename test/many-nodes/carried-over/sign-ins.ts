@@ -1,4 +1,4 @@
-/** Sign-in methods, and unfinished sign-ins. */
+/** Sign-in methods and unfinished sign-ins that an upgrade must keep. */
 import { expect } from 'chai';
 import type { JWTPayload } from 'jose';
 import { fileOf, line } from '../../import/import-file.ts';
@@ -118,7 +118,7 @@ export const SIGN_INS: readonly CarriedOver[] = [
       await signInUpstream(world, account);
       const { operator } = world;
       const { sub } = account;
-      // From now on only the link with the identity leads to the account.
+      // From now on only the linked identity leads to the account.
       const moved = { ...line.account(`${sub}-moved`), former_external_id: sub };
       await valueFrom(operator, ['import', fileOf({ ...moved, email: `${sub}@example.test` })]);
       return async () => {
@@ -231,7 +231,7 @@ export const SIGN_INS: readonly CarriedOver[] = [
       };
       for (let count = 0; count < SIGN_IN_FAILURES; count += 1) expect(await guess()).to.equal(401);
       return async () => {
-        // The failed guesses on the other version count here, too.
+        // Failed guesses at the other version count at this version, too.
         expect(await guess()).to.equal(429);
         expect((await browser.signIn(credentials)).url.pathname).to.equal('/profile');
       };

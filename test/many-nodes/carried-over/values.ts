@@ -1,4 +1,4 @@
-/** Tokens and codes that clients and APIs hold, and consents, revocations and blocks. */
+/** Tokens, codes, consents, revocations and blocks that an upgrade must keep. */
 import { expect } from 'chai';
 import { tokensOf } from '../../provider/partner-tokens.ts';
 import {

@@ -22,7 +22,10 @@ describe('the notice after a redirect', () => {
       .cookieHeader('/')
       .split('; ')
       .find((cookie) => cookie.startsWith(`${name}=`)) ?? '';
-  /** Does not open the page of the redirect, so the notice is still pending. */
+  /**
+   * Disconnects all clients. The page of the redirect is not opened, so the notice is still
+   * pending.
+   */
   const disconnectAll = () => person.send(`${CONNECTIONS}/disconnect-all`);
 
   it('the notice after a form is shown once, on the intended page, and is not part of the URL', async () => {

@@ -18,7 +18,7 @@ interface Form {
   readonly title: string;
   readonly path: string;
   readonly fields: Fields;
-  /** The ids of everything that the user created with this form. */
+  /** Returns the ids of everything that the user created with this form. */
   list(service: TestService, accountId: string): Promise<string[]>;
   isValid(service: TestService, made: { id: string; secret: string }): Promise<boolean>;
   readonly action: 'client_added' | 'api_key_added';
@@ -170,7 +170,7 @@ describe('forms that create a client or an API key', () => {
         expect(text).to.not.include(once);
       });
 
-      // Last test: it moves the clock, so no sign-in is recent afterwards.
+      // Keep this test last: it moves the clock, after which no sign-in is recent.
       it('a created secret is shown for five minutes, to its user only; a HEAD request does not consume it', async () => {
         const { location = '' } = await person.submit(await person.get(path), fields);
         expect(secretOn(await other.get(location))).to.equal('');

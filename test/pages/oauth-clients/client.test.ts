@@ -36,7 +36,7 @@ describe('the page of an OAuth client', () => {
     return text;
   };
   async function rotate(): Promise<string> {
-    // Secrets created at the same moment have no order.
+    // Move the clock: secrets created at the same moment have no order.
     on.clock.advance(1);
     const shown = await owner.follow(await owner.send(`${path}/rotate-secret`));
     return shownOn(shown).secret;
@@ -71,7 +71,7 @@ describe('the page of an OAuth client', () => {
       ...{ name: 'Renamed', redirectUris: redirect_uris, kind: 'confidential' },
       ownerAccountId: on.seeded.person.accountId,
     });
-    // The second request changed nothing, so nothing was recorded.
+    // The second request changed nothing, so no record was added.
     expect(await lastRecord()).to.deep.equal(record);
   });
 
@@ -170,7 +170,7 @@ describe('the page of an OAuth client', () => {
     expect(await secondRow())
       .to.match(/Last used \d/)
       .and.not.match(/safe to remove/);
-    // If both are unused, the one that was used last stays.
+    // If neither secret was used lately, the one that was used last is not safe to remove.
     on.clock.advance(86_400);
     owner = await signInOwner(on.service, on.seeded.person);
     expect(await firstRow()).to.match(/safe to remove/);
@@ -217,7 +217,7 @@ describe('the page of an OAuth client', () => {
   it('parallel registrations of redirect URIs lose no URI and never exceed 20', async () => {
     const uris = Array.from({ length: 24 }, (_, index) => `https://partner.example/${index}`);
     const answers: Page[] = [];
-    // Send as many in parallel as the queue admits.
+    // Send in parallel only as many requests as the account's queue admits.
     for (let first = 0; first < uris.length; first += 8) {
       const sent = uris
         .slice(first, first + 8)

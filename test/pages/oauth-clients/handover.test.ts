@@ -76,7 +76,8 @@ describe('handing over an OAuth client', () => {
     expect((await from.get(`${LIST}/${client.id}`)).status).to.equal(404);
     expect(textOf((await to.get(LIST)).html)).to.not.include('Offered to you');
 
-    // The connection, its tokens and its approval stay; its page names the new owner.
+    // The connection, its tokens and its approval stay; the page of the connection names the new
+    // owner.
     expect(await on.partner.isActive(tokens.accessToken)).to.equal(true);
     const refreshed = await refresh(on.issuer, client, tokens.refreshToken);
     expect(refreshed.status).to.equal(200);
@@ -133,7 +134,7 @@ describe('handing over an OAuth client', () => {
     const pages = async (email: string): Promise<string[]> => {
       const sent = await offerTo(email);
       const seen = [sent, await from.follow(sent), await from.get(`${LIST}/${client.id}`)];
-      // The search reads all details of an entry.
+      // Check that no search finds what the entry must not contain: a search reads all details.
       for (const text of ['acc_', 'Ruth', receiver.accountId]) {
         seen.push(await from.get(`/profile/activity?q=${text}`));
       }

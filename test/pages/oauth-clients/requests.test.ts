@@ -18,7 +18,7 @@ describe('the live requests of a client', () => {
 
   before(async () => {
     const first = await start();
-    nodes = [first, await start({ beside: first })];
+    nodes = [first, await start({ sharing: first })];
     ({ person } = await seed(first));
     owner = await signInOwner(first, person);
   });

@@ -23,7 +23,7 @@ const VALUES = {
 const codeOf = (name: string, values: Partial<ProgramValues> = {}): string =>
   clientSnippets({ ...VALUES, ...values }).find((snippet) => snippet.name === name)?.code ?? '';
 
-/** The rest of the line after `before`. */
+/** Returns the rest of the line after `before`. */
 const lineAfter = (code: string, before: string): string =>
   code.split(before)[1]?.split('\n')[0]?.replace(/,$/, '') ?? '';
 

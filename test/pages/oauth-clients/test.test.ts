@@ -51,7 +51,7 @@ describe('the test of a client', () => {
     expect(again?.refresh_token).to.equal(refresh?.refresh_token);
     expect(again?.refresh_token).not.to.equal(exchange?.refresh_token);
     expect(again?.access_token).not.to.equal(refresh?.access_token);
-    // The access that introspection reports to the warehouse API.
+    // The page shows the access that introspection reports to the warehouse API.
     expect(textOf(page.html)).to.include(`${on.seeded.elsewhere.name} owner`);
   });
 
@@ -112,7 +112,8 @@ describe('the test of a client', () => {
       await api.close();
       expect(page.html, shown).to.include(shown);
       expect(page.html.length).to.be.below(60_000);
-      // A truncated body cannot be parsed, and the part that was read has no error.
+      // A truncated body counts as success: it cannot be parsed, and its first part reports no
+      // error.
       expect(textOf(page.html).includes(WORKS), shown).to.equal(shown === 'which is not shown');
     }
     await on.service.apply(on.service.settings);
@@ -241,13 +242,13 @@ describe('the test of a client', () => {
   }
 });
 
-/** The title and result of each step, as in `Refresh: as it should be`. */
+/** Returns the title and result of each step, as in `Refresh: as it should be`. */
 const titlesOf = ({ html }: Page): string[] =>
   [...html.matchAll(/<li>\s*<h2>([^<]*) <span[^>]*>([^<]*)</g)].map(
     ([, title, verdict]) => `${title}: ${verdict}`,
   );
 
-/** The JSON of each answer; an empty object if the answer has none. */
+/** Returns the JSON of each answer; an empty object if the answer has none. */
 const answersOf = ({ html }: Page): Record<string, unknown>[] =>
   [...html.matchAll(/<pre class="listing answer"><code>([^<]*)</g)].map(([, text = '']) => {
     const json = text.replaceAll('&#34;', '"').slice(text.indexOf('\n\n'));

@@ -10,7 +10,10 @@ import type { Credentials } from '../../support/person.ts';
 import { startSeeded } from '../../support/seeded.ts';
 import { NEW, SECURITY } from './soft-passkey.ts';
 
-/** @returns controls of the authenticator: its touch, and whether it verifies the user. */
+/**
+ * Adds a virtual authenticator. @returns controls of the authenticator: its touch, and whether it
+ * verifies the user.
+ */
 async function plugIn(page: Page) {
   const debug = await page.context().newCDPSession(page);
   await debug.send('WebAuthn.enable');
@@ -52,7 +55,7 @@ describeInBrowser('passkeys in Chromium', (visit) => {
     await button(page, 'Sign in').click();
   }
 
-  /** Expects a signed-in user on the security page. */
+  /** Adds a passkey with this name. The page must be the security page of a signed-in user. */
   async function add(page: Page, name: string): Promise<void> {
     await page.getByRole('link', { name: 'Add a passkey' }).click();
     await page.getByLabel('Name').fill(name);

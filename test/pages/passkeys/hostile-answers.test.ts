@@ -94,7 +94,7 @@ describe('a passkey', () => {
     expect(stolen.status).to.equal(401);
     expect(stolen.html).to.include('took too long, or was asked in another browser');
 
-    // One of several parallel requests succeeds.
+    // Only one of several parallel requests succeeds.
     const answers = await Promise.all(
       [1, 2, 3].map(() => person.submit(page, { passkey: answer })),
     );
@@ -156,7 +156,7 @@ describe('a passkey', () => {
       const refused = await person.submit(page, { passkey: answer });
       expect(refused.status).to.equal(401);
       expect(refused.html).to.include('somebody may have copied it');
-      // A second try of the same answer is refused as expired, so it cannot fill the log.
+      // The same answer is refused as expired a second time, so repeating it cannot fill the log.
       expect((await person.submit(page, { passkey: answer })).html).to.include('took too long');
     }
     const log = await on.service.activity.of(on.seeded.other.accountId, { limit: 9 });
@@ -175,7 +175,7 @@ describe('a passkey', () => {
     ...{ 'for a sign-in': { type: 'webauthn.get' } },
     ...{ 'without user verification': { flags: 0x01 } },
     ...{ 'to another challenge': { challenge: 'A'.repeat(75) } },
-    // { x5c: [] }: the URLs in its certificates would be fetched.
+    // CBOR of { x5c: [] }: a statement with certificates, whose URLs would be fetched.
     ...{ 'with certificates': { attestation: ['packed', Buffer.from('a16378356380', 'hex')] } },
     ...{ 'with an attestation of Apple': { attestation: ['apple', Buffer.from([0xa0])] } },
   };
@@ -188,7 +188,7 @@ describe('a passkey', () => {
       expect(answer.html).to.include('Add a passkey').and.include('role="alert"');
       expect(await stored()).to.deep.equal(before);
       if (!lie.attestation) return;
-      // Attestations are refused before they are parsed.
+      // The log names the refused attestation, which was not parsed.
       const said = on.service.logLines.filter((line) => line.includes('a passkey was refused'));
       expect(said.at(-1)).to.include(`an attestation (${lie.attestation[0]})`);
     });
@@ -208,7 +208,7 @@ describe('a passkey', () => {
     expect((await person.submit(page, { made_passkey: made })).status).to.equal(422);
     const excluded = (await optionsFor(person, 'add')).excludeCredentials.map(({ id }) => id);
     expect(excluded).to.include(passkey.id);
-    // The signed-in user may have left the browser long ago.
+    // Move the clock: the user may have left the browser long ago, still signed in.
     on.clock.advance(601);
     expect((await person.get('/passkey-options/add')).status).to.equal(403);
   });

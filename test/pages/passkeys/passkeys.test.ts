@@ -93,7 +93,7 @@ describe('passkeys', () => {
     expect((await person.get('/profile/activity')).html).to.include('Passkey added');
     const wanted = Array(2).fill('A passkey was added to your Gatehouse account');
     await eventually(() => expect(subjects()).to.include.members(wanted));
-    // Other users cannot see or change them.
+    // Other users cannot see or change these passkeys.
     const stranger = await signedIn(on.service, on.seeded.other);
     for (const address of [path, `${path}/remove`]) {
       expect((await stranger.get(address)).status).to.equal(404);
@@ -132,7 +132,7 @@ describe('passkeys', () => {
     expect(text).to.match(/gatehouse_passkeys_total\{outcome="succeeded"\} [1-9]/);
     const unknown = 'A new browser signed in to your Gatehouse account';
     await eventually(() => expect(subjects().filter((one) => one === unknown)).to.have.length(2));
-    // The browser is known from then on.
+    // From now on the browser is known to have a passkey.
     await browser.submit(await browser.get('/logout'), {});
     expect((await signInWith(browser, passkey)).status).to.equal(303);
     await addPasskey(on.issuer, browser, { name: 'Other' });
@@ -151,7 +151,7 @@ describe('passkeys', () => {
       const answered = await browser.follow(await browser.submit(consent, { decision: 'approve' }));
       expect(answered.location?.searchParams.get('code')).to.be.a('string');
     }
-    // The passkey signs its user in instead of the previous user of this browser.
+    // The passkey signs in its own user, not the previous user of this browser.
     const shared = createPerson(on.issuer);
     await shared.signIn(on.seeded.other);
     const url = authorizationUrl(on.issuer, confidential, { prompt: 'login consent' });

@@ -17,7 +17,10 @@ export async function optionsFor(person: Person, what: 'sign-in' | 'confirm' | '
   };
 }
 
-/** Requires a recent sign-in. @returns the passkey and the answer of the page. */
+/**
+ * Adds a passkey; the browser needs a recent sign-in. @returns the passkey and the answer of the
+ * page.
+ */
 export async function addPasskey(
   issuer: string,
   person: Person,

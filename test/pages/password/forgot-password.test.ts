@@ -89,7 +89,8 @@ describe('“Forgot password?”', () => {
   });
 
   it('the form for a forgotten password answers before the account lookup and the mail', async () => {
-    // The time of a lookup would distinguish known from unknown addresses.
+    // Check that the page looks up no account: the time of a lookup would distinguish known
+    // addresses.
     const form = await visitor.get(PATH);
     const { email } = await on.service.accounts.add({ email: 'slow@example.test', name: 'Slow' });
     await on.service.database.transaction(async (tx) => {

@@ -100,7 +100,7 @@ describe('the page of a password link', () => {
     for (let load = 0; load < 2; load += 1) {
       expect(textOf((await visitor.get('/password')).html)).to.include(credentials.email);
     }
-    // Another browser has no such cookie, and opening the link does not consume it.
+    // Another browser lacks the cookie; opening the link in a browser does not consume it.
     expect(isExpired(await createPerson(on.issuer).get('/password'))).to.equal(true);
     const form = await visitor.get('/password');
     expect((await visitor.submit(form, { new_password: NEW_PASSWORD })).status).to.equal(303);

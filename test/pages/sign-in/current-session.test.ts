@@ -76,7 +76,7 @@ describe('extending the browser session', () => {
     for (const answer of late)
       expect(sessionCookies(answer), answer.url.pathname).to.deep.equal([]);
 
-    // The cookie lives as long as the absolute limit; the store enforces the idle limit.
+    // The cookie expires with the absolute limit of the session; the store enforces the idle limit.
     const expected = new Date(on.clock.clock() + ABSOLUTE * 1_000).toUTCString();
     const { email, password } = on.seeded.person;
     const credentials = { email, password };

@@ -42,8 +42,9 @@ describe('while attackers guess a password', () => {
     );
     expect((await attempt(own, person, '192.0.2.3')).status).to.equal(303);
 
-    // Nothing was recorded for refused attempts, and the operator was warned once. Attempts are
-    // recorded after the answer, whose time would otherwise reveal that the account exists.
+    // No activity was recorded for refused attempts, and the operator was warned once. Wait for
+    // that: attempts are recorded after the answer, whose time would otherwise reveal that the
+    // account exists.
     await eventually(async () => {
       const log = await service.activity.of(person.accountId, { limit: 100 });
       expect(log.filter(({ action }) => action === 'sign_in_failed')).to.have.length(PER_ACCOUNT);
@@ -66,7 +67,7 @@ describe('while attackers guess a password', () => {
     const unknownUser = { email: 'nobody@example.test', password: '' };
     const second = await guesses(service, unknownUser, [here]);
     expect(second).to.deep.equal([401]);
-    // A new browser at this address has to wait, a known one does not.
+    // A new browser at this address has to wait; a known browser does not.
     const stranger = await attempt(createPerson(service.issuer), neighbor, here);
     expect(stranger.status).to.equal(429);
     expect((await attempt(own, person, here)).status).to.equal(303);
@@ -83,7 +84,7 @@ describe('while attackers guess a password', () => {
 
   it('sign-ins refused by the limit of an address do not count for the account, and vice versa', async () => {
     const person = await newPerson(service);
-    // At most three attempts of one address are checked, however many it sends.
+    // The service checks at most three attempts of one address, however many arrive.
     await guesses(service, person, Array<string>(6).fill('192.0.2.60'));
     expect(await guesses(service, person, spread(PER_ACCOUNT - 2, 3))).to.deep.equal([
       ...Array(PER_ACCOUNT - 3).fill(401),
@@ -138,7 +139,7 @@ describeOn([postgresServer, redisServer], 'two nodes', () => {
     const start = startsOn(deployment);
     it(`two nodes share failed sign-ins and known browsers (${deployment})`, async () => {
       const one = await start({ settings });
-      const two = await start({ beside: one });
+      const two = await start({ sharing: one });
       const person = await newPerson(one);
       const own = createPerson(one.issuer);
       await attempt(own, person, '192.0.2.1');

@@ -51,7 +51,7 @@ export async function guesses(
   return seen;
 }
 
-/** Distinct addresses of one network. */
+/** Returns distinct addresses of one network. */
 export const spread = (count: number, network: number): string[] =>
   Array.from({ length: count }, (_, index) => `10.${network}.${index}.1`);
 

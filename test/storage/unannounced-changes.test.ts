@@ -1,4 +1,4 @@
-/** A restore of the database under running nodes: no notification announces the changes. */
+/** A database that is restored while nodes run: no notification announces the changes. */
 import { expect } from 'chai';
 import { clientCredentials } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
@@ -12,7 +12,7 @@ describe('a database restored under a running node', () => {
     const tokenStatus = async () => (await clientCredentials(issuer, machine)).status;
     expect(await tokenStatus()).to.equal(200);
     await service.database.transaction(async (tx) => {
-      // Fires no triggers, like pg_restore.
+      // Disable triggers, as pg_restore does.
       await tx.query('SET LOCAL session_replication_role = replica');
       await tx.query('UPDATE clients SET suspended_at = now() WHERE id = $1', [machine.id]);
     });

@@ -17,7 +17,7 @@ describeOn([postgresServer, redisServer], 'an acknowledged revocation', () => {
   let events: { readonly text: string; close(): void };
 
   before(async () => {
-    other = await start({ beside: on.service });
+    other = await start({ sharing: on.service });
     events = await listenAt(other.issuer);
   });
   after(() => events?.close());
@@ -101,7 +101,7 @@ describeOn([postgresServer, redisServer], 'an acknowledged revocation', () => {
     expect(await on.partner.isActive(ended)).to.equal(true);
     await isSent(idOf(ended));
     clearEvents();
-    // While another node has the turn, this node must not do the work.
+    // This node must not do the work while another node has the turn.
     const { revocations } = on.service;
     expect(await revocations.takeTurn('another node')).to.be.instanceOf(Date);
     await other.clean();

@@ -1,4 +1,0 @@
-/** How long tests wait for a store or an answer: a slow machine makes them slower, not red. */
-
-/** Factor for the production timeouts; only tests of the timeouts themselves use 1 instead. */
-export const PATIENCE = 20;
