@@ -67,7 +67,7 @@ const DOORS: Readonly<Record<string, string>> = {
   'accounts/api-keys': 'api-key api-keys',
   'accounts/identities': 'identities resolve-identity upstream-sessions',
   'accounts/mail': 'account-mail mail',
-  'accounts/organizations': 'client-blocks organizations places taken-names',
+  'accounts/organizations': 'client-blocks organization-policy organizations places taken-names',
   'accounts/passkeys': 'ceremonies passkey passkeys',
   'accounts/passwords': 'changes common-passwords link-mail links password recovery-waits work',
   'config/schema': 'connected json-schema kinds known-settings schema',

@@ -38,7 +38,7 @@ export interface Found<Value extends PresentedValue = PresentedValue> {
 }
 
 /** The account and the client of an active authorization. */
-interface Parties extends Pick<Person, 'account' | 'organizations'> {
+interface Parties extends Pick<Person, 'account' | 'organizations' | 'policies'> {
   readonly client: Client;
   /** The user's limit of the client's access; absent if there is none. */
   readonly limit?: ConnectionLimit | undefined;

@@ -1,8 +1,9 @@
-/** Lets owners and admins see and end access to their organization, and records each end. */
+/** Lets owners, admins and the operator see and decide who reaches an organization, and records it. */
 import type { OrganizationEnds } from '../accounts/access/organization-ends.ts';
 import type { Account } from '../accounts/account.ts';
 import type { Activity, NewActivity, Origin } from '../accounts/activity/activity.ts';
 import type { Action } from '../accounts/activity/activity-words.ts';
+import type { OrganizationPolicy } from '../accounts/organizations/organization-policy.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Queries } from '../storage/queries.ts';
 import {
@@ -11,11 +12,12 @@ import {
   reachOfOrganization,
 } from './organization-reach.ts';
 
-/** The acting owner or admin. */
-export interface ActingAdmin {
-  readonly account: Pick<Account, 'id' | 'name'>;
-  readonly origin: Origin;
+export type ActingAdmin = Acting & { readonly admin: NonNullable<Acting['admin']> };
+
+interface Acting {
   readonly organization: Named;
+  /** The acting owner or admin; absent for the operator. */
+  readonly admin?: { readonly account: Pick<Account, 'id' | 'name'>; readonly origin: Origin };
 }
 
 interface Named {
@@ -34,15 +36,15 @@ export function createOrganizationEndings(parts: {
 }) {
   const { database, clock, activity, ends } = parts;
 
-  const whose = ({ account, organization }: ActingAdmin) => ({
+  const whose = ({ admin, organization }: Acting) => ({
     organizationId: organization.id,
-    by: account.id,
+    by: admin?.account.id,
   });
 
-  /** Records the action for the admin and, without the origin, for the users concerned. */
+  /** Records the action for the acting person and, without the origin, for the users concerned. */
   async function record(
     tx: Queries,
-    { account, origin, organization }: ActingAdmin,
+    { admin, organization }: Acting,
     [own, others]: readonly [Action, Action],
     details: NewActivity['details'],
     concerned: readonly string[],
@@ -52,6 +54,15 @@ export function createOrganizationEndings(parts: {
       organization_id: organization.id,
       organization_name: organization.name,
     };
+    if (!admin) {
+      const everybody = concerned.length === 0 ? [undefined] : concerned;
+      const entry = { action: own, actor: 'operator', details: all } as const;
+      return activity.recordAll(
+        everybody.map((accountId) => ({ ...entry, accountId })),
+        tx,
+      );
+    }
+    const { account, origin } = admin;
     await activity.record(
       { action: own, actor: 'person', accountId: account.id, details: all, origin },
       tx,
@@ -63,17 +74,27 @@ export function createOrganizationEndings(parts: {
     await activity.recordAll(entries as NewActivity[], tx);
   }
 
+  /** Records the action for who acts, and for the members who have connected the client. */
+  const recordFor =
+    (
+      by: Acting,
+      { id: clientId, name }: Named,
+      action: Action,
+      more: NewActivity['details'] = {},
+    ) =>
+    async (tx: Queries): Promise<void> => {
+      const concerned = await membersConnectedTo(tx, by.organization.id, clientId);
+      const details = { client_id: clientId, client_name: name, ...more };
+      await record(tx, by, [action, action], details, concerned);
+    };
+
   const changing =
     (change: 'block' | 'unblock', action: Action) =>
-    (by: ActingAdmin, { id: clientId, name }: Named): Promise<boolean> =>
+    (by: Acting, client: Named): Promise<boolean> =>
       ends[change]({
         ...whose(by),
-        clientId,
-        async inTransaction(tx) {
-          const concerned = await membersConnectedTo(tx, by.organization.id, clientId);
-          const details = { client_id: clientId, client_name: name };
-          await record(tx, by, [action, action], details, concerned);
-        },
+        clientId: client.id,
+        inTransaction: recordFor(by, client, action),
       });
 
   return {
@@ -82,7 +103,8 @@ export function createOrganizationEndings(parts: {
 
     endMembership: (by: ActingAdmin, { id: accountId, name }: Named): Promise<boolean> =>
       ends.endMembership({
-        ...whose(by),
+        organizationId: by.organization.id,
+        by: by.admin.account.id,
         accountId,
         async inTransaction(tx) {
           const details = { person_id: accountId, person_name: name };
@@ -92,5 +114,48 @@ export function createOrganizationEndings(parts: {
 
     block: changing('block', 'client_barred'),
     unblock: changing('unblock', 'client_admitted'),
+
+    /** See `OrganizationEnds.decide`. Recorded like blocks: older nodes know no further actions. */
+    approve: (by: Acting, client: Named): Promise<boolean> =>
+      ends.decide({
+        ...whose(by),
+        clientId: client.id,
+        isApproved: true,
+        inTransaction: recordFor(by, client, 'client_admitted', { decision: 'approved' }),
+      }),
+
+    decline: (by: Acting, client: Named, sentence?: string): Promise<boolean> =>
+      ends.decide({
+        ...whose(by),
+        clientId: client.id,
+        isApproved: false,
+        sentence,
+        inTransaction: recordFor(by, client, 'client_barred', {
+          decision: 'declined',
+          ...(sentence !== undefined && { sentence }),
+        }),
+      }),
+
+    /** See `OrganizationEnds.setPolicy`. @param approved clients that are approved with it */
+    setPolicy: (
+      by: Acting,
+      policy: OrganizationPolicy,
+      approved: readonly Named[] = [],
+    ): Promise<boolean> =>
+      ends.setPolicy({
+        ...whose(by),
+        policy,
+        approved: approved.map(({ id }) => id),
+        async inTransaction(tx) {
+          const details = {
+            clients: policy.asksFirst ? 'ask' : 'open',
+            api_keys: policy.allowsApiKeys ? 'allow' : 'refuse',
+          };
+          await record(tx, by, ['organization_changed', 'organization_changed'], details, []);
+          for (const client of approved) {
+            await recordFor(by, client, 'client_admitted', { decision: 'approved' })(tx);
+          }
+        },
+      }),
   };
 }

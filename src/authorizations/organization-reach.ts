@@ -1,14 +1,20 @@
 /** Lists the users, clients and keys with access to an organization, for its owners and admins. */
+
 import type { Role } from '../accounts/access/reach.ts';
+import {
+  OPEN_POLICY,
+  type OrganizationPolicy,
+} from '../accounts/organizations/organization-policy.ts';
 import type { Queries } from '../storage/queries.ts';
 
 export interface OrganizationReach {
   readonly warehouses: number;
+  readonly policy: OrganizationPolicy;
   readonly people: readonly ReachingPerson[];
-  /** Clients that members have connected, and blocked clients. */
+  /** Clients that members have connected, also without access, and blocked clients. */
   readonly clients: readonly ReachingClient[];
   readonly machines: readonly ReachingMachine[];
-  /** Unexpired keys of members. */
+  /** Unexpired keys of members; none if the organization allows none. */
   readonly apiKeys: readonly ReachingKey[];
 }
 
@@ -29,11 +35,15 @@ export interface ReachingPerson extends Reaching {
 }
 
 export interface ReachingClient extends Reaching {
+  /** `waiting`: the organization asks first, and has not decided yet: a request. */
+  readonly state: 'admitted' | 'blocked' | 'declined' | 'waiting';
   /** Null if the operator provides the client. */
   readonly ownerName: string | null;
   readonly isSuspended: boolean;
   /** Names of the members who have connected the client, most recently used first. */
   readonly people: readonly string[];
+  /** When the first of them connected it; null if there are none. */
+  readonly requestedAt: Date | null;
   /** The latest use by any member. */
   readonly lastUsedAt: Date | null;
   /** Null unless the client is blocked. */
@@ -41,6 +51,11 @@ export interface ReachingClient extends Reaching {
   readonly blockedBy: string | null;
   /** True if the client is blocked because another client of its owner is. */
   readonly followsBar: boolean;
+  /** The latest approval or refusal, whatever the policy is now; null if there is none. */
+  readonly decidedAt: Date | null;
+  readonly decidedBy: string | null;
+  /** The sentence for the people who asked for a declined client. */
+  readonly sentence: string | null;
 }
 
 export interface ReachingMachine extends Reaching {
@@ -78,9 +93,11 @@ export async function reachOfOrganization(
   organizationId: string,
   now: Date,
 ): Promise<OrganizationReach> {
-  const [[counted], people, clients, machines, apiKeys] = await Promise.all([
-    database.query<{ warehouses: number }>(
-      'SELECT count(*)::integer AS warehouses FROM warehouses WHERE organization_id = $1',
+  const [[organization], people, clients, machines, apiKeys] = await Promise.all([
+    database.query<OrganizationPolicy & { warehouses: number }>(
+      `SELECT asks_first AS "asksFirst", allows_api_keys AS "allowsApiKeys",
+          (SELECT count(*)::integer FROM warehouses WHERE organization_id = $1) AS warehouses
+        FROM organizations WHERE id = $1`,
       [organizationId],
     ),
     database.query<ReachingPerson>(
@@ -94,11 +111,16 @@ export async function reachOfOrganization(
     ),
     database.query<ReachingClient>(
       `SELECT c.id, c.name, o.name AS "ownerName", c.suspended_at IS NOT NULL AS "isSuspended",
-          coalesce(n.people, '{}') AS people, n.last_used_at AS "lastUsedAt",
+          coalesce(n.people, '{}') AS people, n.requested_at AS "requestedAt",
+          n.last_used_at AS "lastUsedAt",
           b.barred_at AS "blockedAt", a.name AS "blockedBy",
-          coalesce(b.follows, false) AS "followsBar"
+          coalesce(b.follows, false) AS "followsBar", d.decided_at AS "decidedAt",
+          by.name AS "decidedBy", d.sentence,
+          CASE WHEN b.client_id IS NOT NULL THEN 'blocked'
+            WHEN NOT own.asks_first OR d.is_approved THEN 'admitted'
+            WHEN d.client_id IS NOT NULL THEN 'declined' ELSE 'waiting' END AS state
         FROM (
-          SELECT n.client_id, max(n.last_used_at) AS last_used_at,
+          SELECT n.client_id, max(n.last_used_at) AS last_used_at, min(n.connected_at) AS requested_at,
             array_agg(a.name ORDER BY n.last_used_at DESC NULLS LAST, a.name, a.id) AS people
           FROM organization_memberships m
           JOIN connections n ON n.account_id = m.account_id AND n.ended_at IS NULL
@@ -108,6 +130,9 @@ export async function reachOfOrganization(
         FULL JOIN (SELECT * FROM barred_clients WHERE organization_id = $1) b
           ON b.client_id = n.client_id
         JOIN clients c ON c.id = coalesce(n.client_id, b.client_id)
+        JOIN organizations own ON own.id = $1
+        LEFT JOIN client_decisions d ON d.organization_id = own.id AND d.client_id = c.id
+        LEFT JOIN accounts by ON by.id = d.decided_by
         LEFT JOIN accounts o ON o.id = c.owner_account_id
         LEFT JOIN accounts a ON a.id = b.barred_by`,
       [organizationId],
@@ -124,13 +149,19 @@ export async function reachOfOrganization(
           k.created_at AS "createdAt", k.last_used_at AS "lastUsedAt"
         FROM organization_memberships m JOIN accounts a ON a.id = m.account_id
         JOIN api_keys k ON k.account_id = a.id
+        JOIN organizations o ON o.id = m.organization_id AND o.allows_api_keys
         WHERE m.organization_id = $1 AND (k.expires_at IS NULL OR k.expires_at > $2)
           AND ${leavesSomething('k')}`,
       [organizationId, now],
     ),
   ]);
-  return { warehouses: counted?.warehouses ?? 0, people, clients, machines, apiKeys };
+  const { warehouses, ...policy } = organization ?? { warehouses: 0, ...OPEN_POLICY };
+  return { warehouses, policy, people, clients, machines, apiKeys };
 }
+
+/** Returns the connected clients that were neither approved nor declined, nor blocked. */
+export const undecidedIn = ({ clients }: OrganizationReach): readonly ReachingClient[] =>
+  clients.filter(({ state, decidedAt }) => state !== 'blocked' && decidedAt === null);
 
 export async function membersConnectedTo(
   queries: Queries,
@@ -142,6 +173,16 @@ export async function membersConnectedTo(
       JOIN organization_memberships m ON m.account_id = n.account_id AND m.organization_id = $1
       WHERE n.client_id = $2 AND n.ended_at IS NULL`,
     [organizationId, clientId],
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** Accounts of the owners and admins of an organization that are not suspended. */
+export async function adminsOf(queries: Queries, organizationId: string): Promise<string[]> {
+  const rows = await queries.query<{ id: string }>(
+    `SELECT a.id FROM organization_memberships m JOIN accounts a ON a.id = m.account_id
+      WHERE m.organization_id = $1 AND m.role IN ('owner', 'admin') AND a.suspended_at IS NULL`,
+    [organizationId],
   );
   return rows.map(({ id }) => id);
 }

@@ -45,6 +45,7 @@ export interface Settings {
   readonly mail?: Required<Section<'mail'>>;
   /** Absent if no API is shown to owners of clients. */
   readonly api?: Required<Section<'api'>>;
+  readonly organizations: Section<'organizations'>;
   readonly activity: Section<'activity'>;
   readonly import: Section<'import'>;
   readonly demo: boolean;

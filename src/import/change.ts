@@ -40,6 +40,8 @@ export interface ImportFacts {
   readonly problems: FoundProblems;
   /** True to adopt places that were created by hand, by the name that they have in the file. */
   readonly adoptByName: boolean;
+  /** The policy of new organizations whose lines have none. */
+  readonly asksFirst: boolean;
   readonly adopted: Readonly<Record<AdoptedType, Adopted>>;
 }
 

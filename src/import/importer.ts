@@ -45,14 +45,17 @@ export function createImporter(parts: {
   readonly database: Database;
   readonly clock: Clock;
   readonly activity: Pick<Activity, 'recordAll'>;
+  /** The policy of new organizations whose lines have none. */
+  readonly asksFirst?: boolean;
 }) {
-  const { database, clock, activity } = parts;
+  const { database, clock, activity, asksFirst = false } = parts;
   const nothing = () => ({ ids: new Map(), externalIds: new Map() });
   const factsOf = ({ index, adoptByName }: ImportPlan): ImportFacts => ({
     index,
     now: new Date(clock()),
     problems: createFoundProblems(),
     adoptByName,
+    asksFirst,
     adopted: { organization: nothing(), warehouse: nothing(), account: nothing() },
   });
 

@@ -66,6 +66,14 @@ const organizationLine = z
     external_id: ownId,
     former_external_id: formerId,
     name,
+    clients: z
+      .enum(['open', 'ask'], { error: 'is neither "open" nor "ask"' })
+      .optional()
+      .describe(
+        'open: clients that members connect reach it at once. ask: only after they were ' +
+          'approved. Absent: an existing organization keeps what it has, a new one gets ' +
+          'organizations.clients of the settings.',
+      ),
   })
   .describe('An organization that owns warehouses.');
 

@@ -1,5 +1,6 @@
 /** Compares organizations and warehouses of an import with the database, and writes differences. */
 import { randomId } from '../base/random-id.ts';
+import { doAllNodesKnowAccessRules } from '../storage/nodes.ts';
 import type { Queries } from '../storage/queries.ts';
 import {
   adopt,
@@ -23,6 +24,8 @@ interface PlaceRow {
   readonly organization_id?: string;
   /** For a warehouse: the external id that its organization has after the import. */
   readonly organization?: string | null | undefined;
+  /** For an organization: its policy. */
+  readonly asks_first?: boolean;
 }
 
 /** The differing parts of the SQL: for a warehouse they include its organization. */
@@ -30,9 +33,10 @@ const PLACES = {
   organization: {
     table: 'organizations',
     prefix: 'org_',
-    read: 'FROM organizations place',
-    owned: '',
-    owner: '',
+    read: ', place.asks_first FROM organizations place',
+    policy: ', asks_first = line.asks_first',
+    owned: ', asks_first',
+    owner: ', line.asks_first',
     joinOwner: '',
   },
   warehouse: {
@@ -40,6 +44,7 @@ const PLACES = {
     prefix: 'wh_',
     read: `, o.id AS organization_id, o.external_id AS organization
         FROM warehouses place JOIN organizations o ON o.id = place.organization_id`,
+    policy: '',
     owned: ', organization_id',
     owner: ', o.id',
     joinOwner: 'JOIN organizations o ON o.external_id = line.organization',
@@ -56,7 +61,7 @@ export const comparePlaces =
   ): Promise<ImportStep> => {
     const { table, prefix, read, owned, owner, joinOwner } = PLACES[type];
     const found = await queries.query<PlaceRow>(
-      `SELECT place.id, place.external_id, place.name ${read}
+      `SELECT place.id, place.external_id, place.name${read}
         WHERE place.external_id = ANY($1)
           OR $3 AND place.external_id IS NULL AND place.name = ANY($2)`,
       parametersOf(lines, facts),
@@ -65,13 +70,16 @@ export const comparePlaces =
     const rows = found.map(({ organization_id: id, ...row }) =>
       id === undefined ? row : { ...row, organization: externalIds.get(id) ?? row.organization },
     );
-    const { added, changed, known, changes } = matchPlaces(lines, rows, prefix, facts);
+    const { added, changed, known, changes, asking } = matchPlaces(lines, rows, prefix, facts);
     const moves: Move[] = [];
     for (const [line, { id, organization = null }] of known) {
       if (line.type === 'organization' || organization === line.organization) continue;
       if (organization !== null && organization === line.former_organization) {
         moves.push({ line, row: { id, organization } });
       } else facts.problems.add(line.number, unconfirmedMove(organization));
+    }
+    if (asking.length > 0 && !(await doAllNodesKnowAccessRules(queries))) {
+      for (const { number } of asking) facts.problems.add(number, NOT_YET);
     }
     const moving = await compareMoves(queries, moves, facts);
     const detailsOf = ({ id, name, external_id }: PlaceRow) => ({
@@ -83,19 +91,19 @@ export const comparePlaces =
     return {
       changes: [...merged(changes, moving.changes)],
       async write(tx) {
-        const columns = columnsOf(added, 'id', 'external_id', 'name', 'organization');
+        const columns = columnsOf(added, 'id', 'external_id', 'name', 'organization', 'asks_first');
         const inserted =
           added.length === 0
             ? []
             : await tx.query<PlaceRow>(
                 `INSERT INTO ${table} (id, external_id, name, created_at${owned})
                   SELECT line.id, line.external_id, line.name, $5${owner}
-                  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[])
-                    AS line (id, external_id, name, organization) ${joinOwner}
+                  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $6::boolean[])
+                    AS line (id, external_id, name, organization, asks_first) ${joinOwner}
                   RETURNING id, external_id, name${owned}`,
-                [...columns, facts.now],
+                [...columns.slice(0, 4), facts.now, columns[4]],
               );
-        await rename(tx, table, changed);
+        await update(tx, type, changed);
         return [
           ...inserted.map(({ organization_id, ...row }) =>
             record(`${type}_added`, {
@@ -109,6 +117,9 @@ export const comparePlaces =
       },
     };
   };
+
+const NOT_YET =
+  'clients: "ask" is possible once the update of this service is complete; try again then';
 
 /** A move changes who has access to the warehouse, so the file must name both organizations. */
 const unconfirmedMove = (organization: string | null): string =>
@@ -140,7 +151,7 @@ function parametersOf(lines: readonly PlaceLine[], { adoptByName }: ImportFacts)
   return [ids, lines.map(({ name }) => name), adoptByName];
 }
 
-/** Adds ids to new places; finds existing places and those with a changed name or external id. */
+/** Adds ids to new places; finds existing places, and those with changed values. */
 function matchPlaces(
   lines: readonly PlaceLine[],
   rows: readonly PlaceRow[],
@@ -152,10 +163,12 @@ function matchPlaces(
     rows.filter((row) => row.external_id === null),
     (row) => nameIn(row),
   );
-  const added: (PlaceLine & { id: string })[] = [];
+  const added: (PlaceLine & { id: string; asks_first: boolean })[] = [];
   const changed: PlaceRow[] = [];
   const known: [PlaceLine, PlaceRow][] = [];
   const changes: ImportChange[] = [];
+  /** Lines of organizations that begin to ask first. */
+  const asking: PlaceLine[] = [];
   for (const line of lines) {
     const { type, external_id, name, number } = line;
     const key = { type, external_id };
@@ -165,22 +178,34 @@ function matchPlaces(
     if (own && isFormer) facts.problems.add(number, bothIdsExist(`${former.external_id}`));
     const row = own ?? (isFormer ? former : adoptable(byName.get(nameIn(line)), line, facts));
     if (!row) {
-      added.push({ ...line, id: randomId(prefix, 16) });
+      const asksFirst = type === 'organization' && policyIn(line, facts.asksFirst);
+      if (asksFirst) asking.push(line);
+      added.push({ ...line, id: randomId(prefix, 16), asks_first: asksFirst });
       changes.push({ change: 'added', key, name });
       continue;
     }
     if (!own) adopt(facts, key, row.id);
     known.push([line, row]);
+    const asks_first = row.asks_first === undefined ? undefined : policyIn(line, row.asks_first);
+    if (asks_first && !row.asks_first) asking.push(line);
     const fields = {
       ...(!own && { external_id: [row.external_id, external_id] as const }),
       ...(row.name !== name && { name: [row.name, name] as const }),
+      ...(asks_first !== row.asks_first && { clients: policyChange(asks_first) }),
     };
     if (Object.keys(fields).length === 0) continue;
-    changed.push({ ...row, name, external_id });
+    changed.push({ ...row, name, external_id, ...(asks_first !== undefined && { asks_first }) });
     changes.push({ change: 'changed', key, name, fields });
   }
-  return { added, changed, known, changes };
+  return { added, changed, known, changes, asking };
 }
+
+/** @param otherwise for a line that says nothing. */
+const policyIn = (line: PlaceLine, otherwise: boolean): boolean =>
+  line.type === 'organization' && line.clients !== undefined ? line.clients === 'ask' : otherwise;
+
+const policyChange = (asksFirst = false) =>
+  asksFirst ? (['open', 'ask'] as const) : (['ask', 'open'] as const);
 
 /** Includes the organization: two organizations may have warehouses with the same name. */
 const nameIn = (place: {
@@ -208,18 +233,16 @@ function adoptable(
   return undefined;
 }
 
-async function rename(
-  tx: Queries,
-  table: 'organizations' | 'warehouses',
-  changed: readonly PlaceRow[],
-): Promise<void> {
+async function update(tx: Queries, type: PlaceType, changed: readonly PlaceRow[]): Promise<void> {
   // Even an UPDATE that changes no row would make every node clear its cached access: send none.
   if (changed.length === 0) return;
   await tx.query(
-    `UPDATE ${table} SET name = line.name, external_id = line.external_id
-      FROM unnest($1::text[], $2::text[], $3::text[]) AS line (id, name, external_id)
-      WHERE ${table}.id = line.id`,
-    columnsOf(changed, 'id', 'name', 'external_id'),
+    `UPDATE ${PLACES[type].table} place SET name = line.name, external_id = line.external_id
+        ${PLACES[type].policy}
+      FROM unnest($1::text[], $2::text[], $3::text[], $4::boolean[])
+        AS line (id, name, external_id, asks_first)
+      WHERE place.id = line.id`,
+    columnsOf(changed, 'id', 'name', 'external_id', 'asks_first'),
   );
 }
 

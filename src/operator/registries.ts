@@ -1,5 +1,6 @@
 /** The registries that commands work on, opened for one command. */
 import { createMemberships, type Memberships } from '../accounts/access/memberships.ts';
+import { createOrganizationEnds } from '../accounts/access/organization-ends.ts';
 import type { NewActivity, OperatedBy } from '../accounts/activity/activity.ts';
 import type { Action } from '../accounts/activity/activity-words.ts';
 import { type Audit, createAudit } from '../accounts/activity/audit.ts';
@@ -18,6 +19,10 @@ import {
   type Endings,
 } from '../authorizations/endings.ts';
 import { createMachineTokens, type MachineTokens } from '../authorizations/machine-tokens.ts';
+import {
+  createOrganizationEndings,
+  type OrganizationEndings,
+} from '../authorizations/organization-endings.ts';
 import { systemClock } from '../base/clock.ts';
 import type { Client } from '../clients/client.ts';
 import type { Variables } from '../config/environment.ts';
@@ -51,6 +56,7 @@ export interface Registries extends CommonRegistries {
   readonly keys: () => Settings['secrets'] | undefined;
   readonly database: OpenDatabase;
   readonly organizations: Organizations;
+  readonly organizationEndings: OrganizationEndings;
   readonly memberships: Memberships;
   readonly importer: Importer;
   readonly audit: Audit;
@@ -108,7 +114,8 @@ export async function withRegistries<Result>(
     ...(by && { by }),
   });
   opened.defer(() => registries.close());
-  const { activity, connections, revocations } = registries;
+  const { access, activity, connections, revocations } = registries;
+  const asksFirst = settings.organizations.clients === 'ask';
   let store: Promise<TokenStore> | undefined;
   const tokenStore = (): Promise<TokenStore> => {
     store ??= openTokenStore({ ...storage, database, clock: systemClock }).then((tokens) =>
@@ -121,9 +128,14 @@ export async function withRegistries<Result>(
     keys: () => findKeys({ environment }),
     database,
     ...registries,
-    organizations: createOrganizations(parts),
+    organizations: createOrganizations({ ...parts, asksFirst }),
+    organizationEndings: createOrganizationEndings({
+      ...parts,
+      activity,
+      ends: createOrganizationEnds({ ...parts, access }),
+    }),
     memberships: createMemberships(parts),
-    importer: createImporter({ ...parts, activity }),
+    importer: createImporter({ ...parts, activity, asksFirst }),
     disconnect: createDisconnect(connections, activity),
     disconnectSome: createDisconnectSome(connections, activity),
     endLimited: createLimitedEnd(connections, activity),

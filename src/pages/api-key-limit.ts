@@ -1,7 +1,7 @@
 /** `/profile/api-keys/:id/limit`: the places that one of the user's keys reaches, and its limit. */
 import type { Context } from 'koa';
 import type { Access } from '../accounts/access/access.ts';
-import { limitAccess, NO_LIMIT } from '../accounts/access/access-limit.ts';
+import { NO_LIMIT } from '../accounts/access/access-limit.ts';
 import type { ApiKey } from '../accounts/api-keys/api-key.ts';
 import type { ApiKeys } from '../accounts/api-keys/api-keys.ts';
 import type { Clock } from '../base/clock.ts';
@@ -27,6 +27,8 @@ declare module './view-data.ts' {
       readonly masked: string;
       readonly notice: string | undefined;
       readonly organizations: readonly ReachedOrganization[];
+      /** The user's organizations that no API key reaches. */
+      readonly refusing: readonly string[];
       readonly form: LimitFields;
       readonly action: string;
     };
@@ -54,10 +56,14 @@ export function apiKeyLimitPage(parts: {
   }
 
   async function draw(ctx: Context, key: ApiKey, refused?: TypedLimit): Promise<void> {
-    const [all, isPossible] = await Promise.all([
-      access.accessOf({ accountId: key.accountId }),
+    const { accountId } = key;
+    const [all, allowing, reached, isPossible] = await Promise.all([
+      access.accessOf({ accountId }),
+      access.accessThrough(accountId, {}),
+      access.accessThrough(accountId, { limit: key }),
       access.areLimitsPossible(),
     ]);
+    const refusing = all.filter(({ id }) => allowing.every((one) => one.id !== id));
     const offered = new Set(placesIn(all));
     const typed = refused ?? typedLimit(typedOf(ctx), (id) => offered.has(id), clock());
     const limit = typed ?? { ...NO_LIMIT, places: key.places, isReadOnly: key.isReadOnly };
@@ -66,7 +72,8 @@ export function apiKeyLimitPage(parts: {
       name: key.name,
       masked: `gate_key_…${key.lastFour}`,
       notice: typedOf(ctx) && NOTHING_SENT,
-      organizations: limitAccess(all, key).map((organization) => describeReached(organization)),
+      organizations: reached.map((organization) => describeReached(organization)),
+      refusing: refusing.map(({ name }) => name),
       form: { ...form, isOpen: true },
       action: `${LIST}/${key.id}/limit`,
     });

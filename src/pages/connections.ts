@@ -14,7 +14,7 @@ import {
 } from '../accounts/access/access-limit.ts';
 import type { Organization } from '../accounts/access/reach.ts';
 import type { Activity } from '../accounts/activity/activity.ts';
-import type { ClientBlock } from '../accounts/organizations/client-blocks.ts';
+import type { ClientExclusion } from '../accounts/organizations/client-blocks.ts';
 import type { ClientStandings } from '../authorizations/client-standing.ts';
 import type { ConnectedClient } from '../authorizations/connected-clients.ts';
 import type { Connections } from '../authorizations/connections.ts';
@@ -39,7 +39,7 @@ import { get, post, type Route } from './routes.ts';
 import { accountOf, NOTHING_SENT, typedOf } from './signed-in.ts';
 import { type DescribedStanding, describeStanding } from './words/client-standing.ts';
 import { type Moment, momentOrNothing, toMoment } from './words/moment.ts';
-import { type BlockedThere, describeBlocks, describeReached } from './words/reached.ts';
+import { describeExclusions, describeReached, type ExcludedThere } from './words/reached.ts';
 
 declare module './view-data.ts' {
   interface ViewData {
@@ -83,8 +83,8 @@ interface ConnectionRow {
    * changed, undefined if the approved access is unknown.
    */
   readonly changes: string | undefined;
-  /** The user's organizations that block the client. */
-  readonly bars: readonly BlockedThere[];
+  /** The user's organizations that block the client, or have not approved it. */
+  readonly bars: readonly ExcludedThere[];
   readonly disconnectUrl: string;
   /** Undefined for a connection without a limit. */
   readonly limit: string | undefined;
@@ -118,18 +118,25 @@ export function connectionsPage(parts: {
     return all.find(({ clientId }) => clientId === id);
   }
 
-  /** Returns what the user has access to, and which organizations block each client. */
-  async function reachOf(ctx: Context): Promise<Reach> {
-    const all = await access.accessOf({ accountId: accountOf(ctx).id });
-    const clientBlocks = await access.clientBlocks.within(all.map(({ id }) => id));
-    return { all, blocksOf: (clientId) => clientBlocks.get(clientId) ?? [] };
+  /** Returns what the user and these clients have access to, and what the clients do not reach. */
+  async function reachOf(ctx: Context, clients: readonly ConnectedClient[]): Promise<Reach> {
+    const accountId = accountOf(ctx).id;
+    const all = await access.accessOf({ accountId });
+    const ids = clients.map(({ clientId }) => clientId);
+    const exclusions = await access.clientBlocks.exclusions(
+      all.map(({ id }) => id),
+      ids,
+    );
+    const reached = clients.map(
+      async ({ clientId, limit }) =>
+        [clientId, await access.accessThrough(accountId, { clientId, limit })] as const,
+    );
+    return { all, exclusions, reached: new Map(await Promise.all(reached)) };
   }
 
   async function showAll(ctx: Context): Promise<void> {
-    const [connected, reach] = await Promise.all([
-      connections.listOf(accountOf(ctx).id),
-      reachOf(ctx),
-    ]);
+    const connected = await connections.listOf(accountOf(ctx).id);
+    const reach = await reachOf(ctx, connected);
     const changed = (client: ConnectedClient): boolean =>
       client.approvedAccess !== null &&
       Object.values(countChanges(compared(client, reach))).some((count) => count > 0);
@@ -154,7 +161,7 @@ export function connectionsPage(parts: {
 
   async function draw(ctx: Context, client: ConnectedClient, refused?: TypedLimit): Promise<void> {
     const [reach, isPossible, standing] = await Promise.all([
-      reachOf(ctx),
+      reachOf(ctx, [client]),
       access.areLimitsPossible(),
       clientStandings.find(client.clientId, accountOf(ctx).id),
     ]);
@@ -203,7 +210,7 @@ export function connectionsPage(parts: {
     if (!client) return;
     const added = formOf(ctx).get(ADDED_FIELD);
     if (added !== null) return addPlace(ctx, client, added);
-    const offered = new Set(placesIn((await reachOf(ctx)).all));
+    const offered = new Set(placesIn(await access.accessOf({ accountId: accountOf(ctx).id })));
     const typed = limitIn(formOf(ctx), (id) => offered.has(id), clock());
     const url = `${PATH}/${client.clientId}`;
     if (typed === undefined || typed === 'foreign') return seeOther(ctx, url);
@@ -219,7 +226,8 @@ export function connectionsPage(parts: {
   async function addPlace(ctx: Context, client: ConnectedClient, id: string): Promise<void> {
     const url = `${PATH}/${client.clientId}`;
     const { limit } = client;
-    const added = (await reachOf(ctx)).all.find((organization) => organization.id === id);
+    const all = await access.accessOf({ accountId: accountOf(ctx).id });
+    const added = all.find((organization) => organization.id === id);
     if (!added || limit.places === null) return seeOther(ctx, url);
     const within = added.warehouses.map((warehouse) => warehouse.id);
     const others = limit.places.filter((place) => place !== added.id && !within.includes(place));
@@ -303,22 +311,22 @@ const UNUSUAL: readonly ListFilter<ConnectedClient>[] = [
 
 interface Reach {
   readonly all: readonly Organization[];
-  blocksOf(clientId: string): readonly ClientBlock[];
+  /** By client. */
+  readonly exclusions: ReadonlyMap<string, readonly ClientExclusion[]>;
+  /** By client. */
+  readonly reached: ReadonlyMap<string, readonly Organization[]>;
 }
 
-function compared(client: ConnectedClient, { all, blocksOf }: Reach): ComparedOrganization[] {
-  const blocked = blocksOf(client.clientId).map(({ organizationId }) => organizationId);
-  const allowed = all.filter(({ id }) => !blocked.includes(id));
-  return compareAccess(
+const compared = (client: ConnectedClient, { reached }: Reach): ComparedOrganization[] =>
+  compareAccess(
     client.approvedAccess ? limitAccess(client.approvedAccess, client.limit) : undefined,
-    limitAccess(allowed, client.limit),
+    reached.get(client.clientId) ?? [],
   );
-}
 
 function rowOf(
   client: ConnectedClient,
   compared: readonly ComparedOrganization[],
-  { all, blocksOf }: Reach,
+  { all, exclusions }: Reach,
 ): ConnectionRow {
   const url = `${PATH}/${client.clientId}`;
   const { added, removed, changed } = countChanges(compared);
@@ -335,7 +343,7 @@ function rowOf(
     connected: toMoment(client.connectedAt),
     lastUsed: momentOrNothing(client.lastUsedAt),
     changes: client.approvedAccess ? changes.filter(Boolean).join(', ') : undefined,
-    bars: describeBlocks(blocksOf(client.clientId), all),
+    bars: describeExclusions(exclusions.get(client.clientId) ?? [], all),
     disconnectUrl: `${url}/disconnect`,
     limit: isLimited(client.limit) ? describeLimit(client.limit, all) : undefined,
   };

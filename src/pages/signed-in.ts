@@ -67,6 +67,9 @@ const TYPED_FIELDS = [
   'reason',
   'sentence',
   ...LIMIT_FIELDS,
+  'clients',
+  'api_keys',
+  'approve',
 ];
 /** Not sent again: these fields are valid only for the request that sent them. */
 const NOT_CARRIED = ['form_token', 'current_password', PASSKEY_FIELD];

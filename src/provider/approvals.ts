@@ -10,6 +10,7 @@ import {
   limitJson,
 } from '../accounts/access/access-limit.ts';
 import type { Activity } from '../accounts/activity/activity.ts';
+import type { ConnectedNow } from '../authorizations/approval-requests.ts';
 import type { Connections } from '../authorizations/connections.ts';
 import { requestOrigin } from '../base/request-state.ts';
 import { type Client, type ClientLinks, isSameLinks, redirectHosts } from '../clients/client.ts';
@@ -81,7 +82,7 @@ export interface ApprovalsParts {
   readonly access: Access;
   readonly activity: Activity;
   /** Absent if the service sends no mail. */
-  readonly mail?: { notify(ctx: Context, accountId: string, client: string): void } | undefined;
+  readonly mail?: { notify(ctx: Context, client: ConnectedNow): void } | undefined;
   readonly connections: Pick<Connections, 'find' | 'rememberConsent'>;
   /** How many users may connect an unchecked client; 0: no limit. */
   readonly maxPeople: number;
@@ -131,7 +132,7 @@ export function createApprovals(parts: ApprovalsParts) {
         details: { client_id: clientId, client_name: name, ...(limit && limitDetails(limit)) },
         origin: requestOrigin(ctx),
       });
-      if (isNew) mail.notify(ctx, accountId, name);
+      if (isNew) mail.notify(ctx, { accountId, client: { id: clientId, name }, limit });
       return generation;
     },
   };

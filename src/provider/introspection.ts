@@ -71,7 +71,7 @@ async function describeKey(key: ApiKey, ctx: Context, parts: IntrospectionParts)
   if (authenticatedClient(ctx).kind !== 'resource-server') return undefined;
   const person = await parts.people.find(key.accountId);
   if (!person || person.account.isSuspended) return undefined;
-  const { account, organizations } = person;
+  const { account } = person;
   parts.lastUsed.record('api_key', key.id);
   return {
     active: true,
@@ -82,7 +82,7 @@ async function describeKey(key: ApiKey, ctx: Context, parts: IntrospectionParts)
     ...(key.expiresAt && { exp: secondsOf(key.expiresAt) }),
     iat: secondsOf(key.createdAt),
     iss: parts.issuer,
-    organizations: await parts.access.through(organizations, { limit: key }),
+    organizations: await parts.access.through(person, { limit: key }),
   };
 }
 
@@ -133,7 +133,7 @@ async function describe(
   const parties = await authorizations.resolveParties(authorization);
   if (typeof parties === 'string') return undefined;
   authorizations.confirmUse(found);
-  const { account, organizations, limit } = parties;
+  const { account, limit } = parties;
   const answer = {
     active: true,
     token_type: 'Bearer',
@@ -150,6 +150,6 @@ async function describe(
     ...answer,
     authorization: id,
     ...personIn(account),
-    organizations: await access.through(organizations, { clientId, limit }),
+    organizations: await access.through(parties, { clientId, limit }),
   };
 }

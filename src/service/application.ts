@@ -7,6 +7,7 @@ import { createBackgroundMail, createSendMail } from '../accounts/mail/mail.ts';
 import { createOneTimeValues } from '../accounts/one-time-values.ts';
 import { createPasswordLinkRequests } from '../accounts/passwords/link-mail.ts';
 import { createStrongSignIns } from '../accounts/strong-sign-ins.ts';
+import { createApprovalRequests } from '../authorizations/approval-requests.ts';
 import type { Endings } from '../authorizations/endings.ts';
 import type { CreateAttemptLimit } from '../base/attempt-limits.ts';
 import type { Clock } from '../base/clock.ts';
@@ -99,6 +100,21 @@ export function createApplication(parts: ApplicationParts): Application {
   const background = createBackgroundMail({ log, outcomes });
   const sendMail = settings.mail && createSendMail(settings.mail);
   const mail = sendMail && createAccountMail({ issuer, accounts, sendMail, background, clock });
+  const requests =
+    mail &&
+    createApprovalRequests({
+      database,
+      people: registries.people,
+      access: registries.access,
+      mail,
+      perOrganization: createAttemptLimit({
+        name: 'approval_requests',
+        attempts: 1,
+        windowSeconds: 3_600,
+        onStoreUnavailable: 'count here',
+        log,
+      }),
+    });
 
   // Create the OAuth endpoints.
   const oneTimeValues = createOneTimeValues({ store, clock });
@@ -127,8 +143,14 @@ export function createApplication(parts: ApplicationParts): Application {
     requests: registries.clientRequests,
     lastUsed: registries.lastUsed,
     mail: mail && {
-      notify: (ctx, accountId, about) =>
-        mail.notify(accountId, 'new_connection', { ...browserDetails(ctx), about }),
+      notify(ctx, connected) {
+        const { accountId, client } = connected;
+        mail.notify(accountId, 'new_connection', { ...browserDetails(ctx), about: client.name });
+        background.begin('requests for approvals', async () => {
+          await requests?.announce(connected);
+          return false;
+        });
+      },
     },
     showError: errorPage.showAuthorizationError,
     showHandover: (ctx, app) => render(ctx, 'handed-over', app),

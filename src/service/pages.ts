@@ -263,7 +263,7 @@ export function listPages(parts: {
       limit: hourlyLimit('client_reports', 10),
       outcomes,
     }),
-    organizationsPage({ kit, access, organizationEndings }),
+    organizationsPage({ kit, clock, access, clientStandings, organizationEndings }),
     apiKeyLimitPage({ kit, clock, access, apiKeys }),
     apiKeysPage({ kit, clock, access, apiKeys, oneTimeValues, mail, limit: apiKeysPerPerson }),
     activityPage({ kit, activity }),

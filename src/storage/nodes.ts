@@ -16,9 +16,10 @@ export type NodeState = 'starting' | 'ready' | 'not_ready' | 'leaving';
 
 /**
  * Version of the rules by which a node decides what a credential may access. Raise the version with
- * each new rule that older nodes would ignore. 1: limits of connections and API keys.
+ * each new rule that older nodes would ignore. 1: limits of connections and API keys. 2: policies of
+ * organizations.
  */
-export const ACCESS_RULES = 1;
+export const ACCESS_RULES = 2;
 
 /** Values that all nodes of a deployment should share, and values that limit a node's load. */
 export interface RunsWith {
@@ -156,12 +157,16 @@ export async function doAllNodesKnowAccessRules(database: Queries): Promise<bool
   );
 }
 
-/** @throws Refusal `limits_after_update` if an older node would ignore the limit to be stored */
-export async function requireAccessRules(database: Queries): Promise<void> {
+/** @throws Refusal if an older node would ignore the limit or policy to be stored */
+export async function requireAccessRules(
+  database: Queries,
+  what: 'limits' | 'policies' = 'limits',
+): Promise<void> {
   if (await doAllNodesKnowAccessRules(database)) return;
+  const subject = what === 'limits' ? 'Limits are' : 'Asking first, and refusing API keys, are';
   throw new Refusal(
-    'limits_after_update',
-    'Limits are possible once the update of this service is complete.',
+    `${what}_after_update`,
+    `${subject} possible once the update of this service is complete.`,
     'Try again in a few minutes.',
   );
 }

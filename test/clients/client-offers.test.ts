@@ -294,7 +294,7 @@ forEachDatabase('offers of a client', (open) => {
     const { id } = await createOrganizations(parts).add({ name: `Blocker ${people}` });
     const one = await offered();
     const isBlocked = async () =>
-      (await createAccess(parts).clientBlocks.of(one.client.id)).has(id);
+      (await createAccess(parts).clientBlocks.of(one.client.id)).blocked.has(id);
     const redirectUris = ['https://app.example/other'];
     const theirs = await registry().add({ ...partner, redirectUris, ownerAccountId: one.to });
     await database.query('INSERT INTO barred_clients VALUES ($1, $2, now())', [

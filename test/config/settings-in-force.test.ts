@@ -120,6 +120,11 @@ const TESTED: Readonly<Record<string, Tested>> = {
     'api: { graphqlUrl',
   ],
   'api.example_query': ['pages/oauth-clients/test.test.ts', 'a failing API stops the client test'],
+  'organizations.clients': [
+    'import/import.test.ts',
+    'a line sets the policy of its organization; a new',
+    'organizations: { clients:',
+  ],
   'activity.retention': ['pages/activity.test.ts', 'activity entries are stored for as long as'],
   'import.prune_at_most': [
     'import/prune.test.ts',

@@ -95,6 +95,10 @@ GET /profile/organizations/:id/clients/:client/end: requireSignedIn requireAdmin
 POST /profile/organizations/:id/clients/:client/end: OWN FORM requireAdmin requireRecentSignIn endClient
 GET /profile/organizations/:id/clients/:client/let-in: requireSignedIn requireAdmin askToLetIn
 POST /profile/organizations/:id/clients/:client/let-in: OWN FORM requireAdmin requireRecentSignIn letIn
+GET /profile/organizations/:id/policy: requireSignedIn requireAdmin showPolicy
+POST /profile/organizations/:id/policy: OWN FORM requireAdmin requireRecentSignIn save
+GET /profile/organizations/:id/clients/:client/decide: requireSignedIn requireAdmin askToDecide
+POST /profile/organizations/:id/clients/:client/decide: OWN FORM requireAdmin requireRecentSignIn decide
 GET /profile/api-keys/:id/limit: requireSignedIn show
 POST /profile/api-keys/:id/limit: OWN FORM requireRecentSignIn save
 GET /profile/api-keys: requireSignedIn show

@@ -192,7 +192,14 @@ describe('views', () => {
         .map(([, , , label]) => label),
     );
     expect(dangerous.sort()).to.deep.equal([
-      ...['<%= page.button %>', 'Delete client', 'Delete client', 'Disconnect', 'Disconnect'],
+      ...[
+        '<%= page.button %>',
+        'Block',
+        'Delete client',
+        'Delete client',
+        'Disconnect',
+        'Disconnect',
+      ],
       ...[
         'Disconnect all',
         'End what is ticked',

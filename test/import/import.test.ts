@@ -1,10 +1,14 @@
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { expect } from 'chai';
 import { createAccess } from '../../src/accounts/access/access.ts';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { listenForChanges } from '../../src/storage/change-feed.ts';
 import { setUpOperator } from '../operator/operator-suite.ts';
+import { operatorWith, valueFrom, variablesOf } from '../operator/run-operator.ts';
 import { forEachDatabase } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { databaseSnapshot, emptyDatabase, fileOf, line } from './import-file.ts';
 
 const { account, membership, organization, rights, warehouse } = line;
@@ -56,6 +60,52 @@ forEachDatabase('operator import', (open) => {
       const ids = listed.map(({ external_id }: { external_id: string }) => external_id);
       expect(ids.sort()[0], kind).to.match(/^[AOW]1$/);
     }
+  });
+
+  it('a line sets the policy of its organization; a new organization gets the policy of the settings', async () => {
+    const GATEHOUSE_CONFIG = path.join(temporaryDirectory('policy'), 'gatehouse.yaml');
+    writeFileSync(GATEHOUSE_CONFIG, 'organizations: { clients: ask }\n');
+    const asking = operatorWith({ ...variablesOf(parts().database), GATEHOUSE_CONFIG });
+    const policies = async () =>
+      (await value('organizations list')).map(
+        ({ name, clients }: Record<string, string>) => `${name} ${clients}`,
+      );
+    const open = { ...organization('O2', 'Bolt'), clients: 'open' };
+    await valueFrom(asking, `import ${fileOf(organization('O1', 'Acme'), open)}`);
+    await valueFrom(asking, 'organizations add --name Corto');
+    await value('organizations add --name Delta');
+    expect(await policies()).to.deep.equal(['Acme ask', 'Bolt open', 'Corto ask', 'Delta open']);
+
+    // An existing organization keeps its policy, unless its line names another one.
+    const bolt = { ...open, clients: 'ask' };
+    const dry = await run(`import ${fileOf(organization('O1', 'Acme'), bolt)} --dry-run`);
+    expect(dry.output).to.include('organization O2 (Bolt): clients "open" → "ask"');
+    await importFile(fileOf(organization('O1', 'Acme'), bolt));
+    expect((await policies()).slice(0, 2)).to.deep.equal(['Acme ask', 'Bolt ask']);
+    await importFile(
+      fileOf({ ...organization('O1', 'Acme'), clients: 'open' }, organization('O2', 'Bolt')),
+    );
+    expect((await policies()).slice(0, 2)).to.deep.equal(['Acme open', 'Bolt ask']);
+    const wrong = await run(`import ${fileOf({ ...open, clients: 'closed' })}`);
+    expect(wrong.errors).to.include('clients: "closed" is neither "open" nor "ask"');
+  });
+
+  it('an import cannot make an organization ask first while an older node runs', async () => {
+    await parts().database.query(
+      `INSERT INTO node_keys (node, seen_at, cookie_keys, token_keys) VALUES ('old:1', now(), '{}', '{}')`,
+    );
+    const file = fileOf(
+      { ...organization('O1', 'Acme'), clients: 'ask' },
+      organization('O2', 'Bolt'),
+    );
+    const refused = await run(`import ${file}`);
+    expect(refused.exitCode).to.equal(1);
+    expect(refused.errors).to.match(
+      /line 1.*possible once the update of this service is complete/s,
+    );
+    expect(await value('organizations list')).to.deep.equal([]);
+    await parts().database.query('DELETE FROM node_keys');
+    expect((await importFile(file)).counts.organizations).to.include({ added: 2 });
   });
 
   it('a dry run of an import shows the same changes and writes nothing', async () => {

@@ -142,6 +142,42 @@ describeInBrowser('pages in the browser', (visit) => {
       await clients.transfer(received.id, other.accountId);
     });
 
+    it('the pages of an organization that asks first are accessible, fit on a phone, and need no JavaScript', async () => {
+      const { page } = await visit(PHONE);
+      const { page: plain } = await visit({ javaScript: false });
+      await enterAs(page, on.issuer, session);
+      await enterAs(plain, on.issuer, session);
+      const decision = `${organizationUrl}/clients/${client.id}/decide`;
+      await expectPages(page, { [`${organizationUrl}/policy`]: 200 });
+      await plain.goto(`${on.issuer}${organizationUrl}/policy`);
+      await plain.getByLabel('Ask first').check();
+      await plain.getByLabel(LONG).uncheck();
+      await plain.getByLabel('They reach nothing here').check();
+      await press(plain, 'Save');
+      await plain.getByText('No app is waiting.').waitFor({ state: 'detached' });
+      const [key] = await on.service.apiKeys.listOf(person.accountId);
+      const paths = {
+        [organizationUrl]: 200,
+        [decision]: 200,
+        [`/profile/connections/${client.id}`]: 200,
+        [`/profile/api-keys/${key?.id}/limit`]: 200,
+      };
+      await expectPages(page, paths);
+      await plain.getByRole('link', { name: `Decide ${LONG}` }).click();
+      await plain.getByLabel('Why you decline it').fill(HOSTILE);
+      await press(plain, 'Decline');
+      await plain.getByText('is declined').waitFor();
+      await expectPages(page, { ...paths, '/profile/connections': 200 });
+      await page.goto(requestUrl(client));
+      await page.getByText(HOSTILE).waitFor();
+      await expectAccessible(page);
+      await plain.goto(`${on.issuer}${organizationUrl}/policy`);
+      await plain.getByLabel('Open:').check();
+      await plain.getByLabel('They reach what their person reaches').check();
+      await press(plain, 'Save');
+      await plain.getByText('Saved').waitFor();
+    });
+
     it('the profile pages are accessible and fit on a phone', async () => {
       const { page } = await visit(PHONE);
       await enterAs(page, on.issuer, session);

@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { eventually } from '../support/eventually.ts';
 import { startsWithMail } from '../support/mail-server.ts';
-import { authorizationUrl } from '../support/oauth.ts';
+import { authorizationUrl, pkce } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
 import { addPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
@@ -62,6 +62,32 @@ describe('mail about an account', () => {
     await eventually(() => expect(mail.received).to.have.length(6));
     expect(subjects().at(-1)).to.equal('Your Gatehouse password was changed');
     expect((await owner.get('/profile/security')).html).to.not.match(/name="mail"[^>]*checked/);
+  });
+
+  it('owners and admins get at most one mail an hour about clients that wait for their approval', async () => {
+    const olga = await addPerson(on.service, 'Olga Owner', 'olga@example.test');
+    const arno = await addPerson(on.service, 'Arno Admin', 'arno@example.test');
+    const { id } = on.seeded.organization;
+    await on.service.memberships.setRole(olga, id, 'owner');
+    await on.service.memberships.setRole(arno, id, 'admin');
+    const owner = await signedIn(on.service, olga);
+    await owner.send(`/profile/organizations/${id}/policy`, { clients: 'ask', api_keys: 'allow' });
+    const person = await addPerson(on.service, 'Mia Member', 'mia@example.test');
+    await on.service.memberships.setRole(person, id, 'member');
+    const browser = createPerson(on.issuer);
+    for (const client of [on.clients.otherConfidential, on.clients.public]) {
+      await browser.authorize(authorizationUrl(on.issuer, client, pkce().parameters), person);
+    }
+    const asked = () => mail.received.filter(({ raw }) => raw.includes('waits for your approval'));
+    const connected = () =>
+      mail.received.filter(({ text }) => text.includes('was approved to act'));
+    await eventually(() => expect(asked()).to.have.length(2));
+    // The mail about the second connection is sent after the one about its request would be.
+    await eventually(() => expect(connected().length).to.be.at.least(3));
+    expect(asked().flatMap(({ to }) => to)).to.have.members([olga.email, arno.email]);
+    expect(asked()[0]?.text)
+      .to.include('Mia Member connected Stock Reports')
+      .and.include(`/profile/organizations/${id}`);
   });
 
   it('mail announces a passkey that was refused as a copy, whichever browser used it', async () => {

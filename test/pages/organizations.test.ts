@@ -253,7 +253,7 @@ describe('the page of an organization', () => {
       return added.client;
     };
     const isBlocked = async ({ id }: { id: string }): Promise<boolean> =>
-      (await on.service.access.clientBlocks.of(id)).has(orgId());
+      (await on.service.access.clientBlocks.of(id)).blocked.has(orgId());
     const act = (what: 'end' | 'let-in', { id }: { id: string }): Promise<unknown> =>
       owner.send(url(`/clients/${id}/${what}`));
 

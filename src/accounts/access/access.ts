@@ -7,9 +7,10 @@ import { doAllNodesKnowAccessRules } from '../../storage/nodes.ts';
 import { byName, type Page, type PageRequest, pageOf } from '../../storage/pages.ts';
 import type { Queries } from '../../storage/queries.ts';
 import { createClientBlocks } from '../organizations/client-blocks.ts';
+import { admittedBy } from '../organizations/organization-policy.ts';
 import { findPlace, type PlaceKind } from '../organizations/places.ts';
 import { type AccessLimit, limitAccess } from './access-limit.ts';
-import { createPeople, type People } from './people.ts';
+import { createPeople, type People, type Person } from './people.ts';
 import {
   type Organization,
   organizationsFrom,
@@ -29,6 +30,9 @@ export interface Credential {
   /** Absent for no limit; a client test never has one. */
   readonly limit?: AccessLimit | undefined;
 }
+
+/** The user's present access, and the policies of those organizations. */
+type Reach = Pick<Person, 'organizations' | 'policies'>;
 
 export interface Member {
   readonly id: string;
@@ -68,11 +72,11 @@ export function createAccess(parts: {
   }
 
   async function through(
-    reached: readonly Organization[],
+    { organizations, policies }: Reach,
     { clientId, limit }: Credential,
   ): Promise<readonly Organization[]> {
-    const blocked = clientId === undefined ? undefined : await clientBlocks.of(clientId);
-    const admitted = blocked?.size ? reached.filter(({ id }) => !blocked.has(id)) : reached;
+    const decisions = clientId === undefined ? undefined : await clientBlocks.of(clientId);
+    const admitted = admittedBy(organizations, policies, decisions);
     return limit ? limitAccess(admitted, limit) : admitted;
   }
 
@@ -83,16 +87,17 @@ export function createAccess(parts: {
      */
     accessOf,
     clientBlocks,
-    /** False while a node of an older version is running, because that node would ignore limits. */
+    /** False while a node of an older version runs, which would ignore limits or policies. */
     areLimitsPossible: () => doAllNodesKnowAccessRules(database),
     /** Call this after a change of the user's access: the database's notification comes later. */
     forget: (accountId: string): void => people.forget('access', accountId),
+    /** As `forget`, after a change of the organization. */
+    forgetOrganization: (id: string): void => people.forget('organizations', id),
 
     /**
      * Returns what a credential of a user can access: the user's present access, without the
-     * organizations that block the client, within the user's limit. No other code decides this.
-     *
-     * @param reached the user's present access
+     * organizations that block the client or have not approved it although they ask first (for an
+     * API key: that allow none), within the user's limit. No other code decides this.
      */
     through,
     /** Like `through`, but first reads the user's access itself. */
@@ -100,7 +105,8 @@ export function createAccess(parts: {
       accountId: string,
       credential: Credential,
     ): Promise<readonly Organization[]> {
-      return through(await accessOf({ accountId }), credential);
+      const person = await people.find(accountId);
+      return person ? through(person, credential) : [];
     },
 
     /**

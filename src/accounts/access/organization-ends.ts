@@ -1,10 +1,15 @@
-/** Lets owners and admins of an organization block clients and end the memberships of others. */
+/**
+ * Lets owners and admins of an organization decide about clients and API keys, and end the memberships
+ * of others. The operator may do the same, except for memberships, which have commands of their own.
+ */
 import type { Clock } from '../../base/clock.ts';
 import { isClientId } from '../../base/random-id.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { transactionOf } from '../../storage/account-turns.ts';
+import { requireAccessRules } from '../../storage/nodes.ts';
 import type { Database, InTransaction, Queries } from '../../storage/queries.ts';
 import { isAccountId } from '../account.ts';
+import { isOpen, type OrganizationPolicy } from '../organizations/organization-policy.ts';
 import { isOrganizationId } from '../organizations/places.ts';
 import type { Access } from './access.ts';
 import type { Role } from './reach.ts';
@@ -13,8 +18,8 @@ export type OrganizationEnds = ReturnType<typeof createOrganizationEnds>;
 
 interface Change {
   readonly organizationId: string;
-  /** The account of the owner or admin. */
-  readonly by: string;
+  /** The account of the owner or admin; undefined for the operator. */
+  readonly by: string | undefined;
   /** Called in the same transaction, if something changed. */
   readonly inTransaction?: InTransaction;
 }
@@ -35,8 +40,9 @@ export function createOrganizationEnds(parts: {
   ): Promise<boolean> {
     if (!isOrganizationId(organizationId)) return false;
     return transactionOf(database, by, async (tx) => {
-      const present = await lockedMembers(tx, organizationId, [by, accountId]);
-      if (!isAdmin(present.roleOf(by))) return false;
+      const ids = [by, accountId].filter((id) => id !== undefined);
+      const present = await lockedMembers(tx, organizationId, ids);
+      if (by !== undefined && !isAdmin(present.roleOf(by))) return false;
       const changed = await work(tx, present);
       if (changed.length === 0) return false;
       await inTransaction?.(tx);
@@ -44,7 +50,82 @@ export function createOrganizationEnds(parts: {
     });
   }
 
+  /** Stores decisions about clients that people can connect; returns those that changed. */
+  const decide = (
+    tx: Queries,
+    { organizationId, by }: Change,
+    { clientIds, isApproved, sentence }: Decision,
+  ): Promise<unknown[]> =>
+    tx.query(
+      `INSERT INTO client_decisions AS d
+          (organization_id, client_id, is_approved, sentence, decided_at, decided_by)
+        SELECT $1, id, $3, $4, $5, $6 FROM clients
+          WHERE id = ANY($2) AND kind IN ('confidential', 'public')
+        ON CONFLICT (organization_id, client_id) DO UPDATE
+          SET is_approved = excluded.is_approved, sentence = excluded.sentence,
+            decided_at = excluded.decided_at, decided_by = excluded.decided_by
+          WHERE d.is_approved <> excluded.is_approved
+            OR d.sentence IS DISTINCT FROM excluded.sentence
+        RETURNING client_id`,
+      [organizationId, clientIds, isApproved, sentence, new Date(clock()), by ?? null],
+    );
+
   return {
+    /**
+     * Approves the client for the organization, or declines it with a sentence for the people who
+     * asked. A block stays, and wins over an approval.
+     *
+     * @returns false if `by` is no longer an owner or admin, the client is unknown or one that
+     *   people cannot connect, or the same was decided before.
+     */
+    async decide({
+      clientId,
+      isApproved,
+      sentence = null,
+      ...whose
+    }: Change & {
+      readonly clientId: string;
+      readonly isApproved: boolean;
+      readonly sentence?: string | null | undefined;
+    }): Promise<boolean> {
+      const decision = { clientIds: [clientId], isApproved, sentence };
+      const isDecided = await change(whose, (tx) => decide(tx, whose, decision));
+      if (isDecided) access.clientBlocks.forget(clientId);
+      return isDecided;
+    },
+
+    /**
+     * Sets the policy, and approves these clients in the same transaction.
+     *
+     * @returns false if `by` is no longer an owner or admin, or nothing changed
+     * @throws Refusal `policies_after_update` while nodes run that would ignore the policy
+     */
+    async setPolicy({
+      policy: { asksFirst, allowsApiKeys },
+      approved,
+      ...whose
+    }: Change & {
+      readonly policy: OrganizationPolicy;
+      readonly approved: readonly string[];
+    }): Promise<boolean> {
+      if (!isOpen({ asksFirst, allowsApiKeys })) await requireAccessRules(database, 'policies');
+      const decision = { clientIds: approved, isApproved: true, sentence: null };
+      const isChanged = await change(whose, async (tx) => {
+        const approvals = approved.length > 0 ? await decide(tx, whose, decision) : [];
+        const policies = await tx.query(
+          `UPDATE organizations SET asks_first = $2, allows_api_keys = $3
+            WHERE id = $1 AND (asks_first <> $2 OR allows_api_keys <> $3) RETURNING id`,
+          [whose.organizationId, asksFirst, allowsApiKeys],
+        );
+        return [...approvals, ...policies];
+      });
+      if (isChanged) {
+        for (const clientId of approved) access.clientBlocks.forget(clientId);
+        access.forgetOrganization(whose.organizationId);
+      }
+      return isChanged;
+    },
+
     /**
      * Ends a membership with the rights in every warehouse.
      *
@@ -54,7 +135,7 @@ export function createOrganizationEnds(parts: {
     async endMembership({
       accountId,
       ...whose
-    }: Change & { readonly accountId: string }): Promise<boolean> {
+    }: Change & { readonly accountId: string; readonly by: string }): Promise<boolean> {
       if (!isAccountId(accountId)) return false;
       const { organizationId, by } = whose;
       const isEnded = await change(
@@ -100,7 +181,7 @@ export function createOrganizationEnds(parts: {
                     redirect_uris = excluded.redirect_uris, barred_by = excluded.barred_by
             )
             SELECT FROM barred`,
-          [organizationId, clientId, new Date(clock()), by],
+          [organizationId, clientId, new Date(clock()), by ?? null],
         ),
       );
       if (isBlocked) access.clientBlocks.forget(clientId);
@@ -134,6 +215,12 @@ export function createOrganizationEnds(parts: {
       return isUnblocked;
     },
   };
+}
+
+interface Decision {
+  readonly clientIds: readonly string[];
+  readonly isApproved: boolean;
+  readonly sentence: string | null;
 }
 
 interface Present {

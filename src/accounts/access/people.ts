@@ -10,6 +10,7 @@ import {
   accountFrom,
   isAccountId,
 } from '../account.ts';
+import { isOpen, type OrganizationPolicies } from '../organizations/organization-policy.ts';
 import {
   type ConnectionLimit,
   isLimited,
@@ -23,6 +24,7 @@ export interface Person {
   readonly account: Account;
   /** The user's organizations, sorted by name. */
   readonly organizations: readonly Organization[];
+  readonly policies: OrganizationPolicies;
   readonly connections: readonly PersonConnection[];
 }
 
@@ -97,10 +99,24 @@ interface PersonRow extends AccountRow {
 const personFrom = (row: PersonRow): Person => ({
   account: accountFrom(row),
   organizations: organizationsFrom(row.reach ?? []),
+  policies: policiesFrom(row.reach ?? []),
   connections: (row.connections ?? []).map(([clientId, generation, limit]) =>
     isLimited(limitFrom(limit)) ? [clientId, generation, limitFrom(limit)] : [clientId, generation],
   ),
 });
+
+const NO_POLICIES: OrganizationPolicies = new Map();
+
+function policiesFrom(rows: readonly ReachRow[]): OrganizationPolicies {
+  const policies = rows
+    .map((row) => ({
+      id: row.organization_id,
+      policy: { asksFirst: row.asks_first, allowsApiKeys: row.allows_api_keys },
+    }))
+    .filter(({ policy }) => !isOpen(policy));
+  if (policies.length === 0) return NO_POLICIES;
+  return new Map(policies.map(({ id, policy }) => [id, policy]));
+}
 
 const organizationIds = (person: Person | undefined): string[] =>
   person?.organizations.map(({ id }) => id) ?? [];

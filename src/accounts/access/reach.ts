@@ -30,7 +30,7 @@ export const RIGHTS: readonly Right[] = ['read', 'write', 'manage'];
 /** Returns a query for `ReachRow`s. @param id SQL expression for the id of the subject. */
 export const selectReach = (column: SubjectColumn[0], id: string): string =>
   `SELECT m.role, o.id AS organization_id, o.name AS organization_name,
-      o.external_id AS organization_external_id, w.id AS warehouse_id,
+      o.external_id AS organization_external_id, o.asks_first, o.allows_api_keys, w.id AS warehouse_id,
       w.name AS warehouse_name, w.external_id AS warehouse_external_id, r.rights
     FROM organization_memberships m
     JOIN organizations o ON o.id = m.organization_id
@@ -45,6 +45,8 @@ export interface ReachRow {
   readonly organization_id: string;
   readonly organization_name: string;
   readonly organization_external_id: string | null;
+  readonly asks_first: boolean;
+  readonly allows_api_keys: boolean;
   /** Null in the only row of an organization without accessible warehouses. */
   readonly warehouse_id: string | null;
   readonly warehouse_name: string | null;

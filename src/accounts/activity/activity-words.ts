@@ -72,6 +72,13 @@ function access(details: Details): string | undefined {
   return rights === undefined ? `${warehouse}` : `${warehouse}: ${[rights].flat().join(', ')}`;
 }
 
+/** Returns what an organization decided about clients and API keys; undefined for other changes. */
+function policy({ clients, api_keys: apiKeys }: Details): string | undefined {
+  if (clients === undefined) return undefined;
+  const about = clients === 'ask' ? 'clients need an approval' : 'clients need no approval';
+  return apiKeys === 'refuse' ? `${about}, no API keys` : about;
+}
+
 /** Why a sign-in with a provider or a passkey was refused. */
 const REFUSALS: Readonly<Record<string, string>> = {
   suspended: 'the account is suspended',
@@ -183,14 +190,18 @@ const WORDS = {
     about: 'organization_name',
     note: ({ person_name: name }) => (name === undefined ? undefined : `of ${name}`),
   },
-  client_barred: { what: 'Client shut out', about: 'client_name', note: whence },
+  client_barred: {
+    what: ({ decision }) => (decision === 'declined' ? 'Client declined' : 'Client shut out'),
+    about: 'client_name',
+    note: whence,
+  },
   client_admitted: {
-    what: 'Client let in again',
+    what: ({ decision }) => (decision === 'approved' ? 'Client approved' : 'Client let in again'),
     about: 'client_name',
     note: (details) => whence(details).replace(/^from/, 'to'),
   },
   organization_added: { what: 'Organization added', about: 'organization_name' },
-  organization_changed: { what: 'Organization changed', about: 'organization_name' },
+  organization_changed: { what: 'Organization changed', about: 'organization_name', note: policy },
   organization_removed: { what: 'Organization removed', about: 'organization_name' },
   warehouse_added: { what: 'Warehouse added', about: 'warehouse_name' },
   warehouse_changed: { what: 'Warehouse changed', about: 'warehouse_name' },

@@ -39,6 +39,16 @@ export function createAccountMail(parts: {
       });
     },
 
+    /** Mails an owner or admin, in the background, that a client waits for their approval. */
+    requestApproval(accountId: string, request: MailedRequest): void {
+      background.begin('a request for an approval', async () => {
+        const account = await accounts.find(accountId);
+        if (!account || account.isSuspended || !hasMailbox(account)) return false;
+        await sendMail(requestMail(account, request, issuer));
+        return true;
+      });
+    },
+
     /**
      * Sends a mail in the background, if the user has not switched off this kind.
      *
@@ -64,6 +74,29 @@ export function createAccountMail(parts: {
 type MailedOffer = Readonly<Record<'clientName' | 'fromName' | 'fromEmail' | 'path', string>> & {
   readonly expiresAt: Date;
 };
+
+interface MailedRequest {
+  readonly clientName: string;
+  readonly personName: string;
+  readonly organizationName: string;
+  /** The page on which it is decided. */
+  readonly path: string;
+}
+
+const requestMail = (
+  { name, email }: Account,
+  { clientName, personName, organizationName, path }: MailedRequest,
+  issuer: string,
+): Message => ({
+  to: { name, address: email },
+  subject: 'An app waits for your approval at Gatehouse',
+  text: [
+    `Hello ${name},`,
+    `${personName} connected ${clientName}. It reaches nothing in ${organizationName} until an owner or admin approves it.`,
+    `Look at all requests, then approve, decline or block them:\n${issuer}${path}`,
+    'You get at most one mail an hour about requests, even if there are more.',
+  ].join('\n\n'),
+});
 
 const minuteOf = (at: Date): string => `${at.toISOString().slice(0, 16).replace('T', ' ')} UTC`;
 

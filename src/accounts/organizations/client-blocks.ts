@@ -1,4 +1,4 @@
-/** Which organizations block a client, no matter which user approved it. */
+/** Which organizations block, approved or declined a client, no matter which user approved it. */
 import type { Clock } from '../../base/clock.ts';
 import { createCache } from '../../storage/cache.ts';
 import type { ChangeFeed } from '../../storage/change-feed.ts';
@@ -14,12 +14,24 @@ interface FollowingClient {
   readonly formerRedirectUris: readonly string[];
 }
 
-export interface ClientBlock {
+/** The ids of organizations. A block wins over an approval. */
+export interface ClientDecisions {
+  readonly blocked: ReadonlySet<string>;
+  readonly approved: ReadonlySet<string>;
+}
+
+/** Why a client reaches nothing in an organization. */
+export interface ClientExclusion {
   readonly clientId: string;
   readonly organizationId: string;
-  readonly at: Date;
+  /** `waiting`: the organization asks first, and has not decided yet. */
+  readonly why: 'blocked' | 'declined' | 'waiting';
+  /** When it was blocked, declined, or first requested by a member; null if no member has yet. */
+  readonly at: Date | null;
   /** True if the client is blocked because another client of the same owner is. */
   readonly follows: boolean;
+  /** What the organization says to the people who asked for a declined client. */
+  readonly sentence: string | null;
 }
 
 export interface ListedBlock {
@@ -43,26 +55,48 @@ export function createClientBlocks(parts: {
   readonly clock: Clock;
 }) {
   const { database, changes, clock } = parts;
-  const cache = createCache<ReadonlySet<string>>({ changes, clock, topics: ['bars'] });
+  const cache = createCache<ClientDecisions>({
+    changes,
+    clock,
+    topics: ['bars'],
+    sizeOf: ({ blocked, approved }) => 1 + Math.floor((blocked.size + approved.size) / 100),
+  });
   return {
-    /** Returns the ids of the organizations that block this client. */
-    of: (clientId: string): Promise<ReadonlySet<string>> =>
+    /** Returns which organizations block or approved this client. */
+    of: (clientId: string): Promise<ClientDecisions> =>
       cache.get(clientId, async () => {
-        const rows = await database.query<{ id: string }>(
-          'SELECT organization_id AS id FROM barred_clients WHERE client_id = $1',
+        const rows = await database.query<{ id: string; isApproved: boolean }>(
+          `SELECT organization_id AS id, false AS "isApproved"
+              FROM barred_clients WHERE client_id = $1
+            UNION ALL SELECT organization_id, true
+              FROM client_decisions WHERE client_id = $1 AND is_approved`,
           [clientId],
         );
-        return new Set(rows.map(({ id }) => id));
+        const idsOf = (approved: boolean) =>
+          new Set(rows.filter(({ isApproved }) => isApproved === approved).map(({ id }) => id));
+        return { blocked: idsOf(false), approved: idsOf(true) };
       }),
 
-    /** Returns the blocks of these organizations, by client; clients without any are left out. */
-    async within(
+    /** Returns which of these organizations these clients do not reach, and why; by client. */
+    async exclusions(
       organizationIds: readonly string[],
-    ): Promise<ReadonlyMap<string, readonly ClientBlock[]>> {
-      const rows = await database.query<ClientBlock>(
-        `SELECT client_id AS "clientId", organization_id AS "organizationId", barred_at AS at, follows
-          FROM barred_clients WHERE organization_id = ANY($1)`,
-        [organizationIds],
+      clientIds: readonly string[],
+    ): Promise<ReadonlyMap<string, readonly ClientExclusion[]>> {
+      const rows = await database.query<ClientExclusion>(
+        `SELECT c.id AS "clientId", o.id AS "organizationId", coalesce(b.follows, false) AS follows,
+            CASE WHEN b.client_id IS NULL THEN d.sentence END AS sentence,
+            CASE WHEN b.client_id IS NOT NULL THEN 'blocked'
+              WHEN d.client_id IS NOT NULL THEN 'declined' ELSE 'waiting' END AS why,
+            coalesce(b.barred_at, d.decided_at, (SELECT min(n.connected_at)
+              FROM connections n JOIN organization_memberships m
+                ON m.account_id = n.account_id AND m.organization_id = o.id
+              WHERE n.client_id = c.id AND n.ended_at IS NULL)) AS at
+          FROM unnest($2::text[]) AS c (id) JOIN organizations o ON o.id = ANY($1)
+          LEFT JOIN barred_clients b ON b.organization_id = o.id AND b.client_id = c.id
+          LEFT JOIN client_decisions d ON d.organization_id = o.id AND d.client_id = c.id
+          WHERE b.client_id IS NOT NULL OR (o.asks_first AND d.is_approved IS NOT TRUE)
+          ORDER BY o.name, o.id`,
+        [organizationIds, clientIds],
       );
       return Map.groupBy(rows, ({ clientId }) => clientId);
     },
@@ -153,7 +187,7 @@ export function createClientBlocks(parts: {
       );
     },
 
-    /** Call this after a change of blocks, because the database's notification comes later. */
+    /** Call this after a change of blocks or decisions, because the database's notification comes later. */
     forget: (clientId: string): void => cache.invalidate('bars', clientId),
   };
 }

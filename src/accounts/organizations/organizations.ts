@@ -2,9 +2,11 @@
 import type { Clock } from '../../base/clock.ts';
 import { randomId } from '../../base/random-id.ts';
 import { refuseViolations } from '../../base/refusal.ts';
+import { requireAccessRules } from '../../storage/nodes.ts';
 import { byName, type Page, type PageRequest, pageOf } from '../../storage/pages.ts';
 import type { Database, InTransaction } from '../../storage/queries.ts';
 import { displayName } from '../display-name.ts';
+import type { OrganizationPolicy } from './organization-policy.ts';
 import {
   acceptedExternalId,
   createPlaces,
@@ -19,7 +21,7 @@ export interface WarehouseRecord extends Place {
   readonly createdAt: Date;
 }
 
-export interface OrganizationRecord extends Place {
+export interface OrganizationRecord extends Place, OrganizationPolicy {
   readonly createdAt: Date;
   readonly warehouses: number;
 }
@@ -28,10 +30,23 @@ export interface ListedWarehouse extends WarehouseRecord {
   readonly organizationName: string;
 }
 
+/** SQL expression for the text that operators see, so that a search finds it; as `policyText`. */
+const POLICY = `CASE WHEN o.asks_first THEN 'ask' ELSE 'open' END
+  || CASE WHEN o.allows_api_keys THEN '' ELSE ', no API keys' END`;
+
+/** Returns, for example, `ask, no API keys`. */
+export const policyText = ({ asksFirst, allowsApiKeys }: OrganizationPolicy): string =>
+  `${asksFirst ? 'ask' : 'open'}${allowsApiKeys ? '' : ', no API keys'}`;
+
 export type Organizations = ReturnType<typeof createOrganizations>;
 
-export function createOrganizations(parts: { readonly database: Database; readonly clock: Clock }) {
-  const { database, clock } = parts;
+export function createOrganizations(parts: {
+  readonly database: Database;
+  readonly clock: Clock;
+  /** The policy of new organizations. */
+  readonly asksFirst?: boolean;
+}) {
+  const { database, clock, asksFirst = false } = parts;
   const places = createPlaces(database);
 
   return {
@@ -41,10 +56,11 @@ export function createOrganizations(parts: { readonly database: Database; readon
     async list(page: PageRequest = {}): Promise<Page<OrganizationRecord>> {
       const query = {
         select: `SELECT o.id, o.name, o.created_at AS "createdAt", o.external_id AS "externalId",
+          o.asks_first AS "asksFirst", o.allows_api_keys AS "allowsApiKeys", ${POLICY} AS policy,
           (SELECT count(*)::integer FROM warehouses w WHERE w.organization_id = o.id) AS warehouses
           FROM organizations o`,
         order: `${byName('name')}, id`,
-        cells: ['id', 'name', 'warehouses::text', '"externalId"'],
+        cells: ['id', 'name', 'warehouses::text', 'policy', '"externalId"'],
       };
       return pageOf<OrganizationRecord>(database, query, page);
     },
@@ -72,7 +88,7 @@ export function createOrganizations(parts: { readonly database: Database; readon
       return pageOf<ListedWarehouse>(database, query, page);
     },
 
-    /** @throws Refusal `name_invalid` or `external_id_taken` */
+    /** @throws Refusal `name_invalid`, `external_id_taken` or `policies_after_update` */
     async add(
       {
         name: entered,
@@ -80,20 +96,24 @@ export function createOrganizations(parts: { readonly database: Database; readon
       }: { readonly name: string; readonly externalId?: string | undefined },
       inTransaction?: InTransaction<OrganizationRecord>,
     ): Promise<OrganizationRecord> {
+      if (asksFirst) await requireAccessRules(database, 'policies');
       const organization = {
         id: randomId('org_', 16),
         name: displayName(entered),
         createdAt: new Date(clock()),
         externalId: acceptedExternalId(externalId),
         warehouses: 0,
+        asksFirst,
+        allowsApiKeys: true,
       };
       await refuseViolations(
         takenBy(externalId),
         database.transaction(async (tx) => {
           const { id, name, createdAt } = organization;
           await tx.query(
-            'INSERT INTO organizations (id, name, created_at, external_id) VALUES ($1, $2, $3, $4)',
-            [id, name, createdAt, organization.externalId],
+            `INSERT INTO organizations (id, name, created_at, external_id, asks_first)
+              VALUES ($1, $2, $3, $4, $5)`,
+            [id, name, createdAt, organization.externalId, asksFirst],
           );
           await inTransaction?.(tx, organization);
         }),

@@ -190,6 +190,17 @@ const limits = section('Limits per person, client or address.', {
   }),
 });
 
+const organizations = section(
+  'New organizations; owners, admins and operators change it for each.',
+  {
+    clients: reloadable(z.enum(['open', 'ask']).default('open'), {
+      about:
+        'Whether clients that members connect reach a new organization at once (open), or only ' +
+        'after an owner or admin approved them (ask). Existing organizations stay as they are.',
+    }),
+  },
+);
+
 const activity = section('The security log.', {
   retention: reloadable(duration('1d', '3650d').prefault('365d'), {
     about: 'How long the security log keeps the events of an account.',
@@ -238,6 +249,7 @@ export const settingsFile = z.strictObject({
   limits,
   mail,
   api,
+  organizations,
   activity,
   import: imports,
   demo,

@@ -101,8 +101,16 @@ async function apiKeyState(registries: Registries, key: ApiKey): Promise<Explana
     return { ...about, state: 'expired', why: `The key “${name}” has expired.`, remedy };
   }
   if (account?.isSuspended) return { ...about, ...accountSuspended(account) };
-  const limit = limitSentence(key);
-  const why = `The key “${name}” is valid: introspection answers active. ${limit}`.trim();
+  const all = await registries.access.accessOf({ accountId });
+  const allowing = await registries.access.accessThrough(accountId, {});
+  const refusing = all.filter(({ id }) => allowing.every((one) => one.id !== id));
+  const why = [
+    `The key “${name}” is valid: introspection answers active.`,
+    ...reachesNothing('Organizations allow no API keys', refusing),
+    limitSentence(key),
+  ]
+    .join(' ')
+    .trim();
   const remedy = `\`api-keys revoke ${key.id}\` revokes the key.`;
   return { ...about, state: 'active', why, remedy };
 }
@@ -182,23 +190,34 @@ export async function explainParties(
   if (account?.isSuspended) return { ...about, ...accountSuspended(account) };
   const found = { ...about, ...(await explainActive(client)) };
   if (found.state !== 'active' || !account) return found;
-  const blocking = await blockingOrganizations(registries, account.id, client.id);
+  const excluding = await excludingOrganizations(registries, account.id, client.id);
   const connected = await registries.connections.find(account.id, client.id);
-  const sentences = [found.why, blocking, limitSentence(connected?.limit ?? {})];
+  const sentences = [found.why, excluding, limitSentence(connected?.limit ?? {})];
   return { ...found, why: sentences.filter(Boolean).join(' ') };
 }
 
-/** Returns a sentence about the person's organizations that block the client; empty if none do. */
-async function blockingOrganizations(
+const reachesNothing = (because: string, where: readonly { readonly name: string }[]): string[] =>
+  where.length === 0
+    ? []
+    : [`${because}: it reaches nothing in ${where.map(({ name }) => name).join(', ')}.`];
+
+/** Returns sentences about the person's organizations that the client does not reach, if any. */
+async function excludingOrganizations(
   { access }: Registries,
   accountId: string,
   clientId: string,
 ): Promise<string> {
-  const blocked = await access.clientBlocks.of(clientId);
-  const reached = await access.accessOf({ accountId });
-  const names = reached.filter(({ id }) => blocked.has(id)).map(({ name }) => name);
-  if (names.length === 0) return '';
-  return `Organizations block the client: it reaches nothing in ${names.join(', ')}.`;
+  const all = await access.accessOf({ accountId });
+  const ids = all.map(({ id }) => id);
+  const excluded = (await access.clientBlocks.exclusions(ids, [clientId])).get(clientId) ?? [];
+  const named = (isBlocked: boolean) =>
+    all.filter(({ id }) =>
+      excluded.some((one) => one.organizationId === id && (one.why === 'blocked') === isBlocked),
+    );
+  return [
+    ...reachesNothing('Organizations block the client', named(true)),
+    ...reachesNothing('Organizations ask first and have not approved the client', named(false)),
+  ].join(' ');
 }
 
 export const accountSuspended = ({ email, suspendedAt }: Account) =>

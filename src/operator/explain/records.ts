@@ -26,7 +26,8 @@ export const explainPlace =
         const { name, organization } = place;
         return { state: 'active', why, remedy, name, organization };
       }
-      const { size } = await access.clientBlocks.within([id]);
+      const { items, more } = await access.clientBlocks.list({ limit: 1 }, { organizationId: id });
+      const size = items.length + more;
       const blocks =
         size > 0 ? ` The organization blocks ${size} clients: see \`blocks list\`.` : '';
       return {

@@ -1,9 +1,10 @@
 /** The commands `operator organizations` and `operator warehouses`. */
 import type { Command } from 'commander';
-import type {
-  ListedWarehouse,
-  OrganizationRecord,
-  WarehouseRecord,
+import {
+  type ListedWarehouse,
+  type OrganizationRecord,
+  policyText,
+  type WarehouseRecord,
 } from '../../accounts/organizations/organizations.ts';
 import type {
   Dependents,
@@ -17,6 +18,7 @@ import { addYesOption } from '../command/confirmation.ts';
 import type { Operator, Report } from '../command/operator.ts';
 import { addList, type ListForm } from '../command/report.ts';
 import type { Registries } from '../registries.ts';
+import { addPolicyCommands, policyValue } from './policies.ts';
 
 interface NewPlaceOptions {
   readonly name: string;
@@ -49,6 +51,7 @@ export function addOrganizationCommands(program: Command, operator: Operator): v
   );
 
   addUpdateAndDelete(organizations, 'organization', operator);
+  addPolicyCommands(organizations, operator);
 }
 
 export function addWarehouseCommands(program: Command, operator: Operator): void {
@@ -154,11 +157,12 @@ const placeReport = (kind: PlaceKind, place: Place, done: string, more = {}): Re
   text: `${done} ${kind} ${place.id}: ${place.name}.`,
 });
 
-const organizationValue = ({ id, name, createdAt, externalId }: OrganizationRecord) => ({
+const organizationValue = ({ id, name, createdAt, externalId, ...policy }: OrganizationRecord) => ({
   id,
   organization_id: id,
   name,
   external_id: externalId,
+  ...policyValue(policy),
   created_at: createdAt,
 });
 
@@ -172,8 +176,14 @@ const warehouseValue = ({ id, organizationId, name, createdAt, externalId }: War
 });
 
 const ORGANIZATIONS: ListForm<OrganizationRecord> = {
-  heading: ['ID', 'NAME', 'WAREHOUSES', 'EXTERNAL ID'],
-  row: ({ id, name, warehouses, externalId }) => [id, name, `${warehouses}`, externalId ?? ''],
+  heading: ['ID', 'NAME', 'WAREHOUSES', 'POLICY', 'EXTERNAL ID'],
+  row: ({ id, name, warehouses, externalId, ...policy }) => [
+    id,
+    name,
+    `${warehouses}`,
+    policyText(policy),
+    externalId ?? '',
+  ],
   value: organizationValue,
   nothing: 'There are no organizations.',
   filters: [],

@@ -31,6 +31,21 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     'organizations update org_VcX0bq7mWcXk2f1S --external-id 4711',
   ],
   'organizations delete': ['organizations delete org_VcX0bq7mWcXk2f1S'],
+  'organizations policy': [
+    'organizations policy org_VcX0bq7mWcXk2f1S',
+    'organizations policy org_VcX0bq7mWcXk2f1S ask --approve-connected',
+    'organizations policy org_VcX0bq7mWcXk2f1S open --api-keys allow',
+  ],
+  'organizations requests': ['organizations requests org_VcX0bq7mWcXk2f1S'],
+  'organizations approve': [
+    'organizations approve org_VcX0bq7mWcXk2f1S gate_ci_Vc0bq7mWcXk2f1SqXk0V7b',
+  ],
+  'organizations block': [
+    'organizations block org_VcX0bq7mWcXk2f1S gate_ci_Vc0bq7mWcXk2f1SqXk0V7b',
+  ],
+  'organizations unblock': [
+    'organizations unblock org_VcX0bq7mWcXk2f1S gate_ci_Vc0bq7mWcXk2f1SqXk0V7b',
+  ],
   'warehouses add': ['warehouses add --organization org_VcX0bq7mWcXk2f1S --name Rotterdam'],
   'warehouses list': ['warehouses list --organization org_VcX0bq7mWcXk2f1S'],
   'warehouses update': ['warehouses update wh_c1kXq0V7bWmX2fSc --name "Rotterdam, Europoort"'],

@@ -97,6 +97,7 @@ export const READ_ONLY: readonly string[] = [
   'memberships list',
   'nodes',
   'organizations list',
+  'organizations requests',
   'passkeys list',
   'problems list',
   'sessions list',

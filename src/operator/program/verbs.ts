@@ -18,6 +18,11 @@ export const VERBS = {
   rotate: 'adds a second secret next to the current one',
   generate: 'prints a new value and changes nothing',
   invite: 'creates a one-time link',
+  policy: 'shows or changes what an organization decides about all clients and API keys',
+  requests: 'lists the clients that wait for an approval',
+  approve: 'lets a client reach an organization that asks first',
+  block: 'keeps a client out of an organization, also an approved one',
+  unblock: 'ends a block',
 } as const;
 
 interface Spelling {

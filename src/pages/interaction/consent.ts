@@ -34,10 +34,10 @@ import type { PageKit } from '../page-kit.ts';
 import type { UpstreamSignIns } from '../sign-in/upstream-ways.ts';
 import { type DescribedStanding, describeStanding } from '../words/client-standing.ts';
 import {
-  type BlockedThere,
-  describeBlocks,
   describeChanges,
+  describeExclusions,
   describeReached,
+  type ExcludedThere,
 } from '../words/reached.ts';
 
 declare module '../view-data.ts' {
@@ -70,8 +70,8 @@ declare module '../view-data.ts' {
         readonly uri: string;
       };
       readonly organizations: readonly ReachedOrganization[];
-      /** The user's organizations that block the client. */
-      readonly bars: readonly BlockedThere[];
+      /** The user's organizations that block the client, or have not approved it. */
+      readonly bars: readonly ExcludedThere[];
       /** What the page shows, signed: the *Approve* button approves exactly this. */
       readonly shown: string;
       /** True if the user approved this client before and must approve it again. */
@@ -113,8 +113,10 @@ export function createConsentSteps(parts: {
       const { uid, client, account, redirectUri, askedBefore } = interaction;
       const accountId = account.id;
       const all = await access.accessOf({ accountId });
-      const [blocked, earlier, generation, isPossible, standing] = await Promise.all([
-        access.clientBlocks.within(all.map(({ id }) => id)),
+      const ids = all.map(({ id }) => id);
+      const [excluded, admitted, earlier, generation, isPossible, standing] = await Promise.all([
+        access.clientBlocks.exclusions(ids, [client.id]),
+        access.accessThrough(accountId, { clientId: client.id }),
         connections.find(accountId, client.id),
         connections.generationOf(accountId, client.id),
         access.areLimitsPossible(),
@@ -122,12 +124,14 @@ export function createConsentSteps(parts: {
       ]);
       const limit = earlier?.limit ?? NO_LIMIT;
       const kept = askedBefore && chosenBefore(askedBefore, limit);
-      const blocks = blocked.get(client.id) ?? [];
-      const allowed = all.filter(({ id }) => blocks.every((block) => block.organizationId !== id));
+      const exclusions = excluded.get(client.id) ?? [];
+      // Organizations that may still approve the client can be chosen in the limit.
+      const blocked = exclusions.filter(({ why }) => why === 'blocked');
+      const allowed = all.filter(({ id }) => blocked.every((one) => one.organizationId !== id));
       const asked = askedOf(uid, accountId, client, generation, limit);
       const organizations = compareAccess(
         earlier?.access ? limitAccess(earlier.access, limit) : undefined,
-        limitAccess(allowed, limit),
+        limitAccess(admitted, limit),
       );
       const since = earlier ? sinceThen(earlier, asked, organizations) : [];
       await kit.render(ctx, 'consent', {
@@ -145,7 +149,7 @@ export function createConsentSteps(parts: {
         account: { name: account.name, email: account.email },
         redirect: { host: new URL(redirectUri).host, uri: redirectUri },
         organizations: organizations.map(describeReached),
-        bars: describeBlocks(blocks, all),
+        bars: describeExclusions(exclusions, all),
         isRepeat: earlier !== undefined,
         since: since.slice(0, MAX_CLAUSES),
         more: Math.max(0, since.length - MAX_CLAUSES),

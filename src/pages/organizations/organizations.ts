@@ -3,10 +3,12 @@ import type { Context, Next } from 'koa';
 import type { Access } from '../../accounts/access/access.ts';
 import { isAdmin } from '../../accounts/access/organization-ends.ts';
 import type { Organization } from '../../accounts/access/reach.ts';
+import type { ClientStandings } from '../../authorizations/client-standing.ts';
 import type {
   ActingAdmin,
   OrganizationEndings,
 } from '../../authorizations/organization-endings.ts';
+import type { Clock } from '../../base/clock.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { requestState } from '../../base/request-state.ts';
 import { byText, type ListForm, listOf } from '../lists.ts';
@@ -14,6 +16,7 @@ import { originInSession } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, post, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
+import { createPolicySteps } from './policy.ts';
 import { reachParts } from './reach-parts.ts';
 
 const PATH = '/profile/organizations';
@@ -21,12 +24,16 @@ const ONE = `${PATH}/:id`;
 const MEMBERSHIP = `${ONE}/people/:person/end`;
 const END = `${ONE}/clients/:client/end`;
 const LET_IN = `${ONE}/clients/:client/let-in`;
+const DECIDE = `${ONE}/clients/:client/decide`;
+const POLICY = `${ONE}/policy`;
 
 const admin = requestState<Organization>('requireAdmin');
 
 export function organizationsPage(parts: {
   readonly kit: PageKit;
+  readonly clock: Clock;
   readonly access: Access;
+  readonly clientStandings: Pick<ClientStandings, 'find'>;
   readonly organizationEndings: OrganizationEndings;
 }): Route[] {
   const { kit, access, organizationEndings } = parts;
@@ -43,8 +50,7 @@ export function organizationsPage(parts: {
   }
 
   const actor = (ctx: Context): ActingAdmin => ({
-    account: accountOf(ctx),
-    origin: originInSession(ctx),
+    admin: { account: accountOf(ctx), origin: originInSession(ctx) },
     organization: admin.get(ctx),
   });
 
@@ -75,6 +81,8 @@ export function organizationsPage(parts: {
       notice: await kit.notices.take(ctx),
       problem,
       wholeUrl: shown.length === 1 ? url : undefined,
+      ...reach.policy,
+      policyUrl: `${url}/policy`,
       parts: shown,
     });
   }
@@ -198,6 +206,7 @@ export function organizationsPage(parts: {
     );
   }
 
+  const policy = createPolicySteps({ ...parts, actor, urlOf });
   const page = [kit.requireSignedIn, requireAdmin];
   const form = [...kit.ownForm(), requireAdmin, kit.requireRecentSignIn];
   return [
@@ -209,6 +218,10 @@ export function organizationsPage(parts: {
     post(END, ...form, endClient),
     get(LET_IN, ...page, askToLetIn),
     post(LET_IN, ...form, letIn),
+    get(POLICY, ...page, policy.showPolicy),
+    post(POLICY, ...form, policy.savePolicy),
+    get(DECIDE, ...page, policy.askToDecide),
+    post(DECIDE, ...form, policy.decide),
   ];
 }
 

@@ -24,13 +24,20 @@ export interface Looking {
   readonly query: Parameters<typeof listOf>[1];
 }
 
-/** Returns all four parts, or only the part that the parameter `show` names. */
+/** Returns all parts, or only the part that the parameter `show` names. */
 export function reachParts(reach: OrganizationReach, looking: Looking): ReachPart[] {
+  const { asksFirst, allowsApiKeys } = reach.policy;
+  const isWaiting = ({ state }: ReachingClient): boolean => state === 'waiting';
+  const requests = reach.clients.filter(isWaiting);
+  const clients = reach.clients.filter((client) => !isWaiting(client));
+  const row = (client: ReachingClient) => clientRow(client, asksFirst, looking);
+  const keys = allowsApiKeys ? KEYS : { ...KEYS, empty: 'None: they may not reach it.' };
   const all = [
+    ...(asksFirst ? [partOf(REQUESTS, requests, looking, row)] : []),
     partOf(PEOPLE, reach.people, looking, personRow(reach, looking)),
-    partOf(CLIENTS, reach.clients, looking, (client) => clientRow(client, looking)),
+    partOf(CLIENTS, clients, looking, row),
     partOf(MACHINES, reach.machines, looking, (machine) => machineRow(machine, reach)),
-    partOf(KEYS, reach.apiKeys, looking, keyRow),
+    partOf(keys, reach.apiKeys, looking, keyRow),
   ];
   const shown = all.filter(({ id }) => id === looking.query.show);
   return shown.length > 0 ? shown : all;
@@ -97,6 +104,16 @@ const PEOPLE: Kind<ReachingPerson> = {
   ],
 };
 
+const REQUESTS: Kind<ReachingClient> = {
+  id: 'requests',
+  heading: 'Requests',
+  note: 'Members have connected these apps. They reach nothing here until you approve them.',
+  empty: 'No app is waiting.',
+  textOf: ({ name, ownerName, people }) => [name, ownerName, ...people].join(' '),
+  orders: [byTime('requested', 'Latest', ({ requestedAt }) => requestedAt), byName],
+  filters: [],
+};
+
 const CLIENTS: Kind<ReachingClient> = {
   id: 'clients',
   heading: 'Connected clients',
@@ -106,7 +123,8 @@ const CLIENTS: Kind<ReachingClient> = {
   orders: [byName, byLastUse],
   filters: [
     NEVER_USED,
-    { name: 'out', label: 'Shut out', has: ({ blockedAt }) => blockedAt !== null },
+    { name: 'out', label: 'Shut out', has: ({ state }) => state === 'blocked' },
+    { name: 'declined', label: 'Declined', has: ({ state }) => state === 'declined' },
   ],
 };
 
@@ -156,17 +174,33 @@ function personRow({ people, warehouses }: OrganizationReach, looking: Looking) 
   };
 }
 
-function clientRow({ id, name, ...client }: ReachingClient, { url }: Looking): ReachRow {
-  const isOut = client.blockedAt !== null;
-  const act = isOut ? 'let-in' : 'end';
+function clientRow(
+  { id, name, ...client }: ReachingClient,
+  asksFirst: boolean,
+  { url }: Looking,
+): ReachRow {
+  const { state } = client;
+  const isOut = state === 'blocked';
+  const isOpen = state === 'waiting' || state === 'declined';
+  const [act, label] = isOpen
+    ? ['decide', 'Decide']
+    : isOut
+      ? ['let-in', 'Let in again']
+      : ['end', 'End for everybody'];
   return {
     name,
     role: undefined,
     detail: `Provided by ${client.ownerName ?? 'the operator of this service'}`,
-    marks: [...suspended(client), ...(isOut ? [{ text: 'shut out', isWarning: true }] : [])],
+    marks: [
+      ...suspended(client),
+      ...(isOut ? [{ text: 'shut out', isWarning: true }] : []),
+      ...(state === 'declined' ? [{ text: 'declined', isWarning: true }] : []),
+    ],
     facts: [
-      { label: 'Through', text: through(client.people) },
+      { label: isOpen ? 'Wanted by' : 'Through', text: through(client.people) },
+      ...(state === 'waiting' ? [last('Requested', client.requestedAt)] : []),
       last('Last used', client.lastUsedAt),
+      ...(asksFirst ? decided(client) : []),
       ...(client.blockedAt === null
         ? []
         : [
@@ -184,10 +218,20 @@ function clientRow({ id, name, ...client }: ReachingClient, { url }: Looking): R
     ],
     action: {
       url: `${url}/clients/${id}/${act}`,
-      label: isOut ? 'Let in again' : 'End for everybody',
-      isEnd: !isOut,
+      label,
+      isEnd: act === 'end',
     },
   };
+}
+
+/** Returns what was decided about a client that is not blocked. */
+function decided({ state, decidedAt, decidedBy, sentence }: Omit<ReachingClient, 'id' | 'name'>) {
+  if (decidedAt === null || state === 'blocked') return [];
+  return [
+    last(state === 'declined' ? 'Declined' : 'Approved', decidedAt),
+    ...(decidedBy === null ? [] : [{ label: 'By', text: decidedBy }]),
+    ...(sentence === null ? [] : [{ label: 'You said', text: sentence }]),
+  ];
 }
 
 const machineRow = (
@@ -234,7 +278,7 @@ const reached = (count: number, all: number): ReachFact => ({
 });
 
 /** Returns `Ada, Grace, Oscar and 12 others`. */
-function through(people: readonly string[]): string {
+export function through(people: readonly string[]): string {
   if (people.length === 0) return 'Nobody any more';
   const others = people.length - MAX_NAMES;
   if (others <= 0) return people.join(', ');

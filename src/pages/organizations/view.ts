@@ -1,5 +1,6 @@
 /** The data that the pages of organizations print. */
 import type { ListView } from '../lists.ts';
+import type { DescribedStanding } from '../words/client-standing.ts';
 import type { Moment } from '../words/moment.ts';
 
 declare module '../view-data.ts' {
@@ -16,7 +17,41 @@ declare module '../view-data.ts' {
       readonly problem: string | undefined;
       /** The page with all parts; undefined unless only one part is shown. */
       readonly wholeUrl: string | undefined;
+      readonly asksFirst: boolean;
+      readonly allowsApiKeys: boolean;
+      readonly policyUrl: string;
       readonly parts: readonly ReachPart[];
+    };
+    readonly 'organization-policy': {
+      readonly name: string;
+      readonly url: string;
+      readonly action: string;
+      /** False while nodes run that would ignore the policy. */
+      readonly isPossible: boolean;
+      readonly problem: string | undefined;
+      readonly asksFirst: boolean;
+      readonly allowsApiKeys: boolean;
+      /** Connected clients without a decision. */
+      readonly clients: readonly {
+        readonly id: string;
+        readonly name: string;
+        readonly detail: string;
+        readonly isChosen: boolean;
+      }[];
+    };
+    readonly 'organization-decision': {
+      readonly name: string;
+      readonly organization: string;
+      readonly url: string;
+      readonly action: string;
+      /** Undefined if the operator provides the client. */
+      readonly ownerName: string | undefined;
+      readonly standing: DescribedStanding | undefined;
+      readonly wantedBy: string;
+      readonly requested: Moment | undefined;
+      readonly problem: string | undefined;
+      readonly sentence: string;
+      readonly maxLength: number;
     };
   }
 }

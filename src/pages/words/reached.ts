@@ -1,27 +1,30 @@
 /** Describes in the words of pages what a user or client reaches, and what changed. */
 import type { ComparedOrganization } from '../../accounts/access/access-difference.ts';
 import type { Organization } from '../../accounts/access/reach.ts';
-import type { ClientBlock } from '../../accounts/organizations/client-blocks.ts';
+import type { ClientExclusion } from '../../accounts/organizations/client-blocks.ts';
 import type { AccessChange, ReachedOrganization } from '../view-data.ts';
-import { type Moment, toMoment } from './moment.ts';
+import { type Moment, momentOrNothing } from './moment.ts';
 
-/** An organization that blocks a client, for `partials/bars`. */
-export interface BlockedThere {
+/** An organization that a client does not reach, for `partials/bars`. */
+export interface ExcludedThere extends Pick<ClientExclusion, 'why' | 'follows'> {
   readonly organization: string;
-  readonly since: Moment;
-  /** True if the client is blocked because another client of its owner is blocked. */
-  readonly follows: boolean;
+  /** Undefined if no member of the organization has asked for the client yet. */
+  readonly since: Moment | undefined;
+  /** What a client was declined with. */
+  readonly sentence: string | undefined;
 }
 
 /** @param all the organizations that the user belongs to. */
-export const describeBlocks = (
-  blocks: readonly ClientBlock[],
+export const describeExclusions = (
+  exclusions: readonly ClientExclusion[],
   all: readonly Organization[],
-): BlockedThere[] =>
-  blocks.map(({ organizationId, at, follows }) => ({
+): ExcludedThere[] =>
+  exclusions.map(({ organizationId, at, why, follows, sentence }) => ({
     organization: all.find(({ id }) => id === organizationId)?.name ?? '',
-    since: toMoment(at),
+    since: momentOrNothing(at),
+    why,
     follows,
+    sentence: sentence ?? undefined,
   }));
 
 /** Returns the data for `partials/organizations`. */

@@ -1,0 +1,136 @@
+/** `operator organizations policy`, `requests`, and the decisions about one client. */
+import { type Command, Option } from 'commander';
+import type { OrganizationPolicy } from '../../accounts/organizations/organization-policy.ts';
+import { policyText } from '../../accounts/organizations/organizations.ts';
+import { undecidedIn } from '../../authorizations/organization-reach.ts';
+import { Refusal } from '../../base/refusal.ts';
+import { WrongUsage } from '../command/arguments.ts';
+import { clientNamed } from '../command/names.ts';
+import type { Operator } from '../command/operator.ts';
+import { table } from '../command/report.ts';
+
+interface PolicyOptions {
+  readonly apiKeys?: 'allow' | 'refuse';
+  readonly approveConnected?: true;
+}
+
+export function addPolicyCommands(organizations: Command, operator: Operator): void {
+  const { run } = operator;
+
+  organizations
+    .command('policy')
+    .description('show, or change, which clients and API keys reach the organization')
+    .argument('<id>', 'the organization')
+    .argument('[policy]', 'open: all clients that members connect; ask: only approved ones')
+    .addOption(
+      new Option('--api-keys <what>', 'whether personal API keys of members reach it').choices([
+        'allow',
+        'refuse',
+      ]),
+    )
+    .option('--approve-connected', 'with ask: approve what members have connected until now')
+    .action((id: string, clients: string | undefined, options: PolicyOptions) => {
+      const { apiKeys, approveConnected } = options;
+      if (clients !== undefined && clients !== 'open' && clients !== 'ask') {
+        throw new WrongUsage('the policy is open or ask');
+      }
+      if (approveConnected && clients !== 'ask') {
+        throw new WrongUsage('--approve-connected needs the policy ask');
+      }
+      return run(async ({ organizations, organizationEndings }) => {
+        const organization = await organizations.find('organization', id);
+        const reach = await organizationEndings.reachOf(id);
+        const before = reach.policy;
+        const policy = {
+          asksFirst: clients === undefined ? before.asksFirst : clients === 'ask',
+          allowsApiKeys: apiKeys === undefined ? before.allowsApiKeys : apiKeys === 'allow',
+        };
+        const approved = approveConnected ? undecidedIn(reach) : [];
+        if (clients !== undefined || apiKeys !== undefined) {
+          await organizationEndings.setPolicy({ organization }, policy, approved);
+        }
+        const { name } = organization;
+        return {
+          value: { id, name, ...policyValue(policy), approved: approved.map((one) => one.id) },
+          text:
+            `${name}: ${policyText(policy)}.` +
+            (approved.length > 0 ? ` Approved ${approved.length} clients.` : ''),
+        };
+      });
+    });
+
+  organizations
+    .command('requests')
+    .description('list the clients that members have connected and that wait for an approval')
+    .argument('<id>', 'the organization')
+    .action((id: string) =>
+      run(async ({ organizations, organizationEndings }) => {
+        await organizations.find('organization', id);
+        const { clients } = await organizationEndings.reachOf(id);
+        const requests = clients
+          .filter(({ state }) => state === 'waiting')
+          .map((client) => ({
+            id: client.id,
+            name: client.name,
+            owner_name: client.ownerName,
+            people: client.people.length,
+            requested_at: client.requestedAt,
+          }));
+        const rows = requests.map((one) => [
+          one.id,
+          one.name,
+          one.owner_name ?? 'the operator',
+          `${one.people}`,
+          one.requested_at?.toISOString().slice(0, 10) ?? '',
+        ]);
+        const heading = ['ID', 'NAME', 'OWNER', 'PEOPLE', 'SINCE'];
+        return { value: requests, text: table(heading, rows, 'No client waits for an approval.') };
+      }),
+    );
+
+  for (const [verb, description, done] of DECISIONS) {
+    organizations
+      .command(verb)
+      .description(description)
+      .argument('<id>', 'the organization')
+      .argument('<client>', 'the client ID')
+      .action((id: string, clientId: string) =>
+        run(async (registries) => {
+          const organization = await registries.organizations.find('organization', id);
+          const client = await clientNamed(registries, clientId);
+          const decide = registries.organizationEndings[verb];
+          if (!(await decide({ organization }, client))) {
+            throw unchanged(client.name, organization.name);
+          }
+          return {
+            value: {
+              id: `${id}/${clientId}`,
+              organization_id: id,
+              client_id: clientId,
+              [verb]: true,
+            },
+            text: `${done} ${client.name} in ${organization.name}.`,
+          };
+        }),
+      );
+  }
+}
+
+const DECISIONS = [
+  ['approve', 'let a client reach the organization, if it asks first', 'Approved'],
+  ['block', 'keep a client out, whoever connected it, even if it is approved', 'Blocked'],
+  ['unblock', 'end a block; an earlier approval is in force again', 'Unblocked'],
+] as const;
+
+export const policyValue = ({ asksFirst, allowsApiKeys }: OrganizationPolicy) => ({
+  clients: asksFirst ? 'ask' : 'open',
+  api_keys: allowsApiKeys ? 'allow' : 'refuse',
+});
+
+const unchanged = (client: string, organization: string): Refusal =>
+  new Refusal(
+    'nothing_changed',
+    `Nothing was changed for ${client} in ${organization}: it is so already, or people cannot ` +
+      'connect this client.',
+    'See `organizations requests` and `blocks list`.',
+  );

@@ -1,0 +1,180 @@
+/** Owners and admins decide which clients reach their organization: its policy, and each request. */
+import type { Context } from 'koa';
+import type { Access } from '../../accounts/access/access.ts';
+import { visibleText } from '../../accounts/display-name.ts';
+import type { ClientStandings } from '../../authorizations/client-standing.ts';
+import type {
+  ActingAdmin,
+  OrganizationEndings,
+} from '../../authorizations/organization-endings.ts';
+import {
+  type OrganizationReach,
+  type ReachingClient,
+  undecidedIn,
+} from '../../authorizations/organization-reach.ts';
+import type { Clock } from '../../base/clock.ts';
+import { Refusal } from '../../base/refusal.ts';
+import { formOf } from '../../provider/form.ts';
+import type { PageKit } from '../page-kit.ts';
+import { accountOf, NOTHING_SENT, typedOf } from '../signed-in.ts';
+import { describeStanding } from '../words/client-standing.ts';
+import { momentOrNothing } from '../words/moment.ts';
+import { through } from './reach-parts.ts';
+
+const MAX_SENTENCE_LENGTH = 200;
+const NOT_CHANGED = 'Nothing was changed: something changed meanwhile. Check it again.';
+
+/** The fields of the policy form, as sent or as in force. */
+interface Policy {
+  readonly clients: string | null;
+  readonly apiKeys: string | null;
+  /** The ids of the clients that are approved with it. */
+  readonly approved: readonly string[];
+}
+
+export function createPolicySteps(parts: {
+  readonly kit: PageKit;
+  readonly clock: Clock;
+  readonly access: Pick<Access, 'areLimitsPossible'>;
+  readonly clientStandings: Pick<ClientStandings, 'find'>;
+  readonly organizationEndings: OrganizationEndings;
+  /** Returns the user, and the organization that the path names. */
+  readonly actor: (ctx: Context) => ActingAdmin;
+  readonly urlOf: (organization: { readonly id: string }) => string;
+}) {
+  const { kit, clock, access, clientStandings, organizationEndings, actor, urlOf } = parts;
+
+  const reachOf = (ctx: Context): Promise<OrganizationReach> =>
+    organizationEndings.reachOf(actor(ctx).organization.id);
+
+  async function draw(ctx: Context, sent?: Policy, problem?: string): Promise<void> {
+    const { organization } = actor(ctx);
+    const [reach, isPossible] = await Promise.all([reachOf(ctx), access.areLimitsPossible()]);
+    const { asksFirst, allowsApiKeys } = reach.policy;
+    const undecided = undecidedIn(reach);
+    await kit.render(ctx, 'organization-policy', {
+      name: organization.name,
+      url: urlOf(organization),
+      action: ctx.path,
+      isPossible,
+      problem: problem ?? (sent && NOTHING_SENT),
+      asksFirst: sent ? sent.clients === 'ask' : asksFirst,
+      allowsApiKeys: sent ? sent.apiKeys === 'allow' : allowsApiKeys,
+      clients: undecided.map((client) => ({
+        id: client.id,
+        name: client.name,
+        detail: detailOf(client),
+        // What is connected when the organization begins to ask keeps its access by default.
+        isChosen: sent ? sent.approved.includes(client.id) : !asksFirst,
+      })),
+    });
+  }
+
+  async function save(ctx: Context): Promise<void> {
+    const sent = policyIn(formOf(ctx));
+    const { clients, apiKeys, approved } = sent;
+    const by = actor(ctx);
+    const offered = new Map(undecidedIn(await reachOf(ctx)).map((client) => [client.id, client]));
+    const chosen = approved.map((id) => offered.get(id)).filter((client) => client !== undefined);
+    const isComplete =
+      ['open', 'ask'].includes(clients ?? '') && ['allow', 'refuse'].includes(apiKeys ?? '');
+    if (!isComplete || chosen.length < approved.length) {
+      ctx.status = 422;
+      return draw(ctx, undefined, NOT_CHANGED);
+    }
+    const policy = { asksFirst: clients === 'ask', allowsApiKeys: apiKeys === 'allow' };
+    try {
+      await organizationEndings.setPolicy(by, policy, policy.asksFirst ? chosen : []);
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      ctx.status = 409;
+      return draw(ctx, sent, `${error.message} ${error.remedy}`);
+    }
+    await kit.notices.redirect(
+      ctx,
+      urlOf(by.organization),
+      'Saved, in force from the next call on.',
+    );
+  }
+
+  /** Returns the connected client that the path names; any other is Koa's 404. */
+  async function clientIn(ctx: Context): Promise<ReachingClient | undefined> {
+    const { clients } = await reachOf(ctx);
+    return clients.find(({ id, state }) => id === ctx.params.client && state !== 'blocked');
+  }
+
+  async function drawDecision(ctx: Context, sentence: string, problem?: string): Promise<void> {
+    const client = await clientIn(ctx);
+    if (!client) return;
+    const { organization } = actor(ctx);
+    const standing = await clientStandings.find(client.id, accountOf(ctx).id);
+    await kit.render(ctx, 'organization-decision', {
+      name: client.name,
+      organization: organization.name,
+      url: urlOf(organization),
+      action: ctx.path,
+      ownerName: client.ownerName ?? undefined,
+      standing: standing && describeStanding(standing, clock()),
+      wantedBy: through(client.people),
+      requested: momentOrNothing(client.requestedAt),
+      problem,
+      sentence,
+      maxLength: MAX_SENTENCE_LENGTH,
+    });
+  }
+
+  async function decide(ctx: Context): Promise<void> {
+    const client = await clientIn(ctx);
+    if (!client) return;
+    const form = formOf(ctx);
+    const by = actor(ctx);
+    const typed = form.get('sentence') ?? '';
+    const sentence = visibleText(typed);
+    const decision = form.get('decision');
+    if (decision === 'decline' && typed.trim() !== '' && sentence === undefined) {
+      ctx.status = 422;
+      const problem = `Write at most ${MAX_SENTENCE_LENGTH} visible characters in one line.`;
+      return drawDecision(ctx, typed, problem);
+    }
+    const decisions: Readonly<Record<string, () => Promise<boolean>>> = {
+      approve: () => organizationEndings.approve(by, client),
+      decline: () => organizationEndings.decline(by, client, sentence),
+      block: () => organizationEndings.block(by, client),
+    };
+    const carryOut = Object.hasOwn(decisions, decision ?? '') && decisions[decision ?? ''];
+    if (carryOut && (await carryOut())) {
+      const said = `${client.name} ${DONE[decision as keyof typeof DONE]}.`;
+      return kit.notices.redirect(ctx, urlOf(by.organization), said);
+    }
+    ctx.status = 409;
+    await drawDecision(ctx, typed, NOT_CHANGED);
+  }
+
+  return {
+    showPolicy: (ctx: Context): Promise<void> => {
+      const typed = typedOf(ctx);
+      return draw(ctx, typed && policyIn(typed));
+    },
+    savePolicy: save,
+    askToDecide: (ctx: Context): Promise<void> => {
+      const typed = typedOf(ctx);
+      return drawDecision(ctx, typed?.get('sentence') ?? '', typed && NOTHING_SENT);
+    },
+    decide,
+  };
+}
+
+const DONE = {
+  approve: 'is approved',
+  decline: 'is declined',
+  block: 'reaches nothing here any more',
+} as const;
+
+const policyIn = (form: URLSearchParams): Policy => ({
+  clients: form.get('clients'),
+  apiKeys: form.get('api_keys'),
+  approved: [...new Set(form.getAll('approve'))],
+});
+
+const detailOf = ({ ownerName, people }: ReachingClient): string =>
+  `Provided by ${ownerName ?? 'the operator of this service'}, connected by ${through(people)}`;

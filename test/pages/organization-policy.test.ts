@@ -1,0 +1,449 @@
+/** The policy of an organization: which clients and API keys reach it, and who decides. */
+import { expect } from 'chai';
+import { operatorFor, valueFrom } from '../operator/run-operator.ts';
+import { partnerTokens } from '../provider/partner-tokens.ts';
+import { bearer, introspectorOf } from '../resource-server/stand-in.ts';
+import { eventually } from '../support/eventually.ts';
+import {
+  authorizationUrl,
+  basic,
+  clientCredentials,
+  exchangeCode,
+  introspect,
+} from '../support/oauth.ts';
+import type { Fields } from '../support/person.ts';
+import { addPerson } from '../support/seed.ts';
+import { startSeeded } from '../support/seeded.ts';
+import { forEachDeployment, startTestService } from '../support/service.ts';
+import { textOf } from './client-owner.ts';
+import { type SignedInPerson, signedIn } from './signed-in-person.ts';
+
+const ASK = { clients: 'ask', api_keys: 'allow' };
+const OPEN = { clients: 'open', api_keys: 'allow' };
+const NORTHERN = ['Northern Logistics'];
+
+forEachDeployment('the policy of an organization', (start) => {
+  const on = startSeeded({ on: start, clock: true });
+  let owner: SignedInPerson;
+  let person: SignedInPerson;
+
+  before(async () => {
+    const { accountId, ...credentials } = await addPerson(on.service, 'Olga', 'olga@example.test');
+    await on.service.memberships.setRole({ accountId }, on.seeded.organization.id, 'owner');
+    owner = await signedIn(on.service, credentials);
+    person = await signedIn(on.service, on.seeded.person);
+  });
+  beforeEach(async () => {
+    const { database } = on.service;
+    await database.query('DELETE FROM client_decisions');
+    await database.query('DELETE FROM barred_clients');
+    await person.send('/profile/connections/disconnect-all');
+    await setPolicy(OPEN);
+  });
+
+  const client = () => on.clients.confidential;
+  const url = (more = '') => `/profile/organizations/${on.seeded.organization.id}${more}`;
+  const setPolicy = (fields: Fields) => owner.send(url('/policy'), fields);
+  const decide = (fields: Fields, id = client().id) =>
+    owner.send(url(`/clients/${id}/decide`), fields);
+  const connect = async (one = client()) =>
+    (await partnerTokens(on.issuer, on.seeded, person).tokens(one)).accessToken;
+  const reachedWith = async (token: string, issuer = on.issuer): Promise<unknown> => {
+    const { body } = await introspect(issuer, on.clients.resourceServer, token);
+    return (body.organizations as { name: string }[] | undefined)?.map(({ name }) => name);
+  };
+  const addKey = async (): Promise<string> => {
+    const { accountId } = on.seeded.person;
+    const draft = { accountId, name: 'Export', expiresInDays: 30 };
+    const added = await on.service.apiKeys.add(draft, { address: '203.0.113.7', browser: '' });
+    return added.value;
+  };
+  const policyIn = async () => {
+    const { policy } = (await valueFrom(operatorFor(on.service), 'organizations list'))
+      .map(({ id, clients, api_keys }: Record<string, string>) => ({
+        policy: id === on.seeded.organization.id && `${clients} ${api_keys}`,
+      }))
+      .find((one: { policy: string | false }) => one.policy) as { policy: string };
+    return policy;
+  };
+
+  it('an organization is open by default: a client reaches it as soon as a member connects it', async () => {
+    expect(await reachedWith(await connect())).to.deep.equal(NORTHERN);
+    expect(textOf((await owner.get(url())).html)).to.include('without an approval of yours');
+  });
+
+  it('an organization that begins to ask is hidden at once from clients that are not approved', async () => {
+    const token = await connect();
+    const answer = await owner.follow(await setPolicy(ASK));
+    expect(await reachedWith(token)).to.deep.equal([]);
+    const text = textOf(answer.html);
+    expect(text).to.match(/Requests 1 .*Route Planner .*Wanted by Grace Person Requested \d/);
+    expect(text).to.include('Nobody here has connected a client.');
+    const theirs = textOf((await person.get(`/profile/connections/${client().id}`)).html);
+    expect(theirs).to.match(/Northern Logistics has not approved it yet ; requested on \d/);
+    expect(theirs).to.not.include('member Rotterdam');
+  });
+
+  it('the owner chooses which connected clients keep their access when the organization begins to ask', async () => {
+    const kept = await connect();
+    const waiting = await connect(on.clients.otherConfidential);
+    const page = await owner.get(url('/policy'));
+    expect(
+      page.forms.flatMap(({ values }) => values).filter(([name]) => name === 'approve'),
+    ).to.have.deep.members([
+      ['approve', client().id],
+      ['approve', on.clients.otherConfidential.id],
+    ]);
+    await owner.submit(page, { ...ASK, approve: client().id });
+    expect(await reachedWith(kept)).to.deep.equal(NORTHERN);
+    expect(await reachedWith(waiting)).to.deep.equal([]);
+  });
+
+  it('a policy form with a client that was not listed, or without a known choice, changes nothing', async () => {
+    await connect();
+    for (const fields of [
+      { ...ASK, approve: [client().id, on.clients.machine.id] },
+      { ...ASK, approve: 'gate_ci_unknown' },
+      { clients: 'closed', api_keys: 'allow' },
+      { clients: 'ask', api_keys: 'maybe' },
+      {},
+    ]) {
+      const answer = await setPolicy(fields as Fields);
+      expect(answer.status).to.equal(422);
+      expect(textOf(answer.html)).to.include('Nothing was changed');
+      expect(await policyIn()).to.equal('open allow');
+    }
+    expect(await on.service.database.query('SELECT FROM client_decisions')).to.deep.equal([]);
+  });
+
+  it('only owners and admins of the organization see or change its policy', async () => {
+    for (const path of ['/policy', `/clients/${client().id}/decide`]) {
+      expect((await person.get(url(path))).status).to.equal(404);
+      expect((await person.send(url(path), ASK)).status).to.equal(404);
+    }
+    expect(await policyIn()).to.equal('open allow');
+  });
+
+  it('an approved client reaches the organization at the next call, through everyone who connected it', async () => {
+    await setPolicy(ASK);
+    const token = await connect();
+    expect(await reachedWith(token)).to.deep.equal([]);
+    const page = await owner.get(url(`/clients/${client().id}/decide`));
+    expect(textOf(page.html)).to.match(/Approve Route Planner for Northern Logistics \?/);
+    expect(textOf(page.html)).to.match(/Registered .* connected by 1 person/);
+    const answer = await owner.follow(await decide({ decision: 'approve' }));
+    expect(textOf(answer.html)).to.include('Route Planner is approved.');
+    expect(await reachedWith(token)).to.deep.equal(NORTHERN);
+    const [entry] = await on.service.activity.of(on.seeded.person.accountId, { limit: 1 });
+    expect(entry).to.include({ action: 'client_admitted', actor: 'organization' });
+    expect(entry?.details).to.include({ decision: 'approved', by_name: 'Olga' });
+    // A second click finds nothing to decide.
+    expect((await decide({ decision: 'approve' })).status).to.equal(409);
+  });
+
+  it('people who asked for a declined client see the sentence of the owner, escaped', async () => {
+    await setPolicy(ASK);
+    const token = await connect();
+    await decide({ decision: 'decline', sentence: 'Use <b>Stock Reports</b> instead.' });
+    expect(await reachedWith(token)).to.deep.equal([]);
+    for (const page of [
+      await person.get('/profile/connections'),
+      await person.open(authorizationUrl(on.issuer, client(), { prompt: 'consent' })),
+    ]) {
+      expect(page.html).to.include('Use &lt;b&gt;Stock Reports&lt;/b&gt; instead.');
+      expect(textOf(page.html)).to.include('Northern Logistics declined it');
+    }
+    expect(textOf((await owner.get(url())).html)).to.match(/Route Planner declined .*You said Use/);
+    expect((await decide({ decision: 'approve' })).status).to.equal(303);
+    expect(await reachedWith(token)).to.deep.equal(NORTHERN);
+  });
+
+  it('a decision with an unknown button, an invisible sentence or another client changes nothing', async () => {
+    await setPolicy(ASK);
+    const token = await connect();
+    expect((await decide({ decision: 'toString' })).status).to.equal(409);
+    expect((await decide({})).status).to.equal(409);
+    const long = await decide({ decision: 'decline', sentence: 'x'.repeat(201) });
+    expect(long.status).to.equal(422);
+    expect((await decide({ decision: 'approve' }, on.clients.machine.id)).status).to.equal(404);
+    expect(await reachedWith(token)).to.deep.equal([]);
+    expect(await on.service.database.query('SELECT FROM client_decisions')).to.deep.equal([]);
+  });
+
+  it('a block wins over an approval, whichever of them comes first', async () => {
+    await setPolicy(ASK);
+    const token = await connect();
+    await decide({ decision: 'approve' });
+    await decide({ decision: 'block' });
+    expect(await reachedWith(token)).to.deep.equal([]);
+    expect((await decide({ decision: 'approve' })).status).to.equal(404);
+    const run = operatorFor(on.service);
+    const ids = `${on.seeded.organization.id} ${client().id}`;
+    await on.service.database.query('DELETE FROM client_decisions');
+    expect((await run(`organizations approve ${ids}`)).exitCode).to.equal(0);
+    await eventually(async () => expect(await reachedWith(token)).to.deep.equal([]));
+    await run(`organizations unblock ${ids}`);
+    await eventually(async () => expect(await reachedWith(token)).to.deep.equal(NORTHERN));
+  });
+
+  it('if a client is blocked and approved in parallel, it is blocked', async () => {
+    await setPolicy(ASK);
+    const token = await connect();
+    for (let race = 0; race < 5; race += 1) {
+      await Promise.all([decide({ decision: 'approve' }), decide({ decision: 'block' })]);
+      await decide({ decision: 'block' });
+      expect(await reachedWith(token)).to.deep.equal([]);
+      await owner.send(url(`/clients/${client().id}/let-in`));
+      await decide({ decision: 'decline' });
+    }
+  });
+
+  it('the policy at the moment of the call counts, not that of the consent page or the code exchange', async () => {
+    const page = await person.open(authorizationUrl(on.issuer, client(), { prompt: 'consent' }));
+    expect(textOf(page.html)).to.include('Northern Logistics member');
+    await setPolicy(ASK);
+    const redirect = await person.follow(await person.submit(page, { decision: 'approve' }));
+    const code = redirect.location?.searchParams.get('code') ?? '';
+    const { body } = await exchangeCode(on.issuer, client(), code);
+    expect(await reachedWith(String(body.access_token))).to.deep.equal([]);
+    await setPolicy(OPEN);
+    expect(await reachedWith(String(body.access_token))).to.deep.equal(NORTHERN);
+  });
+
+  it('a person can limit a client to an organization that has not approved it yet', async () => {
+    await setPolicy(ASK);
+    const page = await person.open(authorizationUrl(on.issuer, client(), { prompt: 'consent' }));
+    const text = textOf(page.html);
+    expect(text).to.include('Northern Logistics has not approved it yet .');
+    await person.submit(page, {
+      decision: 'approve',
+      limit_places: 'chosen',
+      place: on.seeded.organization.id,
+    });
+    const token = await connect();
+    await decide({ decision: 'approve' });
+    expect(await reachedWith(token)).to.deep.equal(NORTHERN);
+  });
+
+  it('personal API keys reach an organization only as long as it allows them, and clients are not affected', async () => {
+    const key = await addKey();
+    const token = await connect();
+    expect(await reachedWith(key)).to.deep.equal(NORTHERN);
+    const answer = await owner.follow(await setPolicy({ clients: 'open', api_keys: 'refuse' }));
+    expect(await reachedWith(key)).to.deep.equal([]);
+    expect(await reachedWith(token)).to.deep.equal(NORTHERN);
+    expect(textOf(answer.html)).to.include('Personal API keys reach nothing here.');
+    expect(textOf(answer.html)).to.not.include('Export');
+    const [{ id } = { id: '' }] = await on.service.apiKeys.listOf(on.seeded.person.accountId);
+    const theirs = await person.get(`/profile/api-keys/${id}/limit`);
+    expect(textOf(theirs.html)).to.include('Northern Logistics lets no API keys in');
+    await setPolicy(ASK);
+    expect(await reachedWith(key)).to.deep.equal(NORTHERN);
+  });
+
+  it('machine clients reach an organization that asks first', async () => {
+    const { body } = await clientCredentials(on.issuer, on.clients.machine);
+    await setPolicy({ clients: 'ask', api_keys: 'refuse' });
+    expect(await reachedWith(String(body.access_token))).to.deep.equal(NORTHERN);
+  });
+
+  it('resource servers learn of a policy by its members, and of an approval by the client', async () => {
+    await connect();
+    const headers = { authorization: basic(on.clients.resourceServer) };
+    const ending = new AbortController();
+    const { body } = await fetch(new URL('/oauth/introspect/changes', on.issuer), {
+      headers,
+      signal: ending.signal,
+    });
+    let text = '';
+    const read = async (): Promise<void> => {
+      for await (const chunk of body ?? []) text += Buffer.from(chunk).toString();
+    };
+    read().catch(() => {});
+    await setPolicy(ASK);
+    await eventually(() => {
+      expect(text).to.include(`data: ${on.seeded.person.accountId}\n`);
+      expect(text).to.include(`data: ${on.seeded.organization.id}\n`);
+    });
+    text = '';
+    await decide({ decision: 'approve' });
+    await eventually(() => expect(text).to.include(`data: ${client().id}\n`));
+    ending.abort();
+  });
+
+  it('asking first is possible only while every node supports it, and then keeps older nodes from starting', async () => {
+    const { database } = on.service;
+    const old = (accessRules: number) =>
+      database.query(
+        `INSERT INTO node_keys (node, seen_at, cookie_keys, token_keys, described_at, state, runs_with)
+          VALUES ('old:1', now(), '{}', '{}', now(), 'ready',
+            jsonb_build_object('version', '0.1.0', 'accessRules', $1::int))`,
+        [accessRules],
+      );
+    const leave = () => database.query(`DELETE FROM node_keys WHERE node = 'old:1'`);
+    await old(1);
+    const page = await owner.get(url('/policy'));
+    expect(textOf(page.html)).to.include('possible once the update of this service is complete');
+    const refused = await setPolicy(ASK);
+    expect(refused.status).to.equal(409);
+    expect(await policyIn()).to.equal('open allow');
+    const run = operatorFor(on.service);
+    const { id } = on.seeded.organization;
+    expect((await run(`organizations policy ${id} ask`)).errors).to.include('once the update');
+    await leave();
+    await setPolicy({ clients: 'open', api_keys: 'refuse' });
+    const started = () =>
+      old(1).then(
+        () => 'started',
+        (error: unknown) => String(error),
+      );
+    expect(await started()).to.include('gatehouse organizations policy ID open --api-keys allow');
+    await run(`organizations policy ${id} open --api-keys allow`);
+    expect(await started()).to.equal('started');
+    await leave();
+  });
+
+  it('the operator sees and changes what owners set', async () => {
+    const run = operatorFor(on.service);
+    const { id } = on.seeded.organization;
+    const token = await connect();
+    const key = await addKey();
+    const shown = await valueFrom(run, `organizations policy ${id}`);
+    expect(shown).to.include({ clients: 'open', api_keys: 'allow' });
+    const set = await valueFrom(run, `organizations policy ${id} ask --api-keys refuse`);
+    expect(set).to.deep.include({ clients: 'ask', api_keys: 'refuse', approved: [] });
+    await eventually(async () => expect(await reachedWith(token)).to.deep.equal([]));
+    const [request, ...others] = await valueFrom(run, `organizations requests ${id}`);
+    expect(request).to.include({ id: client().id, name: 'Route Planner', people: 1 });
+    expect(others).to.deep.equal([]);
+    expect((await run(`explain ${token}`)).output).to.match(
+      /have not approved the client: it reaches nothing in Northern Logistics/,
+    );
+    expect((await run(`explain ${key}`)).output).to.include(
+      'Organizations allow no API keys: it reaches nothing in Northern Logistics.',
+    );
+    const ids = `${id} ${client().id}`;
+    expect(await valueFrom(run, `organizations approve ${ids}`)).to.include({ approve: true });
+    await eventually(async () => expect(await reachedWith(token)).to.deep.equal(NORTHERN));
+    expect((await run(`organizations approve ${ids}`)).exitCode).to.equal(1);
+    expect((await run(`organizations approve ${id} ${on.clients.machine.id}`)).exitCode).to.equal(
+      1,
+    );
+    const [entry] = await on.service.activity.of(on.seeded.person.accountId, { limit: 1 });
+    expect(entry).to.include({ action: 'client_admitted', actor: 'operator' });
+    await run(`organizations block ${ids}`);
+    await eventually(async () => expect(await reachedWith(token)).to.deep.equal([]));
+    await run(`organizations policy ${id} open --api-keys allow`);
+    await connect(on.clients.otherConfidential);
+    await run(`organizations unblock ${ids}`);
+    expect((await run(`organizations policy ${id} closed`)).exitCode).to.equal(2);
+    const again = await valueFrom(run, `organizations policy ${id} ask --approve-connected`);
+    expect(again.approved).to.deep.equal([on.clients.otherConfidential.id]);
+  });
+});
+
+describe('the policy of an organization, on two nodes', () => {
+  const on = startSeeded();
+
+  it('a policy and an approval that one node stores are in force on the other within a second', async () => {
+    const other = await startTestService({ sharing: on.service });
+    try {
+      const { accountId, ...credentials } = await addPerson(on.service, 'Olga', 'o@example.test');
+      const { id } = on.seeded.organization;
+      await on.service.memberships.setRole({ accountId }, id, 'owner');
+      const owner = await signedIn(on.service, credentials);
+      const { confidential, resourceServer } = on.clients;
+      const { accessToken } = await on.partner.tokens(confidential);
+      const key = await on.service.apiKeys.add(
+        { accountId: on.seeded.person.accountId, name: 'Export', expiresInDays: 30 },
+        { address: '203.0.113.7', browser: '' },
+      );
+      const reachedThere = async (value: string) => {
+        const { body } = await introspect(other.issuer, resourceServer, value);
+        return (body.organizations as unknown[]).length;
+      };
+      const expectThere = (client: number, apiKey: number) =>
+        eventually(async () => {
+          expect([await reachedThere(accessToken), await reachedThere(key.value)]).to.deep.equal([
+            client,
+            apiKey,
+          ]);
+        });
+      await expectThere(1, 1);
+      const path = `/profile/organizations/${id}`;
+      await owner.send(`${path}/policy`, { clients: 'ask', api_keys: 'refuse' });
+      await expectThere(0, 0);
+      await owner.send(`${path}/clients/${confidential.id}/decide`, { decision: 'approve' });
+      await expectThere(1, 0);
+      await owner.send(`${path}/clients/${confidential.id}/end`);
+      await expectThere(0, 0);
+      await owner.send(`${path}/policy`, { clients: 'open', api_keys: 'allow' });
+      await expectThere(0, 1);
+      await owner.send(`${path}/clients/${confidential.id}/let-in`);
+      await expectThere(1, 1);
+      await on.service.database.query('DELETE FROM client_decisions');
+    } finally {
+      await other.close();
+    }
+  });
+
+  it('an API that remembers its callers learns of a policy, an approval and a block on another node', async () => {
+    const { issuer } = on;
+    const other = await startTestService({ sharing: on.service, settings: { issuer } });
+    let ahead = 0;
+    const api = introspectorOf(on.clients.resourceServer, {
+      issuer,
+      introspectionEndpoint: `http://127.0.0.1:${other.settings.server.port}/oauth/introspect`,
+      clock: () => Date.now() + ahead,
+      live: true,
+      onFailure: () => {},
+    });
+    try {
+      const { accountId, ...credentials } = await addPerson(
+        on.service,
+        'Otto',
+        'otto@example.test',
+      );
+      const { id } = on.seeded.organization;
+      await on.service.memberships.setRole({ accountId }, id, 'owner');
+      const owner = await signedIn(on.service, credentials);
+      const { confidential } = on.clients;
+      const { accessToken } = await on.partner.tokens(confidential);
+      const identify = async () => {
+        const { caller, decidedBy } = await api.identify(bearer(accessToken));
+        return { organizations: caller?.organizations.length, decidedBy };
+      };
+      const expectCaller = async (organizations: number) => {
+        await eventually(async () => {
+          expect(await identify()).to.deep.include({ organizations });
+        });
+        // Only a remembered answer could be outdated after the next change.
+        await eventually(async () => {
+          ahead += 6_000;
+          await identify();
+          expect(await identify()).to.deep.equal({ organizations, decidedBy: 'memory' });
+        });
+      };
+      const path = `/profile/organizations/${id}`;
+      const decide = (decision: string) =>
+        owner.send(`${path}/clients/${confidential.id}/decide`, { decision });
+      const setPolicy = (clients: string) =>
+        owner.send(`${path}/policy`, { clients, api_keys: 'allow' });
+      await expectCaller(1);
+      await setPolicy('ask');
+      await expectCaller(0);
+      // The remembered answer does not contain the organization.
+      await setPolicy('open');
+      await expectCaller(1);
+      await setPolicy('ask');
+      await expectCaller(0);
+      await decide('approve');
+      await expectCaller(1);
+      await decide('block');
+      await expectCaller(0);
+    } finally {
+      api.close();
+      await other.close();
+    }
+  });
+});
