@@ -1,4 +1,7 @@
-/** The promised access of tokens: the user's memberships, without blocks, within the user's limit. */
+/**
+ * The access that a token should have: the user's memberships in organizations that admit the client,
+ * within the limit that the user chose.
+ */
 import type { ConnectionLimit } from '../../src/accounts/access/access-limit.ts';
 import type { Right, Role } from '../../src/accounts/access/reach.ts';
 
@@ -38,6 +41,10 @@ export class ReachModel {
   readonly limits = new Map<string, ModelLimit>();
   /** Organization and client. */
   readonly blocks = new Set<string>();
+  /** Organizations that admit only clients which they approved. */
+  readonly askFirst = new Set<string>();
+  /** Organization and client; false for a declined client. */
+  readonly approvals = new Map<string, boolean>();
 
   removeMember(account: string, organization: OrganizationKey): void {
     this.roles.delete(`${account} ${organization}`);
@@ -50,7 +57,7 @@ export class ReachModel {
     const isChosen = (place: PlaceKey): boolean => limit?.places?.includes(place) ?? true;
     return (Object.keys(PLACES) as OrganizationKey[]).flatMap((organization) => {
       const role = this.roles.get(`${account} ${organization}`);
-      if (role === undefined || this.blocks.has(`${organization} ${client}`)) return [];
+      if (role === undefined || !this.#admits(organization, client)) return [];
       const reached = PLACES[organization]
         .map((one) => [one, this.#rightsOf(account, role, one)] as const)
         .filter(([, rights]) => rights.length > 0);
@@ -61,6 +68,12 @@ export class ReachModel {
       const warehouses = readable.map(([one]) => [one, ['read']] as const);
       return [{ organization, role: 'viewer', warehouses }];
     });
+  }
+
+  #admits(organization: OrganizationKey, client: string): boolean {
+    const key = `${organization} ${client}`;
+    if (this.blocks.has(key)) return false;
+    return !this.askFirst.has(organization) || this.approvals.get(key) === true;
   }
 
   #rightsOf(account: string, role: Role, warehouse: WarehouseKey): readonly Right[] {

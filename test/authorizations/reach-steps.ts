@@ -96,6 +96,46 @@ const blocking = ([organization, client, isBlock]: [OrganizationKey, string, boo
   },
 });
 
+/** The operator sets the policy. @param approved clients that are approved in the same transaction */
+const settingPolicy = ([organization, asksFirst, approved]: [
+  OrganizationKey,
+  boolean,
+  readonly string[],
+]): Step => ({
+  name: `${organization} ${asksFirst ? 'asks first' : 'is open'}, approves ${approved.join(' and ')}`,
+  async run({ reach, deleted }, { service, clients, places }) {
+    await createOrganizationEnds(service).setPolicy({
+      organizationId: places[organization],
+      by: undefined,
+      policy: { asksFirst, allowsApiKeys: true },
+      approved: approved.map((client) => required(clients.get(client)).id),
+    });
+    if (asksFirst) reach.askFirst.add(organization);
+    else reach.askFirst.delete(organization);
+    const existing = approved.filter((client) => !deleted.has(client));
+    for (const client of existing) reach.approvals.set(`${organization} ${client}`, true);
+  },
+});
+
+const deciding = ([organization, client, isApproved]: [
+  OrganizationKey,
+  string,
+  boolean,
+]): Step => ({
+  name: `${organization} ${isApproved ? 'approves' : 'declines'} ${client}`,
+  async run({ reach, deleted }, { service, clients, places }) {
+    const key = `${organization} ${client}`;
+    const isChanged = await createOrganizationEnds(service).decide({
+      organizationId: places[organization],
+      by: undefined,
+      clientId: required(clients.get(client)).id,
+      isApproved,
+    });
+    expect(isChanged).to.equal(!deleted.has(client) && reach.approvals.get(key) !== isApproved);
+    if (isChanged) reach.approvals.set(key, isApproved);
+  },
+});
+
 export const account = fc.constantFrom('person', 'other');
 export const client = fc.constantFrom('confidential', 'otherConfidential');
 /** Picks one of these values, earlier ones more often. */
@@ -127,6 +167,13 @@ export const anyReachStep = fc.oneof(
   },
   { weight: 3, arbitrary: fc.tuple(account, client, limit).map(limiting) },
   { weight: 2, arbitrary: fc.tuple(organization, client, fc.boolean()).map(blocking) },
+  { weight: 2, arbitrary: fc.tuple(organization, client, fc.boolean()).map(deciding) },
+  {
+    weight: 2,
+    arbitrary: fc
+      .tuple(organization, fc.boolean(), fc.subarray(['confidential', 'otherConfidential']))
+      .map(settingPolicy),
+  },
 );
 
 /** Returns the organizations of an introspection response, with the keys of the model. */
