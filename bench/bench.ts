@@ -1,11 +1,13 @@
 /**
  * `npm run bench` measures the processor time of requests; with `-- memory` the memory of tokens,
  * `-- sign-in` sign-ins during an attack, `-- many` introspection of many users, `-- live` an API
- * that remembers its callers, `-- ends` whether answered revocations stay in force through faults.
+ * that remembers its callers, `-- ends` whether answered revocations stay in force through faults,
+ * `-- changes` how soon a pushed change of a membership is in force.
  */
 import { parseArgs } from 'node:util';
 import { endRun } from '../test/support/end-of-run.ts';
 import { postgresServer, redisServer } from '../test/support/requirements.ts';
+import { measureChanges } from './changes.ts';
 import { startBareKoa, startDeployment } from './deployment.ts';
 import { endsTable, measureEnds } from './ends.ts';
 import { measureLive } from './live.ts';
@@ -27,6 +29,8 @@ npm run bench -- many               introspection of 30,000 people in turn, ten 
 npm run bench -- live               an API that remembers its callers, compared with one that asks
 npm run bench -- ends               revocations through each fault, 50 rounds of each or as many as --rounds says;
                                     --fault 'PostgreSQL' for those whose name contains that
+npm run bench -- changes            pushed changes until a live API of another node refuses, 1,000 times or as often as
+                                    --rounds says, and lines a second
 npm run bench -- memory             Redis memory of 200,000 live tokens, per million
 npm run bench -- memory --tokens 1000000
 `;
@@ -39,7 +43,7 @@ async function main(): Promise<void> {
       authorizations: { type: 'string', default: '16000' },
       tokens: { type: 'string', default: '200000' },
       people: { type: 'string', default: '30000' },
-      rounds: { type: 'string', default: '50' },
+      rounds: { type: 'string' },
       fault: { type: 'string' },
       on: { type: 'string' },
       help: { type: 'boolean', default: false },
@@ -53,7 +57,8 @@ async function main(): Promise<void> {
     await measureMany({ seconds: count(values.seconds ?? '12'), people: count(values.people) });
   else if (subject === 'live') await measureLive(count(values.seconds ?? '5'));
   else if (subject === 'ends')
-    console.log(endsTable(await measureEnds(count(values.rounds), values.fault)));
+    console.log(endsTable(await measureEnds(count(values.rounds ?? '50'), values.fault)));
+  else if (subject === 'changes') await measureChanges(count(values.rounds ?? '1000'));
   else if (subject === 'requests') {
     await measureRequests({
       seconds: count(values.seconds ?? '8'),

@@ -1,6 +1,6 @@
 /** Changes of an account that also affect other rows: a new email address, or its deletion. */
 import { Refusal, refuseViolations } from '../base/refusal.ts';
-import type { Database, InTransaction } from '../storage/queries.ts';
+import type { Database, InTransaction, Queries } from '../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, isAccountId } from './account.ts';
 import { emailKey, keyEmails, newEmailProblem, normalizeEmail } from './email.ts';
 
@@ -64,18 +64,8 @@ export function createAccountEdits({
       const removed = await refuseViolations(
         { clients_owner_account_id_fkey: () => ownerOfClients(id) },
         database.transaction(async (tx) => {
-          // The database also deletes all rows that refer to the account, and notifies nodes of it.
-          const [row] = await tx.query<AccountRow>(
-            'DELETE FROM accounts WHERE id = $1 RETURNING *',
-            [id],
-          );
+          const row = await deleteAccount(tx, id);
           if (row === undefined) throw unknownAccount(id);
-          await tx.query(
-            `UPDATE activity SET address = NULL, browser = NULL, details = details - ARRAY['api_key_name', 'subject']
-              WHERE account_id = $1`,
-            [id],
-          );
-          await tx.query(FORGET_NAME_ELSEWHERE, [id]);
           await inTransaction?.(tx, accountFrom(row));
           return accountFrom(row);
         }),
@@ -85,6 +75,19 @@ export function createAccountEdits({
       return removed;
     },
   };
+}
+
+/** Deletes the account in this transaction, as `remove` does; returns undefined if there is none. */
+export async function deleteAccount(tx: Queries, id: string): Promise<AccountRow | undefined> {
+  // All rows that refer to the account are deleted with it, and nodes are notified of each.
+  const [row] = await tx.query<AccountRow>('DELETE FROM accounts WHERE id = $1 RETURNING *', [id]);
+  await tx.query(
+    `UPDATE activity SET address = NULL, browser = NULL, details = details - ARRAY['api_key_name', 'subject']
+      WHERE account_id = $1`,
+    [id],
+  );
+  await tx.query(FORGET_NAME_ELSEWHERE, [id]);
+  return row;
 }
 
 /** Removes the user's name from other users' logs, as the actor or as the person concerned. */

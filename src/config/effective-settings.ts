@@ -2,6 +2,7 @@
 import { type Environment, type Override, variableOf } from './environment.ts';
 import { knownSettings } from './schema/known-settings.ts';
 import { secretsFileIn } from './secrets.ts';
+import { SENDERS_VARIABLE } from './senders.ts';
 import type { Settings, SettingsWithoutSecrets } from './settings.ts';
 import type { FileContent } from './settings-file.ts';
 import { withoutPassword } from './urls.ts';
@@ -54,13 +55,17 @@ const shown = (value: unknown): unknown =>
 /** Returns secrets for display. @param found undefined before the first embedded start. */
 export function effectiveSecrets(
   found: Settings['secrets'] | undefined,
-  { secrets: given, givenBy }: Environment,
+  { secrets: given, senders, givenBy }: Environment,
   { dataDirectory }: Settings['storage'],
 ): EffectiveSecret[] {
   const kept = found ? secretsFileIn(dataDirectory) : 'made at the first start';
-  return (['cookieKeys', 'tokenKeys'] as const).map((secret) => {
+  const keys = (['cookieKeys', 'tokenKeys'] as const).map((secret) => {
     const keys = given[secret] ?? found?.[secret] ?? [];
     const name = variableOf[secret];
     return { name, lengths: keys.map((key) => key.length), from: givenBy[name] ?? kept };
   });
+  const from = givenBy[SENDERS_VARIABLE];
+  if (from === undefined) return keys;
+  const lengths = senders.map(({ secret }) => secret.length);
+  return [...keys, { name: SENDERS_VARIABLE, lengths, from }];
 }

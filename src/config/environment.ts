@@ -1,8 +1,9 @@
 /** The only file that reads the environment: overrides of settings, secrets, and mistaken names. */
 import { readFileSync } from 'node:fs';
-import { nearestWord } from './nearest-word.ts';
+import { nearestWord } from '../base/nearest-word.ts';
 import { type ConfigurationProblem, unreadableFile } from './problems.ts';
 import { knownSettings } from './schema/known-settings.ts';
+import { SENDERS_VARIABLE, sendersFrom } from './senders.ts';
 import { removedSettings } from './unknown-keys.ts';
 
 export const environmentOfProcess: Variables = process.env;
@@ -55,13 +56,16 @@ export function readEnvironment(variables: Variables = environmentOfProcess) {
     if (found) givenBy[name] = found.variable;
     if (keys) secrets[secret] = keys;
   }
+  const senderList = given(SENDERS_VARIABLE);
+  if (senderList) givenBy[SENDERS_VARIABLE] = senderList.variable;
+  const senders = senderList ? sendersFrom(senderList.value, problems) : [];
   const overrides = Object.entries(settingOf).flatMap(([name, setting]): Override[] => {
     const found = given(name);
     if (found === undefined) return [];
     const isNumber = knownSettings.get(setting)?.isNumber && /^\d+$/.test(found.value);
     return [{ ...found, setting, value: isNumber ? Number(found.value) : found.value }];
   });
-  return { configFile, overrides, secrets, givenBy, unreadable, problems };
+  return { configFile, overrides, secrets, senders, givenBy, unreadable, problems };
 }
 
 interface Given {
@@ -127,6 +131,7 @@ export const variableOf = {
 export const mayBeInAFile: readonly string[] = [
   ...overridable().flatMap(({ variable, mayHoldPassword }) => (mayHoldPassword ? variable : [])),
   ...Object.values(variableOf),
+  SENDERS_VARIABLE,
 ];
 
 /** Variables that determine which deployment a process belongs to. */

@@ -36,8 +36,9 @@ export interface LoadOptions {
  * @throws ConfigurationProblems with every problem of the file and the environment.
  */
 export function loadSettings(options: LoadOptions = {}): Settings {
-  const { settings, given } = judge(options, { secretsAreNeeded: true });
-  return { ...settings, secrets: loadSecrets(given, settings.storage.dataDirectory) };
+  const { settings, given, environment } = judge(options, { secretsAreNeeded: true });
+  const { senders } = environment;
+  return { ...settings, senders, secrets: loadSecrets(given, settings.storage.dataDirectory) };
 }
 
 /**
@@ -95,7 +96,11 @@ export function inspectSettings(options: LoadOptions = {}): Inspection {
   const { overrides } = environment;
   const found = findSecrets(given, settings.storage);
   return {
-    settings: { ...settings, secrets: found ?? { ...newSecrets(), ...given } },
+    settings: {
+      ...settings,
+      senders: environment.senders,
+      secrets: found ?? { ...newSecrets(), ...given },
+    },
     ...(existsSync(file) && { file }),
     overrides,
     effectiveSettings: effectiveSettings({ ...judged, overrides }),

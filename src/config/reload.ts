@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import { variableOf } from './environment.ts';
 import { ConfigurationProblems } from './problems.ts';
 import { knownSettings } from './schema/known-settings.ts';
+import { SENDERS_VARIABLE } from './senders.ts';
 import type { Settings } from './settings.ts';
 import { put, valueAt } from './validate.ts';
 
@@ -30,11 +31,10 @@ export function reloaded(current: Settings, next: Settings): Reload {
   };
 }
 
-const KEYS = Object.entries(variableOf).map(([secret, name]) => ({
-  name,
-  codePath: ['secrets', secret],
-  effect: 'reload',
-}));
+const KEYS = [
+  ...Object.entries(variableOf).map(([secret, name]) => ({ name, codePath: ['secrets', secret] })),
+  { name: SENDERS_VARIABLE, codePath: ['senders'] },
+].map((key) => ({ ...key, effect: 'reload' }));
 
 /**
  * Returns a function that reloads the settings and logs the result; concurrent calls run one by

@@ -5,6 +5,7 @@ import { isLoopbackOrigin, mayHavePasskeys } from './issuer.ts';
 import type { Seconds } from './schema/kinds.ts';
 import { camelCase, isHeading, knownSettings } from './schema/known-settings.ts';
 import type { SettingsFile } from './schema/schema.ts';
+import type { Sender } from './senders.ts';
 import type { SignInProvider } from './sign-in-providers.ts';
 
 /** `retry_window: Seconds` of the file is `retryWindowSeconds: number` in the code. */
@@ -51,9 +52,11 @@ export interface Settings {
   readonly demo: boolean;
   readonly log: Section<'log'>;
   readonly secrets: Secrets;
+  /** The systems that may push changes; none if the path does not exist. */
+  readonly senders: readonly Sender[];
 }
 
-export type SettingsWithoutSecrets = Omit<Settings, 'secrets'>;
+export type SettingsWithoutSecrets = Omit<Settings, 'secrets' | 'senders'>;
 
 type SectionsInCode = {
   readonly [Heading in keyof SettingsFile as CamelCase<Heading>]: Section<Heading>;

@@ -1,5 +1,5 @@
 /** Unknown keys in the settings file: suggests what was probably meant, and where it belongs. */
-import { nearestWord } from './nearest-word.ts';
+import { nearestWord } from '../base/nearest-word.ts';
 import type { ConfigurationProblem } from './problems.ts';
 import { knownSettings, settingsInList, settingsUnder } from './schema/known-settings.ts';
 import { settingsFile } from './schema/schema.ts';

@@ -8,6 +8,13 @@ import type { Reload } from '../config/reload.ts';
 import { exactRoutes } from './exact-routes.ts';
 import type { MetricsText } from './metrics/metrics.ts';
 import {
+  answerChanges,
+  CHANGES_PATH,
+  type ChangesParts,
+  hideChanges,
+  requireSender,
+} from './pushed-changes.ts';
+import {
   clockRefusal,
   type Readiness,
   reasonNotReady,
@@ -26,6 +33,7 @@ export interface OperatorsHostParts {
   readonly reload: () => Promise<Reload>;
   /** A reload request must present one of these; undefined if none is needed. */
   readonly reloadCredentials: () => readonly string[] | undefined;
+  readonly changes: ChangesParts;
 }
 
 export function createOperatorsHost(parts: OperatorsHostParts): Koa {
@@ -34,6 +42,7 @@ export function createOperatorsHost(parts: OperatorsHostParts): Koa {
   app.use(requestLog({ log, quietPaths: ['/healthz', '/readyz', '/metrics'] }));
   app.use(refuseRepeatedHeaders);
   const requireOwnName = requireOperatorsName(parts.operatorsHost);
+  app.use(hideChanges(parts.changes));
   app.use(
     exactRoutes([], {
       // Checks no store: while the process answers, a restart would not help.
@@ -55,6 +64,14 @@ export function createOperatorsHost(parts: OperatorsHostParts): Koa {
           refuseBrowsers,
           requireCredential(parts.reloadCredentials),
           reloadSettings(parts.reload),
+        ],
+      },
+      [CHANGES_PATH]: {
+        POST: [
+          requireOwnName,
+          refuseBrowsers,
+          requireSender(parts.changes),
+          answerChanges(parts.changes),
         ],
       },
     }),

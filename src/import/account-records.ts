@@ -6,7 +6,7 @@ import { columnsOf, type ImportActivity } from './change.ts';
 
 interface Added {
   readonly id: string;
-  readonly external_id: string;
+  readonly external_id: string | null;
   readonly suspended?: boolean | undefined;
   readonly identity?: Identity | undefined;
 }
@@ -23,7 +23,7 @@ export function recordsOfAdded({
   suspended = false,
   identity,
 }: Added): ImportActivity[] {
-  const about = { accountId, details: { external_id } };
+  const about = { accountId, details: { ...(external_id !== null && { external_id }) } };
   const suspension = suspended ? [{ action: 'account_suspended', ...about } as const] : [];
   return [
     { action: 'account_added', ...about },
@@ -39,7 +39,7 @@ export function recordsOfChanged({
   identity,
   changed,
 }: Changed): ImportActivity[] {
-  const about = { accountId, details: { external_id } };
+  const about = { accountId, details: { ...(external_id !== null && { external_id }) } };
   const fields = changed.filter((field) => field !== 'suspended' && field !== 'identity');
   const records: ImportActivity[] = [];
   if (fields.length > 0) {

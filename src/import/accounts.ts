@@ -12,10 +12,11 @@ import {
   type ImportChange,
   type ImportFacts,
   type ImportStep,
+  type SetLine,
 } from './change.ts';
-import type { LineOf, Numbered } from './line.ts';
+import { existsLater } from './known-times.ts';
 
-type AccountLine = Numbered<LineOf<'account'>>;
+type AccountLine = SetLine<'account'>;
 
 interface AccountRow {
   readonly id: string;
@@ -32,6 +33,8 @@ interface Match {
   readonly account: AccountRow | null;
   readonly former: AccountRow | null;
   readonly holder: AccountRow | null;
+  /** True if something newer than the file was pushed about the holder: no line changes it. */
+  readonly is_holder_newer: boolean;
   /** The account that is linked with the identity of the line. */
   readonly linked: string | null;
   /** The subject at the identity's issuer to which the first of these accounts is linked. */
@@ -41,7 +44,7 @@ interface Match {
 /** The state that a line wants an existing account to have. */
 interface Target {
   readonly id: string;
-  readonly external_id: string;
+  readonly external_id: string | null;
   readonly email: string;
   readonly name: string;
   readonly suspension: Suspension;
@@ -61,13 +64,13 @@ export async function compareAccounts(
   lines: readonly AccountLine[],
   facts: ImportFacts,
 ): Promise<ImportStep> {
-  const matches = await matchesOf(queries, lines);
+  const matches = await matchesOf(queries, lines, facts);
   const added: (AccountLine & { id: string })[] = [];
   const targets: Target[] = [];
   const movedOut: string[] = [];
   const changes: ImportChange[] = [];
 
-  for (const { position, account, former, holder, linked, subject } of matches) {
+  for (const { position, account, former, holder, linked, subject, ...match } of matches) {
     const line = lines[Number(position) - 1];
     if (!line) continue;
     const { external_id, email } = line;
@@ -76,10 +79,10 @@ export async function compareAccounts(
     const found = known ?? (holder?.external_id === null ? holder : undefined);
     if (holder && holder.id !== found?.id) {
       // The line of the current holder has another address, so the import itself ends the conflict.
-      if (isInFile(facts, holder)) movedOut.push(holder.id);
-      else facts.problems.add(line.number, takenEmail(holder));
+      if (isInFile(facts, holder) && !match.is_holder_newer) movedOut.push(holder.id);
+      else facts.problems.add(line.number, takenEmail(holder, match.is_holder_newer));
     }
-    const key = { type: 'account', external_id } as const;
+    const key = { type: 'account', external_id: external_id ?? `${found?.id}` } as const;
     // Accept an unchanged address of an earlier rule: it must not stop every import.
     const isRefused = email !== found?.email && newEmailProblem(email);
     if (isRefused) facts.problems.add(line.number, refusedEmail(email, isRefused));
@@ -88,14 +91,15 @@ export async function compareAccounts(
     if (!found) {
       added.push({ ...line, id: randomId('acc_', 16) });
       const fields = line.suspended ? { suspended: [false, true] as const } : undefined;
-      changes.push({ change: 'added', key, name: email, ...(fields && { fields }) });
+      const { number } = line;
+      changes.push({ change: 'added', line: number, key, name: email, ...(fields && { fields }) });
       continue;
     }
     if (!account) adopt(facts, key, found.id);
     const { target, fields } = targetOf(found, line, linked !== null);
     if (target.changed.length === 0) continue;
     targets.push(target);
-    changes.push({ change: 'changed', key, name: email, fields });
+    changes.push({ change: 'changed', line: line.number, key, name: email, fields });
   }
 
   return {
@@ -116,7 +120,11 @@ function isInFile({ index }: ImportFacts, { external_id }: AccountRow): boolean 
   return index.has(key) || index.isFormer(key);
 }
 
-function matchesOf(queries: Queries, lines: readonly AccountLine[]): Promise<Match[]> {
+function matchesOf(
+  queries: Queries,
+  lines: readonly AccountLine[],
+  { asOf }: ImportFacts,
+): Promise<Match[]> {
   const columns = (table: string): string =>
     `CASE WHEN ${table}.id IS NULL THEN NULL ELSE jsonb_build_object(
       'id', ${table}.id, 'external_id', ${table}.external_id, 'email', ${table}.email,
@@ -124,10 +132,13 @@ function matchesOf(queries: Queries, lines: readonly AccountLine[]): Promise<Mat
       'suspended_by_import', ${table}.suspended_by_import) END`;
   return queries.query<Match>(
     `SELECT line.position, ${columns('a')} AS account, ${columns('f')} AS former,
-        ${columns('h')} AS holder, linked.account_id AS linked, own.subject
-      FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[]) WITH ORDINALITY
-        AS line (external_id, email_key, former_external_id, issuer, subject, position)
-      LEFT JOIN accounts a ON a.external_id = line.external_id
+        ${columns('h')} AS holder,
+        ${existsLater({ account: 'h.id' }, '$7')} AS is_holder_newer, linked.account_id AS linked, own.subject
+      FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
+        WITH ORDINALITY
+        AS line (external_id, email_key, former_external_id, issuer, subject, id, position)
+      LEFT JOIN accounts a ON a.id = coalesce(line.id,
+        (SELECT id FROM accounts WHERE external_id = line.external_id))
       LEFT JOIN accounts f ON f.external_id = line.former_external_id
       LEFT JOIN accounts h ON h.email_key = line.email_key
       LEFT JOIN account_identities linked
@@ -141,6 +152,8 @@ function matchesOf(queries: Queries, lines: readonly AccountLine[]): Promise<Mat
       lines.map(({ former_external_id = null }) => former_external_id),
       lines.map(({ identity }) => identity?.issuer ?? null),
       lines.map(({ identity }) => identity?.subject ?? null),
+      lines.map(({ id = null }) => id),
+      asOf,
     ],
   );
 }
@@ -179,12 +192,13 @@ function suspensionOf(row: AccountRow, suspended: boolean | undefined): Suspensi
 const suspendedAfter = (row: AccountRow, suspension: Suspension): boolean =>
   suspension === 'keep' ? row.is_suspended : suspension === 'begin';
 
-const takenEmail = ({ id, external_id }: AccountRow): string =>
+const takenEmail = ({ id, external_id }: AccountRow, isNewer: boolean): string =>
   external_id === null
     ? `email: the account ${id}, which was not imported, has this address; change one of the ` +
       'two'
-    : `email: the account with the external_id ${JSON.stringify(external_id)}, which is not ` +
-      'in the file, has this address; use that external_id, or add a line that gives that ' +
+    : `email: the account with the external_id ${JSON.stringify(external_id)}, which ` +
+      `${isNewer ? 'was changed after the file was written' : 'is not in the file'}, has this ` +
+      'address; use that external_id, or add a line that gives that ' +
       'account another address';
 
 const refusedEmail = (email: string, { other }: { readonly other?: string }): string =>

@@ -3,7 +3,7 @@
 import type { NewActivity } from '../accounts/activity/activity.ts';
 import type { Queries } from '../storage/queries.ts';
 import type { ImportIndex } from './import-index.ts';
-import type { ImportKey } from './line.ts';
+import type { ImportKey, LineOf, Numbered } from './line.ts';
 import type { FoundProblems } from './problems.ts';
 
 /**
@@ -16,6 +16,8 @@ export type FieldValue = string | boolean | readonly string[] | null;
 
 export interface ImportChange {
   readonly change: ChangeKind;
+  /** The number of the line that causes it; absent if its absence from the file does. */
+  readonly line?: number;
   readonly key: ImportKey;
   /** An email address or a name, for readers who do not know the ids by heart. */
   readonly name?: string;
@@ -28,7 +30,17 @@ export interface ImportStep {
   readonly changes: readonly ImportChange[];
   /** @param tx the transaction that compared the batch @returns the activity to record */
   write(tx: Queries): Promise<ImportActivity[]>;
+  /** Records from when these things are; called after `write`, also if nothing was changed. */
+  recordTimes?(tx: Queries): Promise<void>;
+  /** How many lines or imported things stay as they are, because something newer was pushed. */
+  readonly newer?: number;
 }
+
+/** A line of the import, or a pushed line, whose thing may have no external id and is then named by id. */
+export type SetLine<Type extends 'account' | 'organization' | 'warehouse'> = Omit<
+  Numbered<LineOf<Type>>,
+  'external_id'
+> & { readonly external_id: string | null; readonly id?: string | undefined };
 
 export type ImportActivity = Pick<NewActivity, 'action' | 'accountId' | 'details'>;
 
@@ -36,6 +48,8 @@ export type ImportActivity = Pick<NewActivity, 'action' | 'accountId' | 'details
 export interface ImportFacts {
   readonly index: ImportIndex;
   readonly now: Date;
+  /** When the file or the pushed lines were true. */
+  readonly asOf: Date;
   /** Problems that are found only by the comparison with the database. */
   readonly problems: FoundProblems;
   /** True to adopt places that were created by hand, by the name that they have in the file. */

@@ -39,7 +39,7 @@ type ShowProgress = (lines: number) => void;
 /** Pauses before each retry of a batch: a busy database must not end the import. */
 const RETRY_PAUSES_MS = [250, 1_000];
 /** The lock that versions without the table `running_import` take for each batch. */
-const LOCK_BATCH = "SELECT pg_advisory_xact_lock(hashtext('gatehouse import'))";
+export const LOCK_BATCH = "SELECT pg_advisory_xact_lock(hashtext('gatehouse import'))";
 
 export function createImporter(parts: {
   readonly database: Database;
@@ -50,8 +50,9 @@ export function createImporter(parts: {
 }) {
   const { database, clock, activity, asksFirst = false } = parts;
   const nothing = () => ({ ids: new Map(), externalIds: new Map() });
-  const factsOf = ({ index, adoptByName }: ImportPlan): ImportFacts => ({
+  const factsOf = ({ index, adoptByName, asOf }: ImportPlan): ImportFacts => ({
     index,
+    asOf,
     now: new Date(clock()),
     problems: createFoundProblems(),
     adoptByName,
@@ -72,6 +73,7 @@ export function createImporter(parts: {
           tx,
         );
       }
+      await step.recordTimes?.(tx);
       return step;
     });
   }
@@ -94,7 +96,7 @@ export function createImporter(parts: {
       const pruned = new Map<ImportType, Pruned>();
       let compared = 0;
       for await (const { type, step, lines, imported } of steps) {
-        tally.add(type, step.changes, lines);
+        tally.add(type, step, lines);
         compared += lines;
         show?.(compared);
         if (imported === undefined) continue;
@@ -130,7 +132,7 @@ export function createImporter(parts: {
           ),
         );
         for await (const { type, step, lines } of steps) {
-          tally.add(type, step.changes, lines);
+          tally.add(type, step, lines);
           kept += step.changes.filter(({ change }) => change !== 'kept').length;
           compared += lines;
           options.show?.(compared);

@@ -219,7 +219,7 @@ export interface ImportSource {
   lines(): AsyncIterable<readonly (Numbered | BrokenLine)[]>;
 }
 
-export const isBroken = (line: Numbered | BrokenLine): line is BrokenLine => 'problems' in line;
+export const isBroken = (line: object): line is BrokenLine => 'problems' in line;
 
 /** Yields the lines of one type in the order of the file, `size` at a time. */
 export async function* batchesOf<Type extends ImportType>(

@@ -87,6 +87,7 @@ export const compareAccess =
     return {
       changes: found.map(({ line, present, given }) => ({
         change: present === null ? 'added' : 'changed',
+        line: line.number,
         key: keyOf(line),
         fields: { [gives]: [present, given] },
       })),

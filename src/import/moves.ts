@@ -2,11 +2,10 @@
 
 import type { Right } from '../accounts/access/reach.ts';
 import type { Queries } from '../storage/queries.ts';
-import type { ImportActivity, ImportFacts, ImportStep } from './change.ts';
-import type { LineOf } from './line.ts';
+import type { ImportActivity, ImportFacts, ImportStep, SetLine } from './change.ts';
 
 export interface Move {
-  readonly line: LineOf<'warehouse'>;
+  readonly line: SetLine<'warehouse'>;
   /** The warehouse before the move. */
   readonly row: { readonly id: string; readonly organization: string | null };
 }
@@ -33,6 +32,11 @@ export async function compareMoves(
   if (moves.length === 0) return { changes: [], write: async () => [] };
   const { adopted, index } = facts;
   const lineOf = new Map(moves.map(({ line, row }) => [row.id, line]));
+  const targets = [
+    moves.map(({ row }) => row.id),
+    moves.map(({ line }) => line.organization),
+    moves.map(({ line }) => adopted.organization.ids.get(line.organization) ?? null),
+  ];
   const rows = await queries.query<RightsRow>(
     `SELECT r.warehouse_id, r.account_id, r.client_id, a.external_id AS account,
         coalesce(a.email, c.name) AS name, r.rights,
@@ -45,11 +49,7 @@ export async function compareMoves(
       LEFT JOIN accounts a ON a.id = r.account_id
       LEFT JOIN clients c ON c.id = r.client_id
       ORDER BY r.id`,
-    [
-      moves.map(({ row }) => row.id),
-      moves.map(({ line }) => line.organization),
-      moves.map(({ line }) => adopted.organization.ids.get(line.organization) ?? null),
-    ],
+    targets,
   );
   const subjects = rows.map((row) => ({
     ...row,
@@ -65,18 +65,20 @@ export async function compareMoves(
 
   return {
     changes: [
-      ...moves.map(({ line: { external_id, name, organization }, row }) => ({
+      ...moves.map(({ line: { external_id, name, organization, number }, row }) => ({
         change: 'changed' as const,
-        key: { type: 'warehouse' as const, external_id },
+        line: number,
+        key: { type: 'warehouse' as const, external_id: external_id ?? row.id },
         name,
         fields: { organization: [row.organization, organization] as const },
       })),
       ...lost.map(({ warehouse_id, account_id, client_id, account, name, rights }) => ({
         change: 'removed' as const,
+        line: lineOf.get(warehouse_id)?.number ?? 0,
         key: {
           type: 'warehouse_rights' as const,
           account: account ?? account_id ?? `${client_id}`,
-          warehouse: `${lineOf.get(warehouse_id)?.external_id}`,
+          warehouse: lineOf.get(warehouse_id)?.external_id ?? warehouse_id,
         },
         name,
         fields: { rights: [rights, null] as const },
@@ -88,10 +90,11 @@ export async function compareMoves(
       await tx.query('DELETE FROM warehouse_rights WHERE warehouse_id = ANY($1)', [ids]);
       const moved = await tx.query<{ id: string; name: string; organization_id: string }>(
         `UPDATE warehouses w SET organization_id = o.id
-          FROM unnest($1::text[], $2::text[]) AS line (id, organization)
-          JOIN organizations o ON o.external_id = line.organization
+          FROM unnest($1::text[], $2::text[], $3::text[]) AS line (id, organization, place)
+          JOIN organizations o ON o.id = coalesce(line.place,
+            (SELECT id FROM organizations WHERE external_id = line.organization))
           WHERE w.id = line.id RETURNING w.id, w.name, w.organization_id`,
-        [ids, moves.map(({ line }) => line.organization)],
+        targets,
       );
       const kept = subjects.filter((row) => !lost.includes(row));
       await tx.query(

@@ -4,17 +4,19 @@ import { doAllNodesKnowAccessRules } from '../storage/nodes.ts';
 import type { Queries } from '../storage/queries.ts';
 import {
   adopt,
+  adoptedIds,
   bothIdsExist,
   columnsOf,
   type ImportActivity,
   type ImportChange,
   type ImportFacts,
   type ImportStep,
+  type SetLine,
 } from './change.ts';
-import type { LineOf, Numbered, PlaceType } from './line.ts';
+import type { PlaceType } from './line.ts';
 import { compareMoves, type Move } from './moves.ts';
 
-type PlaceLine = Numbered<LineOf<PlaceType>>;
+type PlaceLine = SetLine<'organization'> | SetLine<'warehouse'>;
 
 interface PlaceRow {
   readonly id: string;
@@ -47,7 +49,8 @@ const PLACES = {
     policy: '',
     owned: ', organization_id',
     owner: ', o.id',
-    joinOwner: 'JOIN organizations o ON o.external_id = line.organization',
+    joinOwner: `JOIN organizations o ON o.id = coalesce(line.adopted_place,
+      (SELECT id FROM organizations WHERE external_id = line.organization))`,
   },
 } as const;
 
@@ -62,7 +65,7 @@ export const comparePlaces =
     const { table, prefix, read, owned, owner, joinOwner } = PLACES[type];
     const found = await queries.query<PlaceRow>(
       `SELECT place.id, place.external_id, place.name${read}
-        WHERE place.external_id = ANY($1)
+        WHERE place.external_id = ANY($1) OR place.id = ANY($4)
           OR $3 AND place.external_id IS NULL AND place.name = ANY($2)`,
       parametersOf(lines, facts),
     );
@@ -92,16 +95,18 @@ export const comparePlaces =
       changes: [...merged(changes, moving.changes)],
       async write(tx) {
         const columns = columnsOf(added, 'id', 'external_id', 'name', 'organization', 'asks_first');
+        const owners = added.map((line) => ('organization' in line ? line.organization : ''));
         const inserted =
           added.length === 0
             ? []
             : await tx.query<PlaceRow>(
                 `INSERT INTO ${table} (id, external_id, name, created_at${owned})
-                  SELECT line.id, line.external_id, line.name, $5${owner}
-                  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $6::boolean[])
-                    AS line (id, external_id, name, organization, asks_first) ${joinOwner}
+                  SELECT line.id, line.external_id, line.name, $7${owner}
+                  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::boolean[], $6::text[])
+                    AS line (id, external_id, name, organization, asks_first, adopted_place)
+                  ${joinOwner}
                   RETURNING id, external_id, name${owned}`,
-                [...columns.slice(0, 4), facts.now, columns[4]],
+                [...columns, adoptedIds(facts, 'organization', owners), facts.now],
               );
         await update(tx, type, changed);
         return [
@@ -148,7 +153,7 @@ function parametersOf(lines: readonly PlaceLine[], { adoptByName }: ImportFacts)
   const ids = lines.flatMap(({ external_id, former_external_id }) =>
     former_external_id === undefined ? [external_id] : [external_id, former_external_id],
   );
-  return [ids, lines.map(({ name }) => name), adoptByName];
+  return [ids, lines.map(({ name }) => name), adoptByName, lines.map(({ id = null }) => id)];
 }
 
 /** Adds ids to new places; finds existing places, and those with changed values. */
@@ -171,8 +176,9 @@ function matchPlaces(
   const asking: PlaceLine[] = [];
   for (const line of lines) {
     const { type, external_id, name, number } = line;
-    const key = { type, external_id };
-    const own = byExternalId.get(external_id);
+    const key = { type, external_id: external_id ?? `${line.id}` };
+    const named = rows.find(({ id }) => id === line.id);
+    const own = named ?? (external_id === null ? undefined : byExternalId.get(external_id));
     const former = byExternalId.get(line.former_external_id ?? null);
     const isFormer = line.former_external_id !== undefined && former !== undefined;
     if (own && isFormer) facts.problems.add(number, bothIdsExist(`${former.external_id}`));
@@ -181,7 +187,7 @@ function matchPlaces(
       const asksFirst = type === 'organization' && policyIn(line, facts.asksFirst);
       if (asksFirst) asking.push(line);
       added.push({ ...line, id: randomId(prefix, 16), asks_first: asksFirst });
-      changes.push({ change: 'added', key, name });
+      changes.push({ change: 'added', line: number, key, name });
       continue;
     }
     if (!own) adopt(facts, key, row.id);
@@ -189,13 +195,15 @@ function matchPlaces(
     const asks_first = row.asks_first === undefined ? undefined : policyIn(line, row.asks_first);
     if (asks_first && !row.asks_first) asking.push(line);
     const fields = {
-      ...(!own && { external_id: [row.external_id, external_id] as const }),
+      ...(row.external_id !== external_id && {
+        external_id: [row.external_id, external_id] as const,
+      }),
       ...(row.name !== name && { name: [row.name, name] as const }),
       ...(asks_first !== row.asks_first && { clients: policyChange(asks_first) }),
     };
     if (Object.keys(fields).length === 0) continue;
     changed.push({ ...row, name, external_id, ...(asks_first !== undefined && { asks_first }) });
-    changes.push({ change: 'changed', key, name, fields });
+    changes.push({ change: 'changed', line: number, key, name, fields });
   }
   return { added, changed, known, changes, asking };
 }

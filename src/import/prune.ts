@@ -1,6 +1,7 @@
 /** Removes imported things that the file no longer contains; nothing that was created by hand. */
 import type { Queries } from '../storage/queries.ts';
-import type { ImportFacts, ImportStep } from './change.ts';
+import type { ImportActivity, ImportFacts, ImportStep } from './change.ts';
+import { existsLater, type NamedRow, recordTimes, type Thing } from './known-times.ts';
 import type { ImportKey, ImportType, PlaceType } from './line.ts';
 
 /** In order of removal: dependents before what they depend on. */
@@ -39,7 +40,7 @@ const TABLES = {
   warehouse_rights: 'warehouse_rights',
 } as const;
 
-interface AccessRow {
+export interface AccessRow {
   readonly id: string;
   readonly account_id: string;
   /** Null if the account was created by hand. */
@@ -54,29 +55,40 @@ interface AccessRow {
   readonly present: string | readonly string[];
 }
 
+interface PrunedAccessRow extends AccessRow {
+  /** True if something newer than the file says that it exists. */
+  readonly is_newer: boolean;
+}
+
 interface ImportedAccess {
-  readonly row: AccessRow;
+  readonly row: PrunedAccessRow;
   readonly key: ImportKey;
   /** The membership on which the rights depend, or the membership itself. */
   readonly membership: ImportKey;
 }
 
 const ACCESS = {
-  membership: { gives: 'role', read: '', join: '' },
+  membership: {
+    gives: 'role',
+    read: '',
+    join: '',
+    ids: { account: 'a.id', organization: 'o.id' },
+  },
   warehouse_rights: {
     gives: 'rights',
     read: ', w.id AS warehouse_id, w.external_id AS warehouse, w.name AS warehouse_name',
     join: 'JOIN warehouses w ON w.id = it.warehouse_id',
+    ids: { account: 'a.id', warehouse: 'w.id' },
   },
 } as const;
 
 const pruneAccess =
   (type: keyof typeof ACCESS): Prune =>
-  async (queries, { after = '0', size }, { index, adopted }) => {
-    const { gives, read, join } = ACCESS[type];
+  async (queries, { after = '0', size }, { index, adopted, now, asOf }) => {
+    const { gives, read, join, ids } = ACCESS[type];
     // Take a page by primary key before joining: its cost is then independent of the other tables.
-    const rows = await queries.query<AccessRow>(
-      `SELECT it.id, a.id AS account_id, a.external_id AS account, o.id AS organization_id,
+    const rows = await queries.query<PrunedAccessRow>(
+      `SELECT it.id, ${existsLater(ids, '$3')} AS is_newer, a.id AS account_id, a.external_id AS account, o.id AS organization_id,
           o.external_id AS organization, o.name AS organization_name, it.${gives} AS present${read}
         FROM (
           SELECT * FROM ${TABLES[type]} WHERE id > $1 AND account_id IS NOT NULL ORDER BY id LIMIT $2
@@ -84,7 +96,7 @@ const pruneAccess =
         JOIN accounts a ON a.id = it.account_id
         JOIN organizations o ON o.id = it.organization_id ${join}
         ORDER BY it.id`,
-      [after, size],
+      [after, size, asOf],
     );
     // Use the external ids that exist once the import has adopted its accounts and places.
     const imported = rows.flatMap((row): ImportedAccess[] => {
@@ -100,40 +112,63 @@ const pruneAccess =
         : [];
     });
     // Removing a membership also removes its rights: do not list them separately.
-    const gone = imported.filter(
+    const absent = imported.filter(
       ({ key, membership }) =>
         !index.has(key) && (key.type === 'membership' || index.has(membership)),
     );
+    const gone = absent.filter(({ row }) => !row.is_newer);
     const step: ImportStep = {
       changes: gone.map(({ key, row }) => ({
         change: 'removed',
         key,
         fields: { [gives]: [row.present, null] },
       })),
-      async write(tx) {
-        await remove(
+      newer: absent.length - gone.length,
+      write: (tx) =>
+        removeAccess(
           tx,
           type,
-          gone.map(({ row }) => row.id),
-        );
-        return gone.map(
-          ({ row: { account_id: accountId, warehouse_id, warehouse_name, ...row } }) => ({
-            action: 'membership_removed',
-            accountId,
-            details: {
-              organization_id: row.organization_id,
-              organization_name: row.organization_name,
-              ...(warehouse_id !== undefined && {
-                warehouse_id,
-                warehouse_name: `${warehouse_name}`,
-              }),
-            },
-          }),
-        );
-      },
+          gone.map(({ row }) => row),
+        ),
+      recordTimes: (tx) =>
+        recordTimes(
+          tx,
+          gone.map(({ row }) => ({ ...thingOf(type, row), asOf, end: 'ended' })),
+          { now, byImport: true },
+        ),
     };
     return { step, present: imported.length, next: nextPage(rows, size)?.id };
   };
+
+const thingOf = (type: keyof typeof ACCESS, row: AccessRow): Thing => ({
+  type,
+  account: row.account_id,
+  organization: row.organization_id,
+  warehouse: row.warehouse_id,
+  named: [],
+});
+
+/** Removes memberships or rights, and returns the activity to record. */
+export async function removeAccess(
+  tx: Queries,
+  type: keyof typeof ACCESS,
+  rows: readonly AccessRow[],
+): Promise<ImportActivity[]> {
+  await remove(
+    tx,
+    type,
+    rows.map(({ id }) => id),
+  );
+  return rows.map(({ account_id: accountId, warehouse_id, warehouse_name, ...row }) => ({
+    action: 'membership_removed',
+    accountId,
+    details: {
+      organization_id: row.organization_id,
+      organization_name: row.organization_name,
+      ...(warehouse_id !== undefined && { warehouse_id, warehouse_name: `${warehouse_name}` }),
+    },
+  }));
+}
 
 async function remove(
   tx: Queries,
@@ -153,6 +188,8 @@ interface ThingRow {
   readonly external_id: string;
   /** The name of the thing; the email address of an account. */
   readonly name: string;
+  /** See `PrunedAccessRow`. */
+  readonly is_newer: boolean;
 }
 
 /** Queries for places that must stay: something created by hand would be removed with them. */
@@ -173,19 +210,21 @@ const NEEDED = {
 /** Suspends accounts, never deletes them: their log, connections and clients stay available. */
 const pruneThings =
   (type: PlaceType | 'account'): Prune =>
-  async (queries, { after = '', size }, { index, adopted, now }) => {
+  async (queries, { after = '', size }, { index, adopted, now, asOf }) => {
+    const isNewer = existsLater({ [type]: 'it.id' }, '$3');
     const rows = await queries.query<ThingRow>(
       type === 'account'
-        ? `SELECT id, external_id, email AS name FROM accounts
+        ? `SELECT id, external_id, email AS name, ${isNewer} AS is_newer FROM accounts it
             WHERE external_id > $1 AND suspended_at IS NULL ORDER BY external_id LIMIT $2`
-        : `SELECT id, external_id, name FROM ${TABLES[type]}
+        : `SELECT id, external_id, name, ${isNewer} AS is_newer FROM ${TABLES[type]} it
             WHERE external_id > $1 ORDER BY external_id LIMIT $2`,
-      [after, size],
+      [after, size, asOf],
     );
-    const absent = rows.filter(
+    const missing = rows.filter(
       ({ id, external_id }) =>
         !index.has({ type, external_id }) && !adopted[type].externalIds.has(id),
     );
+    const absent = missing.filter(({ is_newer }) => !is_newer);
     const needed =
       type === 'account' || absent.length === 0
         ? []
@@ -203,19 +242,19 @@ const pruneThings =
         name,
         ...(type === 'account' && { fields: { suspended: [false, true] } }),
       })),
+      newer: missing.length - absent.length,
+      recordTimes(tx) {
+        const ended = gone.map(({ id, external_id: external }) => ({
+          type,
+          [type]: id,
+          asOf,
+          named: [[type, { external }]] as const,
+          ...(type !== 'account' && { end: 'deleted' as const }),
+        }));
+        return recordTimes(tx, ended, { now, byImport: true });
+      },
       async write(tx) {
-        if (type === 'account') {
-          await tx.query(
-            `UPDATE accounts SET suspended_at = $2, suspended_by_import = true
-              WHERE id = ANY($1) AND suspended_at IS NULL`,
-            [goneIds, now],
-          );
-          return gone.map(({ id, external_id }) => ({
-            action: 'account_suspended',
-            accountId: id,
-            details: { external_id },
-          }));
-        }
+        if (type === 'account') return suspendAccounts(tx, gone, now);
         await remove(tx, type, goneIds);
         return gone.map(({ id, name, external_id }) => ({
           action: `${type}_removed`,
@@ -225,3 +264,21 @@ const pruneThings =
     };
     return { step, present: rows.length, next: nextPage(rows, size)?.external_id };
   };
+
+/** Suspends accounts until an import or a pushed line has them again; returns the activity. */
+export async function suspendAccounts(
+  tx: Queries,
+  accounts: readonly Pick<NamedRow, 'id' | 'external_id'>[],
+  now: Date,
+): Promise<ImportActivity[]> {
+  await tx.query(
+    `UPDATE accounts SET suspended_at = $2, suspended_by_import = true
+      WHERE id = ANY($1) AND suspended_at IS NULL`,
+    [accounts.map(({ id }) => id), now],
+  );
+  return accounts.map(({ id: accountId, external_id }) => ({
+    action: 'account_suspended',
+    accountId,
+    details: { ...(external_id !== null && { external_id }) },
+  }));
+}

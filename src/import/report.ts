@@ -1,7 +1,7 @@
 /** Counts an import's changes, lists the first ones, and stores the result of the last import. */
 
 import type { Queries } from '../storage/queries.ts';
-import type { ChangeKind, ImportChange } from './change.ts';
+import type { ChangeKind, ImportChange, ImportStep } from './change.ts';
 import { IMPORT_TYPES, type ImportType } from './line.ts';
 import type { PruneExcess } from './prune-limit.ts';
 
@@ -12,6 +12,8 @@ export interface ImportReport {
   /** Only the first changes; `changeCount` is the number of all changes. */
   readonly changes: readonly ImportChange[];
   readonly changeCount: number;
+  /** How many lines or imported things stay as they are, because something newer was pushed. */
+  readonly newer: number;
   /** Present if more would be removed than the limit allows. */
   readonly excess?: PruneExcess;
 }
@@ -26,10 +28,13 @@ export function createImportTally() {
   >;
   const shown: ImportChange[] = [];
   let changeCount = 0;
+  let newer = 0;
 
   return {
     /** @param lines number of lines that the step compared; 0 if it only removes */
-    add(type: ImportType, changes: readonly ImportChange[], lines: number): void {
+    add(type: ImportType, step: Pick<ImportStep, 'changes' | 'newer'>, lines: number): void {
+      const { changes, newer: left = 0 } = step;
+      newer += left;
       for (const { change, key } of changes) counts[key.type][change] += 1;
       // Count only changes of the lines' own type: a move also removes rights, which have no line.
       const ofLines = changes.filter(({ key }) => key.type === type);
@@ -37,7 +42,7 @@ export function createImportTally() {
       changeCount += changes.length;
       shown.push(...changes.slice(0, MAX_SHOWN - shown.length));
     },
-    report: (): ImportReport => ({ counts, changes: shown, changeCount }),
+    report: (): ImportReport => ({ counts, changes: shown, changeCount, newer }),
   };
 }
 

@@ -1,8 +1,9 @@
 /** The steps of an import, in order: dependents are added last and removed first. */
 import type { Queries } from '../storage/queries.ts';
 import { compareAccounts } from './accounts.ts';
-import type { ImportFacts, ImportStep } from './change.ts';
+import type { ImportFacts, ImportStep, SetLine } from './change.ts';
 import type { ImportIndex } from './import-index.ts';
+import { isAnythingNewer, isOf, isOutdated, type NamedType, recordTimes } from './known-times.ts';
 import {
   batchesOf,
   type ImportLine,
@@ -14,9 +15,10 @@ import {
 import { compareAccess } from './memberships.ts';
 import { comparePlaces } from './places.ts';
 import { PRUNED_TYPES, prunePage } from './prune.ts';
+import { findThings } from './things.ts';
 
 /** Maximum number of lines per batch and rows per page: far below the limits of a query. */
-const BATCH_SIZE = 500;
+export const BATCH_SIZE = 500;
 
 export interface ImportPlan {
   readonly source: ImportSource;
@@ -26,6 +28,8 @@ export interface ImportPlan {
   readonly prune: boolean;
   /** See `ImportFacts.adoptByName`. */
   readonly adoptByName: boolean;
+  /** See `ImportFacts`. */
+  readonly asOf: Date;
 }
 
 /** Compares with the database, in the transaction in which the step may be written afterwards. */
@@ -63,7 +67,7 @@ export async function* stepsOf(
     for await (const batch of batchesOf(plan.source, type, BATCH_SIZE)) {
       const lines = batch.filter((line) => isLater(line) === later);
       if (lines.length === 0) continue;
-      const step = await run((queries) => compareLines(queries, type, lines, facts));
+      const step = await run((queries) => compareCurrent(queries, type, lines, facts));
       yield { type, step, lines: lines.length };
     }
   }
@@ -84,19 +88,52 @@ export async function* stepsOf(
   }
 }
 
-function compareLines<Type extends ImportType>(
+/** Compares the lines about which nothing newer was pushed, and afterwards records their time. */
+async function compareCurrent(
   queries: Queries,
-  type: Type,
-  lines: readonly Numbered<LineOf<Type>>[],
+  type: ImportType,
+  lines: readonly Numbered[],
   facts: ImportFacts,
 ): Promise<ImportStep> {
+  const { asOf, now, index } = facts;
+  let current = lines;
+  if (await isAnythingNewer(queries, asOf)) {
+    const { things, times } = await findThings(queries, lines, index);
+    const kept = things.filter((thing) => !isOutdated(times, thing, asOf, { isImport: true }));
+    current = kept.map(({ line }) => line);
+  }
+  const step = await compareLines(queries, type, current as never, facts);
+  return {
+    ...step,
+    newer: lines.length - current.length,
+    async recordTimes(tx) {
+      const { things, times } = await findThings(tx, current, index);
+      const changed = things.filter((thing) => !isOf(times, thing, asOf));
+      const recorded = changed.map((thing) => ({ ...thing, asOf }));
+      await recordTimes(tx, recorded, { now, byImport: true });
+    },
+  };
+}
+
+/** Compares the lines of one type with the database; the set step of imports and pushed lines. */
+export function compareLines<Type extends ImportType>(
+  queries: Queries,
+  type: Type,
+  lines: readonly LineToSet<Type>[],
+  facts: ImportFacts,
+): Promise<ImportStep> {
+  if (lines.length === 0) return Promise.resolve({ changes: [], write: async () => [] });
   return COMPARISONS[type](queries, lines, facts);
 }
+
+type LineToSet<Type extends ImportType> = Type extends NamedType
+  ? SetLine<Type>
+  : Numbered<LineOf<Type>>;
 
 const COMPARISONS: {
   readonly [Type in ImportType]: (
     queries: Queries,
-    lines: readonly Numbered<LineOf<Type>>[],
+    lines: readonly LineToSet<Type>[],
     facts: ImportFacts,
   ) => Promise<ImportStep>;
 } = {

@@ -28,6 +28,23 @@ export type FailureLimits = ReturnType<typeof createFailureLimits>;
  * is enough because secrets, tokens and codes have at least 256 random bits (rule:
  * attempt-limits.ts).
  */
+/** The same limit for secrets that are no client's, such as those of senders of changes. */
+export const createWrongSecretLimit = (
+  createAttemptLimit: CreateAttemptLimit,
+  {
+    clientFailuresPerAddress: attempts,
+    clientFailureWindowSeconds: windowSeconds,
+  }: Settings['limits'],
+  log: Pick<Logger, 'warn'>,
+) =>
+  createAttemptLimit({
+    name: 'client_failures_address',
+    attempts,
+    windowSeconds,
+    log,
+    onStoreUnavailable: 'count here',
+  });
+
 export function createFailureLimits(parts: {
   readonly settings: Settings;
   readonly createAttemptLimit: CreateAttemptLimit;

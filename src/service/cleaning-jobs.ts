@@ -3,7 +3,9 @@ import type { Logger } from 'pino';
 import { createTimeLimitJob, type Endings } from '../authorizations/endings.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Settings } from '../config/settings.ts';
+import { pushedChangesCleaning } from '../import/removal-limit.ts';
 import type { startCleaning } from '../storage/cleaning.ts';
+import type { Queries } from '../storage/queries.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import type { Registries } from './registries.ts';
 
@@ -12,6 +14,7 @@ type Jobs = Parameters<typeof startCleaning>[0]['jobs'];
 /** @param parts.settings returns the settings in force */
 export function cleaningJobs(parts: {
   readonly settings: () => Settings;
+  readonly database: Queries;
   readonly clock: Clock;
   readonly log: Logger;
   readonly store: TokenStore;
@@ -19,7 +22,7 @@ export function cleaningJobs(parts: {
   readonly registries: Registries;
   readonly endings: Endings;
 }): Jobs {
-  const { settings, clock, log, store, limits, endings } = parts;
+  const { settings, database, clock, log, store, limits, endings } = parts;
   const { activity, apiKeys, clients, clientProblems, clientReports } = parts.registries;
   const { connections, passkeys, passwordLinks, revocations } = parts.registries;
   const { sessionList, upstreamSessions } = parts.registries;
@@ -49,6 +52,7 @@ export function cleaningJobs(parts: {
     activity: (limit) => activity.removeOlderThan(retainedSince(), limit),
     revocations: (limit) => revocations.removeOlderThan(retainedSince(), limit),
     machine_token_ends: revocations.removeExpired,
+    pushed_changes: pushedChangesCleaning({ database, clock }),
     ends: carryOut,
     time_limits: createTimeLimitJob(connections, activity),
   };

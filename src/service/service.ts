@@ -2,6 +2,7 @@
 import type { RequestListener, Server } from 'node:http';
 import { hostname } from 'node:os';
 import type { Logger } from 'pino';
+import { createActivity } from '../accounts/activity/activity.ts';
 import { seedDemo } from '../accounts/demo.ts';
 import { createEndings, reportRevived } from '../authorizations/endings.ts';
 import type { Clock } from '../base/clock.ts';
@@ -12,6 +13,9 @@ import { createForwardedWatch } from '../host/forwarded-watch.ts';
 import { addressOf, createDeparture, drain, listenOnHost } from '../host/listeners.ts';
 import { createMetrics } from '../host/metrics/metrics.ts';
 import { createOperatorsHost } from '../host/operators-host.ts';
+import { createPushedChanges } from '../import/pushed-changes.ts';
+import { createRemovalLimit } from '../import/removal-limit.ts';
+import { createWrongSecretLimit } from '../provider/failure-limits.ts';
 import { createChangeStreams } from '../provider/introspection-changes.ts';
 import { startCleaning } from '../storage/cleaning.ts';
 import { startKeySightings } from '../storage/key-sightings.ts';
@@ -128,6 +132,7 @@ export async function startService(given: ServiceParts) {
     outcomes,
     jobs: cleaningJobs({
       settings: () => current.settings,
+      database,
       clock,
       log,
       store,
@@ -151,6 +156,16 @@ export async function startService(given: ServiceParts) {
   const reported = reportRevived(endings, log);
   opened.defer(() => reported);
 
+  const pushedChanges = createPushedChanges({
+    database,
+    clock,
+    removals: createRemovalLimit({
+      clock,
+      limit: () => current.settings.import.removalsPerHour,
+    }),
+    activityOf: (operator) => createActivity({ database, clock, by: { operator } }),
+    asksFirst: () => current.settings.organizations.clients === 'ask',
+  });
   const departure = createDeparture();
   const { everyone, operators } = await listen({
     server: settings.server,
@@ -170,6 +185,12 @@ export async function startService(given: ServiceParts) {
       operatorsHost: settings.server.operatorsHost,
       reloadCredentials: () =>
         neededCredentials(settings.server.operatorsHost, current.settings.secrets),
+      changes: {
+        senders: () => current.settings.senders,
+        push: pushedChanges.push,
+        wrongSecrets: () =>
+          createWrongSecretLimit(limits.createAttemptLimit, current.settings.limits, log),
+      },
     }).callback(),
     endStreams() {
       changeStreams.end();

@@ -3,6 +3,7 @@
  * reference that a random walk compares the service with. Times are in seconds.
  */
 
+import { ModelMemberships } from './model-memberships.ts';
 import { ReachModel } from './reach-model.ts';
 
 export const LIFETIMES = {
@@ -38,6 +39,7 @@ export interface ModelAuthorization {
 export class Model {
   now = 0;
   readonly reach = new ReachModel();
+  readonly memberships = new ModelMemberships(this.reach);
   readonly suspended = new Set<string>();
   readonly deleted = new Set<string>();
   readonly authorizations: ModelAuthorization[] = [];
@@ -72,6 +74,7 @@ export class Model {
   /** Moves the time, and ends the connections whose limit ends by then. */
   pass(seconds: number): void {
     this.now += seconds;
+    this.memberships.passTo(this.now);
     const isOver = (key: string): boolean =>
       (this.reach.limits.get(key)?.until ?? Number.POSITIVE_INFINITY) <= this.now;
     this.disconnect((account, client) => isOver(`${account} ${client}`));

@@ -14,7 +14,9 @@ import {
 } from '../support/oauth.ts';
 import type { Deployment } from '../support/service.ts';
 import { Model, type ModelAuthorization } from './model.ts';
+import { DAY } from './model-memberships.ts';
 import { account, anyReachStep, client, often, reachedIn } from './reach-steps.ts';
+import { membershipStep } from './walked-memberships.ts';
 import { type Issued, openWorld, required, type Step, type World } from './walked-world.ts';
 
 /** The authorization of a step, its state in the model, and what was issued for it. */
@@ -191,7 +193,6 @@ const restoring: Step = {
   },
 };
 
-const DAY = 86_400;
 const either = fc.constantFrom('person', 'other', 'confidential', 'otherConfidential');
 const pick = fc.nat(3);
 const duration = fc.oneof(
@@ -218,6 +219,7 @@ const anyStep = fc.oneof(
   { weight: 1, arbitrary: either.map((one) => suspending([one, false])) },
   { weight: 10, arbitrary: either.map((one) => suspending([one, true])) },
   { weight: 9, arbitrary: anyReachStep },
+  { weight: 8, arbitrary: membershipStep },
   { weight: 10, arbitrary: duration.map(passing) },
   { weight: 2, arbitrary: fc.constant(backingUp) },
   { weight: 2, arbitrary: often(restarting, restoring, deletingClient) },

@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { createOrganizationEnds, isAdmin } from '../../src/accounts/access/organization-ends.ts';
 import { RIGHTS, type Right, ROLES, type Role } from '../../src/accounts/access/reach.ts';
 import type { Answer } from '../support/oauth.ts';
+import { DAY } from './model-memberships.ts';
 import {
   type ModelLimit,
   type OrganizationKey,
@@ -14,8 +15,6 @@ import {
   type WarehouseKey,
 } from './reach-model.ts';
 import { required, type Step, type World } from './walked-world.ts';
-
-const DAY = 86_400;
 
 /** @param role undefined to remove the membership */
 const changingRole = ([account, organization, role]: [

@@ -2,6 +2,7 @@
 import type { Cluster, Redis } from 'ioredis';
 import { createEndings } from '../../src/authorizations/endings.ts';
 import { createRedis, mastersOf } from '../../src/storage/redis/redis.ts';
+import { SENDERS } from '../import/pushing.ts';
 import { createTestClock, type TestClock } from '../support/clock.ts';
 import { authorizationUrl, type TestClient } from '../support/oauth.ts';
 import { createPerson, type Person } from '../support/person.ts';
@@ -156,7 +157,10 @@ const DAY = 86_400;
 export async function openWorld(deployment: Deployment, redisUrl?: string): Promise<World> {
   const time = createTestClock();
   const storage = redisUrl === undefined ? {} : { storage: { redisUrl } };
-  const settings = { tokens: LIFETIMES, sessions: { idleSeconds: DAY }, ...storage };
+  const settings = {
+    ...{ tokens: LIFETIMES, sessions: { idleSeconds: DAY }, senders: SENDERS },
+    ...{ import: { removalsPerHour: '1000000' }, ...storage },
+  };
   const starting = startTestService({ deployment, clock: time.clock, settings });
   // Restore the clock if the start fails: otherwise it would stand still for all later files.
   const service = await starting.catch((error: unknown) => {

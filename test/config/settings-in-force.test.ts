@@ -131,6 +131,11 @@ const TESTED: Readonly<Record<string, Tested>> = {
     'the limit of removals by `--prune` comes from the settings',
     'import: { prune_at_most:',
   ],
+  'import.removals_per_hour': [
+    'import/pushed-lines.test.ts',
+    'more removals than the hour allows',
+    "removalsPerHour: '3'",
+  ],
   'log.level': ['many-nodes/reload.test.ts', 'a reload changes which client address is'],
   'log.format': ['process-log.slow.ts', 'warnings are written to the log at once, even', "'words'"],
 };

@@ -42,6 +42,11 @@ describe("the operators' listener", () => {
       metrics: async () => ({ contentType: 'text/plain', text: 'up 1' }),
       reload: () => Promise.reject(new Error('not called')),
       reloadCredentials: () => undefined,
+      changes: {
+        senders: () => [],
+        push: () => Promise.reject(new Error('not called')),
+        wrongSecrets: () => expect.fail('not called'),
+      },
     });
     const server = await listen(app.callback(), 0, '127.0.0.1');
     try {

@@ -40,7 +40,10 @@ export interface TestService extends Service {
 
 /** Settings that replace the defaults of tests, section by section. */
 export type Overrides = {
-  readonly [Section in keyof Settings]?: Settings[Section] extends string | boolean
+  readonly [Section in keyof Settings]?: Settings[Section] extends
+    | string
+    | boolean
+    | readonly unknown[]
     ? Settings[Section]
     : Partial<Settings[Section]>;
 };
@@ -147,7 +150,8 @@ async function settingsOf(options: StartOptions): Promise<Settings> {
 function changedBy(settings: Settings, changes: Overrides): Settings {
   const sections = Object.entries<unknown>({ ...changes }).map(([name, change]) => {
     const section: unknown = settings[name as keyof Settings];
-    const isSection = typeof change === 'object' && typeof section === 'object';
+    const isSection =
+      typeof change === 'object' && typeof section === 'object' && !Array.isArray(change);
     return [name, isSection ? { ...section, ...change } : change];
   });
   return { ...settings, ...Object.fromEntries(sections) };
@@ -168,6 +172,7 @@ const DEFAULTS: Settings = changedBy(
       cookieKeys: ['cookie-key-of-the-tests-0123456789abcdef'],
       tokenKeys: ['token-key-of-the-tests-0123456789abcdefg'],
     },
+    senders: [],
   },
   {
     server: { host: '127.0.0.1', operatorsHost: '127.0.0.1', operatorsPort: 0 },

@@ -190,16 +190,14 @@ const limits = section('Limits per person, client or address.', {
   }),
 });
 
-const organizations = section(
-  'New organizations; owners, admins and operators change it for each.',
-  {
-    clients: reloadable(z.enum(['open', 'ask']).default('open'), {
-      about:
-        'Whether clients that members connect reach a new organization at once (open), or only ' +
-        'after an owner or admin approved them (ask). Existing organizations stay as they are.',
-    }),
-  },
-);
+const organizations = section('The policy of new organizations.', {
+  clients: reloadable(oneOf(['open', 'ask']).default('open'), {
+    about:
+      'Whether clients that members connect reach a new organization at once (`open`), or only ' +
+      'after an owner or admin has approved them (`ask`). Existing organizations keep their ' +
+      'policy.',
+  }),
+});
 
 const activity = section('The security log.', {
   retention: reloadable(duration('1d', '3650d').prefault('365d'), {
@@ -207,7 +205,7 @@ const activity = section('The security log.', {
   }),
 });
 
-const imports = section('Limits of `import`.', {
+const imports = section('Limits of `import` and of pushed changes.', {
   prune_at_most: reloadable(shareOrNumber().prefault('10%'), {
     isPerNode: true,
     about:
@@ -215,6 +213,13 @@ const imports = section('Limits of `import`.', {
       'accounts, memberships, rights) before it is refused: a percentage of what was ' +
       'imported, rounded up, or a number. Only 100% allows removing all records of a kind. ' +
       '--prune-at-most overrides this setting for one import.',
+  }),
+  removals_per_hour: reloadable(shareOrNumber().prefault('10%'), {
+    isPerNode: false,
+    about:
+      'How many people, memberships and rights pushed changes (POST /changes) may remove ' +
+      'within an hour: a percentage of the people, but at least 50, or a number. Further lines ' +
+      'are answered held_back; `gatehouse changes allow 480` lets 480 more through.',
   }),
 });
 

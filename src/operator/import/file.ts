@@ -1,20 +1,19 @@
 /** Reads an import file line by line, even if it contains invalid bytes. */
-import { isUtf8 } from 'node:buffer';
 import { createWriteStream, existsSync } from 'node:fs';
 import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
+import { systemClock } from '../../base/clock.ts';
 import { Refusal } from '../../base/refusal.ts';
 import type { BrokenLine, ImportSource, Numbered } from '../../import/line.ts';
+import { MAX_LINE_BYTES, readImportLine, TOO_LONG } from '../../import/line-reader.ts';
 import { WrongUsage } from '../command/arguments.ts';
 import type { Surroundings } from '../command/operator.ts';
-import { readImportLine } from './line-reader.ts';
-
-/** Maximum length of a line: the longest valid one has about 3,000 bytes. */
-const MAX_LINE_BYTES = 65_536;
 
 export interface ImportFile extends ImportSource {
+  /** When the file was written, or when standard input began to be read. */
+  readonly writtenAt: Date;
   close(): Promise<void>;
 }
 
@@ -28,8 +27,10 @@ export async function openImportFile(
   name: string,
   { stdin }: Pick<Surroundings, 'stdin'>,
 ): Promise<ImportFile> {
+  const startedAt = new Date(systemClock());
   const opened = name === '-' ? await copyToTemporaryFile(stdin) : await openFile(name);
-  const { handle, close } = opened;
+  const { handle, isCopy, close } = opened;
+  const { mtime } = await handle.stat();
   const before = await versionOf(handle);
 
   async function refuseChange(): Promise<void> {
@@ -42,11 +43,15 @@ export async function openImportFile(
     // Refuse a file that changed during the first reading, in which nothing was written yet.
     await refuseChange();
   }
-  return { lines, close };
+  // A file of a machine whose clock is ahead, or a copy that is written only now, counts from now.
+  const writtenAt = isCopy || mtime > startedAt ? startedAt : mtime;
+  return { lines, writtenAt, close };
 }
 
 interface OpenedFile {
   readonly handle: FileHandle;
+  /** True for a temporary copy of what can be read only once. */
+  readonly isCopy: boolean;
   close(): Promise<void>;
 }
 
@@ -55,7 +60,7 @@ async function openFile(name: string): Promise<OpenedFile> {
     throw new WrongUsage(unreadable(name, error.code));
   });
   const status = await handle.stat();
-  if (status.isFile()) return { handle, close: () => handle.close() };
+  if (status.isFile()) return { handle, isCopy: false, close: () => handle.close() };
   if (status.isDirectory()) {
     await handle.close();
     throw new WrongUsage(`${name} is a directory: name the file with the lines`);
@@ -88,7 +93,7 @@ async function copyToTemporaryFile(stream: NodeJS.ReadableStream): Promise<Opene
     const copy = path.join(directory, 'lines');
     await pipeline(stream, createWriteStream(copy, { mode: 0o600 }));
     const handle = await open(copy, 'r');
-    return { handle, close: () => handle.close().finally(remove) };
+    return { handle, isCopy: true, close: () => handle.close().finally(remove) };
   } catch (error) {
     await remove();
     throw error;
@@ -116,7 +121,7 @@ async function* linesOf(handle: FileHandle): AsyncIterable<(Numbered | BrokenLin
   let number = 0;
   const take = (bytes: Buffer): (Numbered | BrokenLine)[] => {
     number += 1;
-    const line = isTooLong || bytes.length > MAX_LINE_BYTES ? tooLong(number) : read(bytes, number);
+    const line = isTooLong ? { number, problems: [TOO_LONG] } : readImportLine(bytes, number);
     isTooLong = false;
     return line ? [line] : [];
   };
@@ -153,16 +158,3 @@ async function* piecesOf(handle: FileHandle): AsyncIterable<Buffer> {
 }
 
 const LINE_END = '\n'.charCodeAt(0);
-const BYTE_ORDER_MARK = '\uFEFF';
-
-function read(bytes: Buffer, number: number): Numbered | BrokenLine | undefined {
-  if (!isUtf8(bytes)) return broken(number, 'is not UTF-8; write the file in UTF-8');
-  if (bytes.includes(0)) return broken(number, 'contains a NUL byte; remove it');
-  const text = bytes.toString().replace(BYTE_ORDER_MARK, '').trim();
-  return text === '' ? undefined : readImportLine(text, number);
-}
-
-const tooLong = (number: number): BrokenLine =>
-  broken(number, `is longer than ${MAX_LINE_BYTES} bytes; write each object on a separate line`);
-
-const broken = (number: number, problem: string): BrokenLine => ({ number, problems: [problem] });

@@ -1,10 +1,12 @@
 /** `operator import FILE`: imports people, places and access from the warehouse's own system. */
 import { hostname } from 'node:os';
-import { type Command, Option } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { systemClock } from '../../base/clock.ts';
 import { checkImport } from '../../import/check.ts';
 import { newImportId } from '../../import/importer.ts';
 import { importJsonSchema } from '../../import/line.ts';
-import { shareOrNumber, WrongUsage } from '../command/arguments.ts';
+import { MAX_AHEAD_MS } from '../../import/pushed-line.ts';
+import { parseTime, shareOrNumber, WrongUsage } from '../command/arguments.ts';
 import { addYesOption } from '../command/confirmation.ts';
 import type { Operator } from '../command/operator.ts';
 import { openImportFile } from './file.ts';
@@ -16,6 +18,7 @@ interface ImportOptions {
   readonly pruneAtMost?: string;
   readonly wait: boolean;
   readonly adoptByName: boolean;
+  readonly asOf?: Date;
   readonly schema?: true;
 }
 
@@ -47,6 +50,12 @@ export function addImportCommand(program: Command, operator: Operator): void {
         .implies({ pruneAtMost: '100%' })
         .hideHelp(),
     )
+    .option(
+      '--as-of <time>',
+      'when the file was true, like 2026-01-31T08:00Z; newer changes that were pushed stay. ' +
+        'Default: when the file was last modified',
+      pastTime,
+    )
     .option('--no-wait', 'fail at once if another import is running, instead of waiting for it')
     .option(
       '--adopt-by-name',
@@ -61,6 +70,7 @@ export function addImportCommand(program: Command, operator: Operator): void {
         'pruneAtMost',
         'pruneMost',
         'adoptByName',
+        'asOf',
         'yes',
       ]),
     );
@@ -84,7 +94,8 @@ export function addImportCommand(program: Command, operator: Operator): void {
     const source = await openImportFile(file, operator);
     try {
       const index = await checkImport(source);
-      const plan = { source, index, prune, adoptByName };
+      const { asOf = source.writtenAt } = options;
+      const plan = { source, index, prune, adoptByName, asOf };
       const showing = (what: string) => (lines: number) =>
         progress.show(`${what}, lines`, lines, index.lines);
       await run(async ({ importer, clients, settings }) => {
@@ -127,4 +138,11 @@ export function addImportCommand(program: Command, operator: Operator): void {
     operator.progress.clear();
     operator.stderr.write(`Waiting for another import, which is running ${running}.\n`);
   }
+}
+
+/** @throws InvalidArgumentError for a time that is not valid, or too far in the future */
+function pastTime(given: string): Date {
+  const time = parseTime(given);
+  if (time.getTime() <= systemClock() + MAX_AHEAD_MS) return time;
+  throw new InvalidArgumentError('Write a time that is not in the future.');
 }

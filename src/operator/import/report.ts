@@ -11,7 +11,7 @@ import { table } from '../command/report.ts';
  * @param id the id of the import; absent for a dry run
  */
 export function importReport(
-  { counts, changes, changeCount, excess }: ImportReport,
+  { counts, changes, changeCount, newer, excess }: ImportReport,
   orphans: number,
   id?: string,
 ): Report {
@@ -29,6 +29,7 @@ export function importReport(
       changes: changes.map(changeValue),
       more_changes: more,
       clients_of_suspended_owners: orphans,
+      newer,
       needs_prune_at_most: excess?.needed ?? null,
     },
     text: [
@@ -37,6 +38,7 @@ export function importReport(
       ...(changes.length > 0 ? [''] : []),
       table(['', 'ADDED', 'CHANGED', 'REMOVED', 'KEPT', 'UNCHANGED'], rows, ''),
       '',
+      ...(newer > 0 ? [`${newer} stay as they are: newer changes of them were pushed.`] : []),
       closing(changeCount, id),
       ...(orphans > 0 ? [orphansText(orphans)] : []),
       ...(isDryRun && excess

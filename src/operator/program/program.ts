@@ -6,6 +6,7 @@ import { addApiKeyCommands } from '../accounts/api-keys.ts';
 import { addSessionCommands } from '../accounts/sessions.ts';
 import { addAuditCommand } from '../audit.ts';
 import { addBlockCommands } from '../blocks.ts';
+import { addChangesCommand } from '../changes.ts';
 import { addCheckConfigCommand } from '../check-config.ts';
 import { addClientCommands } from '../clients/clients.ts';
 import type { Operator } from '../command/operator.ts';
@@ -65,6 +66,7 @@ export function createProgram(operator: Operator, { json }: { readonly json: boo
   addExplainCommand(program, operator);
   addAuditCommand(program, operator);
   addImportCommand(program, operator);
+  addChangesCommand(program, operator);
   addCheckConfigCommand(program, operator);
   addReloadCommand(program, operator);
   addKeyCommands(program, operator);

@@ -2,6 +2,7 @@
 
 /** The meaning of each verb. A suffix names a part of the noun, as in `remove-secret`. */
 export const VERBS = {
+  allow: 'lets more through than a limit does',
   add: 'creates a new one',
   list: 'lists all, or those that match the options',
   show: 'shows one',

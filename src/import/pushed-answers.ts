@@ -1,0 +1,102 @@
+/** The answers to pushed lines: why a line was refused or not applied, and what to do. */
+import { Refusal } from '../base/refusal.ts';
+import { StorageUnavailable } from '../storage/storage-unavailable.ts';
+import { ImportProblems } from './problems.ts';
+import { MAX_AHEAD_MS, type PushedLine } from './pushed-line.ts';
+
+/** What became of one line. `not_done`: PostgreSQL did not answer. */
+export interface LineAnswer {
+  readonly line: number;
+  readonly result: 'ok' | 'unchanged' | 'outdated' | 'refused' | 'held_back' | 'not_done';
+  readonly code?: string;
+  readonly message?: string;
+  readonly remedy?: string;
+}
+
+export const MAX_LINES = 1_000;
+
+export const reasonOf = ({ code, message, remedy }: Refusal) => ({ code, message, remedy });
+
+/** A deadlock, or a database that does not answer: the next attempt may succeed. */
+export const isPassing = (error: unknown): boolean =>
+  error instanceof StorageUnavailable || isOvertaken(error);
+
+const isOvertaken = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && ['40001', '40P01'].includes(String(error.code));
+
+/** Returns why the line is refused; undefined for another error. */
+export function refusalOf(error: unknown): Refusal | undefined {
+  if (error instanceof ImportProblems) return problem(error.problems[0]?.message ?? '');
+  const constraint = error instanceof Error && 'constraint' in error && error.constraint;
+  if (typeof constraint === 'string') return (VIOLATIONS[constraint] ?? overtaken)();
+  return isOvertaken(error) ? overtaken() : undefined;
+}
+
+/** The messages of the import say what is wrong, and after the semicolon what to do. */
+function problem(text: string): Refusal {
+  const [message = '', ...remedy] = text.split('; ');
+  return new Refusal('line_refused', `${message}.`, remedy.join('; ') || 'Correct the line.');
+}
+
+/** One line may have a problem in each of thousands of values. */
+const MAX_PROBLEMS = 5;
+
+export const invalid = (problems: readonly string[]): Refusal =>
+  new Refusal(
+    'line_invalid',
+    problems.slice(0, MAX_PROBLEMS).join(' '),
+    'Correct the line, and send it again.',
+  );
+
+const membershipMissing = (): Refusal =>
+  new Refusal(
+    'membership_missing',
+    'The account is not a member of the organization of the warehouse.',
+    'Send its membership before its rights.',
+  );
+
+const VIOLATIONS: Readonly<Record<string, () => Refusal>> = {
+  warehouse_rights_account_membership_fkey: membershipMissing,
+  clients_owner_account_id_fkey: () =>
+    new Refusal(
+      'account_owns_clients',
+      'The account owns clients, which would have no owner.',
+      'Suspend it (without "deleted"), or hand them over: gatehouse clients transfer.',
+    ),
+};
+
+const overtaken = (): Refusal =>
+  new Refusal(
+    'line_overtaken',
+    'Another change of the same data was made at the same time.',
+    'Send the line again.',
+  );
+
+export function futureOf({ as_of: asOf }: PushedLine, now: Date): Refusal | undefined {
+  if (asOf === undefined || asOf.getTime() <= now.getTime() + MAX_AHEAD_MS) return undefined;
+  return new Refusal(
+    'as_of_in_future',
+    `as_of: ${asOf.toISOString()} is more than 5 minutes in the future; it is ${now.toISOString()} here.`,
+    'Correct the clock of the sender.',
+  );
+}
+
+export const heldBack = (removals: number): Refusal =>
+  new Refusal(
+    'held_back',
+    'More was removed in this hour than import.removals_per_hour allows.',
+    `If it is not a mistake: gatehouse changes allow ${removals}, and send the line again.`,
+  );
+
+export const UNAVAILABLE = new Refusal(
+  'storage_unavailable',
+  'The database did not answer.',
+  'Send the line again: if it was applied after all, the answer is "unchanged".',
+);
+
+export const tooManyLines = (count: number): Refusal =>
+  new Refusal(
+    'too_many_lines',
+    `The request has ${count} lines, and at most ${MAX_LINES} are allowed.`,
+    'Send them in several requests, in their order.',
+  );

@@ -1,0 +1,208 @@
+/** Applies pushed lines in their order, in batches, by the set step of the import. */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Activity } from '../accounts/activity/activity.ts';
+import { keyEmails } from '../accounts/email.ts';
+import type { Clock } from '../base/clock.ts';
+import type { Refusal } from '../base/refusal.ts';
+import type { Database, Queries } from '../storage/queries.ts';
+import { StorageUnavailable } from '../storage/storage-unavailable.ts';
+import type { ImportActivity } from './change.ts';
+import { LOCK_BATCH } from './importer.ts';
+import { isDeleted, isOutdated } from './known-times.ts';
+import { isBroken } from './line.ts';
+import {
+  futureOf,
+  heldBack,
+  invalid,
+  isPassing,
+  type LineAnswer,
+  MAX_LINES,
+  reasonOf,
+  refusalOf,
+  tooManyLines,
+  UNAVAILABLE,
+} from './pushed-answers.ts';
+import { type PushedLine, readPushedLines, removes } from './pushed-line.ts';
+import { isRemoval, recordPushed, stepOf } from './pushed-step.ts';
+import type { RemovalLimit } from './removal-limit.ts';
+import { BATCH_SIZE } from './steps.ts';
+import { findThings } from './things.ts';
+
+/** The service applies these pauses before it repeats a batch that another one blocked. */
+const RETRY_PAUSES_MS = [100, 400];
+
+export type PushedChanges = ReturnType<typeof createPushedChanges>;
+
+export function createPushedChanges(parts: {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly removals: RemovalLimit;
+  /** Records the changes of a sender with its name. */
+  readonly activityOf: (sender: string) => Pick<Activity, 'recordAll'>;
+  /** True if a new organization asks first, unless its line says otherwise. */
+  readonly asksFirst: () => boolean;
+}) {
+  const { database, clock, removals, activityOf, asksFirst } = parts;
+
+  /** Applies lines of one type that are about different things, all of them or none. */
+  async function write(
+    tx: Queries,
+    lines: readonly PushedLine[],
+    { sender, now }: Push,
+  ): Promise<LineAnswer[]> {
+    await tx.query(LOCK_BATCH);
+    const answers = new Map<number, LineAnswer>();
+    const answer = ({ number: line }: PushedLine, result: LineAnswer['result'], why?: Refusal) =>
+      void answers.set(line, { line, result, ...(why && reasonOf(why)) });
+    const { things, times } = await findThings(tx, lines);
+    const current = things.filter((thing) => {
+      const { line, missing } = thing;
+      if (isOutdated(times, thing, line.as_of ?? now, { isImport: false }))
+        answer(line, 'outdated');
+      else if (missing === undefined) return true;
+      else if (removes(line) && isDeleted(times, thing)) answer(line, 'unchanged');
+      else answer(line, 'refused', missing);
+      return false;
+    });
+
+    let allowed = current;
+    let step = await stepOf(tx, allowed, { now, asksFirst: asksFirst() });
+    const wanted = step.changes.filter(isRemoval).length;
+    if (wanted > 0) {
+      let left = await removals.left(tx, wanted);
+      const costs = Map.groupBy(step.changes.filter(isRemoval), ({ line }) => line);
+      allowed = current.filter(({ line }) => {
+        const cost = costs.get(line.number)?.length ?? 0;
+        if (cost > Math.max(0, left)) {
+          answer(line, 'held_back');
+          return false;
+        }
+        left -= cost;
+        return true;
+      });
+      if (allowed.length < current.length)
+        step = await stepOf(tx, allowed, { now, asksFirst: asksFirst() });
+      const removed = step.changes.filter(isRemoval).length;
+      if (removed > 0) await removals.record(tx, removed);
+    }
+    const changed = new Set(step.changes.map(({ line }) => line));
+    if (changed.size > 0) {
+      const records = await step.write(tx);
+      await activityOf(sender).recordAll(records.map(asPushed), tx);
+    }
+    for (const { line } of allowed) answer(line, changed.has(line.number) ? 'ok' : 'unchanged');
+    await recordPushed(tx, allowed, now);
+    return lines.flatMap(({ number }) => answers.get(number) ?? []);
+  }
+
+  async function inTransaction(lines: readonly PushedLine[], push: Push): Promise<LineAnswer[]> {
+    for (const pause of RETRY_PAUSES_MS) {
+      try {
+        return await database.transaction((tx) => write(tx, lines, push));
+      } catch (error) {
+        if (!isPassing(error)) throw error;
+        await delay(pause);
+      }
+    }
+    return database.transaction((tx) => write(tx, lines, push));
+  }
+
+  /** Repeats a batch that the database refuses line by line, so that only such lines are refused. */
+  async function* apply(lines: readonly PushedLine[], push: Push): AsyncIterable<LineAnswer> {
+    const [first] = lines;
+    if (first === undefined) return;
+    try {
+      yield* await inTransaction(lines, push);
+    } catch (error) {
+      const refusal = refusalOf(error);
+      if (refusal === undefined) throw error;
+      if (lines.length === 1) {
+        yield { line: first.number, result: 'refused', ...reasonOf(refusal) };
+      } else for (const line of lines) yield* apply([line], push);
+    }
+  }
+
+  return {
+    /**
+     * Applies the lines of a request, and returns an answer for each.
+     *
+     * @throws Refusal `too_many_lines`, and then nothing was applied
+     */
+    async push(body: Buffer, sender: string): Promise<LineAnswer[]> {
+      const push = { sender, now: new Date(clock()) };
+      const lines = [...readPushedLines(body)];
+      if (lines.length > MAX_LINES) throw tooManyLines(lines.length);
+      const answers = new Map<number, LineAnswer>();
+      const valid = lines.filter((line): line is PushedLine => {
+        const refusal = isBroken(line) ? invalid(line.problems) : futureOf(line, push.now);
+        const { number } = line;
+        if (!refusal) return true;
+        answers.set(number, { line: number, result: 'refused', ...reasonOf(refusal) });
+        return false;
+      });
+      try {
+        for (const batch of batchesOf(valid)) {
+          for await (const one of apply(batch, push)) answers.set(one.line, one);
+        }
+        // An address that two accounts shared is free for the other one now.
+        if (valid.some((line) => line.type === 'account')) await keyEmails(database);
+      } catch (error) {
+        if (!(error instanceof StorageUnavailable)) throw error;
+      }
+      const held = [...answers.values()].filter(({ result }) => result === 'held_back').length;
+      return lines.map(({ number: line }) => {
+        const found = answers.get(line);
+        if (found === undefined) return { line, result: 'not_done', ...reasonOf(UNAVAILABLE) };
+        return found.result === 'held_back' ? { ...found, ...reasonOf(heldBack(held)) } : found;
+      });
+    },
+  };
+}
+
+interface Push {
+  readonly sender: string;
+  readonly now: Date;
+}
+
+/** Cuts where the type changes, where removing begins or ends, and where a thing may be repeated. */
+function* batchesOf(lines: readonly PushedLine[]): Iterable<readonly PushedLine[]> {
+  let batch: PushedLine[] = [];
+  let names = new Set<string>();
+  for (const line of lines) {
+    const [before] = batch;
+    const own = ownNames(line);
+    const isOtherKind = before && (before.type !== line.type || removes(before) !== removes(line));
+    if (isOtherKind || batch.length === BATCH_SIZE || own.some((name) => names.has(name))) {
+      yield batch;
+      batch = [];
+      names = new Set();
+    }
+    batch.push(line);
+    for (const name of own) names.add(name);
+  }
+  if (batch.length > 0) yield batch;
+}
+
+/** For access the pair of names: a person who is named in two ways is found twice by the database. */
+function ownNames(line: PushedLine): string[] {
+  if (line.type === 'membership' || line.type === 'warehouse_rights') {
+    const { account, account_id, account_email } = line;
+    const place =
+      line.type === 'membership'
+        ? [line.organization, line.organization_id]
+        : [line.warehouse, line.warehouse_id];
+    return [JSON.stringify([account, account_id, account_email, ...place])];
+  }
+  const { external_id, id } = line;
+  const former = 'former_external_id' in line ? line.former_external_id : undefined;
+  const email = line.type === 'account' ? line.email?.toLowerCase() : undefined;
+  return [external_id, id, former, email].flatMap((name, at) =>
+    typeof name === 'string' ? [`${at === 2 ? 0 : at} ${name}`] : [],
+  );
+}
+
+const asPushed = (record: ImportActivity) => ({
+  ...record,
+  actor: 'operator' as const,
+  details: { ...record.details, by: 'changes' },
+});

@@ -1,0 +1,54 @@
+/** Limits how much pushed lines remove in an hour, on all nodes together. */
+import type { Clock } from '../base/clock.ts';
+import { type CleaningJob, expiryJob } from '../storage/cleaning.ts';
+import type { Queries } from '../storage/queries.ts';
+
+export type RemovalLimit = ReturnType<typeof createRemovalLimit>;
+
+const HOUR_MS = 3_600_000;
+/** A percentage of few people would not allow anything. */
+const MIN_OF_SHARE = 50;
+
+/** @param parts.limit `import.removals_per_hour`: a percentage of the people, or a number */
+export function createRemovalLimit(parts: { readonly clock: Clock; readonly limit: () => string }) {
+  const { clock, limit } = parts;
+
+  /** @param tx holds the lock of the batch, so that no other batch counts at the same time */
+  async function left(tx: Queries, wanted: number): Promise<number> {
+    const [row] = await tx.query<{ removed: number; people: number }>(
+      // Count the people only if the least that a percentage allows is not enough.
+      `SELECT removed, CASE WHEN removed + $2 > $3
+          THEN (SELECT count(*) FROM accounts WHERE suspended_at IS NULL) ELSE 0 END::int AS people
+        FROM (SELECT coalesce(sum(removals), 0)::int AS removed
+          FROM pushed_removals WHERE at > $1) AS hour`,
+      [new Date(clock() - HOUR_MS), wanted, MIN_OF_SHARE],
+    );
+    const { removed = 0, people = 0 } = row ?? {};
+    const allowed = limit().endsWith('%')
+      ? Math.max(MIN_OF_SHARE, Math.ceil((people * Number.parseInt(limit(), 10)) / 100))
+      : Number(limit());
+    return allowed - removed;
+  }
+
+  return {
+    /** Returns how many removals the last hour still allows; at least `wanted` if it allows these. */
+    left,
+    record: (tx: Queries, removals: number) => recordRemovals(tx, clock, removals),
+  };
+}
+
+/** @param removals negative for those that an operator allows on top of the limit, for an hour */
+export async function recordRemovals(tx: Queries, clock: Clock, removals: number): Promise<void> {
+  const statement = 'INSERT INTO pushed_removals (at, removals) VALUES ($1, $2)';
+  await tx.query(statement, [new Date(clock()), removals]);
+}
+
+/** Deletes what is older than an hour, and the times of things that were removed 30 days ago. */
+export const pushedChangesCleaning = (parts: {
+  readonly database: Queries;
+  readonly clock: Clock;
+}): CleaningJob => {
+  const removals = expiryJob(parts, [{ table: 'pushed_removals', column: 'at' }], HOUR_MS);
+  const times = expiryJob(parts, [{ table: 'known_times', column: 'expires_at' }]);
+  return async (limit) => (await removals(limit)) + (await times(limit));
+};

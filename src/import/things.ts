@@ -1,0 +1,174 @@
+/** Finds what lines name, and refuses names that are unknown or disagree. */
+import { Refusal } from '../base/refusal.ts';
+import type { Queries } from '../storage/queries.ts';
+import type { ImportIndex } from './import-index.ts';
+import {
+  findNamed,
+  type KnownTimes,
+  type NamedRow,
+  type NamedRows,
+  type NamedType,
+  type Names,
+  readTimes,
+  type Thing,
+} from './known-times.ts';
+import type { Numbered } from './line.ts';
+import { type PushedLine, removes } from './pushed-line.ts';
+
+/** What a line is about; a part that does not exist has no id. */
+export interface LineThing<Line extends PushedLine | Numbered = PushedLine> extends Thing {
+  readonly line: Line;
+  /** The account or the place that the line itself describes; absent if the line adds it. */
+  readonly own?: NamedRow | undefined;
+  /** The id of the organization that a warehouse leaves. */
+  readonly former?: string | undefined;
+  /** Why the line cannot be applied, unless what it names was deleted. */
+  readonly missing?: Refusal;
+}
+
+type AnyLine = PushedLine | Numbered;
+type Found = Readonly<Record<NamedType, NamedRows>>;
+/** The keys of a line under which it has an external id, an id and an address. */
+type Keys = readonly [external: string, id: string, email?: string];
+
+const OWN: Keys = ['external_id', 'id', 'email'];
+const REFERENCES: Readonly<Record<NamedType, Keys>> = {
+  account: ['account', 'account_id', 'account_email'],
+  organization: ['organization', 'organization_id'],
+  warehouse: ['warehouse', 'warehouse_id'],
+};
+const NAMED_TYPES = ['account', 'organization', 'warehouse'] as const;
+const PARTS: Readonly<Record<AnyLine['type'], readonly NamedType[]>> = {
+  organization: [],
+  warehouse: ['organization'],
+  account: [],
+  membership: ['account', 'organization'],
+  warehouse_rights: ['account', 'warehouse'],
+};
+
+function namesIn(line: AnyLine, [external, id, email = '']: Keys): Names {
+  const fields = line as unknown as Readonly<Record<string, string | undefined>>;
+  return { external: fields[external], id: fields[id], email: fields[email] };
+}
+
+const formerIn = (line: AnyLine): Names => namesIn(line, ['former_external_id', '']);
+
+/**
+ * Reads what the lines name, and what is known about the time of each.
+ *
+ * @param index of the file of an import
+ */
+export async function findThings<Line extends AnyLine>(
+  queries: Queries,
+  lines: readonly Line[],
+  index?: ImportIndex,
+): Promise<{ readonly things: readonly LineThing<Line>[]; readonly times: KnownTimes }> {
+  const found = {} as Record<NamedType, NamedRows>;
+  for (const type of NAMED_TYPES) {
+    const names = lines.flatMap((line) => [
+      ...(PARTS[line.type].includes(type) ? [namesIn(line, REFERENCES[type])] : []),
+      ...(line.type === type ? [namesIn(line, OWN), formerIn(line)] : []),
+      ...(type === 'organization' ? [namesIn(line, ['former_organization', ''])] : []),
+    ]);
+    found[type] = await findNamed(queries, type, names);
+  }
+  const things = lines.map((line): LineThing<Line> => {
+    const named = [
+      ...PARTS[line.type].map((part) => [part, namesIn(line, REFERENCES[part])] as const),
+      ...(isOwnLine(line) ? [[line.type, namesIn(line, OWN)] as const] : []),
+    ];
+    const thing = { type: line.type, line, named };
+    try {
+      return { ...thing, ...partsOf(line, found, index) };
+    } catch (error) {
+      if (error instanceof Refusal) return { ...thing, missing: error };
+      throw error;
+    }
+  });
+  return { things, times: await readTimes(queries, things) };
+}
+
+type OwnLine = Extract<AnyLine, { type: NamedType }>;
+
+const isOwnLine = (line: AnyLine): line is OwnLine => PARTS[line.type].length < 2;
+
+/** @throws Refusal */
+function partsOf(line: AnyLine, found: Found, index?: ImportIndex) {
+  const parts = Object.fromEntries(
+    PARTS[line.type].map((part) => {
+      const keys = REFERENCES[part];
+      const names = namesIn(line, keys);
+      // What a line of a file names may be added by the file.
+      if (index) return [part, found[part].byExternalId(names.external)];
+      return [part, theOne(part, keys, names, found[part])];
+    }),
+  ) as Partial<Record<NamedType, NamedRow>>;
+  const { account, warehouse } = parts;
+  const organization = parts.organization?.id ?? warehouse?.organization_id;
+  if (isOwnLine(line)) {
+    const own = ownOf(line, found[line.type]);
+    const { external } = namesIn(line, ['former_organization', '']);
+    const former = found.organization.byExternalId(external)?.id;
+    return { organization, own, former, [line.type]: own?.id };
+  }
+  const isElsewhere =
+    index !== undefined &&
+    warehouse !== undefined &&
+    warehouse.organization !== index.organizationOf(`${warehouse.external_id}`);
+  return { account: account?.id, organization, warehouse: warehouse?.id, isElsewhere };
+}
+
+/** Returns what a line itself describes; undefined if the line adds it. @throws Refusal */
+function ownOf(line: OwnLine, rows: NamedRows): NamedRow | undefined {
+  const { type } = line;
+  const names = namesIn(line, OWN);
+  const { external, id, email } = names;
+  const holder = rows.byEmail(email);
+  if ('removed' in line && removes(line)) {
+    // An address that no account has may be outdated: another name suffices.
+    const isOld = holder === undefined && (id ?? external) !== undefined;
+    return theOne(type, OWN, isOld ? { id, external } : names, rows);
+  }
+  const byName = rows.byExternalId(external) ?? rows.byExternalId(formerIn(line).external);
+  if (id !== undefined) {
+    const row = theOne(type, OWN, { id }, rows);
+    const isOther = byName !== undefined && byName.id !== id;
+    if (isOther || (external && row.external_id !== null && !byName)) {
+      throw disagreeing(['id', 'external_id']);
+    }
+    return row;
+  }
+  if (external === undefined) return theOne(type, OWN, names, rows);
+  return byName ?? (holder?.external_id === null ? holder : undefined);
+}
+
+/** Returns what all given names mean. @throws Refusal */
+function theOne(type: NamedType, keys: Keys, names: Names, rows: NamedRows): NamedRow {
+  const { external, id, email } = names;
+  const given = [
+    { key: keys[0], value: external, row: rows.byExternalId(external) },
+    { key: keys[1], value: id, row: rows.byId(id) },
+    { key: keys[2], value: email, row: rows.byEmail(email) },
+  ].filter(({ value }) => value !== undefined);
+  const [first, ...others] = given;
+  if (!first) {
+    const message = `The line does not name the ${type}.`;
+    throw new Refusal('name_missing', message, `Write one of ${keys.join(', ')}.`);
+  }
+  if (others.some(({ row }) => row?.id !== first.row?.id)) {
+    throw disagreeing(given.map(({ key }) => `${key}`));
+  }
+  if (first.row) return first.row;
+  throw new Refusal(
+    `${type}_unknown`,
+    `${first.key}: there is no ${type} ${JSON.stringify(first.value)}.`,
+    `Send a line that adds the ${type} first, or correct the name.`,
+  );
+}
+
+const disagreeing = (keys: readonly string[]): Refusal =>
+  new Refusal(
+    'names_disagree',
+    `${keys.join(' and ')} do not name the same one.`,
+    'Write only one of them, or correct them.',
+  );

@@ -1,0 +1,62 @@
+/** The promised memberships of two people in one organization, and the time of each statement. */
+import type { Role } from '../../src/accounts/access/reach.ts';
+import type { ReachModel } from './reach-model.ts';
+
+export const DAY = 86_400;
+const REMEMBERED_SECONDS = 30 * DAY;
+
+interface KnownTime {
+  readonly asOf: number;
+  readonly isImport: boolean;
+  /** Absent while the membership exists. */
+  readonly forgottenAt?: number;
+}
+
+export class ModelMemberships {
+  now = 0;
+  readonly #reach: ReachModel;
+  readonly #times = new Map<string, KnownTime>();
+
+  constructor(reach: ReachModel) {
+    this.#reach = reach;
+  }
+
+  /** @returns the answer to the line */
+  byPush(name: string, role: Role | undefined, late: number): 'ok' | 'unchanged' | 'outdated' {
+    const asOf = this.now - late;
+    const known = this.#times.get(name);
+    if (known && known.asOf > asOf) return 'outdated';
+    const isChanged = this.#roleOf(name) !== role;
+    this.#set(name, role, { asOf, isImport: false });
+    return isChanged ? 'ok' : 'unchanged';
+  }
+
+  byImport(name: string, role: Role | undefined, late: number): void {
+    const asOf = this.now - late;
+    const known = this.#times.get(name);
+    const isNewer = known !== undefined && known.asOf > asOf && !known.isImport;
+    // The file is compared only with what exists, or with what it contains.
+    if (isNewer && (role !== undefined || known.forgottenAt === undefined)) return;
+    if (role === undefined && this.#roleOf(name) === undefined) return;
+    this.#set(name, role, { asOf, isImport: true });
+  }
+
+  /** @param now the time, in seconds */
+  passTo(now: number): void {
+    this.now = now;
+    for (const [name, { forgottenAt = Number.POSITIVE_INFINITY }] of this.#times) {
+      if (forgottenAt <= now) this.#times.delete(name);
+    }
+  }
+
+  #roleOf(name: string): Role | undefined {
+    return this.#reach.roles.get(`${name} organization`);
+  }
+
+  #set(name: string, role: Role | undefined, time: Omit<KnownTime, 'forgottenAt'>): void {
+    if (role === undefined) this.#reach.removeMember(name, 'organization');
+    else this.#reach.roles.set(`${name} organization`, role);
+    const forgottenAt = this.now + REMEMBERED_SECONDS;
+    this.#times.set(name, role === undefined ? { ...time, forgottenAt } : time);
+  }
+}

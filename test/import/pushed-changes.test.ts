@@ -1,0 +1,143 @@
+/** `POST /changes` sets and ends memberships line by line, and keeps what is newer. */
+import { expect } from 'chai';
+import { operatorOn, valueFrom } from '../operator/run-operator.ts';
+import { forEachDeployment, type TestService } from '../support/service.ts';
+import { emptyDatabase, fileOf, type Line, line } from './import-file.ts';
+import { push, SENDERS } from './pushing.ts';
+
+const { account, membership, organization, rights, warehouse } = line;
+
+forEachDeployment('pushed changes', (start) => {
+  let service: TestService;
+  before(async () => {
+    service = await start({ settings: { senders: SENDERS } });
+  });
+  const send = (...lines: (Line | string)[]) => push(service, lines);
+  const results = async (...lines: (Line | string)[]) => (await send(...lines)).results;
+  const query = (text: string, values: unknown[] = []) => service.database.query(text, values);
+  const roles = () =>
+    query(`SELECT a.email, m.role FROM organization_memberships m JOIN accounts a ON a.id = m.account_id
+      JOIN organizations o ON o.id = m.organization_id WHERE o.external_id = 'O1' ORDER BY 1`);
+  /** A time so many seconds ago, as in a line. */
+  const ago = (seconds: number): string => new Date(Date.now() - seconds * 1_000).toISOString();
+  const at = (seconds: number, one: Line): Line => ({ ...one, as_of: ago(seconds) });
+  const ending = (one: Line, more: Line = {}): Line => ({ ...one, removed: true, ...more });
+  const imported = (file: string, options: string) =>
+    valueFrom(operatorOn(service.database), `import ${file} ${options}`);
+
+  const PLACES = [organization('O1'), warehouse('W1', 'O1')];
+  const PERSON = [account('A1'), membership('A1', 'O1'), rights('A1', 'W1', 'read')];
+
+  beforeEach(async () => {
+    await emptyDatabase(service.database);
+    await query('DELETE FROM known_times');
+    await query('DELETE FROM pushed_removals');
+  });
+
+  it('lines add places, people, memberships and rights in their order, and a repeated request answers unchanged', async () => {
+    expect(await results(...PLACES, ...PERSON)).to.deep.equal(Array(5).fill('ok'));
+    expect(await roles()).to.deep.equal([{ email: 'a1@example.test', role: 'member' }]);
+    expect(await results(...PLACES, ...PERSON)).to.deep.equal(Array(5).fill('unchanged'));
+    expect(await results(membership('A1', 'O1', 'admin'))).to.deep.equal(['ok']);
+    expect(await roles()).to.deep.equal([{ email: 'a1@example.test', role: 'admin' }]);
+  });
+
+  it('a pushed organization has the policy of its line, or the policy that the settings name', async () => {
+    const lines = [organization('O1'), { ...organization('O2'), clients: 'ask' }];
+    expect(await results(...lines)).to.deep.equal(['ok', 'ok']);
+    const policies = 'SELECT asks_first FROM organizations ORDER BY external_id';
+    expect(await query(policies)).to.deep.equal([{ asks_first: false }, { asks_first: true }]);
+    const strict = await start({
+      settings: { senders: SENDERS, organizations: { clients: 'ask' } },
+    });
+    await push(strict, [organization('O3')]);
+    const [added] = await strict.database.query(
+      "SELECT asks_first FROM organizations WHERE external_id = 'O3'",
+    );
+    expect(added).to.deep.equal({ asks_first: true });
+  });
+
+  it('a line with removed ends the membership with its rights, the rights, or the access of the person', async () => {
+    await send(...PLACES, ...PERSON);
+    expect(await results(ending(rights('A1', 'W1', 'read')))).to.deep.equal(['ok']);
+    expect(await query('SELECT FROM warehouse_rights')).to.have.length(0);
+    expect(await results(ending(membership('A1', 'O1')))).to.deep.equal(['ok']);
+    expect(await roles()).to.deep.equal([]);
+    expect(await results(ending({ type: 'account', external_id: 'A1' }))).to.deep.equal(['ok']);
+    const suspended = "SELECT FROM accounts WHERE external_id = 'A1' AND suspended_at IS NOT NULL";
+    expect(await query(suspended)).to.have.length(1);
+    expect(await results(account('A1'))).to.deep.equal(['ok']);
+    expect(await query(suspended)).to.have.length(0);
+    const deletion = ending(account('A1'), { deleted: true });
+    expect(await results(deletion, deletion)).to.deep.equal(['ok', 'unchanged']);
+    expect(await query("SELECT FROM accounts WHERE external_id = 'A1'")).to.have.length(0);
+  });
+
+  it('an older line is outdated, also after what it names was removed or deleted', async () => {
+    await send(...PLACES, at(100, account('A1')), at(100, membership('A1', 'O1', 'admin')));
+    expect(await results(at(101, membership('A1', 'O1', 'viewer')))).to.deep.equal(['outdated']);
+    expect(await results(at(50, ending(membership('A1', 'O1'))))).to.deep.equal(['ok']);
+    expect(await results(at(60, membership('A1', 'O1')))).to.deep.equal(['outdated']);
+    expect(await results(at(40, membership('A1', 'O1')))).to.deep.equal(['ok']);
+    // Rights ended with the membership, which has begun again since.
+    expect(await results(at(55, rights('A1', 'W1', 'read')))).to.deep.equal(['outdated']);
+    await send(at(30, ending(account('A1'), { deleted: true })));
+    expect(await results(at(35, account('A1')), at(35, membership('A1', 'O1')))).to.deep.equal([
+      'outdated',
+      'outdated',
+    ]);
+    expect(await results(at(20, account('A1')), at(35, membership('A1', 'O1')))).to.deep.equal([
+      'ok',
+      'outdated',
+    ]);
+    expect(await results(at(10, membership('A1', 'O1')))).to.deep.equal(['ok']);
+  });
+
+  it('an import does not overwrite what is newer than its file, neither by a line nor by absence', async () => {
+    const before = fileOf(
+      ...PLACES,
+      account('A0'),
+      ...PERSON,
+      account('A2'),
+      membership('A2', 'O1'),
+    );
+    await imported(before, `--as-of ${ago(500)}`);
+    const [left, joined] = [ending(membership('A1', 'O1')), account('A3')];
+    await send(at(100, left), at(100, joined), at(100, membership('A3', 'O1')));
+    await send(at(100, ending(account('A2'), { deleted: true })));
+    const nightly = await imported(
+      before,
+      `--as-of ${ago(200)} --prune --prune-at-most 100% --yes`,
+    );
+    expect(nightly.newer).to.be.above(0);
+    expect(await roles()).to.deep.equal([{ email: 'a3@example.test', role: 'member' }]);
+    expect(await query("SELECT FROM accounts WHERE external_id = 'A2'")).to.have.length(0);
+    await imported(before, `--as-of ${ago(50)} --prune --prune-at-most 100% --yes`);
+    expect((await roles()).map((one) => Object.values(one)[0])).to.deep.equal([
+      'a1@example.test',
+      'a2@example.test',
+    ]);
+    // An older file that is imported later counts: imports are not compared with each other.
+    const older = fileOf(...PLACES, account('A1'), membership('A1', 'O1', 'viewer'));
+    expect((await imported(older, `--as-of ${ago(400)}`)).newer).to.equal(0);
+    expect(await roles()).to.deep.include({ email: 'a1@example.test', role: 'viewer' });
+    await imported(before, `--as-of ${ago(50)}`);
+    // The file counts for each of its lines, also if it changed nothing.
+    expect(await results(at(60, left))).to.deep.equal(['outdated']);
+    expect(await results(at(40, left))).to.deep.equal(['ok']);
+  });
+
+  it('the usual limit allows 50 removals within an hour, or 10 % of the people if that is more', async () => {
+    const people = Array.from({ length: 60 }, (_, index) => `P${index}`);
+    await send(...people.map((id) => account(id)));
+    const gone = people.map((id) => ending({ type: 'account', external_id: id }));
+    const allowed = (all: readonly string[]) => all.filter((result) => result === 'ok').length;
+    expect(allowed(await results(...gone))).to.equal(50);
+    await query('DELETE FROM pushed_removals');
+    await query(`INSERT INTO accounts (id, email, name, created_at)
+      SELECT 'acc_' || lpad(n::text, 16, '0'), n || '@many.test', 'Many', now() FROM generate_series(1, 590) n`);
+    await send(...people.map((id) => account(id)));
+    // 10 % of the 650 people would be 65.
+    expect(allowed(await results(...gone))).to.equal(60);
+  });
+});

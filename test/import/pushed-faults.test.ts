@@ -1,0 +1,123 @@
+/** Pushed changes at the same time as others, next to an import, and while PostgreSQL is away. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect } from 'chai';
+import { lockImports } from '../../src/import/import-lock.ts';
+import { operatorOn, valueFrom } from '../operator/run-operator.ts';
+import { startTcpProxy } from '../storage/tcp-proxy.ts';
+import { eventually } from '../support/eventually.ts';
+import { startPostgresServer } from '../support/postgres-server.ts';
+import { describeOn, postgresServer } from '../support/requirements.ts';
+import { startsOn, type TestService } from '../support/service.ts';
+import { fileOf, type Line, line } from './import-file.ts';
+import { push, SENDERS } from './pushing.ts';
+
+const { account, membership, organization } = line;
+const numbered = (from: number, to: number): string[] =>
+  Array.from({ length: to - from }, (_, at) => `A${from + at}`);
+
+describeOn([postgresServer], 'pushed changes on PostgreSQL', () => {
+  const start = startsOn('postgres');
+  let service: TestService;
+  before(async () => {
+    service = await start({ settings: { senders: SENDERS } });
+  });
+
+  it('two senders at once, at two nodes, are both applied, and no line gets lost', async () => {
+    const other = await start({ sharing: service });
+    const people = numbered(0, 400);
+    await push(service, [organization('O1'), ...people.map((id) => account(id))]);
+    const members = (role: string, reverse = false): Line[] =>
+      (reverse ? people.toReversed() : people).map((id) => membership(id, 'O1', role));
+    const [first, second] = await Promise.all([
+      push(service, members('member')),
+      push(other, members('viewer', true)),
+    ]);
+    expect([first.status, second.status]).to.deep.equal([200, 200]);
+    const all = new Set([...first.results, ...second.results]);
+    expect([...all].filter((one) => one !== 'ok' && one !== 'outdated')).to.deep.equal([]);
+    const roles = await service.database.query<{ count: string }>(
+      'SELECT count(*) FROM organization_memberships GROUP BY role',
+    );
+    // The batches run one after the other, so one of them has the last word about every person.
+    expect(roles.map(({ count }) => Number(count))).to.deep.equal([400]);
+  });
+
+  it('a sender does not wait for a running import, and the import does not overwrite what it sent', async () => {
+    const people = numbered(1_000, 3_000);
+    const file = fileOf(
+      organization('O2'),
+      ...people.map((id) => account(id)),
+      ...people.map((id) => membership(id, 'O2')),
+    );
+    const first = 'A1000';
+    await push(service, [organization('O2'), account(first), membership(first, 'O2')]);
+    {
+      await using _lock = await lockImports(service.database, { startedBy: 'ada' });
+      const left = { ...membership(first, 'O2'), removed: true };
+      expect((await push(service, [left])).results).to.deep.equal(['ok']);
+    }
+    const running = valueFrom(operatorOn(service.database), `import ${file} --as-of 1h`);
+    const sent: string[] = [];
+    await eventually(async () => {
+      const rows = await service.database.query("SELECT FROM accounts WHERE external_id = 'A1400'");
+      expect(rows).to.have.length(1);
+    });
+    for (const id of ['A1001', 'A2999']) {
+      const answer = await push(service, [account(id), { ...membership(id, 'O2'), removed: true }]);
+      expect(answer.status, answer.text).to.equal(200);
+      sent.push(id);
+    }
+    await running;
+    const rows = await service.database.query(
+      `SELECT a.external_id FROM organization_memberships m JOIN accounts a ON a.id = m.account_id
+        WHERE a.external_id = ANY($1)`,
+      [[first, ...sent]],
+    );
+    expect(rows).to.deep.equal([]);
+  });
+});
+
+describeOn([postgresServer], 'pushed changes while PostgreSQL is away', () => {
+  const start = startsOn();
+
+  it('an outage in the middle is answered 503 with the lines that are done, and the same lines succeed later', async function () {
+    this.timeout(120_000);
+    const postgres = await startPostgresServer();
+    const proxy = await startTcpProxy(Number(new URL(postgres.url).port));
+    const databaseUrl = new URL(await postgres.createDatabase());
+    databaseUrl.port = String(proxy.port);
+    await valueFrom(
+      operatorOn({ connection: { connectionString: databaseUrl.href } } as never),
+      'migrate',
+    );
+    const service = await start({
+      settings: { senders: SENDERS, storage: { databaseUrl: databaseUrl.href } },
+      timeoutFactor: 1,
+    });
+    const lines = [organization('O1'), ...numbered(0, 5).map((id) => account(id))];
+    const { held, release } = proxy.hold(/INSERT INTO accounts/, 'request');
+    const sending = push(service, lines);
+    await held;
+    proxy.leadTo(1);
+    release();
+    proxy.silence();
+    const { status, headers, results, answers } = await sending;
+    expect(status).to.equal(503);
+    expect(Number(headers.get('retry-after'))).to.be.above(0);
+    expect(results).to.deep.equal(['ok', ...Array(5).fill('not_done')]);
+    expect(answers[1]).to.include({ line: 2, code: 'storage_unavailable' });
+    proxy.leadTo(Number(new URL(postgres.url).port));
+    await delay(0);
+    await eventually(async () => {
+      const again = await push(service, lines);
+      expect(again.status).to.equal(200);
+      expect(again.results[0]).to.equal('unchanged');
+      expect(again.results.slice(1).every((one) => ['ok', 'unchanged'].includes(one))).to.equal(
+        true,
+      );
+    });
+    await service.close();
+    await proxy.close();
+    await postgres.stop();
+  });
+});

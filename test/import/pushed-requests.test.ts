@@ -1,0 +1,196 @@
+/** Who may push changes, and what becomes of requests that are wrong, cut, or repeated. */
+import { connect } from 'node:net';
+import { expect } from 'chai';
+import { eventually } from '../support/eventually.ts';
+import { rawRequest } from '../support/raw-request.ts';
+import { startsOn, type TestService } from '../support/service.ts';
+import { emptyDatabase, line } from './import-file.ts';
+import { bodyOf, push, SECRET, SENDERS } from './pushing.ts';
+
+const { account, organization } = line;
+
+const OTHER_SECRET = 'another-secret-of-the-tests-0123456789abc';
+const MEGABYTE = 1024 * 1024;
+
+describe('requests with pushed changes', () => {
+  const start = startsOn();
+  let service: TestService;
+  let senders = [...SENDERS, { name: 'hr', secret: OTHER_SECRET }];
+  before(async () => {
+    service = await start({
+      settings: { senders, limits: { clientFailuresPerAddress: 3 } },
+      reloaded: () => ({ senders }),
+    });
+  });
+  beforeEach(() => emptyDatabase(service.database));
+  const portOf = () => Number(new URL(service.operatorsUrl).port);
+  const count = async (): Promise<number> =>
+    (await service.database.query('SELECT FROM accounts')).length;
+  const ask = (headers: Record<string, string>, method = 'POST') =>
+    rawRequest(portOf(), '/changes', { method, headers: { 'content-length': '0', ...headers } });
+
+  /** Sends this text on a connection of its own, and returns what is answered until it is closed. */
+  const raw = (texts: readonly string[], onAnswer = () => {}) =>
+    new Promise<string>((resolve) => {
+      let answer = '';
+      const socket = connect(portOf(), '127.0.0.1', () => {
+        for (const text of texts) socket.write(text);
+      });
+      socket.on('data', (bytes) => {
+        answer += bytes;
+        onAnswer();
+      });
+      socket.on('error', () => {});
+      socket.on('close', () => resolve(answer));
+    });
+  const head = (...headers: string[]) =>
+    [
+      'POST /changes HTTP/1.1',
+      'Host: localhost',
+      `Authorization: Bearer ${SECRET}`,
+      ...headers,
+      '',
+      '',
+    ].join('\r\n');
+
+  it('without a secret in the settings, the path does not exist', async () => {
+    const other = await start();
+    const { status, text } = await push(other, [account('A1')]);
+    const unknown = await fetch(`${other.operatorsUrl}/nothing`, { method: 'POST' });
+    expect({ status, text }).to.deep.equal({ status: unknown.status, text: await unknown.text() });
+    expect((await fetch(`${other.operatorsUrl}/changes`)).status).to.equal(404);
+  });
+
+  it('two secrets of a sender are accepted, and a reload replaces them', async () => {
+    expect((await push(service, [account('A1')])).results).to.deep.equal(['ok']);
+    const second = await push(service, [account('A1')], { secret: OTHER_SECRET });
+    expect(second.results).to.deep.equal(['unchanged']);
+    senders = [{ name: 'hr', secret: OTHER_SECRET }];
+    expect(await service.reload()).to.deep.include({ changed: ['GATEHOUSE_CHANGES_SECRETS'] });
+    expect((await push(service, [])).status).to.equal(401);
+    expect((await push(service, [], { secret: OTHER_SECRET })).status).to.equal(200);
+    senders = [...SENDERS];
+    await service.reload();
+  });
+
+  it('a wrong secret is refused, after too many with 429, and a right one always passes', async () => {
+    const statuses: number[] = [];
+    for (const authorization of ['', 'Bearer', `Basic ${SECRET}`, 'Bearer x', `bearer ${SECRET}`]) {
+      statuses.push((await ask({ host: 'localhost', authorization })).status);
+    }
+    expect(statuses.slice(0, 2)).to.deep.equal([401, 401]);
+    expect(statuses.at(-1)).to.equal(429);
+    const over = await ask({ host: 'localhost', authorization: 'Bearer x' });
+    expect(Number(over.headers.get('retry-after'))).to.be.above(0);
+    expect((await push(service, [])).status).to.equal(200);
+  });
+
+  it('pages in a browser, other host names and other methods are refused', async () => {
+    const authorization = `Bearer ${SECRET}`;
+    expect((await ask({ host: 'localhost', authorization, origin: 'null' })).status).to.equal(403);
+    expect((await ask({ host: 'evil.example', authorization })).status).to.equal(421);
+    expect((await ask({ host: 'localhost', authorization }, 'GET')).status).to.equal(405);
+    expect((await ask({ host: 'localhost', authorization })).status).to.equal(200);
+  });
+
+  it('a line that is no JSON, no UTF-8, no object or too long is refused alone, and blank lines are skipped', async () => {
+    const lines = Buffer.concat([
+      Buffer.from('no json\n\n["list"]\nnull\n'),
+      Buffer.from([0xff, 0xfe, 0x0a]),
+      Buffer.from('{"type":"account"}\n{"type":"acount"}\n\u0000\n'),
+      Buffer.from(`${'x'.repeat(70_000)}\n`),
+      Buffer.from(`${JSON.stringify(account('A1', { surname: 'x' }))}\n`),
+      Buffer.from(`${JSON.stringify(account('A1', { as_of: 'yesterday' }))}\n`),
+      Buffer.from(`${JSON.stringify({ ...organization('O1'), removed: true })}\n`),
+      Buffer.from(`${JSON.stringify(account('A1', { deleted: true }))}\n`),
+      Buffer.from(`{"type":"account","external_id":${'['.repeat(30_000)}${']'.repeat(30_000)}}\n`),
+      Buffer.from(`${JSON.stringify(line.rights('A1', 'W1', ...Array(6_000).fill('fly')))}\n`),
+      Buffer.from(JSON.stringify(account('A1'))),
+    ]);
+    const { answers, results } = await push(service, lines);
+    expect(results).to.deep.equal([...Array(14).fill('line_invalid'), 'ok']);
+    expect(answers.map(({ line: number }) => number)).to.deep.equal([
+      1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16,
+    ]);
+    for (const { message = '', remedy } of answers.slice(0, -1)) {
+      expect(message.length).to.be.within(10, 800);
+      expect(remedy).to.be.a('string');
+    }
+    expect(answers[8]?.message).to.contain('surname');
+    expect(answers[10]?.message).to.contain('import --prune');
+  });
+
+  it('a time more than five minutes in the future is refused', async () => {
+    const inSeconds = (seconds: number) => ({
+      as_of: new Date(Date.now() + seconds * 1_000).toISOString(),
+    });
+    const { results } = await push(service, [
+      account('A1', inSeconds(400)),
+      account('A1', inSeconds(200)),
+      account('A1', inSeconds(100)),
+    ]);
+    expect(results).to.deep.equal(['as_of_in_future', 'ok', 'outdated']);
+  });
+
+  it('a thousand lines are applied, one more refuses the whole request', async () => {
+    const people = Array.from({ length: 1_001 }, (_, at) => account(`A${at}`));
+    const { status, text } = await push(service, people);
+    expect({ status, code: JSON.parse(text).code }).to.deep.equal({
+      status: 413,
+      code: 'too_many_lines',
+    });
+    expect(await count()).to.equal(0);
+    const { results } = await push(service, people.slice(1));
+    expect(new Set(results)).to.deep.equal(new Set(['ok']));
+    expect(await count()).to.equal(1_000);
+  });
+
+  it('a body of more than one megabyte is refused before it is read, and changes nothing', async () => {
+    const announced = await raw([
+      head(`Content-Length: ${1024 * MEGABYTE}`),
+      bodyOf([account('A1')]),
+    ]);
+    expect(announced)
+      .to.match(/^HTTP\/1.1 413 /)
+      .and.contain('body_too_large');
+    const long = `${bodyOf([account('A1')])}${'x'.repeat(MEGABYTE)}`;
+    const chunked = await raw([
+      head('Transfer-Encoding: chunked'),
+      `${Buffer.byteLength(long).toString(16)}\r\n${long}\r\n`,
+    ]);
+    expect(chunked).to.match(/^HTTP\/1.1 413 /);
+    expect(await count()).to.equal(0);
+    const oneLine = await push(service, Buffer.alloc(MEGABYTE, 'x'));
+    expect(oneLine.results).to.deep.equal(['line_invalid']);
+  });
+
+  it('a connection that is cut in the middle of the body changes nothing', async () => {
+    const body = bodyOf([account('A1'), account('A2')]);
+    await new Promise<void>((resolve) => {
+      const socket = connect(portOf(), '127.0.0.1', () => {
+        socket.write(head(`Content-Length: ${body.length}`) + body.slice(0, -10), () => {
+          socket.destroy();
+          resolve();
+        });
+      });
+    });
+    await eventually(() => {
+      const requests = service.logLines.filter((one) => one.includes('"path":"/changes"'));
+      expect(requests.at(-1)).to.match(/"status":(499|400)/);
+    });
+    expect(await count()).to.equal(0);
+  });
+
+  it('a connection that is cut before the answer loses only the answer, and a repetition is harmless', async () => {
+    const body = bodyOf([account('A1')]);
+    const socket = connect(portOf(), '127.0.0.1');
+    socket.write(head(`Content-Length: ${body.length}`) + body, () => socket.destroy());
+    await eventually(async () => expect(await count()).to.equal(1));
+    expect((await push(service, [account('A1')])).results).to.deep.equal(['unchanged']);
+  });
+
+  it('no secret is in the log', () => {
+    const log = service.logLines.join('\n');
+    expect(log).to.contain('/changes').and.not.contain(SECRET).and.not.contain(OTHER_SECRET);
+  });
+});

@@ -1,0 +1,40 @@
+/** Sends changes to a service as another system does, and reads the answers. */
+import type { LineAnswer } from '../../src/import/pushed-answers.ts';
+import type { Line } from './import-file.ts';
+
+export const SECRET = 'secret-of-the-tests-0123456789abcdefghij';
+export const SENDERS = [{ name: 'hr', secret: SECRET }];
+
+export interface PushAnswer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  readonly answers: readonly LineAnswer[];
+  /** The results of all lines, with the code of a refusal in place of `refused`. */
+  readonly results: readonly string[];
+}
+
+export const bodyOf = (lines: readonly (Line | string)[]): string =>
+  lines.map((one) => `${typeof one === 'string' ? one : JSON.stringify(one)}\n`).join('');
+
+export async function push(
+  { operatorsUrl }: { readonly operatorsUrl: string },
+  body: readonly (Line | string)[] | Buffer,
+  { secret = SECRET }: { secret?: string } = {},
+): Promise<PushAnswer> {
+  const response = await fetch(`${operatorsUrl}/changes`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${secret}` },
+    body: Buffer.isBuffer(body) ? new Uint8Array(body) : bodyOf(body),
+  });
+  const text = await response.text();
+  const isLines = response.headers.get('content-type')?.startsWith('application/x-ndjson');
+  const answers: LineAnswer[] = isLines
+    ? text
+        .split('\n')
+        .filter(Boolean)
+        .map((one) => JSON.parse(one))
+    : [];
+  const results = answers.map(({ result, code }) => (result === 'refused' ? `${code}` : result));
+  return { status: response.status, headers: response.headers, text, answers, results };
+}
