@@ -38,8 +38,8 @@ export const lockedForProduction = (): ReadonlyMap<string, LockedPackage> =>
 
 /**
  * Returns the bill of materials, made from a copy without development dependencies: in this
- * project, `npm sbom --omit=dev` would omit packages that development needs as well, two thirds of
- * all (npm 11.19).
+ * project, `npm sbom --omit=dev` would also omit the packages that both production and development
+ * need, which are two thirds of all packages here (npm 11.19).
  */
 export function billOfMaterials(): string {
   const { devDependencies: _, ...manifest } = read('package.json');

@@ -54,8 +54,8 @@ const inAsciiLowerCase = (text: string): string =>
   text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 
 /**
- * Returns the plain spelling of this address if both differ in more than letter case. Mail to the
- * two spellings may reach two people, so no account may get this one.
+ * Returns the normalized spelling of `email` if the two differ in more than letter case. Mail to
+ * the two spellings may reach two people, so no account may get the address `email`.
  */
 export function otherEmailMeant(email: string): string | undefined {
   const key = folded(email);

@@ -79,10 +79,10 @@ export function createSignInMethods({
     /**
      * Removes a method of a signed-in user and ends every session of the account.
      *
-     * @param by `origin` with the user's session; `hasPassword`: true if they could still sign in
-     *   with a password.
-     * @returns the changed account; `last`, with nothing removed, if the user could no longer sign
-     *   in; undefined if there is no method with that id.
+     * @param by `origin` includes the user's session; `hasPassword`: true if the user could still
+     *   sign in with a password.
+     * @returns the changed account; the string `last` if the user could no longer sign in (then
+     *   nothing is removed); undefined if there is no method with that id.
      * @throws SessionEnded
      */
     async remove(
@@ -113,10 +113,10 @@ export function createSignInMethods({
      * Removes everything that the user did not recognize, in one transaction. If that includes the
      * password, a method or the sessions, every session ends.
      *
-     * @param what `origin` with the user's session; `passwords`: true if the service has passwords;
-     *   `rest` ends connections, API keys and (with `removeWith`) methods.
-     * @returns the changed account; `last`, with nothing changed, if the user could no longer sign
-     *   in.
+     * @param what `origin` includes the user's session; `passwords`: true if the service has
+     *   passwords; `rest` ends connections, API keys and (with `removeWith`) methods.
+     * @returns the changed account; the string `last` if the user could no longer sign in (then
+     *   nothing is changed).
      * @throws SessionEnded
      */
     async endUnrecognized(

@@ -84,7 +84,7 @@ export interface Authorizations {
   /** Returns the account and client of the authorization, or why it is inactive. */
   resolveParties(authorization: Authorization): Promise<Parties | InactiveReason>;
 
-  /** Consumes the code. @param until the access token expires by then */
+  /** Consumes the code. @param until the latest expiry of the access token */
   exchange(authorization: Authorization, until?: Date): Promise<IssuedTokens | NothingIssued>;
   /** Replaces the refresh token of this rotation. @param until as for `exchange` */
   refresh(
@@ -155,7 +155,7 @@ export function createAuthorizations(parts: {
         redirectUriHash: hashRequestValue(redirectUri),
         ...(codeChallenge !== undefined && { codeChallengeHash: hashRequestValue(codeChallenge) }),
       };
-      // A client test ends its authorization; if that fails, both expire with the access token.
+      // A client test ends its authorization. If that fails, it expires with the access token.
       const isTest = approval.generation === undefined;
       await store.beginAuthorization(
         id,

@@ -61,7 +61,7 @@ export interface ListedConnection {
   readonly limit: ConnectionLimit;
 }
 
-/** Lists connections, latest first: all, or only those of a user, of a client, or of both. */
+/** Lists connections, latest first: all, or only the ones of a user, of a client, or of the two. */
 export async function listConnections(
   database: Queries,
   { accountId, clientId }: { accountId?: string | undefined; clientId?: string | undefined },

@@ -48,10 +48,10 @@ export interface Connections {
   /**
    * Connects the user and the client, or renews the approval.
    *
-   * @returns the connection's generation; undefined, with nothing stored, if `page` is outdated (the
-   *   account is suspended, its sessions or the connection were ended since, its limit was changed,
-   *   or a node runs that would ignore the limit), or if the client has as many users as an
-   *   unchecked client may have
+   * @returns the connection's generation; undefined (and nothing is stored) if `page` is outdated
+   *   (the account is suspended, its sessions or the connection ended after the page was shown, the
+   *   limit was changed, or a node runs that would ignore the limit), or if the client has as many
+   *   users as an unchecked client may have
    */
   rememberConsent(consent: NewConsent): Promise<number | undefined>;
   /**
@@ -70,8 +70,8 @@ export interface Connections {
   /**
    * Ends at most `limit` connections, as `end` does.
    *
-   * @param which those whose end date has come (`due`), or all that have any limit
-   * @returns how many were ended
+   * @param which the connections whose end date has come (`due`), or all that have any limit
+   * @returns how many connections were ended
    */
   endWithLimit(
     which: 'due' | 'all',
@@ -98,7 +98,7 @@ export interface Connections {
    * Ends connections and all their authorizations with one statement that raises the generations.
    * That needs neither a list of authorizations nor the token store.
    *
-   * @param whose all connections of a user, all of a client, or the one between both
+   * @param whose all connections of a user, all of a client, or the one of a user and a client
    * @param inTransaction runs in the same transaction, even if there was nothing to end
    * @param within the caller's transaction, used instead of a new one
    * @returns the ended connections
@@ -125,8 +125,8 @@ export interface Connections {
    * Removes `BATCH` connections of a client: more would take too long in one statement. The client
    * must be suspended, so that none are added.
    *
-   * @param inTransaction runs in the same transaction, with the ids of the disconnected accounts
-   * @returns the same ids; empty when all connections are removed
+   * @param inTransaction runs in the same transaction, with the returned ids
+   * @returns the ids of the disconnected accounts; empty when all connections are removed
    */
   removeSome(
     client: Pick<Client, 'id' | 'ownerAccountId'>,

@@ -133,7 +133,7 @@ export interface Endings {
    * Notifies every node that the authorization or machine token of this value no longer exists. An
    * earlier request may have ended it and then failed before the nodes were notified.
    *
-   * @param clientId the client that presents the value.
+   * @param clientId the client that presents the value
    */
   announceUnknown(value: string, clientId: string): Promise<void>;
   /**
@@ -149,10 +149,10 @@ export interface Endings {
    * Carries out revocations of authorizations and machine tokens that were only recorded: the node
    * that began them crashed, or the token store did not answer. Only one node at a time does this.
    *
-   * @returns how many of them still existed
+   * @returns how many of these authorizations and tokens still existed
    */
   carryOut(): Promise<number>;
-  /** Returns recent revocations whose authorizations exist: an older token store was restored. */
+  /** Returns recent revocations whose authorizations exist again, after a restore of old data. */
   findRevived(): Promise<readonly RecordedEnd[]>;
 }
 
@@ -290,9 +290,9 @@ export async function reportRevived(
  * Suspends the client, then removes its data in batches, because a client may have too many
  * connections for one statement. If interrupted, it can be run again.
  *
- * @param inTransaction runs in the last transaction, with the number of users who had it connected
+ * @param inTransaction runs in the last transaction, with the returned number
  * @param first runs in the first transaction, after the suspension
- * @returns the same number
+ * @returns the number of users who had the client connected
  * @throws Refusal `client_unknown`
  */
 export type RemoveClient = (

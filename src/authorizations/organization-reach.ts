@@ -87,7 +87,7 @@ const leavesSomething = (limited: 'n' | 'k'): string =>
   `(${limited}.limit_places IS NULL OR m.organization_id = ANY(${limited}.limit_places)
     OR EXISTS (SELECT ${FROM_WAREHOUSES} AND w.id = ANY(${limited}.limit_places)))`;
 
-/** Always runs five queries. @param now API keys expired by then are left out */
+/** Always runs five queries. @param now API keys that expired before this time are left out */
 export async function reachOfOrganization(
   database: Queries,
   organizationId: string,

@@ -17,10 +17,10 @@ const BATCH_IN_DATABASE = 100;
 const DAY_MS = 86_400_000;
 
 /**
- * Repeats the revocations recorded since then, and notifies every node of tokens still existing.
+ * Repeats the revocations recorded from `since` on, and notifies every node of still valid tokens.
  *
  * @param onProgress called after each batch with the number of records processed so far
- * @returns the number of records, and of those whose token or authorization still existed
+ * @returns the number of records, and how many had a token or authorization that still existed
  */
 export async function repeatRecorded(
   {

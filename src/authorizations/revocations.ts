@@ -79,7 +79,7 @@ export interface Revocations {
     readonly since?: Date | undefined;
     readonly before?: Pick<RecordedEnd, 'at' | 'id'> | undefined;
   }): Promise<readonly RecordedEnd[]>;
-  /** Returns at most `limit` unexpired machine tokens ended since then, by key after `after`. */
+  /** Returns the first `limit` unexpired machine tokens ended from `since` on, by key > `after`. */
   machineTokensSince(
     since: Date | undefined,
     page: { readonly limit: number; readonly after?: string | undefined },

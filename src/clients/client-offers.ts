@@ -80,7 +80,7 @@ export function createClientOffers(parts: {
     /**
      * Offers a client of this owner.
      *
-     * @param to `accountId`: undefined if no account has the address; the owner must not notice that.
+     * @param to `accountId`: undefined if no account has the address, which the owner must not learn.
      * @returns the new offer; undefined if the client is offered to this address already
      * @throws Refusal `client_not_offered` or `client_offered`
      */

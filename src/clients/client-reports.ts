@@ -6,7 +6,7 @@ import { type Page, type PageRequest, pageOf } from '../storage/pages.ts';
 import type { Database, InTransaction } from '../storage/queries.ts';
 import { withoutSecrets } from './client-problems.ts';
 
-/** The reasons, which are stored and are labels of a metric, as users see them. */
+/** The reasons as users see them. The keys are stored, and are labels of a metric. */
 export const REPORT_REASONS = {
   unexpected: 'I do not know this app, or did not expect it to ask me',
   impersonation: 'It pretends to be another app or company',
@@ -64,7 +64,7 @@ export function createClientReports(parts: { readonly database: Database; readon
     /**
      * Stores the report in place of an earlier one of the same user about this client.
      *
-     * @returns false, with nothing stored, if the client no longer exists
+     * @returns false if the client no longer exists (then nothing is stored)
      */
     add: (
       { clientId, accountId, reason, sentence }: ClientReport,

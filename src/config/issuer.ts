@@ -45,7 +45,7 @@ export function issuerProblem(issuer: string): { message: string; remedy: string
   if (origin !== issuer) {
     return {
       message: 'is more than an origin, or not in its normalized form',
-      remedy: `write \`${origin}\`: scheme, host in lower case and a port that is not the default`,
+      remedy: `write \`${origin}\`: scheme, host in lower case, and the port only if it is not the default`,
     };
   }
   return undefined;

@@ -105,8 +105,8 @@ const SHOWN_PARAMETERS =
 
 /**
  * Replaces the password in a URL with `***`, wherever it is: before the host or in the query, even
- * if its `@`, `/` and `?` are not percent-encoded as they should be. Keeps several hosts. Returns a
- * text that is no URL as it is.
+ * if its `@`, `/` and `?` are not percent-encoded as they should be. Keeps all hosts of a URL with
+ * several. Returns text that is not a URL unchanged.
  */
 export function withoutPassword(url: string): string {
   const [, scheme, rest = ''] = /^([a-z][a-z0-9+.-]*:\/\/)(.*)$/is.exec(url) ?? [];

@@ -11,9 +11,9 @@ const WORLD_READABLE = 0o004;
 const MIN_DIFFERENT_CHARACTERS = 6;
 
 /**
- * @param secrets those of the environment or of the data directory; none before the first start.
+ * @param secrets the secrets of the environment or the data directory; none before the first start.
  * @param secretFiles the files that settings name.
- * @param asked `hasPasskeys` as in the file.
+ * @param asked `hasPasskeys` is the setting `sign_in.passkeys`, even if it has no effect.
  */
 export function configurationWarnings(
   variables: Variables,

@@ -126,7 +126,7 @@ async function refuseBrowsers(ctx: Context, next: Next): Promise<void> {
   await next();
 }
 
-/** @param accepted one suffices; undefined if only this machine can connect: none is needed */
+/** @param accepted the valid keys; undefined if only this machine can connect, without a key */
 function requireCredential(accepted: () => readonly string[] | undefined): Middleware {
   return async function credential(ctx, next) {
     const presented = Buffer.from(ctx.get('authorization'));

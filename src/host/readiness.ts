@@ -35,7 +35,7 @@ const PROBE_TIMEOUT_MS = 1_800;
 const RESULT_SHARED_MS = 1_000;
 
 /**
- * @param probes each rejects with the reason if its store is unavailable
+ * @param probes each probe rejects with the reason if its store is unavailable
  * @param probes.tokens absent if tokens are kept in the database
  * @param timeShift returns the milliseconds to add to the time of a store's clock
  * @param onAnswer called with each result, but not again when it is shared

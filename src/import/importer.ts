@@ -111,7 +111,7 @@ export function createImporter(parts: {
 
     /**
      * Writes the differences, a few hundred lines per transaction, so as not to block a running
-     * service. A second run writes only that it ran, so repeat an interrupted import.
+     * service. Repeat an interrupted import: a run writes only what is missing, and that it ran.
      *
      * @throws ImportInterrupted
      */

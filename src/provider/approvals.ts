@@ -95,7 +95,7 @@ export function createApprovals(parts: ApprovalsParts) {
      * Connects the user and the client, as the page showed it.
      *
      * @param session the session in which the user approved
-     * @returns the generation of the connection; undefined, with nothing stored, if the page is
+     * @returns the generation of the connection; undefined (nothing is stored) if the page is
      *   outdated (see `Connections.rememberConsent`), or if `maxPeople` have connected the client
      */
     async keep(

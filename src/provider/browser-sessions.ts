@@ -36,10 +36,10 @@ export interface UpstreamSignIn extends Identity, UpstreamProof {
 }
 
 /**
- * True if a session of this account is active: the account is not suspended, its sessions were not
- * ended since, and this one was not signed out from elsewhere. The session's generation may be later
- * than the account's on a node that has not received a change yet. A session whose generation is not
- * a number is not active.
+ * True if this session of the account is active: the account is not suspended, its sessions were
+ * not ended after this session began, and this session was not signed out from elsewhere. On a node
+ * that has not received a change yet, the session's generation may be later than the account's. A
+ * session whose generation is not a number is not active.
  */
 export const isActive = (
   account: Account | undefined,

@@ -82,7 +82,7 @@ export function createFailureLimits(parts: {
 
   return {
     /**
-     * Counts a refusal by network address and, if a client id was sent (known or not), by both.
+     * Counts a refusal by network address and, if a client id was sent (known or not), by the pair.
      *
      * @returns the error to send: the refusal itself, or TooManyFailures instead of it
      */

@@ -37,7 +37,7 @@ interface TokenResponse {
   readonly token_type: 'Bearer';
 }
 
-/** @throws OAuthError `invalid_grant` or `invalid_request`; only a replay has changed anything */
+/** @throws OAuthError `invalid_grant` or `invalid_request`; only for a replay, data has changed */
 export type Grant = (
   parts: TokenGrantParts,
   client: Client,

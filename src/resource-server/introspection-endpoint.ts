@@ -98,7 +98,7 @@ export function createIntrospectionEndpoint(options: EndpointOptions): Introspec
     async ask(token, deadline) {
       const body = `token=${encodeURIComponent(token)}`;
       for (;;) {
-        // A repeated introspection is harmless, and each try removes one closed connection.
+        // Retry: introspecting twice is harmless, and each failed try removes a closed connection.
         const answer = await send(body, deadline);
         if (answer) return answer;
       }

@@ -73,7 +73,7 @@ export function createApplication(parts: ApplicationParts): Application {
 
   // Create the parts that render pages.
   const formTokens = createFormTokens({ issuer, keys });
-  // `server` is created below, because it shows pages, too. If a store fails, pages show no name.
+  // A function: `server`, created below, needs `render`. If a store fails, pages show no user name.
   const findVisitor = (ctx: Context) =>
     visitorOf(ctx, { sessions: server.sessions, accounts }).catch(() => foundVisitor(ctx));
   const requirementFor: SignInPolicy['of'] = (...asked) => signIn.signInPolicy.of(...asked);

@@ -13,9 +13,9 @@ type Described = Pick<Settings, 'issuer'> & {
 export class NoDeployment extends Error {
   readonly code = 'no_deployment';
   readonly remedy =
-    'Start the service there first, or select its stores: on a machine with the systemd ' +
-    'unit with `gatehouse …` as root, in a container with a command inside it, elsewhere ' +
-    'with the GATEHOUSE_CONFIG, DATABASE_URL and REDIS_URL of the service.';
+    'Start the service there first, or select its stores. With systemd: run `gatehouse …` as ' +
+    'root. In a container: run the command inside it. Elsewhere: set GATEHOUSE_CONFIG, ' +
+    'DATABASE_URL and REDIS_URL to the values of the service.';
 
   constructor(where: string) {
     super(`There is no Gatehouse deployment in ${where}: nothing was done.`);

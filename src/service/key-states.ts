@@ -45,8 +45,8 @@ export interface KeySources {
 }
 
 /**
- * @throws Refusal `keys_missing` if this environment has no keys, ConfigurationProblems if they
- *   cannot be trusted
+ * @throws Refusal `keys_missing` if this environment has no keys, ConfigurationProblems if the
+ *   keys cannot be trusted
  */
 export async function keyFacts({ database, settings, ...given }: KeySources): Promise<KeyFacts> {
   const keys = given.keys();

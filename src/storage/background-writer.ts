@@ -5,8 +5,8 @@ import { outsideRequests } from '../base/current-request.ts';
  * @param pauseMs time from adding the first waiting entry until all waiting entries are written.
  * @param maxWaiting if this many entries wait, further ones are dropped until the next write.
  * @param keyOf if given, only the latest of several entries with the same key is written.
- * @param write must not reject. Returns the entries to retry after the next pause; all others count
- *   as written.
+ * @param write must not reject. Returns the entries to retry after the next pause; all other
+ *   entries are treated as written.
  */
 export function createBackgroundWriter<Entry extends object>({
   pauseMs,

@@ -71,7 +71,7 @@ export class MigrationsPending extends Refusal {
 /**
  * Migrates if `autoMigrate` is true.
  *
- * @throws MigrationsPending if it is false and migrations are missing.
+ * @throws MigrationsPending if `autoMigrate` is false and migrations are missing.
  */
 export async function requireSchema(
   database: OpenDatabase,

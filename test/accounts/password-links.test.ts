@@ -131,7 +131,7 @@ describe('links to set a password', () => {
     }
   });
 
-  it('a password change that was requested before a recovery is refused if it is hashed afterwards', async () => {
+  it('a password change that was requested before a recovery is refused if its hash is ready only after the recovery', async () => {
     const before = await changes.changeByLink(await make(), PASSWORD, origin);
     const generation = before?.account.sessionGeneration ?? 0;
     // An attacker who knows the password changes it; hashing the new one takes until after the

@@ -155,7 +155,7 @@ describe('the queue of password hashes', () => {
     const bob = begin(takeTurn, from('bob', 'b'), () => started.push('bob'));
     for (const { release } of [...works, ada, bob]) release();
     expect(await bob.outcome).to.equal('done');
-    // Ada shares Eve's address, and her request was its latest one when Bob's request arrived.
+    // Ada has Eve's address. When Bob's request arrived, Ada's was the latest from that address.
     expect(await ada.outcome).to.equal('too many of its own');
     const outcomes = await Promise.all(works.map(({ outcome }) => outcome));
     expect(outcomes.filter((one) => one === 'done')).to.have.length(2);

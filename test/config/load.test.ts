@@ -242,7 +242,7 @@ colour: red
     }
   });
 
-  it('a relative data directory starts at the project if set in the file, at the working directory if in the variable', () => {
+  it('a relative data directory is resolved against the project if set in the file, and against the working directory if set in the variable', () => {
     const file = fileWith('storage: { data_directory: kept }');
     const directoryWith = (environment: Record<string, string>) =>
       checkSettings({ environment, file }).storage.dataDirectory;

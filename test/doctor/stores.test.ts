@@ -136,7 +136,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
     expect(found.remedy).to.contain('read-only: use the primary');
   });
 
-  it('the doctor explains an unknown database as a failed start does, and does not check the nodes', async () => {
+  it('the doctor reports an unknown database with the same remedy as a failed start, and does not check the nodes', async () => {
     const url = new URL(await freshMigratedDatabaseUrl());
     url.pathname = '/missing';
     const { of } = await withStores(url.href);

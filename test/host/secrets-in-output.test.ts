@@ -121,7 +121,7 @@ describeOn([postgresServer, redisServer], 'the log and the metrics', () => {
     );
     const key = keep('API key', /gate_key_[\w-]+/.exec(made.html)?.[0]);
 
-    // The client's secrets: each valid request, and each value in every wrong place.
+    // Send each valid request with a secret of the client, and each secret in every wrong place.
     const proof = { code_verifier: verifier };
     const wrong = { ...confidential, secret: wrongSecret };
     const sendEverywhere = async (value: string): Promise<void> => {

@@ -58,7 +58,7 @@ describeInBrowser('the values that users enter', (visit) => {
     });
   }
 
-  it('the Back button after a wrong password and the sign-in leads to a page that continues to the app', async () => {
+  it('after a wrong password and then a sign-in, the Back button leads to a page that continues to the app', async () => {
     const { page } = await visit();
     await page.goto(authorizationUrl(on.issuer, on.clients.public, CHALLENGE).href);
     await page.getByLabel('Email address').fill(on.seeded.person.email);

@@ -75,7 +75,7 @@ export async function startBalancer(port: number): Promise<Balancer> {
           () => 0,
         );
         // A node that does not answer has ended. Do not remove it, because its connections are
-        // refused anyway. `serve` may have replaced the nodes while this one was polled.
+        // refused anyway. `serve` may have replaced the nodes while this node was polled.
         if (status === 200 && served.includes(node)) ready.add(node);
         else if (status === 503) ready.delete(node);
       }

@@ -66,7 +66,7 @@ describe('operator keys', () => {
     expect(next).to.include({ fingerprint: keyFingerprint(NEW), use: 'next', current_since: null });
   });
 
-  it('a key that was already old when use was first recorded counts as used for signing until then', async () => {
+  it('a key that was already old when use was first recorded is treated as used for signing until that moment', async () => {
     await nodeHad(3, 'web:1', NEW, OLD);
     const { keys } = await listed(NEW, OLD);
     expect(keys[3]).to.include({ kind: 'token', use: 'older' });

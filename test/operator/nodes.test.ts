@@ -94,7 +94,7 @@ describeOn([postgresServer, redisServer], 'operator nodes', () => {
     await change({ version, openFiles: 65_536 });
   });
 
-  it('a stalled node counts as silent after half a minute, and the doctor names it', async () => {
+  it('a stalled node is listed as silent after half a minute, and the doctor names it', async () => {
     await addFrozenNode('frozen:1', 31);
     const { of } = await examine(environment);
     expect(of('nodes')).to.include({ status: 'problem', where: 'frozen:1' });

@@ -115,7 +115,7 @@ describe('refused requests', () => {
     expect(on.service.logLines.join()).not.to.include('sssss');
   });
 
-  it('refused requests are counted per /64 network of IPv6, and an IPv4-mapped address counts as IPv4', async () => {
+  it('refused requests are counted per /64 network of IPv6, and an IPv4-mapped address is treated as IPv4', async () => {
     const networks = [
       (index: number) => `2001:db8:0:1::${(index + 1).toString(16)}`,
       (index: number) => (index % 2 === 0 ? '203.0.113.77' : '::ffff:203.0.113.77'),

@@ -96,7 +96,7 @@ describeOn([postgresServer, redisServer], 'an interrupted code exchange, Redis',
     );
   });
 
-  it('a code counts as used if Redis consumed it, even if the answer of Redis was lost', async () => {
+  it('a code is treated as used if Redis consumed it, even if the answer of Redis was lost', async () => {
     const { confidential } = on.clients;
     // Load the script into Redis, so that the next exchange is a single call.
     await on.partner.tokens(confidential);

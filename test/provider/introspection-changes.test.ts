@@ -203,7 +203,7 @@ describe('a stream of changes', () => {
     return stream;
   }
 
-  it('the stream of changes to a reader that is too slow ends, and buffers no more data', async () => {
+  it('the stream of changes ends for a reader that is too slow, and the service buffers no more data for it', async () => {
     const stream = open();
     for (let count = 0; count < 10_000; count += 1) announce('accounts', 'acc_a'.padEnd(30, 'x'));
     await turn();

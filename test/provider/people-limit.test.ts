@@ -83,7 +83,7 @@ describe('the limit of users of an unverified client', () => {
     expect(await connect(1)).to.equal('code');
   });
 
-  it("at a client's limit, a new user can replace one who disconnected, who then cannot return", async () => {
+  it("at a client's limit, a new user can take the place of a user who disconnected, and the former user then cannot return", async () => {
     const first = { accountId: who(0).accountId, clientId: client.id };
     await on.service.connections.end(first, 'person_disconnected');
     expect(await connect(2)).to.equal('code');

@@ -202,7 +202,7 @@ forEachDeployment('refresh tokens', (start) => {
     await next(refreshToken);
   });
 
-  it('after a restart, valid refresh tokens still work, and used ones still count as replays', async () => {
+  it('after a restart, valid refresh tokens still work, and used ones are still detected as replays', async () => {
     const { storage } = on.service.settings;
     const [honest, stolen] = [await authorize(), await authorize()];
     const rotated = await next(stolen.refreshToken);
@@ -224,7 +224,7 @@ forEachDeployment('refresh tokens', (start) => {
 describe('refresh tokens with a retry window of 0', () => {
   const on = startSeeded({ settings: { tokens: { retryWindowSeconds: 0 } } });
 
-  it('without a retry window a repeated refresh counts as reuse at once', async () => {
+  it('without a retry window a repeated refresh is immediately treated as reuse', async () => {
     const { confidential } = on.clients;
     const { refreshToken } = await on.partner.tokens(confidential);
     const successor = tokensOf(await refresh(on.issuer, confidential, refreshToken));

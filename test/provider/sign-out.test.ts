@@ -1,4 +1,4 @@
-/** Sessions with requests in flight, a few times. */
+/** Ends sessions while their requests are in flight, five times. */
 import { defineSignOuts } from './sign-out.ts';
 
 defineSignOuts(5);

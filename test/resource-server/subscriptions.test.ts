@@ -75,7 +75,7 @@ describe('a GraphQL subscription ends when its caller loses access', () => {
     return { token, authorization };
   }
 
-  /** Starts this server of the guide, once. */
+  /** Starts the guide's server with this name, unless it already runs. @returns its URL */
   async function urlOf(name: string): Promise<URL> {
     const { server } = (await load(`${name}.mjs`)) as { server: Server };
     atEndOfFile(() => void server.close());

@@ -131,14 +131,14 @@ describe('the first sign-in with a provider', () => {
     expect((await arrived()).page.url.pathname).to.equal('/profile');
   });
 
-  it('the first sign-in with a provider asks nothing if the account has nothing that could be ended', async () => {
+  it('the first sign-in with a provider asks no question if the account has no password, connection, key or session to end', async () => {
     await on.service.database.query('UPDATE accounts SET password_hash = NULL WHERE id = $1', [
       person.accountId,
     ]);
     expect((await arrived('/profile/activity')).page.url.pathname).to.equal('/profile/activity');
   });
 
-  it('at the first sign-in the user cannot remove every sign-in method: then nothing is ended', async () => {
+  it('at the first sign-in, a form that selects every sign-in method for removal is refused, and nothing is ended', async () => {
     const { owner, page } = await arrived();
     const own = `provider ${on.upstream.issuer}`;
     const ticked = { remove_password: 'yes', remove_way: own };

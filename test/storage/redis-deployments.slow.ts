@@ -158,7 +158,7 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
     await expectAllRead();
   });
 
-  it('a Redis Cluster counts as unavailable until each of its masters is available', async () => {
+  it('a Redis Cluster is treated as unavailable until each of its masters is available', async () => {
     await eventually(() => expectState(masters, 'ok'));
     const store = await open();
     await store.ping();

@@ -368,7 +368,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     });
   }
 
-  it('using a refresh token older than the previous one is a replay at once', async () => {
+  it('a refresh token older than the previous one is immediately treated as a replay', async () => {
     const id = await beginExchanged();
     for (const from of [0, 1]) expect(await rotate(id, from)).to.equal('issued');
     expect(await rotate(id, 0, { node: otherNode })).to.equal('replayed');

@@ -20,7 +20,7 @@ export function defineTokenStoreRaces(rounds: number): void {
       nodes = [store, await anotherNode()];
     });
 
-    /** Calls both nodes alternately, all before the first answer. */
+    /** Sends the calls to both nodes alternately, all before either node has answered. */
     const onNodes = <Result>(ask: (node: TokenStore, index: number) => Promise<Result>) =>
       Promise.all(
         Array.from({ length: PARALLEL }, (_, index) => ask(nodes[index % 2 === 0 ? 0 : 1], index)),

@@ -87,7 +87,7 @@ export function createIdentities({
         `SELECT last_used_at FROM account_identities ${ofLink}`,
         values,
       );
-      // Another request removed the link while this one waited for the lock.
+      // Another request removed the link while this request waited for the lock.
       if (!link) return undefined;
       const isFirstUse = link.last_used_at === null;
       if (isFirstUse) {

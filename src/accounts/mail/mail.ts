@@ -110,7 +110,7 @@ export function createBackgroundMail({
     /**
      * Starts the work and does not wait for it.
      *
-     * @param what for the log.
+     * @param what names the mail in the log.
      * @param work resolves with true if a mail was sent.
      * @returns true if a mail was sent, for the few requests that need to know. Never rejects.
      */

@@ -122,7 +122,7 @@ export async function findPlace(
   return place;
 }
 
-/** Accepts visible text, like an import (import/line.ts). @throws Refusal `name_invalid` */
+/** Accepts visible text, as an import does (import/line.ts). @throws Refusal `name_invalid` */
 export const acceptedExternalId = (entered: string | undefined): string | null =>
   entered === undefined ? null : displayName(entered);
 

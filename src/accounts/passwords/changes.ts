@@ -102,7 +102,7 @@ export function createPasswordChanges(parts: {
     /**
      * Changes the password. The caller must have authenticated the user.
      *
-     * @param origin with the user's session. The change may have to wait: if the session ends
+     * @param origin includes the user's session. The change may have to wait: if the session ends
      *   during the wait (because of a recovery), the password is not changed.
      * @param inTransaction runs in the same transaction.
      * @throws Refusal `password_refused`

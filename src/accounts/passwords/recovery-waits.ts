@@ -85,8 +85,8 @@ export function createRecoveryWaits(parts: {
      * the link stays valid. If the mail fails, the link is consumed all the same.
      *
      * @param inform mails the user and resolves with true if the mail was sent.
-     * @returns the wait, which may have been started before; `not informed`, with nothing started,
-     *   if the mail was not sent; undefined for a link that is used or expired.
+     * @returns the wait, which may have been started before; `not informed` if the mail was not
+     *   sent (then no wait is started); undefined for a link that is used or expired.
      */
     async start(
       token: string,

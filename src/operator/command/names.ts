@@ -56,7 +56,7 @@ export const aboutClient = <Options extends object>(
       );
     });
 
-/** @throws WrongUsage unless exactly one of both is given */
+/** @throws WrongUsage unless either the argument or the option is given */
 function oneName(argument: string | undefined, option: string | undefined, what: string): string {
   const name = argument ?? option;
   if (name === undefined) throw new WrongUsage(`name ${what}`);

@@ -90,8 +90,8 @@ const NEVER_USED = {
 const PEOPLE: Kind<ReachingPerson> = {
   id: 'people',
   heading: 'People',
-  note: 'Ending a membership ends all that the person reaches here, with their clients and API keys.',
-  empty: 'Nobody fits.',
+  note: 'If you end a membership, the person, their clients and their API keys reach nothing here.',
+  empty: 'No person matches.',
   textOf: ({ name, email, role }) => `${name} ${email} ${role}`,
   orders: [
     byName,
@@ -117,8 +117,8 @@ const REQUESTS: Kind<ReachingClient> = {
 const CLIENTS: Kind<ReachingClient> = {
   id: 'clients',
   heading: 'Connected clients',
-  note: 'Each reaches what those reach who approved it. Ended for everybody, it reaches nothing here, whoever approved it or approves it later, until it is let in again.',
-  empty: 'Nobody here has connected a client.',
+  note: 'A client reaches what the people who approved it reach. If you end it for everybody, it reaches nothing here, whoever approves it later, until you let it in again.',
+  empty: 'No one here has connected a client.',
   textOf: ({ name, ownerName, people }) => [name, ownerName, ...people].join(' '),
   orders: [byName, byLastUse],
   filters: [
@@ -131,7 +131,7 @@ const CLIENTS: Kind<ReachingClient> = {
 const MACHINES: Kind<ReachingMachine> = {
   id: 'machines',
   heading: 'Machine clients',
-  note: 'They act for themselves. The operator of this service gave them their access, and ends it.',
+  note: 'Machine clients act for themselves. Only the operator of this service can end their access.',
   empty: 'None.',
   textOf: ({ name, role }) => `${name} ${role}`,
   orders: [byName, byLastUse],
@@ -141,8 +141,8 @@ const MACHINES: Kind<ReachingMachine> = {
 const KEYS: Kind<ReachingKey> = {
   id: 'api-keys',
   heading: 'API keys',
-  note: 'Each acts as the person who made it, who can revoke it; here it ends with their membership.',
-  empty: 'Nobody here has one.',
+  note: 'Each key acts as the person who created it, and loses this access with their membership.',
+  empty: 'No one here has an API key.',
   textOf: ({ name, person, lastFour }) => `${name} ${person} ${lastFour}`,
   orders: [byName, byLastUse, byText('person', 'Person', ({ person }) => person)],
   filters: [NEVER_USED],

@@ -90,8 +90,8 @@ export function createAfterLink(parts: {
       since ? `- ${what}, there since ${since.text}` : `- ${what}`,
     );
     const more = [
-      passwords ? 'A new password was set.' : 'Whoever had the link is signed in.',
-      ...(left.length > 0 ? ['Left as it was; if you do not know it:', ...left] : []),
+      passwords ? 'A new password was set.' : 'The person who opened the link is signed in.',
+      ...(left.length > 0 ? ['These were kept; check that you know them:', ...left] : []),
     ];
     mail.notify(account.id, 'recovered', { ...browserDetails(ctx), about: LINKS[purpose], more });
   }

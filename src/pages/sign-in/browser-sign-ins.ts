@@ -60,7 +60,7 @@ export function createBrowserSignIns(parts: {
       await record(ctx, account, way);
     },
 
-    /** After an identification without a sign-in: gives this browser a limit of its own. */
+    /** Gives this browser its own limit of failed attempts, even if the user is not signed in. */
     rememberBrowser: devices.remember,
 
     /** Records a re-authentication in the session. @returns false if the session has ended. */

@@ -80,7 +80,7 @@ export function upstreamLogouts(parts: {
         if (over) ctx.set('Retry-After', String(over.seconds));
         throw over
           ? new OAuthError(429, 'invalid_request', 'too many wrong logout_tokens')
-          : refusal('this logout_token does not count');
+          : refusal('this logout_token is not valid');
       }
       throw new OAuthError(503, 'temporarily_unavailable', 'the provider does not answer');
     }

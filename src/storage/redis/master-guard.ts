@@ -30,7 +30,7 @@ interface MasterGuard extends RedisGuard {
   /**
    * Resolves when the masters that this node currently reaches may be used.
    *
-   * @throws StorageUnavailable if that is unknown, because Redis or PostgreSQL is unavailable.
+   * @throws StorageUnavailable if Redis or PostgreSQL is unavailable.
    */
   verify(): Promise<void>;
   /** Checks the masters of this client every second: not every replacement breaks a connection. */

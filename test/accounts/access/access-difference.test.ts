@@ -23,7 +23,7 @@ describe('the difference between former and current access', () => {
     expect(countChanges(compared)).to.deep.equal({ added: 0, removed: 0, changed: 0 });
   });
 
-  it('an added or removed organization counts as one change, together with its warehouses', () => {
+  it('an added or removed organization is one change, together with its warehouses', () => {
     expect(compareAccess([zulu], [acme(), zulu])).to.deep.equal([
       { ...acme(), change: 'added' },
       zulu,
