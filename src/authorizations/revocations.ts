@@ -132,8 +132,10 @@ export function createRevocations(parts: {
   readonly clock: Clock;
   readonly activity: Pick<Activity, 'partOf'>;
   readonly log: Pick<Logger, 'warn'>;
+  /** Multiplies how long a request waits for its record and its notification, for tests. */
+  readonly timeoutFactor?: number;
 }): Revocations {
-  const { database, clock, activity, log } = parts;
+  const { database, clock, activity, log, timeoutFactor = 1 } = parts;
   const inProgress = new Set<Promise<unknown>>();
   const inTurn = createTurns(MAX_CONCURRENT);
   const unwritten = createBackgroundWriter({
@@ -228,7 +230,7 @@ export function createRevocations(parts: {
     recording.finally(() => inProgress.delete(recording));
     // The embedded database has one session: writes wait for other work, but never for a lock.
     if (database.embedded) return recording;
-    return await within(RECORD_TIMEOUT_MS, recording);
+    return await within(RECORD_TIMEOUT_MS * timeoutFactor, recording);
   }
 
   return {
@@ -245,7 +247,7 @@ export function createRevocations(parts: {
           ? announceKeys('clients', end.clientId)
           : announceKeys('authorizations', end.authorization.id);
       const isAnnounced = await within(
-        NOTIFY_TIMEOUT_MS,
+        NOTIFY_TIMEOUT_MS * timeoutFactor,
         announcing.then(() => true),
       );
       if (isAnnounced) return undefined;

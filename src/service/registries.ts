@@ -39,8 +39,10 @@ export function createRegistries(parts: {
   readonly by?: OperatedBy;
   /** Maximum number of cached users, and of cached API keys. */
   readonly maxCached?: number | undefined;
+  /** See `createRevocations`. */
+  readonly timeoutFactor?: number;
 }) {
-  const { database, changes, clock, log, issuer, by, maxCached } = parts;
+  const { database, changes, clock, log, issuer, by, maxCached, timeoutFactor = 1 } = parts;
   const people = createPeople({ database, changes, clock, maxCached });
   const accounts = createAccountRegistry({ database, changes, clock, people });
   const access = createAccess({ database, changes, clock, people });
@@ -60,7 +62,7 @@ export function createRegistries(parts: {
   const connections = createConnections({ database, changes, clock, people });
   const sessionList = createSessionList({ database, accounts });
   const activity = createActivity({ database, clock, ...(by && { by }) });
-  const revocations = createRevocations({ database, clock, activity, log });
+  const revocations = createRevocations({ database, clock, activity, log, timeoutFactor });
   const apiKeys = createApiKeys({ database, changes, clock, activity, maxCached });
   const identities = createIdentities({ database, clock });
   const upstreamSessions = createUpstreamSessions({ database, clock });

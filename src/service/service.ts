@@ -83,6 +83,7 @@ export async function startService(given: ServiceParts) {
     log,
     issuer: settings.issuer,
     maxCached: settings.storage.rememberedPeople,
+    timeoutFactor,
   });
   opened.defer(() => registries.close());
   const { revocations, requestStreams } = registries;

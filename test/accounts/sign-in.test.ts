@@ -7,6 +7,9 @@ import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import { testDatabase } from '../support/databases.ts';
 import { workOf } from '../support/stopwatch.ts';
 
+/** How often each kind of work is measured. */
+const TIMES = 4;
+
 describe('sign-in', () => {
   const password = 'correct horse battery';
   const database = testDatabase();
@@ -47,15 +50,19 @@ describe('sign-in', () => {
     ['a very long password', 'ada@demo.test', 'a'.repeat(100_000)],
   ];
   for (const [reason, email, presented] of refused) {
-    it(`a sign-in with ${reason} is refused after exactly one comparison, so its duration reveals nothing`, async function () {
-      // Retry, because other work of this process is measured, too, such as garbage collection.
-      this.retries(3);
-      const oneComparison = await workOf(() =>
-        verifyPassword(hash, 'wrong horse battery', { email }),
-      );
-      const work = await workOf(async () => {
-        expect(await signIn({ email, password: presented })).to.equal('refused');
-      });
+    it(`a sign-in with ${reason} is refused after exactly one comparison, so its duration reveals nothing`, async () => {
+      const comparisons: number[] = [];
+      const refusals: number[] = [];
+      for (let times = 0; times < TIMES; times += 1) {
+        const compare = () => verifyPassword(hash, 'wrong horse battery', { email });
+        comparisons.push(await workOf(compare));
+        const refuse = async () => {
+          expect(await signIn({ email, password: presented })).to.equal('refused');
+        };
+        refusals.push(await workOf(refuse));
+      }
+      // Other work of this process is measured, too, such as garbage collection: it only adds.
+      const [oneComparison, work] = [Math.min(...comparisons), Math.min(...refusals)];
       // Without a comparison the ratio would be almost 0, with two comparisons about 2.
       expect(work / oneComparison).to.be.within(0.6, 1.6);
     });

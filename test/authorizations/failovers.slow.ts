@@ -11,6 +11,7 @@ import {
   ask,
   askSentinel,
   clusterUrlOf,
+  expectState,
   portOf,
   type Sentinel,
   startCluster,
@@ -49,8 +50,8 @@ describeOn([postgresServer, redisServer], 'revocations around a failover', () =>
     await eventually(async () => expect(await ask(replica, 'EXISTS', 'first')).to.equal(1));
     sentinel = await startSentinel(master);
     const redisUrl = `redis+sentinel://127.0.0.1:${sentinel.port}/warehouse`;
-    service = await start({ settings: { storage: { redisUrl } }, timeoutFactor: 1 });
-    other = await start({ sharing: service, timeoutFactor: 1 });
+    service = await start({ settings: { storage: { redisUrl } } });
+    other = await start({ sharing: service });
     seeded = await seed(service);
   });
   afterEach(async () => {
@@ -205,6 +206,17 @@ describeOn([postgresServer, redisServer], 'revocations on a Redis Cluster', () =
       .flatMap(({ logLines }) => logLines)
       .map((line) => Number(JSON.parse(line).revived ?? 0));
     expect(Math.max(...revived), 'authorizations that were ended again').to.be.above(0);
+  });
+
+  it('a node uses a Cluster again that was down for longer than its check of a master takes', async () => {
+    const [first, ...others] = masters;
+    if (!first) throw new Error('no cluster');
+    await first.kill();
+    // The others serve nothing until some seconds after the first has returned.
+    await eventually(() => expectState(others, 'fail'));
+    await first.restart();
+    // After a failed check `ping` sends no command, so only the node itself can repeat the check.
+    await eventually(() => on.service.store.ping());
   });
 
   it('during a random walk with failovers, revocations agree with the reference model', async () => {

@@ -218,9 +218,15 @@ describeOn([postgresServer, redisServer], 'revocations that Redis lost', () => {
       expect(await admins.info('replication')).to.contain('master_link_status:up');
     });
     await admins.replicaof('NO', 'ONE');
-    // Wait: a server that gets its first replica chooses a new replication ID.
-    await delay(1_100);
-    await expectBothReady();
+    // Wait: a server that gets its first replica chooses a new replication ID: wait until each node uses
+    // the server under this ID.
+    const [, id = ''] = /^master_replid:(\w+)/m.exec(await admin.info('replication')) ?? [];
+    await eventually(async () => {
+      for (const { store } of nodes()) {
+        await store.ping();
+        expect(store.usesOnlyMasters([id])).to.equal(true);
+      }
+    });
     await expectRevoked(tokens);
     const before = await repeats();
     await admin.replicaof('127.0.0.1', new URL(copy.url).port);

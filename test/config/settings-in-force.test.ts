@@ -246,11 +246,15 @@ describeOn([postgresServer, redisServer], 'a service with other settings', () =>
 
   it('storage.database_connections limits the open connections', async () => {
     const { database } = on.service;
-    const slow = Array.from({ length: 5 }, () => database.query('SELECT pg_sleep(0.5)'));
+    const { promise: seen, resolve: release } = Promise.withResolvers<void>();
+    const held = Array.from({ length: 5 }, () => database.transaction(() => seen));
     await eventually(() => {
-      expect(database.connections()).to.include({ used: 2, waiting: 3 });
-    });
-    await Promise.all(slow);
+      const { used, waiting } = database.connections();
+      expect(used).to.equal(2);
+      // The service's own queries may wait as well.
+      expect(waiting).to.be.at.least(3);
+    }).finally(release);
+    await Promise.all(held);
   });
 
   it('storage.remembered_people limits the number of users in the cache', async () => {
@@ -274,7 +278,11 @@ describeOn([postgresServer, redisServer], 'a service with other settings', () =>
     };
     const [first = '', second = ''] = values;
     await queriesFor(first);
-    const remembered = await queriesFor(first);
+    // The lowest of several counts, because the service's own queries are counted, too.
+    let remembered = Number.POSITIVE_INFINITY;
+    for (let times = 0; times < 5; times += 1) {
+      remembered = Math.min(remembered, await queriesFor(first));
+    }
     await queriesFor(second);
     expect(await queriesFor(first)).to.be.above(remembered);
   });

@@ -1,5 +1,7 @@
 /** `POST /oauth/token/revoke`: the bearer of an access token can end its authorization. */
+
 import { expect } from 'chai';
+import { eventually } from '../support/eventually.ts';
 import { type Answer, ask, basic, refresh, revokeCurrent } from '../support/oauth.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
@@ -156,6 +158,8 @@ describeOn([postgresServer, redisServer], 'revoking while the token store is una
     } finally {
       redis.resume();
     }
+    // The service may have given up its connection to the silent Redis.
+    await eventually(() => on.service.store.ping());
     expect(await on.partner.isActive(accessToken)).to.equal(true);
     expect((await revokeCurrent(on.issuer, accessToken)).status).to.equal(204);
     expect(await on.partner.isActive(accessToken)).to.equal(false);

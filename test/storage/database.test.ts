@@ -155,7 +155,8 @@ describeOn([postgresServer], 'database on a failing server', () => {
   });
 
   it('an SQL statement whose connection is terminated fails as unavailable, and the next one works', async () => {
-    const cut = failureOf(database.query('SELECT pg_sleep(0.9)'));
+    // Shorter than the time limit of a statement; it is terminated at once.
+    const cut = failureOf(database.query('SELECT pg_sleep(15)'));
     await eventually(async () => {
       const sleeping = "state = 'active' AND query LIKE 'SELECT pg_sleep%'";
       const rows = await operator.query(`SELECT 1 FROM pg_stat_activity WHERE ${sleeping}`);

@@ -105,9 +105,11 @@ for (const { title, harmed, tokens } of SCENARIOS) {
       const node = await start({ timeoutFactor: 1, sharing: service });
       const requests = await requestsTo(node, seeded, prior);
       // Open all allowed connections, so that some requests wait for an answer on a hanging
-      // connection.
-      const busy = Array.from({ length: 10 }, () => node.database.query('SELECT pg_sleep(0.05)'));
-      await Promise.all(busy);
+      // connection. A busy
+      // machine may take longer to open one than the limit of production allows.
+      await eventually(() =>
+        Promise.all(Array.from({ length: 10 }, () => node.database.query('SELECT pg_sleep(0.05)'))),
+      );
       const revoke = () => revokeCurrent(node.issuer, prior.toRevoke.accessToken);
       if (hasTokens) requests['revocation by the holder'] = revoke;
 

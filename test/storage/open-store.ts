@@ -11,11 +11,12 @@ export async function openStore(
   {
     acceptVolatileRedis = false,
     clock = systemClock,
-  }: { acceptVolatileRedis?: boolean; clock?: Clock } = {},
+    timeoutFactor = 1,
+  }: { acceptVolatileRedis?: boolean; clock?: Clock; timeoutFactor?: number } = {},
 ): Promise<TokenStore> {
   // With Redis, the token store never uses the database, so the database need not exist.
   const databaseUrl = 'postgres://postgres@127.0.0.1:1/postgres';
   const database = await openDatabase({ databaseUrl, dataDirectory: '' });
-  const options = { redisUrl, acceptVolatileRedis, database, clock };
+  const options = { redisUrl, acceptVolatileRedis, database, clock, timeoutFactor };
   return (await openTokenStore({ ...options, timeShift })).store;
 }

@@ -30,6 +30,7 @@ import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { startsOn } from '../support/service.ts';
+import { TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
 import { openStore } from './open-store.ts';
 import { FACTS, newId, tokenStoreContract } from './token-store-contract.ts';
 import { failureOf, withinLimit } from './waiting.ts';
@@ -39,9 +40,10 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
   let masters: readonly RedisServer[];
   let url: string;
   const opened: TokenStore[] = [];
-  const open = async (aheadSeconds = 0): Promise<TokenStore> => {
+  /** @param timeoutFactor 1 in tests of the timeouts themselves */
+  const open = async (aheadSeconds = 0, timeoutFactor = TIMEOUT_FACTOR): Promise<TokenStore> => {
     const clock: Clock = () => systemClock() + aheadSeconds * 1_000;
-    const store = await openStore(url, { clock });
+    const store = await openStore(url, { clock, timeoutFactor });
     opened.push(store);
     return store;
   };
@@ -58,7 +60,7 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
   tokenStoreContract(async () => ({ store: await open(), anotherNode: open }));
 
   it('in a Redis Cluster attempts are counted, whichever node has the keys', async () => {
-    const redis = createRedis(url);
+    const redis = createRedis(url, { timeoutFactor: TIMEOUT_FACTOR });
     await redis.connect();
     try {
       const options = { name: 'test', attempts: 2, windowSeconds: 60, log: { warn: expect.fail } };
@@ -160,7 +162,7 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
 
   it('a Redis Cluster is treated as unavailable until each of its masters is available', async () => {
     await eventually(() => expectState(masters, 'ok'));
-    const store = await open();
+    const store = await open(0, 1);
     await store.ping();
     const [first, second] = masters;
     await Promise.all([first?.kill(), second?.kill()]);
@@ -230,8 +232,9 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
   /** Opens a store with records on each node. */
   async function openWithRecords() {
     await eventually(() => expectState(masters, 'ok'));
-    const store = await open();
-    const ids = Array.from({ length: 20 }, newId);
+    const store = await open(0, 1);
+    // With 20 of them, no record was on the first node in one of 3,000 runs.
+    const ids = Array.from({ length: 60 }, newId);
     await Promise.all(ids.map((id) => store.write('session', id, id, inAnHour())));
     return {
       read: () => ids.map((id) => withinLimit(store.read('session', id))),

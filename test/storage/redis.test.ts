@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { Cluster, Redis } from 'ioredis';
 import { systemClock } from '../../src/base/clock.ts';
 import { UnsafeRedis } from '../../src/storage/open-token-store.ts';
-import { createRedis } from '../../src/storage/redis/redis.ts';
+import { connectRedis, createRedis } from '../../src/storage/redis/redis.ts';
 import { createRedisStore } from '../../src/storage/redis/store.ts';
 import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
 import type { TokenStore } from '../../src/storage/token-store.ts';
@@ -20,6 +20,18 @@ const inAnHour = (): number => Math.floor(Date.now() / 1000) + 3_600;
 const LIFETIMES = { codeSeconds: 600, absoluteSeconds: undefined };
 const STEP = { attempt: 'mine', refreshSeconds: 3_600 };
 const ROTATION = { ...STEP, from: 0, retryWindowSeconds: 0 };
+
+describe('the first connection to a Cluster', () => {
+  it('a Cluster that is ready only at a later attempt is connected then', async () => {
+    const client = createRedis('redis+cluster://127.0.0.1:1');
+    // So does ioredis if the Cluster is not ready at the first attempt, and then tries again.
+    client.connect = () => new Promise<void>(() => {});
+    const connecting = connectRedis(client);
+    client.emit('ready');
+    await connecting;
+    client.disconnect();
+  });
+});
 
 describe('URL of Redis', () => {
   const single = (url: string): Record<string, unknown> => {

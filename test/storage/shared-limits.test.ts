@@ -14,6 +14,7 @@ import { freshMigratedDatabaseUrl, startPostgresServer } from '../support/postgr
 import { freshRedisUrl, startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { ticksOf, windowOf } from '../support/stopwatch.ts';
+import { TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
 
 const WINDOW = 60;
 
@@ -137,8 +138,11 @@ function limitsSuite(open: () => Promise<() => Promise<{ node: Node; close(): Pr
 let time: TestClock | undefined;
 
 /** A node on PostgreSQL, which uses the clock of the test. */
-async function postgresNode(options: { databaseUrl?: string; dataDirectory: string }) {
-  const database = await openDatabase(options);
+async function postgresNode(
+  place: { databaseUrl?: string; dataDirectory: string },
+  timeoutFactor = TIMEOUT_FACTOR,
+) {
+  const database = await openDatabase({ ...place, timeoutFactor });
   const node: Node = {
     limits: postgresLimits({ database, clock: systemClock }),
     async entries() {
@@ -158,8 +162,8 @@ async function postgresNode(options: { databaseUrl?: string; dataDirectory: stri
 }
 
 /** A node on Redis, which has its own clock, so the test makes its keys expire. */
-async function redisNode(url: string) {
-  const redis = createRedis(url) as Redis;
+async function redisNode(url: string, timeoutFactor = TIMEOUT_FACTOR) {
+  const redis = createRedis(url, { timeoutFactor }) as Redis;
   await redis.connect();
   const node: Node = {
     limits: redisLimits(redis),
@@ -230,12 +234,12 @@ describeOn([postgresServer, redisServer], 'limits whose store is unavailable', (
   const stores = {
     Redis: async () => {
       const server = await startRedisServer();
-      return { server, ...(await redisNode(server.url)) };
+      return { server, ...(await redisNode(server.url, 1)) };
     },
     PostgreSQL: async () => {
       const server = await startPostgresServer();
       const databaseUrl = await server.createDatabase();
-      return { server, ...(await postgresNode({ databaseUrl, dataDirectory: '' })) };
+      return { server, ...(await postgresNode({ databaseUrl, dataDirectory: '' }, 1)) };
     },
   };
   for (const [name, start] of Object.entries(stores)) {

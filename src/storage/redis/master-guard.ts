@@ -227,6 +227,8 @@ export function createMasterGuard(parts: {
     }
 
     const timer = setInterval(() => {
+      // A Cluster connects to a master only for a command, and `ping` sends none for this reason.
+      if (reason !== undefined) verify().catch(() => {});
       if (isChecking) return;
       isChecking = true;
       // Ignore failures: while PostgreSQL is unavailable, the last list of masters stays in force.

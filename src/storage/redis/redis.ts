@@ -210,7 +210,9 @@ export async function connectRedis(redis: Redis | Cluster): Promise<void> {
   });
   redis.on('error', remember);
   try {
-    await Promise.race([redis.connect(), givenUp]);
+    // The promise of a Cluster stays pending if its first attempt fails and a later one succeeds.
+    const isReady = new Promise<void>((resolve) => redis.once('ready', resolve));
+    await Promise.race([redis.connect(), isReady, givenUp]);
     // Fail if the requested database does not exist: ioredis would continue in database 0.
     if (/DB index/i.test(String(cause))) throw cause;
   } catch (error) {
