@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import { tokensOf } from '../provider/partner-tokens.ts';
+import { atEndOfFile } from '../support/end-of-run.ts';
 import { eventually } from '../support/eventually.ts';
 import { counted, readinessOf, scrape } from '../support/metrics.ts';
 import { clientCredentials, introspect, revokeCurrent } from '../support/oauth.ts';
@@ -213,12 +214,17 @@ describeOn([postgresServer, redisServer], 'revocations that Redis lost', () => {
       replicaof: `127.0.0.1 ${new URL(redis.url).port}`,
       ...SYNC_AT_ONCE,
     });
-    const [admin, admins] = [new Redis(redis.url), new Redis(copy.url)];
+    const clients = [new Redis(redis.url), new Redis(copy.url)] as const;
+    const [admin, admins] = clients;
+    atEndOfFile(async () => {
+      for (const client of clients) client.disconnect();
+      await copy.stop();
+    });
     await eventually(async () => {
       expect(await admins.info('replication')).to.contain('master_link_status:up');
     });
     await admins.replicaof('NO', 'ONE');
-    // Wait: a server that gets its first replica chooses a new replication ID: wait until each node uses
+    // A server that gets its first replica chooses a new replication ID. Wait until each node uses
     // the server under this ID.
     const [, id = ''] = /^master_replid:(\w+)/m.exec(await admin.info('replication')) ?? [];
     await eventually(async () => {
@@ -243,7 +249,5 @@ describeOn([postgresServer, redisServer], 'revocations that Redis lost', () => {
         }
       }
     });
-    for (const client of [admin, admins]) client.disconnect();
-    await copy.stop();
   });
 });

@@ -4,6 +4,7 @@ import { loadSettings } from '../../src/config/load.ts';
 import { reloaded } from '../../src/config/reload.ts';
 import { knownSettings } from '../../src/config/schema/known-settings.ts';
 import type { Effect } from '../../src/config/schema/setting.ts';
+import { SENDERS_VARIABLE } from '../../src/config/senders.ts';
 import type { Settings } from '../../src/config/settings.ts';
 import { keyFingerprint } from '../../src/storage/key-sightings.ts';
 import { fileWith, keysOfEnvironment } from '../config/configuration.ts';
@@ -257,7 +258,8 @@ describe('the effect of each setting in the schema', () => {
     const named = (wanted: Effect): string[] =>
       [...knownSettings.values()].filter(({ effect }) => effect === wanted).map(({ name }) => name);
     const reload = reloaded(before, after);
-    expect(reload.changed).to.have.members([...named('reload'), ...Object.keys(keysOfEnvironment)]);
+    const secrets = [...Object.keys(keysOfEnvironment), SENDERS_VARIABLE];
+    expect(reload.changed).to.have.members([...named('reload'), ...secrets]);
     expect(reload.needsRestart).to.have.members(named('restart'));
     const again = reloaded(reload.settings, after);
     expect(again).to.deep.equal({ ...reload, changed: [] });
