@@ -1,4 +1,4 @@
-/** Measures how soon a pushed change is in force at a live API of another node, and lines a second. */
+/** Measures the time until a pushed change takes effect at an API, and the lines per second. */
 import { availableParallelism, loadavg } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { push, SENDERS } from '../test/import/pushing.ts';
@@ -21,10 +21,10 @@ export async function measureChanges(rounds: number): Promise<void> {
   const settings = {
     senders: SENDERS,
     import: { removalsPerHour: '1000000' },
-    // The clock of the API is advanced by hours.
+    // The API's clock is advanced by hours below, and the access token must not expire.
     tokens: { accessTokenSeconds: YEAR },
   };
-  // The time limits of production.
+  // Use the time limits of production, not the longer limits of tests.
   const near = await startTestService({ timeoutFactor: 1, settings });
   const far = await startTestService({ timeoutFactor: 1, sharing: near });
   const { clients, person, organization } = await seed(near);
@@ -52,11 +52,12 @@ export async function measureChanges(rounds: number): Promise<void> {
   for (let round = 0; round < rounds; round += 1) {
     await push(near, [line]);
     await eventually(async () => {
-      // The module remembers no answers in the first seconds after a change.
+      // The module caches no answers in the first seconds after a change.
       ahead += 10_000;
       await isMember();
       const { decidedBy } = await ask();
-      if (decidedBy !== 'memory' || !(await isMember())) throw new Error('not remembered yet');
+      if (decidedBy !== 'memory' || !(await isMember()))
+        throw new Error('the answer is not cached yet');
     });
     const start = performance.now();
     const sending = push(near, [{ ...line, removed: true }]).then(({ results }) => {

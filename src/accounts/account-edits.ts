@@ -77,9 +77,9 @@ export function createAccountEdits({
   };
 }
 
-/** Deletes the account in this transaction, as `remove` does; returns undefined if there is none. */
+/** Deletes the account in the transaction `tx`. Returns undefined if there is no such account. */
 export async function deleteAccount(tx: Queries, id: string): Promise<AccountRow | undefined> {
-  // All rows that refer to the account are deleted with it, and nodes are notified of each.
+  // The database also deletes all rows that refer to the account, and notifies nodes of each.
   const [row] = await tx.query<AccountRow>('DELETE FROM accounts WHERE id = $1 RETURNING *', [id]);
   await tx.query(
     `UPDATE activity SET address = NULL, browser = NULL, details = details - ARRAY['api_key_name', 'subject']

@@ -1,4 +1,4 @@
-/** Mails owners and admins of organizations that ask first about newly connected clients. */
+/** Mails owners and admins of an organization that a new client waits for an approval. */
 import type { Access } from '../accounts/access/access.ts';
 import { type AccessLimit, limitAccess } from '../accounts/access/access-limit.ts';
 import type { People } from '../accounts/access/people.ts';
@@ -13,7 +13,7 @@ export interface ConnectedNow {
   readonly limit: AccessLimit | undefined;
 }
 
-/** @param perOrganization one an hour, counted across all nodes */
+/** @param perOrganization allows one mail an hour, counted across all nodes */
 export function createApprovalRequests(parts: {
   readonly database: Queries;
   readonly people: Pick<People, 'find'>;
@@ -23,7 +23,6 @@ export function createApprovalRequests(parts: {
 }) {
   const { database, people, access, mail, perOrganization } = parts;
   return {
-    /** Mails the owners and admins of each organization that the client waits for. */
     async announce({ accountId, client, limit }: ConnectedNow): Promise<void> {
       const person = await people.find(accountId);
       if (!person || person.policies.size === 0) return;

@@ -1,4 +1,4 @@
-/** Lets owners, admins and the operator see and decide who reaches an organization, and records it. */
+/** Lets owners, admins and operators see and change who reaches an organization; records changes. */
 import type { OrganizationEnds } from '../accounts/access/organization-ends.ts';
 import type { Account } from '../accounts/account.ts';
 import type { Activity, NewActivity, Origin } from '../accounts/activity/activity.ts';
@@ -74,7 +74,7 @@ export function createOrganizationEndings(parts: {
     await activity.recordAll(entries as NewActivity[], tx);
   }
 
-  /** Records the action for who acts, and for the members who have connected the client. */
+  /** Records the action for the acting person and for the members who connected the client. */
   const recordFor =
     (
       by: Acting,
@@ -115,7 +115,7 @@ export function createOrganizationEndings(parts: {
     block: changing('block', 'client_barred'),
     unblock: changing('unblock', 'client_admitted'),
 
-    /** See `OrganizationEnds.decide`. Recorded like blocks: older nodes know no further actions. */
+    /** See `OrganizationEnds.decide`. Uses existing actions, because older nodes know no others. */
     approve: (by: Acting, client: Named): Promise<boolean> =>
       ends.decide({
         ...whose(by),
@@ -136,7 +136,7 @@ export function createOrganizationEndings(parts: {
         }),
       }),
 
-    /** See `OrganizationEnds.setPolicy`. @param approved clients that are approved with it */
+    /** See `OrganizationEnds.setPolicy`. @param approved clients to approve in this transaction */
     setPolicy: (
       by: Acting,
       policy: OrganizationPolicy,

@@ -11,10 +11,10 @@ export interface OrganizationReach {
   readonly warehouses: number;
   readonly policy: OrganizationPolicy;
   readonly people: readonly ReachingPerson[];
-  /** Clients that members have connected, also without access, and blocked clients. */
+  /** Clients that members have connected, even if a client has no access, and blocked clients. */
   readonly clients: readonly ReachingClient[];
   readonly machines: readonly ReachingMachine[];
-  /** Unexpired keys of members; none if the organization allows none. */
+  /** Unexpired API keys of members; empty if the organization allows no API keys. */
   readonly apiKeys: readonly ReachingKey[];
 }
 
@@ -35,14 +35,14 @@ export interface ReachingPerson extends Reaching {
 }
 
 export interface ReachingClient extends Reaching {
-  /** `waiting`: the organization asks first, and has not decided yet: a request. */
+  /** `waiting`: the organization asks first, and has not decided about the client (a request). */
   readonly state: 'admitted' | 'blocked' | 'declined' | 'waiting';
   /** Null if the operator provides the client. */
   readonly ownerName: string | null;
   readonly isSuspended: boolean;
   /** Names of the members who have connected the client, most recently used first. */
   readonly people: readonly string[];
-  /** When the first of them connected it; null if there are none. */
+  /** When the first of these members connected the client; null if no member has connected it. */
   readonly requestedAt: Date | null;
   /** The latest use by any member. */
   readonly lastUsedAt: Date | null;
@@ -51,10 +51,10 @@ export interface ReachingClient extends Reaching {
   readonly blockedBy: string | null;
   /** True if the client is blocked because another client of its owner is. */
   readonly followsBar: boolean;
-  /** The latest approval or refusal, whatever the policy is now; null if there is none. */
+  /** The time of the stored decision, even if the organization is open now; null if undecided. */
   readonly decidedAt: Date | null;
   readonly decidedBy: string | null;
-  /** The sentence for the people who asked for a declined client. */
+  /** Why the client was declined, for the people who connected the client. */
   readonly sentence: string | null;
 }
 
@@ -159,7 +159,7 @@ export async function reachOfOrganization(
   return { warehouses, policy, people, clients, machines, apiKeys };
 }
 
-/** Returns the connected clients that were neither approved nor declined, nor blocked. */
+/** Returns the connected clients that are not blocked and were neither approved nor declined. */
 export const undecidedIn = ({ clients }: OrganizationReach): readonly ReachingClient[] =>
   clients.filter(({ state, decidedAt }) => state !== 'blocked' && decidedAt === null);
 
@@ -177,7 +177,7 @@ export async function membersConnectedTo(
   return rows.map(({ id }) => id);
 }
 
-/** Accounts of the owners and admins of an organization that are not suspended. */
+/** Returns the account ids of the organization's owners and admins who are not suspended. */
 export async function adminsOf(queries: Queries, organizationId: string): Promise<string[]> {
   const rows = await queries.query<{ id: string }>(
     `SELECT a.id FROM organization_memberships m JOIN accounts a ON a.id = m.account_id

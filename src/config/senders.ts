@@ -1,8 +1,8 @@
-/** The systems that may push changes: each has a name, and one or two secrets. */
+/** The systems that may push changes of memberships. Each has a name, and one or two secrets. */
 import type { ConfigurationProblem } from './problems.ts';
 
 export interface Sender {
-  /** Shown in the audit. Two entries with one name: its secret is being replaced. */
+  /** Shown in the audit. Two entries have the same name while a secret is being replaced. */
   readonly name: string;
   readonly secret: string;
 }
@@ -15,7 +15,7 @@ const REMEDY =
   'write name:secret, separated by commas or line breaks: a name of lower-case letters, digits, ' +
   'dots and hyphens, and a secret of at least 32 characters from `openssl rand -base64 48`';
 
-/** Parses the list, and adds a problem for each entry that is not valid; shows no secret. */
+/** Parses the list, and adds a problem for each invalid entry. The problem contains no secret. */
 export function sendersFrom(list: string, problems: ConfigurationProblem[]): readonly Sender[] {
   const entries = list.split(/[\s,]+/).filter((entry) => entry !== '');
   const senders = entries.flatMap((entry, index): Sender[] => {
@@ -27,8 +27,8 @@ export function sendersFrom(list: string, problems: ConfigurationProblem[]): rea
   });
   for (const [name, own] of Map.groupBy(senders, (sender) => sender.name)) {
     if (own.length <= MAX_SECRETS_PER_NAME) continue;
-    const message = `has ${own.length} secrets for ${name}, and at most two may be in force`;
-    problems.push({ path: SENDERS_VARIABLE, message, remedy: 'remove the oldest one' });
+    const message = `has ${own.length} secrets for ${name}; a sender may have at most two`;
+    problems.push({ path: SENDERS_VARIABLE, message, remedy: 'remove the oldest secret' });
   }
   return senders;
 }

@@ -52,7 +52,7 @@ export interface Settings {
   readonly demo: boolean;
   readonly log: Section<'log'>;
   readonly secrets: Secrets;
-  /** The systems that may push changes; none if the path does not exist. */
+  /** The systems that may push changes. If there are none, `POST /changes` does not exist. */
   readonly senders: readonly Sender[];
 }
 

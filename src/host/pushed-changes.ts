@@ -1,4 +1,4 @@
-/** `POST /changes`: lines of JSON from a system that knows the memberships, one answer for each. */
+/** `POST /changes`: applies lines of JSON from the system that keeps the memberships. */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Context, Middleware } from 'koa';
 import type { AttemptLimit } from '../base/attempt-limits.ts';
@@ -9,12 +9,12 @@ import type { Sender } from '../config/senders.ts';
 
 export interface ChangesParts {
   readonly senders: () => readonly Sender[];
-  /** Returns an answer for each line. @throws Refusal if none was applied */
+  /** Applies the lines, and returns an answer for each. @throws Refusal if no line was applied */
   readonly push: (
     body: Buffer,
     sender: string,
   ) => Promise<readonly { readonly line: number; readonly result: string }[]>;
-  /** Counts wrong secrets by address; a right one is never refused. */
+  /** Counts wrong secrets by network address. A correct secret is never refused. */
   readonly wrongSecrets: () => AttemptLimit;
 }
 
@@ -23,17 +23,17 @@ const MAX_BYTES = 1024 * 1024;
 
 const senderName = requestState<string>('requireSender');
 
-/** Without a secret the path does not exist. */
+/** Answers 404 while no sender is configured. */
 export const hideChanges =
   ({ senders }: ChangesParts): Middleware =>
   (ctx, next) =>
     ctx.path === CHANGES_PATH && senders().length === 0 ? Promise.resolve() : next();
 
-/** Route step: finds the sender by its secret; 401 for a wrong one, 429 after too many. */
+/** Route step: finds the sender by its secret. A wrong secret gets 401, or 429 after too many. */
 export const requireSender = ({ senders, wrongSecrets }: ChangesParts): Middleware =>
   async function sender(ctx, next) {
     const presented = hashOf(ctx.get('authorization'));
-    // Compare with all of them: the time does not say which one was right.
+    // Compare with all secrets, so that the response time does not reveal which secret matched.
     const [found] = senders().filter(({ secret }) =>
       timingSafeEqual(hashOf(`Bearer ${secret}`), presented),
     );
@@ -49,7 +49,7 @@ export const requireSender = ({ senders, wrongSecrets }: ChangesParts): Middlewa
 
 const hashOf = (text: string): Buffer => createHash('sha256').update(text).digest();
 
-/** Reads the whole body before anything is applied, so that a request that is cut changes nothing. */
+/** Reads the whole body before it applies a line: an interrupted request changes nothing. */
 export const answerChanges = ({ push }: ChangesParts): Middleware =>
   async function changes(ctx) {
     const body = await bodyOf(ctx);
@@ -67,7 +67,7 @@ export const answerChanges = ({ push }: ChangesParts): Middleware =>
     }
   };
 
-/** @returns undefined if the body is too large, which is answered, or if the caller has left */
+/** @returns undefined if the body is too large (then answers 413) or the connection was cut */
 async function bodyOf(ctx: Context): Promise<Buffer | undefined> {
   const chunks: Buffer[] = [];
   let length = ctx.request.length ?? 0;
@@ -80,7 +80,7 @@ async function bodyOf(ctx: Context): Promise<Buffer | undefined> {
         chunks.push(chunk);
       }
     } catch {
-      // The connection was cut: no answer arrives.
+      // The connection was cut: the caller gets no answer.
       ctx.status = 400;
       return undefined;
     }
@@ -98,11 +98,11 @@ function refuse(ctx: Context, status: number, { code, message, remedy }: Refusal
 
 const WRONG_SECRET = new Refusal(
   'wrong_secret',
-  'The request has no secret of a sender.',
-  'Send Authorization: Bearer with a secret of GATEHOUSE_CHANGES_SECRETS.',
+  'The request does not contain the secret of a sender.',
+  'Send the header Authorization: Bearer with a secret from GATEHOUSE_CHANGES_SECRETS.',
 );
 const TOO_LARGE = new Refusal(
   'body_too_large',
   `The body is larger than ${MAX_BYTES} bytes.`,
-  'Send the lines in several requests, in their order.',
+  'Split the lines into several requests, in the same order.',
 );

@@ -33,7 +33,7 @@ interface Match {
   readonly account: AccountRow | null;
   readonly former: AccountRow | null;
   readonly holder: AccountRow | null;
-  /** True if something newer than the file was pushed about the holder: no line changes it. */
+  /** True if a newer change of the holder was pushed: no line of the file changes the holder. */
   readonly is_holder_newer: boolean;
   /** The account that is linked with the identity of the line. */
   readonly linked: string | null;

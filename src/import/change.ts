@@ -16,7 +16,7 @@ export type FieldValue = string | boolean | readonly string[] | null;
 
 export interface ImportChange {
   readonly change: ChangeKind;
-  /** The number of the line that causes it; absent if its absence from the file does. */
+  /** The number of the line that causes the change; absent if no line of the file does (prune). */
   readonly line?: number;
   readonly key: ImportKey;
   /** An email address or a name, for readers who do not know the ids by heart. */
@@ -30,13 +30,13 @@ export interface ImportStep {
   readonly changes: readonly ImportChange[];
   /** @param tx the transaction that compared the batch @returns the activity to record */
   write(tx: Queries): Promise<ImportActivity[]>;
-  /** Records from when these things are; called after `write`, also if nothing was changed. */
+  /** Records the time of each compared record. Called after `write`, even if nothing changed. */
   recordTimes?(tx: Queries): Promise<void>;
-  /** How many lines or imported things stay as they are, because something newer was pushed. */
+  /** Number of lines and imported records that are not applied because of newer pushed changes. */
   readonly newer?: number;
 }
 
-/** A line of the import, or a pushed line, whose thing may have no external id and is then named by id. */
+/** An imported or pushed line. A pushed line may name a record by `id` instead of an external id. */
 export type SetLine<Type extends 'account' | 'organization' | 'warehouse'> = Omit<
   Numbered<LineOf<Type>>,
   'external_id'
@@ -48,13 +48,13 @@ export type ImportActivity = Pick<NewActivity, 'action' | 'accountId' | 'details
 export interface ImportFacts {
   readonly index: ImportIndex;
   readonly now: Date;
-  /** When the file or the pushed lines were true. */
+  /** The time as of which the file or the pushed lines describe the data. */
   readonly asOf: Date;
   /** Problems that are found only by the comparison with the database. */
   readonly problems: FoundProblems;
   /** True to adopt places that were created by hand, by the name that they have in the file. */
   readonly adoptByName: boolean;
-  /** The policy of new organizations whose lines have none. */
+  /** True if a new organization asks first, unless its line says otherwise. */
   readonly asksFirst: boolean;
   readonly adopted: Readonly<Record<AdoptedType, Adopted>>;
 }

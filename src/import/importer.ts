@@ -45,7 +45,7 @@ export function createImporter(parts: {
   readonly database: Database;
   readonly clock: Clock;
   readonly activity: Pick<Activity, 'recordAll'>;
-  /** The policy of new organizations whose lines have none. */
+  /** See `ImportFacts.asksFirst`. */
   readonly asksFirst?: boolean;
 }) {
   const { database, clock, activity, asksFirst = false } = parts;

@@ -1,4 +1,4 @@
-/** When each thing was true, so that an older line or file does not overwrite something newer. */
+/** The time of the latest change of each record: an older line or file must not overwrite it. */
 import { emailKey } from '../accounts/email.ts';
 import { sha256 } from '../base/random-id.ts';
 import type { Queries } from '../storage/queries.ts';
@@ -25,7 +25,7 @@ export interface NamedRow {
 export interface NamedRows {
   byId(id: string | undefined): NamedRow | undefined;
   byExternalId(id: string | undefined): NamedRow | undefined;
-  /** In any spelling (see email.ts). */
+  /** Accepts any spelling of the address (see email.ts). */
   byEmail(email: string | undefined): NamedRow | undefined;
 }
 
@@ -39,7 +39,7 @@ const SELECT = {
     WHERE it.id = ANY($1) OR it.external_id = ANY($2) OR $3::text[] IS NULL`,
 } as const;
 
-/** Reads what these names refer to, in one query. */
+/** Reads the accounts or places that these names refer to, in one query. */
 export async function findNamed(
   queries: Queries,
   type: NamedType,
@@ -64,16 +64,16 @@ export async function findNamed(
   };
 }
 
-/** A thing as `known_times` names it. */
+/** An account, place, membership or right, as the table `known_times` identifies it. */
 export interface Thing {
   readonly type: ImportType;
-  /** Ids of the account and the places; absent while the thing does not exist. */
+  /** The ids of its account and places; an id is absent if the account or place does not exist. */
   readonly account?: string | undefined;
   readonly organization?: string | undefined;
   readonly warehouse?: string | undefined;
-  /** The names of the accounts and places of the line, which may have been deleted. */
+  /** How the line names its accounts and places, some of which may have been deleted. */
   readonly named: readonly (readonly [NamedType, Names])[];
-  /** True for rights in a warehouse that is not in the organization in which the file has it. */
+  /** True for rights in a warehouse that the file has in another organization than the database. */
   readonly isElsewhere?: boolean;
 }
 
@@ -85,7 +85,7 @@ interface KnownTime {
 
 export type KnownTimes = ReadonlyMap<string, KnownTime>;
 
-/** Returns the key of the thing; undefined if one of its parts does not exist. */
+/** Returns the key of a thing in `known_times`; undefined if its account or place is missing. */
 function keyOf({ type, account, organization, warehouse }: Thing): string | undefined {
   const ids = {
     organization: [organization],
@@ -97,14 +97,14 @@ function keyOf({ type, account, organization, warehouse }: Thing): string | unde
   return ids.every((id) => id !== undefined) ? [type, ...ids].join(' ') : undefined;
 }
 
-/** Keys of what a deleted account or place was called. An address is hashed: it is personal data. */
+/** Keys of a deleted account or place, one for each of its names. Hashes addresses: personal data. */
 const deletedKeys = ([type, { external, id, email }]: Thing['named'][number]): string[] => [
   ...(external ? [`deleted ${type} external ${external}`] : []),
   ...(id ? [`deleted ${type} id ${id}`] : []),
   ...(email && !external && !id ? [`deleted ${type} email ${sha256(emailKey(email))}`] : []),
 ];
 
-/** Keys of the things on which this one depends, and with which it ended. */
+/** Keys of the accounts, places and memberships whose end also ended this thing. */
 function dependencies({ type, account, organization, named }: Thing): string[] {
   const membership = keyOf({ type: 'membership', account, organization, named });
   return [
@@ -130,10 +130,9 @@ export async function readTimes(queries: Queries, things: readonly Thing[]): Pro
   return new Map(rows.map((row) => [row.thing, row]));
 }
 
-/** Returns true if every part of the thing exists. */
 export const isIdentified = (thing: Thing): boolean => keyOf(thing) !== undefined;
 
-/** Returns true if anything was pushed that is newer: otherwise an import need not look. */
+/** Returns true if any change newer than `asOf` was pushed; if none, an import compares no times. */
 export async function isAnythingNewer(queries: Queries, asOf: Date): Promise<boolean> {
   const rows = await queries.query(
     'SELECT FROM known_times WHERE as_of > $1 AND NOT by_import LIMIT 1',
@@ -142,20 +141,20 @@ export async function isAnythingNewer(queries: Queries, asOf: Date): Promise<boo
   return rows.length > 0;
 }
 
-/** Returns true if an import has recorded this time of the thing already. */
+/** Returns true if an import has already recorded the time `asOf` for the thing. */
 export function isOf(times: KnownTimes, thing: Thing, asOf: Date): boolean {
   const known = times.get(`${keyOf(thing)}`);
   return known?.byImport === true && known.asOf.getTime() === asOf.getTime();
 }
 
-/** Returns true if it is remembered that a part of the thing was deleted. */
+/** Returns true if the account or a place of the thing is known to have been deleted. */
 export const isDeleted = (times: KnownTimes, { named }: Thing): boolean =>
   named.flatMap(deletedKeys).some((key) => times.has(key));
 
 /**
- * Returns true if something newer than `asOf` is known about the thing, or ended what it depends on.
+ * Returns true if the thing, or what it depends on, was changed or ended after `asOf`.
  *
- * @param isImport files may be imported in any order, so imports are not compared with each other
+ * @param isImport true for an import: it is compared with pushed changes, not with other imports
  */
 export function isOutdated(
   times: KnownTimes,
@@ -174,17 +173,17 @@ export function isOutdated(
   );
 }
 
-/** What is recorded about a thing after a line or a file was applied. */
+/** The time to record for a thing after a line or a file was applied. */
 export interface Recorded extends Thing {
   readonly asOf: Date;
-  /** `ended`: also what depends on it. `deleted`: an account or a place, under its names. */
+  /** `ended`: and everything that depends on it. `deleted`: an account or place, kept by its names. */
   readonly end?: 'ended' | 'deleted' | undefined;
 }
 
-/** How long it is remembered that something was removed. */
+/** How long the time of a removal is kept. */
 const REMEMBERED_MS = 30 * 86_400_000;
 
-/** Writes nothing about things of which this is known already. */
+/** Records the times. Writes no row that would stay the same. */
 export async function recordTimes(
   tx: Queries,
   recorded: readonly Recorded[],
@@ -194,7 +193,7 @@ export async function recordTimes(
     const own = keyOf(thing);
     const keys = end === 'deleted' ? thing.named.flatMap(deletedKeys) : [own ?? []].flat();
     const { account = null, organization = null, warehouse = null } = thing;
-    // The rows of a deleted account or place would be deleted with it.
+    // Rows with the id of a deleted account or place would be deleted with it (foreign keys).
     const ids = end === 'deleted' ? [null, null, null] : [account, organization, warehouse];
     return keys.map((key) => [key, ...ids, asOf, end !== undefined] as const);
   });
@@ -217,11 +216,11 @@ export async function recordTimes(
 }
 
 /**
- * SQL condition: something that was pushed after `asOf` says that this exists, or that something in
- * it does. So an older file that does not contain it does not remove it.
+ * SQL condition: a change pushed after `asOf` says that the record, or one inside it, exists. An
+ * import of an older file without the record must then not remove the record.
  *
- * @param ids expressions for the ids of its account and places
- * @param asOf the parameter with the time of the file
+ * @param ids SQL expressions for the ids of the record's account and places
+ * @param asOf the SQL parameter with the time of the file
  */
 export const existsLater = (
   ids: { readonly account?: string; readonly organization?: string; readonly warehouse?: string },

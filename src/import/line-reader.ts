@@ -17,7 +17,7 @@ import {
 export const MAX_LINE_BYTES = 65_536;
 const BYTE_ORDER_MARK = '\uFEFF';
 
-/** The schema of a line, which may depend on the line, and the keys of each type. */
+/** The schema for a line (which may depend on its content), and the allowed keys of each type. */
 export interface LineRules<Line> {
   schemaOf(value: unknown): z.ZodType<Line>;
   keysOf(type: ImportType): readonly string[];

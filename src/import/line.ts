@@ -70,9 +70,9 @@ const organizationLine = z
       .enum(['open', 'ask'], { error: 'is neither "open" nor "ask"' })
       .optional()
       .describe(
-        'open: clients that members connect reach it at once. ask: only after they were ' +
-          'approved. Absent: an existing organization keeps what it has, a new one gets ' +
-          'organizations.clients of the settings.',
+        'open: clients that members connect reach the organization at once. ask: only after an ' +
+          'approval. Absent: an existing organization keeps its policy, a new organization gets ' +
+          'the setting organizations.clients.',
       ),
   })
   .describe('An organization that owns warehouses.');

@@ -124,7 +124,7 @@ export const comparePlaces =
   };
 
 const NOT_YET =
-  'clients: "ask" is possible once the update of this service is complete; try again then';
+  'clients: "ask" is possible once the update of this service is complete; try again later';
 
 /** A move changes who has access to the warehouse, so the file must name both organizations. */
 const unconfirmedMove = (organization: string | null): string =>
@@ -156,7 +156,7 @@ function parametersOf(lines: readonly PlaceLine[], { adoptByName }: ImportFacts)
   return [ids, lines.map(({ name }) => name), adoptByName, lines.map(({ id = null }) => id)];
 }
 
-/** Adds ids to new places; finds existing places, and those with changed values. */
+/** Adds ids to new places; finds existing places, and places with changed values. */
 function matchPlaces(
   lines: readonly PlaceLine[],
   rows: readonly PlaceRow[],
@@ -172,7 +172,7 @@ function matchPlaces(
   const changed: PlaceRow[] = [];
   const known: [PlaceLine, PlaceRow][] = [];
   const changes: ImportChange[] = [];
-  /** Lines of organizations that begin to ask first. */
+  /** Lines that make an organization ask first. */
   const asking: PlaceLine[] = [];
   for (const line of lines) {
     const { type, external_id, name, number } = line;
@@ -208,7 +208,7 @@ function matchPlaces(
   return { added, changed, known, changes, asking };
 }
 
-/** @param otherwise for a line that says nothing. */
+/** @param otherwise the policy if the line has no key `clients` */
 const policyIn = (line: PlaceLine, otherwise: boolean): boolean =>
   line.type === 'organization' && line.clients !== undefined ? line.clients === 'ask' : otherwise;
 

@@ -56,7 +56,7 @@ export interface AccessRow {
 }
 
 interface PrunedAccessRow extends AccessRow {
-  /** True if something newer than the file says that it exists. */
+  /** True if a change pushed after the time of the file says that the record exists. */
   readonly is_newer: boolean;
 }
 
@@ -265,7 +265,7 @@ const pruneThings =
     return { step, present: rows.length, next: nextPage(rows, size)?.external_id };
   };
 
-/** Suspends accounts until an import or a pushed line has them again; returns the activity. */
+/** Suspends accounts until an import or a pushed line contains them; returns the activity. */
 export async function suspendAccounts(
   tx: Queries,
   accounts: readonly Pick<NamedRow, 'id' | 'external_id'>[],

@@ -1,10 +1,10 @@
-/** The answers to pushed lines: why a line was refused or not applied, and what to do. */
+/** The answers to pushed lines: why a line was not applied, and what to do about it. */
 import { Refusal } from '../base/refusal.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import { ImportProblems } from './problems.ts';
 import { MAX_AHEAD_MS, type PushedLine } from './pushed-line.ts';
 
-/** What became of one line. `not_done`: PostgreSQL did not answer. */
+/** The result of one line. `not_done`: PostgreSQL did not answer. */
 export interface LineAnswer {
   readonly line: number;
   readonly result: 'ok' | 'unchanged' | 'outdated' | 'refused' | 'held_back' | 'not_done';
@@ -17,14 +17,14 @@ export const MAX_LINES = 1_000;
 
 export const reasonOf = ({ code, message, remedy }: Refusal) => ({ code, message, remedy });
 
-/** A deadlock, or a database that does not answer: the next attempt may succeed. */
+/** True for a deadlock or an unavailable database: a retry may succeed. */
 export const isPassing = (error: unknown): boolean =>
   error instanceof StorageUnavailable || isOvertaken(error);
 
 const isOvertaken = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && ['40001', '40P01'].includes(String(error.code));
 
-/** Returns why the line is refused; undefined for another error. */
+/** Returns why the line is refused; undefined if the line did not cause the error. */
 export function refusalOf(error: unknown): Refusal | undefined {
   if (error instanceof ImportProblems) return problem(error.problems[0]?.message ?? '');
   const constraint = error instanceof Error && 'constraint' in error && error.constraint;
@@ -32,13 +32,13 @@ export function refusalOf(error: unknown): Refusal | undefined {
   return isOvertaken(error) ? overtaken() : undefined;
 }
 
-/** The messages of the import say what is wrong, and after the semicolon what to do. */
+/** Splits a message of the import into the problem and, after the semicolon, the remedy. */
 function problem(text: string): Refusal {
   const [message = '', ...remedy] = text.split('; ');
   return new Refusal('line_refused', `${message}.`, remedy.join('; ') || 'Correct the line.');
 }
 
-/** One line may have a problem in each of thousands of values. */
+/** Maximum number of problems in an answer: one line may have thousands. */
 const MAX_PROBLEMS = 5;
 
 export const invalid = (problems: readonly string[]): Refusal =>
@@ -52,7 +52,7 @@ const membershipMissing = (): Refusal =>
   new Refusal(
     'membership_missing',
     'The account is not a member of the organization of the warehouse.',
-    'Send its membership before its rights.',
+    'Send the membership before the rights.',
   );
 
 const VIOLATIONS: Readonly<Record<string, () => Refusal>> = {
@@ -60,15 +60,15 @@ const VIOLATIONS: Readonly<Record<string, () => Refusal>> = {
   clients_owner_account_id_fkey: () =>
     new Refusal(
       'account_owns_clients',
-      'The account owns clients, which would have no owner.',
-      'Suspend it (without "deleted"), or hand them over: gatehouse clients transfer.',
+      'The account owns clients, which need an owner.',
+      'Suspend the account (leave out "deleted"), or first run: gatehouse clients transfer.',
     ),
 };
 
 const overtaken = (): Refusal =>
   new Refusal(
     'line_overtaken',
-    'Another change of the same data was made at the same time.',
+    'Another request changed the same data at the same time.',
     'Send the line again.',
   );
 
@@ -76,27 +76,27 @@ export function futureOf({ as_of: asOf }: PushedLine, now: Date): Refusal | unde
   if (asOf === undefined || asOf.getTime() <= now.getTime() + MAX_AHEAD_MS) return undefined;
   return new Refusal(
     'as_of_in_future',
-    `as_of: ${asOf.toISOString()} is more than 5 minutes in the future; it is ${now.toISOString()} here.`,
-    'Correct the clock of the sender.',
+    `as_of: ${asOf.toISOString()} is more than 5 minutes in the future; the server has ${now.toISOString()}.`,
+    'Correct the clock of the sender, and send the line again.',
   );
 }
 
 export const heldBack = (removals: number): Refusal =>
   new Refusal(
     'held_back',
-    'More was removed in this hour than import.removals_per_hour allows.',
-    `If it is not a mistake: gatehouse changes allow ${removals}, and send the line again.`,
+    'The line would remove more within an hour than import.removals_per_hour allows.',
+    `If this is intended, run: gatehouse changes allow ${removals}. Then send the line again.`,
   );
 
 export const UNAVAILABLE = new Refusal(
   'storage_unavailable',
   'The database did not answer.',
-  'Send the line again: if it was applied after all, the answer is "unchanged".',
+  'Send the line again. If the line was applied after all, the answer is "unchanged".',
 );
 
 export const tooManyLines = (count: number): Refusal =>
   new Refusal(
     'too_many_lines',
-    `The request has ${count} lines, and at most ${MAX_LINES} are allowed.`,
-    'Send them in several requests, in their order.',
+    `The request has ${count} lines; at most ${MAX_LINES} are allowed.`,
+    'Split the lines into several requests, in the same order.',
   );

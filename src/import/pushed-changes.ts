@@ -1,4 +1,4 @@
-/** Applies pushed lines in their order, in batches, by the set step of the import. */
+/** Applies pushed lines in their order, in batches, with the steps of the import. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Activity } from '../accounts/activity/activity.ts';
 import { keyEmails } from '../accounts/email.ts';
@@ -28,7 +28,7 @@ import type { RemovalLimit } from './removal-limit.ts';
 import { BATCH_SIZE } from './steps.ts';
 import { findThings } from './things.ts';
 
-/** The service applies these pauses before it repeats a batch that another one blocked. */
+/** Pauses before a batch is retried after a deadlock or without an answer of the database. */
 const RETRY_PAUSES_MS = [100, 400];
 
 export type PushedChanges = ReturnType<typeof createPushedChanges>;
@@ -37,14 +37,14 @@ export function createPushedChanges(parts: {
   readonly database: Database;
   readonly clock: Clock;
   readonly removals: RemovalLimit;
-  /** Records the changes of a sender with its name. */
+  /** Returns a log that records changes with the name of the sender. */
   readonly activityOf: (sender: string) => Pick<Activity, 'recordAll'>;
-  /** True if a new organization asks first, unless its line says otherwise. */
+  /** See `ImportFacts.asksFirst`. */
   readonly asksFirst: () => boolean;
 }) {
   const { database, clock, removals, activityOf, asksFirst } = parts;
 
-  /** Applies lines of one type that are about different things, all of them or none. */
+  /** Applies all lines or none. The lines have one type, and are about different records. */
   async function write(
     tx: Queries,
     lines: readonly PushedLine[],
@@ -107,7 +107,7 @@ export function createPushedChanges(parts: {
     return database.transaction((tx) => write(tx, lines, push));
   }
 
-  /** Repeats a batch that the database refuses line by line, so that only such lines are refused. */
+  /** Applies a batch. If it is refused, applies its lines one by one: only wrong ones are refused. */
   async function* apply(lines: readonly PushedLine[], push: Push): AsyncIterable<LineAnswer> {
     const [first] = lines;
     if (first === undefined) return;
@@ -126,7 +126,7 @@ export function createPushedChanges(parts: {
     /**
      * Applies the lines of a request, and returns an answer for each.
      *
-     * @throws Refusal `too_many_lines`, and then nothing was applied
+     * @throws Refusal `too_many_lines` (then no line is applied)
      */
     async push(body: Buffer, sender: string): Promise<LineAnswer[]> {
       const push = { sender, now: new Date(clock()) };
@@ -144,7 +144,7 @@ export function createPushedChanges(parts: {
         for (const batch of batchesOf(valid)) {
           for await (const one of apply(batch, push)) answers.set(one.line, one);
         }
-        // An address that two accounts shared is free for the other one now.
+        // A line may have freed an address that two accounts shared: give it to the other account.
         if (valid.some((line) => line.type === 'account')) await keyEmails(database);
       } catch (error) {
         if (!(error instanceof StorageUnavailable)) throw error;
@@ -164,7 +164,7 @@ interface Push {
   readonly now: Date;
 }
 
-/** Cuts where the type changes, where removing begins or ends, and where a thing may be repeated. */
+/** Starts a new batch if the type changes, removals start or end, or a name occurs again. */
 function* batchesOf(lines: readonly PushedLine[]): Iterable<readonly PushedLine[]> {
   let batch: PushedLine[] = [];
   let names = new Set<string>();
@@ -183,7 +183,7 @@ function* batchesOf(lines: readonly PushedLine[]): Iterable<readonly PushedLine[
   if (batch.length > 0) yield batch;
 }
 
-/** For access the pair of names: a person who is named in two ways is found twice by the database. */
+/** Returns the names of a line. If two names mean one record, `stepOf` refuses the batch. */
 function ownNames(line: PushedLine): string[] {
   if (line.type === 'membership' || line.type === 'warehouse_rights') {
     const { account, account_id, account_email } = line;

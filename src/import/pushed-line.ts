@@ -1,4 +1,4 @@
-/** The rules of pushed lines: those of the import, with other names of things, `as_of` and `removed`. */
+/** The rules of pushed lines: the rules of the import, with more names, `as_of` and `removed`. */
 import { z } from 'zod';
 import { isAccountId } from '../accounts/account.ts';
 import { normalizeEmail } from '../accounts/email.ts';
@@ -6,7 +6,7 @@ import { isOrganizationId, isWarehouseId } from '../accounts/organizations/place
 import { type BrokenLine, type ImportType, importLine } from './line.ts';
 import { type LineRules, readLineBytes } from './line-reader.ts';
 
-/** A sender's clock may be ahead by this much. */
+/** A sender's clock may be ahead by at most this time. */
 export const MAX_AHEAD_MS = 5 * 60_000;
 
 const flag = z.boolean({ error: 'is neither true nor false' }).optional();
@@ -67,7 +67,7 @@ const setLine = z.discriminatedUnion('type', [
   SET.membership,
   SET.warehouse_rights,
 ]);
-/** A line that removes may be the whole record: values that it would set are not looked at. */
+/** A line that removes may contain the whole record: values to set are ignored. */
 const anything = z.unknown().optional();
 const removedLine = z.discriminatedUnion('type', [
   SET.account.extend({
@@ -103,7 +103,7 @@ const RULES: LineRules<SetPushedLine | RemovedLine> = {
   keysOf: (type: ImportType) => Object.keys(SET[type]?.shape ?? {}),
 };
 
-/** Returns every line that is not blank, broken or not. The number counts blank lines as well. */
+/** Returns all lines except blank lines, which still count in the numbers of the lines. */
 export function* readPushedLines(body: Buffer): Iterable<PushedLine | BrokenLine> {
   let begin = 0;
   for (let number = 1; begin < body.length; number += 1) {

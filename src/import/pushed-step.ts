@@ -1,4 +1,4 @@
-/** One batch of pushed lines: compared by the set step of the import, or by what its prune removes. */
+/** Compares a batch of pushed lines with the database, and writes the differences. */
 import { deleteAccount } from '../accounts/account-edits.ts';
 import type { Queries } from '../storage/queries.ts';
 import type { ImportChange, ImportFacts, ImportStep } from './change.ts';
@@ -13,7 +13,7 @@ import { findThings, type LineThing } from './things.ts';
 const keyOf = ({ type, account, organization, warehouse }: LineThing): string =>
   [type, account, warehouse ?? organization].join(' ');
 
-/** Compares the lines with the database, by the step of the import or what an import prunes with. */
+/** Compares the lines, which have one type and either all set or all remove, with the database. */
 export async function stepOf(
   tx: Queries,
   things: readonly LineThing[],
@@ -22,7 +22,7 @@ export async function stepOf(
   const [first] = things;
   if (first === undefined) return { changes: [], write: async () => [] };
   const known = things.filter(({ line, own }) => own || !('external_id' in line));
-  // Two lines that name the same thing differently: the batch is repeated line by line.
+  // Two lines name the same record differently: the caller then applies the lines one by one.
   if (new Set(known.map(keyOf)).size < known.length) throw new ImportProblems([], 1);
   if (removes(first.line)) {
     return first.line.type === 'account'
@@ -35,7 +35,7 @@ export async function stepOf(
     facts.adopted[kind].externalIds.set(id, id);
     return id;
   };
-  // From here on, name everything by its id: it may have no external id.
+  // From here on, use ids in place of external ids: a record may have no external id.
   const lines = things.map(({ line, own, former, ...thing }) => {
     if (line.type === 'membership' || line.type === 'warehouse_rights') {
       const place = line.type === 'membership' ? 'organization' : 'warehouse';
@@ -143,11 +143,11 @@ async function removeAccounts(
 const isDeletion = (line: PushedLine): boolean =>
   removes(line) && line.type === 'account' && line.deleted === true;
 
-/** Suspending a person counts as well: it ends the same access. */
+/** A suspension is a removal, too: it ends the person's access. */
 export const isRemoval = ({ change, fields }: ImportChange): boolean =>
   change === 'removed' || (change === 'changed' && fields?.suspended?.[1] === true);
 
-/** Records from when each thing is, also of lines that changed nothing. */
+/** Records the time of each line's record, even if the line changed nothing. */
 export async function recordPushed(
   tx: Queries,
   things: readonly LineThing[],

@@ -1,4 +1,4 @@
-/** Limits how much pushed lines remove in an hour, on all nodes together. */
+/** Limits how many records pushed lines remove within an hour, on all nodes together. */
 import type { Clock } from '../base/clock.ts';
 import { type CleaningJob, expiryJob } from '../storage/cleaning.ts';
 import type { Queries } from '../storage/queries.ts';
@@ -6,17 +6,17 @@ import type { Queries } from '../storage/queries.ts';
 export type RemovalLimit = ReturnType<typeof createRemovalLimit>;
 
 const HOUR_MS = 3_600_000;
-/** A percentage of few people would not allow anything. */
+/** The minimum for a percentage: 10 % of a few people would allow no removal. */
 const MIN_OF_SHARE = 50;
 
 /** @param parts.limit `import.removals_per_hour`: a percentage of the people, or a number */
 export function createRemovalLimit(parts: { readonly clock: Clock; readonly limit: () => string }) {
   const { clock, limit } = parts;
 
-  /** @param tx holds the lock of the batch, so that no other batch counts at the same time */
+  /** @param tx holds the lock of the batch, so that no other batch reads the count meanwhile */
   async function left(tx: Queries, wanted: number): Promise<number> {
     const [row] = await tx.query<{ removed: number; people: number }>(
-      // Count the people only if the least that a percentage allows is not enough.
+      // Count the people only if `MIN_OF_SHARE` is not enough, because counting is slow.
       `SELECT removed, CASE WHEN removed + $2 > $3
           THEN (SELECT count(*) FROM accounts WHERE suspended_at IS NULL) ELSE 0 END::int AS people
         FROM (SELECT coalesce(sum(removals), 0)::int AS removed
@@ -31,19 +31,19 @@ export function createRemovalLimit(parts: { readonly clock: Clock; readonly limi
   }
 
   return {
-    /** Returns how many removals the last hour still allows; at least `wanted` if it allows these. */
+    /** Returns how many more removals are allowed, or a smaller number that `wanted` does not exceed. */
     left,
     record: (tx: Queries, removals: number) => recordRemovals(tx, clock, removals),
   };
 }
 
-/** @param removals negative for those that an operator allows on top of the limit, for an hour */
+/** @param removals negative to allow more removals than the limit, for an hour */
 export async function recordRemovals(tx: Queries, clock: Clock, removals: number): Promise<void> {
   const statement = 'INSERT INTO pushed_removals (at, removals) VALUES ($1, $2)';
   await tx.query(statement, [new Date(clock()), removals]);
 }
 
-/** Deletes what is older than an hour, and the times of things that were removed 30 days ago. */
+/** Deletes counted removals after an hour, and the times of removed records after 30 days. */
 export const pushedChangesCleaning = (parts: {
   readonly database: Queries;
   readonly clock: Clock;

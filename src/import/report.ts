@@ -12,7 +12,7 @@ export interface ImportReport {
   /** Only the first changes; `changeCount` is the number of all changes. */
   readonly changes: readonly ImportChange[];
   readonly changeCount: number;
-  /** How many lines or imported things stay as they are, because something newer was pushed. */
+  /** See `ImportStep.newer`. */
   readonly newer: number;
   /** Present if more would be removed than the limit allows. */
   readonly excess?: PruneExcess;

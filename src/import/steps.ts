@@ -28,7 +28,7 @@ export interface ImportPlan {
   readonly prune: boolean;
   /** See `ImportFacts.adoptByName`. */
   readonly adoptByName: boolean;
-  /** See `ImportFacts`. */
+  /** See `ImportFacts.asOf`. */
   readonly asOf: Date;
 }
 
@@ -88,7 +88,7 @@ export async function* stepsOf(
   }
 }
 
-/** Compares the lines about which nothing newer was pushed, and afterwards records their time. */
+/** Compares the lines without a newer pushed change; `recordTimes` records their time. */
 async function compareCurrent(
   queries: Queries,
   type: ImportType,
@@ -115,7 +115,6 @@ async function compareCurrent(
   };
 }
 
-/** Compares the lines of one type with the database; the set step of imports and pushed lines. */
 export function compareLines<Type extends ImportType>(
   queries: Queries,
   type: Type,

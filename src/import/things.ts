@@ -1,4 +1,4 @@
-/** Finds what lines name, and refuses names that are unknown or disagree. */
+/** Finds the records that lines name. Refuses unknown names, and names of different records. */
 import { Refusal } from '../base/refusal.ts';
 import type { Queries } from '../storage/queries.ts';
 import type { ImportIndex } from './import-index.ts';
@@ -15,20 +15,20 @@ import {
 import type { Numbered } from './line.ts';
 import { type PushedLine, removes } from './pushed-line.ts';
 
-/** What a line is about; a part that does not exist has no id. */
+/** The record that a line is about. An id is absent if its account or place does not exist. */
 export interface LineThing<Line extends PushedLine | Numbered = PushedLine> extends Thing {
   readonly line: Line;
-  /** The account or the place that the line itself describes; absent if the line adds it. */
+  /** The account or place of an account or place line; absent if the line adds it. */
   readonly own?: NamedRow | undefined;
-  /** The id of the organization that a warehouse leaves. */
+  /** The id of the organization that a moved warehouse leaves. */
   readonly former?: string | undefined;
-  /** Why the line cannot be applied, unless what it names was deleted. */
+  /** Why the names in the line are refused. */
   readonly missing?: Refusal;
 }
 
 type AnyLine = PushedLine | Numbered;
 type Found = Readonly<Record<NamedType, NamedRows>>;
-/** The keys of a line under which it has an external id, an id and an address. */
+/** The keys of a line whose values are an external id, an id and an email address. */
 type Keys = readonly [external: string, id: string, email?: string];
 
 const OWN: Keys = ['external_id', 'id', 'email'];
@@ -54,9 +54,9 @@ function namesIn(line: AnyLine, [external, id, email = '']: Keys): Names {
 const formerIn = (line: AnyLine): Names => namesIn(line, ['former_external_id', '']);
 
 /**
- * Reads what the lines name, and what is known about the time of each.
+ * Reads the records that the lines name, and the times of these records.
  *
- * @param index of the file of an import
+ * @param index the index of the import file; absent for pushed lines
  */
 export async function findThings<Line extends AnyLine>(
   queries: Queries,
@@ -98,7 +98,7 @@ function partsOf(line: AnyLine, found: Found, index?: ImportIndex) {
     PARTS[line.type].map((part) => {
       const keys = REFERENCES[part];
       const names = namesIn(line, keys);
-      // What a line of a file names may be added by the file.
+      // An account or place that a line of a file names may be added by the same file.
       if (index) return [part, found[part].byExternalId(names.external)];
       return [part, theOne(part, keys, names, found[part])];
     }),
@@ -118,14 +118,14 @@ function partsOf(line: AnyLine, found: Found, index?: ImportIndex) {
   return { account: account?.id, organization, warehouse: warehouse?.id, isElsewhere };
 }
 
-/** Returns what a line itself describes; undefined if the line adds it. @throws Refusal */
+/** Returns the account or place of the line; undefined if the line adds it. @throws Refusal */
 function ownOf(line: OwnLine, rows: NamedRows): NamedRow | undefined {
   const { type } = line;
   const names = namesIn(line, OWN);
   const { external, id, email } = names;
   const holder = rows.byEmail(email);
   if ('removed' in line && removes(line)) {
-    // An address that no account has may be outdated: another name suffices.
+    // The address may be outdated: ignore an address of no account if the line has another name.
     const isOld = holder === undefined && (id ?? external) !== undefined;
     return theOne(type, OWN, isOld ? { id, external } : names, rows);
   }
@@ -142,7 +142,7 @@ function ownOf(line: OwnLine, rows: NamedRows): NamedRow | undefined {
   return byName ?? (holder?.external_id === null ? holder : undefined);
 }
 
-/** Returns what all given names mean. @throws Refusal */
+/** Returns the account or place that all given names name. @throws Refusal */
 function theOne(type: NamedType, keys: Keys, names: Names, rows: NamedRows): NamedRow {
   const { external, id, email } = names;
   const given = [
@@ -169,6 +169,6 @@ function theOne(type: NamedType, keys: Keys, names: Names, rows: NamedRows): Nam
 const disagreeing = (keys: readonly string[]): Refusal =>
   new Refusal(
     'names_disagree',
-    `${keys.join(' and ')} do not name the same one.`,
-    'Write only one of them, or correct them.',
+    `${keys.join(' and ')} name different records.`,
+    'Write only one of these keys, or correct the values.',
   );

@@ -1,4 +1,4 @@
-/** `operator changes`: what other systems push. */
+/** `operator changes`: changes that other systems push. */
 import type { Command } from 'commander';
 import { systemClock } from '../base/clock.ts';
 import { recordRemovals } from '../import/removal-limit.ts';
@@ -21,7 +21,7 @@ export function addChangesCommand(program: Command, { run }: Operator): void {
     .action((removals: number) =>
       run(async ({ database }) => {
         await recordRemovals(database, systemClock, -removals);
-        const text = `Pushed changes may remove ${removals} more within the next hour: send the lines again.`;
+        const text = `Pushed changes may remove ${removals} more records within the next hour. Send the lines again.`;
         return { value: { allowed: removals }, text };
       }),
     );

@@ -27,7 +27,7 @@ declare module './view-data.ts' {
       readonly masked: string;
       readonly notice: string | undefined;
       readonly organizations: readonly ReachedOrganization[];
-      /** The user's organizations that no API key reaches. */
+      /** The user's organizations that allow no API keys. */
       readonly refusing: readonly string[];
       readonly form: LimitFields;
       readonly action: string;

@@ -83,7 +83,7 @@ interface ConnectionRow {
    * changed, undefined if the approved access is unknown.
    */
   readonly changes: string | undefined;
-  /** The user's organizations that block the client, or have not approved it. */
+  /** The user's organizations that block the client, or ask first and have not approved it. */
   readonly bars: readonly ExcludedThere[];
   readonly disconnectUrl: string;
   /** Undefined for a connection without a limit. */
@@ -118,7 +118,7 @@ export function connectionsPage(parts: {
     return all.find(({ clientId }) => clientId === id);
   }
 
-  /** Returns what the user and these clients have access to, and what the clients do not reach. */
+  /** Returns what the user and the clients reach, and which organizations the clients do not. */
   async function reachOf(ctx: Context, clients: readonly ConnectedClient[]): Promise<Reach> {
     const accountId = accountOf(ctx).id;
     const all = await access.accessOf({ accountId });
@@ -311,9 +311,9 @@ const UNUSUAL: readonly ListFilter<ConnectedClient>[] = [
 
 interface Reach {
   readonly all: readonly Organization[];
-  /** By client. */
+  /** By client id. */
   readonly exclusions: ReadonlyMap<string, readonly ClientExclusion[]>;
-  /** By client. */
+  /** By client id. */
   readonly reached: ReadonlyMap<string, readonly Organization[]>;
 }
 

@@ -28,7 +28,7 @@ export type FailureLimits = ReturnType<typeof createFailureLimits>;
  * is enough because secrets, tokens and codes have at least 256 random bits (rule:
  * attempt-limits.ts).
  */
-/** The same limit for secrets that are no client's, such as those of senders of changes. */
+/** Counts wrong secrets of senders by address, together with wrong client secrets. */
 export const createWrongSecretLimit = (
   createAttemptLimit: CreateAttemptLimit,
   {

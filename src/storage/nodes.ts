@@ -163,7 +163,7 @@ export async function requireAccessRules(
   what: 'limits' | 'policies' = 'limits',
 ): Promise<void> {
   if (await doAllNodesKnowAccessRules(database)) return;
-  const subject = what === 'limits' ? 'Limits are' : 'Asking first, and refusing API keys, are';
+  const subject = what === 'limits' ? 'Limits are' : 'Asking first and refusing API keys are';
   throw new Refusal(
     `${what}_after_update`,
     `${subject} possible once the update of this service is complete.`,

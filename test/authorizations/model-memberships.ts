@@ -1,4 +1,4 @@
-/** The promised memberships of two people in one organization, and the time of each statement. */
+/** Model of two people's memberships in an organization, and of the time of their latest change. */
 import type { Role } from '../../src/accounts/access/reach.ts';
 import type { ReachModel } from './reach-model.ts';
 
@@ -21,7 +21,7 @@ export class ModelMemberships {
     this.#reach = reach;
   }
 
-  /** @returns the answer to the line */
+  /** @returns the expected result of the line */
   byPush(name: string, role: Role | undefined, late: number): 'ok' | 'unchanged' | 'outdated' {
     const asOf = this.now - late;
     const known = this.#times.get(name);
@@ -35,7 +35,7 @@ export class ModelMemberships {
     const asOf = this.now - late;
     const known = this.#times.get(name);
     const isNewer = known !== undefined && known.asOf > asOf && !known.isImport;
-    // The file is compared only with what exists, or with what it contains.
+    // An import compares memberships that exist or that its file contains.
     if (isNewer && (role !== undefined || known.forgottenAt === undefined)) return;
     if (role === undefined && this.#roleOf(name) === undefined) return;
     this.#set(name, role, { asOf, isImport: true });

@@ -41,9 +41,9 @@ export class ReachModel {
   readonly limits = new Map<string, ModelLimit>();
   /** Organization and client. */
   readonly blocks = new Set<string>();
-  /** Organizations that admit only clients which they approved. */
+  /** Organizations that ask first: only clients that they approved reach them. */
   readonly askFirst = new Set<string>();
-  /** Organization and client; false for a declined client. */
+  /** Keys are organization and client; true for an approved client, false for a declined client. */
   readonly approvals = new Map<string, boolean>();
 
   removeMember(account: string, organization: OrganizationKey): void {

@@ -11,7 +11,7 @@ type Role = 'member' | 'admin' | 'viewer' | undefined;
 const PEOPLE = ['person', 'other'] as const;
 type Name = (typeof PEOPLE)[number];
 
-/** @param late seconds between the change in the other system and its arrival here */
+/** @param late seconds from the change in the other system until the line or file is applied */
 const timeOf = ({ time }: World, late: number): string =>
   new Date(time.clock() - late * 1_000).toISOString();
 

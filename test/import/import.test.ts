@@ -62,7 +62,7 @@ forEachDatabase('operator import', (open) => {
     }
   });
 
-  it('a line sets the policy of its organization; a new organization gets the policy of the settings', async () => {
+  it('a line with `clients` sets the policy of its organization; without `clients`, a new organization gets the policy of the settings', async () => {
     const GATEHOUSE_CONFIG = path.join(temporaryDirectory('policy'), 'gatehouse.yaml');
     writeFileSync(GATEHOUSE_CONFIG, 'organizations: { clients: ask }\n');
     const asking = operatorWith({ ...variablesOf(parts().database), GATEHOUSE_CONFIG });
@@ -76,7 +76,7 @@ forEachDatabase('operator import', (open) => {
     await value('organizations add --name Delta');
     expect(await policies()).to.deep.equal(['Acme ask', 'Bolt open', 'Corto ask', 'Delta open']);
 
-    // An existing organization keeps its policy, unless its line names another one.
+    // An existing organization keeps its policy unless its line has `clients`.
     const bolt = { ...open, clients: 'ask' };
     const dry = await run(`import ${fileOf(organization('O1', 'Acme'), bolt)} --dry-run`);
     expect(dry.output).to.include('organization O2 (Bolt): clients "open" → "ask"');

@@ -1,4 +1,4 @@
-/** The programs, statements and proxies of docs/operations/memberships.md work as they are printed. */
+/** Runs the programs, SQL statements and proxies of docs/operations/memberships.md. */
 import { execFile, execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -21,7 +21,7 @@ const PAGE = readFileSync(
 const { account, membership, organization } = line;
 const run = promisify(execFile);
 
-/** Returns the code block that begins like this. */
+/** Returns the page's code block in this language that begins with the text `beginning`. */
 function block(language: string, beginning: string): string {
   const blocks = [...PAGE.matchAll(new RegExp(`\`\`\`${language}\n(.*?)\`\`\``, 'gs'))];
   const found = blocks.map(([, text = '']) => text).find((text) => text.startsWith(beginning));
@@ -57,7 +57,7 @@ describe('the page Keep memberships current', () => {
       .filter(Boolean)
       .map((one) => JSON.parse(one).result);
 
-  it('curl sends the lines of the page', async () => {
+  it('the example lines are applied by the curl command', async () => {
     write('authorization', `Authorization: Bearer ${SECRET}\n`);
     write('changes.jsonl', block('jsonl', '{"type":'));
     const { stdout } = await run('sh', ['-c', here(block('sh', 'curl'))], { cwd: folder });
@@ -90,7 +90,7 @@ describe('the page Keep memberships current', () => {
     server.close();
   });
 
-  it('the Python program does the same', async function () {
+  it('the Python program sends any number of lines, and repeats them while the service answers 503', async function () {
     const python = findProgram('python3');
     if (python === undefined) this.skip();
     write('changes.py', block('python', 'import json'));
@@ -218,7 +218,7 @@ ${text}}`;
         await opened.add(Promise.resolve(running), (started) => started.end('SIGTERM'));
         write('authorization', `Authorization: Bearer ${SECRET}\n`);
         write('one.jsonl', bodyOf([account('X1')]));
-        /** Asks with curl, which trusts the certificate. */
+        /** Sends a request through the proxy with curl, which trusts the test certificate. */
         const ask = async (where: string, ...more: string[]): Promise<string> => {
           const common = ['--silent', '--cacert', certificate, '--write-out', '%{http_code}'];
           const { stdout } = await run(

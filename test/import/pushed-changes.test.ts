@@ -1,4 +1,4 @@
-/** `POST /changes` sets and ends memberships line by line, and keeps what is newer. */
+/** `POST /changes` sets and removes memberships line by line, and keeps newer changes. */
 import { expect } from 'chai';
 import { operatorOn, valueFrom } from '../operator/run-operator.ts';
 import { forEachDeployment, type TestService } from '../support/service.ts';
@@ -18,7 +18,7 @@ forEachDeployment('pushed changes', (start) => {
   const roles = () =>
     query(`SELECT a.email, m.role FROM organization_memberships m JOIN accounts a ON a.id = m.account_id
       JOIN organizations o ON o.id = m.organization_id WHERE o.external_id = 'O1' ORDER BY 1`);
-  /** A time so many seconds ago, as in a line. */
+  /** Returns the time this many seconds ago, in the format of a line. */
   const ago = (seconds: number): string => new Date(Date.now() - seconds * 1_000).toISOString();
   const at = (seconds: number, one: Line): Line => ({ ...one, as_of: ago(seconds) });
   const ending = (one: Line, more: Line = {}): Line => ({ ...one, removed: true, ...more });
@@ -34,7 +34,7 @@ forEachDeployment('pushed changes', (start) => {
     await query('DELETE FROM pushed_removals');
   });
 
-  it('lines add places, people, memberships and rights in their order, and a repeated request answers unchanged', async () => {
+  it('lines add places, people, memberships and rights in their order, and a repeated request is answered unchanged', async () => {
     expect(await results(...PLACES, ...PERSON)).to.deep.equal(Array(5).fill('ok'));
     expect(await roles()).to.deep.equal([{ email: 'a1@example.test', role: 'member' }]);
     expect(await results(...PLACES, ...PERSON)).to.deep.equal(Array(5).fill('unchanged'));
@@ -42,7 +42,7 @@ forEachDeployment('pushed changes', (start) => {
     expect(await roles()).to.deep.equal([{ email: 'a1@example.test', role: 'admin' }]);
   });
 
-  it('a pushed organization has the policy of its line, or the policy that the settings name', async () => {
+  it('a pushed organization gets the policy of its line, otherwise the default policy of the settings', async () => {
     const lines = [organization('O1'), { ...organization('O2'), clients: 'ask' }];
     expect(await results(...lines)).to.deep.equal(['ok', 'ok']);
     const policies = 'SELECT asks_first FROM organizations ORDER BY external_id';
@@ -57,7 +57,7 @@ forEachDeployment('pushed changes', (start) => {
     expect(added).to.deep.equal({ asks_first: true });
   });
 
-  it('a line with removed ends the membership with its rights, the rights, or the access of the person', async () => {
+  it('a line with `removed` ends a membership with its rights, rights in a warehouse, or all access of a person', async () => {
     await send(...PLACES, ...PERSON);
     expect(await results(ending(rights('A1', 'W1', 'read')))).to.deep.equal(['ok']);
     expect(await query('SELECT FROM warehouse_rights')).to.have.length(0);
@@ -73,13 +73,13 @@ forEachDeployment('pushed changes', (start) => {
     expect(await query("SELECT FROM accounts WHERE external_id = 'A1'")).to.have.length(0);
   });
 
-  it('an older line is outdated, also after what it names was removed or deleted', async () => {
+  it('an older line is answered outdated, even after the record that it names was removed or deleted', async () => {
     await send(...PLACES, at(100, account('A1')), at(100, membership('A1', 'O1', 'admin')));
     expect(await results(at(101, membership('A1', 'O1', 'viewer')))).to.deep.equal(['outdated']);
     expect(await results(at(50, ending(membership('A1', 'O1'))))).to.deep.equal(['ok']);
     expect(await results(at(60, membership('A1', 'O1')))).to.deep.equal(['outdated']);
     expect(await results(at(40, membership('A1', 'O1')))).to.deep.equal(['ok']);
-    // Rights ended with the membership, which has begun again since.
+    // The rights ended with the membership; a later line added only the membership again.
     expect(await results(at(55, rights('A1', 'W1', 'read')))).to.deep.equal(['outdated']);
     await send(at(30, ending(account('A1'), { deleted: true })));
     expect(await results(at(35, account('A1')), at(35, membership('A1', 'O1')))).to.deep.equal([
@@ -93,7 +93,7 @@ forEachDeployment('pushed changes', (start) => {
     expect(await results(at(10, membership('A1', 'O1')))).to.deep.equal(['ok']);
   });
 
-  it('an import does not overwrite what is newer than its file, neither by a line nor by absence', async () => {
+  it('an import neither changes nor prunes a record that was pushed after the time of its file', async () => {
     const before = fileOf(
       ...PLACES,
       account('A0'),
@@ -117,17 +117,17 @@ forEachDeployment('pushed changes', (start) => {
       'a1@example.test',
       'a2@example.test',
     ]);
-    // An older file that is imported later counts: imports are not compared with each other.
+    // An older file that is imported later wins: imports are not compared with each other.
     const older = fileOf(...PLACES, account('A1'), membership('A1', 'O1', 'viewer'));
     expect((await imported(older, `--as-of ${ago(400)}`)).newer).to.equal(0);
     expect(await roles()).to.deep.include({ email: 'a1@example.test', role: 'viewer' });
     await imported(before, `--as-of ${ago(50)}`);
-    // The file counts for each of its lines, also if it changed nothing.
+    // The time of the file is recorded for each of its lines, even if the line changed nothing.
     expect(await results(at(60, left))).to.deep.equal(['outdated']);
     expect(await results(at(40, left))).to.deep.equal(['ok']);
   });
 
-  it('the usual limit allows 50 removals within an hour, or 10 % of the people if that is more', async () => {
+  it('by default, pushed lines may remove 50 records within an hour, or 10 % of the people if this is more', async () => {
     const people = Array.from({ length: 60 }, (_, index) => `P${index}`);
     await send(...people.map((id) => account(id)));
     const gone = people.map((id) => ending({ type: 'account', external_id: id }));
@@ -137,7 +137,7 @@ forEachDeployment('pushed changes', (start) => {
     await query(`INSERT INTO accounts (id, email, name, created_at)
       SELECT 'acc_' || lpad(n::text, 16, '0'), n || '@many.test', 'Many', now() FROM generate_series(1, 590) n`);
     await send(...people.map((id) => account(id)));
-    // 10 % of the 650 people would be 65.
+    // 10 % of 650 people are 65.
     expect(allowed(await results(...gone))).to.equal(60);
   });
 });

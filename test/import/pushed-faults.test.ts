@@ -1,4 +1,4 @@
-/** Pushed changes at the same time as others, next to an import, and while PostgreSQL is away. */
+/** Pushed changes during other pushed changes, during an import, and without PostgreSQL. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import { lockImports } from '../../src/import/import-lock.ts';
@@ -22,7 +22,7 @@ describeOn([postgresServer], 'pushed changes on PostgreSQL', () => {
     service = await start({ settings: { senders: SENDERS } });
   });
 
-  it('two senders at once, at two nodes, are both applied, and no line gets lost', async () => {
+  it('lines that two senders push to two nodes at the same time are all applied', async () => {
     const other = await start({ sharing: service });
     const people = numbered(0, 400);
     await push(service, [organization('O1'), ...people.map((id) => account(id))]);
@@ -38,11 +38,11 @@ describeOn([postgresServer], 'pushed changes on PostgreSQL', () => {
     const roles = await service.database.query<{ count: string }>(
       'SELECT count(*) FROM organization_memberships GROUP BY role',
     );
-    // The batches run one after the other, so one of them has the last word about every person.
+    // The batches run one after the other, so the last batch sets the role of every person.
     expect(roles.map(({ count }) => Number(count))).to.deep.equal([400]);
   });
 
-  it('a sender does not wait for a running import, and the import does not overwrite what it sent', async () => {
+  it('pushed lines do not wait for a running import, and the import does not overwrite these lines', async () => {
     const people = numbered(1_000, 3_000);
     const file = fileOf(
       organization('O2'),
@@ -80,7 +80,7 @@ describeOn([postgresServer], 'pushed changes on PostgreSQL', () => {
 describeOn([postgresServer], 'pushed changes while PostgreSQL is away', () => {
   const start = startsOn();
 
-  it('an outage in the middle is answered 503 with the lines that are done, and the same lines succeed later', async function () {
+  it('an outage of PostgreSQL during a request is answered 503 with the result of each line, and a retry succeeds', async function () {
     this.timeout(120_000);
     const postgres = await startPostgresServer();
     const proxy = await startTcpProxy(Number(new URL(postgres.url).port));

@@ -1,4 +1,4 @@
-/** What a pushed line may name and say, and how it is refused. */
+/** How pushed lines name records, and which lines are refused. */
 import { expect } from 'chai';
 import { operatorOn, refusalFrom, valueFrom } from '../operator/run-operator.ts';
 import { startsOn, type TestService } from '../support/service.ts';
@@ -27,7 +27,7 @@ describe('lines of pushed changes', () => {
     await query('DELETE FROM known_times');
   });
 
-  /** Creates a person, an organization and a warehouse by commands: they have no external id. */
+  /** Creates a person, an organization and a warehouse by commands, so without external ids. */
   async function byHand() {
     const person = await service.accounts.add({ email: 'jo@example.com', name: 'Jo' });
     const place = await service.organizations.add({ name: 'Storm' });
@@ -36,7 +36,7 @@ describe('lines of pushed changes', () => {
     return { person: person.id, place: place.id, site: site1.id };
   }
 
-  it('what was created by command is named by its id, a person also by the address', async () => {
+  it('a line can name records without external id by their id, and a person by the email address', async () => {
     const { person, place, site } = await byHand();
     const member = { type: 'membership', organization_id: place, role: 'member' };
     const right = { type: 'warehouse_rights', warehouse_id: site, rights: ['read'] };
@@ -70,7 +70,7 @@ describe('lines of pushed changes', () => {
     ]);
   });
 
-  it('an id and an external_id name one person, who then has both; names that disagree are refused', async () => {
+  it('a line with id and external_id gives the person this external id; names of different people are refused', async () => {
     const { person, place } = await byHand();
     await send(...PLACES, account('A1'));
     expect(await results(account('A2', { id: person }))).to.deep.equal(['ok']);
@@ -85,12 +85,12 @@ describe('lines of pushed changes', () => {
     );
     expect(got).to.deep.equal(Array(6).fill('names_disagree'));
     expect(await query('SELECT FROM organization_memberships')).to.have.length(0);
-    // An address that no account has does not keep a person from being suspended.
+    // The person is suspended even if no account has the address in the line.
     const gone = { type: 'account', external_id: 'A1', email: 'old@example.com', removed: true };
     expect(await results(gone)).to.deep.equal(['ok']);
   });
 
-  it('an unknown name is refused by its key and value, and the other lines are applied', async () => {
+  it('the answer to an unknown name contains its key and value, and the other lines are applied', async () => {
     await send(...PLACES, account('A1'));
     const { answers, results: got } = await send(
       membership('A9', 'O1'),
@@ -116,7 +116,7 @@ describe('lines of pushed changes', () => {
     expect(answers[7]?.remedy).to.contain('account, account_id, account_email');
   });
 
-  it('a line that the database refuses keeps no other line of its batch from being applied', async () => {
+  it('if the database refuses a line, the other lines of its batch are applied', async () => {
     await send(...PLACES, account('A1'), account('A2'), membership('A2', 'O1'));
     expect(await results(rights('A1', 'W1', 'read'), rights('A2', 'W1', 'read'))).to.deep.equal([
       'membership_missing',
@@ -127,7 +127,7 @@ describe('lines of pushed changes', () => {
     expect(answers[1]?.result).to.equal('ok');
     expect(answers[0]).to.include({ result: 'refused', code: 'line_refused' });
     expect(answers[0]?.message).to.contain('email:');
-    // In the order of the lines: the address is free when the second one is applied.
+    // The lines are applied in their order: the first line frees the address for the second line.
     const moved = await results(account('A2', { email: 'new@example.test' }), account('A3', taken));
     expect(moved).to.deep.equal(['ok', 'ok']);
     await send(account('A5'));
@@ -138,7 +138,7 @@ describe('lines of pushed changes', () => {
     expect(await results(...swap)).to.deep.equal(['ok', 'ok']);
   });
 
-  it('a line about the same thing twice is applied twice, also under another name', async () => {
+  it('two lines about the same record are both applied, even if they name the record differently', async () => {
     const { person, place } = await byHand();
     const one = { type: 'membership', organization_id: place };
     const got = await results(
@@ -149,7 +149,7 @@ describe('lines of pushed changes', () => {
     expect(got).to.deep.equal(['ok', 'ok', 'unchanged']);
   });
 
-  it('a warehouse moves if its line names the organization that it leaves, and rights without a membership end', async () => {
+  it('a line with former_organization moves a warehouse, and ends the rights of people who are not members there', async () => {
     await send(...PLACES, organization('O2'), account('A1'), membership('A1', 'O1'));
     await send(rights('A1', 'W1', 'read'));
     const { answers } = await send(warehouse('W1', 'O2'));
@@ -170,14 +170,14 @@ describe('lines of pushed changes', () => {
     expect(await query('SELECT FROM warehouse_rights')).to.have.length(0);
   });
 
-  it('more removals than the hour allows wait until an operator allows them', async () => {
+  it('removals over the hourly limit are not applied until an operator allows more', async () => {
     const people = ['A1', 'A2', 'A3', 'A4', 'A5'];
     await send(...PLACES, ...people.map((id) => account(id)), membership('A1', 'O1'));
     const removed = people.map((id) => ({ ...account(id), removed: true }));
     expect(await results({ ...membership('A1', 'O1'), removed: true })).to.deep.equal(['ok']);
     const { answers, results: got } = await send(...removed);
     expect(got).to.deep.equal(['ok', 'ok', 'held_back', 'held_back', 'held_back']);
-    expect(answers[2]?.remedy).to.contain('gatehouse changes allow 3,');
+    expect(answers[2]?.remedy).to.contain('gatehouse changes allow 3.');
     expect(await results(account('A3', { suspended: true }))).to.deep.equal(['held_back']);
     expect(await results(removed[0] ?? '')).to.deep.equal(['unchanged']);
     expect(await run('changes allow 2')).to.deep.equal({ allowed: 2 });
@@ -188,7 +188,7 @@ describe('lines of pushed changes', () => {
     expect(await query('SELECT FROM pushed_removals')).to.have.length(1);
   });
 
-  it('what was removed is forgotten after 30 days', async () => {
+  it('the time of a removal is deleted after 30 days', async () => {
     const deletion = { ...account('A1'), removed: true, deleted: true };
     await send(account('A1'), account('A2'), deletion);
     await service.clean();
@@ -199,7 +199,7 @@ describe('lines of pushed changes', () => {
     expect(await query('SELECT FROM known_times'), 'of the account that exists').to.have.length(1);
   });
 
-  it('a person who owns clients is suspended, but not deleted', async () => {
+  it('a line can suspend a person who owns clients, but cannot delete the account', async () => {
     await send(account('A1'));
     const [owner] = await query<{ id: string }>('SELECT id FROM accounts');
     const client = {
@@ -225,7 +225,7 @@ describe('lines of pushed changes', () => {
     expect(all).to.contain(headers.get('x-request-id'));
   });
 
-  it('an address that moves to a person of the file by a newer change stays there', async () => {
+  it('an import does not take back an email address that a newer pushed line gave to another person', async () => {
     const file = fileOf(account('A1'), account('A2'));
     await run(`import ${file} --as-of 2026-01-01T00:00Z`);
     await send(

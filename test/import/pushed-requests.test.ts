@@ -1,4 +1,4 @@
-/** Who may push changes, and what becomes of requests that are wrong, cut, or repeated. */
+/** Who may push changes, and the answers to requests that are invalid, interrupted or repeated. */
 import { connect } from 'node:net';
 import { expect } from 'chai';
 import { eventually } from '../support/eventually.ts';
@@ -29,7 +29,7 @@ describe('requests with pushed changes', () => {
   const ask = (headers: Record<string, string>, method = 'POST') =>
     rawRequest(portOf(), '/changes', { method, headers: { 'content-length': '0', ...headers } });
 
-  /** Sends this text on a connection of its own, and returns what is answered until it is closed. */
+  /** Sends the text on a new connection, and returns the answer when the connection is closed. */
   const raw = (texts: readonly string[], onAnswer = () => {}) =>
     new Promise<string>((resolve) => {
       let answer = '';
@@ -61,7 +61,7 @@ describe('requests with pushed changes', () => {
     expect((await fetch(`${other.operatorsUrl}/changes`)).status).to.equal(404);
   });
 
-  it('two secrets of a sender are accepted, and a reload replaces them', async () => {
+  it('both secrets of a sender are accepted, and a reload replaces the secrets', async () => {
     expect((await push(service, [account('A1')])).results).to.deep.equal(['ok']);
     const second = await push(service, [account('A1')], { secret: OTHER_SECRET });
     expect(second.results).to.deep.equal(['unchanged']);
@@ -73,7 +73,7 @@ describe('requests with pushed changes', () => {
     await service.reload();
   });
 
-  it('a wrong secret is refused, after too many with 429, and a right one always passes', async () => {
+  it('a wrong secret is answered 401, or 429 after too many, and a correct secret is always accepted', async () => {
     const statuses: number[] = [];
     for (const authorization of ['', 'Bearer', `Basic ${SECRET}`, 'Bearer x', `bearer ${SECRET}`]) {
       statuses.push((await ask({ host: 'localhost', authorization })).status);
@@ -93,7 +93,7 @@ describe('requests with pushed changes', () => {
     expect((await ask({ host: 'localhost', authorization })).status).to.equal(200);
   });
 
-  it('a line that is no JSON, no UTF-8, no object or too long is refused alone, and blank lines are skipped', async () => {
+  it('a line that is not JSON, not UTF-8, not an object or too long is refused, other lines are applied, and blank lines are skipped', async () => {
     const lines = Buffer.concat([
       Buffer.from('no json\n\n["list"]\nnull\n'),
       Buffer.from([0xff, 0xfe, 0x0a]),
@@ -120,7 +120,7 @@ describe('requests with pushed changes', () => {
     expect(answers[10]?.message).to.contain('import --prune');
   });
 
-  it('a time more than five minutes in the future is refused', async () => {
+  it('an as_of more than five minutes in the future is refused', async () => {
     const inSeconds = (seconds: number) => ({
       as_of: new Date(Date.now() + seconds * 1_000).toISOString(),
     });
@@ -132,7 +132,7 @@ describe('requests with pushed changes', () => {
     expect(results).to.deep.equal(['as_of_in_future', 'ok', 'outdated']);
   });
 
-  it('a thousand lines are applied, one more refuses the whole request', async () => {
+  it('a request with 1,000 lines is applied, and a request with 1,001 lines is refused', async () => {
     const people = Array.from({ length: 1_001 }, (_, at) => account(`A${at}`));
     const { status, text } = await push(service, people);
     expect({ status, code: JSON.parse(text).code }).to.deep.equal({
@@ -145,7 +145,7 @@ describe('requests with pushed changes', () => {
     expect(await count()).to.equal(1_000);
   });
 
-  it('a body of more than one megabyte is refused before it is read, and changes nothing', async () => {
+  it('a body of more than one megabyte is refused before it is read completely, and changes nothing', async () => {
     const announced = await raw([
       head(`Content-Length: ${1024 * MEGABYTE}`),
       bodyOf([account('A1')]),
@@ -164,7 +164,7 @@ describe('requests with pushed changes', () => {
     expect(oneLine.results).to.deep.equal(['line_invalid']);
   });
 
-  it('a connection that is cut in the middle of the body changes nothing', async () => {
+  it('a request whose connection is cut during the body changes nothing', async () => {
     const body = bodyOf([account('A1'), account('A2')]);
     await new Promise<void>((resolve) => {
       const socket = connect(portOf(), '127.0.0.1', () => {
@@ -181,7 +181,7 @@ describe('requests with pushed changes', () => {
     expect(await count()).to.equal(0);
   });
 
-  it('a connection that is cut before the answer loses only the answer, and a repetition is harmless', async () => {
+  it('a request whose connection is cut before the answer is applied, and can be repeated', async () => {
     const body = bodyOf([account('A1')]);
     const socket = connect(portOf(), '127.0.0.1');
     socket.write(head(`Content-Length: ${body.length}`) + body, () => socket.destroy());

@@ -1,4 +1,4 @@
-/** Sends changes to a service as another system does, and reads the answers. */
+/** Pushes lines to `POST /changes` as another system does, and reads the answers. */
 import type { LineAnswer } from '../../src/import/pushed-answers.ts';
 import type { Line } from './import-file.ts';
 
@@ -10,7 +10,7 @@ export interface PushAnswer {
   readonly headers: Headers;
   readonly text: string;
   readonly answers: readonly LineAnswer[];
-  /** The results of all lines, with the code of a refusal in place of `refused`. */
+  /** Returns the result of each line, or the code of the refusal instead of `refused`. */
   readonly results: readonly string[];
 }
 

@@ -64,7 +64,7 @@ describe('mail about an account', () => {
     expect((await owner.get('/profile/security')).html).to.not.match(/name="mail"[^>]*checked/);
   });
 
-  it('owners and admins get at most one mail an hour about clients that wait for their approval', async () => {
+  it('owners and admins get at most one mail an hour about clients that wait for an approval', async () => {
     const olga = await addPerson(on.service, 'Olga Owner', 'olga@example.test');
     const arno = await addPerson(on.service, 'Arno Admin', 'arno@example.test');
     const { id } = on.seeded.organization;
@@ -82,7 +82,7 @@ describe('mail about an account', () => {
     const connected = () =>
       mail.received.filter(({ text }) => text.includes('was approved to act'));
     await eventually(() => expect(asked()).to.have.length(2));
-    // The mail about the second connection is sent after the one about its request would be.
+    // A mail about the second request would be sent before the mail about the second connection.
     await eventually(() => expect(connected().length).to.be.at.least(3));
     expect(asked().flatMap(({ to }) => to)).to.have.members([olga.email, arno.email]);
     expect(asked()[0]?.text)

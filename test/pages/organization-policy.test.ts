@@ -1,4 +1,4 @@
-/** The policy of an organization: which clients and API keys reach it, and who decides. */
+/** The policy of an organization: which clients and API keys reach the organization. */
 import { expect } from 'chai';
 import { operatorFor, valueFrom } from '../operator/run-operator.ts';
 import { partnerTokens } from '../provider/partner-tokens.ts';
@@ -69,22 +69,22 @@ forEachDeployment('the policy of an organization', (start) => {
 
   it('an organization is open by default: a client reaches it as soon as a member connects it', async () => {
     expect(await reachedWith(await connect())).to.deep.equal(NORTHERN);
-    expect(textOf((await owner.get(url())).html)).to.include('without an approval of yours');
+    expect(textOf((await owner.get(url())).html)).to.include('without your approval');
   });
 
-  it('an organization that begins to ask is hidden at once from clients that are not approved', async () => {
+  it('an organization that begins to ask first is hidden at once from clients that are not approved', async () => {
     const token = await connect();
     const answer = await owner.follow(await setPolicy(ASK));
     expect(await reachedWith(token)).to.deep.equal([]);
     const text = textOf(answer.html);
-    expect(text).to.match(/Requests 1 .*Route Planner .*Wanted by Grace Person Requested \d/);
+    expect(text).to.match(/Requests 1 .*Route Planner .*Connected by Grace Person Requested \d/);
     expect(text).to.include('No one here has connected a client.');
     const theirs = textOf((await person.get(`/profile/connections/${client().id}`)).html);
-    expect(theirs).to.match(/Northern Logistics has not approved it yet ; requested on \d/);
+    expect(theirs).to.match(/Northern Logistics has not approved it yet ; it was requested on \d/);
     expect(theirs).to.not.include('member Rotterdam');
   });
 
-  it('the owner chooses which connected clients keep their access when the organization begins to ask', async () => {
+  it('the owner chooses which connected clients keep their access when the organization begins to ask first', async () => {
     const kept = await connect();
     const waiting = await connect(on.clients.otherConfidential);
     const page = await owner.get(url('/policy'));
@@ -137,11 +137,11 @@ forEachDeployment('the policy of an organization', (start) => {
     const [entry] = await on.service.activity.of(on.seeded.person.accountId, { limit: 1 });
     expect(entry).to.include({ action: 'client_admitted', actor: 'organization' });
     expect(entry?.details).to.include({ decision: 'approved', by_name: 'Olga' });
-    // A second click finds nothing to decide.
+    // A second click changes nothing.
     expect((await decide({ decision: 'approve' })).status).to.equal(409);
   });
 
-  it('people who asked for a declined client see the sentence of the owner, escaped', async () => {
+  it('people who connected a declined client see the reason of the owner, escaped', async () => {
     await setPolicy(ASK);
     const token = await connect();
     await decide({ decision: 'decline', sentence: 'Use <b>Stock Reports</b> instead.' });
@@ -153,7 +153,7 @@ forEachDeployment('the policy of an organization', (start) => {
       expect(page.html).to.include('Use &lt;b&gt;Stock Reports&lt;/b&gt; instead.');
       expect(textOf(page.html)).to.include('Northern Logistics declined it');
     }
-    expect(textOf((await owner.get(url())).html)).to.match(/Route Planner declined .*You said Use/);
+    expect(textOf((await owner.get(url())).html)).to.match(/Route Planner declined .*Reason Use/);
     expect((await decide({ decision: 'approve' })).status).to.equal(303);
     expect(await reachedWith(token)).to.deep.equal(NORTHERN);
   });
@@ -170,7 +170,7 @@ forEachDeployment('the policy of an organization', (start) => {
     expect(await on.service.database.query('SELECT FROM client_decisions')).to.deep.equal([]);
   });
 
-  it('a block wins over an approval, whichever of them comes first', async () => {
+  it('a block wins over an approval, even if the approval is newer', async () => {
     await setPolicy(ASK);
     const token = await connect();
     await decide({ decision: 'approve' });
@@ -198,7 +198,7 @@ forEachDeployment('the policy of an organization', (start) => {
     }
   });
 
-  it('the policy at the moment of the call counts, not that of the consent page or the code exchange', async () => {
+  it('the policy at the time of the call decides, not the policy at the consent page or code exchange', async () => {
     const page = await person.open(authorizationUrl(on.issuer, client(), { prompt: 'consent' }));
     expect(textOf(page.html)).to.include('Northern Logistics member');
     await setPolicy(ASK);
@@ -225,29 +225,29 @@ forEachDeployment('the policy of an organization', (start) => {
     expect(await reachedWith(token)).to.deep.equal(NORTHERN);
   });
 
-  it('personal API keys reach an organization only as long as it allows them, and clients are not affected', async () => {
+  it('personal API keys reach an organization only while it allows API keys, and clients are not affected', async () => {
     const key = await addKey();
     const token = await connect();
     expect(await reachedWith(key)).to.deep.equal(NORTHERN);
     const answer = await owner.follow(await setPolicy({ clients: 'open', api_keys: 'refuse' }));
     expect(await reachedWith(key)).to.deep.equal([]);
     expect(await reachedWith(token)).to.deep.equal(NORTHERN);
-    expect(textOf(answer.html)).to.include('Personal API keys reach nothing here.');
+    expect(textOf(answer.html)).to.include('Personal API keys have no access here.');
     expect(textOf(answer.html)).to.not.include('Export');
     const [{ id } = { id: '' }] = await on.service.apiKeys.listOf(on.seeded.person.accountId);
     const theirs = await person.get(`/profile/api-keys/${id}/limit`);
-    expect(textOf(theirs.html)).to.include('Northern Logistics lets no API keys in');
+    expect(textOf(theirs.html)).to.include('Northern Logistics allows no API keys');
     await setPolicy(ASK);
     expect(await reachedWith(key)).to.deep.equal(NORTHERN);
   });
 
-  it('machine clients reach an organization that asks first', async () => {
+  it('machine clients reach an organization that asks first without an approval', async () => {
     const { body } = await clientCredentials(on.issuer, on.clients.machine);
     await setPolicy({ clients: 'ask', api_keys: 'refuse' });
     expect(await reachedWith(String(body.access_token))).to.deep.equal(NORTHERN);
   });
 
-  it('resource servers learn of a policy by its members, and of an approval by the client', async () => {
+  it('a change stream names the members after a change of the policy, and the client after an approval', async () => {
     await connect();
     const headers = { authorization: basic(on.clients.resourceServer) };
     const ending = new AbortController();
@@ -271,7 +271,7 @@ forEachDeployment('the policy of an organization', (start) => {
     ending.abort();
   });
 
-  it('asking first is possible only while every node supports it, and then keeps older nodes from starting', async () => {
+  it('asking first is possible only while every node supports policies, and then prevents older nodes from starting', async () => {
     const { database } = on.service;
     const old = (accessRules: number) =>
       database.query(
@@ -303,7 +303,7 @@ forEachDeployment('the policy of an organization', (start) => {
     await leave();
   });
 
-  it('the operator sees and changes what owners set', async () => {
+  it('operators can show and change the policy and the decisions of owners', async () => {
     const run = operatorFor(on.service);
     const { id } = on.seeded.organization;
     const token = await connect();
@@ -345,7 +345,7 @@ forEachDeployment('the policy of an organization', (start) => {
 describe('the policy of an organization, on two nodes', () => {
   const on = startSeeded();
 
-  it('a policy and an approval that one node stores are in force on the other within a second', async () => {
+  it('a policy and an approval that one node stores take effect on the other node within a second', async () => {
     const other = await startTestService({ sharing: on.service });
     try {
       const { accountId, ...credentials } = await addPerson(on.service, 'Olga', 'o@example.test');
@@ -387,7 +387,7 @@ describe('the policy of an organization, on two nodes', () => {
     }
   });
 
-  it('an API that remembers its callers learns of a policy, an approval and a block on another node', async () => {
+  it('an API that caches its callers notices a policy, an approval and a block that another node stores', async () => {
     const { issuer } = on;
     const other = await startTestService({ sharing: on.service, settings: { issuer } });
     let ahead = 0;
@@ -417,7 +417,7 @@ describe('the policy of an organization, on two nodes', () => {
         await eventually(async () => {
           expect(await identify()).to.deep.include({ organizations });
         });
-        // Only a remembered answer could be outdated after the next change.
+        // Wait for a cached answer, because only a cached answer can be outdated after the next change.
         await eventually(async () => {
           ahead += 6_000;
           await identify();
@@ -432,7 +432,7 @@ describe('the policy of an organization, on two nodes', () => {
       await expectCaller(1);
       await setPolicy('ask');
       await expectCaller(0);
-      // The remembered answer does not contain the organization.
+      // The cached answer does not contain the organization.
       await setPolicy('open');
       await expectCaller(1);
       await setPolicy('ask');

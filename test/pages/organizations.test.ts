@@ -191,9 +191,7 @@ describe('the page of an organization', () => {
     expect([await reachedWith(token), await reachedThere()]).to.deep.equal([all, all]);
 
     const asked = await owner.get(clientPath('end'));
-    expect(textOf(asked.html)).to.include(
-      'End for everybody Route Planner in Northern Logistics ?',
-    );
+    expect(textOf(asked.html)).to.include('Block Route Planner in Northern Logistics ?');
     await owner.submit(asked, {});
     expect(await reachedWith(token)).to.deep.equal(['Elsewhere Storage']);
     await eventually(async () => {
@@ -208,9 +206,9 @@ describe('the page of an organization', () => {
     const [entry] = (await logOf(both)).filter(({ action }) => action === 'client_barred');
     expect(entry).to.include({ actor: 'organization' });
     const connections = textOf((await both.get('/profile/connections')).html);
-    expect(connections).to.include('Northern Logistics does not let it in : an owner or admin');
+    expect(connections).to.include('Northern Logistics blocks it : an owner or admin');
     expect(textOf((await both.get('/profile/activity')).html)).to.include(
-      'Client shut out Route Planner from Northern Logistics, by Olga Owner',
+      'Client blocked Route Planner from Northern Logistics, by Olga Owner',
     );
     expect((await owner.send(clientPath('end'))).status).to.equal(404);
 
@@ -279,9 +277,9 @@ describe('the page of an organization', () => {
       const [row = ''] = (await owner.get(url('?show=clients&sort=name'))).html
         .split('<li')
         .filter((entry) => entry.includes(next.name));
-      expect(textOf(row)).to.include('shut out').and.include('Olga Owner');
+      expect(textOf(row)).to.include('blocked').and.include('Olga Owner');
       expect(textOf(row)).to.include(
-        'Why A client of the same owner was shut out, at the same redirect host',
+        'Why Another client of its owner with the same redirect host is blocked',
       );
       const token = await on.service.access.accessThrough(member.accountId, {
         clientId: next.id,

@@ -199,7 +199,7 @@ describe('an approval counts only for what the page showed', () => {
     const reached = ({ html }: Page): string =>
       /<ul class="reach">.*?<\/ul>/s.exec(html)?.[0] ?? '';
     const alone = await open();
-    expect(textOf(alone.html)).to.include('Closed Storage does not let it in : an owner or admin');
+    expect(textOf(alone.html)).to.include('Closed Storage blocks it : an owner or admin');
     expect(textOf(alone.html)).to.include('You belong to no other organization');
     expect(textOf(alone.html)).to.not.include('You belong to no organization');
     expect(reached(alone)).to.equal('');
@@ -207,7 +207,7 @@ describe('an approval counts only for what the page showed', () => {
     on.service.access.forget(accountId);
     const both = await open();
     expect(reached(both)).to.include('Open Storage').and.not.include('Closed Storage');
-    expect(textOf(both.html)).to.include('Closed Storage does not let it in');
+    expect(textOf(both.html)).to.include('Closed Storage blocks it');
   });
 
   it('a client whose verification mark or links change needs consent again', async () => {

@@ -31,7 +31,7 @@ export interface Credential {
   readonly limit?: AccessLimit | undefined;
 }
 
-/** The user's present access, and the policies of those organizations. */
+/** The user's present access, and the policies of the user's organizations. */
 type Reach = Pick<Person, 'organizations' | 'policies'>;
 
 export interface Member {
@@ -87,17 +87,17 @@ export function createAccess(parts: {
      */
     accessOf,
     clientBlocks,
-    /** False while a node of an older version runs, which would ignore limits or policies. */
+    /** False while a node runs whose older version would ignore limits or policies. */
     areLimitsPossible: () => doAllNodesKnowAccessRules(database),
-    /** Call this after a change of the user's access: the database's notification comes later. */
+    /** Call this after the user's access changed: the database's notification comes later. */
     forget: (accountId: string): void => people.forget('access', accountId),
-    /** As `forget`, after a change of the organization. */
+    /** Call this after an organization changed: the database's notification comes later. */
     forgetOrganization: (id: string): void => people.forget('organizations', id),
 
     /**
-     * Returns what a credential of a user can access: the user's present access, without the
-     * organizations that block the client or have not approved it although they ask first (for an
-     * API key: that allow none), within the user's limit. No other code decides this.
+     * Returns what a credential of a user can access: the user's present access within the user's
+     * limit. For a client, leaves out organizations that block the client, or that ask first and have
+     * not approved it; for an API key, organizations that allow none. No other code decides this.
      */
     through,
     /** Like `through`, but first reads the user's access itself. */

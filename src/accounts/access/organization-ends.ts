@@ -1,6 +1,6 @@
 /**
- * Lets owners and admins of an organization decide about clients and API keys, and end the memberships
- * of others. The operator may do the same, except for memberships, which have commands of their own.
+ * Lets owners, admins and the operator decide which clients and API keys reach an organization, and
+ * owners and admins end memberships of other members (operators do this in memberships.ts).
  */
 import type { Clock } from '../../base/clock.ts';
 import { isClientId } from '../../base/random-id.ts';
@@ -72,11 +72,11 @@ export function createOrganizationEnds(parts: {
 
   return {
     /**
-     * Approves the client for the organization, or declines it with a sentence for the people who
-     * asked. A block stays, and wins over an approval.
+     * Approves the client for the organization, or declines the client with a sentence for the people
+     * who connected it. A block of the client is kept, and wins over an approval.
      *
-     * @returns false if `by` is no longer an owner or admin, the client is unknown or one that
-     *   people cannot connect, or the same was decided before.
+     * @returns false if `by` is no longer an owner or admin, if the client is unknown or not one that
+     *   people can connect, or if this decision is stored already.
      */
     async decide({
       clientId,
@@ -95,10 +95,10 @@ export function createOrganizationEnds(parts: {
     },
 
     /**
-     * Sets the policy, and approves these clients in the same transaction.
+     * Sets the policy, and approves the clients `approved` in the same transaction.
      *
      * @returns false if `by` is no longer an owner or admin, or nothing changed
-     * @throws Refusal `policies_after_update` while nodes run that would ignore the policy
+     * @throws Refusal `policies_after_update` while a node runs that would ignore the policy
      */
     async setPolicy({
       policy: { asksFirst, allowsApiKeys },

@@ -72,7 +72,7 @@ function access(details: Details): string | undefined {
   return rights === undefined ? `${warehouse}` : `${warehouse}: ${[rights].flat().join(', ')}`;
 }
 
-/** Returns what an organization decided about clients and API keys; undefined for other changes. */
+/** Describes the new policy of an organization. Returns undefined for other changes. */
 function policy({ clients, api_keys: apiKeys }: Details): string | undefined {
   if (clients === undefined) return undefined;
   const about = clients === 'ask' ? 'clients need an approval' : 'clients need no approval';
@@ -191,12 +191,12 @@ const WORDS = {
     note: ({ person_name: name }) => (name === undefined ? undefined : `of ${name}`),
   },
   client_barred: {
-    what: ({ decision }) => (decision === 'declined' ? 'Client declined' : 'Client shut out'),
+    what: ({ decision }) => (decision === 'declined' ? 'Client declined' : 'Client blocked'),
     about: 'client_name',
     note: whence,
   },
   client_admitted: {
-    what: ({ decision }) => (decision === 'approved' ? 'Client approved' : 'Client let in again'),
+    what: ({ decision }) => (decision === 'approved' ? 'Client approved' : 'Client unblocked'),
     about: 'client_name',
     note: (details) => whence(details).replace(/^from/, 'to'),
   },

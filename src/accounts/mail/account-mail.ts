@@ -39,7 +39,7 @@ export function createAccountMail(parts: {
       });
     },
 
-    /** Mails an owner or admin, in the background, that a client waits for their approval. */
+    /** Mails an owner or admin in the background that a client waits for an approval. */
     requestApproval(accountId: string, request: MailedRequest): void {
       background.begin('a request for an approval', async () => {
         const account = await accounts.find(accountId);
@@ -79,7 +79,7 @@ interface MailedRequest {
   readonly clientName: string;
   readonly personName: string;
   readonly organizationName: string;
-  /** The page on which it is decided. */
+  /** The path of the page that lists the requests. */
   readonly path: string;
 }
 
@@ -92,8 +92,8 @@ const requestMail = (
   subject: 'An app waits for your approval at Gatehouse',
   text: [
     `Hello ${name},`,
-    `${personName} connected ${clientName}. It reaches nothing in ${organizationName} until an owner or admin approves it.`,
-    `Look at all requests, then approve, decline or block them:\n${issuer}${path}`,
+    `${personName} connected ${clientName}. It cannot access ${organizationName} until an owner or admin approves it.`,
+    `Decide about ${clientName} and all other requests:\n${issuer}${path}`,
     'You get at most one mail an hour about requests, even if there are more.',
   ].join('\n\n'),
 });

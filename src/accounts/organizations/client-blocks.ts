@@ -1,4 +1,4 @@
-/** Which organizations block, approved or declined a client, no matter which user approved it. */
+/** The decisions of organizations about a client, which hold for every user of the client. */
 import type { Clock } from '../../base/clock.ts';
 import { createCache } from '../../storage/cache.ts';
 import type { ChangeFeed } from '../../storage/change-feed.ts';
@@ -14,7 +14,7 @@ interface FollowingClient {
   readonly formerRedirectUris: readonly string[];
 }
 
-/** The ids of organizations. A block wins over an approval. */
+/** The ids of the organizations that decided. A block wins over an approval. */
 export interface ClientDecisions {
   readonly blocked: ReadonlySet<string>;
   readonly approved: ReadonlySet<string>;
@@ -24,13 +24,13 @@ export interface ClientDecisions {
 export interface ClientExclusion {
   readonly clientId: string;
   readonly organizationId: string;
-  /** `waiting`: the organization asks first, and has not decided yet. */
+  /** `waiting`: the organization asks first, and has not decided about the client yet. */
   readonly why: 'blocked' | 'declined' | 'waiting';
-  /** When it was blocked, declined, or first requested by a member; null if no member has yet. */
+  /** When the client was blocked, declined, or first connected by a member; null if never. */
   readonly at: Date | null;
-  /** True if the client is blocked because another client of the same owner is. */
+  /** True if the client is blocked because another client of its owner is blocked. */
   readonly follows: boolean;
-  /** What the organization says to the people who asked for a declined client. */
+  /** Why the organization declined the client, for the people who connected the client. */
   readonly sentence: string | null;
 }
 
@@ -62,7 +62,7 @@ export function createClientBlocks(parts: {
     sizeOf: ({ blocked, approved }) => 1 + Math.floor((blocked.size + approved.size) / 100),
   });
   return {
-    /** Returns which organizations block or approved this client. */
+    /** Returns which organizations block this client, and which have approved it. */
     of: (clientId: string): Promise<ClientDecisions> =>
       cache.get(clientId, async () => {
         const rows = await database.query<{ id: string; isApproved: boolean }>(
@@ -77,7 +77,7 @@ export function createClientBlocks(parts: {
         return { blocked: idsOf(false), approved: idsOf(true) };
       }),
 
-    /** Returns which of these organizations these clients do not reach, and why; by client. */
+    /** Returns, by client, the organizations that the client does not reach, and why. */
     async exclusions(
       organizationIds: readonly string[],
       clientIds: readonly string[],
@@ -187,7 +187,7 @@ export function createClientBlocks(parts: {
       );
     },
 
-    /** Call this after a change of blocks or decisions, because the database's notification comes later. */
+    /** Call this after a block or decision changed: the database's notification comes later. */
     forget: (clientId: string): void => cache.invalidate('bars', clientId),
   };
 }

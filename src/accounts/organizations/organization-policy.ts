@@ -1,8 +1,8 @@
-/** What the owners and admins of an organization decide about clients and personal API keys. */
+/** What owners and admins of an organization decide about all clients and personal API keys. */
 import type { ClientDecisions } from './client-blocks.ts';
 
 export interface OrganizationPolicy {
-  /** True if a client reaches the organization only after it was approved for it. */
+  /** True if only clients that an owner, admin or operator approved reach the organization. */
   readonly asksFirst: boolean;
   /** True if personal API keys reach the organization. */
   readonly allowsApiKeys: boolean;
@@ -16,13 +16,13 @@ export const OPEN_POLICY: OrganizationPolicy = Object.freeze({
 export const isOpen = ({ asksFirst, allowsApiKeys }: OrganizationPolicy): boolean =>
   !asksFirst && allowsApiKeys;
 
-/** By organization; those with `OPEN_POLICY` are absent. */
+/** Policies by the id of the organization. Organizations with `OPEN_POLICY` are absent. */
 export type OrganizationPolicies = ReadonlyMap<string, OrganizationPolicy>;
 
 /**
- * Returns the organizations that a credential may reach.
+ * Returns those of the user's organizations that admit the client or the API key.
  *
- * @param decisions about the client; undefined for an API key, which has no client
+ * @param decisions the decisions about the client; undefined for an API key
  */
 export function admittedBy<Organization extends { readonly id: string }>(
   organizations: readonly Organization[],

@@ -30,11 +30,11 @@ export interface ListedWarehouse extends WarehouseRecord {
   readonly organizationName: string;
 }
 
-/** SQL expression for the text that operators see, so that a search finds it; as `policyText`. */
+/** SQL expression for the text of `policyText`, so that operators can search for this text. */
 const POLICY = `CASE WHEN o.asks_first THEN 'ask' ELSE 'open' END
   || CASE WHEN o.allows_api_keys THEN '' ELSE ', no API keys' END`;
 
-/** Returns, for example, `ask, no API keys`. */
+/** Describes the policy for operators, such as `ask, no API keys`. */
 export const policyText = ({ asksFirst, allowsApiKeys }: OrganizationPolicy): string =>
   `${asksFirst ? 'ask' : 'open'}${allowsApiKeys ? '' : ', no API keys'}`;
 
@@ -43,7 +43,7 @@ export type Organizations = ReturnType<typeof createOrganizations>;
 export function createOrganizations(parts: {
   readonly database: Database;
   readonly clock: Clock;
-  /** The policy of new organizations. */
+  /** True if new organizations ask first. */
   readonly asksFirst?: boolean;
 }) {
   const { database, clock, asksFirst = false } = parts;

@@ -12,7 +12,7 @@ import { WrongUsage } from '../command/arguments.ts';
 import type { Surroundings } from '../command/operator.ts';
 
 export interface ImportFile extends ImportSource {
-  /** When the file was written, or when standard input began to be read. */
+  /** When the file was last modified; for standard input, when reading began. */
   readonly writtenAt: Date;
   close(): Promise<void>;
 }
@@ -43,14 +43,14 @@ export async function openImportFile(
     // Refuse a file that changed during the first reading, in which nothing was written yet.
     await refuseChange();
   }
-  // A file of a machine whose clock is ahead, or a copy that is written only now, counts from now.
+  // The temporary copy has a new mtime, and another machine's clock may be ahead: use now.
   const writtenAt = isCopy || mtime > startedAt ? startedAt : mtime;
   return { lines, writtenAt, close };
 }
 
 interface OpenedFile {
   readonly handle: FileHandle;
-  /** True for a temporary copy of what can be read only once. */
+  /** True for a temporary copy of input that can be read only once. */
   readonly isCopy: boolean;
   close(): Promise<void>;
 }

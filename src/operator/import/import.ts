@@ -52,7 +52,7 @@ export function addImportCommand(program: Command, operator: Operator): void {
     )
     .option(
       '--as-of <time>',
-      'when the file was true, like 2026-01-31T08:00Z; newer changes that were pushed stay. ' +
+      'the time of the data in the file, like 2026-01-31T08:00Z; newer pushed changes are kept. ' +
         'Default: when the file was last modified',
       pastTime,
     )
@@ -140,7 +140,7 @@ export function addImportCommand(program: Command, operator: Operator): void {
   }
 }
 
-/** @throws InvalidArgumentError for a time that is not valid, or too far in the future */
+/** @throws InvalidArgumentError for an invalid time, or one more than 5 minutes in the future */
 function pastTime(given: string): Date {
   const time = parseTime(given);
   if (time.getTime() <= systemClock() + MAX_AHEAD_MS) return time;

@@ -1,4 +1,4 @@
-/** `operator organizations policy`, `requests`, and the decisions about one client. */
+/** `operator organizations policy`, `requests`, `approve`, `block` and `unblock`. */
 import { type Command, Option } from 'commander';
 import type { OrganizationPolicy } from '../../accounts/organizations/organization-policy.ts';
 import { policyText } from '../../accounts/organizations/organizations.ts';
@@ -23,12 +23,12 @@ export function addPolicyCommands(organizations: Command, operator: Operator): v
     .argument('<id>', 'the organization')
     .argument('[policy]', 'open: all clients that members connect; ask: only approved ones')
     .addOption(
-      new Option('--api-keys <what>', 'whether personal API keys of members reach it').choices([
+      new Option('--api-keys <what>', 'allow or refuse personal API keys of members').choices([
         'allow',
         'refuse',
       ]),
     )
-    .option('--approve-connected', 'with ask: approve what members have connected until now')
+    .option('--approve-connected', 'with ask: approve all clients that members have connected')
     .action((id: string, clients: string | undefined, options: PolicyOptions) => {
       const { apiKeys, approveConnected } = options;
       if (clients !== undefined && clients !== 'open' && clients !== 'ask') {
@@ -117,9 +117,9 @@ export function addPolicyCommands(organizations: Command, operator: Operator): v
 }
 
 const DECISIONS = [
-  ['approve', 'let a client reach the organization, if it asks first', 'Approved'],
-  ['block', 'keep a client out, whoever connected it, even if it is approved', 'Blocked'],
-  ['unblock', 'end a block; an earlier approval is in force again', 'Unblocked'],
+  ['approve', 'let a client reach an organization that asks first', 'Approved'],
+  ['block', 'block a client for all members, even if it is approved', 'Blocked'],
+  ['unblock', 'unblock a client; an earlier approval is valid again', 'Unblocked'],
 ] as const;
 
 export const policyValue = ({ asksFirst, allowsApiKeys }: OrganizationPolicy) => ({
@@ -130,7 +130,7 @@ export const policyValue = ({ asksFirst, allowsApiKeys }: OrganizationPolicy) =>
 const unchanged = (client: string, organization: string): Refusal =>
   new Refusal(
     'nothing_changed',
-    `Nothing was changed for ${client} in ${organization}: it is so already, or people cannot ` +
-      'connect this client.',
+    `Nothing was changed for ${client} in ${organization}: this was decided before, or people ` +
+      'cannot connect this client.',
     'See `organizations requests` and `blocks list`.',
   );

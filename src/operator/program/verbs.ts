@@ -2,7 +2,7 @@
 
 /** The meaning of each verb. A suffix names a part of the noun, as in `remove-secret`. */
 export const VERBS = {
-  allow: 'lets more through than a limit does',
+  allow: 'allows more than a limit does, for an hour',
   add: 'creates a new one',
   list: 'lists all, or those that match the options',
   show: 'shows one',
@@ -22,8 +22,8 @@ export const VERBS = {
   policy: 'shows or changes what an organization decides about all clients and API keys',
   requests: 'lists the clients that wait for an approval',
   approve: 'lets a client reach an organization that asks first',
-  block: 'keeps a client out of an organization, also an approved one',
-  unblock: 'ends a block',
+  block: 'blocks a client in an organization, even if it is approved',
+  unblock: 'ends the block of a client',
 } as const;
 
 interface Spelling {

@@ -70,7 +70,7 @@ declare module '../view-data.ts' {
         readonly uri: string;
       };
       readonly organizations: readonly ReachedOrganization[];
-      /** The user's organizations that block the client, or have not approved it. */
+      /** The user's organizations that block the client, or ask first and have not approved it. */
       readonly bars: readonly ExcludedThere[];
       /** What the page shows, signed: the *Approve* button approves exactly this. */
       readonly shown: string;
@@ -125,7 +125,7 @@ export function createConsentSteps(parts: {
       const limit = earlier?.limit ?? NO_LIMIT;
       const kept = askedBefore && chosenBefore(askedBefore, limit);
       const exclusions = excluded.get(client.id) ?? [];
-      // Organizations that may still approve the client can be chosen in the limit.
+      // The limit may contain organizations that can still approve the client.
       const blocked = exclusions.filter(({ why }) => why === 'blocked');
       const allowed = all.filter(({ id }) => blocked.every((one) => one.organizationId !== id));
       const asked = askedOf(uid, accountId, client, generation, limit);

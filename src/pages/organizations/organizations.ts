@@ -162,14 +162,14 @@ export function organizationsPage(parts: {
     if (!found) return;
     await kit.render(ctx, 'confirm', {
       section: 'organizations',
-      question: 'End for everybody',
+      question: 'Block',
       subject: `${found.name} in ${organization.name}`,
       consequences: [
-        'From the next call on it reaches nothing here, whoever approved it or approves it later, until you let it in again.',
-        `${people(found.people.length)} told so. Their connections stay, for what they reach elsewhere.`,
+        `It immediately loses access to ${organization.name} for everyone, until you unblock it.`,
+        `${people(found.people.length)} told. It keeps its access to other organizations.`,
       ],
       action: ctx.path,
-      button: 'End for everybody',
+      button: 'Block',
       cancel: urlOf(organization),
     });
   }
@@ -187,11 +187,11 @@ export function organizationsPage(parts: {
     if (!found) return;
     await kit.render(ctx, 'confirm', {
       section: 'organizations',
-      question: 'Let in again',
+      question: 'Unblock',
       subject: `${found.name} in ${organization.name}`,
-      consequences: ['At once it reaches again what those reach who approved it.'],
+      consequences: ['It immediately gets back the access of the people who approved it.'],
       action: ctx.path,
-      button: 'Let in again',
+      button: 'Unblock',
       cancel: urlOf(organization),
     });
   }
@@ -202,7 +202,7 @@ export function organizationsPage(parts: {
     await ending(
       ctx,
       (by) => organizationEndings.unblock(by, found),
-      `${found.name} is let in again.`,
+      `${found.name} is unblocked.`,
     );
   }
 

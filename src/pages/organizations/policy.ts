@@ -1,4 +1,4 @@
-/** Owners and admins decide which clients reach their organization: its policy, and each request. */
+/** Pages on which owners and admins set their organization's policy and decide about clients. */
 import type { Context } from 'koa';
 import type { Access } from '../../accounts/access/access.ts';
 import { visibleText } from '../../accounts/display-name.ts';
@@ -22,13 +22,13 @@ import { momentOrNothing } from '../words/moment.ts';
 import { through } from './reach-parts.ts';
 
 const MAX_SENTENCE_LENGTH = 200;
-const NOT_CHANGED = 'Nothing was changed: something changed meanwhile. Check it again.';
+const NOT_CHANGED = 'Nothing was changed, because the data changed meanwhile. Check it again.';
 
-/** The fields of the policy form, as sent or as in force. */
+/** The fields of a submitted policy form. */
 interface Policy {
   readonly clients: string | null;
   readonly apiKeys: string | null;
-  /** The ids of the clients that are approved with it. */
+  /** The ids of the clients to approve. */
   readonly approved: readonly string[];
 }
 
@@ -64,7 +64,7 @@ export function createPolicySteps(parts: {
         id: client.id,
         name: client.name,
         detail: detailOf(client),
-        // What is connected when the organization begins to ask keeps its access by default.
+        // When the organization begins to ask first, connected clients keep their access by default.
         isChosen: sent ? sent.approved.includes(client.id) : !asksFirst,
       })),
     });
@@ -90,14 +90,10 @@ export function createPolicySteps(parts: {
       ctx.status = 409;
       return draw(ctx, sent, `${error.message} ${error.remedy}`);
     }
-    await kit.notices.redirect(
-      ctx,
-      urlOf(by.organization),
-      'Saved, in force from the next call on.',
-    );
+    await kit.notices.redirect(ctx, urlOf(by.organization), 'Saved. The change has taken effect.');
   }
 
-  /** Returns the connected client that the path names; any other is Koa's 404. */
+  /** Returns the client that the path names; undefined (a 404) if it is blocked or not connected. */
   async function clientIn(ctx: Context): Promise<ReachingClient | undefined> {
     const { clients } = await reachOf(ctx);
     return clients.find(({ id, state }) => id === ctx.params.client && state !== 'blocked');
@@ -133,7 +129,7 @@ export function createPolicySteps(parts: {
     const decision = form.get('decision');
     if (decision === 'decline' && typed.trim() !== '' && sentence === undefined) {
       ctx.status = 422;
-      const problem = `Write at most ${MAX_SENTENCE_LENGTH} visible characters in one line.`;
+      const problem = `Write one line of at most ${MAX_SENTENCE_LENGTH} visible characters.`;
       return drawDecision(ctx, typed, problem);
     }
     const decisions: Readonly<Record<string, () => Promise<boolean>>> = {
@@ -167,7 +163,7 @@ export function createPolicySteps(parts: {
 const DONE = {
   approve: 'is approved',
   decline: 'is declined',
-  block: 'reaches nothing here any more',
+  block: 'is blocked',
 } as const;
 
 const policyIn = (form: URLSearchParams): Policy => ({

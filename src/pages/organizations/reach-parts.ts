@@ -31,7 +31,7 @@ export function reachParts(reach: OrganizationReach, looking: Looking): ReachPar
   const requests = reach.clients.filter(isWaiting);
   const clients = reach.clients.filter((client) => !isWaiting(client));
   const row = (client: ReachingClient) => clientRow(client, asksFirst, looking);
-  const keys = allowsApiKeys ? KEYS : { ...KEYS, empty: 'None: they may not reach it.' };
+  const keys = allowsApiKeys ? KEYS : { ...KEYS, empty: 'API keys are not allowed here.' };
   const all = [
     ...(asksFirst ? [partOf(REQUESTS, requests, looking, row)] : []),
     partOf(PEOPLE, reach.people, looking, personRow(reach, looking)),
@@ -117,13 +117,13 @@ const REQUESTS: Kind<ReachingClient> = {
 const CLIENTS: Kind<ReachingClient> = {
   id: 'clients',
   heading: 'Connected clients',
-  note: 'A client reaches what the people who approved it reach. If you end it for everybody, it reaches nothing here, whoever approves it later, until you let it in again.',
+  note: 'A client reaches what the people who approved it reach. A client that you block reaches nothing here, whoever approves it later, until you unblock it.',
   empty: 'No one here has connected a client.',
   textOf: ({ name, ownerName, people }) => [name, ownerName, ...people].join(' '),
   orders: [byName, byLastUse],
   filters: [
     NEVER_USED,
-    { name: 'out', label: 'Shut out', has: ({ state }) => state === 'blocked' },
+    { name: 'out', label: 'Blocked', has: ({ state }) => state === 'blocked' },
     { name: 'declined', label: 'Declined', has: ({ state }) => state === 'declined' },
   ],
 };
@@ -185,32 +185,32 @@ function clientRow(
   const [act, label] = isOpen
     ? ['decide', 'Decide']
     : isOut
-      ? ['let-in', 'Let in again']
-      : ['end', 'End for everybody'];
+      ? ['let-in', 'Unblock']
+      : ['end', 'Block'];
   return {
     name,
     role: undefined,
     detail: `Provided by ${client.ownerName ?? 'the operator of this service'}`,
     marks: [
       ...suspended(client),
-      ...(isOut ? [{ text: 'shut out', isWarning: true }] : []),
+      ...(isOut ? [{ text: 'blocked', isWarning: true }] : []),
       ...(state === 'declined' ? [{ text: 'declined', isWarning: true }] : []),
     ],
     facts: [
-      { label: isOpen ? 'Wanted by' : 'Through', text: through(client.people) },
+      { label: isOpen ? 'Connected by' : 'Through', text: through(client.people) },
       ...(state === 'waiting' ? [last('Requested', client.requestedAt)] : []),
       last('Last used', client.lastUsedAt),
       ...(asksFirst ? decided(client) : []),
       ...(client.blockedAt === null
         ? []
         : [
-            { label: 'Shut out since', moment: toMoment(client.blockedAt) },
+            { label: 'Blocked since', moment: toMoment(client.blockedAt) },
             { label: 'By', text: client.blockedBy ?? 'somebody who is gone' },
             ...(client.followsBar
               ? [
                   {
                     label: 'Why',
-                    text: 'A client of the same owner was shut out, at the same redirect host',
+                    text: 'Another client of its owner with the same redirect host is blocked',
                   },
                 ]
               : []),
@@ -224,13 +224,13 @@ function clientRow(
   };
 }
 
-/** Returns what was decided about a client that is not blocked. */
+/** Returns the approval or refusal of a client; nothing if the client is undecided or blocked. */
 function decided({ state, decidedAt, decidedBy, sentence }: Omit<ReachingClient, 'id' | 'name'>) {
   if (decidedAt === null || state === 'blocked') return [];
   return [
     last(state === 'declined' ? 'Declined' : 'Approved', decidedAt),
     ...(decidedBy === null ? [] : [{ label: 'By', text: decidedBy }]),
-    ...(sentence === null ? [] : [{ label: 'You said', text: sentence }]),
+    ...(sentence === null ? [] : [{ label: 'Reason', text: sentence }]),
   ];
 }
 

@@ -26,12 +26,12 @@ declare module '../view-data.ts' {
       readonly name: string;
       readonly url: string;
       readonly action: string;
-      /** False while nodes run that would ignore the policy. */
+      /** False while a node runs that would ignore the policy. */
       readonly isPossible: boolean;
       readonly problem: string | undefined;
       readonly asksFirst: boolean;
       readonly allowsApiKeys: boolean;
-      /** Connected clients without a decision. */
+      /** Connected clients about which the organization has not decided. */
       readonly clients: readonly {
         readonly id: string;
         readonly name: string;
@@ -86,7 +86,7 @@ export interface ReachRow {
   /** Identifies the row: an email address, the provider of a client, or the end of a key. */
   readonly detail: string;
   readonly role: string | undefined;
-  /** Marks such as `suspended`, `shut out`, `you`. */
+  /** Marks such as `suspended`, `blocked`, `you`. */
   readonly marks: readonly { readonly text: string; readonly isWarning: boolean }[];
   readonly facts: readonly ReachFact[];
   /** Where to end this access; undefined if the user may not end it. */

@@ -8,9 +8,9 @@ import { type Moment, momentOrNothing } from './moment.ts';
 /** An organization that a client does not reach, for `partials/bars`. */
 export interface ExcludedThere extends Pick<ClientExclusion, 'why' | 'follows'> {
   readonly organization: string;
-  /** Undefined if no member of the organization has asked for the client yet. */
+  /** Undefined if no member of the organization has connected the client yet. */
   readonly since: Moment | undefined;
-  /** What a client was declined with. */
+  /** Why the organization declined the client. */
   readonly sentence: string | undefined;
 }
 

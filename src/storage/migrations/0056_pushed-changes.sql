@@ -1,19 +1,19 @@
--- Changes of memberships that another system pushes: when each thing was true, so that an older line or
--- file does not overwrite it, and how much was removed in the last hour.
+-- For changes that another system pushes: the time of the latest change of each record, so that an
+-- older line or file does not overwrite it, and the number of removals in the last hour.
 -- Up Migration
 
 create table known_times (
-  -- Its type and ids; for a deleted account or place a name by which it was known.
+  -- The type and ids of the record; for a deleted account or place, one of its former names.
   thing text primary key,
   account_id text references accounts on delete cascade,
   organization_id text references organizations on delete cascade,
   warehouse_id text references warehouses on delete cascade,
   as_of timestamptz not null,
-  -- An import wrote it. A later import may have an older file, and still counts.
+  -- True if an import wrote the row. A later import overwrites it even with an older file.
   by_import boolean not null,
-  -- The latest as_of of a line that ended it: lines about what depended on it are compared with this.
+  -- The latest as_of of a removal. Older lines about records that depended on this one are outdated.
   ended_as_of timestamptz,
-  -- Null while the thing exists; afterwards, when the row is deleted.
+  -- When to delete the row; null while the record exists.
   expires_at timestamptz
 );
 create index known_times_account_id on known_times (account_id) where account_id is not null;
