@@ -60,7 +60,7 @@ describe('a store that refuses a connection or a write', () => {
     new StorageUnavailable('postgresql', Object.assign(new Error(message), { code }));
   const asRedis = (message: string) => new StorageUnavailable('redis', new Error(message));
 
-  it('an error of a store gets the remedy for its message, not for a wrong URL; the start tries again', () => {
+  it('an error that a store reports is shown with the remedy for that error, not for a wrong URL, and the start is repeated', () => {
     const full = 'could not extend file "base/16384/2619": No space left on device';
     const cases: readonly (readonly [StorageUnavailable, string])[] = [
       [asPostgres('53100', full), 'free space on the disk of the database'],

@@ -73,7 +73,7 @@ export function redirectUriWarnings(
   }
   const query = queryAsSent(parsed);
   if (query !== parsed.search) {
-    const message = `Its query will arrive spelled ${query}, followed by our parameters.`;
+    const message = `Its query will be sent as ${query}, followed by our parameters.`;
     warnings.push({ code: 'query_rewritten', message });
   }
   return warnings;

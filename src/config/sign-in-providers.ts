@@ -80,7 +80,7 @@ const claimedTwice = (entries: readonly Entry[]): ConfigurationProblem[] =>
       const first = earlier.find(isOf);
       if (first === undefined) return [];
       const path = `sign_in.providers.${index}.prompt_hint_domains.${place}`;
-      const remedy = 'keep it only at the provider where its people sign in';
+      const remedy = 'list this domain only at the provider where its users sign in';
       return [{ path, value, message: `is already listed for ${first.id}`, remedy }];
     });
   });

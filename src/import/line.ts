@@ -17,7 +17,7 @@ const ownId = idOf('Its id in the system that this file comes from; this id must
 const formerId = idOf('Its previous external_id, if that system has changed it.').optional();
 
 const name = z
-  .string({ error: 'is not a text; write the name to show on pages, in quotes' })
+  .string({ error: 'is not a string; write the name to show on pages, in quotes' })
   .transform((entered, context) => {
     const kept = visibleText(entered);
     if (kept !== undefined) return kept;

@@ -290,7 +290,7 @@ forEachDatabase('offers of a client', (open) => {
     expect(await refusalOf(accept(one))).to.equal('accepted');
   });
 
-  it('a client that was handed over is blocked like other clients of the receiver on its redirect host', async () => {
+  it('a client that was handed over is blocked if another client of the new owner on the same redirect host is blocked', async () => {
     const { id } = await createOrganizations(parts).add({ name: `Blocker ${people}` });
     const one = await offered();
     const isBlocked = async () =>
@@ -398,7 +398,7 @@ forEachDatabase('offers of a client', (open) => {
       }
     });
 
-    it('with room for one more client, only one of two parallel acceptances and a registration succeeds', async () => {
+    it('with room for one more client, only one succeeds of two acceptances and a registration that run in parallel', async () => {
       for (let round = 0; round < 4; round += 1) {
         const one = await offered();
         const from = await addPerson();

@@ -298,7 +298,7 @@ describe('the page of an organization', () => {
       expect([await isBlocked(edited), await isBlocked(added)]).to.deep.equal([true, true]);
     });
 
-    it('a client with a blocked redirect host is blocked even after the first client was deleted or moved', async () => {
+    it('a redirect host stays blocked after the client for which it was blocked was deleted or moved', async () => {
       const first = await blockNewClient();
       await on.service.removeClient(first.client.id);
       expect(await isBlocked(await register([`${host}/cb`], first.evader.accountId))).to.equal(

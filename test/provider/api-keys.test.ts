@@ -50,7 +50,7 @@ describe('API keys at the OAuth endpoints', () => {
       .and.not.have.property('exp');
   });
 
-  it('introspection by any other client returns only {"active": false}', async () => {
+  it('introspection of an API key by a client that is not a resource server returns only {"active": false}', async () => {
     const { confidential, machine } = on.clients;
     for (const client of [confidential, machine]) {
       expect(await ask(value, client)).to.deep.equal(INACTIVE);

@@ -160,7 +160,7 @@ describe('a session from a provider', () => {
     ({ method: 'upstream', proof: { issuer, acr: undefined, amr } }) as const;
   const WITHOUT_PROOF = { method: 'upstream' } as const;
 
-  it('a session from an older version is treated as strong only if no provider is weak or requires a proof', () => {
+  it('a session from an older version is treated as strong only if no provider is weak and none requires a proof', () => {
     expect(isStrongSession(WITHOUT_PROOF, [PLAIN])).to.equal(true);
     expect(isStrongSession(WITHOUT_PROOF, [PLAIN, WEAK])).to.equal(false);
     expect(isStrongSession(WITHOUT_PROOF, [PROVING])).to.equal(false);

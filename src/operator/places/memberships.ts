@@ -46,7 +46,7 @@ export function addMembershipCommands(program: Command, operator: Operator): voi
     )
     .option('--organization <id>', 'the organization of the --role')
     .addOption(new Option('--role <role>', 'the role in the organization').choices(ROLES))
-    .option('--warehouse <id>', 'the warehouse of the --rights')
+    .option('--warehouse <id>', 'the warehouse to which --rights applies')
     .option(
       '--rights <rights>',
       `one or more of ${RIGHTS.join(',')}, separated by commas`,

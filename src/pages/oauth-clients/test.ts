@@ -133,7 +133,8 @@ export function clientTestCallback(parts: {
 /** Throws a 404 for a client without a redirect flow: there is nothing to test. */
 function testableClient(ctx: Context): Client {
   const client = ownClientOf(ctx);
-  if (!redirectsPeople(client.kind)) ctx.throw(404, 'this client sends nobody here');
+  if (!redirectsPeople(client.kind))
+    ctx.throw(404, 'this client sends no users here, so there is nothing to test');
   return client;
 }
 

@@ -322,7 +322,7 @@ describe('the page of an OAuth client', () => {
     expect(textOf((await owner.get(path)).html)).to.include('Suspended.');
   });
 
-  it('the settings of an operator-provisioned client keep its kind and redirect URIs, and hide what it lacks', async () => {
+  it('the settings of an operator-provisioned client keep its kind and redirect URIs, and show no fields for what it does not have', async () => {
     const draft = { name: 'Robot', isNative: false, ownerAccountId: on.seeded.person.accountId };
     const { client: robot } = await on.service.clients.add({
       ...{ ...draft, kind: 'machine', redirectUris: [] },
