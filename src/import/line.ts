@@ -6,7 +6,7 @@ import { normalizeEmail, otherEmailMeant } from '../accounts/email.ts';
 
 /** Refuses text that `visibleText` would correct: two spellings would be two external ids. */
 const externalId = z
-  .string({ error: 'is not a text of 1 to 200 visible characters; put the id in quotes' })
+  .string({ error: 'is not a string of 1 to 200 visible characters; put the id in quotes' })
   .refine((id) => visibleText(id) === id, {
     error: 'is not a valid id; write 1 to 200 visible characters, without spaces around them',
   });
@@ -45,7 +45,7 @@ const email = z
 
 const printable = (what: string) =>
   z
-    .string({ error: `is not a text; write ${what}, in quotes` })
+    .string({ error: `is not a string; write ${what}, in quotes` })
     .regex(/^[\x20-\x7e]{1,255}$/, { error: 'is not 1 to 255 printable ASCII characters' })
     .describe(`${what.replace(/^./, (letter) => letter.toUpperCase())}, as in its ID tokens.`);
 

@@ -122,7 +122,7 @@ const TESTED: Readonly<Record<string, Tested>> = {
   'api.example_query': ['pages/oauth-clients/test.test.ts', 'a failing API stops the client test'],
   'organizations.clients': [
     'import/import.test.ts',
-    'a line sets the policy of its organization; a new',
+    'a line with `clients` sets the policy of its organization',
     'organizations: { clients:',
   ],
   'activity.retention': ['pages/activity.test.ts', 'activity entries are stored for as long as'],
@@ -133,7 +133,7 @@ const TESTED: Readonly<Record<string, Tested>> = {
   ],
   'import.removals_per_hour': [
     'import/pushed-lines.test.ts',
-    'more removals than the hour allows',
+    'removals over the hourly limit are not applied',
     "removalsPerHour: '3'",
   ],
   'log.level': ['many-nodes/reload.test.ts', 'a reload changes which client address is'],

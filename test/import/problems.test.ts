@@ -64,10 +64,10 @@ describe('the check of an import file', () => {
       [but({ name: ' ' }), /^name: " " is not a valid name; write 1 to 200 visible characters$/],
       [but({ name: 'a\u202eb' }), /^name: "a\\u{202e}b" is not a valid name/],
       [but({ name: 'x'.repeat(201) }), /^name: "x{79}… is not a valid name/],
-      [but({ name: null }), /^name: null is not a text/],
+      [but({ name: null }), /^name: null is not a string/],
       [
         but({ external_id: 7 }),
-        /^external_id: 7 is not a text of 1 to 200 visible characters; put the id in quotes$/,
+        /^external_id: 7 is not a string of 1 to 200 visible characters; put the id in quotes$/,
       ],
       [
         but({ external_id: ' 7' }),

@@ -152,7 +152,7 @@ describeInBrowser('pages in the browser', (visit) => {
       await plain.goto(`${on.issuer}${organizationUrl}/policy`);
       await plain.getByLabel('Ask first').check();
       await plain.getByLabel(LONG).uncheck();
-      await plain.getByLabel('They reach nothing here').check();
+      await plain.getByLabel('API keys have no access here').check();
       await press(plain, 'Save');
       await plain.getByText('No app is waiting.').waitFor({ state: 'detached' });
       const [key] = await on.service.apiKeys.listOf(person.accountId);
@@ -164,7 +164,7 @@ describeInBrowser('pages in the browser', (visit) => {
       };
       await expectPages(page, paths);
       await plain.getByRole('link', { name: `Decide ${LONG}` }).click();
-      await plain.getByLabel('Why you decline it').fill(HOSTILE);
+      await plain.getByLabel('Reason, if you decline it').fill(HOSTILE);
       await press(plain, 'Decline');
       await plain.getByText('is declined').waitFor();
       await expectPages(page, { ...paths, '/profile/connections': 200 });
@@ -173,7 +173,7 @@ describeInBrowser('pages in the browser', (visit) => {
       await expectAccessible(page);
       await plain.goto(`${on.issuer}${organizationUrl}/policy`);
       await plain.getByLabel('Open:').check();
-      await plain.getByLabel('They reach what their person reaches').check();
+      await plain.getByLabel('API keys can access what their owner can access').check();
       await press(plain, 'Save');
       await plain.getByText('Saved').waitFor();
     });
