@@ -128,7 +128,7 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     known.set(sha256(`session ${(await sessionOf(person)).uid}`).slice(0, 22), '<session>');
     expectFrozen(
       openSealed('notice', cookieOf(person, 'notice')),
-      '{ mark: <session>, path: string, sentence: string, until: number }',
+      '{ mark: <session>, message: { key: string }, path: string, sentence: string, until: number }',
     );
   });
 

@@ -43,7 +43,7 @@ const NAMES: readonly (readonly [what: string, used: readonly string[], frozen: 
       ...inSources(/(?:ownCookie|cookieName)\(\s*[\w.]+,\s*'(\w+)'/g),
       ...inSources(/'(?:__\w+-)?gate_([a-z_]+)'/g),
     ],
-    `ac_, ask_who, at_, browser, ci_, cs_, device, form, interaction, key_, link, mt_, notice,
+    `ac_, ask_who, at_, browser, ci_, cs_, device, form, interaction, key_, language, link, mt_, notice,
       passkey, resume, rt_, session, upstream, waiting`,
   ],
   [
@@ -96,7 +96,7 @@ const NAMES: readonly (readonly [what: string, used: readonly string[], frozen: 
     inSources(/ name="(\w+)"/g, textOf('views', '.ejs')),
     `add_place, api_keys, approve, client_secret, clients, confirm_name, confirm_with, creation_key, current_password,
       decision,
-      drawn_from, email, end_connections, expires_in_days, form_token, from, keep_tokens, limit_last_day, limit_places,
+      drawn_at, drawn_from, email, end_connections, expires_in_days, form_token, from, keep_tokens, language, limit_last_day, limit_places,
       limit_rights,
       link_with, made_passkey, mail, more, name, new_owner_email, new_password, only, order, passkey, password, place, q,
       reason, redirect_uri, redirect_uris, remove, sentence, shown, token, viewport`,

@@ -541,7 +541,7 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
     'await sessions.signIn(ctx, account, came);'],
   { in: 'src/pages/security/password-change.ts', by: 'pages/security' },
   ['a new password needs the current one',
-    "if (typeof checked === 'string') {", "if (typeof checked === 'string' && isPaused(ctx)) {"],
+    'if (isMessage(checked)) {', 'if (isMessage(checked) && isPaused(ctx)) {'],
   ['a new password ends the connections if requested',
     'isEndingConnections ? endConnections(', 'false ? endConnections('],
   { in: 'src/pages/sign-in/known-devices.ts', by: 'pages/sign-in/known-device-cookie' },

@@ -67,6 +67,8 @@ export interface AccountRegistry extends AccountEdits {
   rename(id: string, name: string, inTransaction?: InTransaction<Account>): Promise<Account>;
   /** Sets the kinds of mail that the user does not want. @throws Refusal `account_unknown` */
   setUnwantedMail(id: string, unwanted: readonly string[]): Promise<Account>;
+  /** Sets the language of the user's pages and mails. @throws Refusal `account_unknown` */
+  setLanguage(id: string, language: string): Promise<Account>;
   /** Call this after writing to the account elsewhere: the database's notification comes later. */
   forget(id: string): void;
 }
@@ -176,6 +178,8 @@ export function createAccountRegistry(parts: {
       change(id, 'name = $2', [displayName(name)], inTransaction),
 
     setUnwantedMail: (id, unwanted) => change(id, 'unwanted_mail = $2', [unwanted]),
+
+    setLanguage: (id, language) => change(id, 'language = $2', [language]),
 
     endSessions: (id, inTransaction) =>
       change(id, 'session_generation = session_generation + 1', [], inTransaction),

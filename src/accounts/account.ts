@@ -19,6 +19,8 @@ export interface Account {
   readonly endedSessions: readonly string[];
   /** The kinds of mail that the user has switched off (mail/account-mail.ts). */
   readonly unwantedMail: readonly string[];
+  /** The language of pages and mails, if the user has chosen one; it may have been removed since. */
+  readonly language?: string;
   /** The user's id in the system that accounts are imported from; absent if created by hand. */
   readonly externalId?: string;
 }
@@ -53,7 +55,7 @@ export const LISTED_ACCOUNTS = `SELECT *, CASE WHEN suspended_at IS NOT NULL THE
 export const isAccountId = (id: string): boolean => ACCOUNT_ID.test(id);
 
 export const ACCOUNT_COLUMNS =
-  'id, email, email_key, name, password_hash, created_at, suspended_at, session_generation, ended_sessions, unwanted_mail, external_id';
+  'id, email, email_key, name, password_hash, created_at, suspended_at, session_generation, ended_sessions, unwanted_mail, external_id, language';
 export const SELECT_ACCOUNTS = `SELECT ${ACCOUNT_COLUMNS} FROM accounts`;
 
 export interface AccountRow {
@@ -68,6 +70,7 @@ export interface AccountRow {
   readonly ended_sessions: string[];
   readonly unwanted_mail: string[];
   readonly external_id: string | null;
+  readonly language: string | null;
 }
 
 export function accountFrom(row: AccountRow): Account {
@@ -84,5 +87,6 @@ export function accountFrom(row: AccountRow): Account {
     endedSessions: row.ended_sessions,
     unwantedMail: row.unwanted_mail,
     ...(row.external_id !== null && { externalId: row.external_id }),
+    ...(row.language !== null && { language: row.language }),
   };
 }

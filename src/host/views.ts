@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import ejs from 'ejs';
 import type { Context } from 'koa';
 import koaViews from 'koa-views';
+import { languages, type Texts, textsFor } from '../base/texts.ts';
 import { foundVisitor, type Visitor } from '../pages/page.ts';
 import { STRONG_SIGN_IN } from '../pages/sign-in/sign-in-policy.ts';
 import type { Render } from '../pages/view-data.ts';
@@ -15,7 +16,7 @@ import type { FormTokens } from './form-token.ts';
 
 const directory = fileURLToPath(new URL('../../views', import.meta.url));
 
-const LOCALS = ['page', 'frame', 'assets', 'keepAliveUrl'];
+const LOCALS = ['page', 'frame', 't', 'assets', 'keepAliveUrl'];
 /** `strict` makes a misspelled name an error. */
 const OPTIONS = { cache: true, strict: true, destructuredLocals: LOCALS };
 
@@ -26,6 +27,9 @@ for (const name of readdirSync(directory, { recursive: true, encoding: 'utf8' })
   const filename = path.join(directory, name);
   ejs.cache.set(filename, ejs.compile(readFileSync(filename, 'utf8'), { ...OPTIONS, filename }));
 }
+
+// Check all texts at the start.
+languages();
 
 // Use koa-views only as middleware: on `app.context` it shares one variable between all requests,
 // and may send a page to another user.
@@ -38,23 +42,30 @@ interface Frame {
   readonly demand?: { readonly until: Moment; readonly href: string };
   /** Read it only for pages with a form: this sets a cookie if the browser has none. */
   readonly formToken: string;
+  /** Every language, if the user can choose between several. */
+  readonly languages: readonly { readonly tag: string; readonly name: string }[];
+  /** Where a chosen language leads back to. */
+  readonly drawnAt: string;
 }
 
 /** Renders a view, also in contexts that skipped our middleware, like those of oidc-provider. */
 export function createRender(parts: {
   formTokens: Pick<FormTokens, 'formToken'>;
   visitorOf(ctx: Context): Promise<Visitor | undefined>;
+  /** Without it, all pages are in English. */
+  languageOf?(ctx: Context, visitor: Visitor | undefined): string;
   requirementFor?(
     ctx: Context,
     visitor: Visitor,
   ): Promise<{ readonly until: Date; readonly isOver: boolean } | undefined>;
 }): Render {
-  const { formTokens, visitorOf, requirementFor } = parts;
+  const { formTokens, visitorOf, languageOf, requirementFor } = parts;
   return async (ctx, name, page) => {
     // Show an error of the service at once, without asking a store.
     const visitor = ctx.status >= 500 ? foundVisitor(ctx) : await visitorOf(ctx);
     const isAsked = visitor && ctx.status < 500 && ctx.path !== STRONG_SIGN_IN;
     const requirement = isAsked && (await requirementFor?.(ctx, visitor).catch(() => undefined));
+    const t = textsFor(languageOf?.(ctx, visitor));
     const frame: Frame = {
       ...(visitor && { person: visitor.account }),
       // Show no demand after the grace period: the page itself then explains what to do.
@@ -65,10 +76,20 @@ export function createRender(parts: {
       get formToken() {
         return formTokens.formToken(ctx, visitor);
       },
+      languages: languageOf ? languageNames() : [],
+      drawnAt: ctx.originalUrl,
     };
+    ctx.set('Content-Language', t.language);
+    if (languageOf) ctx.vary('Accept-Language, Cookie');
     await middleware(ctx, async () => {});
-    await ctx.render(`${name}.ejs`, { page, frame });
+    await ctx.render(`${name}.ejs`, { page, frame, t });
   };
+}
+
+/** Returns each language with its own name for itself. */
+function languageNames(): Frame['languages'] {
+  const all = languages().map((tag) => ({ tag, name: textsFor(tag)('language.name') }));
+  return all.length > 1 ? all : [];
 }
 
 /**
@@ -78,8 +99,8 @@ export function createRender(parts: {
  */
 function renderTemplate(
   file: string,
-  { page, frame }: { page: unknown; frame: Frame },
+  { page, frame, t }: { page: unknown; frame: Frame; t: Texts },
 ): Promise<string> {
-  const locals = { page, frame, assets: assetUrls, keepAliveUrl: ENDPOINT.refreshSession };
+  const locals = { page, frame, t, assets: assetUrls, keepAliveUrl: ENDPOINT.refreshSession };
   return ejs.renderFile(file, locals, OPTIONS);
 }

@@ -1,10 +1,12 @@
 /** `/profile/api-keys/:id/limit`: the places that one of the user's keys reaches, and its limit. */
+
 import type { Context } from 'koa';
 import type { Access } from '../accounts/access/access.ts';
 import { NO_LIMIT } from '../accounts/access/access-limit.ts';
 import type { ApiKey } from '../accounts/api-keys/api-key.ts';
 import type { ApiKeys } from '../accounts/api-keys/api-keys.ts';
 import type { Clock } from '../base/clock.ts';
+import type { Text } from '../base/texts.ts';
 import { formOf } from '../provider/form.ts';
 import {
   type LimitFields,
@@ -25,7 +27,7 @@ declare module './view-data.ts' {
     readonly 'api-key-limit': {
       readonly name: string;
       readonly masked: string;
-      readonly notice: string | undefined;
+      readonly notice: Text | undefined;
       readonly organizations: readonly ReachedOrganization[];
       /** The user's organizations that allow no API keys. */
       readonly refusing: readonly string[];

@@ -1,4 +1,5 @@
 /** `/profile/api-keys`: a user's keys, for integrations that act as this one user. */
+
 import type { Context } from 'koa';
 import type { Access } from '../accounts/access/access.ts';
 import { isLimited, NO_LIMIT } from '../accounts/access/access-limit.ts';
@@ -10,6 +11,7 @@ import type { AccountMail } from '../accounts/mail/account-mail.ts';
 import type { OneTimeValues } from '../accounts/one-time-values.ts';
 import type { Clock } from '../base/clock.ts';
 import { Refusal } from '../base/refusal.ts';
+import { message, type Text } from '../base/texts.ts';
 import { formOf } from '../provider/form.ts';
 import {
   describeLimit,
@@ -33,7 +35,7 @@ import { type Moment, momentOrNothing, toMoment } from './words/moment.ts';
 declare module './view-data.ts' {
   interface ViewData {
     readonly 'api-keys': {
-      readonly notice: string | undefined;
+      readonly notice: Text | undefined;
       readonly keys: readonly ApiKeyRow[];
       readonly list: ListView;
       /** The maximum number of keys per user. */
@@ -122,7 +124,7 @@ export function apiKeysPage(parts: {
     revokeUrl: `${PATH}/${key.id}/revoke`,
   });
 
-  async function draw(ctx: Context, typed: Typed, refusal?: Refusal | string): Promise<void> {
+  async function draw(ctx: Context, typed: Typed, refusal?: Refusal | Text): Promise<void> {
     const accountId = accountOf(ctx).id;
     const [keys, reached, isPossible] = await Promise.all([
       apiKeys.listOf(accountId),
@@ -154,7 +156,7 @@ export function apiKeysPage(parts: {
   function formWith(
     typed: Typed,
     limits: LimitFields,
-    refusal: Refusal | string | undefined,
+    refusal: Refusal | Text | undefined,
   ): ApiKeyForm {
     const { problems } = refusal instanceof Refusal ? refusal : { problems: [] };
     const said = refusal instanceof Refusal ? `${refusal.message} ${refusal.remedy}` : refusal;
@@ -266,14 +268,13 @@ export function apiKeysPage(parts: {
     if (!key) return;
     await kit.render(ctx, 'confirm', {
       section: 'api-keys',
-      question: 'Revoke',
-      subject: key.name,
+      heading: message('api-keys.revoke-heading', { key: key.name }),
       consequences: [
         `Whatever uses the key ending in ${key.lastFour} is refused from the next call on. ` +
           'This cannot be undone.',
       ],
       action: ctx.path,
-      button: 'Revoke',
+      button: message('api-keys.revoke'),
       cancel: PATH,
     });
   }

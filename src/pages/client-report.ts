@@ -1,7 +1,9 @@
 /** `/profile/connections/:id/report`: a user reports a client that misbehaves to the operator. */
+
 import type { Context } from 'koa';
 import type { Activity } from '../accounts/activity/activity.ts';
 import type { AttemptLimit } from '../base/attempt-limits.ts';
+import type { Text } from '../base/texts.ts';
 import { type Client, redirectsPeople } from '../clients/client.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import {
@@ -24,7 +26,7 @@ declare module './view-data.ts' {
       readonly name: string;
       /** The owner's name; undefined if the operator provides the client. */
       readonly owner: string | undefined;
-      readonly notice: string | undefined;
+      readonly notice: Text | undefined;
       readonly action: string;
       readonly problem: FormProblem | undefined;
       /** The text of each reason, by its value. */

@@ -1,4 +1,5 @@
 /** `/profile/connections`: the clients that act for a user, their access, and how to end it. */
+
 import type { Context } from 'koa';
 import type { Access } from '../accounts/access/access.ts';
 import {
@@ -20,6 +21,7 @@ import type { ConnectedClient } from '../authorizations/connected-clients.ts';
 import type { Connections } from '../authorizations/connections.ts';
 import type { Disconnect } from '../authorizations/endings.ts';
 import type { Clock } from '../base/clock.ts';
+import { message, type Text } from '../base/texts.ts';
 import { formOf } from '../provider/form.ts';
 import { reportUrlOf } from './client-report.ts';
 import {
@@ -44,7 +46,7 @@ import { describeExclusions, describeReached, type ExcludedThere } from './words
 declare module './view-data.ts' {
   interface ViewData {
     readonly connections: {
-      readonly notice: string | undefined;
+      readonly notice: Text | undefined;
       readonly connections: readonly ConnectionRow[];
       readonly list: ListView;
       /** What the user has access to now: `2 organizations, 5 warehouses`. */
@@ -55,7 +57,7 @@ declare module './view-data.ts' {
       /** The time of the latest approval; undefined if there was only one. */
       readonly approved: Moment | undefined;
       readonly organizations: readonly ReachedOrganization[];
-      readonly notice: string | undefined;
+      readonly notice: Text | undefined;
       /** The user's organizations that are completely outside the limit. */
       readonly outside: readonly { readonly id: string; readonly name: string }[];
       /** The number of chosen places that the user no longer has access to. */
@@ -94,11 +96,11 @@ const PATH = '/profile/connections';
 const ALL = `${PATH}/disconnect-all`;
 /** The organization whose button *Add* was pressed. */
 const ADDED_FIELD = 'add_place';
-const DISCONNECTED = 'Disconnected: every access it had is over, and it must ask you again.';
+const DISCONNECTED = message('connections.disconnected');
 const NOT_LIMITED =
   'Nothing was changed: the limit was changed meanwhile, in another window. Check it again.';
 const LIMITED = 'The limit is changed, from the next call on.';
-const ALL_DISCONNECTED = 'Everything is disconnected: whoever acted for you must ask you again.';
+const ALL_DISCONNECTED = message('connections.all-disconnected');
 
 export function connectionsPage(parts: {
   readonly kit: PageKit;
@@ -241,14 +243,13 @@ export function connectionsPage(parts: {
     if (!client) return;
     await kit.render(ctx, 'confirm', {
       section: 'connections',
-      question: 'Disconnect',
-      subject: client.name,
+      heading: message('connections.disconnect-heading', { app: client.name }),
       consequences: [
         'Every access it has to your account ends at once, on all of its devices and servers.',
         'It can ask you again, and then you decide anew.',
       ],
       action: ctx.path,
-      button: 'Disconnect',
+      button: message('connections.disconnect'),
       cancel: PATH,
     });
   }
@@ -266,14 +267,13 @@ export function connectionsPage(parts: {
     if (length === 0) return seeOther(ctx, PATH);
     await kit.render(ctx, 'confirm', {
       section: 'connections',
-      question: 'Disconnect',
-      subject: length === 1 ? 'your one connection' : `all ${length} connections`,
+      heading: message('connections.disconnect-all-heading', { count: length }),
       consequences: [
         'Every client that acts for you loses its access at once. Your API keys stay.',
         'Each can ask you again, and then you decide anew.',
       ],
       action: ctx.path,
-      button: 'Disconnect all',
+      button: message('connections.disconnect-all'),
       cancel: PATH,
     });
   }

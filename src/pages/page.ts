@@ -5,6 +5,7 @@ import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { Origin } from '../accounts/activity/activity.ts';
 import { sha256 } from '../base/random-id.ts';
 import { requestOrigin, requestState } from '../base/request-state.ts';
+import type { Text } from '../base/texts.ts';
 import {
   type BrowserSession,
   type BrowserSessions,
@@ -25,9 +26,9 @@ export interface FormChecks {
 /** Sentences that are shown once after a redirect (forms/notices.ts). */
 export interface Notices {
   /** Redirects to a path and query of this service, whose page shows the sentence once. */
-  redirect(ctx: Context, url: string, sentence: string): Promise<void>;
+  redirect(ctx: Context, url: string, sentence: Text): Promise<void>;
   /** Returns the sentence for this page and the current session, and deletes it. */
-  take(ctx: Context): Promise<string | undefined>;
+  take(ctx: Context): Promise<Text | undefined>;
 }
 
 /** `another session` of the same account: the user has signed in again or signed out everywhere. */

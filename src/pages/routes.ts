@@ -1,5 +1,6 @@
 /** The type with which a page declares its requests, and types that several pages share. */
 import type { Context, Middleware } from 'koa';
+import type { Text } from '../base/texts.ts';
 
 /** Mounted by the host; `test/host/routes.test.ts` has the table of all routes. */
 export interface Route {
@@ -25,7 +26,7 @@ export const SECURITY = '/profile/security';
 export interface Redraw {
   /** True if all users have this page, and the form has the same effect for each of them. */
   readonly isForEverybody: boolean;
-  draw(ctx: Context, problem: string): Promise<void>;
+  draw(ctx: Context, problem: Text): Promise<void>;
 }
 
 /** The GraphQL API that the tokens are for. */

@@ -1,4 +1,5 @@
 /** Route steps that pages share: they check the form, the signed-in user and the sign-in's age. */
+
 import type { Context, Middleware, Next } from 'koa';
 import type { Account } from '../accounts/account.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
@@ -6,6 +7,7 @@ import { SessionEnded } from '../accounts/activity/activity.ts';
 import { type Clock, epochSeconds } from '../base/clock.ts';
 import { AccountBusy } from '../base/refusal.ts';
 import { requestState } from '../base/request-state.ts';
+import { isMessage, message, type Text } from '../base/texts.ts';
 import type { BrowserSessions, Method } from '../provider/browser-sessions.ts';
 import { findForm, formOf, readForm } from '../provider/form.ts';
 import type { ErrorPage } from './error-page/error-page.ts';
@@ -37,7 +39,7 @@ declare module './view-data.ts' {
       readonly passkeyOptionsUrl: string | undefined;
       /** The fields of the submitted form, as hidden fields. */
       readonly carried: readonly { readonly name: string; readonly value: string }[];
-      readonly problem?: string;
+      readonly problem?: Text;
       /** True if the problem is about the password. */
       readonly isTypedWrong: boolean;
     };
@@ -74,10 +76,8 @@ const TYPED_FIELDS = [
 /** Not sent again: these fields are valid only for the request that sent them. */
 const NOT_CARRIED = ['form_token', 'current_password', PASSKEY_FIELD];
 /** Shown above a form that is rendered again after the user had to sign in. */
-export const NOTHING_SENT = 'You had to sign in again. Nothing was sent: here is what you typed.';
+export const NOTHING_SENT = message('form.draft-kept');
 
-const TOO_MANY_AT_ONCE =
-  'We are still working on other requests of yours. Nothing was done: wait a few seconds and send it again.';
 /** The value of `Retry-After`. */
 const BUSY_SECONDS = '2';
 
@@ -157,9 +157,9 @@ export function createPageKit(parts: {
       }
       ctx.status = 409;
       const why = isTheirs
-        ? 'You have signed in again since this form was opened.'
-        : `You are now signed in as ${name}.`;
-      await redraw.draw(ctx, `${why} Nothing was done: send it again if you mean it.`);
+        ? message('form.signed-in-again')
+        : message('form.now-signed-in-as', { name });
+      await redraw.draw(ctx, why);
     };
 
   /** Renders a form again if it was refused because the account has too many pending requests. */
@@ -174,7 +174,7 @@ export function createPageKit(parts: {
       if (!(error instanceof AccountBusy)) throw error;
       ctx.status = 429;
       ctx.set('Retry-After', BUSY_SECONDS);
-      await (redraw ? redraw.draw(ctx, TOO_MANY_AT_ONCE) : errorPage.accountIsBusy(ctx));
+      await (redraw ? redraw.draw(ctx, message('form.busy')) : errorPage.accountIsBusy(ctx));
     }
   }
 
@@ -183,20 +183,23 @@ export function createPageKit(parts: {
     ctx: Context,
     form: URLSearchParams,
     acceptsPassword: boolean,
-  ): Promise<{ method: Method; problem?: string } | undefined> {
+  ): Promise<{ method: Method; problem?: Text } | undefined> {
     const account = accountOf(ctx);
     const answer = form.get(PASSKEY_FIELD);
     if (passkeys && answer !== null) {
       const used = await passkeys.check(ctx, answer, account);
-      return { method: 'passkey', ...(typeof used === 'string' && { problem: used }) };
+      return { method: 'passkey', ...(isMessage(used) && { problem: used }) };
     }
     const password = form.get('current_password');
     if (password === null || !acceptsPassword) return undefined;
     const { email, id: accountId } = account;
     const checked = await checkPassword(ctx, { email, password, accountId });
-    if (typeof checked !== 'string') return { method: 'password' };
+    if (!isMessage(checked)) return { method: 'password' };
     // Replace the text about email address and password: the user was asked only for the password.
-    return { method: 'password', problem: isPaused(ctx) ? checked : 'This is not your password.' };
+    return {
+      method: 'password',
+      problem: isPaused(ctx) ? checked : message('confirm.wrong-password'),
+    };
   }
 
   const isRecent = async (ctx: Context): Promise<boolean> =>

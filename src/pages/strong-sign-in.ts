@@ -1,6 +1,8 @@
 /** `/profile/stronger-sign-in`: where users add a stronger sign-in method than a password. */
+
 import type { Context } from 'koa';
 import { describeMethod, type SignInMethods } from '../accounts/sign-in-methods.ts';
+import type { Text } from '../base/texts.ts';
 import { seeOther, visitorIn } from './page.ts';
 import type { PageKit } from './page-kit.ts';
 import { get, type Route } from './routes.ts';
@@ -12,7 +14,7 @@ import { type Moment, toMoment } from './words/moment.ts';
 declare module './view-data.ts' {
   interface ViewData {
     readonly 'stronger-sign-in': {
-      readonly notice: string | undefined;
+      readonly notice: Text | undefined;
       readonly until: Moment;
       readonly isOver: boolean;
       /** True if the user signed in with a provider whose proof is no stronger than a password. */

@@ -1,5 +1,6 @@
 /** The data of each view: one object called `page`, type-checked where a page builds it. */
 import type { Context } from 'koa';
+import type { Message, Text } from '../base/texts.ts';
 import type { Moment } from './words/moment.ts';
 
 /**
@@ -50,7 +51,7 @@ export interface AccessChange {
 /** A problem that is shown above a form; `field` is the id of its field. */
 export interface FormProblem {
   readonly field?: string;
-  readonly message: string;
+  readonly message: Text;
 }
 
 /** A new secret, or the statement that it was shown already. */
@@ -72,22 +73,20 @@ export interface SecretShownView {
   readonly next: { readonly href: string; readonly label: string };
 }
 
-/** A sentence that can contain times, which the browser shows in the user's time zone. */
-export type Sentence = string | readonly (string | Moment)[];
+/** A text, or parts of one, with times that the browser shows in the user's time zone. */
+export type Sentence = Text | readonly (string | Moment)[];
 
-/** A page that asks for confirmation. Its heading is `question`, then `subject` and `?`. */
+/** A page that asks for confirmation. */
 export interface ConfirmView {
   readonly section: string;
-  /** The verb of the button, such as `Disconnect`. */
-  readonly question: string;
-  /** A name that a user chose, or a description. */
-  readonly subject: string;
+  /** A question, such as `Disconnect Parcel Pilot?`. */
+  readonly heading: Message;
   /** Warns that the subject is in use, if that is known. */
   readonly warning?: Sentence;
   readonly consequences: readonly Sentence[];
   readonly action: string;
   /** Hidden fields of the form. */
   readonly fields?: readonly { readonly name: string; readonly value: string }[];
-  readonly button: string;
+  readonly button: Message;
   readonly cancel: string;
 }

@@ -22,6 +22,7 @@ import { createRender } from '../host/views.ts';
 import { createErrorPage } from '../pages/error-page/error-page.ts';
 import { createNotices } from '../pages/forms/notices.ts';
 import { submitResults } from '../pages/forms/submit-results.ts';
+import { createLanguageOf } from '../pages/language.ts';
 import { foundVisitor, visitorOf } from '../pages/page.ts';
 import type { Route } from '../pages/routes.ts';
 import { refreshSession } from '../pages/sign-in/current-session.ts';
@@ -77,7 +78,12 @@ export function createApplication(parts: ApplicationParts): Application {
   const findVisitor = (ctx: Context) =>
     visitorOf(ctx, { sessions: server.sessions, accounts }).catch(() => foundVisitor(ctx));
   const requirementFor: SignInPolicy['of'] = (...asked) => signIn.signInPolicy.of(...asked);
-  const render = createRender({ formTokens, visitorOf: findVisitor, requirementFor });
+  const render = createRender({
+    formTokens,
+    visitorOf: findVisitor,
+    languageOf: createLanguageOf(issuer),
+    requirementFor,
+  });
   const notices = createNotices({ issuer, keys, clock, visitorOf: findVisitor });
   const strongSignIns = createStrongSignIns({ database, clock, signIn: settings.signIn });
   const { requirementFor: requirementForAccount } = strongSignIns;

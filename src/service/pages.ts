@@ -22,6 +22,7 @@ import { errorReferencePage } from '../pages/error-reference.ts';
 import { firstSignInPage } from '../pages/first-sign-in/first-sign-in.ts';
 import { createConsentSteps } from '../pages/interaction/consent.ts';
 import { interactionPage } from '../pages/interaction/interaction.ts';
+import { languagePage } from '../pages/language.ts';
 import { clientPage, clientRequestsPage } from '../pages/oauth-clients/client.ts';
 import { connectPage } from '../pages/oauth-clients/connect.ts';
 import { deleteClientPage } from '../pages/oauth-clients/delete.ts';
@@ -204,6 +205,7 @@ export function listPages(parts: {
     signInPage({ kit, steps: signInSteps }),
     upstreamPages(upstream),
     signOutPage({ kit, sessions, upstream }),
+    languagePage({ kit, issuer, accounts }),
     passwordPage({ kit, issuer, passwordLinks, linkPage, recoveryWait, useLink, afterLink }),
     stopRecovery.routes,
     linkRequests

@@ -35,6 +35,8 @@ GET /login/platform: requireNavigation beginHere
 GET /login/platform/callback: finish
 GET /logout: show
 POST /logout: FORM submit
+GET /language: show
+POST /language: FORM choose
 GET /password: show
 POST /password: FORM submit
 POST /password/recovery: FORM start

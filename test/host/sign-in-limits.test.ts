@@ -23,7 +23,7 @@ describe('sign-in limits', () => {
     for (let failure = 0; failure < FAILURES; failure += 1) {
       expect(await attempt(service, wrong(person))).to.deep.equal({
         status: 401,
-        problem: 'The email address or the password is not right.',
+        problem: 'Wrong email address or password.',
         retryAfter: null,
       });
     }
@@ -31,8 +31,7 @@ describe('sign-in limits', () => {
       const { status, problem, retryAfter } = await attempt(service, credentials);
       expect(status).to.equal(429);
       expect(problem).to.equal(
-        'Too many attempts. Try again in 15 minutes, or ask whoever opened your account for a link ' +
-          'to set a password, which lets you in now.',
+        'Too many attempts. Try again in 15 minutes, or ask your administrator for a new link.',
       );
       expect(Number(retryAfter)).to.be.within(left(), WINDOW_SECONDS);
     }

@@ -2,12 +2,15 @@
 import path from 'node:path';
 import { isInterfaceDeclaration } from 'typescript/unstable/ast';
 import { API, type Checker, type Type } from 'typescript/unstable/sync';
+import { message } from '../../src/base/texts.ts';
 import type { ViewData, ViewName } from '../../src/pages/view-data.ts';
+import { toMoment } from '../../src/pages/words/moment.ts';
 
 const ROOT = path.join(import.meta.dirname, '../..');
 
+type SimpleKind = 'text' | 'number' | 'flag' | 'absent' | 'message' | 'moment';
 type Shape =
-  | { readonly kind: 'text' | 'number' | 'flag' | 'absent' }
+  | { readonly kind: SimpleKind }
   | { readonly kind: 'literal'; readonly value: unknown }
   | { readonly kind: 'list'; readonly of: Shape }
   | { readonly kind: 'one of'; readonly shapes: readonly Shape[] }
@@ -67,11 +70,13 @@ function shapeOf(type: Type, checker: Checker): Shape {
   return { kind: 'object', fields };
 }
 
-const SIMPLE: Readonly<Record<string, 'text' | 'number' | 'flag' | 'absent'>> = {
+const SIMPLE: Readonly<Record<string, SimpleKind>> = {
   string: 'text',
   number: 'number',
   true: 'flag',
   undefined: 'absent',
+  Message: 'message',
+  Moment: 'moment',
 };
 
 function sample(shape: Shape, text: string, count: number): unknown {
@@ -86,6 +91,11 @@ function sample(shape: Shape, text: string, count: number): unknown {
       return undefined;
     case 'literal':
       return shape.value;
+    case 'moment':
+      return toMoment(new Date(Date.UTC(2026, 10, 21, 4, count)));
+    case 'message':
+      // A message with a value and a tag.
+      return message('confirm.password-of', { email: text });
     case 'one of': {
       const absent = shape.shapes.find(({ kind }) => kind === 'absent');
       if (absent && count === 0) return undefined;

@@ -7,10 +7,12 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import Koa from 'koa';
+import { languages } from '../../src/base/texts.ts';
 import { assetUrls } from '../../src/host/assets.ts';
 import { createRender } from '../../src/host/views.ts';
 import { documentedErrors, errorReference } from '../../src/pages/error-reference.ts';
 import type { Render, ViewData, ViewName } from '../../src/pages/view-data.ts';
+import { PSEUDO, pseudoLanguage } from '../support/pseudo-language.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { readViewSamples, type ViewSamples } from './view-samples.ts';
 
@@ -34,6 +36,7 @@ describe('views', () => {
     samples = readViewSamples();
     const app = new Koa();
     app.silent = true;
+    app.on('error', (error) => console.error(error));
     app.use((ctx) => draw(ctx));
     server = app.listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -46,8 +49,9 @@ describe('views', () => {
     name: Name,
     data: ViewData[Name],
     who?: string,
+    language?: string,
   ): Promise<string> {
-    draw = (ctx) => renderFor(who)(ctx, name, data);
+    draw = (ctx) => renderFor(who, language)(ctx, name, data);
     const response = await fetch(origin);
     const html = await response.text();
     expect(response.status, name).to.equal(200);
@@ -92,6 +96,33 @@ describe('views', () => {
         expectWellFormed(await page(name, samples[name](HOSTILE, count), who), name);
       }
     }
+  });
+
+  it('every view can be rendered in every language', async () => {
+    for (const language of languages()) {
+      for (const name of Object.keys(samples) as ViewName[]) {
+        for (const count of [0, 1, 2, 51]) {
+          const who = count > 0 ? 'Ada' : undefined;
+          const html = await page(name, samples[name]('text', count), who, language);
+          expectWellFormed(html, name, language);
+        }
+      }
+    }
+  });
+
+  it('views print no English except the texts: what they say is in views/texts', async () => {
+    await pseudoLanguage(async () => {
+      const english: string[] = [];
+      for (const name of Object.keys(samples) as ViewName[]) {
+        const found = [1, 2].map(async (count) =>
+          wordsIn(await page(name, samples[name]('7', count), '7', PSEUDO)),
+        );
+        if ((await Promise.all(found)).flat().length > 0) english.push(name);
+      }
+      expect(english.sort(), 'remove a view from the list once it is converted').to.deep.equal(
+        ENGLISH,
+      );
+    });
   });
 
   it('views escape text in elements and in attributes', async () => {
@@ -156,10 +187,10 @@ describe('views', () => {
   });
 
   it('pages rendered at the same time do not mix their contents', async () => {
-    draw = (ctx) => render(ctx, 'signed-out', { title: `page of ${ctx.query.of}` });
+    draw = (ctx) => render(ctx, 'signed-out', { providers: [`page of ${ctx.query.of}`] });
     const answers = Array.from({ length: 20 }, async (_, of) => {
       const html = await (await fetch(`${origin}/?of=${of}`)).text();
-      return html.includes(`<h1>page of ${of}</h1>`);
+      return html.includes(`<bdi>page of ${of}</bdi>`);
     });
     expect(await Promise.all(answers)).to.deep.equal(Array(20).fill(true));
   });
@@ -168,20 +199,20 @@ describe('views', () => {
     const options = { client: true, delimiter: '$', cache: false, escapeFunction: 'throw 1' };
     draw = (ctx) => {
       Object.assign(ctx.state, options, { settings: { 'view options': options } });
-      return render(ctx, 'signed-out', { title: '<b>', ...options });
+      return render(ctx, 'signed-out', { providers: ['<b>'], ...options });
     };
-    expect(await (await fetch(origin)).text()).to.include('<h1>&lt;b&gt;</h1>');
+    expect(await (await fetch(origin)).text()).to.include('<bdi>&lt;b&gt;</bdi>');
   });
 
   it('a page can be rendered even if the usual middleware did not run', async () => {
     const app = new Koa();
-    app.use((ctx) => render(ctx, 'signed-out', { title: 'Elsewhere' }));
+    app.use((ctx) => render(ctx, 'signed-out', { providers: ['Elsewhere'] }));
     const other = app.listen(0, '127.0.0.1');
     await once(other, 'listening');
     const { port } = other.address() as AddressInfo;
     const html = await (await fetch(`http://127.0.0.1:${port}`)).text();
     other.close();
-    expect(html).to.include('<h1>Elsewhere</h1>');
+    expect(html).to.include('<bdi>Elsewhere</bdi>');
   });
 
   it('only buttons that end or delete something have the style for danger', () => {
@@ -193,7 +224,7 @@ describe('views', () => {
     );
     expect(dangerous.sort()).to.deep.equal([
       ...[
-        '<%= page.button %>',
+        '<%= t(page.button) %>',
         'Block',
         'Delete client',
         'Delete client',
@@ -225,7 +256,7 @@ describe('views', () => {
 });
 
 /** Renders for a signed-out visitor, or for a user of this name. */
-function renderFor(name?: string): Render {
+function renderFor(name?: string, language = 'en'): Render {
   const id = 'acc_0123456789abcdef';
   const visitor = name !== undefined && {
     account: {
@@ -243,14 +274,74 @@ function renderFor(name?: string): Render {
     },
   };
   const formTokens = { formToken: () => 'token' };
-  return createRender({ formTokens, visitorOf: async () => visitor || undefined });
+  return createRender({
+    formTokens,
+    visitorOf: async () => visitor || undefined,
+    languageOf: () => language,
+  });
 }
 
 const render = renderFor();
 
+/** The views whose words are not in `views/texts` yet. */
+const ENGLISH: readonly string[] = [
+  'activity',
+  'api-key-limit',
+  'api-keys',
+  'client-report',
+  'connection',
+  'connections',
+  'consent',
+  'error',
+  'error-reference',
+  'error-reference-index',
+  'first-sign-in',
+  'forgot-password',
+  'handed-over',
+  'oauth-client',
+  'oauth-client-connect',
+  'oauth-client-created',
+  'oauth-client-delete',
+  'oauth-client-handover',
+  'oauth-client-links',
+  'oauth-client-new',
+  'oauth-client-offer',
+  'oauth-client-problems',
+  'oauth-client-secrets',
+  'oauth-client-settings',
+  'oauth-client-test',
+  'oauth-clients',
+  'organization',
+  'organization-decision',
+  'organization-policy',
+  'organizations',
+  'passkey',
+  'password',
+  'password-link-over',
+  'profile',
+  'recovery-wait',
+  'secret-shown',
+  'security',
+  'stop-recovery',
+  'stronger-sign-in',
+];
+
+/** Returns the words of a page in the pseudo-language that do not come from its texts. */
+function wordsIn(html: string): string[] {
+  const shown = html
+    .replace(/<(script|code|pre|samp|kbd|time)\b[\s\S]*?<\/\1>/g, ' ')
+    // Language names, and the name of the service.
+    .replace(/<button[^>]*\slang="[\s\S]*?<\/button>|Gatehouse|UTC/g, ' ');
+  const attributes = [...shown.matchAll(/\s(?:aria-label|title|alt|placeholder)="([^"]*)"/g)];
+  const texts = [...attributes.map(([, value = '']) => value), shown.replace(/<[^>]*>/g, ' ')];
+  const words = texts.join(' ').replace(/&#?\w+;/g, ' ');
+  return words.match(/[A-Za-z]{2,}/g) ?? [];
+}
+
 /** Asserts the frame of every page, a single heading, and nothing that the content policy forbids. */
-function expectWellFormed(html: string, name: string): void {
-  expect(html, name).to.match(/^<!doctype html>\s*<html lang="en">/);
+function expectWellFormed(html: string, name: string, language = 'en'): void {
+  expect(html, name).to.match(new RegExp(`^<!doctype html>\\s*<html lang="${language}">`));
+  expect(html, `${name} prints a message with <%= %>`).not.to.include('[object Object]');
   expect(html.match(/<title>[^<]+ · Gatehouse<\/title>/g), name).to.have.length(1);
   expect(html.match(/<h1[ >]/g), name).to.have.length(1);
   for (const landmark of ['header', 'main', 'footer']) {

@@ -101,7 +101,7 @@ describeInBrowser('pages in the browser', (visit) => {
       const { page } = await visit(PHONE);
       await page.goto(requestUrl(client));
       await signIn(page, { ...person, password: 'seven red forklifts' });
-      await page.getByText('The email address or the password is not right.').waitFor();
+      await page.getByText('Wrong email address or password.').waitFor();
       await expectPage(page, `Sign in to continue to ${LONG}`);
       await signIn(page, person);
       await expectPage(page, `Let ${LONG} act for you?`);
@@ -112,7 +112,7 @@ describeInBrowser('pages in the browser', (visit) => {
       await page.goto(`${on.issuer}/logout`);
       await expectPage(page, 'Sign out?');
       await press(page, 'Sign out');
-      await expectPage(page, 'Signed out');
+      await expectPage(page, 'You are signed out');
     });
 
     it('the pages for handing over a client are accessible and fit on a phone', async () => {

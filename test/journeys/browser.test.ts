@@ -81,7 +81,7 @@ describeInBrowser('connecting a client in the browser', (visit) => {
     const { page } = await visit({ javaScript: false });
     await page.goto(requestUrl());
     await signIn(page, { ...on.seeded.person, password: 'seven red forklifts' });
-    await page.getByText('The email address or the password is not right.').waitFor();
+    await page.getByText('Wrong email address or password.').waitFor();
     expect(await page.title()).to.equal('Error: Sign in · Gatehouse');
     expect(await page.getByLabel('Email address').inputValue()).to.equal(on.seeded.person.email);
     await eventually(async () => {
@@ -168,7 +168,7 @@ describeInBrowser('connecting a client in the browser', (visit) => {
     await approve(page);
     await page.goto(`${on.issuer}/profile`);
     await page.getByRole('button', { name: 'Sign out' }).click();
-    await heading(page, 'Signed out').waitFor();
+    await heading(page, 'You are signed out').waitFor();
     await page.goto(`${on.issuer}/profile`);
     await signInButton(page).waitFor();
   });

@@ -64,7 +64,7 @@ describe('browser sessions', () => {
     await person.follow(await person.submit(consent, { decision: 'approve' }));
     const fields = { name: 'x', expires_in_days: '30' };
     const asked = await person.submit(await person.get('/profile/api-keys'), fields);
-    expect(asked.html).to.include('Confirm it is you');
+    expect(asked.html).to.include('Confirm it’s you');
   });
 
   it('a browser gets no session before the sign-in', async () => {
@@ -119,7 +119,7 @@ describe('browser sessions', () => {
     on.clock.advance(601);
     const fields = { name: 'Night sync', expires_in_days: '30' };
     const asked = await person.submit(await person.get('/profile/api-keys'), fields);
-    expect(asked.html).to.include('Confirm it is you');
+    expect(asked.html).to.include('Confirm it’s you');
     const earlierCookie = sessionCookie(person);
     const { password } = on.seeded.person;
     const done = await person.submit(asked, { current_password: password });

@@ -96,7 +96,7 @@ describe('the page of connections', () => {
     expect(await isActive(tokens[0]?.accessToken ?? '')).to.equal(true);
 
     const list = await person.follow(await person.submit(asked, {}));
-    expect(textOf(list.html)).to.include('Disconnected: every access it had is over');
+    expect(textOf(list.html)).to.include('Disconnected. It can no longer access your data.');
     expect(textOf(list.html)).not.to.include('Route Planner');
     for (const { accessToken, refreshToken } of tokens) {
       expect(await isActive(accessToken)).to.equal(false);

@@ -204,7 +204,7 @@ forEachDeployment('a limit on the access of a client or an API key', (start) => 
     const page = await person.get(connection());
     on.clock.advance(3_600);
     const asked = await person.submit(page, { ...UNLIMITED, ...chosen });
-    expect((await person.follow(asked)).html).to.include('Confirm it is you');
+    expect((await person.follow(asked)).html).to.include('Confirm it’s you');
     const confirmed = await person.submit(await person.follow(asked), {
       current_password: on.seeded.person.password,
     });

@@ -330,7 +330,7 @@ describe('the forms of the profile', () => {
       const before = await recorded();
       on.clock.advance(601);
       const asked = await person.send(path, fields);
-      expect(textOf(asked.html)).to.include('Confirm it is you');
+      expect(textOf(asked.html)).to.include('Confirm it’s you');
       expect(asked.html).not.to.include('<img');
       expect(await recorded()).to.deep.equal(before);
       const { password } = on.seeded.person;
@@ -352,7 +352,7 @@ describe('the forms of the profile', () => {
     const asked = await other.fillIn('/profile/api-keys', { name: 'x', expires_in_days: '30' });
     const wrong = await other.submit(asked, { current_password: 'not this one, no' });
     expect(wrong.status).to.equal(401);
-    expect(textOf(wrong.html)).to.include('Confirm it is you').and.include('not your password');
+    expect(textOf(wrong.html)).to.include('Confirm it’s you').and.include('not your password');
     expect(textOf(wrong.html)).not.to.include('email address');
     expect(wrong.html).not.to.include('not this one, no');
     expect(await keys()).to.deep.equal(before);

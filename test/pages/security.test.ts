@@ -246,7 +246,7 @@ describe('the security page', () => {
     on.clock.advance(1_000);
     await person.send(`${PATH}/sign-out-everywhere`);
     const asked = await person.send('/profile/api-keys', { name: 'x', expires_in_days: '30' });
-    expect(textOf(asked.html)).to.include('Confirm it is you');
+    expect(textOf(asked.html)).to.include('Confirm it’s you');
     for (let age = 1_000; age < ABSOLUTE; age += IDLE / 2) {
       await person.send(`${PATH}/sign-out-everywhere`);
       on.clock.advance(IDLE / 2);

@@ -81,7 +81,7 @@ describe('a user who signs in for the first time and has no password', () => {
     const person = on.traveller();
     const form = await person.travel(await person.get('/profile/api-keys'));
     const asked = await person.submit(form, { name: 'Night sync' });
-    expect(asked.html).to.include('Confirm it is you').and.not.include('current_password');
+    expect(asked.html).to.include('Confirm it’s you').and.not.include('current_password');
     const there = await person.submit(asked, { sign_in_with: 'platform' });
     expect(there.location?.searchParams.get('max_age')).to.equal('0');
     const back = await person.travel(there);
@@ -114,7 +114,7 @@ describe('a user who signs in for the first time and has no password', () => {
     const page = await person.get('/profile/api-keys');
     expect(page.html).to.include(LINUS.email).and.not.include(ivan.email);
     const again = await person.submit(page, { name: 'Night sync' });
-    expect(again.html).to.include('Confirm it is you');
+    expect(again.html).to.include('Confirm it’s you');
     expect(await on.service.apiKeys.listOf(own?.id ?? '')).to.deep.equal(before);
     const [last] = await on.service.activity.of(own?.id ?? '', { limit: 1 });
     expect(last?.details).to.include({ reason: 'another', subject: ivan.sub });
@@ -138,7 +138,7 @@ describe('a user who signs in for the first time and has no password', () => {
     on.upstream.lie = {};
     const form = await person.get('/profile/api-keys');
     const asked = await person.submit(form, { name: 'Night sync' });
-    expect(asked.html).to.include('Confirm it is you');
+    expect(asked.html).to.include('Confirm it’s you');
     const account = await on.service.accounts.findByEmail(LINUS.email);
     const [last] = await on.service.activity.of(account?.id ?? '', { limit: 1 });
     expect(last).to.deep.include({ action: 'sign_in_refused' });

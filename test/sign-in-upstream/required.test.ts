@@ -157,7 +157,7 @@ describe('users who administer an organization or own a client', () => {
 
     const before = await signInByPasskey();
     const asked = await askFor(before, 'Export');
-    expect(asked.html).to.include('Confirm it is you').and.include('current_password');
+    expect(asked.html).to.include('Confirm it’s you').and.include('current_password');
     await before.submit(asked, { current_password: password });
     expect(await keys()).to.have.length(1);
     const again = await before.follow(await before.get(ask({ prompt: 'login consent' })));
@@ -167,12 +167,12 @@ describe('users who administer an organization or own a client', () => {
     on.clock.advance(GRACE_SECONDS);
     const after = await signInByPasskey();
     const page = await askFor(after, 'Late');
-    expect(page.html).to.include('Confirm it is you').and.not.include('current_password');
+    expect(page.html).to.include('Confirm it’s you').and.not.include('current_password');
     const form = page.forms.find(({ names }) => names.has('passkey'));
     const { passkey: _, ...carried } = Object.fromEntries(form?.values ?? []);
     const sent = { ...carried, current_password: password };
     const alone = await after.post('/profile/api-keys', sent);
-    expect(alone.html).to.include('Confirm it is you');
+    expect(alone.html).to.include('Confirm it’s you');
     expect(await keys()).to.have.length(1);
     const answer = passkey.answer(await optionsFor(after, 'confirm'));
     await after.submit(page, { passkey: answer });

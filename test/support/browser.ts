@@ -28,6 +28,7 @@ export function describeInBrowser(
       const browser = await sharedBrowser();
       const opening = browser.newContext({
         javaScriptEnabled: options.javaScript ?? true,
+        locale: options.locale ?? 'en-GB',
         colorScheme: options.colorScheme ?? 'light',
         viewport: options.viewport ?? { width: 1280, height: 800 },
       });
@@ -58,6 +59,8 @@ export async function enterAs(page: Page, issuer: string, person: Person): Promi
 }
 
 export interface VisitOptions {
+  /** The language that the browser prefers. */
+  readonly locale?: string;
   readonly javaScript?: boolean;
   readonly colorScheme?: 'light' | 'dark';
   readonly viewport?: { width: number; height: number };

@@ -1,5 +1,9 @@
 /** Progressive enhancement: every page also works without JavaScript. */
 
+// English is written as in Britain: day, month, year.
+const { lang } = document.documentElement;
+const LOCALE = lang === 'en' ? 'en-GB' : lang;
+
 lockSubmittedForms();
 for (const input of document.querySelectorAll('input[type=password]')) offerToShow(input);
 for (const element of document.querySelectorAll('[data-copy]')) offerToCopy(element);
@@ -103,7 +107,7 @@ function offerToCopy(element) {
 function showLocally(element) {
   const time = new Date(element.dateTime);
   if (Number.isNaN(time.getTime())) return;
-  const format = (options) => new Intl.DateTimeFormat('en-GB', options).format(time);
+  const format = (options) => new Intl.DateTimeFormat(LOCALE, options).format(time);
   const exact = format({ dateStyle: 'full', timeStyle: 'long' });
   element.title = `${exact} (${element.textContent.trim()})`;
   if (element.dataset.field === 'time') {
@@ -128,7 +132,7 @@ function fromNow(time) {
     ['minute', 60],
   ];
   const [unit, size] = units.find(([, size]) => Math.abs(seconds) >= size) ?? ['second', 0];
-  const format = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
+  const format = new Intl.RelativeTimeFormat(LOCALE, { numeric: 'auto' });
   return size === 0 ? 'just now' : format.format(Math.round(seconds / size), unit);
 }
 

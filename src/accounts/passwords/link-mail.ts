@@ -1,5 +1,6 @@
 /** Mails one-time links for setting a password, and handles “Forgot password?” in the background. */
 import type { AttemptLimit } from '../../base/attempt-limits.ts';
+import { textsFor } from '../../base/texts.ts';
 import type { Account } from '../account.ts';
 import type { AccountRegistry } from '../account-registry.ts';
 import type { Origin } from '../activity/activity.ts';
@@ -57,39 +58,21 @@ export const passwordLinkUrl = (issuer: string, token: string): string =>
   issuer + passwordLinkPath(token);
 
 export function passwordMail(
-  { name, email }: Account,
+  { name, email, language }: Account,
   { url, purpose, expiresAt, setsPassword }: PasswordLink,
   issuer: string,
 ): Message {
-  const [subject, reason, otherwise] = TEXTS[setsPassword ? purpose : 'sign_in'];
-  const until = `${expiresAt.toISOString().slice(0, 16).replace('T', ' ')} UTC`;
+  const t = textsFor(language);
+  const kind = setsPassword ? purpose : 'sign_in';
   return {
     to: { name, address: email },
-    subject,
+    subject: t(`link-mail.${kind}-subject`),
     text: [
-      `Hello ${name},`,
-      `${reason} at ${issuer} (${email}).`,
-      `${setsPassword ? 'Choose your password' : 'Sign in'} here:\n${url}`,
-      `The link works once, until ${until}. Give it to nobody.`,
-      otherwise,
+      t('common.hello', { name }),
+      t(`link-mail.${kind}`, { issuer, email }),
+      `${t(setsPassword ? 'link-mail.choose' : 'link-mail.sign-in')}\n${url}`,
+      t('link-mail.until', { until: { iso: expiresAt.toISOString() } }),
+      t(`link-mail.${kind}-otherwise`),
     ].join('\n\n'),
   };
 }
-
-const TEXTS: Readonly<Record<MailedPurpose | 'sign_in', readonly [string, string, string]>> = {
-  sign_in: [
-    'Sign in to Gatehouse',
-    'whoever runs the service has made you a link to sign in to your account',
-    'Add a way to sign in then, on the security page. If you do not expect this, tell whoever runs your warehouses.',
-  ],
-  invitation: [
-    'Set your Gatehouse password',
-    'an account is waiting for you',
-    'If you do not expect this, tell whoever runs your warehouses.',
-  ],
-  forgotten: [
-    'Choose a new Gatehouse password',
-    'somebody, probably you, asked for a new password for your account',
-    'If it was not you, do nothing: your password stays as it is.',
-  ],
-};

@@ -2,8 +2,10 @@
  * `/profile/security/first-sign-in`: after the first sign-in with a provider, lists sign-in methods,
  * sessions, clients and API keys for the user to end: an attacker may have used the invitation.
  */
+
 import type { Context } from 'koa';
 import type { SignInMethods } from '../../accounts/sign-in-methods.ts';
+import type { Text } from '../../base/texts.ts';
 import { formOf } from '../../provider/form.ts';
 import type { FormDrafts } from '../forms/form-drafts.ts';
 import { originInSession, seeOther } from '../page.ts';
@@ -24,7 +26,7 @@ declare module '../view-data.ts' {
       readonly fields: readonly { readonly name: string; readonly value: string }[];
       /** The URL to which the user continues. */
       readonly onward: string;
-      readonly problem: string | undefined;
+      readonly problem: Text | undefined;
     };
   }
 }
@@ -61,7 +63,7 @@ export function firstSignInPage(parts: {
     };
   }
 
-  async function draw(ctx: Context, problem?: string): Promise<void> {
+  async function draw(ctx: Context, problem?: Text): Promise<void> {
     const { method, kept, choices, onward } = await askedFor(ctx);
     if (!method || choices.length === 0) return seeOther(ctx, onward);
     // Allow redirects to clients: the target may be an authorization request.

@@ -1,4 +1,5 @@
 /** The fields by which a user limits what a client or an API key reaches. */
+
 import {
   type AccessLimit,
   type ConnectionLimit,
@@ -6,6 +7,7 @@ import {
   limitAccess,
 } from '../../accounts/access/access-limit.ts';
 import type { Organization } from '../../accounts/access/reach.ts';
+import type { Text } from '../../base/texts.ts';
 
 /** The data of `partials/limit-fields`. */
 export interface LimitFields {
@@ -13,7 +15,7 @@ export interface LimitFields {
   readonly isOpen: boolean;
   /** False while a node of an older version runs, which would ignore limits. */
   readonly isPossible: boolean;
-  readonly problem: string | undefined;
+  readonly problem: Text | undefined;
   /** True if the user limits access to chosen places; false if all places are allowed. */
   readonly choosesPlaces: boolean;
   readonly isReadOnly: boolean;
@@ -52,7 +54,7 @@ const NO_DAY = `Choose a day from tomorrow on, within ${MAX_YEARS} years.`;
 
 /** The entered values, even if they are not a valid limit. */
 export interface TypedLimit extends ConnectionLimit {
-  readonly problem?: string;
+  readonly problem?: Text;
   readonly lastDay?: string;
 }
 

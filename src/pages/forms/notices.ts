@@ -2,6 +2,7 @@
 import type { Context } from 'koa';
 import { type Clock, epochSeconds } from '../../base/clock.ts';
 import { createSeals } from '../../base/seals.ts';
+import { inEnglish, isUnknown, type Message } from '../../base/texts.ts';
 import { ownCookie } from '../own-cookie.ts';
 import { markOf, type Notices, seeOther, type Visitor } from '../page.ts';
 
@@ -10,7 +11,9 @@ const LIFETIME_SECONDS = 120;
 
 interface Notice {
   readonly path: string;
+  /** In English, for nodes of 0.1.0 and if this version does not know the message. */
   readonly sentence: string;
+  readonly message?: Message;
   readonly mark: string;
   /** Seconds since the epoch. */
   readonly until: number;
@@ -28,10 +31,12 @@ export function createNotices(parts: {
   const seals = createSeals('notice', keys);
 
   return {
-    async redirect(ctx, url, sentence) {
+    async redirect(ctx, url, said) {
       const [path = ''] = url.split('?');
       const until = epochSeconds(clock) + LIFETIME_SECONDS;
-      const notice: Notice = { path, sentence, until, mark: markOf(await visitorOf(ctx)) };
+      const mark = markOf(await visitorOf(ctx));
+      const message = typeof said === 'string' ? {} : { message: said };
+      const notice: Notice = { path, sentence: inEnglish(said), until, mark, ...message };
       cookie.set(ctx, seals.seal(notice), LIFETIME_SECONDS);
       seeOther(ctx, url);
     },
@@ -42,7 +47,9 @@ export function createNotices(parts: {
       if (notice?.path !== ctx.path || ctx.method === 'HEAD') return undefined;
       cookie.clear(ctx);
       const isTheirs = notice.mark === markOf(await visitorOf(ctx));
-      return isTheirs && notice.until > epochSeconds(clock) ? notice.sentence : undefined;
+      if (!isTheirs || notice.until <= epochSeconds(clock)) return undefined;
+      const { message, sentence } = notice;
+      return message && !isUnknown(message) ? message : sentence;
     },
   };
 }

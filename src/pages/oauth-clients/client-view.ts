@@ -1,4 +1,5 @@
 /** The data that the pages of one client print, except its form. */
+import type { Text } from '../../base/texts.ts';
 import type { Moment } from '../words/moment.ts';
 import type { KeptTokens } from './test-run.ts';
 import type { ClientFormView } from './view.ts';
@@ -60,7 +61,7 @@ declare module '../view-data.ts' {
     };
     readonly 'oauth-client-secrets': ClientPage & {
       /** The reason why a change was refused. */
-      readonly problem: string | undefined;
+      readonly problem: Text | undefined;
       readonly live: readonly SecretRow[];
       /** The page to add a secret; undefined while the client has the maximum number. */
       readonly rotateUrl: string | undefined;
@@ -101,7 +102,7 @@ export interface ClientHead {
 
 interface ClientPage {
   readonly head: ClientHead;
-  readonly notice: string | undefined;
+  readonly notice: Text | undefined;
 }
 
 /** One request of a client, on the page and in its stream. */
@@ -187,7 +188,7 @@ export interface UriPart {
 export interface ClientTestForm {
   readonly action: string;
   readonly needsSecret: boolean;
-  readonly problem: string | undefined;
+  readonly problem: Text | undefined;
   /** The value of the checkbox when the form was sent. */
   readonly keepsTokens: boolean;
   /** How long a test may take, and how long its result is kept: `5 minutes`. */

@@ -1,8 +1,10 @@
 /** `/profile/oauth-clients/:id/delete`: asks for the name, then deletes a client and its tokens. */
+
 import type { Context, Next } from 'koa';
 import type { Activity } from '../../accounts/activity/activity.ts';
 import type { RemoveClient } from '../../authorizations/endings.ts';
 import { Refusal } from '../../base/refusal.ts';
+import type { Text } from '../../base/texts.ts';
 import { normalizeClientName } from '../../clients/client-rules.ts';
 import { formOf } from '../../provider/form.ts';
 import { requestOrigin } from '../page.ts';
@@ -22,7 +24,7 @@ export function deleteClientPage(parts: {
 }): Route[] {
   const { kit, own, removeClient, activity } = parts;
 
-  function draw(ctx: Context, typedName = '', problem?: string): Promise<void> {
+  function draw(ctx: Context, typedName = '', problem?: Text): Promise<void> {
     const { id, name, connectedPeople } = ownClientOf(ctx);
     return kit.render(ctx, 'oauth-client-delete', {
       name,

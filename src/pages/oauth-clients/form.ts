@@ -1,6 +1,8 @@
 /** Reads and renders the form for the name and the redirect URIs of a client. */
+
 import { createHash } from 'node:crypto';
 import type { Problem, Refusal } from '../../base/refusal.ts';
+import type { Text } from '../../base/texts.ts';
 import { type Client, redirectsPeople } from '../../clients/client.ts';
 import type { ClientChanges } from '../../clients/client-edits.ts';
 import {
@@ -113,7 +115,7 @@ export function refusedForm({ problems, message, remedy }: Refusal): RefusedForm
 
 interface RefusedForm {
   readonly findings?: ClientFormFindings;
-  readonly problem?: string;
+  readonly problem?: Text;
 }
 
 export const isFine = ({ name, redirectUris }: ClientFormFindings): boolean =>
@@ -125,7 +127,7 @@ export function clientFormView(
   frame: Pick<ClientFormView, 'action' | 'button'> & {
     readonly findings?: ClientFormFindings;
     /** A problem that belongs to no field. */
-    readonly problem?: string | undefined;
+    readonly problem?: Text | undefined;
     /** Changes from another tab or user, listed below the problem. */
     readonly changes?: readonly string[];
   },

@@ -1,4 +1,5 @@
 /** `/profile/oauth-clients/:id/handover` and `/offers/:offer`: an owner offers a client to another user. */
+
 import type { Context, Next } from 'koa';
 import type { AccountRegistry } from '../../accounts/account-registry.ts';
 import type { Activity, NewActivity } from '../../accounts/activity/activity.ts';
@@ -7,6 +8,7 @@ import type { AccountMail } from '../../accounts/mail/account-mail.ts';
 import type { AttemptLimit } from '../../base/attempt-limits.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { requestState } from '../../base/request-state.ts';
+import type { Text } from '../../base/texts.ts';
 import { redirectHosts } from '../../clients/client.ts';
 import { type ClientOffer, OFFER_DAYS } from '../../clients/client-offers.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
@@ -29,19 +31,19 @@ declare module '../view-data.ts' {
   interface ViewData {
     readonly 'oauth-client-handover': {
       readonly client: { readonly name: string; readonly url: string };
-      readonly notice: string | undefined;
+      readonly notice: Text | undefined;
       readonly action: string;
       /** The email address that the owner entered. */
       readonly email: string;
-      readonly problem: string | undefined;
+      readonly problem: Text | undefined;
       readonly connectedPeople: number;
       readonly days: number;
       /** The open offer, if there is one. */
       readonly offer: { readonly email: string; readonly until: Moment } | undefined;
     };
     readonly 'oauth-client-offer': {
-      readonly notice: string | undefined;
-      readonly problem: string | undefined;
+      readonly notice: Text | undefined;
+      readonly problem: Text | undefined;
       readonly name: string;
       readonly from: AccountSummary;
       readonly until: Moment;
@@ -120,7 +122,7 @@ export function clientHandoverPages(parts: {
 
   const emailIn = (form = new URLSearchParams()): string => form.get(FIELD) ?? '';
 
-  async function draw(ctx: Context, email: string, problem?: string): Promise<void> {
+  async function draw(ctx: Context, email: string, problem?: Text): Promise<void> {
     const client = ownClientOf(ctx);
     const offer = await clients.findOfferOf(client.id);
     await kit.render(ctx, 'oauth-client-handover', {
@@ -135,7 +137,7 @@ export function clientHandoverPages(parts: {
     });
   }
 
-  function drawProblem(ctx: Context, status: number, problem: string): Promise<void> {
+  function drawProblem(ctx: Context, status: number, problem: Text): Promise<void> {
     ctx.status = status;
     return draw(ctx, emailIn(formOf(ctx)), problem);
   }
@@ -207,7 +209,7 @@ export function clientHandoverPages(parts: {
     await next();
   }
 
-  async function drawOffer(ctx: Context, problem?: string): Promise<void> {
+  async function drawOffer(ctx: Context, problem?: Text): Promise<void> {
     const offer = offers.get(ctx);
     const client = await clients.findByOwner(offer.fromAccountId, offer.clientId);
     if (!client) return showOver(ctx);

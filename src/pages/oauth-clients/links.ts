@@ -1,5 +1,7 @@
 /** `/profile/oauth-clients/:id/links`: the owner's links, which the consent page shows. */
+
 import type { Context, Next } from 'koa';
+import type { Text } from '../../base/texts.ts';
 import {
   type ClientLinks,
   isSameLinks,
@@ -19,7 +21,7 @@ declare module '../view-data.ts' {
   interface ViewData {
     readonly 'oauth-client-links': {
       readonly client: { readonly name: string; readonly url: string };
-      readonly notice: string | undefined;
+      readonly notice: Text | undefined;
       readonly isVerified: boolean;
       readonly action: string;
       readonly problems: readonly FormProblem[];
@@ -28,7 +30,7 @@ declare module '../view-data.ts' {
         readonly label: string;
         readonly hint: string;
         readonly value: string;
-        readonly problem: string | undefined;
+        readonly problem: Text | undefined;
       }[];
     };
   }
@@ -54,7 +56,7 @@ export function clientLinksPage(parts: {
 }): Route[] {
   const { kit, own, clients } = parts;
 
-  async function draw(ctx: Context, typed: ClientLinks, problem?: string): Promise<void> {
+  async function draw(ctx: Context, typed: ClientLinks, problem?: Text): Promise<void> {
     const client = ownClientOf(ctx);
     const found = checkLinks(normalizeLinks(typed));
     const problemOf = (kind: LinkKind) => found.find(({ code }) => code === kind)?.message;

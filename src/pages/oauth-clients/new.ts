@@ -1,8 +1,10 @@
 /** `/profile/oauth-clients/new`: a user registers a client, always a confidential one. */
+
 import type { Context, Next } from 'koa';
 import type { Activity } from '../../accounts/activity/activity.ts';
 import type { OneTimeValues } from '../../accounts/one-time-values.ts';
 import { Refusal } from '../../base/refusal.ts';
+import type { Text } from '../../base/texts.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
 import { normalizeClientName } from '../../clients/client-rules.ts';
 import { formOf } from '../../provider/form.ts';
@@ -40,7 +42,7 @@ export function newClientPage(parts: {
   function draw(
     ctx: Context,
     typed: TypedClient,
-    more: { findings?: ClientFormFindings; problem?: string } = {},
+    more: { findings?: ClientFormFindings; problem?: Text } = {},
   ): Promise<void> {
     const frame = { action: ctx.path, button: 'Create OAuth Client', ...more };
     return kit.render(ctx, 'oauth-client-new', {

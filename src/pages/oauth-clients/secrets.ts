@@ -1,8 +1,10 @@
 /** `/profile/oauth-clients/:id/secrets`: lists a client's secrets, adds a second, removes one. */
+
 import type { Context } from 'koa';
 import type { OneTimeValues } from '../../accounts/one-time-values.ts';
 import type { Clock } from '../../base/clock.ts';
 import { Refusal } from '../../base/refusal.ts';
+import { message, type Text } from '../../base/texts.ts';
 import { type ClientSecret, hasSecret } from '../../clients/client.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
 import { formerSecretsOf, type OwnedClient } from '../../clients/client-row.ts';
@@ -35,7 +37,7 @@ export function clientSecretsPage(parts: {
 }): Route[] {
   const { kit, own, clock, clients, oneTimeValues } = parts;
 
-  async function draw(ctx: Context, problem?: string): Promise<void> {
+  async function draw(ctx: Context, problem?: Text): Promise<void> {
     const client = ownClientOf(ctx);
     const count = client.secrets.length;
     await kit.render(ctx, 'oauth-client-secrets', {
@@ -86,12 +88,14 @@ export function clientSecretsPage(parts: {
     if (!secret) ctx.throw(404, 'no such secret of this client');
     await kit.render(ctx, 'confirm', {
       section: 'oauth-clients',
-      question: 'Remove',
-      subject: `the secret ending in ${secret.lastFour} of ${client.name}`,
+      heading: message('oauth-clients.remove-secret-heading', {
+        lastFour: secret.lastFour,
+        client: client.name,
+      }),
       ...lastUseOf(secret),
       action: ctx.path,
       fields: [{ name: 'secret_id', value: secret.id }],
-      button: 'Remove secret',
+      button: message('oauth-clients.remove-secret'),
       cancel: partOf(client),
     });
   }

@@ -1,6 +1,8 @@
 /** `/profile/oauth-clients/:id/settings`: the name and the redirect URIs of a client. */
+
 import type { Context, Next } from 'koa';
 import { Refusal } from '../../base/refusal.ts';
+import type { Text } from '../../base/texts.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
 import type { OwnedClient } from '../../clients/client-row.ts';
 import { normalizeClientName } from '../../clients/client-rules.ts';
@@ -35,7 +37,7 @@ const REGISTERED = 'The redirect URI is registered.';
 interface Refused {
   readonly typed?: TypedClient;
   readonly findings?: ClientFormFindings;
-  readonly problem?: string;
+  readonly problem?: Text;
   readonly changes?: readonly string[];
 }
 

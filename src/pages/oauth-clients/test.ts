@@ -1,8 +1,10 @@
 /** `/profile/oauth-clients/:id/test`: the owner of a client tests its flow as a user. */
+
 import type { Context } from 'koa';
 import type { Access } from '../../accounts/access/access.ts';
 import type { Activity } from '../../accounts/activity/activity.ts';
 import { LIFETIME_SECONDS, type OneTimeValues } from '../../accounts/one-time-values.ts';
+import type { Text } from '../../base/texts.ts';
 import { type Client, hasSecret, redirectsPeople } from '../../clients/client.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
 import { findSecret } from '../../clients/client-secrets.ts';
@@ -26,7 +28,7 @@ interface KeptResult extends Omit<TestOutcome, 'tokens'> {
 
 /** The values that the form shows again after it was refused. */
 interface SentTestForm {
-  readonly problem?: string | undefined;
+  readonly problem?: Text | undefined;
   readonly keepsTokens?: boolean;
 }
 

@@ -1,4 +1,5 @@
 /** The data that the pages of a user's OAuth clients print, except those of one client. */
+import type { Text } from '../../base/texts.ts';
 import type { ListView } from '../lists.ts';
 import type { FormProblem } from '../view-data.ts';
 import type { Moment } from '../words/moment.ts';
@@ -6,7 +7,7 @@ import type { Moment } from '../words/moment.ts';
 declare module '../view-data.ts' {
   interface ViewData {
     readonly 'oauth-clients': {
-      readonly notice: string | undefined;
+      readonly notice: Text | undefined;
       readonly clients: readonly OAuthClientRow[];
       readonly list: ListView;
       /** Clients that other users offer to this one. */
@@ -21,16 +22,16 @@ declare module '../view-data.ts' {
       readonly hasRoom: boolean;
     };
     readonly 'oauth-client-new': {
-      readonly notice: string | undefined;
+      readonly notice: Text | undefined;
       readonly form: ClientFormView;
     };
     readonly 'oauth-client-delete': {
       readonly name: string;
       readonly connectedPeople: number;
-      readonly notice: string | undefined;
+      readonly notice: Text | undefined;
       readonly action: string;
       readonly typedName: string;
-      readonly problem: string | undefined;
+      readonly problem: Text | undefined;
       readonly cancel: string;
     };
   }
@@ -69,7 +70,7 @@ export interface ClientFormView {
 
 export interface RedirectUriRow {
   readonly uri: string;
-  readonly problem: string | undefined;
+  readonly problem: Text | undefined;
   /** Warnings about a URI that is allowed but worth checking. */
   readonly warnings: readonly string[];
   /** True for an empty row that the user has just added. */

@@ -1,4 +1,5 @@
 /** `/profile/organizations`: a user's organizations; owners and admins see and end access. */
+
 import type { Context, Next } from 'koa';
 import type { Access } from '../../accounts/access/access.ts';
 import { isAdmin } from '../../accounts/access/organization-ends.ts';
@@ -11,6 +12,7 @@ import type {
 import type { Clock } from '../../base/clock.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { requestState } from '../../base/request-state.ts';
+import { message, type Text } from '../../base/texts.ts';
 import { byText, type ListForm, listOf } from '../lists.ts';
 import { originInSession } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
@@ -69,7 +71,7 @@ export function organizationsPage(parts: {
     });
   }
 
-  async function draw(ctx: Context, problem?: string): Promise<void> {
+  async function draw(ctx: Context, problem?: Text): Promise<void> {
     const organization = admin.get(ctx);
     const url = urlOf(organization);
     const { id: accountId } = accountOf(ctx);
@@ -124,8 +126,12 @@ export function organizationsPage(parts: {
     const isSelf = person.id === accountOf(ctx).id;
     await kit.render(ctx, 'confirm', {
       section: 'organizations',
-      question: isSelf ? 'End your own membership in' : 'End the membership of',
-      subject: isSelf ? organization.name : `${person.name} in ${organization.name}`,
+      heading: isSelf
+        ? message('organizations.end-own-heading', { organization: organization.name })
+        : message('organizations.end-heading', {
+            person: person.name,
+            organization: organization.name,
+          }),
       ...(isSelf && {
         warning: 'You cannot undo this: you will not see this organization any more.',
       }),
@@ -138,7 +144,7 @@ export function organizationsPage(parts: {
             ]),
       ],
       action: ctx.path,
-      button: 'End membership',
+      button: message('organizations.end'),
       cancel: urlOf(organization),
     });
   }
@@ -162,14 +168,16 @@ export function organizationsPage(parts: {
     if (!found) return;
     await kit.render(ctx, 'confirm', {
       section: 'organizations',
-      question: 'Block',
-      subject: `${found.name} in ${organization.name}`,
+      heading: message('organizations.block-heading', {
+        app: found.name,
+        organization: organization.name,
+      }),
       consequences: [
         `It immediately loses access to ${organization.name} for everyone, until you unblock it.`,
         `${people(found.people.length)} told. It keeps its access to other organizations.`,
       ],
       action: ctx.path,
-      button: 'Block',
+      button: message('organizations.block'),
       cancel: urlOf(organization),
     });
   }
@@ -187,11 +195,13 @@ export function organizationsPage(parts: {
     if (!found) return;
     await kit.render(ctx, 'confirm', {
       section: 'organizations',
-      question: 'Unblock',
-      subject: `${found.name} in ${organization.name}`,
+      heading: message('organizations.unblock-heading', {
+        app: found.name,
+        organization: organization.name,
+      }),
       consequences: ['It immediately gets back the access of the people who approved it.'],
       action: ctx.path,
-      button: 'Unblock',
+      button: message('organizations.unblock'),
       cancel: urlOf(organization),
     });
   }

@@ -1,4 +1,5 @@
 /** Pages on which owners and admins set their organization's policy and decide about clients. */
+
 import type { Context } from 'koa';
 import type { Access } from '../../accounts/access/access.ts';
 import { visibleText } from '../../accounts/display-name.ts';
@@ -14,6 +15,7 @@ import {
 } from '../../authorizations/organization-reach.ts';
 import type { Clock } from '../../base/clock.ts';
 import { Refusal } from '../../base/refusal.ts';
+import type { Text } from '../../base/texts.ts';
 import { formOf } from '../../provider/form.ts';
 import type { PageKit } from '../page-kit.ts';
 import { accountOf, NOTHING_SENT, typedOf } from '../signed-in.ts';
@@ -47,7 +49,7 @@ export function createPolicySteps(parts: {
   const reachOf = (ctx: Context): Promise<OrganizationReach> =>
     organizationEndings.reachOf(actor(ctx).organization.id);
 
-  async function draw(ctx: Context, sent?: Policy, problem?: string): Promise<void> {
+  async function draw(ctx: Context, sent?: Policy, problem?: Text): Promise<void> {
     const { organization } = actor(ctx);
     const [reach, isPossible] = await Promise.all([reachOf(ctx), access.areLimitsPossible()]);
     const { asksFirst, allowsApiKeys } = reach.policy;
@@ -99,7 +101,7 @@ export function createPolicySteps(parts: {
     return clients.find(({ id, state }) => id === ctx.params.client && state !== 'blocked');
   }
 
-  async function drawDecision(ctx: Context, sentence: string, problem?: string): Promise<void> {
+  async function drawDecision(ctx: Context, sentence: string, problem?: Text): Promise<void> {
     const client = await clientIn(ctx);
     if (!client) return;
     const { organization } = actor(ctx);

@@ -1,4 +1,5 @@
 /** The data that the pages of organizations print. */
+import type { Text } from '../../base/texts.ts';
 import type { ListView } from '../lists.ts';
 import type { DescribedStanding } from '../words/client-standing.ts';
 import type { Moment } from '../words/moment.ts';
@@ -6,15 +7,15 @@ import type { Moment } from '../words/moment.ts';
 declare module '../view-data.ts' {
   interface ViewData {
     readonly organizations: {
-      readonly notice: string | undefined;
+      readonly notice: Text | undefined;
       readonly organizations: readonly OrganizationRow[];
       readonly list: ListView;
     };
     readonly organization: {
       readonly name: string;
       readonly role: string;
-      readonly notice: string | undefined;
-      readonly problem: string | undefined;
+      readonly notice: Text | undefined;
+      readonly problem: Text | undefined;
       /** The page with all parts; undefined unless only one part is shown. */
       readonly wholeUrl: string | undefined;
       readonly asksFirst: boolean;
@@ -28,7 +29,7 @@ declare module '../view-data.ts' {
       readonly action: string;
       /** False while a node runs that would ignore the policy. */
       readonly isPossible: boolean;
-      readonly problem: string | undefined;
+      readonly problem: Text | undefined;
       readonly asksFirst: boolean;
       readonly allowsApiKeys: boolean;
       /** Connected clients about which the organization has not decided. */
@@ -49,7 +50,7 @@ declare module '../view-data.ts' {
       readonly standing: DescribedStanding | undefined;
       readonly wantedBy: string;
       readonly requested: Moment | undefined;
-      readonly problem: string | undefined;
+      readonly problem: Text | undefined;
       readonly sentence: string;
       readonly maxLength: number;
     };

@@ -1,4 +1,5 @@
 /** `/profile/security/passkeys`: a user's passkeys, and the options that the script fetches. */
+
 import type { Context } from 'koa';
 import { describeBrowser } from '../../accounts/browser-names.ts';
 import { displayName } from '../../accounts/display-name.ts';
@@ -6,6 +7,7 @@ import type { Passkey } from '../../accounts/passkeys/passkey.ts';
 import { MAX_PASSKEYS, type Passkeys } from '../../accounts/passkeys/passkeys.ts';
 import type { SignInMethods } from '../../accounts/sign-in-methods.ts';
 import { Refusal } from '../../base/refusal.ts';
+import { message, type Text } from '../../base/texts.ts';
 import { formOf } from '../../provider/form.ts';
 import { originInSession, requestOrigin, seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
@@ -27,9 +29,9 @@ declare module '../view-data.ts' {
 interface PasskeyView {
   readonly heading: string;
   /** Confirms to the user that they have just re-authenticated. */
-  readonly notice?: string;
+  readonly notice?: Text;
   readonly name: string;
-  readonly problem?: string;
+  readonly problem?: Text;
   readonly nameProblem?: string;
   readonly action: string;
   /** Where the script fetches the creation options from; undefined for an existing passkey. */
@@ -184,11 +186,10 @@ export function passkeysPage(parts: {
     if (!passkey) return;
     await kit.render(ctx, 'confirm', {
       section: 'security',
-      question: 'Remove',
-      subject: passkey.name,
+      heading: message('security.remove-heading', { method: passkey.name }),
       consequences: ['It lets nobody in here any more. This cannot be undone.'],
       action: ctx.path,
-      button: 'Remove',
+      button: message('security.remove'),
       cancel: SECURITY,
     });
   }

@@ -1,9 +1,11 @@
 /** `/forgot-password`: mails a one-time link, and never reveals whether the account exists. */
+
 import type { Context } from 'koa';
 import { normalizeEmail } from '../../accounts/email.ts';
 import type { PasswordLinkRequests } from '../../accounts/passwords/link-mail.ts';
 import type { AttemptLimit } from '../../base/attempt-limits.ts';
 import { networkOf } from '../../base/network-address.ts';
+import type { Text } from '../../base/texts.ts';
 import { formOf } from '../../provider/form.ts';
 import { requestOrigin } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
@@ -20,13 +22,13 @@ declare module '../view-data.ts' {
 interface ForgotPasswordView {
   readonly action: string;
   readonly email: string;
-  readonly problem: string | undefined;
+  readonly problem: Text | undefined;
   /** The URL of the pending sign-in, for a link back. */
   readonly signInUrl: string;
   /** Names the provider of that email domain, whether or not an account has the address. */
-  readonly elsewhere: string | undefined;
+  readonly elsewhere: Text | undefined;
   /** The sentence that replaces the form after it was sent. */
-  readonly sent: string | undefined;
+  readonly sent: Text | undefined;
 }
 
 const SENT =
@@ -45,7 +47,7 @@ export function forgotPasswordPage(parts: {
   const { kit, waiting, linkRequests, perAddress, upstream } = parts;
 
   /** Uses only the email domain, so that it does not reveal whether an account exists. */
-  const elsewhere = (email: string): string | undefined => {
+  const elsewhere = (email: string): Text | undefined => {
     const provider = upstream.wayOf(email);
     return provider && comesFrom(provider);
   };

@@ -1,10 +1,12 @@
 /** `/password`: the page of a one-time link: sets a password or, without passwords, signs in. */
+
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import type { LinkPurpose, PasswordLink, PasswordLinks } from '../../accounts/passwords/links.ts';
 import { RecoveryMustWait } from '../../accounts/passwords/recovery-waits.ts';
 import { TooManyPasswords } from '../../accounts/passwords/work.ts';
 import { Refusal } from '../../base/refusal.ts';
+import type { Text } from '../../base/texts.ts';
 import { formOf } from '../../provider/form.ts';
 import { ownCookie } from '../own-cookie.ts';
 import { seeOther } from '../page.ts';
@@ -30,12 +32,12 @@ declare module '../view-data.ts' {
       /** False if the service does not use passwords: then the link signs in. */
       readonly setsPassword: boolean;
       /** Names the provider with which users of that email domain sign in without a password. */
-      readonly elsewhere: string | undefined;
+      readonly elsewhere: Text | undefined;
       /** Sign-in methods, clients and keys that the user can end with the same form. */
       readonly choices: readonly EndingChoice[];
       /** True if a password alone is not enough while the user has a passkey or a provider. */
       readonly isStrongSignInRequired: boolean;
-      readonly problem: string | undefined;
+      readonly problem: Text | undefined;
     };
     readonly 'password-link-over': {
       readonly title: string;
@@ -62,7 +64,7 @@ export function createLinkPage(parts: {
     async draw(
       ctx: Context,
       { account, purpose }: PasswordLink,
-      sent: { readonly token: string; readonly problem?: string | undefined },
+      sent: { readonly token: string; readonly problem?: Text | undefined },
     ): Promise<void> {
       const provider = passwords ? upstream.wayOf(account.email) : undefined;
       await kit.render(ctx, 'password', {
@@ -104,7 +106,7 @@ export function passwordPage(parts: {
   const { kit, issuer, passwordLinks: links, linkPage, recoveryWait, useLink, afterLink } = parts;
   const cookie = ownCookie(issuer, 'link');
 
-  async function draw(ctx: Context, token: string, problem?: string): Promise<void> {
+  async function draw(ctx: Context, token: string, problem?: Text): Promise<void> {
     const link = await links.find(token);
     if (!link) return linkPage.showExpired(ctx);
     if (await recoveryWait.mustWait(link)) return recoveryWait.draw(ctx, link, token);

@@ -4,6 +4,7 @@ import type { PasswordChanges } from '../../accounts/passwords/changes.ts';
 import { TooManyPasswords } from '../../accounts/passwords/work.ts';
 import { type Disconnect, endConnections } from '../../authorizations/endings.ts';
 import { Refusal } from '../../base/refusal.ts';
+import { isMessage, type Text } from '../../base/texts.ts';
 import { formOf } from '../../provider/form.ts';
 import { originInSession } from '../page.ts';
 import type { BrowserSignIns } from '../sign-in/browser-sign-ins.ts';
@@ -16,8 +17,8 @@ const CHANGED_AND_DISCONNECTED =
 
 /** The problem of each field, and whether the box to end connections was ticked. */
 export interface RefusedPassword {
-  readonly current?: string;
-  readonly new?: string;
+  readonly current?: Text;
+  readonly new?: Text;
   readonly isEndingConnections?: boolean;
 }
 
@@ -40,7 +41,7 @@ export function createPasswordChange(parts: {
     const { email, id: accountId } = account;
     // Ask even after a recent sign-in: a stolen session must not be able to change the password.
     const checked = await checkPassword(ctx, { email, password, accountId });
-    if (typeof checked === 'string') {
+    if (isMessage(checked)) {
       const current = isPaused(ctx) ? checked : 'This is not your current password.';
       return { current, isEndingConnections };
     }

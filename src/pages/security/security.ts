@@ -1,6 +1,8 @@
 /** `/profile/security`: a user's sign-in methods, sessions and mail choices. */
+
 import type { Context } from 'koa';
 import type { Connections } from '../../authorizations/connections.ts';
+import type { Text } from '../../base/texts.ts';
 import { backTo, seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import type { PasskeyList } from '../passkeys/passkeys.ts';
@@ -18,7 +20,7 @@ import type { SignInMethodsPart, WaysView } from './sign-in-methods.ts';
 declare module '../view-data.ts' {
   interface ViewData {
     readonly security: {
-      readonly notice: string | undefined;
+      readonly notice: Text | undefined;
       readonly recovery: RecoveryNotice | undefined;
       readonly email: string;
       readonly ways: WaysView;
@@ -36,8 +38,8 @@ declare module '../view-data.ts' {
       readonly connections: string | undefined;
       readonly isEndingConnections: boolean;
       readonly problems: readonly FormProblem[];
-      readonly currentProblem: string | undefined;
-      readonly newProblem: string | undefined;
+      readonly currentProblem: Text | undefined;
+      readonly newProblem: Text | undefined;
     };
   }
 }

@@ -1,7 +1,9 @@
 /** `/profile/security/ways`: a user's sign-in methods, and how to add and remove them. */
+
 import type { Context } from 'koa';
 import type { Passkeys } from '../../accounts/passkeys/passkeys.ts';
 import type { LinkedMethod, SignInMethods } from '../../accounts/sign-in-methods.ts';
+import { message } from '../../base/texts.ts';
 import { formOf } from '../../provider/form.ts';
 import { backTo, originInSession, seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
@@ -114,15 +116,14 @@ export function createSignInMethodsPart(parts: {
     if (!method) return back(ctx);
     await kit.render(ctx, 'confirm', {
       section: 'security',
-      question: 'Remove',
-      subject: method.label,
+      heading: message('security.remove-heading', { method: method.label }),
       consequences: [
         'You can no longer sign in with it here, and every other browser is signed out.',
         'You can add it again when you are signed in.',
       ],
       action: REMOVE,
       fields: [{ name: REMOVED_FIELD, value: method.id }],
-      button: 'Remove',
+      button: message('security.remove'),
       cancel: SECURITY,
     });
   }

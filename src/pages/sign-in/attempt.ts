@@ -1,9 +1,11 @@
 /** Checks a sign-in: with a passkey, with a password, or by redirecting to a provider. */
+
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import type { Activity } from '../../accounts/activity/activity.ts';
 import { normalizeEmail } from '../../accounts/email.ts';
-import { describeMethod, type SignInMethods } from '../../accounts/sign-in-methods.ts';
+import type { LinkedMethod, SignInMethods } from '../../accounts/sign-in-methods.ts';
+import { isMessage, type Message, message, type Text } from '../../base/texts.ts';
 import type { Method } from '../../provider/browser-sessions.ts';
 import { formOf } from '../../provider/form.ts';
 import { requestOrigin } from '../page.ts';
@@ -18,13 +20,11 @@ import { comesFrom, type Purpose, WAY_FIELD } from './upstream-ways.ts';
 type Attempt =
   | {
       readonly email: string;
-      readonly problem: string;
+      readonly problem: Text;
       /** True if the problem is about the typed email address or password. */
       readonly isTypedWrong?: boolean;
     }
   | { readonly account: Account; readonly came: Way; readonly method: Method };
-
-const PASSWORD_ALONE = 'A password is no longer enough for you';
 
 export type SignInAttempts = ReturnType<typeof createSignInAttempts>;
 
@@ -48,7 +48,7 @@ export function createSignInAttempts(parts: {
     const answer = form.get(PASSKEY_FIELD);
     if (passkeys && answer !== null) {
       const used = await passkeys.check(ctx, answer);
-      if (typeof used === 'string') return { email: '', problem: used };
+      if (isMessage(used)) return { email: '', problem: used };
       return { account: used.account, came: used, method: 'passkey' };
     }
     const email = form.get('email') ?? '';
@@ -65,27 +65,28 @@ export function createSignInAttempts(parts: {
     }
     if (password === '' && upstream.hasHints) {
       ctx.status = 422;
-      const problem = passwords ? 'Enter your password.' : 'Choose how you sign in.';
+      const problem = message(passwords ? 'sign-in.password-missing' : 'sign-in.choose');
       return { email, problem, isTypedWrong: true };
     }
     const account = await checkPassword(ctx, { email, password });
-    if (typeof account !== 'string') {
+    if (!isMessage(account)) {
       const problem = await refusePasswordAlone(ctx, account);
       if (problem !== undefined) return { email, problem };
       return { account, came: 'password', method: 'password' };
     }
-    const problem = hinted ? `${account} ${comesFrom(hinted)}` : account;
+    const problem = hinted
+      ? message('sign-in.wrong-and-hint', { problem: account, hint: comesFrom(hinted) })
+      : account;
     return { email, problem, isTypedWrong: true };
   }
 
   /** Names the user's sign-in methods. Only for users who know the password or are signed in. */
-  async function namingMethods(what: string, { id }: Pick<Account, 'id'>): Promise<string> {
+  async function strongMethodsOf({ id }: Pick<Account, 'id'>): Promise<{ methods: Text }> {
     const held = (await signInMethods.of(id)).filter(({ isStrong }) => isStrong);
-    const ways = held.map(describeMethod).join(' or ');
-    return `${what}: sign in with ${ways}.`;
+    return { methods: anyOf(held.map(nameOfMethod)) };
   }
 
-  async function refusePasswordAlone(ctx: Context, { id }: Account): Promise<string | undefined> {
+  async function refusePasswordAlone(ctx: Context, { id }: Account): Promise<Message | undefined> {
     if (await signInPolicy.acceptsPassword(id)) return undefined;
     ctx.status = 403;
     await activity.record({
@@ -95,17 +96,17 @@ export function createSignInAttempts(parts: {
       origin: requestOrigin(ctx),
       details: { reason: 'password_alone' },
     });
-    return namingMethods(PASSWORD_ALONE, { id });
+    return message('sign-in.password-too-weak', await strongMethodsOf({ id }));
   }
 
   /** Returns why the user must sign in again: the last method was too weak (sign_in.require). */
-  async function whySignInAgain(ctx: Context): Promise<{ readonly problem?: string }> {
+  async function whySignInAgain(ctx: Context): Promise<{ readonly problem?: Text }> {
     const visitor = await kit.visitorOf(ctx);
     if (!visitor || (await signInPolicy.mayAddMethod(visitor))) return {};
     const { account, session } = visitor;
-    const what =
-      session.method === 'password' ? PASSWORD_ALONE : 'Your last sign-in did not prove enough';
-    return { problem: await namingMethods(what, account) };
+    const isPassword = session.method === 'password';
+    const key = isPassword ? 'sign-in.password-too-weak' : 'sign-in.last-too-weak';
+    return { problem: message(key, await strongMethodsOf(account)) };
   }
 
   return {
@@ -117,3 +118,10 @@ export function createSignInAttempts(parts: {
       (await signInPolicy.requiredAfterPassword(id))?.isOver ?? false,
   };
 }
+
+/** Names a sign-in method within a sentence. */
+const nameOfMethod = ({ kind, label }: Pick<LinkedMethod, 'kind' | 'label'>): Text =>
+  kind === 'passkey' ? message('sign-in.the-passkey', { name: label }) : label;
+
+const anyOf = ([last = '', ...others]: readonly Text[]): Text =>
+  others.reduce((first, second) => message('sign-in.or-method', { first, second }), last);

@@ -1,4 +1,5 @@
 /** Passkeys at the sign-in: the options for the browser, and the check of its answer. */
+
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
 import type { Account } from '../../accounts/account.ts';
@@ -15,6 +16,7 @@ import type { Passkeys } from '../../accounts/passkeys/passkeys.ts';
 import type { CreateAttemptLimit } from '../../base/attempt-limits.ts';
 import type { Clock } from '../../base/clock.ts';
 import { networkOf } from '../../base/network-address.ts';
+import { type Message, message } from '../../base/texts.ts';
 import { ownCookie } from '../own-cookie.ts';
 import { originInSession, requestOrigin } from '../page.ts';
 import { browserDetails } from '../words/browser.ts';
@@ -46,15 +48,15 @@ export interface PasskeySignIns {
   optionsToConfirm(ctx: Context, account: Account): Promise<object>;
   optionsToAdd(ctx: Context, account: Account): Promise<object>;
   /**
-   * Checks an answer: returns account and passkey, or a sentence for the user. Sets the status of a
+   * Checks an answer: returns account and passkey, or a message for the user. Sets the status of a
    * refusal: 401, or 429 after too many. A correct answer passes despite any limit
    * (attempt-limits.ts).
    *
    * @param confirms the account that must re-authenticate: passkeys of others are refused.
    */
-  check(ctx: Context, answer: string, confirms?: Account): Promise<UsedPasskey | string>;
+  check(ctx: Context, answer: string, confirms?: Account): Promise<UsedPasskey | Message>;
   /** Stores a new passkey and informs its user by mail, or refuses like `check`. */
-  add(ctx: Context, account: Account, made: NewPasskey): Promise<Passkey | string>;
+  add(ctx: Context, account: Account, made: NewPasskey): Promise<Passkey | Message>;
   /** True if a passkey was created or used in this browser. The cookie proves nothing. */
   isKnownIn(ctx: Context): boolean;
 }
@@ -65,23 +67,11 @@ interface NewPasskey {
   readonly name: string;
 }
 
-const OTHERWISE = 'Try again, or sign in another way.';
-const WHY_NOT = {
-  over: 'That took too long, or was asked in another browser. Use the passkey again.',
-  gone: 'This passkey is not known here, or not any more. Sign in another way.',
-  copied:
-    'This passkey was refused: somebody may have copied it. Sign in another way and remove it.',
-  wrong: `This passkey did not prove who you are. ${OTHERWISE}`,
-  another: 'That is the passkey of somebody else. Nothing was done.',
-  suspended: 'Your account is suspended: you cannot sign in with it.',
-  full: 'You have as many passkeys as one person may have. Remove one that you no longer use.',
-  known: 'This passkey is there already.',
-} as const;
+/** Why a passkey is refused, or why none is added: `passkey.…` in the texts. */
+type Why = 'over' | 'gone' | 'copied' | 'wrong' | 'another' | 'suspended' | 'full' | 'known';
 
 /** A sentence for the mail about a refused passkey: the user may have sent it. */
 const COPIED = 'If it was you, remove that passkey as well: somebody else may have used it before.';
-
-type Why = keyof typeof WHY_NOT;
 
 interface About {
   /** The reason, for the service's log. */
@@ -128,7 +118,7 @@ export function createPasskeySignIns(parts: {
   const cookie = ownCookie(issuer, 'passkey');
   const remember = (ctx: Context): void => cookie.set(ctx, 'known', LIFETIME_SECONDS);
 
-  async function refuse(ctx: Context, why: Why, about: About = {}): Promise<string> {
+  async function refuse(ctx: Context, why: Why, about: About = {}): Promise<Message> {
     const { account, passkey } = about;
     const over = await failures.count(networkOf(ctx.ip));
     outcomes.passkeyUsed(over ? 'throttled' : why === 'copied' ? 'copied' : 'failed');
@@ -138,14 +128,14 @@ export function createPasskeySignIns(parts: {
     ctx.status = over ? 429 : 401;
     if (over) {
       ctx.set('Retry-After', String(over.seconds));
-      return `Too many attempts from your network. Wait ${Math.ceil(over.seconds / 60)} minutes.`;
+      return message('passkey.too-many', { minutes: Math.ceil(over.seconds / 60) });
     }
     if (account) {
       const details = { reason: why, ...(passkey && detailsOf(passkey)) };
       const entry = { action: 'passkey_refused', actor: 'person', details } as const;
       await activity.record({ ...entry, accountId: account.id, origin: requestOrigin(ctx) });
     }
-    return WHY_NOT[why];
+    return message(`passkey.${why}`);
   }
 
   /** Returns the browser's answer if its challenge was made for this browser and purpose. */
@@ -158,7 +148,7 @@ export function createPasskeySignIns(parts: {
   async function refusingWrong<Result>(
     ctx: Context,
     work: () => Promise<Result>,
-  ): Promise<Result | string> {
+  ): Promise<Result | Message> {
     try {
       return await work();
     } catch (error) {

@@ -1,4 +1,5 @@
 /** Checks a password that was typed on one of our pages; counts and records failures. */
+
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
 import type { Account } from '../../accounts/account.ts';
@@ -7,6 +8,7 @@ import type { Activity } from '../../accounts/activity/activity.ts';
 import { TooManyPasswords } from '../../accounts/passwords/work.ts';
 import type { SignIn } from '../../accounts/sign-in.ts';
 import type { SignInLimits, TooManySignIns } from '../../accounts/sign-in-limits.ts';
+import { type Message, message } from '../../base/texts.ts';
 import { requestOrigin } from '../page.ts';
 import type { KnownDevices } from './known-devices.ts';
 
@@ -18,11 +20,11 @@ interface Credentials {
 }
 
 /**
- * Returns the account, or a sentence for the user, which is the same for a wrong email address and
+ * Returns the account, or a message for the user, which is the same for a wrong email address and
  * a wrong password. Sets the status of a refusal: 401, or 429 or 503 with `Retry-After` if the
  * password was not checked.
  */
-export type PasswordCheck = (ctx: Context, credentials: Credentials) => Promise<Account | string>;
+export type PasswordCheck = (ctx: Context, credentials: Credentials) => Promise<Account | Message>;
 
 /** Counts password checks. `busy`: too many came at once, so the password was not checked. */
 export interface PasswordOutcomes {
@@ -41,20 +43,16 @@ export interface PasswordCheckParts {
   readonly forgotPasswordUrl: string | undefined;
 }
 
-/** Sets the status to 429 or 503, with `Retry-After`. @returns the sentence for the user. */
-export function sayBusy(ctx: Context, { isOwn, seconds }: TooManyPasswords): string {
+/** Sets the status to 429 or 503, with `Retry-After`. @returns the message for the user. */
+export function sayBusy(ctx: Context, { isOwn, seconds }: TooManyPasswords): Message {
   ctx.status = isOwn ? 429 : 503;
   ctx.set('Retry-After', String(seconds));
-  return isOwn
-    ? 'Too much is being tried at once, for this account or from your network. Try again in a few seconds.'
-    : 'Many people are signing in at this moment. Try again in a few seconds.';
+  return message(isOwn ? 'sign-in.too-many-here' : 'sign-in.busy');
 }
 
 export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
   const { signIn, accounts, activity, limits, devices, log, outcomes } = parts;
-  const wayIn = parts.forgotPasswordUrl
-    ? 'choose a new password now: “Forgot your password?” mails you a link'
-    : 'ask whoever opened your account for a link to set a password, which lets you in now';
+  const sendsMail = String(parts.forgotPasswordUrl !== undefined);
 
   /** Looks up the account only for a device cookie, so that the time tells strangers nothing. */
   async function deviceOf(ctx: Context, email: string): Promise<string | undefined> {
@@ -62,15 +60,14 @@ export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
     return account && devices.find(ctx, account);
   }
 
-  function refuse(ctx: Context, email: string, over: TooManySignIns): string {
+  function refuse(ctx: Context, email: string, over: TooManySignIns): Message {
     outcomes.passwordChecked('throttled');
     // Log once per window; otherwise a stranger could fill the log.
     if (over.isFirst) inBackground(logLimit(ctx, email, over));
     ctx.status = 429;
     ctx.set('Retry-After', String(over.seconds));
     const minutes = Math.ceil(over.seconds / 60);
-    const time = minutes === 1 ? 'a minute' : `${minutes} minutes`;
-    return `Too many attempts. Try again in ${time}, or ${wayIn}.`;
+    return message('sign-in.too-many', { minutes, sendsMail });
   }
 
   async function logLimit(ctx: Context, email: string, over: TooManySignIns): Promise<void> {
@@ -122,14 +119,14 @@ export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
     outcomes.passwordChecked('failed');
     inBackground(recordFailure(ctx, email));
     ctx.status = 401;
-    return 'The email address or the password is not right.';
+    return message('sign-in.wrong');
   };
 }
 
 /** Used instead of the check if the service has no passwords. */
 export const refusePasswords: PasswordCheck = async (ctx) => {
   ctx.status = 403;
-  return 'Passwords are not used here.';
+  return message('sign-in.no-passwords');
 };
 
 /** True if the password was not checked, because of a limit or the load. */

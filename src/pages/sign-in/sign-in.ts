@@ -1,5 +1,7 @@
 /** `/login`, and the sign-in step of an authorization request: who is this user? */
+
 import type { Context } from 'koa';
+import type { Text } from '../../base/texts.ts';
 import { requireNavigation } from '../../provider/cross-origin.ts';
 import { formOf } from '../../provider/form.ts';
 import type { Interactions, PendingSignIn } from '../../provider/interactions.ts';
@@ -28,11 +30,10 @@ declare module '../view-data.ts' {
 }
 
 interface SignInView {
-  readonly title: string;
   readonly action: string;
   readonly email: string;
   /** The text of an alert about the last try; undefined on the first try. */
-  readonly problem?: string;
+  readonly problem?: Text;
   /** True if the problem is about the typed email address or password. */
   readonly isTypedWrong?: boolean;
   /** The client that redirected the user here, if any. */
@@ -40,7 +41,7 @@ interface SignInView {
   /** True to show a button that returns to the client: `name="decision" value="deny"`. */
   readonly cancel?: boolean;
   /** What a previous page did, such as that a password was set. */
-  readonly notice?: string;
+  readonly notice?: Text;
   /** Undefined if the service sends no mail. */
   readonly forgotPasswordUrl?: string;
   /** The identity providers; the page has a button for each. */
@@ -54,9 +55,8 @@ interface SignInView {
 }
 
 /** The fields that are the same on every sign-in page. */
-type Same = 'title' | 'ways' | 'wayField' | 'passwords' | 'hasHints' | 'passkeyOptionsUrl';
+type Same = 'ways' | 'wayField' | 'passwords' | 'hasHints' | 'passkeyOptionsUrl';
 
-const TITLE = 'Sign in';
 /** The default target after a sign-in. */
 const HOME = '/profile';
 
@@ -76,7 +76,6 @@ export function createSignInForm(parts: {
     // The forms of the page can redirect to a provider, and from there to any site.
     if (ways.length > 0) await kit.pageToClient(ctx, async () => {});
     await kit.render(ctx, 'sign-in', {
-      title: TITLE,
       ways,
       wayField: WAY_FIELD,
       passwords,
@@ -92,7 +91,7 @@ export function createSignInForm(parts: {
   }
 
   /** Returns the email address and the notice from the page that redirected here. */
-  async function arrival(ctx: Context): Promise<{ email: string; notice?: string }> {
+  async function arrival(ctx: Context): Promise<{ email: string; notice?: Text }> {
     const email = await formDrafts.find<string>(ctx, ctx.query.form, undefined);
     const notice = await kit.notices.take(ctx);
     return { email: email ?? '', ...(notice && { notice }) };

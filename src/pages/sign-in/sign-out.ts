@@ -9,7 +9,10 @@ import type { UpstreamSignIns } from './upstream-ways.ts';
 declare module '../view-data.ts' {
   interface ViewData {
     readonly 'sign-out': { readonly account: AccountSummary };
-    readonly 'signed-out': { readonly title: string };
+    readonly 'signed-out': {
+      /** The names of the providers with which users sign in. */
+      readonly providers: readonly string[];
+    };
   }
 }
 
@@ -23,7 +26,7 @@ const CLEARED = '"cache", "storage"';
 export function signOutPage(parts: {
   readonly kit: PageKit;
   readonly sessions: Pick<BrowserSessions, 'signOut'>;
-  readonly upstream: Pick<UpstreamSignIns, 'askWho'>;
+  readonly upstream: Pick<UpstreamSignIns, 'askWho' | 'ways'>;
 }): Route[] {
   const { kit, sessions, upstream } = parts;
 
@@ -33,7 +36,7 @@ export function signOutPage(parts: {
     if (!visitor) {
       // Set the cookie again: the response to the form may have cleared our cookies.
       upstream.askWho(ctx);
-      return kit.render(ctx, 'signed-out', { title: 'Signed out' });
+      return kit.render(ctx, 'signed-out', { providers: upstream.ways.map(({ label }) => label) });
     }
     await kit.render(ctx, 'sign-out', { account: visitor.account });
   }

@@ -1,6 +1,8 @@
 /** What pages know about the identity providers: their buttons, and how a sign-in starts. */
+
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
+import { type Message, message } from '../../base/texts.ts';
 import { requireNavigation } from '../../provider/cross-origin.ts';
 import { get, type Route } from '../routes.ts';
 
@@ -59,8 +61,8 @@ export interface HintedWay extends WayIn {
 }
 
 /** The hint for every user who types an address of the domain. */
-export const comesFrom = ({ domain, label }: HintedWay): string =>
-  `People of ${domain} sign in with ${label}.`;
+export const comesFrom = ({ domain, label }: HintedWay): Message =>
+  message('sign-in.company-hint', { domain, provider: label });
 
 export interface UpstreamSignIns {
   readonly ways: readonly WayIn[];

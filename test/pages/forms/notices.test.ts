@@ -1,5 +1,6 @@
 /** A notice is shown once, on the page it belongs to, to the user whose action it confirms. */
 import { expect } from 'chai';
+import { createSeals } from '../../../src/base/seals.ts';
 import { createPerson, type Page, type Person } from '../../support/person.ts';
 import { startSeeded } from '../../support/seeded.ts';
 import { LIST, textOf } from '../client-owner.ts';
@@ -69,5 +70,28 @@ describe('the notice after a redirect', () => {
     expect(await noticesWith(`${session()}; ${notice}`)).to.have.length(1);
     on.clock.advance(121);
     expect(await noticesWith(`${session()}; ${notice}`)).to.deep.equal([]);
+  });
+
+  it('a notice is in the language of the page, a notice of 0.1.0 and an unknown message in its own words', async () => {
+    await disconnectAll();
+    const session = person.cookieHeader('/').replace(/; gate_notice=[^;]*/, '');
+    const [, value = ''] = cookieOf(person, 'gate_notice').split('=');
+    const sent = JSON.parse(Buffer.from(value.split('.')[0] ?? '', 'base64url').toString());
+    expect(sent.sentence).to.include(NOTICE_TEXT);
+    const seals = createSeals('notice', on.service.settings.secrets.cookieKeys);
+    const shown = async (notice: object) => {
+      const cookie = `${session}; gate_notice=${seals.seal(notice)}`;
+      const german = { cookie, 'accept-language': 'de' };
+      return /role="status">([^<]*)/.exec(
+        (await createPerson(on.issuer).get(CONNECTIONS, german)).html,
+      )?.[1];
+    };
+    expect(await shown(sent)).to.include('Alle Apps sind getrennt.');
+    const { message, ...ofEarlierVersion } = sent;
+    const before = 'Everything is disconnected: <b>';
+    const asItIs = 'Everything is disconnected: &lt;b&gt;';
+    expect(await shown({ ...ofEarlierVersion, sentence: before })).to.equal(asItIs);
+    const later = { key: `${message.key}-of-a-later-version` };
+    expect(await shown({ ...sent, sentence: before, message: later })).to.equal(asItIs);
   });
 });

@@ -226,11 +226,11 @@ describe('handing over an OAuth client', () => {
   it('offering and accepting a client each require a recent sign-in', async () => {
     on.clock.advance(601);
     const asked = await offerTo(receiver.email);
-    expect(textOf(asked.html)).to.include('Confirm it is you');
+    expect(textOf(asked.html)).to.include('Confirm it’s you');
     expect(await on.service.clients.findOfferOf(client.id)).to.equal(undefined);
     await from.submit(asked, { current_password: giver.password });
     const confirm = await to.send(await offerPath());
-    expect(textOf(confirm.html)).to.include('Confirm it is you');
+    expect(textOf(confirm.html)).to.include('Confirm it’s you');
     expect(await owner()).to.equal(giver.accountId);
     await to.submit(confirm, { current_password: receiver.password });
     expect(await owner()).to.equal(receiver.accountId);

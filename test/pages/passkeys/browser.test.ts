@@ -119,7 +119,7 @@ describeInBrowser('passkeys in Chromium', (visit) => {
       expect(await page.innerText('header')).to.include(who.email);
       await page.goto(`${on.issuer}/logout`);
       await button(page, 'Sign out').last().click();
-      await page.getByText('Signed out').first().waitFor();
+      await page.getByText('You are signed out').first().waitFor();
     }
     await page.goto(`${on.issuer}/profile/connections`);
     await page.getByRole('heading', { name: 'Connections' }).waitFor();

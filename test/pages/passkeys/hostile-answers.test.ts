@@ -121,7 +121,7 @@ describe('a passkey', () => {
     const { passkey: own } = await addPasskey(on.issuer, user, { name: 'Phone' });
     on.clock.advance(601);
     const asked = await user.get(NEW);
-    expect(asked.html).to.include('Confirm it is you');
+    expect(asked.html).to.include('Confirm it’s you');
     const wrong = own.answer(await optionsFor(user, 'sign-in'));
     expect((await user.submit(asked, { passkey: wrong })).status).to.equal(401);
     const confirming = own.answer(await optionsFor(user, 'confirm'));
@@ -139,7 +139,7 @@ describe('a passkey', () => {
     const answer = passkey.answer(await optionsFor(other, 'confirm'));
     const page = await other.send(NEW, { passkey: answer });
     expect(page.status).to.equal(401);
-    expect(page.html).to.include('That is the passkey of somebody else');
+    expect(page.html).to.include('That is a passkey of someone else');
     const [last] = await on.service.activity.of(on.seeded.other.accountId, { limit: 1 });
     expect(last).to.deep.include({ action: 'passkey_refused', details: { reason: 'another' } });
   });
@@ -155,7 +155,7 @@ describe('a passkey', () => {
       const answer = counting.answer(await optionsFor(person, 'sign-in'), { counter });
       const refused = await person.submit(page, { passkey: answer });
       expect(refused.status).to.equal(401);
-      expect(refused.html).to.include('somebody may have copied it');
+      expect(refused.html).to.include('it may have been copied');
       // The same answer is refused as expired a second time, so repeating it cannot fill the log.
       expect((await person.submit(page, { passkey: answer })).html).to.include('took too long');
     }

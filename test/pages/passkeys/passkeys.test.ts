@@ -164,7 +164,7 @@ describe('passkeys', () => {
     on.clock.advance(601);
     const form = await person.get('/profile/api-keys');
     const asked = await person.submit(form, { name: 'Night sync' });
-    expect(asked.html).to.include('Confirm it is you').and.include('current_password');
+    expect(asked.html).to.include('Confirm it’s you').and.include('current_password');
     const { allowCredentials, challenge } = await optionsFor(person, 'confirm');
     expect(allowCredentials.map(({ id }) => id)).to.deep.equal([passkey.id]);
     const made = await person.submit(asked, { passkey: passkey.answer({ challenge }) });

@@ -38,7 +38,7 @@ describe('while attackers guess a password', () => {
     expect(elsewhere.status).to.equal(429);
     expect(Number(elsewhere.headers.get('retry-after'))).to.be.within(left(), 3_600);
     expect(problemOf(elsewhere)).to.match(
-      /^Too many attempts\. Try again in \d\d minutes, or ask whoever opened your account for a link/,
+      /^Too many attempts\. Try again in \d\d minutes, or ask your administrator for a new link\./,
     );
     expect((await attempt(own, person, '192.0.2.3')).status).to.equal(303);
 
@@ -179,7 +179,9 @@ describe('“Forgot password?” from one address', () => {
     const person = await newPerson(service);
     await guesses(service, person, spread(PER_ACCOUNT, 8));
     const refused = await attempt(createPerson(service.issuer), person, '192.0.2.1');
-    expect(problemOf(refused)).to.include('“Forgot your password?” mails you a link');
+    expect(problemOf(refused)).to.include(
+      '“Forgot your password, or never set one?” mails you a link',
+    );
 
     const visitor = createPerson(service.issuer);
     const form = await visitor.get('/forgot-password');

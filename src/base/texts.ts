@@ -1,0 +1,198 @@
+/** What people read, by key: ICU messages in `views/texts/<language>.yaml`, all checked at the start. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { IntlMessageFormat } from 'intl-messageformat';
+import { parse } from 'yaml';
+
+/** A text without its language: pages put it into view data, errors and cookies. Safe as JSON. */
+export interface Message {
+  readonly key: string;
+  readonly values?: Values;
+}
+
+/** A time as in `Moment` of the pages; each language prints it in its own way. */
+interface Instant {
+  readonly iso: string;
+}
+
+export type Values = Readonly<Record<string, Text | number | Instant>>;
+
+/** A message, or a text that needs no translation: it was written by a person or by 0.1.0. */
+export type Text = string | Message;
+
+const TAGS = ['a', 'bdi', 'strong', 'code'] as const;
+type Tag = (typeof TAGS)[number];
+/** The attributes of the links in a message. */
+type Attributes = { readonly [tag in 'a']?: Readonly<Record<string, string>> };
+
+/** A piece of a message with markup, as `partials/rich` prints it. */
+export type Part =
+  | string
+  | Instant
+  | {
+      readonly tag: Tag;
+      readonly attributes: Readonly<Record<string, string>>;
+      readonly parts: readonly Part[];
+    };
+
+/** The texts in one language. Called with a key or a message, it returns plain text. */
+export interface Texts {
+  /** @throws Error if there is no such key, or a value is missing. */
+  (what: Text, values?: Values): string;
+  /** Returns a message in parts, with its markup. `attributes` has those of its links. */
+  parts(what: Text, values?: Values, attributes?: Attributes): readonly Part[];
+  /** Returns parts of what may be a text, a time or a list of both: only messages are translated. */
+  shown(what: Text | Instant | readonly (Text | Instant)[]): readonly Part[];
+  /** Like `shown`, as plain text. */
+  plain(what: Text): string;
+  /** For example `21 Nov 2026, 04:23 UTC`: to the minute, because the time zone is unknown. */
+  moment(time: Instant): string;
+  /** As in `lang` and in the name of the file. */
+  readonly language: string;
+  /** For `Intl`. */
+  readonly locale: string;
+}
+
+/** @param key a literal, or a template whose values are a closed set: a test looks for them. */
+export const message = (key: string, values?: Values): Message => ({
+  key,
+  ...(values && { values }),
+});
+
+/** True for a message, false for another result of the same call. */
+export const isMessage = (result: object): result is Message => 'key' in result;
+
+/** Returns a person's text as it is, and a message in English: for logs and operators. */
+export const inEnglish = (text: Text): string => textsFor('en').plain(text);
+
+type Compiled = ReadonlyMap<string, IntlMessageFormat>;
+
+type Installed = Map<string, { readonly texts: Texts; readonly compiled: Compiled }>;
+
+const installed: Installed = new Map();
+
+/** Reads the files at the first use: most commands of the operator print no text. */
+function loaded(): Installed {
+  if (installed.size > 0) return installed;
+  const directory = new URL('../../views/texts/', import.meta.url);
+  // English first: the others must have the same keys.
+  const names = new Set(['en.yaml', ...readdirSync(directory)]);
+  for (const name of names) {
+    const source = readFileSync(new URL(name, directory), 'utf8');
+    addLanguage(name.replace(/\.yaml$/, ''), parse(source));
+  }
+  return installed;
+}
+
+/** The tags of all languages, English first. The first call checks all texts. */
+export const languages = (): readonly string[] => [...loaded().keys()];
+
+/** True if no text of this key exists, such as one of a later version. */
+export const isUnknown = ({ key }: Message): boolean => !loaded().get('en')?.compiled.has(key);
+
+/** Returns the texts in this language, or in English if there are none. */
+export function textsFor(language = 'en'): Texts {
+  const found = loaded().get(language) ?? installed.get('en');
+  if (!found) throw new Error('there are no texts in English');
+  return found.texts;
+}
+
+/**
+ * Adds a language.
+ *
+ * @param tree messages by page and key, as in a file of `views/texts`.
+ * @throws Error that lists every problem: no ICU message, or not the same as in English.
+ */
+export function addLanguage(language: string, tree: unknown): void {
+  const sources = new Map(leavesOf(tree, ''));
+  const locale = sources.get('language.locale') ?? language;
+  const english = installed.get('en')?.compiled;
+  const compiled = new Map<string, IntlMessageFormat>();
+  const problems: string[] = [];
+  for (const key of english?.keys() ?? []) if (!sources.has(key)) problems.push(`no ${key}`);
+  for (const [key, source] of sources) {
+    try {
+      const made = new IntlMessageFormat(source, locale);
+      compiled.set(key, made);
+      const own = slotsOf(made);
+      problems.push(...forbiddenIn(own).map((slot) => `${key} must not have ${slot}`));
+      const wanted = english && `${slotsOf(english.get(key))}`;
+      if (wanted !== undefined && !english?.has(key)) problems.push(`${key} is not in English`);
+      else if (wanted !== undefined && wanted !== `${own}`)
+        problems.push(`${key} has ${own} instead of ${wanted}`);
+    } catch (error) {
+      problems.push(`${key}: ${error instanceof Error ? error.message : error}`);
+    }
+  }
+  if (problems.length > 0) throw new Error(`texts in ${language}: ${problems.join('; ')}`);
+  installed.set(language, { compiled, texts: createTexts(language, locale, compiled) });
+}
+
+/** Removes a language that a test has added. */
+export const removeLanguage = (language: string): boolean => installed.delete(language);
+
+/** Returns `page.key` and text of each entry. */
+function leavesOf(tree: unknown, key: string): [string, string][] {
+  if (typeof tree === 'string') return [[key, tree]];
+  if (typeof tree !== 'object' || tree === null) throw new Error(`the text of ${key} is no string`);
+  return Object.entries(tree).flatMap(([name, one]) =>
+    leavesOf(one, key ? `${key}.${name}` : name),
+  );
+}
+
+/** Returns what a message expects: `{name}`, `<tag>`, and `{name: choices}` of a `select`. */
+function slotsOf(made: IntlMessageFormat | undefined): string[] {
+  const walk = (elements: ReturnType<IntlMessageFormat['getAst']>): string[] =>
+    elements.flatMap((element) => {
+      if ('children' in element) return [`<${element.value}>`, ...walk(element.children)];
+      if (!('options' in element))
+        return 'value' in element && element.type !== LITERAL ? [`{${element.value}}`] : [];
+      // A plural has other choices in each language.
+      const choices =
+        'pluralType' in element ? '' : `: ${Object.keys(element.options).sort().join('|')}`;
+      const inner = Object.values(element.options).flatMap(({ value }) => walk(value));
+      return [`{${element.value}${choices}}`, ...inner];
+    });
+  return [...new Set(made && walk(made.getAst()))].sort();
+}
+
+/** `TYPE.literal` of the parser. */
+const LITERAL = 0;
+
+/** An argument must not be named like a tag, because both are values of the message. */
+const forbiddenIn = (slots: readonly string[]): string[] =>
+  slots.filter((slot) => TAGS.some((tag) => tag === slot.slice(1, -1)) !== slot.startsWith('<'));
+
+function createTexts(language: string, locale: string, compiled: Compiled): Texts {
+  const day = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeZone: 'UTC' });
+  const moment = ({ iso }: Instant): string =>
+    `${day.format(new Date(iso))}, ${iso.slice(11, 16)} UTC`;
+
+  function parts(what: Text, values?: Values, attributes: Attributes = {}): readonly Part[] {
+    if (typeof what !== 'string') return parts(what.key, what.values, attributes);
+    const found = compiled.get(what);
+    if (!found) throw new Error(`there is no text ${what}`);
+    const given: Record<string, unknown> = {};
+    for (const [name, value] of Object.entries(values ?? {})) {
+      given[name] = typeof value === 'object' && 'key' in value ? parts(value) : value;
+    }
+    for (const tag of TAGS) {
+      given[tag] = (inner: unknown[]) => {
+        const own = tag === 'a' ? attributes.a : {};
+        if (!own) throw new Error(`${what} needs the attributes of its link`);
+        return { tag, attributes: own, parts: inner.flat() };
+      };
+    }
+    return found.formatToParts<unknown>(given).flatMap(({ value }) => value as Part | Part[]);
+  }
+
+  const textOf = (part: Part): string => {
+    if (typeof part === 'string') return part;
+    return 'iso' in part ? moment(part) : part.parts.map(textOf).join('');
+  };
+  const shown: Texts['shown'] = (what) =>
+    [what].flat().flatMap((one) => (typeof one === 'object' && 'key' in one ? parts(one) : [one]));
+  const translate = (what: Text, values?: Values): string =>
+    parts(what, values, { a: {} }).map(textOf).join('');
+  const plain = (what: Text): string => (typeof what === 'string' ? what : translate(what));
+  return Object.assign(translate, { parts, shown, plain, moment, language, locale });
+}

@@ -1,0 +1,66 @@
+/** The language of a page: the person's own choice, otherwise what the browser prefers. */
+import type { Context } from 'koa';
+import type { AccountRegistry } from '../accounts/account-registry.ts';
+import { languages } from '../base/texts.ts';
+import { formOf } from '../provider/form.ts';
+import { ownCookie } from './own-cookie.ts';
+import { seeOther, type Visitor } from './page.ts';
+import type { PageKit } from './page-kit.ts';
+import { get, post, type Route } from './routes.ts';
+
+declare module './view-data.ts' {
+  interface ViewData {
+    readonly language: Record<never, never>;
+  }
+}
+
+const PATH = '/language';
+/** How long a browser keeps the choice of a visitor who is not signed in. */
+const LIFETIME_SECONDS = 400 * 86_400;
+
+const cookieOf = (issuer: string) => ownCookie(issuer, 'language');
+
+/** Returns the language in which to answer: that of the account, of the cookie, or of the browser. */
+export function createLanguageOf(issuer: string) {
+  const cookie = cookieOf(issuer);
+  return (ctx: Context, visitor: Visitor | undefined): string => {
+    const known = languages();
+    const chosen = [visitor?.account.language, cookie.get(ctx)].find(
+      (language) => language !== undefined && known.includes(language),
+    );
+    return chosen ?? (ctx.acceptsLanguages([...known]) || 'en');
+  };
+}
+
+/** `/language`: keeps a choice on the account, and in the browser for the pages before a sign-in. */
+export function languagePage(parts: {
+  readonly kit: PageKit;
+  readonly issuer: string;
+  readonly accounts: Pick<AccountRegistry, 'setLanguage'>;
+}): Route[] {
+  const { kit, issuer, accounts } = parts;
+  const cookie = cookieOf(issuer);
+
+  const show = (ctx: Context): Promise<void> => kit.render(ctx, 'language', {});
+
+  async function choose(ctx: Context): Promise<void> {
+    const form = formOf(ctx);
+    const language = form.get('language') ?? '';
+    if (!languages().includes(language)) return seeOther(ctx, PATH);
+    const visitor = await kit.visitorOf(ctx);
+    if (visitor && kit.formSession(ctx, visitor) !== 'somebody else') {
+      await accounts.setLanguage(visitor.account.id, language);
+    }
+    cookie.set(ctx, language, LIFETIME_SECONDS);
+    seeOther(ctx, ownUrl(form.get('drawn_at'), issuer));
+  }
+
+  return [get(PATH, show), post(PATH, ...kit.form, choose)];
+}
+
+/** Returns the page to go back to; the profile instead of a URL of another site. */
+function ownUrl(drawnAt: string | null, issuer: string): string {
+  const url = URL.parse(drawnAt ?? '', issuer);
+  // The whole URL: a path alone may begin with `//`, and lead to another site.
+  return url && url.origin === new URL(issuer).origin ? url.href : '/profile';
+}

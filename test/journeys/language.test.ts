@@ -1,0 +1,102 @@
+/** People read the pages in their language, and choose another one. */
+import { expect } from 'chai';
+import type { Page } from 'playwright-core';
+import { signedIn } from '../pages/signed-in-person.ts';
+import { describeInBrowser, enterAs } from '../support/browser.ts';
+import { authorizationUrl } from '../support/oauth.ts';
+import { createPerson } from '../support/person.ts';
+import { startSeeded } from '../support/seeded.ts';
+
+const IN_GERMAN = { headers: { 'accept-language': 'de-AT,de;q=0.9,en;q=0.5' } };
+
+describeInBrowser('the language of the pages in a browser', (visit) => {
+  const on = startSeeded();
+  const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
+  const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name });
+
+  it('a browser that prefers German gets German pages, until its user chooses English', async () => {
+    const { page, problems } = await visit({ locale: 'de-DE' });
+    await page.goto(`${on.issuer}/login`);
+    await heading(page, 'Anmelden').waitFor();
+    expect(await page.getAttribute('html', 'lang')).to.equal('de');
+    await button(page, 'English').click();
+    await heading(page, 'Sign in').waitFor();
+    expect(page.url()).to.equal(`${on.issuer}/login`);
+    await page.goto(`${on.issuer}/logout`);
+    await heading(page, 'You are signed out').waitFor();
+    expect(problems).to.deep.equal([]);
+  });
+
+  it('a choice leads back to the sign-in that a client waits for', async () => {
+    const { page } = await visit();
+    await page.goto(authorizationUrl(on.issuer, on.clients.confidential).href);
+    await button(page, 'Deutsch').click();
+    await heading(page, 'Anmelden').waitFor();
+    await page.getByText('um mit').waitFor();
+    expect(new URL(page.url()).pathname).to.match(/^\/interaction\//);
+  });
+
+  it('a signed-in user chooses on the profile, and keeps the choice in other browsers', async () => {
+    const { page } = await visit();
+    await enterAs(page, on.issuer, await signedIn(on.service, on.seeded.person));
+    await page.goto(`${on.issuer}/profile`);
+    await button(page, 'Deutsch').click();
+    await page.getByRole('link', { name: 'Sicherheit' }).waitFor();
+    const elsewhere = await signedIn(on.service, on.seeded.person);
+    expect((await elsewhere.get('/profile')).html).to.include('<html lang="de">');
+    await button(page, 'English').click();
+    await page.getByRole('link', { name: 'Security' }).waitFor();
+    expect((await elsewhere.get('/profile', IN_GERMAN.headers)).html).to.include('lang="en"');
+  });
+});
+
+describe('the language of a response', () => {
+  const on = startSeeded();
+
+  it('follows Accept-Language also on error pages, and says so to caches', async () => {
+    for (const path of ['/login', '/nothing', '/interaction/unknown', '/oauth/authorize']) {
+      const response = await fetch(on.issuer + path, IN_GERMAN);
+      expect(response.headers.get('content-language'), path).to.equal('de');
+      expect(response.headers.get('vary'), path)
+        .to.include('Accept-Language')
+        .and.include('Cookie');
+      expect(await response.text(), path).to.include('<html lang="de">');
+    }
+  });
+
+  it('is English if the browser asks for a language that is not there, or for none', async () => {
+    for (const preferred of ['fr', '*', 'x'.repeat(5_000), ';q=,,;', 'de;q=0']) {
+      const response = await fetch(`${on.issuer}/login`, {
+        headers: { 'accept-language': preferred },
+      });
+      expect(response.headers.get('content-language'), preferred).to.equal('en');
+    }
+  });
+
+  it('is not changed by an unknown language, and a choice never leads to another site', async () => {
+    const person = createPerson(on.issuer);
+    const page = await person.get('/language');
+    const targets = [
+      'https://evil.example/',
+      '//evil.example',
+      '/.//evil.example',
+      '\\\\evil.example',
+      'x:y',
+      '',
+    ];
+    for (const drawn_at of targets) {
+      const chosen = await person.submit(page, { language: 'de', drawn_at });
+      expect(chosen.location?.origin, drawn_at).to.equal(on.issuer);
+    }
+    const unknown = await person.submit(page, { language: 'tlh', drawn_at: '/login' });
+    expect(unknown.location?.pathname).to.equal('/language');
+    expect((await person.get('/login')).html).to.include('<html lang="de">');
+    const tampered = { cookie: 'gate_language=../en', ...IN_GERMAN.headers };
+    expect((await createPerson(on.issuer).get('/login', tampered)).html).to.include('lang="de"');
+  });
+
+  it('a choice needs the token of the form', async () => {
+    const sent = await createPerson(on.issuer).post('/language', { language: 'de' });
+    expect(sent.status).to.equal(403);
+  });
+});
