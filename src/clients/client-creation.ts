@@ -167,7 +167,7 @@ export async function refuseMoreThan(max: number, owner: string, tx: Queries): P
   if (owned.length < max) return;
   throw new Refusal(
     'clients_limit',
-    `You have ${owned.length} OAuth clients, and ${max} is the most one person can have.`,
+    `You have reached the limit of ${max} clients.`,
     'Delete one that is not needed any more.',
   );
 }

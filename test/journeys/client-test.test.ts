@@ -50,7 +50,7 @@ describeInBrowser('testing a client in the browser', (visit) => {
 
     await heading(page, 'Test of Route Planner').waitFor();
     await page.getByText('This client works.').waitFor();
-    expect(await page.getByText('as it should be', { exact: true }).count()).to.equal(7);
+    expect(await page.getByText('OK', { exact: true }).count()).to.equal(7);
     await page.getByText('"active": false').waitFor();
     await page.getByText(on.seeded.elsewhere.name).waitFor();
     await expectAccessible(page, 'the result');

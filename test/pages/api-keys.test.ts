@@ -94,7 +94,7 @@ describe('the page of API keys', () => {
     expect((await person.get(PATH)).html).not.to.include('Create an API key');
     const refused = await person.send(PATH, { name: 'Fourth', expires_in_days: '30' });
     expect(refused.status).to.equal(422);
-    expect(textOf(refused.html)).to.include('You have 3 API keys, which is as many');
+    expect(textOf(refused.html)).to.include('You have reached the limit of 3 API keys');
     expect(await keys()).to.have.length(3);
   });
 

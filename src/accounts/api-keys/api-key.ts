@@ -193,7 +193,7 @@ function tooMany(limit: number): Refusal {
     'too_many_api_keys',
     limit === 0
       ? 'The operator of this service does not allow new API keys.'
-      : `You have ${limit} API keys, which is as many as one person may have.`,
+      : `You have reached the limit of ${limit} API keys.`,
     limit === 0 ? 'Ask the operator.' : 'Revoke one that you no longer use.',
   );
 }

@@ -44,7 +44,7 @@ export function deleteClientPage(parts: {
     const typed = formOf(ctx).get('confirm_name') ?? '';
     if (normalizeClientName(typed) === ownClientOf(ctx).name) return next();
     ctx.status = 422;
-    await draw(ctx, typed, 'This is not the name of the client. Type it as it stands above.');
+    await draw(ctx, typed, 'This is not the name of the client. Type it exactly as shown above.');
   }
 
   async function submit(ctx: Context): Promise<void> {

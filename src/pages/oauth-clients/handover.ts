@@ -67,7 +67,7 @@ const DECLINE = `${OFFER}/decline`;
 const FIELD = 'new_owner_email';
 /** The same text for every address, so that it does not reveal whether an account exists. */
 const OFFERED = 'The client is offered. It stays yours until the offer is accepted.';
-const WITHDRAWN = 'No offer of this client is open any more.';
+const WITHDRAWN = 'The offer is withdrawn.';
 const TOO_MANY = 'You offered clients too often in the last hour. Try again later.';
 const OVER =
   'That offer is not open any more: it was answered or withdrawn, it has expired, or the client was changed.';

@@ -39,9 +39,9 @@ declare module '../view-data.ts' {
 const PATH = `${CLIENT}/links`;
 const SAVED = 'The links are saved.';
 const FIELDS: Readonly<Record<LinkKind, { readonly label: string; readonly hint: string }>> = {
-  homepage: { label: 'Website', hint: 'What it is, and who makes it.' },
-  support: { label: 'Help', hint: 'Where people get help with it.' },
-  privacy: { label: 'Privacy', hint: 'What it does with what it reads.' },
+  homepage: { label: 'Website', hint: 'The website of your app.' },
+  support: { label: 'Help', hint: 'Where people get help with your app.' },
+  privacy: { label: 'Privacy', hint: 'Your privacy policy.' },
 };
 
 const fieldName = (kind: LinkKind): string => `${kind}_url`;

@@ -196,8 +196,8 @@ export function clientCreatedPage(parts: {
     await kit.render(ctx, 'oauth-client-created', {
       heading: isOfNewClient ? 'Your new OAuth client' : 'Your new client secret',
       advice: isOfNewClient
-        ? 'Copy the secret now, to where your server keeps its secrets. It is not shown again.'
-        : 'Copy it now and put it to use everywhere. The secret before it stays good until you remove it.',
+        ? 'Copy the secret now. You won’t see it again.'
+        : 'Copy it now and switch your servers to it. The older secret works until you remove it.',
       name: client.name,
       id: client.id,
       secret,

@@ -113,9 +113,9 @@ function authorizationStep({ issuer, redirectUri, request, callback }: ClientTes
 }
 
 const MEANINGS: Readonly<Record<string, string>> = {
-  none: 'You approved, and your browser brought back a code, the state that was sent, and in iss the name of this service.',
+  none: 'You approved, and your browser brought back a code, the state that was sent, and iss, our issuer.',
   access_denied:
-    'You denied it. A client is told access_denied, together with its state, and nothing is issued.',
+    'You denied it. A client gets access_denied with its state, and nothing is issued.',
 };
 
 async function askEverything(
@@ -212,27 +212,27 @@ const meaningOf = (name: StepName, { retryWindowSeconds }: ClientTestRun): strin
 const SHOWN = {
   exchange: 'The code became an access token and a refresh token.',
   introspect:
-    'It is active. A client is told no more of its own token; what the warehouse API is told stands at the end.',
+    'It is active. A client sees no more about its own token; the end of this page shows what the warehouse API sees.',
   refresh: 'Both tokens are new. Store the refresh token of every answer.',
   replay: 'Refused, and everything is revoked: the operator of this service allows no retry.',
-  revoke: 'The whole authorization is over.',
-  introspect_revoked: 'The access token is dead at once, not when it expires.',
-  refresh_revoked: 'The refresh token is dead as well.',
+  revoke: 'The whole authorization has ended.',
+  introspect_revoked: 'The access token is invalid at once, not only when it expires.',
+  refresh_revoked: 'The refresh token is invalid, too.',
 };
 
 const TITLES: Readonly<Record<StepName, string>> = {
   exchange: 'Exchange the code',
-  introspect: 'Ask about the token',
+  introspect: 'Introspect the access token',
   refresh: 'Refresh',
   retry: 'Refresh with the old token again',
   replay: 'Refresh with the old token again',
   revoke: 'Revoke',
-  introspect_revoked: 'Ask again',
+  introspect_revoked: 'Introspect again',
   refresh_revoked: 'Refresh again',
 };
 
 function refusalOf({ status, body }: FlowAnswer): string {
   const { error, error_description: description } = body;
-  if (typeof error !== 'string') return `Not as it should be: the answer was ${status}.`;
+  if (typeof error !== 'string') return `Failed: the answer was ${status}.`;
   return `Refused as ${error}${typeof description === 'string' ? `: ${description}` : ''}.`;
 }

@@ -163,11 +163,11 @@ function problemWith(client: Client, secret: string): string | undefined {
   if (secret === '') return 'Paste a secret of this client.';
   if (findSecret(client, secret)) return undefined;
   const endings = client.secrets.map(({ lastFour }) => lastFour).join(' and ');
-  return `This is not a secret of this client. The ones that are good end in ${endings}.`;
+  return `This is not a secret of this client. The active secrets end in ${endings}.`;
 }
 
 const SUMMARIES: Readonly<Record<TestOutcome['outcome'], string>> = {
-  passed: 'This client works. Every step was answered as it should be.',
+  passed: 'This client works. Every step got the expected answer.',
   denied: 'You denied the request, so nothing was issued.',
   stopped: 'The test stopped at the last step below.',
 };

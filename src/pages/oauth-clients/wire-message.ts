@@ -70,8 +70,8 @@ export function apiStep(
   const title = 'Call the warehouse API';
   if ('failure' in answer) {
     const verdict =
-      `The tokens are good, and the API did not answer: ${answer.failure}. ` +
-      'The operator of this service knows where it should be.';
+      `The tokens are valid, but the API did not answer: ${answer.failure}. ` +
+      'Ask the operator of this service for its address.';
     return { title, request, answer: 'No answer', verdict, isExpected: false, shown: '' };
   }
   const { status, body, isCut } = answer;
@@ -84,7 +84,7 @@ export function apiStep(
     answer: `${statusLine(status)}\n\n${shown}`.trim(),
     verdict: isExpected
       ? 'Your first answer: as the person who approved, with what they may reach at this moment.'
-      : 'The tokens are good, and the API did not answer the query as it should. The answer says why.',
+      : 'The tokens are valid, but the API did not answer the query as expected. The answer says why.',
     isExpected,
     shown,
   };

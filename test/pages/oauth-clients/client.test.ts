@@ -295,13 +295,13 @@ describe('the page of an OAuth client', () => {
   it('the page of a client explains how to register a loopback redirect URI, and which computer it means', async () => {
     const page = await owner.get(`${path}/connect`);
     expect(page.html).to.include('Register this URI');
-    expect(textOf(page.html)).not.to.include('Before you approve');
+    expect(textOf(page.html)).not.to.include('before you approve');
     await owner.follow(
       await owner.submit(page, { redirect_uri: 'http://127.0.0.1:4000/callback' }),
     );
     const registered = await owner.get(`${path}/connect`);
     expect(textOf(registered.html)).to.include(
-      'Before you approve: 127.0.0.1:4000 is the computer',
+      'Start your program before you approve: 127.0.0.1:4000 is your own computer',
     );
     expect(registered.html).not.to.include('Register this URI');
   });

@@ -25,7 +25,7 @@ describe('deleting an OAuth client', () => {
   const isActive = (token: string) => on.partner.isActive(token);
 
   it('the page to delete a client shows how many users have connected it', async () => {
-    expect(textOf((await owner.get(path)).html)).to.include('Nobody has it connected.');
+    expect(textOf((await owner.get(path)).html)).to.include('No one has connected it.');
     await connect(on.seeded.other);
     expect(textOf((await owner.get(path)).html)).to.include('1 person has it connected');
     await connect(on.seeded.person);

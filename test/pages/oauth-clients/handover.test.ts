@@ -257,7 +257,7 @@ describe('handing over an OAuth client', () => {
     for (const name of ['One', 'Two']) await to.createClient(name);
     const refused = await to.send(await offerPath());
     expect(refused.status).to.equal(422);
-    expect(textOf(refused.html)).to.include('2 is the most one person can have');
+    expect(textOf(refused.html)).to.include('limit of 2');
     expect(await owner()).to.equal(giver.accountId);
     expect((await to.get(await offerPath())).status).to.equal(200);
   });

@@ -47,7 +47,7 @@ describe('the list of OAuth clients', () => {
     const statuses = answers.map(({ status }) => status).sort();
     expect(statuses).to.deep.equal([303, 303, 422, 422, 422, 422]);
     const refused = answers.find(({ status }) => status === 422)?.html ?? '';
-    expect(textOf(refused)).to.include('3 is the most one person can have');
+    expect(textOf(refused)).to.include('limit of 3');
     expect(refused).to.include('value="Another"');
     const { accountId } = on.seeded.person;
     expect(await on.service.clients.listByOwner(accountId)).to.have.length(3);

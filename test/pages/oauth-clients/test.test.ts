@@ -38,13 +38,13 @@ describe('the test of a client', () => {
     expect(page.status).to.equal(200);
     expect(textOf(page.html)).to.include(WORKS);
     expect(titlesOf(page)).to.deep.equal([
-      'Authorization request: as it should be',
-      'Exchange the code: as it should be',
-      'Ask about the token: as it should be',
-      'Refresh: as it should be',
-      'Refresh with the old token again: as it should be',
-      'Revoke: as it should be',
-      'Ask again: as it should be',
+      'Authorization request: OK',
+      'Exchange the code: OK',
+      'Introspect the access token: OK',
+      'Refresh: OK',
+      'Refresh with the old token again: OK',
+      'Revoke: OK',
+      'Introspect again: OK',
     ]);
     const [, exchange, , refresh, again] = answersOf(page);
     expect(exchange).to.include({ expires_in: 3600, token_type: 'Bearer' });
@@ -89,7 +89,7 @@ describe('the test of a client', () => {
   it('a client test ends with a real query if the operator configured an API', async () => {
     const graphqlUrl = await nameWarehouseApi(on);
     const page = await browser.run(client);
-    expect(titlesOf(page)[5]).to.equal('Call the warehouse API: as it should be');
+    expect(titlesOf(page)[5]).to.equal('Call the warehouse API: OK');
     const text = textOf(page.html);
     expect(text).to.include(WORKS).and.include(`POST ${graphqlUrl}`);
     expect(text).to.include(`"username": &#34;${on.seeded.other.email}`.replaceAll('"', '&#34;'));
@@ -157,7 +157,7 @@ describe('the test of a client', () => {
     const page = await browser.run(client, 'deny');
     expect(textOf(page.html)).to.include('You denied the request, so nothing was issued.');
     expect(page.html).to.include('error=access_denied');
-    expect(titlesOf(page)).to.deep.equal(['Authorization request: as it should be']);
+    expect(titlesOf(page)).to.deep.equal(['Authorization request: OK']);
   });
 
   it('the result of a client test is shown only to the owner, on the page of the client', async () => {
@@ -191,7 +191,7 @@ describe('the test of a client', () => {
     const ending = client.secret?.slice(-4);
     for (const [secret, message] of [
       ['', 'Paste a secret of this client.'],
-      [`${client.secret}\0`, `The ones that are good end in ${ending}.`],
+      [`${client.secret}\0`, `The active secrets end in ${ending}.`],
       [on.clients.otherConfidential.secret ?? '', 'This is not a secret of this client.'],
     ] as const) {
       const page = await browser.send(testPath(client.id), { client_secret: secret });
