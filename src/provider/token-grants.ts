@@ -119,11 +119,11 @@ async function findAuthorization<Wanted extends Kind>(
 ): Promise<PresentedAuthorization<Extract<PresentedValue, { kind: Wanted }>>> {
   const found = await authorizations.find(value);
   if (found?.value.kind !== kind) {
-    throw invalidGrant(`${NAMES[kind]} is not known here, or its authorization was revoked`);
+    throw hiddenGrant(`${NAMES[kind]} is not known here, or its authorization was revoked`);
   }
   const { authorization } = found;
   if (authorization.clientId !== client.id) {
-    throw invalidGrant('it was issued to another client');
+    throw hiddenGrant('it was issued to another client');
   }
   ctx.state.authorizationId = authorization.id;
   ctx.state.accountId = authorization.accountId;
@@ -143,7 +143,10 @@ async function requireActive(
   { authorizations }: TokenGrantParts,
 ): Promise<Date | undefined> {
   const parties = await authorizations.resolveParties(authorization);
-  if (typeof parties === 'string') throw invalidGrant(INACTIVE_REASONS[parties]);
+  if (typeof parties === 'string') {
+    const refuse = parties === 'ended' ? invalidGrant : hiddenGrant;
+    throw refuse(INACTIVE_REASONS[parties]);
+  }
   return parties.limit?.until ?? undefined;
 }
 
@@ -224,6 +227,9 @@ const REFUSALS: Readonly<Record<Kind, Readonly<Record<NothingIssued, string>>>> 
 const invalidRequest = (description: string): OAuthError =>
   new OAuthError(400, 'invalid_request', description);
 
+/** @param cause sent to every client: it concerns only the value and parameters of this request */
+const invalidGrant = (cause: string): OAuthError => new OAuthError(400, 'invalid_grant', cause);
+
 /** @param cause for the log, the client's owner and clients with a secret; other clients do not get it */
-const invalidGrant = (cause: string): OAuthError =>
+const hiddenGrant = (cause: string): OAuthError =>
   new OAuthError(400, 'invalid_grant', 'grant request is invalid', {}, cause);

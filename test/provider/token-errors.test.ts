@@ -138,28 +138,48 @@ describe('errors for clients', () => {
     }
   }
 
-  it('a client that has not authenticated with a secret does not receive the cause of an error', async () => {
+  it('a public client learns which of its parameters was wrong, and that its code was used or has expired', async () => {
     const { verifier, parameters } = pkce();
-    const used = await on.partner.code(on.clients.public, parameters);
     const proof = { code_verifier: verifier };
+    const used = await on.partner.code(on.clients.public, parameters);
     expect((await exchange(used, proof, on.clients.public)).status).to.equal(200);
     const open = await on.partner.code(on.clients.public, parameters);
+    const elsewhere = { ...proof, redirect_uri: 'https://evil.test/' };
+    const expire = async () => {
+      on.clock.advance(620);
+      return exchange(open, proof, on.clients.public);
+    };
+    const answers: [string, Answer][] = [
+      ['code_verifier is missing', await exchange(open, {}, on.clients.public)],
+      [
+        'code_verifier does not match',
+        await exchange(open, { code_verifier: pkce().verifier }, on.clients.public),
+      ],
+      [
+        'redirect_uri is not the one of the authorization request',
+        await exchange(open, elsewhere, on.clients.public),
+      ],
+      ['authorization code was already used', await exchange(used, proof, on.clients.public)],
+      ['authorization code has expired', await expire()],
+    ];
+    for (const [cause, answer] of answers) {
+      expectRefusal(answer, 400, 'invalid_grant', cause);
+      await expectWellFormed(answer);
+    }
+  });
+
+  it('a public client learns nothing about codes and tokens of other clients, or about accounts', async () => {
+    const { verifier, parameters } = pkce();
+    const proof = { code_verifier: verifier };
+    const foreign = await on.partner.code(on.clients.confidential, parameters);
     const answers = [
-      await exchange(used, proof, on.clients.public),
       await exchange('gate_ac_unknown', proof, on.clients.public),
-      await exchange(open, {}, on.clients.public),
-      await exchange(open, { code_verifier: pkce().verifier }, on.clients.public),
-      await exchange(open, { ...proof, redirect_uri: 'https://evil.test/' }, on.clients.public),
+      await exchange(foreign, proof, on.clients.public),
       await renew('gate_rt_unknown', {}, on.clients.public),
     ];
-    const [first] = answers;
-    for (const answer of answers) {
-      expect(answer.body).to.deep.equal({
-        ...first?.body,
-        error: 'invalid_grant',
-        error_description: 'grant request is invalid',
-      });
-      await expectWellFormed(answer);
+    for (const { body } of answers) {
+      expect(body.error).to.equal('invalid_grant');
+      expect(body.error_description).to.equal('grant request is invalid');
     }
   });
 
