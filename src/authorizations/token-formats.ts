@@ -1,12 +1,13 @@
 /** Makes, parses and verifies codes and tokens. */
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import { FORMS, formTest, randomId } from '../base/random-id.ts';
+import { FORMS, formTest, randomId, withChecksum, withoutChecksum } from '../base/random-id.ts';
 
 /**
  * Codes and tokens are computed, not stored: the authorization's id (22 characters), the MAC (43),
  * then the claims. So the store keeps one record for any number of tokens, and every refresh of one
  * token computes the same successor. The MAC needs a key of the service and the secret of the
- * record: an attacker who reads only the settings or only the store cannot forge a token.
+ * record: an attacker who reads only the settings or only the store cannot forge a token. The MAC
+ * does not cover the checksum at the end: a value with and without it is the same value.
  *
  * The id is not secret: it grants nothing, and resource servers receive it.
  */
@@ -48,6 +49,11 @@ export const isMachineToken = formTest('machine_token');
 
 /** Parses a value without any lookup. Undefined if this service cannot have made it. */
 export function readValue(value: string): PresentedValue | undefined {
+  // Only one reading is possible: the checksum's first letter, A to D, is not in a rotation.
+  return readBare(value) ?? readBare(withoutChecksum(value));
+}
+
+function readBare(value: string): PresentedValue | undefined {
   const [, kind, authorizationId = '', mac = '', claims = ''] = VALUE.exec(value) ?? [];
   const named = { authorizationId, mac, claims };
   if (kind === 'ac') return claims === '' ? { kind: 'code', ...named } : undefined;
@@ -80,7 +86,7 @@ export interface ValueSource {
 }
 
 /** @param keys the first key signs new values; all keys verify, so that a key can be replaced */
-export function createTokenFormats(keys: readonly [string, ...string[]]) {
+export function createTokenFormats(keys: readonly [string, ...string[]], hasChecksums = false) {
   function macOf(key: string, kind: string, id: string, secret: string, claims: string): string {
     const text = `${kind}:${id}:${secret}:${claims}`;
     return createHmac('sha256', key).update(text).digest('base64url');
@@ -88,7 +94,8 @@ export function createTokenFormats(keys: readonly [string, ...string[]]) {
 
   function make(kind: PresentedValue['kind'], { id, secret }: ValueSource, claims: string): string {
     const [key] = keys;
-    return FORMS[kind].prefix + id + macOf(key, kind, id, secret, claims) + claims;
+    const value = FORMS[kind].prefix + id + macOf(key, kind, id, secret, claims) + claims;
+    return hasChecksums ? withChecksum(value) : value;
   }
 
   return {

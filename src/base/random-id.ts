@@ -1,5 +1,6 @@
 /** Random ids and secrets, their formats, and the hash under which secrets are stored. */
 import { hash, randomFillSync } from 'node:crypto';
+import { crc32 } from 'node:zlib';
 
 /** Random bytes for many ids: one system call per id would take longer than the rest of the work. */
 const random = Buffer.alloc(4_096);
@@ -28,8 +29,9 @@ export const ACCOUNT_ID = /^acc_[A-Za-z0-9_-]{16}$/;
 export type ValueKind = keyof typeof FORMS;
 
 /**
- * For each kind of value: the prefix, known to secret scanners, and the length of the rest, in
- * `[A-Za-z0-9_-]` characters. A refresh token ends with its number of rotations: its length varies.
+ * For each kind of value: the prefix, known to secret scanners, and the length of the rest without
+ * the checksum, in `[A-Za-z0-9_-]` characters. A refresh token ends with its number of rotations, so
+ * its length varies. Every kind except `client_id` may have a checksum at its end.
  */
 export const FORMS = {
   access_token: { prefix: 'gate_at_', minLength: 89, maxLength: 89 },
@@ -41,17 +43,40 @@ export const FORMS = {
   client_id: { prefix: 'gate_ci_', minLength: 22, maxLength: 22 },
 } as const;
 
-/** Returns a check of the format. A value that fails was never issued and needs no look-up. */
+export const CHECKSUM_LENGTH = 6;
+
+/** Appends the CRC-32 in base64url. Its 32 bits fill 36 from the right: it begins with A to D. */
+export function withChecksum(value: string): string {
+  const bytes = Buffer.alloc(6);
+  bytes.writeUInt32BE(crc32(value), 2);
+  return value + bytes.toString('base64url').slice(-CHECKSUM_LENGTH);
+}
+
+/** Returns the value without its checksum, or an empty text if it does not end with a correct one. */
+export function withoutChecksum(value: string): string {
+  const rest = value.slice(0, -CHECKSUM_LENGTH);
+  return withChecksum(rest) === value ? rest : '';
+}
+
+/**
+ * Returns a check of the format. A value that fails was never issued and needs no look-up. Accepts
+ * values without a checksum, too: versions before 0.2.0 issued them.
+ */
 export function formTest(kind: ValueKind): (value: string) => boolean {
   const { prefix, minLength, maxLength } = FORMS[kind];
   const pattern = new RegExp(`^${prefix}[A-Za-z0-9_-]{${minLength},${maxLength}}$`);
-  return (value) => pattern.test(value);
+  if (kind === 'client_id') return (value) => pattern.test(value);
+  return (value) => pattern.test(value) || pattern.test(withoutChecksum(value));
 }
 
-/** Returns a new random value, with 6 bits for each character. */
-export const newValue = (
+/** Returns a new random value, with 6 bits for each character before the checksum. */
+export function newValue(
   kind: 'client_secret' | 'api_key' | 'client_id' | 'machine_token',
-): string => randomId(FORMS[kind].prefix, FORMS[kind].minLength);
+  hasChecksum = false,
+): string {
+  const value = randomId(FORMS[kind].prefix, FORMS[kind].minLength);
+  return hasChecksum ? withChecksum(value) : value;
+}
 
 /** Check an id before a query with it: PostgreSQL throws for some invalid ids (with a NUL byte). */
 export const isClientId = formTest('client_id');

@@ -82,7 +82,7 @@ export function createClientCreation(parts: {
     refuseInvalidClient(draft, naming);
     refuseForeignAccountId(owner);
     const id = newValue('client_id');
-    const secret = hasSecret(draft.kind) ? newClientSecret() : undefined;
+    const secret = hasSecret(draft.kind) ? await newClientSecret(database) : undefined;
     const now = new Date(clock());
     const insert = (): Promise<string> =>
       database.transaction(async (tx) => {

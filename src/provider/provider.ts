@@ -60,6 +60,7 @@ interface ProviderParts {
   readonly clock: Clock;
   readonly log: Logger;
   readonly store: TokenStore;
+  readonly hasChecksums: boolean;
   readonly upstreamSessions: UpstreamSessions;
   readonly clients: ClientRegistry;
   readonly accounts: AccountRegistry;
@@ -143,6 +144,7 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
     clock,
     keys: settings.secrets.tokenKeys,
     lifetimes: settings.tokens,
+    hasChecksums: parts.hasChecksums,
   });
   const maxPeople = settings.limits.peoplePerUncheckedClient;
   const policy = consentPolicy({
@@ -242,6 +244,7 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
       log,
       clock,
       machineTokenLifetimeSeconds: settings.tokens.machineAccessTokenSeconds,
+      hasChecksums: parts.hasChecksums,
     }),
     introspection: introspection({
       issuer,

@@ -9,6 +9,7 @@ import { protectedResourceMetadata } from './protected-resource.ts';
 import { type ReceivedRequest, receivedToken } from './received-token.ts';
 import { cannotTell, invalidToken, type Refusal, withMetadata } from './refusal.ts';
 import { createRememberedCallers, type Moment } from './remembered-callers.ts';
+import { isMadeUp } from './value-checksum.ts';
 
 export interface IntrospectorOptions {
   /** The service's public origin, such as `https://auth.example.com`. */
@@ -150,6 +151,9 @@ export function createIntrospector(options: IntrospectorOptions): Introspector {
       if (refusal) return { refusal: withMetadata(refusal, parameter), decidedBy: 'request' };
       const found = stream?.stands ? remembered.find(token) : undefined;
       if (found) return { caller: found, decidedBy: 'memory' };
+      if (isMadeUp(token)) {
+        return { refusal: withMetadata(invalidToken(), parameter), decidedBy: 'request' };
+      }
       const outcome = await lookUps.find(token);
       if (outcome instanceof IntrospectionFailure) {
         const refusal = cannotTell(outcome.retryAfterSeconds ?? RETRY_AFTER);

@@ -51,6 +51,8 @@ export interface ApplicationParts {
   readonly metrics?: Metrics;
   readonly endings: Endings;
   readonly changeStreams: ChangeStreams;
+  /** True if new tokens and codes end with a checksum. */
+  readonly hasChecksums: boolean;
 }
 
 export interface Application {
@@ -129,6 +131,7 @@ export function createApplication(parts: ApplicationParts): Application {
     clock,
     log,
     store,
+    hasChecksums: parts.hasChecksums,
     upstreamSessions: registries.upstreamSessions,
     clients,
     accounts,

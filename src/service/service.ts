@@ -19,6 +19,7 @@ import { createWrongSecretLimit } from '../provider/failure-limits.ts';
 import { createChangeStreams } from '../provider/introspection-changes.ts';
 import { startCleaning } from '../storage/cleaning.ts';
 import { startKeySightings } from '../storage/key-sightings.ts';
+import { areValuesChecked } from '../storage/nodes.ts';
 import { createApplication, createCurrentApplication } from './application.ts';
 import { cleaningJobs } from './cleaning-jobs.ts';
 import { describeNode } from './node-description.ts';
@@ -76,6 +77,7 @@ export async function startService(given: ServiceParts) {
   });
   const { database, changes, store, limits, readiness } = stores;
 
+  const hasChecksums = await areValuesChecked(database, settings.tokens.checksums);
   const registries = createRegistries({
     database,
     changes,
@@ -105,6 +107,7 @@ export async function startService(given: ServiceParts) {
         registries,
         endings,
         changeStreams,
+        hasChecksums,
         createAttemptLimit: limits.createAttemptLimit,
       }),
   });

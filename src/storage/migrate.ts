@@ -47,6 +47,9 @@ export async function migrate(
       singleTransaction: database.embedded,
       log: (line) => {
         if (line.startsWith('### MIGRATION')) onMigration();
+        if (!line.startsWith('### MIGRATION 0001_')) return;
+        // Queued before the migration; migration 0060 reads it. A lost connection fails the migration.
+        client.query("SET gatehouse.is_new = 'yes'", () => {});
       },
     });
     if (database.embedded) await client.query('COMMIT');

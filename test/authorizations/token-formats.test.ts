@@ -6,7 +6,7 @@ import {
   type PresentedValue,
   readValue,
 } from '../../src/authorizations/token-formats.ts';
-import { randomId } from '../../src/base/random-id.ts';
+import { randomId, withChecksum } from '../../src/base/random-id.ts';
 
 const KEY = 'key-of-this-test-0123456789abcdefghij';
 const OTHER_KEY = 'another-key-of-this-test-0123456789ab';
@@ -113,8 +113,31 @@ describe('codes and tokens', () => {
     }
   });
 
+  it('a value is read equally with and without its checksum, whatever the number of its rotation', () => {
+    const checked = createTokenFormats([KEY], true);
+    for (const rotation of [0, 9, 35, 36, 1_000_000, 36 ** 6, 2 ** 32 - 1]) {
+      const [token, longer] = [formats, checked].map((made) => made.refreshToken(SOURCE, rotation));
+      expect(longer).to.equal(withChecksum(token ?? ''));
+      expect(read(longer ?? '')).to.deep.equal(read(token ?? ''));
+      expect(isGenuine(longer ?? '')).to.equal(true);
+    }
+    expect(read(checked.code(SOURCE))).to.deep.equal(read(formats.code(SOURCE)));
+    expect(read(checked.accessToken(SOURCE, 40, TIMES))).to.include({ rotation: 40, ...TIMES });
+  });
+
+  it('changing any character of a value with a checksum makes it unreadable', () => {
+    for (const value of Object.values(values(createTokenFormats([KEY], true), SOURCE, 0))) {
+      for (let place = 0; place < value.length; place += 1) {
+        const other = value[place] === 'A' ? 'B' : 'A';
+        const changed = value.slice(0, place) + other + value.slice(place + 1);
+        expect(readValue(changed), `place ${place} of ${value}`).to.equal(undefined);
+      }
+    }
+  });
+
   it('a machine token is recognized by its format', () => {
     expect(isMachineToken(randomId('gate_mt_', RANDOM))).to.equal(true);
+    expect(isMachineToken(withChecksum(randomId('gate_mt_', RANDOM)))).to.equal(true);
     for (const value of ['gate_mt_', `gate_mt_${'x'.repeat(44)}`, `gate_at_${'x'.repeat(43)}`]) {
       expect(isMachineToken(value)).to.equal(false);
     }

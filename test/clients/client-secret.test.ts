@@ -5,14 +5,21 @@ import {
   type NewClientSecret,
   newClientSecret,
 } from '../../src/clients/client-secrets.ts';
+import { testDatabase } from '../support/databases.ts';
 import { partner } from './drafts.ts';
 
 describe('client secret', () => {
-  const [first, second] = [newClientSecret(), newClientSecret()];
-  const client = clientWith(first, second);
+  const database = testDatabase();
+  let first: NewClientSecret;
+  let second: NewClientSecret;
+  let client: Client;
+  before(async () => {
+    [first, second] = [await newClientSecret(database), await newClientSecret(database)];
+    client = clientWith(first, second);
+  });
 
   it('a client secret is recognizable, needs no escaping and has more than 256 random bits', () => {
-    expect(first.value).to.match(/^gate_cs_[A-Za-z0-9_-]{43}$/);
+    expect(first.value).to.match(/^gate_cs_[A-Za-z0-9_-]{49}$/);
     expect(first.value).to.not.equal(second.value);
     expect(first.lastFour).to.equal(first.value.slice(-4));
   });

@@ -26,7 +26,7 @@ describe('secrets of a client', () => {
     now += 1_000;
     const added = await registry.addSecret(client.id);
     expect(added.secret)
-      .to.match(/^gate_cs_[A-Za-z0-9_-]{43}$/)
+      .to.match(/^gate_cs_[A-Za-z0-9_-]{49}$/)
       .and.not.equal(secret);
     expect(added.client.secrets.map(({ createdAt }) => createdAt.getTime())).to.deep.equal([
       now - 1_000,

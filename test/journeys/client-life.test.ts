@@ -55,7 +55,7 @@ describeInBrowser('the life of an OAuth client', (visit) => {
 
     await page.getByRole('heading', { name: 'Your new OAuth client' }).waitFor();
     const secret = await shownSecret(page);
-    expect(secret).to.match(/^gate_cs_[A-Za-z0-9_-]{43}$/);
+    expect(secret).to.match(/^gate_cs_[A-Za-z0-9_-]{49}$/);
     const id = (await page.locator('[data-client-id]').textContent()) ?? '';
     const client: TestClient = { id, secret, redirectUri: partner.redirectUri };
     await page.getByRole('link', { name: 'I have copied it' }).click();

@@ -83,7 +83,7 @@ function suite(runtimes: readonly Runtime[]): void {
         const token =
           run
             .output()
-            .match(/gate_at_[\w-]{89}/g)
+            .match(/gate_at_[\w-]{95}/g)
             ?.at(-1) ?? '';
         const { body } = await introspect(on.issuer, client, token);
         expect(body.active).to.equal(true);
@@ -137,7 +137,7 @@ function suite(runtimes: readonly Runtime[]): void {
     expect(output).to.match(/Exchanged.*Refreshed.*The API answered.*Revoked/s);
     expect(output).to.include(`{"username":"${on.seeded.other.email}"}`);
     expect(output).not.to.include(client.secret);
-    const accessTokens = new Set(output.match(/gate_at_[\w-]{89}/g));
+    const accessTokens = new Set(output.match(/gate_at_[\w-]{95}/g));
     const refreshTokens = new Set(output.match(/gate_rt_[\w-]+/g));
     expect(accessTokens).to.have.lengthOf(2);
     expect(refreshTokens).to.have.lengthOf(2);

@@ -173,7 +173,7 @@ forEachDeployment('operator explain', (start) => {
     expect(explained).to.include({ kind: 'access_token', state: 'malformed' });
     expect(answer.exitCode).to.equal(1);
     expect((await run('explain garbage')).exitCode).to.equal(1);
-    expect(explained.why).to.contain('after character 97');
+    expect(explained.why).to.contain('after character 103');
     expect(answer.output).not.to.contain(accessToken);
   });
 

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { withChecksum } from '../../src/base/random-id.ts';
 import { shapeOf } from '../../src/operator/explain/token-shape.ts';
 
 const x = (length: number): string => 'x'.repeat(length);
@@ -15,6 +16,11 @@ describe('the format of a value', () => {
       [`gate_cs_${x(43)}`, 'client_secret'],
       [`gate_key_${x(43)}`, 'api_key'],
       [`gate_ci_${x(22)}`, 'client_id'],
+      [withChecksum(TOKEN), 'access_token'],
+      [withChecksum(`gate_rt_${x(66)}`), 'refresh_token'],
+      [withChecksum(`gate_rt_${x(73)}`), 'refresh_token'],
+      [withChecksum(`gate_cs_${x(43)}`), 'client_secret'],
+      [`gate_cs_${x(37)}A${x(5)}`, 'client_secret'],
     ] as const) {
       expect(shapeOf(value)).to.deep.equal({ kind, faults: [] });
     }
@@ -24,7 +30,12 @@ describe('the format of a value', () => {
     for (const [value, fault] of [
       ['', 'is empty'],
       [TOKEN.slice(0, -3), 'is 3 characters short of 97: it was cut off'],
-      [`${TOKEN}zz`, 'is 2 characters longer than the allowed 97'],
+      [`${TOKEN}zz`, 'has a wrong checksum: it was mistyped or cut off, or is not a value of Gat'],
+      [withChecksum(TOKEN).slice(0, -1), 'has a wrong checksum'],
+      [withChecksum(TOKEN).replace('xx', 'xy'), 'has a wrong checksum'],
+      [withChecksum(`gate_rt_${x(66)}`).replace('xx', 'xy'), 'has a wrong checksum'],
+      [`${withChecksum(TOKEN)}zz`, 'is 2 characters longer than the allowed 103'],
+      [`gate_ci_${x(24)}`, 'is 2 characters longer than the allowed 30'],
       [`${TOKEN}\n`, 'has a line break after character 97'],
       [`${TOKEN}\0`, 'has a NUL character after character 97'],
       [`${TOKEN} `, 'has a space after character 97'],

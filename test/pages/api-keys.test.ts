@@ -37,7 +37,7 @@ describe('the page of API keys', () => {
     const { page, value } = await create('Nightly export', '90');
     expect(page.url.pathname).to.equal(`${PATH}/created`);
     expect(page.headers.get('cache-control')).to.equal('no-store');
-    expect(value).to.match(/^gate_key_[\w-]{43}$/);
+    expect(value).to.match(/^gate_key_[\w-]{49}$/);
     expect(textOf(page.html)).to.include('Nightly export').and.include('It is not shown again.');
 
     const again = await person.get(page.url);

@@ -153,7 +153,7 @@ describe('authorization endpoint', () => {
   it('the state is returned byte for byte: with a code, with an error, and after Deny', async () => {
     for (const state of ['a b+c&d="<é', 's'.repeat(2_046), '\0\r\n%00%zz %2B\u{1f600}']) {
       const { code, ...success } = answerIn(await person.get(request({ state })));
-      expect(code).to.match(/^gate_ac_[A-Za-z0-9_-]{65}$/);
+      expect(code).to.match(/^gate_ac_[A-Za-z0-9_-]{71}$/);
       expect(success).to.deep.equal({ state, iss: on.issuer });
       expect(answerIn(await visit(request({ state, prompt: 'none' }))).state).to.equal(state);
       const asked = await person.follow(await person.get(request({ state, prompt: 'consent' })));

@@ -48,7 +48,7 @@ describe('the token endpoint', () => {
   };
 
   describe('answers', () => {
-    const ACCESS_TOKEN = /^gate_at_[A-Za-z0-9_-]{89}$/;
+    const ACCESS_TOKEN = /^gate_at_[A-Za-z0-9_-]{95}$/;
     const REFRESH_TOKEN = /^gate_rt_[A-Za-z0-9_-]{66,}$/;
 
     const expectTokenPair = ({ status, body }: Answer): void => {
@@ -75,7 +75,7 @@ describe('the token endpoint', () => {
       expect(status).to.equal(200);
       expect(body).to.have.all.keys('access_token', 'expires_in', 'token_type');
       expect(body).to.include({ token_type: 'Bearer', expires_in: 3600 });
-      expect(body.access_token).to.match(/^gate_mt_[A-Za-z0-9_-]{43}$/);
+      expect(body.access_token).to.match(/^gate_mt_[A-Za-z0-9_-]{49}$/);
     });
 
     it('tokens and errors are JSON that must not be stored, whatever the Accept header says', async () => {

@@ -1,5 +1,5 @@
 /** Determines from the form alone what kind of value a text is meant to be, and its faults. */
-import { FORMS, type ValueKind } from '../../base/random-id.ts';
+import { CHECKSUM_LENGTH, FORMS, type ValueKind, withoutChecksum } from '../../base/random-id.ts';
 
 export interface Shape {
   /** Absent if the value contains none of our prefixes. */
@@ -36,11 +36,15 @@ export function shapeOf(value: string): Shape {
     const missing = `is ${minLength - body.length} characters short of ${prefix.length + minLength}`;
     faults.push(tail === '' ? `${missing}: it was cut off` : missing);
   }
-  if (body.length > maxLength) {
+  const most = maxLength + (kind === 'client_id' ? 0 : CHECKSUM_LENGTH);
+  // A refresh token with many rotations is as long as one with few rotations and a checksum.
+  const mayHaveChecksum = body.length >= minLength + CHECKSUM_LENGTH && /[A-D].{5}$/.test(body);
+  if (body.length > most) {
     faults.push(
-      `is ${body.length - maxLength} characters longer than the allowed ` +
-        `${prefix.length + maxLength}`,
+      `is ${body.length - most} characters longer than the allowed ${prefix.length + most}`,
     );
+  } else if ((body.length > maxLength || mayHaveChecksum) && !withoutChecksum(prefix + body)) {
+    faults.push('has a wrong checksum: it was mistyped or cut off, or is not a value of Gatehouse');
   }
   return { kind, faults };
 }

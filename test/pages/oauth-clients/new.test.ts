@@ -38,7 +38,7 @@ describe('creating an OAuth client', () => {
     const shown = await owner.follow(sent);
     expect(shown.headers.get('cache-control')).to.equal('no-store');
     const { id, secret } = shownOn(shown);
-    expect(secret).to.match(/^gate_cs_[A-Za-z0-9_-]{43}$/);
+    expect(secret).to.match(/^gate_cs_[A-Za-z0-9_-]{49}$/);
     const client = { id, secret, redirectUri: REDIRECT_URI };
     expect(await isSecretValid(on.issuer, client)).to.equal(true);
     expect(await on.service.clients.find(id)).to.deep.include({

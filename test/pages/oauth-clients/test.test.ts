@@ -131,7 +131,7 @@ describe('the test of a client', () => {
   it('a client test shows its tokens once if the user wants to keep them, and creates no connection', async () => {
     const page = await browser.run(client, 'approve', { keep_tokens: '1' });
     expect(textOf(page.html)).to.include(WORKS).and.include('for 70 minutes at most');
-    const [token = ''] = /gate_at_[\w-]{89}/.exec(page.html) ?? [];
+    const [token = ''] = /gate_at_[\w-]{95}/.exec(page.html) ?? [];
     expect((await introspect(on.issuer, client, token)).body.active).to.equal(true);
     expect(titlesOf(page).at(-1)).to.include('Refresh with the old token again');
     expect(await on.service.connections.listOf(on.seeded.other.accountId)).to.deep.equal([]);

@@ -1,0 +1,244 @@
+/** The checksum at the end of tokens, codes, secrets and API keys, in new and in upgraded deployments. */
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect } from 'chai';
+import { FORMS, withChecksum, withoutChecksum } from '../../src/base/random-id.ts';
+import { Refusal } from '../../src/base/refusal.ts';
+import { isMadeUp } from '../../src/resource-server/value-checksum.ts';
+import { operatorFor, valueFrom } from '../operator/run-operator.ts';
+import { bearer, introspectorOf, passOnTo, startStandIn } from '../resource-server/stand-in.ts';
+import { eventually } from '../support/eventually.ts';
+import { counted, scrape } from '../support/metrics.ts';
+import { clientCredentials, exchangeCode, introspect, refresh } from '../support/oauth.ts';
+import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+import { type Seeded, startSeeded } from '../support/seeded.ts';
+import { forEachDeployment, startsOn, type TestService } from '../support/service.ts';
+import { tokensOf } from './partner-tokens.ts';
+
+const FROM = { address: '192.0.2.1', browser: '' };
+const GUIDE = readFileSync(path.join(import.meta.dirname, '../../docs/partners.md'), 'utf8');
+const hasChecksum = (value: string): boolean => withoutChecksum(value) !== '';
+
+/** Changes a character in the middle of the value, and keeps its end. */
+const madeUp = (value: string): string => {
+  const other = value[40] === 'x' ? 'y' : 'x';
+  return value.slice(0, 40) + other + value.slice(41);
+};
+
+/** Issues one value of each kind at the node. */
+async function issueAll({ clients, partner, seeded }: Seeded, service: TestService) {
+  const { issuer } = service;
+  const code = await partner.code(clients.confidential);
+  const { body } = await exchangeCode(issuer, clients.confidential, code);
+  const machine = await clientCredentials(issuer, clients.machine);
+  const { client, secret } = await service.clients.add({
+    kind: 'confidential',
+    name: `Partner ${performance.now()}`,
+    redirectUris: ['https://app.example/cb'],
+    isNative: false,
+  });
+  const { accountId } = seeded.person;
+  const { value: apiKey } = await service.apiKeys.add(
+    { accountId, name: 'Export', expiresInDays: 30 },
+    FROM,
+  );
+  const tokens = tokensOf({ body });
+  return {
+    client,
+    values: {
+      code: await partner.code(clients.confidential),
+      ...tokens,
+      machineToken: String(machine.body.access_token),
+      secret: secret ?? '',
+      rotatedSecret: (await service.clients.addSecret(client.id)).secret,
+      commandSecret: String(
+        (await valueFrom(operatorFor(service), ['clients', 'add', ...ADDED])).client_secret,
+      ),
+      apiKey,
+    },
+  };
+}
+
+const ADDED = ['--kind', 'machine', '--name', 'From a command'];
+
+/** Expects that the node accepts each of the values. */
+async function expectAccepted(
+  { clients }: Seeded,
+  { issuer }: TestService,
+  { client, values }: Awaited<ReturnType<typeof issueAll>>,
+): Promise<void> {
+  for (const token of [values.accessToken, values.machineToken, values.apiKey]) {
+    const { body } = await introspect(issuer, clients.resourceServer, token);
+    expect(body.active, token).to.equal(true);
+  }
+  for (const secret of [values.secret, values.rotatedSecret]) {
+    const { status } = await introspect(issuer, { ...client, secret, redirectUri: '' }, 'x');
+    expect(status).to.equal(200);
+  }
+  const exchanged = await exchangeCode(issuer, clients.confidential, values.code);
+  expect(exchanged.status, exchanged.text).to.equal(200);
+  const refreshed = await refresh(issuer, clients.confidential, values.refreshToken);
+  expect(refreshed.status, refreshed.text).to.equal(200);
+}
+
+describe('the checksum of values', () => {
+  it('the service and the resource-server module compute the checksum of the documented example', () => {
+    const example = `gate_key_${'0123456789'.repeat(4)}abc`;
+    expect(withChecksum(example)).to.equal(`${example}AUwE0T`);
+    expect(isMadeUp(`${example}AUwE0T`)).to.equal(false);
+    expect(GUIDE).to.include(`the whole value is\n\`${example}AUwE0T\``);
+  });
+
+  it('the documented regular expression finds every kind of value with a checksum, and no other text', () => {
+    const [, pattern = ''] = /\n(gate_\(\?:.*)\n/.exec(GUIDE) ?? [];
+    const scanner = new RegExp(pattern);
+    for (const { prefix, minLength, maxLength } of Object.values(FORMS)) {
+      for (const length of [minLength, maxLength]) {
+        const bare = prefix + 'x'.repeat(length);
+        const isSecret = prefix !== 'gate_ci_';
+        expect(scanner.test(`key="${withChecksum(bare)}"`), bare).to.equal(isSecret);
+        expect(scanner.test(bare), bare).to.equal(false);
+        expect(scanner.test(`${withChecksum(bare)}xxxxxxxx`), bare).to.equal(false);
+      }
+    }
+  });
+
+  it('the service and the resource-server module agree on every checksum', () => {
+    for (let length = 0; length < 500; length += 1) {
+      const text = `${length}-_${'aZ'.repeat(length)}`.padEnd(89, '0').slice(-89);
+      const value = withChecksum(`gate_at_${text}`);
+      expect(value.at(-6)).to.be.oneOf(['A', 'B', 'C', 'D']);
+      expect(isMadeUp(value), value).to.equal(false);
+      expect(isMadeUp(`${value.slice(0, -1)}${value.endsWith('A') ? 'B' : 'A'}`)).to.equal(true);
+    }
+  });
+});
+
+forEachDeployment('values of a new deployment', (start) => {
+  const on = startSeeded({ on: start });
+
+  it('every kind of value has a checksum from the first one on, and is accepted', async () => {
+    const issued = await issueAll(on, on.service);
+    for (const [kind, value] of Object.entries(issued.values)) {
+      expect(hasChecksum(value), `${kind} ${value}`).to.equal(true);
+    }
+    await expectAccepted(on, on.service, issued);
+  });
+
+  it('a value with a wrong checksum is refused without reading a store', async () => {
+    const { values } = await issueAll(on, on.service);
+    const { resourceServer, confidential } = on.clients;
+    let scrapes = 0;
+    const operations = async () => {
+      const name = 'gatehouse_store_operation_duration_seconds_count';
+      const all = Object.entries(counted(await scrape(on.service), name));
+      scrapes += 1;
+      // Each scrape sends a query of its own.
+      return all.flatMap(([labels, count]) => {
+        if (labels.includes('read')) return [[labels, count] as const];
+        return labels.includes('query') ? [[labels, count - scrapes] as const] : [];
+      });
+    };
+    // Repeat it, because background work may query during one attempt.
+    await eventually(async () => {
+      const before = await operations();
+      for (const value of [values.accessToken, values.machineToken, values.apiKey]) {
+        const { body } = await introspect(on.issuer, resourceServer, madeUp(value));
+        expect(body).to.deep.equal({ active: false });
+      }
+      expect(await operations()).to.deep.equal(before);
+    });
+    const reads = async () =>
+      (await operations()).filter(([labels]) => labels.includes('readAuthorization'));
+    const before = await reads();
+    const renewed = await refresh(on.issuer, confidential, madeUp(values.refreshToken));
+    const exchanged = await exchangeCode(on.issuer, confidential, madeUp(values.code));
+    expect([renewed.body.error, exchanged.body.error]).to.deep.equal(
+      Array(2).fill('invalid_grant'),
+    );
+    expect(before.length).to.equal(1);
+    expect(await reads()).to.deep.equal(before);
+  });
+
+  it('an API with the module refuses a made-up value without a request, and asks about a shorter one', async () => {
+    const service = await startStandIn(passOnTo(on.issuer));
+    const { issuer } = on;
+    const { introspectionEndpoint } = service;
+    const api = introspectorOf(on.clients.resourceServer, { issuer, introspectionEndpoint });
+    const { values } = await issueAll(on, on.service);
+    for (const value of [values.accessToken, values.machineToken, values.apiKey]) {
+      const { refusal, decidedBy } = await api.identify(bearer(madeUp(value)));
+      expect(refusal).to.deep.equal((await api.identify(bearer(madeUp(value).slice(1)))).refusal);
+      expect(decidedBy).to.equal('request');
+    }
+    expect(service.asked.length).to.equal(3);
+    for (const value of [values.accessToken, values.machineToken, values.apiKey]) {
+      expect((await api.identify(bearer(value))).caller).to.not.equal(undefined);
+    }
+    expect((await api.identify(bearer(`gate_mt_${'x'.repeat(43)}`))).decidedBy).to.equal('service');
+  });
+});
+
+describeOn([postgresServer, redisServer], 'values of an upgraded deployment', () => {
+  const start = startsOn('postgres+redis');
+  const on = startSeeded({
+    // As in a deployment that began with the version before: no migration of this one was the first.
+    async on(options) {
+      const first = await start(options);
+      await first.database.query('DELETE FROM value_checksums');
+      return start({ ...options, sharing: first });
+    },
+  });
+
+  it('tokens.checksums: always introduces checksums; shorter values stay valid, and retries work on every node', async () => {
+    const old = await issueAll(on, on.service);
+    for (const [kind, value] of Object.entries(old.values)) {
+      expect(hasChecksum(value), `${kind} ${value}`).to.equal(false);
+    }
+    const rotated = await on.partner.tokens(on.clients.confidential);
+    const given = tokensOf(await refresh(on.issuer, on.clients.confidential, rotated.refreshToken));
+
+    const settings = { tokens: { checksums: 'always' as const } };
+    const next = await start({ sharing: on.service, settings });
+    await expectAccepted(on, next, old);
+    const retried = tokensOf(
+      await refresh(next.issuer, on.clients.confidential, rotated.refreshToken),
+    );
+    expect(withoutChecksum(retried.refreshToken)).to.equal(given.refreshToken);
+    for (const { refreshToken } of [given, retried]) {
+      const renewed = await refresh(on.issuer, on.clients.confidential, refreshToken);
+      expect(renewed.status, renewed.text).to.equal(200);
+    }
+
+    const { values } = await issueAll(on, next);
+    const { code: _, ...issued } = values;
+    for (const [kind, value] of Object.entries(issued)) {
+      expect(hasChecksum(value), `${kind} ${value}`).to.equal(true);
+    }
+    const later = await start({ sharing: on.service });
+    const { body } = await clientCredentials(later.issuer, on.clients.machine);
+    expect(hasChecksum(String(body.access_token)), 'for good').to.equal(true);
+  });
+
+  it('a node does not introduce checksums while an older node runs, and an older node does not start after it', async () => {
+    const { database } = on.service;
+    await database.query('DELETE FROM value_checksums');
+    const old = () =>
+      database.query(
+        `INSERT INTO node_keys (node, seen_at, cookie_keys, token_keys, described_at, state, runs_with)
+          VALUES ('old:1', now(), '{}', '{}', now(), 'ready', '{"version":"0.1.0"}')`,
+      );
+    const failureOf = (work: Promise<unknown>): Promise<unknown> =>
+      work.then(
+        () => 'no failure',
+        (error: unknown) => error,
+      );
+    await old();
+    const settings = { tokens: { checksums: 'always' as const } };
+    const refused = await failureOf(start({ sharing: on.service, settings }));
+    expect(refused).to.be.instanceOf(Refusal).and.to.include({ code: 'checksums_too_early' });
+    await database.query("DELETE FROM node_keys WHERE node = 'old:1'");
+    await start({ sharing: on.service, settings });
+    expect(String(await failureOf(old()))).to.include('end with a checksum');
+  });
+});
