@@ -3,14 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { parse } from 'yaml';
-import {
-  addLanguage,
-  inEnglish,
-  languages,
-  message,
-  removeLanguage,
-  textsFor,
-} from '../src/base/texts.ts';
+import { addLanguage, inEnglish, languages, message, textsFor } from '../src/base/texts.ts';
 import { PSEUDO, pseudoLanguage } from './support/pseudo-language.ts';
 
 const ROOT = path.join(import.meta.dirname, '..');
@@ -43,11 +36,7 @@ function addChanged(change: (texts: Record<string, Record<string, string>>) => v
   const texts = english();
   expect(languages(), 'read the files first').to.include('en');
   change(texts);
-  try {
-    addLanguage('xx', texts);
-  } finally {
-    removeLanguage('xx');
-  }
+  addLanguage('xx', texts)();
 }
 
 describe('texts', () => {

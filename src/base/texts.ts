@@ -20,19 +20,17 @@ export type Values = Readonly<Record<string, Text | number | Instant>>;
 export type Text = string | Message;
 
 const TAGS = ['a', 'bdi', 'strong', 'code'] as const;
-type Tag = (typeof TAGS)[number];
 /** The attributes of the links in a message. */
 type Attributes = { readonly [tag in 'a']?: Readonly<Record<string, string>> };
 
+interface Tagged {
+  readonly tag: (typeof TAGS)[number];
+  readonly attributes: Readonly<Record<string, string>>;
+  readonly parts: readonly Part[];
+}
+
 /** A piece of a message with markup, as `partials/rich` prints it. */
-export type Part =
-  | string
-  | Instant
-  | {
-      readonly tag: Tag;
-      readonly attributes: Readonly<Record<string, string>>;
-      readonly parts: readonly Part[];
-    };
+type Part = string | Instant | Tagged;
 
 /** The texts in one language. Called with a key or a message, it returns plain text. */
 export interface Texts {
@@ -64,6 +62,7 @@ export const isMessage = (result: object): result is Message => 'key' in result;
 /** Returns a person's text as it is, and a message in English: for logs and operators. */
 export const inEnglish = (text: Text): string => textsFor('en').plain(text);
 
+type Tree = Readonly<Record<string, Readonly<Record<string, string>>>>;
 type Compiled = ReadonlyMap<string, IntlMessageFormat>;
 
 type Installed = Map<string, { readonly texts: Texts; readonly compiled: Compiled }>;
@@ -100,10 +99,14 @@ export function textsFor(language = 'en'): Texts {
  * Adds a language.
  *
  * @param tree messages by page and key, as in a file of `views/texts`.
+ * @returns a function that removes the language, for tests.
  * @throws Error that lists every problem: no ICU message, or not the same as in English.
  */
-export function addLanguage(language: string, tree: unknown): void {
-  const sources = new Map(leavesOf(tree, ''));
+export function addLanguage(language: string, tree: Tree): () => boolean {
+  const sources = new Map<string, string>();
+  for (const [page, texts] of Object.entries(tree)) {
+    for (const [name, text] of Object.entries(texts)) sources.set(`${page}.${name}`, text);
+  }
   const locale = sources.get('language.locale') ?? language;
   const english = installed.get('en')?.compiled;
   const compiled = new Map<string, IntlMessageFormat>();
@@ -125,18 +128,7 @@ export function addLanguage(language: string, tree: unknown): void {
   }
   if (problems.length > 0) throw new Error(`texts in ${language}: ${problems.join('; ')}`);
   installed.set(language, { compiled, texts: createTexts(language, locale, compiled) });
-}
-
-/** Removes a language that a test has added. */
-export const removeLanguage = (language: string): boolean => installed.delete(language);
-
-/** Returns `page.key` and text of each entry. */
-function leavesOf(tree: unknown, key: string): [string, string][] {
-  if (typeof tree === 'string') return [[key, tree]];
-  if (typeof tree !== 'object' || tree === null) throw new Error(`the text of ${key} is no string`);
-  return Object.entries(tree).flatMap(([name, one]) =>
-    leavesOf(one, key ? `${key}.${name}` : name),
-  );
+  return () => installed.delete(language);
 }
 
 /** Returns what a message expects: `{name}`, `<tag>`, and `{name: choices}` of a `select`. */

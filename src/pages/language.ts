@@ -52,15 +52,10 @@ export function languagePage(parts: {
       await accounts.setLanguage(visitor.account.id, language);
     }
     cookie.set(ctx, language, LIFETIME_SECONDS);
-    seeOther(ctx, ownUrl(form.get('drawn_at'), issuer));
+    const url = URL.parse(form.get('drawn_at') ?? '', issuer);
+    // The whole URL: a path alone may begin with `//`, and lead to another site.
+    seeOther(ctx, url?.origin === new URL(issuer).origin ? url.href : '/profile');
   }
 
   return [get(PATH, show), post(PATH, ...kit.form, choose)];
-}
-
-/** Returns the page to go back to; the profile instead of a URL of another site. */
-function ownUrl(drawnAt: string | null, issuer: string): string {
-  const url = URL.parse(drawnAt ?? '', issuer);
-  // The whole URL: a path alone may begin with `//`, and lead to another site.
-  return url && url.origin === new URL(issuer).origin ? url.href : '/profile';
 }

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { parse } from 'yaml';
-import { addLanguage, languages, removeLanguage } from '../../src/base/texts.ts';
+import { addLanguage, languages } from '../../src/base/texts.ts';
 
 /** The tag of the language. */
 export const PSEUDO = 'en-XA';
@@ -14,25 +14,24 @@ const ACCENTED = 'àƀçđéƒĝĥïĵķļɱñöþǫŕšţũṽŵẋýžÀƁÇĐ
 /** Runs `work` while the language is installed. */
 export async function pseudoLanguage(work: () => Promise<void>): Promise<void> {
   expect(languages(), 'read the files first').to.include('en');
-  addLanguage(PSEUDO, pseudoTexts(parse(readFileSync(file, 'utf8'))));
+  const remove = addLanguage(PSEUDO, pseudoTexts(parse(readFileSync(file, 'utf8'))));
   try {
     await work();
   } finally {
-    removeLanguage(PSEUDO);
+    remove();
   }
 }
 
+type Texts = Readonly<Record<string, Readonly<Record<string, string>>>>;
+
 /** Returns the texts with accents, in marks, and 40 % longer: `[!! Šïĝñ ïñ ~~~ !!]`. */
-function pseudoTexts(tree: unknown): unknown {
-  if (typeof tree === 'string') return pseudoText(tree);
-  const entries = Object.entries(tree as object).filter(([page]) => page !== 'language');
-  const { language } = tree as { language?: object };
-  return {
-    ...Object.fromEntries(entries.map(([name, one]) => [name, pseudoTexts(one)])),
-    ...(language && {
-      language: { ...(pseudoTexts({ ...language }) as object), name: 'Pseudo', locale: PSEUDO },
-    }),
-  };
+function pseudoTexts(texts: Texts): Texts {
+  const pages = Object.entries(texts).map(([page, own]) => {
+    const pseudo = Object.entries(own).map(([key, text]) => [key, pseudoText(text)]);
+    return [page, Object.fromEntries(pseudo)] as const;
+  });
+  const made = Object.fromEntries(pages);
+  return { ...made, language: { ...made.language, name: 'Pseudo', locale: PSEUDO } };
 }
 
 function pseudoText(text: string): string {
