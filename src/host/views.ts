@@ -66,6 +66,8 @@ export function createRender(parts: {
     const isAsked = visitor && ctx.status < 500 && ctx.path !== STRONG_SIGN_IN;
     const requirement = isAsked && (await requirementFor?.(ctx, visitor).catch(() => undefined));
     const t = textsFor(languageOf?.(ctx, visitor));
+    // Koa's status is 404 until a page has set another one or is drawn.
+    const isError = name === 'error' || (ctx.status >= 400 && ctx.status !== 404);
     const frame: Frame = {
       ...(visitor && { person: visitor.account }),
       // Show no demand after the grace period: the page itself then explains what to do.
@@ -76,7 +78,8 @@ export function createRender(parts: {
       get formToken() {
         return formTokens.formToken(ctx, visitor);
       },
-      languages: languageOf ? languageNames() : [],
+      // Offer none on an error page: its address may have a token, and a form sets a cookie.
+      languages: languageOf && !isError ? languageNames() : [],
       drawnAt: ctx.originalUrl,
     };
     ctx.set('Content-Language', t.language);

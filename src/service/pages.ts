@@ -205,7 +205,7 @@ export function listPages(parts: {
     signInPage({ kit, steps: signInSteps }),
     upstreamPages(upstream),
     signOutPage({ kit, sessions, upstream }),
-    languagePage({ kit, issuer, accounts }),
+    languagePage({ kit, issuer, accounts, signInPolicy }),
     passwordPage({ kit, issuer, passwordLinks, linkPage, recoveryWait, useLink, afterLink }),
     stopRecovery.routes,
     linkRequests

@@ -64,7 +64,7 @@ describeInBrowser('the values that users enter', (visit) => {
     await page.getByLabel('Email address').fill(on.seeded.person.email);
     await page.getByLabel('Password', { exact: true }).fill('seven red forklifts');
     await press(page, 'Sign in');
-    await page.getByText('is not right').waitFor();
+    await page.getByText('Wrong email address or password').waitFor();
     await page.getByLabel('Password', { exact: true }).fill(on.seeded.person.password);
     await press(page, 'Sign in');
     await page.getByRole('button', { name: 'Approve' }).waitFor();

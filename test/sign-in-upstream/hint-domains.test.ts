@@ -46,7 +46,7 @@ describe("an email address with a provider's domain", () => {
     const { email, password } = on.seeded.person;
     const wrong = await typed(email, 'wrong password');
     expect(wrong.status).to.equal(401);
-    expect(wrong.html).to.include(`is not right. ${PROVIDER_HINT}`);
+    expect(wrong.html).to.include(`Wrong email address or password. ${PROVIDER_HINT}`);
     expect((await typed(email, password)).location?.pathname).to.equal('/profile');
   });
 

@@ -28,7 +28,7 @@ const ALLOWED = [
 ];
 /** Routes that need no session, or that sign in and out. */
 const PUBLIC =
-  /^(GET \/passkey-options\/sign-in|(GET|OPTIONS) \/\.well-known\/|(GET|POST|OPTIONS) \/(login|logout|password|forgot-password|stop-recovery|errors|assets|oauth|interaction|$))/;
+  /^(GET \/passkey-options\/sign-in|(GET|OPTIONS) \/\.well-known\/|(GET|POST|OPTIONS) \/(login|logout|language|password|forgot-password|stop-recovery|errors|assets|oauth|interaction|$))/;
 
 describe('a password session after the grace period', () => {
   const on = startWithUpstream({
@@ -139,6 +139,16 @@ describe('a password session after the grace period', () => {
       if (page.location?.pathname !== STRONG_SIGN_IN || path === STRONG_SIGN_IN) open.push(name);
     }
     expect(open).to.have.members(ALLOWED);
+  });
+
+  it('a password session does not change the language of the account', async () => {
+    const languageOf = async () => (await on.service.accounts.find(owner.accountId))?.language;
+    const form = await person.get('/language');
+    await person.submit(form, { language: 'de' });
+    expect(await languageOf()).to.equal('de');
+    endGrace();
+    await person.submit(await person.get('/language'), { language: 'en' });
+    expect(await languageOf()).to.equal('de');
   });
 
   it('a password session cannot create an API key, even with a form opened earlier', async () => {

@@ -7,7 +7,7 @@ import type { Passkey } from '../../accounts/passkeys/passkey.ts';
 import { MAX_PASSKEYS, type Passkeys } from '../../accounts/passkeys/passkeys.ts';
 import type { SignInMethods } from '../../accounts/sign-in-methods.ts';
 import { Refusal } from '../../base/refusal.ts';
-import { message, type Text } from '../../base/texts.ts';
+import { isMessage, message, type Text } from '../../base/texts.ts';
 import { formOf } from '../../provider/form.ts';
 import { originInSession, requestOrigin, seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
@@ -146,7 +146,7 @@ export function passkeysPage(parts: {
     // Replace an invalid name: the authenticator has stored the passkey already.
     const name = nameFrom(form) ?? defaultName(ctx);
     const added = await passkeySignIns.add(ctx, account, { answer, name });
-    if (typeof added === 'string') {
+    if (isMessage(added)) {
       if (!isPaused(ctx)) ctx.status = 422;
       return drawNew(ctx, name, { problem: added });
     }

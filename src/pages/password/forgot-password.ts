@@ -5,7 +5,7 @@ import { normalizeEmail } from '../../accounts/email.ts';
 import type { PasswordLinkRequests } from '../../accounts/passwords/link-mail.ts';
 import type { AttemptLimit } from '../../base/attempt-limits.ts';
 import { networkOf } from '../../base/network-address.ts';
-import type { Text } from '../../base/texts.ts';
+import { message, type Text } from '../../base/texts.ts';
 import { formOf } from '../../provider/form.ts';
 import { requestOrigin } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
@@ -31,8 +31,7 @@ interface ForgotPasswordView {
   readonly sent: Text | undefined;
 }
 
-const SENT =
-  'If there is an account with that address, a link to choose a new password is on its way.';
+const SENT = message('forgot-password.sent');
 
 export const FORGOT_PASSWORD = '/forgot-password';
 
@@ -85,7 +84,11 @@ export function forgotPasswordPage(parts: {
     // Do not await: the answer and its timing must not depend on whether the account exists.
     linkRequests.begin(email, requestOrigin(ctx));
     const hint = elsewhere(email);
-    await kit.notices.redirect(ctx, ctx.path, hint === undefined ? SENT : `${SENT} ${hint}`);
+    await kit.notices.redirect(
+      ctx,
+      ctx.path,
+      hint ? message('forgot-password.sent-and-hint', { sent: SENT, hint }) : SENT,
+    );
   }
 
   return [get(FORGOT_PASSWORD, show), post(FORGOT_PASSWORD, ...kit.form, submit)];
