@@ -71,7 +71,14 @@ const BACKGROUND_INTERVAL = 100;
 const RETRY_AFTER = 2;
 
 /** @throws TypeError if an option cannot work. */
-export function createIntrospector(options: IntrospectorOptions): Introspector {
+export const createIntrospector = (options: IntrospectorOptions): Introspector =>
+  introspectorOver(createIntrospectionEndpoint, options);
+
+/** `createIntrospector` with another transport than HTTP, for the test vectors of `docs/wire`. */
+export function introspectorOver(
+  createEndpoint: typeof createIntrospectionEndpoint,
+  options: IntrospectorOptions,
+): Introspector {
   const { issuer, clientId, clientSecret } = options;
   const { timeoutMs = 1_000, maxConnections = 32, clock = Date.now } = options;
   const { live = false, mostRemembered: maxRemembered = MAX_REMEMBERED } = options;
@@ -90,7 +97,7 @@ export function createIntrospector(options: IntrospectorOptions): Introspector {
   const { resource } = options;
   const { parameter } = resource ? protectedResourceMetadata({ issuer, resource }) : {};
 
-  const endpoint = createIntrospectionEndpoint({
+  const endpoint = createEndpoint({
     url,
     host,
     clientId,
