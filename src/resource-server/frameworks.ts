@@ -2,8 +2,35 @@
 import { STATUS_CODES } from 'node:http';
 import type { Caller } from './caller.ts';
 import type { Introspector } from './introspector.ts';
-import type { ReceivedRequest } from './received-token.ts';
-import { CallerRefused } from './refusal.ts';
+import { isPreflight, type ReceivedRequest } from './received-token.ts';
+import { CallerRefused, type Refusal } from './refusal.ts';
+
+declare global {
+  namespace Express {
+    interface Request {
+      /** Set by `protectExpress`. */
+      caller: Caller;
+    }
+  }
+}
+
+// biome-ignore lint/suspicious/noTsIgnore: an API may have installed Fastify or not.
+/** @ts-ignore */
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set by `requireCaller`. */
+    caller: Caller;
+  }
+}
+
+// biome-ignore lint/suspicious/noTsIgnore: an API may have installed graphql-sse or not.
+/** @ts-ignore */
+declare module 'graphql-sse/lib/use/http' {
+  interface RequestContext {
+    /** Set by the API's `authenticate`. */
+    caller: Caller;
+  }
+}
 
 /** A response that graphql-http sends instead of the operation's result. */
 export type GraphqlHttpAnswer = [
@@ -51,8 +78,72 @@ export async function callerFrom(
   request: ReceivedRequest,
 ): Promise<Caller> {
   const { caller, refusal } = await introspector.identify(request);
-  if (refusal) throw new CallerRefused(refusal);
-  return caller;
+  return refusal ? refuse(refusal) : caller;
+}
+
+/**
+ * Identifies the caller, and makes it the property `caller` of `target`.
+ *
+ * A preflight has no credentials, but must reach the API's CORS code. Any program can send one, so
+ * code that reads the caller gets the refusal.
+ *
+ * @returns the refusal to answer with; undefined if the request may continue.
+ */
+async function identifyFor(
+  target: object,
+  request: ReceivedRequest,
+  introspector: Introspector,
+): Promise<Refusal | undefined> {
+  const { caller, refusal } = await introspector.identify(request);
+  if (!refusal) Object.assign(target, { caller });
+  else if (!isPreflight(request)) return refusal;
+  else Object.defineProperty(target, 'caller', { configurable: true, get: () => refuse(refusal) });
+  return undefined;
+}
+
+function refuse(refusal: Refusal): never {
+  throw new CallerRefused(refusal);
+}
+
+/** The parts of Node's response used here, so that the types do not depend on Express. */
+export interface RefusingResponse {
+  readonly headersSent: boolean;
+  writeHead(status: number, headers: Record<string, string>): { end(body: string): unknown };
+}
+
+type Next = (error?: unknown) => void;
+
+/**
+ * Middleware of Express 4 and 5: answers refusals itself. Later handlers find the caller in
+ * `request.caller`.
+ */
+export function protectExpress(introspector: Introspector) {
+  return function requireCaller(
+    request: ReceivedRequest,
+    response: RefusingResponse,
+    next: Next,
+  ): void {
+    // Express 4 handles no rejections, so this promise must not reject.
+    identifyFor(request, request, introspector)
+      .then((refusal) => (refusal ? sendRefusal(response, refusal) : next()))
+      .catch(next);
+  };
+}
+
+/** Error handler of Express 4 and 5, for after the routes: answers what `requireRight` throws. */
+export function answerRefusals(
+  error: unknown,
+  _request: ReceivedRequest,
+  response: RefusingResponse,
+  next: Next,
+): void {
+  if (error instanceof CallerRefused && !response.headersSent) {
+    sendRefusal(response, error.refusal);
+  } else next(error);
+}
+
+function sendRefusal(response: RefusingResponse, { status, headers, body }: Refusal): void {
+  response.writeHead(status, { ...headers }).end(body);
 }
 
 /** The parts of a reply used here, so that the types do not depend on Fastify. */
@@ -71,11 +162,10 @@ export function requireCaller(introspector: Introspector) {
     request: { readonly raw: ReceivedRequest; caller?: Caller },
     reply: RefusingReply,
   ): Promise<RefusingReply | undefined> {
-    const { caller, refusal } = await introspector.identify(request.raw);
+    const refusal = await identifyFor(request, request.raw, introspector);
+    if (!refusal) return undefined;
     // Fastify runs no further handler after a reply was sent.
-    if (refusal) return reply.code(refusal.status).headers(refusal.headers).send(refusal.body);
-    request.caller = caller;
-    return undefined;
+    return reply.code(refusal.status).headers(refusal.headers).send(refusal.body);
   };
 }
 
@@ -94,15 +184,14 @@ export function protect(introspector: Introspector) {
     ctx: ProtectedContext,
     next: () => Promise<unknown>,
   ): Promise<void> {
-    const { caller, refusal } = await introspector.identify(ctx.req);
-    if (refusal) {
-      ctx.status = refusal.status;
-      ctx.body = refusal.body;
-      ctx.set({ ...refusal.headers });
+    const refusal = await identifyFor(ctx.state, ctx.req, introspector);
+    if (!refusal) {
+      await next();
       return;
     }
-    ctx.state.caller = caller;
-    await next();
+    ctx.status = refusal.status;
+    ctx.body = refusal.body;
+    ctx.set({ ...refusal.headers });
   };
 }
 

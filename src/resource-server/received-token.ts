@@ -3,8 +3,9 @@ import { invalidToken, malformedRequest, noCredentials, type Refusal } from './r
 
 /** The parts of a request used here. Node's IncomingMessage and the Request of fetch have them. */
 export interface ReceivedRequest {
+  readonly method?: string | undefined;
   readonly headers:
-    | { get(name: string): string | null }
+    | { get(name: string): string | null | undefined }
     | Readonly<Record<string, string | readonly string[] | undefined>>;
   /** An absolute URL, or the path with the query. */
   readonly url?: string | undefined;
@@ -68,6 +69,14 @@ function withoutOuterBlanks(text: string): string {
   return text.slice(start, end);
 }
 
+/** True for a CORS preflight, which browsers send without credentials (Fetch §4.8). */
+export const isPreflight = (request: ReceivedRequest): boolean =>
+  request.method === 'OPTIONS' &&
+  PREFLIGHT.every((name) => headerValues(request, name).length > 0) &&
+  headerValues(request, 'authorization').length === 0;
+
+const PREFLIGHT = ['origin', 'access-control-request-method'];
+
 const isBlank = (character: string | undefined): boolean => character === ' ' || character === '\t';
 
 const refuse = (message: string): ReceivedToken => ({ refusal: malformedRequest(message) });
@@ -85,8 +94,8 @@ function headerValues({ headers, rawHeaders }: ReceivedRequest, name: string): r
     return values;
   }
   if (isFetchHeaders(headers)) {
-    const value = headers.get(name);
-    return value === null ? [] : [value];
+    const value = headers.get(name) ?? undefined;
+    return value === undefined ? [] : [value];
   }
   for (const key of Object.keys(headers)) {
     if (key.length !== name.length || key.toLowerCase() !== name) continue;
@@ -99,4 +108,4 @@ function headerValues({ headers, rawHeaders }: ReceivedRequest, name: string): r
 
 const isFetchHeaders = (
   headers: ReceivedRequest['headers'],
-): headers is { get(name: string): string | null } => typeof headers.get === 'function';
+): headers is { get(name: string): string | null | undefined } => typeof headers.get === 'function';

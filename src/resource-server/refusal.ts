@@ -109,6 +109,8 @@ function refusal(
     headers: {
       ...headers,
       'Cache-Control': 'no-store',
+      // Whether a web page may read anything is up to the API's own CORS code.
+      'Access-Control-Expose-Headers': 'WWW-Authenticate, Retry-After',
       'Content-Type': 'application/json; charset=utf-8',
     },
     body: JSON.stringify({ errors: [{ message, extensions: { code } }] }),

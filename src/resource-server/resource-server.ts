@@ -9,7 +9,15 @@ import {
   type Warehouse,
   warehousesOf,
 } from './caller.ts';
-import { callerContext, callerFrom, protect, requireCaller, useCaller } from './frameworks.ts';
+import {
+  answerRefusals,
+  callerContext,
+  callerFrom,
+  protect,
+  protectExpress,
+  requireCaller,
+  useCaller,
+} from './frameworks.ts';
 import type { FailureReason, IntrospectionFailure } from './introspection-answer.ts';
 import {
   createIntrospector,
@@ -37,12 +45,14 @@ export type {
   Warehouse,
 };
 export {
+  answerRefusals,
   CallerRefused,
   callerContext,
   callerFrom,
   createIntrospector,
   mayReach,
   protect,
+  protectExpress,
   protectedResourceMetadata,
   requireCaller,
   requireRight,

@@ -1,0 +1,2 @@
+// The types of `entry.mjs`.
+export * from './resource-server.js';
