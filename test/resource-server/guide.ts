@@ -4,9 +4,18 @@ import path from 'node:path';
 
 const ROOT = path.join(import.meta.dirname, '../..');
 
+/** Returns the programs with these names: for each, the block of JavaScript after its name. */
+export function programsOfGuide(files: readonly string[]): string[] {
+  const text = readFileSync(path.join(ROOT, 'docs/graphql-api.md'), 'utf8');
+  return files.map((file) => {
+    const [, code] = new RegExp(`\`${file}\`[^]*?\`\`\`js\n([^]*?)\`\`\``).exec(text) ?? [];
+    if (code === undefined) throw new Error(`the guide has no ${file}`);
+    return code;
+  });
+}
+
 /**
- * Writes files of the guide to a project: the content of each is the block of JavaScript after its
- * name.
+ * Writes programs of the guide to a project.
  *
  * @param packages to install in the project: names, or pairs of a name and a folder of node_modules
  */
@@ -15,11 +24,8 @@ export function writeGuideTo(
   files: readonly string[],
   packages: readonly (string | readonly [name: string, folder: string])[],
 ): void {
-  const text = readFileSync(path.join(ROOT, 'docs/graphql-api.md'), 'utf8');
-  for (const file of files) {
-    const [, code] = new RegExp(`\`${file}\`[^]*?\`\`\`js\n([^]*?)\`\`\``).exec(text) ?? [];
-    if (code === undefined) throw new Error(`the guide has no ${file}`);
-    writeFileSync(path.join(project, file), code);
+  for (const [at, code] of programsOfGuide(files).entries()) {
+    writeFileSync(path.join(project, files[at] ?? ''), code);
   }
   const modules = path.join(project, 'node_modules');
   mkdirSync(path.join(modules, 'gatehouse'), { recursive: true });
