@@ -125,7 +125,8 @@ describe('form tokens', () => {
 
   it('a sign-out form signs out the user for whom it was rendered, and asks before signing out another', async () => {
     const person = createPerson(on.issuer);
-    const rendered = await person.signIn(on.seeded.person);
+    await person.signIn(on.seeded.person);
+    const rendered = await person.get('/errors');
     await person.submit(rendered, {});
     const { email } = await wanda();
     await person.signIn(await wanda());
