@@ -5,6 +5,7 @@ import { expect } from 'chai';
 import pg from 'pg';
 import { sessionId } from '../src/accounts/session-list.ts';
 import { openDatabase } from '../src/storage/database.ts';
+import { recordSettings } from '../src/storage/settings-history.ts';
 import { keysOf, operatorWith, storesOf, valueFrom } from './operator/run-operator.ts';
 import { type MailServer, startMailServer } from './support/mail-server.ts';
 import { startPostgresServer } from './support/postgres-server.ts';
@@ -133,6 +134,10 @@ describe('the documentation', () => {
     after(() => mail.close());
 
     before(async () => {
+      for (const text of ['demo: false\n', 'demo: true\n']) {
+        const entry = { hash: text, text, notKeptBecause: null, node: 'host:1', message: null };
+        await recordSettings(on.service.database, entry);
+      }
       mail = await startMailServer();
       for (const email of ['ada@demo.test', 'ada@example.com']) {
         const { id: accountId } = await on.service.accounts.add({ email, name: 'Ada' });
@@ -199,6 +204,7 @@ describe('the documentation', () => {
           'copy.yaml': path.join(ROOT, 'config/gatehouse.yaml'),
           'http://10.0.0.2:3000': service.issuer,
         };
+        const restoring = { GATEHOUSE_CONFIG: file('restored.yaml', '') };
         for (const command of new Set(commands)) {
           // Run each command of the doctor only once, because it changes nothing.
           if (examined.has(command)) continue;
@@ -212,7 +218,12 @@ describe('the documentation', () => {
             /^(remove|remove-secret|delete|end|revoke)$/.test(words[1] ?? '');
           if (isAsked && !words.includes('--yes')) words.push('--yes');
           const isMailing = words.includes('--mail');
-          const run = operatorWith({ ...environment, ...(isMailing && mailing) });
+          const run = operatorWith({
+            ...environment,
+            ...(isMailing && mailing),
+            // Without this, the command would write the settings file of this checkout.
+            ...(words[0] === 'config' && restoring),
+          });
           const { exitCode, output, errors } = await run(words, accessToken);
           expect(exitCode, `${command}\n${output}${errors}`).to.equal(0);
         }

@@ -394,7 +394,7 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     expectFrozen(
       { ...runsWith, settings: 'named as in the settings file' },
       `{ accessRules: number, ignoresForwardedFor: boolean, maxConnections: number, openFiles: number, redis: string,
-        settings: string, version: string }`,
+        reload: { request: number }, settings: string, version: string }`,
     );
     // These rows were written by everything that the tests above have done.
     const details = (await valuesIn('activity', 'details')).flatMap(Object.keys);

@@ -20,6 +20,10 @@ export function comparableSettings(settings: SettingsWithoutSecrets): Record<str
   return { ...Object.fromEntries(values), issuer: settings.issuer };
 }
 
+/** Returns eight characters that are the same for the same settings. */
+export const settingsDigest = (settings: Readonly<Record<string, string>>): string =>
+  fingerprint(JSON.stringify(Object.entries(settings).sort()));
+
 function shown({ variable = '', expectation }: KnownSetting, value: unknown): string {
   if (value === undefined) return 'none';
   if (typeof value === 'number') return expectation?.unit ? duration(value) : `${value}`;

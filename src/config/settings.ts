@@ -54,9 +54,11 @@ export interface Settings {
   readonly secrets: Secrets;
   /** The systems that may push changes. If there are none, `POST /changes` does not exist. */
   readonly senders: readonly Sender[];
+  /** The file that was read, and its text if it exists. Absent for commands and in tests. */
+  readonly source?: { readonly file: string; readonly text?: string };
 }
 
-export type SettingsWithoutSecrets = Omit<Settings, 'secrets' | 'senders'>;
+export type SettingsWithoutSecrets = Omit<Settings, 'secrets' | 'senders' | 'source'>;
 
 type SectionsInCode = {
   readonly [Heading in keyof SettingsFile as CamelCase<Heading>]: Section<Heading>;

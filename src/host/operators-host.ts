@@ -4,7 +4,6 @@ import { isIP } from 'node:net';
 import Koa, { type Context, type Middleware, type Next } from 'koa';
 import type { Logger } from 'pino';
 import { ConfigurationProblems } from '../config/problems.ts';
-import type { Reload } from '../config/reload.ts';
 import { exactRoutes } from './exact-routes.ts';
 import type { MetricsText } from './metrics/metrics.ts';
 import {
@@ -30,7 +29,11 @@ export interface OperatorsHostParts {
   readonly operatorsHost: string;
   readonly readiness: Readiness;
   readonly metrics: () => Promise<MetricsText>;
-  readonly reload: () => Promise<Reload>;
+  /** Both throw ConfigurationProblems if the settings have problems; `preview` changes nothing. */
+  readonly reload: {
+    readonly preview: () => Promise<object>;
+    readonly everywhere: (message?: string) => Promise<object>;
+  };
   /** A reload request must present one of these; undefined if none is needed. */
   readonly reloadCredentials: () => readonly string[] | undefined;
   readonly changes: ChangesParts;
@@ -42,6 +45,8 @@ export function createOperatorsHost(parts: OperatorsHostParts): Koa {
   app.use(requestLog({ log, quietPaths: ['/healthz', '/readyz', '/metrics'] }));
   app.use(refuseRepeatedHeaders);
   const requireOwnName = requireOperatorsName(parts.operatorsHost);
+  const mayReload = requireCredential(parts.reloadCredentials);
+  const forReloads = [requireOwnName, refuseBrowsers, mayReload] as const;
   app.use(hideChanges(parts.changes));
   app.use(
     exactRoutes([], {
@@ -59,12 +64,8 @@ export function createOperatorsHost(parts: OperatorsHostParts): Koa {
         ],
       },
       '/reload': {
-        POST: [
-          requireOwnName,
-          refuseBrowsers,
-          requireCredential(parts.reloadCredentials),
-          reloadSettings(parts.reload),
-        ],
+        GET: [...forReloads, answerReload(parts.reload.preview)],
+        POST: [...forReloads, answerReload((ctx) => parts.reload.everywhere(messageIn(ctx)))],
       },
       [CHANGES_PATH]: {
         POST: [
@@ -141,12 +142,18 @@ function requireCredential(accepted: () => readonly string[] | undefined): Middl
   };
 }
 
+const MAX_MESSAGE_LENGTH = 200;
+
+const messageIn = ({ query: { message } }: Context): string | undefined =>
+  message && String(message).replace(/\p{C}/gu, '').slice(0, MAX_MESSAGE_LENGTH);
+
 /** A failed reload keeps the settings; the answer (422) lists problems of the file. */
-function reloadSettings(reload: () => Promise<Reload>): Middleware {
+function answerReload(work: (ctx: Context) => Promise<object>): Middleware {
   return async function answerReload(ctx) {
+    // Nodes may take longer to answer than a connection may be idle.
+    ctx.req.socket.setTimeout(0);
     try {
-      const { changed, needsRestart } = await reload();
-      ctx.body = { changed, needs_restart: needsRestart };
+      ctx.body = await work(ctx);
     } catch (error) {
       if (error instanceof ConfigurationProblems) {
         ctx.status = 422;

@@ -2,10 +2,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Command, InvalidArgumentError } from 'commander';
 import { loadSettingsWithoutSecrets } from '../config/load.ts';
+import { settingsDigest } from '../config/node-settings.ts';
 import { durationSeconds } from '../config/schema/kinds.ts';
 import type { SettingsWithoutSecrets } from '../config/settings.ts';
 import { requireEmbeddedDatabase, requireTables } from '../service/deployment.ts';
-import { openDatabase } from '../storage/database.ts';
+import { type OpenDatabase, openDatabase } from '../storage/database.ts';
 import { MigrationsPending, pendingMigrations } from '../storage/migrate.ts';
 import { type ListedNode, listNodes } from '../storage/nodes.ts';
 import { wholeNumber } from './command/arguments.ts';
@@ -70,14 +71,20 @@ function seconds(text: string): number {
  * Opens the database for one query and closes it again: during `--wait` the database may restart or
  * be migrated, and an embedded database must stay free for the service that starts.
  */
-async function readNodes(storage: Storage): Promise<readonly ListedNode[]> {
+const readNodes = (storage: Storage) => readDatabase(storage, listNodes);
+
+/** Opens the database for `read` only, and migrates nothing. */
+export async function readDatabase<Result>(
+  storage: Storage,
+  read: (database: OpenDatabase) => Promise<Result>,
+): Promise<Result> {
   requireEmbeddedDatabase(storage);
   const database = await openDatabase({ ...storage, timeoutFactor: TIMEOUT_FACTOR });
   try {
     await requireTables(database, storage);
     const pending = await pendingMigrations(database);
     if (pending.length > 0) throw new MigrationsPending(pending);
-    return await listNodes(database);
+    return await read(database);
   } finally {
     await database.close();
   }
@@ -123,8 +130,10 @@ function report(nodes: readonly ListedNode[], text?: string): Report {
     node.runsWith?.version ?? 'older',
     node.readySince === undefined ? '' : toMoment(node.readySince),
     `${Math.round(node.silentMs / 1000)} s ago`,
+    node.runsWith ? settingsDigest(node.runsWith.settings) : '',
+    describeReload(node),
   ]);
-  const heading = ['NODE', 'STATE', 'VERSION', 'READY SINCE', 'LAST HEARTBEAT'];
+  const heading = ['NODE', 'STATE', 'VERSION', 'READY SINCE', 'LAST HEARTBEAT', 'SETTINGS'];
   return {
     value: {
       nodes: nodes.map(({ node, state, runsWith, readySince, lastHeartbeat }) => ({
@@ -133,12 +142,21 @@ function report(nodes: readonly ListedNode[], text?: string): Report {
         version: runsWith?.version ?? null,
         ready_since: readySince ?? null,
         last_heartbeat: lastHeartbeat,
+        settings: runsWith ? settingsDigest(runsWith.settings) : null,
+        last_reload: runsWith?.reload ?? null,
       })),
     },
-    text: [table(heading, rows, 'No node is running.'), ...(text === undefined ? [] : [text])].join(
-      '\n',
-    ),
+    text: [
+      table([...heading, 'LAST RELOAD'], rows, 'No node is running.'),
+      ...(text === undefined ? [] : [text]),
+    ].join('\n'),
   };
+}
+
+function describeReload({ runsWith }: ListedNode): string {
+  const { at, problems } = runsWith?.reload ?? {};
+  if (at === undefined) return '';
+  return `${problems ? 'refused' : 'taken'} ${toMoment(new Date(at))}`;
 }
 
 const describeState = ({ state }: ListedNode): string => state.replace('_', ' ');

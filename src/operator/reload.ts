@@ -12,13 +12,21 @@ import { ConfigurationProblems } from '../config/problems.ts';
 import { describeReload } from '../config/reload.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Operator, Report } from './command/operator.ts';
+import { REFUSED } from './command/report.ts';
 
 /** Long, because the service runs concurrent reloads one after the other. */
 const RELOAD_TIMEOUT_MS = 60_000;
 
 /** The answer of the operators' listener to a reload (host/operators-host.ts). */
 const OUTCOME = z.union([
-  z.object({ changed: z.array(z.string()), needs_restart: z.array(z.string()) }),
+  z.object({
+    changed: z.array(z.string()),
+    needs_restart: z.array(z.string()),
+    impact: z.array(z.object({ effect: z.string(), people: z.number() })).exactOptional(),
+    nodes: z
+      .array(z.object({ node: z.string(), taken: z.boolean(), text: z.string() }))
+      .exactOptional(),
+  }),
   z.object({
     problems: z.array(
       z.object({
@@ -34,6 +42,16 @@ const OUTCOME = z.union([
   z.object({ code: z.literal('not_reloaded') }),
 ]);
 
+interface ReloadOptions {
+  readonly dryRun?: boolean;
+  readonly message?: string;
+}
+
+interface Request {
+  readonly url: string;
+  readonly dryRun: boolean;
+}
+
 export function addReloadCommand(
   program: Command,
   { announce, print, environment }: Operator,
@@ -43,24 +61,33 @@ export function addReloadCommand(
     .description('make the running service read its settings and secrets again, without a restart')
     .addHelpText(
       'after',
-      '\nReloads the node on this machine only: repeat it for each node. Requests in ' +
-        'progress finish and\nsessions stay open. If a setting has a problem, nothing ' +
-        'changes. Settings that need a restart are\nlisted. If server.operators_host is not ' +
-        'loopback, the command needs the keys of the service.\nSending SIGHUP to the service ' +
-        'does the same; its log shows the result.',
+      '\nReloads every node, each from its own file, and waits for their answers. Requests in ' +
+        'progress finish\nand sessions stay open. If the settings of this machine have a ' +
+        'problem, nothing changes; a node\nthat does not take its settings is named (exit ' +
+        'code 1). Settings that need a restart are listed.\nIf server.operators_host is not ' +
+        'loopback, the command needs the keys of the service. SIGHUP\nreloads one process; ' +
+        'its log shows the result.',
     )
-    .action(async () => {
+    .option('--dry-run', 'only print what a reload would change on this machine, and for whom')
+    .option('--message <text>', 'why the settings change, for `config history`; 200 characters')
+    .action(async ({ dryRun = false, message }: ReloadOptions) => {
       const settings = loadSettingsWithoutSecrets({ environment });
       const { server } = settings;
       announce(settings);
       const needsProof = isReachedFromElsewhere(server.operatorsHost);
       const keys = needsProof ? findKeys({ environment }) : undefined;
-      print(await reload(server, keys ? reloadCredentials(keys) : []));
+      const query = message === undefined ? '' : `?${new URLSearchParams({ message })}`;
+      const request = { url: operatorsUrl(server, `/reload${query}`), dryRun };
+      print(await reload(server, request, keys ? reloadCredentials(keys) : []));
     });
 }
 
 /** @throws ConfigurationProblems or Refusal; the service then continues unchanged */
-async function reload(server: Settings['server'], credentials: string[]): Promise<Report> {
+async function reload(
+  server: Settings['server'],
+  request: Request,
+  credentials: string[],
+): Promise<Report> {
   if (server.operatorsPort === 0) {
     throw new Refusal(
       'unknown_port',
@@ -69,8 +96,7 @@ async function reload(server: Settings['server'], credentials: string[]): Promis
       'Send SIGHUP to the process instead, or set a fixed port.',
     );
   }
-  const url = operatorsUrl(server, '/reload');
-  const answer = await ask(url, credentials);
+  const answer = await ask(request, credentials);
   if (answer.status === 401 && answer.headers.get('www-authenticate') === 'Bearer') {
     throw new Refusal(
       'keys_differ',
@@ -84,8 +110,8 @@ async function reload(server: Settings['server'], credentials: string[]): Promis
   if (outcome === undefined) {
     throw new Refusal(
       'not_gatehouse',
-      `The server at ${url} is not the operators' listener of Gatehouse: it answered ` +
-        `${answer.status}.`,
+      `The server at ${request.url} is not the operators' listener of Gatehouse, or is of an ` +
+        `older version: it answered ${answer.status}.`,
       'Check that server.operators_port is that of the running service, or send SIGHUP to ' +
         'the process.',
     );
@@ -99,23 +125,50 @@ async function reload(server: Settings['server'], credentials: string[]): Promis
       'See the log of the service for the cause.',
     );
   }
-  const { changed, needs_restart: needsRestart } = outcome;
-  return { value: outcome, text: describeReload({ changed, needsRestart }) };
+  const { impact, nodes, changed, needs_restart: needsRestart } = outcome;
+  const described = describeReload({ changed, needsRestart });
+  if (impact) return { value: outcome, text: describePreview(described, impact) };
+  const isDone = nodes?.every(({ taken }) => taken) ?? false;
+  const isOnly = nodes?.length === 1 && isDone;
+  const lines = nodes?.map(({ node, text }) => `${node} ${text}`) ?? [ONLY_HERE];
+  return {
+    value: outcome,
+    text: [described, ...(isOnly ? [] : lines)].join('\n'),
+    exitCode: isDone ? 0 : REFUSED,
+  };
 }
 
+const ONLY_HERE =
+  'No other node was reloaded: this node has an older version, or its database does not answer. ' +
+  'Send SIGHUP to the other processes.';
+
+const describePreview = (
+  described: string,
+  impact: readonly { readonly effect: string; readonly people: number }[],
+): string =>
+  [
+    described.replace(/^Settings reloaded[:.]/, 'Dry run, nothing was reloaded. After a reload:'),
+    ...impact.map(({ effect, people }) => `${people} of the people ${effect}.`),
+  ].join('\n');
+
 /** Sends the request with each credential in turn, until the service accepts one. */
-async function ask(url: string, [credential, ...others]: readonly string[]): Promise<Response> {
+async function ask(
+  request: Request,
+  [credential, ...others]: readonly string[],
+): Promise<Response> {
+  const { url, dryRun } = request;
   const headers = credential === undefined ? {} : { authorization: `Bearer ${credential}` };
   try {
     const signal = AbortSignal.timeout(RELOAD_TIMEOUT_MS);
-    const answer = await fetch(url, { method: 'POST', headers, signal });
-    return answer.status === 401 && others.length > 0 ? await ask(url, others) : answer;
+    const answer = await fetch(url, { method: dryRun ? 'GET' : 'POST', headers, signal });
+    return answer.status === 401 && others.length > 0 ? await ask(request, others) : answer;
   } catch (cause) {
     throw new Refusal(
       'not_running',
       `No server answers at ${url}.`,
       'Start the service on this machine. If it is running, send SIGHUP to its process: ' +
-        'server.operators_host or operators_port may have changed since it started.',
+        'server.operators_host or operators_port may have changed since it started. If it ' +
+        'ended during the reload, `gatehouse nodes` lists which other nodes have reloaded.',
       { cause },
     );
   }

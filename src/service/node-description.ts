@@ -4,7 +4,12 @@ import packageFile from '../../package.json' with { type: 'json' };
 import { comparableSettings } from '../config/node-settings.ts';
 import type { Settings } from '../config/settings.ts';
 import { type Readiness, reasonNotReady } from '../host/readiness.ts';
-import { ACCESS_RULES, type NodeDescription, type NodeState } from '../storage/nodes.ts';
+import {
+  ACCESS_RULES,
+  type NodeDescription,
+  type NodeState,
+  type ReloadAnswer,
+} from '../storage/nodes.ts';
 
 export async function describeNode(parts: {
   readonly settings: Settings;
@@ -15,8 +20,9 @@ export async function describeNode(parts: {
   readonly redisIdentity: (() => Promise<string | undefined>) | undefined;
   /** True if any request had an `X-Forwarded-For` header. */
   readonly isForwarded: boolean;
+  readonly reload: ReloadAnswer;
 }): Promise<NodeDescription> {
-  const { settings, readiness, isListening, isForwarded, redisIdentity } = parts;
+  const { settings, readiness, isListening, isForwarded, redisIdentity, reload } = parts;
   const { server } = settings;
   // Ignore that Redis is unavailable: the state of the node reports that.
   const redis = redisIdentity ? await redisIdentity().catch(() => undefined) : 'none';
@@ -31,6 +37,7 @@ export async function describeNode(parts: {
       ...(openFiles !== undefined && { openFiles }),
       maxConnections: server.maxConnections,
       ignoresForwardedFor: isForwarded && server.proxyHops === 0,
+      reload,
     },
   };
 }

@@ -24,6 +24,7 @@ import { createApplication, createCurrentApplication } from './application.ts';
 import { cleaningJobs } from './cleaning-jobs.ts';
 import { describeNode } from './node-description.ts';
 import { createRegistries } from './registries.ts';
+import { createSharedReload } from './shared-reload.ts';
 import { openStores } from './stores.ts';
 
 export interface ServiceParts {
@@ -115,11 +116,24 @@ export async function startService(given: ServiceParts) {
 
   const forwarded = createForwardedWatch(() => void keySightings.beat());
   let isListening = false;
+  const node = `${hostname()}:${ownPort(settings.server)}`;
+  const sharedReload = createSharedReload({
+    database,
+    changes,
+    clock,
+    log,
+    node,
+    loadSettings,
+    settings: () => current.settings,
+    reload: createReload({ settings, loadSettings, apply, log, outcomes }),
+    beat: () => keySightings.beat(),
+  });
   const keySightings = await startKeySightings({
     database,
     clock,
     log,
-    node: `${hostname()}:${ownPort(settings.server)}`,
+    node,
+    afterBeat: sharedReload.checkRequests,
     keysInUse: () => current.settings.secrets,
     describe: () =>
       describeNode({
@@ -128,6 +142,7 @@ export async function startService(given: ServiceParts) {
         isListening,
         redisIdentity: stores.redisIdentity,
         isForwarded: forwarded.isSeen,
+        reload: sharedReload.answer(),
       }),
   });
   opened.defer(() => keySightings.stop());
@@ -154,7 +169,6 @@ export async function startService(given: ServiceParts) {
     requestStreams.reopen();
     await keySightings.record();
   }
-  const reload = createReload({ settings, loadSettings, apply, log, outcomes });
 
   // Run this in the background: it must neither delay nor prevent the start.
   const reported = reportRevived(endings, log);
@@ -183,7 +197,7 @@ export async function startService(given: ServiceParts) {
     },
     handleOperators: createOperatorsHost({
       log,
-      reload,
+      reload: sharedReload,
       readiness,
       metrics: metrics.text,
       operatorsHost: settings.server.operatorsHost,
@@ -203,6 +217,8 @@ export async function startService(given: ServiceParts) {
   });
   isListening = true;
   await keySightings.beat();
+  const started = sharedReload.start().catch(() => {});
+  opened.defer(() => started.then(sharedReload.stop));
 
   const shutdownDelayMs = (): number => current.settings.server.shutdownDelaySeconds * 1000;
   const closing = opened.move();
@@ -229,7 +245,8 @@ export async function startService(given: ServiceParts) {
     /** Returns every route of the public listener, with the steps before its response. */
     routes: () => current.application.routes,
     operatorsUrl: addressOf(operators[0]),
-    reload,
+    /** Reloads this node only. */
+    reload: sharedReload.here,
     metrics,
     readiness,
     shutdownDelayMs,

@@ -52,6 +52,8 @@ export async function startKeySightings(parts: {
   node: string;
   keysInUse: () => Keys;
   describe?: () => Promise<NodeDescription>;
+  /** Called after each heartbeat. */
+  afterBeat?: () => void;
 }) {
   const { database, clock, log, node, keysInUse, describe } = parts;
   const fingerprints = (): Keys => {
@@ -91,7 +93,9 @@ export async function startKeySightings(parts: {
   async function keepWriting(): Promise<void> {
     for (let beats = 1; !signal.aborted; beats += 1) {
       await delay(HEARTBEAT_MS, undefined, { signal, ref: false }).catch(() => {});
-      if (!signal.aborted) await enqueue(beats % HEARTBEATS_PER_KEY_WRITE === 0 ? write : beat);
+      if (signal.aborted) return;
+      await enqueue(beats % HEARTBEATS_PER_KEY_WRITE === 0 ? write : beat);
+      parts.afterBeat?.();
     }
   }
 

@@ -35,6 +35,18 @@ export interface RunsWith {
   readonly maxConnections: number;
   /** True if the node received `X-Forwarded-For` although `server.proxy_hops` is 0. */
   readonly ignoresForwardedFor: boolean;
+  /** Absent for a version that takes no requests to reload. */
+  readonly reload?: ReloadAnswer;
+}
+
+/** How the latest reload of a node ended. */
+export interface ReloadAnswer {
+  /** The latest request that the answer covers; 0 before the first. */
+  readonly request: number;
+  /** Absent before the first reload. */
+  readonly at?: string;
+  /** Present if the previous settings stay in force: lines without values of the file. */
+  readonly problems?: readonly string[];
 }
 
 export interface NodeDescription {

@@ -40,7 +40,10 @@ describe("the operators' listener", () => {
       ...{ log: pino({ level: 'silent' }), operatorsHost: 'Gatehouse.internal' },
       readiness: {} as Readiness,
       metrics: async () => ({ contentType: 'text/plain', text: 'up 1' }),
-      reload: () => Promise.reject(new Error('not called')),
+      reload: {
+        preview: () => Promise.reject(new Error('not called')),
+        everywhere: () => Promise.reject(new Error('not called')),
+      },
       reloadCredentials: () => undefined,
       changes: {
         senders: () => [],

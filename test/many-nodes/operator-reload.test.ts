@@ -25,7 +25,9 @@ describe('operator reload', () => {
   it('`reload` names the changed settings, and those that need a restart', async () => {
     found = () => ({ tokens: { machineAccessTokenSeconds: 180 } });
     const changed = ['tokens.machine_access_token'];
-    expect(await valueFrom(operator, ['reload'])).to.deep.equal({ changed, needs_restart: [] });
+    const { nodes, ...taken } = await valueFrom(operator, ['reload']);
+    expect(taken).to.deep.equal({ changed, needs_restart: [] });
+    expect(nodes).to.have.length(1);
     found = () => ({ tokens: { machineAccessTokenSeconds: 180 }, server: { reusePort: true } });
     const { output } = await operator(['reload']);
     expect(output).to.equal(
@@ -46,6 +48,13 @@ describe('operator reload', () => {
     expect(errors).to.include('tokens.colour').and.include('red').and.include('tokens.shape');
     expect(errors.match(/remedy: /g)).to.have.length(2);
     expect(await fetch(`${operatorsUrl}/reload`, { method: 'POST' })).to.include({ status: 422 });
+  });
+
+  it('`reload` reports that the service cannot be built from the settings', async () => {
+    found = () => ({ mail: { smtpUrl: 'nowhere', from: '' } });
+    expect((await valueFrom(operator, ['reload'], { exitCode: 1 })).error.code).to.equal(
+      'not_reloaded',
+    );
   });
 
   it('`reload` authenticates with the cookie keys if other machines can reach the listener', async () => {

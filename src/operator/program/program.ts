@@ -11,6 +11,7 @@ import { addCheckConfigCommand } from '../check-config.ts';
 import { addClientCommands } from '../clients/clients.ts';
 import type { Operator } from '../command/operator.ts';
 import { WIDTH } from '../command/report.ts';
+import { addConfigCommands } from '../config.ts';
 import { addConnectionCommands } from '../connections.ts';
 import { addDoctorCommand } from '../doctor.ts';
 import { addExplainCommand } from '../explain/explain.ts';
@@ -69,6 +70,7 @@ export function createProgram(operator: Operator, { json }: { readonly json: boo
   addChangesCommand(program, operator);
   addCheckConfigCommand(program, operator);
   addReloadCommand(program, operator);
+  addConfigCommands(program, operator);
   addKeyCommands(program, operator);
   addDoctorCommand(program, operator);
   addNodesCommand(program, operator);
@@ -90,6 +92,9 @@ export const READ_ONLY: readonly string[] = [
   'clients reports',
   'clients show',
   'completion',
+  'config diff',
+  'config history',
+  'config show',
   'connections list',
   'doctor',
   'explain',

@@ -1,0 +1,196 @@
+/** `operator reload` on several nodes: each reads its own file, and the command names their answers. */
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect } from 'chai';
+import { loadSettings } from '../../src/config/load.ts';
+import { listNodes } from '../../src/storage/nodes.ts';
+import { requestReload, settingsHistory } from '../../src/storage/settings-history.ts';
+import { keysOfEnvironment } from '../config/configuration.ts';
+import { operatorWith, storesOf, valueFrom } from '../operator/run-operator.ts';
+import { eventually } from '../support/eventually.ts';
+import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+import { type Overrides, startsOn, type TestService } from '../support/service.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+
+const SECRET = 'correct-horse-battery';
+
+describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
+  const start = startsOn('postgres+redis');
+  const directory = temporaryDirectory('reload');
+  let first: TestService;
+  let second: TestService;
+
+  const fileOf = (name: string): string => path.join(directory, `${name}.yaml`);
+  /** Replaces the file of a node; its access tokens are valid for this many minutes. */
+  const write = (name: string, minutes: number, more = ''): void =>
+    writeFileSync(fileOf(name), `tokens:\n  access_token: ${minutes}m\n${more}`);
+  function read(name: string): Overrides {
+    const { tokens, source } = loadSettings({ environment: keysOfEnvironment, file: fileOf(name) });
+    return { tokens, ...(source && { source }) };
+  }
+  const node = (name: string, sharing?: TestService) =>
+    start({
+      settings: { ...read(name), ...(sharing && { issuer: sharing.issuer }) },
+      reloaded: () => read(name),
+      ...(sharing && { sharing }),
+    });
+  const portOf = (service: TestService) => `:${service.settings.server.port}`;
+  const rowOf = async (service: TestService) =>
+    (await listNodes(first.database)).find((row) => row.node.endsWith(portOf(service)));
+  const secondsOf = async (service: TestService) =>
+    (await rowOf(service))?.runsWith?.settings['tokens.access_token'];
+  const operatorAt = (service: TestService) =>
+    operatorWith({
+      ...storesOf(service),
+      GATEHOUSE_OPERATORS_PORT: new URL(service.operatorsUrl).port,
+    });
+  const reload = (exitCode = 0, service = first, words: readonly string[] = ['reload']) =>
+    valueFrom(operatorAt(service), words, { exitCode });
+  const removeOthers = () =>
+    first.database.query("DELETE FROM node_keys WHERE node LIKE 'other:%'");
+
+  /** Adds the row of a node whose last heartbeat was this long ago. */
+  async function addNode(name: string, seconds: number, isOld = false): Promise<void> {
+    await first.database.transaction(async (tx) => {
+      await tx.query('ALTER TABLE node_keys DISABLE TRIGGER node_keys_noted');
+      await tx.query(
+        `INSERT INTO node_keys
+            (node, seen_at, noted_at, cookie_keys, token_keys, described_at, state, runs_with)
+          SELECT $2, seen_at, clock_timestamp() - $3 * interval '1 second', cookie_keys, token_keys,
+            CASE WHEN $4 THEN NULL ELSE described_at END, state,
+            runs_with || '{"reload": {"request": 0}}' FROM node_keys WHERE node LIKE '%' || $1`,
+        [portOf(first), name, seconds, isOld],
+      );
+      await tx.query('ALTER TABLE node_keys ENABLE TRIGGER node_keys_noted');
+    });
+  }
+
+  before(async () => {
+    for (const name of ['first', 'second', 'third']) write(name, 10);
+    first = await node('first');
+    second = await node('second', first);
+  });
+  afterEach(removeOthers);
+
+  it('`reload` reaches every node, and each node reads its own file', async () => {
+    write('first', 11);
+    write('second', 12);
+    const { changed, nodes } = await reload(0, first, ['reload', '--message', 'ticket 4711']);
+    expect(changed).to.deep.equal(['tokens.access_token']);
+    expect(nodes.map(({ taken }: { taken: boolean }) => taken)).to.deep.equal([true, true]);
+    expect(await secondsOf(first)).to.equal('11m');
+    expect(await secondsOf(second)).to.equal('12m');
+    const entries = await settingsHistory(first.database);
+    const [latest, before] = entries;
+    expect([latest?.message, before?.message]).to.deep.equal(['ticket 4711', 'ticket 4711']);
+    const listed = await valueFrom(operatorAt(first), 'nodes');
+    expect(
+      new Set(listed.nodes.map(({ settings }: { settings: string }) => settings)).size,
+    ).to.equal(2);
+    expect(listed.nodes[0].last_reload).to.include.keys('at', 'request');
+    expect((await operatorAt(first)('nodes')).output)
+      .to.contain('LAST RELOAD')
+      .and.contain('taken');
+  });
+
+  it('`reload` exits with 1 and names the node that refused its file, without values of the file', async () => {
+    write('first', 13);
+    write('second', 14, `${SECRET}: 1\nstorage:\n  redis_url: http://me:${SECRET}@db\n`);
+    const { nodes } = await reload(1);
+    const refused = nodes.filter(({ taken }: { taken: boolean }) => !taken);
+    expect(refused).to.have.length(1);
+    expect(refused[0].node).to.contain(portOf(second));
+    expect(refused[0].text)
+      .to.contain('storage.redis_url')
+      .and.contain('second.yaml, line 3')
+      .and.not.contain(SECRET);
+    expect(await secondsOf(first)).to.equal('13m');
+    expect(await secondsOf(second)).to.equal('12m');
+    const rows = await first.database.query('SELECT runs_with::text AS text FROM node_keys');
+    expect(JSON.stringify(rows)).not.to.contain(SECRET);
+    expect((await operatorAt(first)('nodes')).output).to.contain('refused');
+    write('second', 12);
+  });
+
+  it('`reload` asks no other node if the node of this machine cannot take its settings', async () => {
+    const before = (await rowOf(second))?.runsWith?.reload;
+    write('first', 15, 'colour: red\n');
+    const { error } = await reload(3);
+    expect(error.problems[0].path).to.equal('colour');
+    expect((await rowOf(second))?.runsWith?.reload).to.deep.equal(before);
+    write('first', 13);
+  });
+
+  it('nodes find a request at their next heartbeat if its notification is lost', async () => {
+    write('second', 16);
+    await first.database.query('UPDATE settings_reload SET number = number + 1');
+    await eventually(async () => expect(await secondsOf(second)).to.equal('16m'));
+  });
+
+  it('two reloads at the same moment both report every node', async () => {
+    write('first', 17);
+    write('second', 18);
+    const [one, other] = await Promise.all([reload(0, first), reload(0, second)]);
+    for (const { nodes } of [one, other]) expect(nodes).to.have.length(2);
+    expect(await secondsOf(first)).to.equal('17m');
+    expect(await secondsOf(second)).to.equal('18m');
+  });
+
+  it('`reload` names silent nodes and nodes of an older version, which must get SIGHUP', async () => {
+    await addNode('other:silent', 40);
+    await addNode('other:0.1.0', 0, true);
+    const { output, exitCode } = await operatorAt(first)('reload');
+    expect(exitCode).to.equal(1);
+    expect(output).to.match(/other:silent is silent.*SIGHUP/);
+    expect(output).to.match(/other:0\.1\.0 has an older version.*SIGHUP/);
+    expect(output).to.contain(`${(await rowOf(second))?.node} has taken its settings`);
+  });
+
+  it('`reload` stops waiting for a node that dies meanwhile, and names it', async () => {
+    await addNode('other:dying', 27);
+    const { nodes } = await reload(1);
+    const dead = nodes.find((one: { node: string }) => one.node === 'other:dying');
+    expect(dead.text).to.contain('is silent');
+  });
+
+  it('a node that starts meanwhile answers the request, and warns that others have other settings', async () => {
+    write('third', 19);
+    const starting = node('third', first);
+    const request = await requestReload(first.database, 'while it starts');
+    const third = await starting;
+    await eventually(async () =>
+      expect((await rowOf(third))?.runsWith?.reload?.request).to.equal(request),
+    );
+    await eventually(() =>
+      expect(third.logLines.join('')).to.contain('has other settings than these nodes'),
+    );
+    expect(second.logLines.join('')).not.to.contain('has other settings');
+    const { nodes } = await reload();
+    expect(nodes).to.have.length(3);
+    await third.close();
+  });
+
+  it('the row of a node of 0.1.0 is written next to the new ones', async () => {
+    const keys = ['x'];
+    const write = () =>
+      first.database.query(
+        `INSERT INTO node_keys (node, seen_at, cookie_keys, token_keys) VALUES ($1, $2, $3, $4)
+          ON CONFLICT (node) DO UPDATE SET seen_at = excluded.seen_at,
+            cookie_keys = excluded.cookie_keys, token_keys = excluded.token_keys`,
+        ['other:0.1.0', new Date(), keys, keys],
+      );
+    await write();
+    await write();
+    const listed = await valueFrom(operatorAt(first), 'nodes');
+    const old = listed.nodes.find((one: { node: string }) => one.node === 'other:0.1.0');
+    expect(old).to.include({ settings: null, last_reload: null, state: 'unknown' });
+  });
+
+  it('SIGHUP reloads only that node', async () => {
+    write('first', 21);
+    write('second', 22);
+    await second.reload();
+    expect(await secondsOf(second)).to.equal('22m');
+    expect(await secondsOf(first)).to.equal('17m');
+  });
+});
