@@ -2,7 +2,7 @@
 import { type Environment, type Override, variableOf } from './environment.ts';
 import { knownSettings } from './schema/known-settings.ts';
 import { secretsFileIn } from './secrets.ts';
-import { SENDERS_VARIABLE } from './senders.ts';
+import { SENDER_VARIABLES, type SenderPath } from './senders.ts';
 import type { Settings, SettingsWithoutSecrets } from './settings.ts';
 import type { FileContent } from './settings-file.ts';
 import { withoutPassword } from './urls.ts';
@@ -64,8 +64,10 @@ export function effectiveSecrets(
     const name = variableOf[secret];
     return { name, lengths: keys.map((key) => key.length), from: givenBy[name] ?? kept };
   });
-  const from = givenBy[SENDERS_VARIABLE];
-  if (from === undefined) return keys;
-  const lengths = senders.map(({ secret }) => secret.length);
-  return [...keys, { name: SENDERS_VARIABLE, lengths, from }];
+  const lists = Object.entries(SENDER_VARIABLES).flatMap(([path, name]) => {
+    const from = givenBy[name];
+    if (from === undefined) return [];
+    return { name, lengths: senders[path as SenderPath].map(({ secret }) => secret.length), from };
+  });
+  return [...keys, ...lists];
 }

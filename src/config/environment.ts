@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { nearestWord } from '../base/nearest-word.ts';
 import { type ConfigurationProblem, unreadableFile } from './problems.ts';
 import { knownSettings } from './schema/known-settings.ts';
-import { SENDERS_VARIABLE, sendersFrom } from './senders.ts';
+import { SENDER_VARIABLES, sendersBy, sendersFrom } from './senders.ts';
 import { removedSettings } from './unknown-keys.ts';
 
 export const environmentOfProcess: Variables = process.env;
@@ -56,9 +56,11 @@ export function readEnvironment(variables: Variables = environmentOfProcess) {
     if (found) givenBy[name] = found.variable;
     if (keys) secrets[secret] = keys;
   }
-  const senderList = given(SENDERS_VARIABLE);
-  if (senderList) givenBy[SENDERS_VARIABLE] = senderList.variable;
-  const senders = senderList ? sendersFrom(senderList.value, problems) : [];
+  const senders = sendersBy((name) => {
+    const list = given(name);
+    if (list) givenBy[name] = list.variable;
+    return list ? sendersFrom(name, list.value, problems) : [];
+  });
   const overrides = Object.entries(settingOf).flatMap(([name, setting]): Override[] => {
     const found = given(name);
     if (found === undefined) return [];
@@ -131,7 +133,7 @@ export const variableOf = {
 export const mayBeInAFile: readonly string[] = [
   ...overridable().flatMap(({ variable, mayHoldPassword }) => (mayHoldPassword ? variable : [])),
   ...Object.values(variableOf),
-  SENDERS_VARIABLE,
+  ...Object.values(SENDER_VARIABLES),
 ];
 
 /** Variables that determine which deployment a process belongs to. */

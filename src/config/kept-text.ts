@@ -29,7 +29,10 @@ function secretIn(text: string, settings: Settings): string | undefined {
   const urls = [storage.databaseUrl, storage.redisUrl, mail?.smtpUrl];
   const passwords = urls.flatMap((url = '') => URL.parse(url)?.password ?? []);
   const values = [
-    ...[...secrets.cookieKeys, ...secrets.tokenKeys, ...senders.map(({ secret }) => secret)],
+    ...[...secrets.cookieKeys, ...secrets.tokenKeys],
+    ...Object.values(senders)
+      .flat()
+      .map(({ secret }) => secret),
     ...signIn.providers.flatMap(({ clientSecret }) => clientSecret ?? []),
     ...passwords.flatMap((password) => [password, decodeURIComponent(password)]),
   ];

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import { variableOf } from './environment.ts';
 import { ConfigurationProblems } from './problems.ts';
 import { knownSettings } from './schema/known-settings.ts';
-import { SENDERS_VARIABLE } from './senders.ts';
+import { SENDER_VARIABLES } from './senders.ts';
 import type { Settings } from './settings.ts';
 import { put, valueAt } from './validate.ts';
 
@@ -33,7 +33,10 @@ export function reloaded(current: Settings, next: Settings): Reload {
 
 const KEYS = [
   ...Object.entries(variableOf).map(([secret, name]) => ({ name, codePath: ['secrets', secret] })),
-  { name: SENDERS_VARIABLE, codePath: ['senders'] },
+  ...Object.entries(SENDER_VARIABLES).map(([path, name]) => ({
+    name,
+    codePath: ['senders', path],
+  })),
 ].map((key) => ({ ...key, effect: 'reload' }));
 
 /**

@@ -1,4 +1,4 @@
-/** The systems that may push changes of memberships. Each has a name, and one or two secrets. */
+/** The systems that may call a path of the operators' listener. Each has a name, and one or two secrets. */
 import type { ConfigurationProblem } from './problems.ts';
 
 export interface Sender {
@@ -7,7 +7,20 @@ export interface Sender {
   readonly secret: string;
 }
 
-export const SENDERS_VARIABLE = 'GATEHOUSE_CHANGES_SECRETS';
+/** The variable with the secrets of each path: `changes` is `/changes`. */
+export const SENDER_VARIABLES = {
+  changes: 'GATEHOUSE_CHANGES_SECRETS',
+} as const;
+
+export type SenderPath = keyof typeof SENDER_VARIABLES;
+
+/** A path without a sender does not exist. */
+export type Senders = Readonly<Record<SenderPath, readonly Sender[]>>;
+
+/** Returns the senders of each path. @param read returns the senders that a variable lists */
+export const sendersBy = (read: (variable: string) => readonly Sender[]): Senders => ({
+  changes: read(SENDER_VARIABLES.changes),
+});
 
 const SENDER = /^([a-z0-9][a-z0-9._-]{0,39}):([A-Za-z0-9._~+/=-]{32,200})$/;
 const MAX_SECRETS_PER_NAME = 2;
@@ -16,19 +29,23 @@ const REMEDY =
   'dots and hyphens, and a secret of at least 32 characters from `openssl rand -base64 48`';
 
 /** Parses the list, and adds a problem for each invalid entry. The problem contains no secret. */
-export function sendersFrom(list: string, problems: ConfigurationProblem[]): readonly Sender[] {
+export function sendersFrom(
+  variable: string,
+  list: string,
+  problems: ConfigurationProblem[],
+): readonly Sender[] {
   const entries = list.split(/[\s,]+/).filter((entry) => entry !== '');
   const senders = entries.flatMap((entry, index): Sender[] => {
     const [, name, secret] = SENDER.exec(entry) ?? [];
     if (name !== undefined && secret !== undefined) return [{ name, secret }];
-    const path = `${SENDERS_VARIABLE}, entry ${index + 1} of ${entries.length}`;
+    const path = `${variable}, entry ${index + 1} of ${entries.length}`;
     problems.push({ path, message: 'is not a name and a secret', remedy: REMEDY });
     return [];
   });
   for (const [name, own] of Map.groupBy(senders, (sender) => sender.name)) {
     if (own.length <= MAX_SECRETS_PER_NAME) continue;
     const message = `has ${own.length} secrets for ${name}; a sender may have at most two`;
-    problems.push({ path: SENDERS_VARIABLE, message, remedy: 'remove the oldest secret' });
+    problems.push({ path: variable, message, remedy: 'remove the oldest secret' });
   }
   return senders;
 }

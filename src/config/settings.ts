@@ -5,7 +5,7 @@ import { isLoopbackOrigin, mayHavePasskeys } from './issuer.ts';
 import type { Seconds } from './schema/kinds.ts';
 import { camelCase, isHeading, knownSettings } from './schema/known-settings.ts';
 import type { SettingsFile } from './schema/schema.ts';
-import type { Sender } from './senders.ts';
+import type { Senders } from './senders.ts';
 import type { SignInProvider } from './sign-in-providers.ts';
 
 /** `retry_window: Seconds` of the file is `retryWindowSeconds: number` in the code. */
@@ -52,8 +52,8 @@ export interface Settings {
   readonly demo: boolean;
   readonly log: Section<'log'>;
   readonly secrets: Secrets;
-  /** The systems that may push changes. If there are none, `POST /changes` does not exist. */
-  readonly senders: readonly Sender[];
+  /** The systems that may call `POST /changes` and other paths of the operators' listener. */
+  readonly senders: Senders;
   /** The file that was read, and its text if it exists. Absent for commands and in tests. */
   readonly source?: { readonly file: string; readonly text?: string };
 }

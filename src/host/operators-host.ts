@@ -6,13 +6,7 @@ import type { Logger } from 'pino';
 import { ConfigurationProblems } from '../config/problems.ts';
 import { exactRoutes } from './exact-routes.ts';
 import type { MetricsText } from './metrics/metrics.ts';
-import {
-  answerChanges,
-  CHANGES_PATH,
-  type ChangesParts,
-  hideChanges,
-  requireSender,
-} from './pushed-changes.ts';
+import { answerChanges, type PushChanges } from './pushed-changes.ts';
 import {
   clockRefusal,
   type Readiness,
@@ -22,6 +16,7 @@ import {
 } from './readiness.ts';
 import { requestLog } from './request-log.ts';
 import { refuseRepeatedHeaders, shownHost } from './requests.ts';
+import { hideUnconfigured, requireSender, type SenderParts } from './senders.ts';
 
 export interface OperatorsHostParts {
   readonly log: Logger;
@@ -36,7 +31,9 @@ export interface OperatorsHostParts {
   };
   /** A reload request must present one of these; undefined if none is needed. */
   readonly reloadCredentials: () => readonly string[] | undefined;
-  readonly changes: ChangesParts;
+  /** Protects the paths that a system calls with a secret of its own. */
+  readonly senders: SenderParts;
+  readonly pushChanges: PushChanges;
 }
 
 export function createOperatorsHost(parts: OperatorsHostParts): Koa {
@@ -47,7 +44,7 @@ export function createOperatorsHost(parts: OperatorsHostParts): Koa {
   const requireOwnName = requireOperatorsName(parts.operatorsHost);
   const mayReload = requireCredential(parts.reloadCredentials);
   const forReloads = [requireOwnName, refuseBrowsers, mayReload] as const;
-  app.use(hideChanges(parts.changes));
+  app.use(hideUnconfigured(parts.senders));
   app.use(
     exactRoutes([], {
       // Checks no store: while the process answers, a restart would not help.
@@ -67,12 +64,12 @@ export function createOperatorsHost(parts: OperatorsHostParts): Koa {
         GET: [...forReloads, answerReload(parts.reload.preview)],
         POST: [...forReloads, answerReload((ctx) => parts.reload.everywhere(messageIn(ctx)))],
       },
-      [CHANGES_PATH]: {
+      '/changes': {
         POST: [
           requireOwnName,
           refuseBrowsers,
-          requireSender(parts.changes),
-          answerChanges(parts.changes),
+          requireSender(parts.senders, 'changes'),
+          answerChanges(parts.pushChanges),
         ],
       },
     }),

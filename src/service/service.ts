@@ -203,9 +203,9 @@ export async function startService(given: ServiceParts) {
       operatorsHost: settings.server.operatorsHost,
       reloadCredentials: () =>
         neededCredentials(settings.server.operatorsHost, current.settings.secrets),
-      changes: {
+      pushChanges: pushedChanges.push,
+      senders: {
         senders: () => current.settings.senders,
-        push: pushedChanges.push,
         wrongSecrets: () =>
           createWrongSecretLimit(limits.createAttemptLimit, current.settings.limits, log),
       },

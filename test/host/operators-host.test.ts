@@ -45,9 +45,9 @@ describe("the operators' listener", () => {
         everywhere: () => Promise.reject(new Error('not called')),
       },
       reloadCredentials: () => undefined,
-      changes: {
-        senders: () => [],
-        push: () => Promise.reject(new Error('not called')),
+      pushChanges: () => Promise.reject(new Error('not called')),
+      senders: {
+        senders: () => ({ changes: [] }),
         wrongSecrets: () => expect.fail('not called'),
       },
     });

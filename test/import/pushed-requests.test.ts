@@ -15,7 +15,7 @@ const MEGABYTE = 1024 * 1024;
 describe('requests with pushed changes', () => {
   const start = startsOn();
   let service: TestService;
-  let senders = [...SENDERS, { name: 'hr', secret: OTHER_SECRET }];
+  let senders = { changes: [...SENDERS.changes, { name: 'hr', secret: OTHER_SECRET }] };
   before(async () => {
     service = await start({
       settings: { senders, limits: { clientFailuresPerAddress: 3 } },
@@ -65,11 +65,11 @@ describe('requests with pushed changes', () => {
     expect((await push(service, [account('A1')])).results).to.deep.equal(['ok']);
     const second = await push(service, [account('A1')], { secret: OTHER_SECRET });
     expect(second.results).to.deep.equal(['unchanged']);
-    senders = [{ name: 'hr', secret: OTHER_SECRET }];
+    senders = { changes: [{ name: 'hr', secret: OTHER_SECRET }] };
     expect(await service.reload()).to.deep.include({ changed: ['GATEHOUSE_CHANGES_SECRETS'] });
     expect((await push(service, [])).status).to.equal(401);
     expect((await push(service, [], { secret: OTHER_SECRET })).status).to.equal(200);
-    senders = [...SENDERS];
+    senders = SENDERS;
     await service.reload();
   });
 

@@ -3,7 +3,7 @@ import type { LineAnswer } from '../../src/import/pushed-answers.ts';
 import type { Line } from './import-file.ts';
 
 export const SECRET = 'secret-of-the-tests-0123456789abcdefghij';
-export const SENDERS = [{ name: 'hr', secret: SECRET }];
+export const SENDERS = { changes: [{ name: 'hr', secret: SECRET }] };
 
 export interface PushAnswer {
   readonly status: number;

@@ -4,7 +4,7 @@ import { loadSettings } from '../../src/config/load.ts';
 import { reloaded } from '../../src/config/reload.ts';
 import { knownSettings } from '../../src/config/schema/known-settings.ts';
 import type { Effect } from '../../src/config/schema/setting.ts';
-import { SENDERS_VARIABLE } from '../../src/config/senders.ts';
+import { SENDER_VARIABLES } from '../../src/config/senders.ts';
 import type { Settings } from '../../src/config/settings.ts';
 import { keyFingerprint } from '../../src/storage/key-sightings.ts';
 import { fileWith, keysOfEnvironment } from '../config/configuration.ts';
@@ -258,7 +258,7 @@ describe('the effect of each setting in the schema', () => {
     const named = (wanted: Effect): string[] =>
       [...knownSettings.values()].filter(({ effect }) => effect === wanted).map(({ name }) => name);
     const reload = reloaded(before, after);
-    const secrets = [...Object.keys(keysOfEnvironment), SENDERS_VARIABLE];
+    const secrets = [...Object.keys(keysOfEnvironment), ...Object.values(SENDER_VARIABLES)];
     expect(reload.changed).to.have.members([...named('reload'), ...secrets]);
     expect(reload.needsRestart).to.have.members(named('restart'));
     const again = reloaded(reload.settings, after);
