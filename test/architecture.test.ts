@@ -72,7 +72,7 @@ const DOORS: Readonly<Record<string, string>> = {
   'accounts/passwords': 'changes common-passwords link-mail links password recovery-waits work',
   'config/schema': 'connected json-schema kinds known-settings schema',
   'host/metrics': 'durations metrics',
-  'operator/accounts': 'accounts api-keys sessions',
+  'operator/accounts': 'accounts api-keys mailing sessions',
   'operator/command': 'arguments confirmation names operator report',
   'operator/explain': 'explain token-shape',
   'operator/import': 'import report',

@@ -63,6 +63,8 @@ const wordsOf = (command: string): string[] =>
 
 const jsonLinesIn = (text: string): string => /```json\n(\{"type".*?)```/s.exec(text)?.[1] ?? '';
 
+const UNKNOWN_KEY = `gate_key_${'x'.repeat(43)}`;
+
 describe('the documentation', () => {
   it('the docs generated from the JSON Schema are up to date', () => {
     for (const [file, text] of writtenDocs()) {
@@ -201,6 +203,7 @@ describe('the documentation', () => {
           'kim@example.com': email,
           '--secret=x7Qa': `--secret=${client.secret.slice(-4)}`,
           'people.jsonl': file('people.jsonl', jsonLinesIn(textOf(page))),
+          'report.json': file('report.json', JSON.stringify([{ token: UNKNOWN_KEY }])),
           'copy.yaml': path.join(ROOT, 'config/gatehouse.yaml'),
           'http://10.0.0.2:3000': service.issuer,
         };
@@ -224,7 +227,9 @@ describe('the documentation', () => {
             // Without this, the command would write the settings file of this checkout.
             ...(words[0] === 'config' && restoring),
           });
-          const { exitCode, output, errors } = await run(words, accessToken);
+          // Keep the token valid for the commands after `leaked`.
+          const input = words[0] === 'leaked' ? UNKNOWN_KEY : accessToken;
+          const { exitCode, output, errors } = await run(words, input);
           expect(exitCode, `${command}\n${output}${errors}`).to.equal(0);
         }
       });

@@ -88,7 +88,7 @@ const NAMES: readonly (readonly [what: string, used: readonly string[], frozen: 
   [
     'causes of an end',
     Object.keys(CAUSES),
-    `client_deleted, client_revoked, code_replayed, operator_revoked, person_disconnected,
+    `client_deleted, client_revoked, code_replayed, leaked, operator_revoked, person_disconnected,
       refresh_token_replayed, time_limit`,
   ],
   [
@@ -136,6 +136,7 @@ describe('frozen names', () => {
       gatehouse_http_requests_total{route,method,status},
       gatehouse_import_last_changes{type,change},
       gatehouse_import_last_success_timestamp_seconds, gatehouse_introspections_total{active},
+      gatehouse_leaked_values_total{kind},
       gatehouse_mails_total{outcome}, gatehouse_passkeys_total{outcome},
       gatehouse_people_signed_in_total{method}, gatehouse_refresh_retries_total,
       gatehouse_replays_total{kind}, gatehouse_sign_ins_total{outcome},

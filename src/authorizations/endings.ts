@@ -125,10 +125,12 @@ export interface Endings {
   /** Like `end`, for one machine access token. */
   endMachineToken(end: MachineTokenEnd): Promise<void>;
   /**
-   * Ends an authorization or a machine token for an operator command. Writes the record first: if
+   * Ends an authorization or a machine token for an operator, without a time limit. Writes the record first: if
    * that fails, nothing is ended and the command can be repeated.
+   *
+   * @param onFirst called once the revocation is recorded, unless it was recorded before
    */
-  endRecorded(end: End): Promise<void>;
+  endRecorded(end: End, onFirst?: () => void): Promise<void>;
   /**
    * Notifies every node that the authorization or machine token of this value no longer exists. An
    * earlier request may have ended it and then failed before the nodes were notified.
@@ -215,11 +217,14 @@ export function createEndings(parts: {
     end: (authorization, why) => endNow({ authorization, ...why }),
     endMachineToken: endNow,
 
-    async endRecorded(end) {
-      const { announceEnd, endIt } = stepsOf(end);
+    async endRecorded(end, onFirst) {
+      const { announceLocally, announceEnd, endIt } = stepsOf(end);
       // Record first: if only `endIt` succeeded, a repeated command would find nothing to record.
-      await revocations.record(end, isKeptHere);
+      const { masters, isFirst } = await revocations.record(end, isKeptHere);
+      announceLocally();
+      if (isFirst) onFirst?.();
       await endIt();
+      if (!store.usesOnlyMasters(masters)) throw replacedMeanwhile();
       // Notify again: commands have long timeouts, and introspection may answer `active` before.
       await announceEnd();
     },

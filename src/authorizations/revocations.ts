@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Activity, NewActivity, Origin } from '../accounts/activity/activity.ts';
-import type { EndingCause } from '../accounts/activity/activity-words.ts';
+import type { Details, EndingCause } from '../accounts/activity/activity-words.ts';
 import type { Clock } from '../base/clock.ts';
 import { boundToRequest } from '../base/current-request.ts';
 import { createBackgroundWriter } from '../storage/background-writer.ts';
@@ -20,6 +20,8 @@ export interface Revocation {
   readonly cause: EndingCause;
   readonly actor: NewActivity['actor'];
   readonly origin?: Origin;
+  /** Further details for the activity log. */
+  readonly details?: Details;
 }
 
 /** A revoked machine access token. No cause is stored: its client can get another at once. */
@@ -52,15 +54,15 @@ export interface Revocations {
    * Stores the revocation and notifies every node in one statement. The first recorded cause stays.
    *
    * @param isKeptHere true if this database is the token store: the statement deletes the row, too
-   * @returns the replication ids of the Redis masters that were ready at that moment
+   * @returns `masters`: the replication ids of the Redis masters that were ready at that moment
    */
-  record(end: End, isKeptHere: boolean): Promise<readonly string[]>;
+  record(end: End, isKeptHere: boolean): Promise<Recorded>;
   /**
    * Like `record`, for a request, which waits at most `RECORD_TIMEOUT_MS` for the record (with the
    * embedded database until it is written or fails). After that it notifies every node and writes
    * the record later, while this process runs.
    *
-   * @returns the ids that `record` returns; undefined if the revocation is not recorded yet
+   * @returns the masters that `record` returns; undefined if the revocation is not recorded yet
    * @throws StorageUnavailable if the nodes could not be notified
    */
   recordOrAnnounce(end: End, isKeptHere: boolean): Promise<readonly string[] | undefined>;
@@ -120,9 +122,13 @@ interface Writing {
   readonly about: LogDetails;
 }
 
-interface RecordedOn {
+interface Recorded {
   readonly masters: readonly string[];
+  /** False if the revocation was recorded before. */
+  readonly isFirst: boolean;
 }
+
+const FIRST = '(SELECT count(*) > 0 FROM recorded) AS "isFirst"';
 
 const RECORDED = `SELECT id, at, cause, account_id AS "accountId", client_id AS "clientId"
   FROM ended_authorizations`;
@@ -145,16 +151,16 @@ export function createRevocations(parts: {
   });
 
   async function recordAuthorization(
-    { authorization, cause, actor, origin }: Revocation,
+    { authorization, cause, actor, origin, details: more }: Revocation,
     isKeptHere: boolean,
-  ): Promise<readonly string[]> {
+  ): Promise<Recorded> {
     const { id, accountId, clientId, generation } = authorization;
     const { values, use } = createParameters();
-    const details = { client_id: clientId, cause };
+    const details = { ...more, client_id: clientId, cause };
     const entry: NewActivity = { action: 'tokens_revoked', actor, accountId, details, origin };
     // A client test has no connection, so the user's activity log omits it.
     const isTest = generation === undefined;
-    const [recorded] = await database.query<RecordedOn>(
+    const [recorded] = await database.query<Recorded>(
       // Nothing is recorded if the account was deleted: its authorizations ended with it.
       `WITH recorded AS (
           INSERT INTO ended_authorizations (id, at, cause, account_id, client_id)
@@ -165,16 +171,16 @@ export function createRevocations(parts: {
             (SELECT name FROM clients WHERE id = ended_authorizations.client_id), '')) AS details)
         ${isTest ? '' : `, entry AS (${activity.partOf(entry, 'recorded', use)})`}
         ${isKeptHere ? `, ended AS (${removalOf('authorization', id, use)})` : ''}
-        SELECT ${announcementSql('authorizations', id, use)}, ${READY_MASTERS} AS masters`,
+        SELECT ${announcementSql('authorizations', id, use)}, ${READY_MASTERS} AS masters, ${FIRST}`,
       values,
     );
-    return recorded?.masters ?? [];
+    return recorded ?? { masters: [], isFirst: false };
   }
 
   async function recordMachineToken(
     { machineToken, clientId, expiresAt }: MachineTokenEnd,
     isKeptHere: boolean,
-  ): Promise<readonly string[]> {
+  ): Promise<Recorded> {
     const { values, use } = createParameters();
     const write = isKeptHere
       ? removalOf('machine_token', machineToken, use)
@@ -182,15 +188,15 @@ export function createRevocations(parts: {
           VALUES (${use(keyOf(machineToken))}, ${use(clientId)}, ${use(new Date(clock()))},
             to_timestamp(${use(expiresAt)}))
           ON CONFLICT DO NOTHING`;
-    const [recorded] = await database.query<RecordedOn>(
-      `WITH ended AS (${write})
-        SELECT ${announcementSql('clients', clientId, use)}, ${READY_MASTERS} AS masters`,
+    const [recorded] = await database.query<Recorded>(
+      `WITH recorded AS (${write} RETURNING 1)
+        SELECT ${announcementSql('clients', clientId, use)}, ${READY_MASTERS} AS masters, ${FIRST}`,
       values,
     );
-    return recorded?.masters ?? [];
+    return recorded ?? { masters: [], isFirst: false };
   }
 
-  const record = (end: End, isKeptHere: boolean): Promise<readonly string[]> =>
+  const record = (end: End, isKeptHere: boolean): Promise<Recorded> =>
     'machineToken' in end
       ? recordMachineToken(end, isKeptHere)
       : recordAuthorization(end, isKeptHere);
@@ -214,10 +220,7 @@ export function createRevocations(parts: {
     log.warn({ err, ...about }, 'a revocation could not be recorded yet and is retried');
 
   /** @returns undefined if the write failed or takes too long: the record is then written later */
-  async function recordInTime(
-    end: End,
-    isKeptHere: boolean,
-  ): Promise<readonly string[] | undefined> {
+  async function recordInTime(end: End, isKeptHere: boolean): Promise<Recorded | undefined> {
     // Bind the write to the request: later tries in a timer must still record the request's id.
     const write = boundToRequest(() => record(end, isKeptHere));
     const recording = inTurn(write).catch((err: unknown) => {
@@ -240,8 +243,8 @@ export function createRevocations(parts: {
     announceMachineTokens: (clientIds) => announceKeys('clients', ...clientIds),
 
     async recordOrAnnounce(end, isKeptHere) {
-      const masters = await recordInTime(end, isKeptHere);
-      if (masters) return masters;
+      const recorded = await recordInTime(end, isKeptHere);
+      if (recorded) return recorded.masters;
       const announcing =
         'machineToken' in end
           ? announceKeys('clients', end.clientId)

@@ -43,6 +43,13 @@ export const FORMS = {
   client_id: { prefix: 'gate_ci_', minLength: 22, maxLength: 22 },
 } as const;
 
+export type SecretKind = Exclude<ValueKind, 'client_id'>;
+
+/** The kinds of values that give access: all but the client ID, which is public. */
+export const SECRET_KINDS = (Object.keys(FORMS) as ValueKind[]).filter(
+  (kind): kind is SecretKind => kind !== 'client_id',
+);
+
 export const CHECKSUM_LENGTH = 6;
 
 /** Appends the CRC-32 in base64url. Its 32 bits fill 36 from the right: it begins with A to D. */

@@ -44,6 +44,9 @@ export interface ClientRow {
     readonly last_four: string;
     readonly created_at: string;
     readonly last_used_at: string | null;
+    readonly leaked_at: string | null;
+    readonly refused_at: string | null;
+    readonly refused_hash: string | null;
   }[];
 }
 
@@ -71,10 +74,12 @@ export function clientFrom(row: ClientRow): Client {
     ...(row.verified_by !== null && { verifiedBy: row.verified_by }),
     secrets: row.secrets.map((secret) => ({
       id: secret.id,
-      hash: secret.secret_hash,
+      hash: secret.refused_hash ?? secret.secret_hash,
       lastFour: secret.last_four,
       createdAt: new Date(secret.created_at),
       ...(secret.last_used_at !== null && { lastUsedAt: new Date(secret.last_used_at) }),
+      ...(secret.leaked_at !== null && { leakedAt: new Date(secret.leaked_at) }),
+      ...(secret.refused_at !== null && { refusedAt: new Date(secret.refused_at) }),
     })),
   };
   return { ...client, version: clientVersion(client) };

@@ -1,10 +1,10 @@
-/** Makes, compares and replaces a client's secrets. At every moment at least one is valid. */
+/** Makes, compares and replaces a client's secrets. Unless it leaked, at least one is valid. */
 import { timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
 import { formTest, newValue, randomId, sha256 } from '../base/random-id.ts';
 import { Refusal } from '../base/refusal.ts';
 import { areValuesChecked } from '../storage/nodes.ts';
-import type { InTransaction, Queries } from '../storage/queries.ts';
+import type { Database, InTransaction, Queries } from '../storage/queries.ts';
 import { type Client, type ClientKind, type ClientSecret, hasSecret } from './client.ts';
 
 export type ClientSecrets = ReturnType<typeof createClientSecrets>;
@@ -18,7 +18,7 @@ export type ChangeClient = <Result>(
 ) => Promise<Result>;
 
 export function createClientSecrets(parts: {
-  readonly database: Queries;
+  readonly database: Database;
   readonly changing: ChangeClient;
   readonly clock: Clock;
   /** Removes the client from the cache and reads it from the database. */
@@ -29,7 +29,7 @@ export function createClientSecrets(parts: {
   /** Runs only one change of a client's secrets at a time; parallel changes wait. */
   function changeSecrets<Result>(
     id: string,
-    change: (tx: Queries, kind: ClientKind, secretIds: readonly string[]) => Promise<Result>,
+    change: (tx: Queries, kind: ClientKind, secrets: readonly StoredSecret[]) => Promise<Result>,
   ): Promise<Result> {
     return changing(id, async (tx) => {
       const [locked] = await tx.query<{ kind: ClientKind }>(
@@ -37,20 +37,19 @@ export function createClientSecrets(parts: {
         [id],
       );
       if (!locked) throw unknownClient(id);
-      const live = await tx.query<{ id: string }>(
-        'SELECT id FROM client_secrets WHERE client_id = $1',
+      const secrets = await tx.query<StoredSecret>(
+        'SELECT id, leaked_at IS NOT NULL AS "isLeaked" FROM client_secrets WHERE client_id = $1',
         [id],
       );
-      const secretIds = live.map((secret) => secret.id);
-      return change(tx, locked.kind, secretIds);
+      return change(tx, locked.kind, secrets);
     });
   }
 
   return {
-    /** Returns the id of the client with this valid secret. For operators who only know the secret. */
+    /** Returns the id of the client with this secret, also a leaked one. For operators who only know the secret. */
     async findClientIdBySecret(secret: string): Promise<string | undefined> {
       const [found] = await database.query<{ client_id: string }>(
-        'SELECT client_id FROM client_secrets WHERE secret_hash = $1',
+        'SELECT client_id FROM client_secrets WHERE coalesce(refused_hash, secret_hash) = $1',
         [sha256(secret)],
       );
       return found?.client_id;
@@ -58,6 +57,7 @@ export function createClientSecrets(parts: {
 
     /**
      * Adds a second secret to the one in use. The result's `secret` is its value, returned only here.
+     * Leaked secrets do not count, so that each can be replaced.
      *
      * @throws Refusal `client_unknown`, `secret_unused` or `secrets_full`
      */
@@ -66,9 +66,11 @@ export function createClientSecrets(parts: {
       inTransaction?: InTransaction<{ readonly lastFour: string }>,
     ): Promise<{ client: Client; secret: string }> {
       const secret = await newClientSecret(database);
-      await changeSecrets(id, async (tx, kind, secretIds) => {
+      await changeSecrets(id, async (tx, kind, secrets) => {
         if (!hasSecret(kind)) throw unusedSecret();
-        if (secretIds.length >= MAX_SECRETS) throw fullSecrets();
+        if (secrets.filter(isUsable).length >= MAX_SECRETS) throw fullSecrets();
+        // Nodes of older versions know only the first two.
+        if (secrets.length >= MAX_SECRETS) await tx.query(REMOVE_REFUSED, [id]);
         await insertSecret(tx, id, secret, new Date(clock()));
         await inTransaction?.(tx, secret);
       });
@@ -85,9 +87,10 @@ export function createClientSecrets(parts: {
       secretId: string,
       inTransaction?: InTransaction<{ readonly lastFour: string }>,
     ): Promise<Client> {
-      await changeSecrets(id, async (tx, _kind, secretIds) => {
-        if (!SECRET_ID.test(secretId) || !secretIds.includes(secretId)) throw unknownSecret();
-        if (secretIds.length === 1) throw lastSecret();
+      await changeSecrets(id, async (tx, _kind, secrets) => {
+        const others = secrets.filter((secret) => secret.id !== secretId);
+        if (!SECRET_ID.test(secretId) || others.length === secrets.length) throw unknownSecret();
+        if (!others.some(isUsable)) throw lastSecret(others.length > 0);
         const removed = await tx.query<{ last_four: string }>(
           'DELETE FROM client_secrets WHERE id = $1 RETURNING last_four',
           [secretId],
@@ -96,8 +99,78 @@ export function createClientSecrets(parts: {
       });
       return readChanged(id);
     },
+
+    /** Marks a secret that was found in public. Undefined if it is unknown, or marked already. */
+    async markLeaked(
+      value: string,
+      record: InTransaction<LeakedSecret>,
+    ): Promise<LeakedSecret | undefined> {
+      const marked = await database.transaction(async (tx) => {
+        const values = [sha256(value), new Date(clock())];
+        const [secret] = await tx.query<LeakedSecret>(MARK_LEAKED, values);
+        if (secret) await record(tx, secret);
+        return secret;
+      });
+      if (marked) await readChanged(marked.clientId);
+      return marked;
+    },
+
+    /** Refuses leaked secrets whose grace period has ended, also if it is prolonged later. */
+    refuseLeaked: (
+      graceSeconds: number,
+      record: InTransaction<readonly LeakedSecret[]>,
+    ): Promise<number> =>
+      database.transaction(async (tx) => {
+        const [now, since] = [clock(), clock() - graceSeconds * 1000].map((ms) => new Date(ms));
+        const refused = await tx.query<LeakedSecret>(REFUSE_LEAKED, [now, since]);
+        await record(tx, refused);
+        return refused.length;
+      }),
   };
 }
+
+/** A secret that was found in public, and its client. */
+export interface LeakedSecret extends Pick<ClientSecret, 'lastFour' | 'leakedAt'> {
+  readonly clientId: string;
+  readonly name: string;
+  readonly kind: ClientKind;
+  /** Null if the operator provides the client. */
+  readonly ownerAccountId: string | null;
+}
+
+const RETURN_LEAKED = `RETURNING c.id AS "clientId", c.name, c.kind, s.last_four AS "lastFour",
+  s.leaked_at AS "leakedAt", c.owner_account_id AS "ownerAccountId"`;
+const MARK_LEAKED = `UPDATE client_secrets s SET leaked_at = $2 FROM clients c
+  WHERE c.id = s.client_id AND s.secret_hash = $1 AND s.leaked_at IS NULL ${RETURN_LEAKED}`;
+// No SHA-256 in base64url ends with `_`. Keep 43 characters: older nodes compare equal lengths.
+const REFUSE_LEAKED = `UPDATE client_secrets s
+  SET refused_at = $1, refused_hash = secret_hash, secret_hash = left(secret_hash, 42) || '_'
+  FROM clients c WHERE c.id = s.client_id AND s.refused_at IS NULL
+    AND s.leaked_at <= CASE c.kind WHEN 'machine' THEN $1::timestamptz ELSE $2 END
+  ${RETURN_LEAKED}`;
+
+/**
+ * Returns from when the secret is refused; undefined unless it was found in public. A machine
+ * client's secret alone is enough to get tokens, so it is refused at once.
+ *
+ * @param graceSeconds `leaks.secret_grace`
+ */
+export const refusedFrom = (
+  { kind }: Pick<Client, 'kind'>,
+  { leakedAt, refusedAt }: Pick<ClientSecret, 'leakedAt' | 'refusedAt'>,
+  graceSeconds: number,
+): Date | undefined =>
+  refusedAt ??
+  (leakedAt && new Date(leakedAt.getTime() + (kind === 'machine' ? 0 : graceSeconds * 1000)));
+
+interface StoredSecret {
+  readonly id: string;
+  readonly isLeaked: boolean;
+}
+
+const isUsable = ({ isLeaked }: StoredSecret): boolean => !isLeaked;
+
+const REMOVE_REFUSED = 'DELETE FROM client_secrets WHERE client_id = $1 AND refused_at IS NOT NULL';
 
 export async function insertSecret(
   tx: Queries,
@@ -137,14 +210,16 @@ const unknownSecret = (): Refusal =>
     'See its list of secrets: this one may have been removed already.',
   );
 
-const lastSecret = (): Refusal =>
+const lastSecret = (areOthersLeaked: boolean): Refusal =>
   new Refusal(
     'secret_last',
-    'This is the only secret of the client: without it, the client could not authenticate.',
+    areOthersLeaked
+      ? 'The other secret was found in public: without this one, the client could not authenticate.'
+      : 'This is the only secret of the client: without it, the client could not authenticate.',
     'Add a new secret first, and switch the client to it.',
   );
 
-/** An old and a new secret: both are valid while the developer rotates them. */
+/** An old and a new secret: both are valid while the developer rotates them. Without leaked ones. */
 export const MAX_SECRETS = 2;
 
 const isSecret = formTest('client_secret');
@@ -171,9 +246,9 @@ export async function newClientSecret(database: Queries): Promise<NewClientSecre
 }
 
 /**
- * Returns the client's secret if `presented` is a valid one. The work is the same for an unknown
+ * Returns the client's secret if `presented` is one, even if it leaked. The work is the same for an unknown
  * client (`undefined`), a client without secrets, a wrong and a right secret, so that the time
- * reveals nothing. The caller must check that the client is not suspended.
+ * reveals nothing. The caller must check `refusedFrom`, and that the client is not suspended.
  */
 export function findSecret(
   client: Client | undefined,
@@ -183,7 +258,8 @@ export function findSecret(
   const isWellFormed = isSecret(presented);
   const hash = Buffer.from(sha256(isWellFormed ? presented : ''));
   let found: ClientSecret | undefined;
-  for (let place = 0; place < MAX_SECRETS; place += 1) {
+  const places = Math.max(MAX_SECRETS, client?.secrets.length ?? 0);
+  for (let place = 0; place < places; place += 1) {
     const live = client?.secrets[place];
     const isEqual = timingSafeEqual(hash, live === undefined ? NO_HASH : Buffer.from(live.hash));
     found = isEqual ? live : found;

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 
 export type ClientKind = 'confidential' | 'public' | 'machine' | 'resource-server';
 
-/** A valid secret. Its value was shown once and cannot be recovered from the hash. */
+/** A secret, valid unless it leaked. Its value was shown once and cannot be recovered from the hash. */
 export interface ClientSecret {
   readonly id: string;
   readonly hash: string;
@@ -11,6 +11,10 @@ export interface ClientSecret {
   readonly createdAt: Date;
   /** May be outdated in a cached client: using a secret does not invalidate the cache. */
   readonly lastUsedAt?: Date;
+  /** When the secret was reported as found in public. */
+  readonly leakedAt?: Date;
+  /** When the grace period of the leaked secret ended for good. */
+  readonly refusedAt?: Date;
 }
 
 export interface Client {

@@ -10,6 +10,7 @@ export interface Sender {
 /** The variable with the secrets of each path: `changes` is `/changes`. */
 export const SENDER_VARIABLES = {
   changes: 'GATEHOUSE_CHANGES_SECRETS',
+  leaks: 'GATEHOUSE_LEAKS_SECRETS',
 } as const;
 
 export type SenderPath = keyof typeof SENDER_VARIABLES;
@@ -20,6 +21,7 @@ export type Senders = Readonly<Record<SenderPath, readonly Sender[]>>;
 /** Returns the senders of each path. @param read returns the senders that a variable lists */
 export const sendersBy = (read: (variable: string) => readonly Sender[]): Senders => ({
   changes: read(SENDER_VARIABLES.changes),
+  leaks: read(SENDER_VARIABLES.leaks),
 });
 
 const SENDER = /^([a-z0-9][a-z0-9._-]{0,39}):([A-Za-z0-9._~+/=-]{32,200})$/;

@@ -48,6 +48,7 @@ export interface Settings {
   readonly api?: Required<Section<'api'>>;
   readonly organizations: Section<'organizations'>;
   readonly activity: Section<'activity'>;
+  readonly leaks: Section<'leaks'>;
   readonly import: Section<'import'>;
   readonly demo: boolean;
   readonly log: Section<'log'>;

@@ -5,6 +5,7 @@ import Koa, { type Context, type Middleware, type Next } from 'koa';
 import type { Logger } from 'pino';
 import { ConfigurationProblems } from '../config/problems.ts';
 import { exactRoutes } from './exact-routes.ts';
+import { answerLeaks, type EndLeaked } from './leaks.ts';
 import type { MetricsText } from './metrics/metrics.ts';
 import { answerChanges, type PushChanges } from './pushed-changes.ts';
 import {
@@ -34,6 +35,7 @@ export interface OperatorsHostParts {
   /** Protects the paths that a system calls with a secret of its own. */
   readonly senders: SenderParts;
   readonly pushChanges: PushChanges;
+  readonly endLeaked: EndLeaked;
 }
 
 export function createOperatorsHost(parts: OperatorsHostParts): Koa {
@@ -70,6 +72,14 @@ export function createOperatorsHost(parts: OperatorsHostParts): Koa {
           refuseBrowsers,
           requireSender(parts.senders, 'changes'),
           answerChanges(parts.pushChanges),
+        ],
+      },
+      '/leaks': {
+        POST: [
+          requireOwnName,
+          refuseBrowsers,
+          requireSender(parts.senders, 'leaks'),
+          answerLeaks(parts.endLeaked),
         ],
       },
     }),

@@ -1,9 +1,10 @@
 /** Authenticates the client of a request: by Basic header or by form, never by both. */
 import type { Context, Next } from 'koa';
+import type { Clock } from '../base/clock.ts';
 import { requestState } from '../base/request-state.ts';
 import type { Client } from '../clients/client.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
-import { findSecret, matchesSecret } from '../clients/client-secrets.ts';
+import { findSecret, matchesSecret, refusedFrom } from '../clients/client-secrets.ts';
 import type { LastUsed } from '../storage/last-used.ts';
 import { isFromPage, requireOwnPage } from './cross-origin.ts';
 import type { FailureLimits } from './failure-limits.ts';
@@ -23,23 +24,24 @@ export function createClientAuthentication(parts: {
   failures: Pick<FailureLimits, 'answerOf'>;
   lastUsed: Pick<LastUsed<'client' | 'client_secret'>, 'record'>;
   issuer: string;
+  clock: Clock;
+  /** `leaks.secret_grace` */
+  graceSeconds: number;
 }) {
-  const { clients, failures, lastUsed, issuer } = parts;
-  function hasSecret(client: Client, presented: string): boolean {
+  const { clients, failures, lastUsed, issuer, clock, graceSeconds } = parts;
+
+  /** Records the use of the secret. Returns the cause of the refusal, if it must be refused. */
+  function secretProblem(client: Client, presented: string): string | undefined {
     const secret = findSecret(client, presented);
-    if (!secret) return false;
+    if (!secret) return presented ? WRONG_SECRET : WRONG_METHOD;
+    const until = refusedFrom(client, secret, graceSeconds);
+    if (until && until.getTime() <= clock()) return LEAKED_SECRET;
     lastUsed.record('client_secret', secret.id);
     lastUsed.record('client', client.id);
-    return true;
+    return undefined;
   }
 
   return {
-    /**
-     * Returns true and records the use if this is an active secret of the client. The caller must
-     * count a refusal (failure-limits.ts).
-     */
-    hasSecret,
-
     /**
      * Route step: authenticates the client of a form request (RFC 6749 §2.3) for
      * `authenticatedClient`. Public clients only send their id.
@@ -68,9 +70,10 @@ export function createClientAuthentication(parts: {
       }
       // Check the origin before the secret, so that no page can guess secrets.
       requireOwnPage(client, ctx);
+      const publicProblem = secret === undefined ? undefined : WRONG_METHOD;
       const isPublic = client.kind === 'public';
-      const isRight = isPublic ? secret === undefined : hasSecret(client, secret ?? '');
-      if (!isRight) throw await refusal(isPublic || !secret ? WRONG_METHOD : WRONG_SECRET);
+      const problem = isPublic ? publicProblem : secretProblem(client, secret ?? '');
+      if (problem) throw await refusal(problem);
       authenticated.set(ctx, client);
       await next();
     },
@@ -80,6 +83,7 @@ export function createClientAuthentication(parts: {
 const WRONG_METHOD =
   'a confidential client must send its secret, and a public one has none to send';
 const WRONG_SECRET = 'client_secret is not one of the live secrets of the client';
+const LEAKED_SECRET = 'client secret was found in public and is no longer accepted';
 
 interface Credentials {
   readonly id?: string | undefined;

@@ -194,6 +194,8 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
     failures,
     lastUsed,
     issuer,
+    clock,
+    graceSeconds: settings.leaks.secretGraceSeconds,
   });
   const writes = createSessionWrites({ provider, store, clock, settings, sessionList, mayAct });
   const sessions = createBrowserSessions({

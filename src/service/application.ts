@@ -2,7 +2,7 @@
 import type { RequestListener } from 'node:http';
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
-import { createAccountMail } from '../accounts/mail/account-mail.ts';
+import { type AccountMail, createAccountMail } from '../accounts/mail/account-mail.ts';
 import { createBackgroundMail, createSendMail } from '../accounts/mail/mail.ts';
 import { createOneTimeValues } from '../accounts/one-time-values.ts';
 import { createPasswordLinkRequests } from '../accounts/passwords/link-mail.ts';
@@ -60,6 +60,8 @@ export interface Application {
   readonly handle: RequestListener;
   /** All routes of the public listener. */
   readonly routes: readonly Route[];
+  /** Absent if the service sends no mail. */
+  readonly mail: AccountMail | undefined;
   /** Finishes the background work. Requests in progress can still be answered. */
   close(): Promise<void>;
 }
@@ -256,6 +258,7 @@ export function createApplication(parts: ApplicationParts): Application {
   return {
     handle,
     routes,
+    mail,
     async close() {
       await server.authorizations.close();
       await background.close();

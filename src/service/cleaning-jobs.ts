@@ -1,6 +1,7 @@
 /** The background jobs: they remove expired data and finish interrupted work. */
 import type { Logger } from 'pino';
 import { createTimeLimitJob, type Endings } from '../authorizations/endings.ts';
+import type { LeakedValues } from '../authorizations/leaked-values.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Settings } from '../config/settings.ts';
 import { pushedChangesCleaning } from '../import/removal-limit.ts';
@@ -21,6 +22,7 @@ export function cleaningJobs(parts: {
   readonly limits: { removeExpired: Jobs[string] };
   readonly registries: Registries;
   readonly endings: Endings;
+  readonly leakedValues: LeakedValues;
 }): Jobs {
   const { settings, database, clock, log, store, limits, endings } = parts;
   const { activity, apiKeys, clients, clientProblems, clientReports } = parts.registries;
@@ -54,6 +56,7 @@ export function cleaningJobs(parts: {
     machine_token_ends: revocations.removeExpired,
     pushed_changes: pushedChangesCleaning({ database, clock }),
     ends: carryOut,
+    leaked_secrets: parts.leakedValues.refuseDueSecrets,
     time_limits: createTimeLimitJob(connections, activity),
   };
 }

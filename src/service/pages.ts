@@ -97,6 +97,7 @@ export function listPages(parts: {
   const { issuer, limits, tokens: lifetimes } = settings;
   const { passwords, upstream } = offered;
   const { clientsPerPerson, apiKeysPerPerson } = limits;
+  const { secretGraceSeconds: graceSeconds } = settings.leaks;
   const api = settings.api && { ...settings.api, call: createApiCalls(settings.api) };
 
   const signInSteps = createSignInSteps({
@@ -231,7 +232,7 @@ export function listPages(parts: {
     }),
     connectPage({ kit, own, issuer, api }),
     clientSettingsPage({ kit, own, clients }),
-    clientSecretsPage({ kit, own, clock, clients, oneTimeValues }),
+    clientSecretsPage({ kit, own, clock, clients, oneTimeValues, graceSeconds }),
     clientProblemsPage({ kit, own, clientProblems }),
     clientCreatedPage({ kit, own, oneTimeValues, issuer, api }),
     clientTestCallback({ kit, clients, activity, clientTests, oneTimeValues, runTest }),

@@ -5,6 +5,8 @@ import type { Logger } from 'pino';
 import { createActivity } from '../accounts/activity/activity.ts';
 import { seedDemo } from '../accounts/demo.ts';
 import { createEndings, reportRevived } from '../authorizations/endings.ts';
+import { readLeakReport } from '../authorizations/leaked-report.ts';
+import { createLeakedValues } from '../authorizations/leaked-values.ts';
 import type { Clock } from '../base/clock.ts';
 import { neededCredentials } from '../config/operators-listener.ts';
 import { createReload } from '../config/reload.ts';
@@ -49,6 +51,8 @@ export type Service = Awaited<ReturnType<typeof startService>>;
  * time for a reader to find another node, and to listen to both nodes for a second.
  */
 const HANDOVER_MS = 3_000;
+
+const KEPT_SECRETS = 'leaked secrets could not be refused for good before the reload';
 
 /** Returns a port that no other process has: with `reusePort` they share the public port. */
 const ownPort = ({ reusePort, port, operatorsPort }: Settings['server']): number =>
@@ -114,6 +118,24 @@ export async function startService(given: ServiceParts) {
   });
   opened.defer(current.close);
 
+  let mailing: Promise<unknown> = Promise.resolve();
+  opened.defer(async () => void (await mailing));
+  const leakedValues = createLeakedValues({
+    ...registries,
+    clock,
+    store,
+    endings,
+    tokenKeys: () => current.settings.secrets.tokenKeys,
+    graceSeconds: () => current.settings.leaks.secretGraceSeconds,
+    announce(leak) {
+      const { kind, clientId, refusedFrom } = leak;
+      log.warn({ kind, clientId, refusedFrom }, 'a valid value was found in public and is ended');
+      outcomes.valueLeaked(kind);
+      // One mail after another: a long report would exceed the maximum of mails at once.
+      mailing = mailing.then(() => current.application.mail?.reportLeak(leak));
+    },
+  });
+
   const forwarded = createForwardedWatch(() => void keySightings.beat());
   let isListening = false;
   const node = `${hostname()}:${ownPort(settings.server)}`;
@@ -158,12 +180,15 @@ export async function startService(given: ServiceParts) {
       limits,
       registries,
       endings,
+      leakedValues,
     }),
   });
   opened.defer(() => cleaning.stop());
 
   opened.defer(current.replacedClosed);
   async function apply(next: Settings): Promise<void> {
+    // Before a longer grace period could make a refused secret valid again.
+    await leakedValues.refuseDueSecrets().catch((err) => log.warn({ err }, KEPT_SECRETS));
     current.replace(next);
     changes.announceEverything();
     requestStreams.reopen();
@@ -204,6 +229,11 @@ export async function startService(given: ServiceParts) {
       reloadCredentials: () =>
         neededCredentials(settings.server.operatorsHost, current.settings.secrets),
       pushChanges: pushedChanges.push,
+      async endLeaked(report, scanner) {
+        const { found, malformed } = readLeakReport(report);
+        await leakedValues.end(found, 'service', { reported_by: scanner });
+        return { received: found.length, malformed };
+      },
       senders: {
         senders: () => current.settings.senders,
         wrongSecrets: () =>

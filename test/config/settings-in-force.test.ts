@@ -126,6 +126,10 @@ const TESTED: Readonly<Record<string, Tested>> = {
     'a line with `clients` sets the policy of its organization',
     'organizations: { clients:',
   ],
+  'leaks.secret_grace': [
+    'authorizations/leaked-values.test.ts',
+    'a changed grace period applies to secrets',
+  ],
   'activity.retention': ['pages/activity.test.ts', 'activity entries are stored for as long as'],
   'import.prune_at_most': [
     'import/prune.test.ts',

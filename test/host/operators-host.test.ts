@@ -46,8 +46,9 @@ describe("the operators' listener", () => {
       },
       reloadCredentials: () => undefined,
       pushChanges: () => Promise.reject(new Error('not called')),
+      endLeaked: () => Promise.reject(new Error('not called')),
       senders: {
-        senders: () => ({ changes: [] }),
+        senders: () => ({ changes: [], leaks: [] }),
         wrongSecrets: () => expect.fail('not called'),
       },
     });

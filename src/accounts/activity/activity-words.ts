@@ -12,6 +12,7 @@ export const CAUSES = {
   operator_revoked: 'by the operator',
   client_deleted: 'the client was deleted',
   time_limit: 'the date came until which the person had connected it',
+  leaked: 'a token or code was found in public',
 } as const;
 
 export type EndingCause = keyof typeof CAUSES;
@@ -23,10 +24,20 @@ interface Words {
   readonly isWarning?: true;
 }
 
-const causeOf = ({ cause }: Details): string | undefined => CAUSES[cause as EndingCause];
+const causeOf = (details: Details): string | undefined =>
+  [CAUSES[details.cause as EndingCause], leak(details)].filter(Boolean).join(': ') || undefined;
 
-const ending = ({ last_four: lastFour }: Details): string | undefined =>
-  lastFour === undefined ? undefined : `ending in ${lastFour}`;
+/** Returns where a value was found in public, if the report said it. */
+const leak = ({ found_at: foundAt }: Details): string | undefined =>
+  foundAt === undefined ? undefined : `found at ${foundAt}`;
+
+const ending = ({ last_four: lastFour, ...details }: Details): string | undefined =>
+  [
+    lastFour === undefined ? undefined : `ending in ${lastFour}`,
+    details.cause === 'leaked' ? (leak(details) ?? 'found in public') : undefined,
+  ]
+    .filter(Boolean)
+    .join(', ') || undefined;
 
 /** Formats what changed, such as `email address, name` or `limit of Route Planner: 3 places`. */
 const changed = ({ changed: fields = [], ...details }: Details): string =>
@@ -104,12 +115,13 @@ const STEPS: Readonly<Record<string, string>> = {
   declined: 'Offer of a client declined',
   given: 'Client handed over',
   taken: 'Client taken over',
+  leaked: 'Client secret found in public',
 };
 
 const stepOr =
   (otherwise: string) =>
-  ({ offer, handover }: Details): string =>
-    STEPS[String(offer ?? handover)] ?? otherwise;
+  ({ offer, handover, cause }: Details): string =>
+    STEPS[String(offer ?? handover ?? cause)] ?? otherwise;
 
 /** Returns, for example, `to Bob` or `from Ada`, if the owners arranged the handover themselves. */
 function otherOwner({ person_name: to, by_name: from }: Details): string | undefined {
@@ -163,7 +175,7 @@ const WORDS = {
   client_changed: {
     what: stepOr('Client changed'),
     about: 'client_name',
-    note: byWhom,
+    note: (details) => byWhom(details) ?? ending(details),
   },
   client_deleted: { what: 'Client deleted', about: 'client_name' },
   client_suspended: { what: 'Client suspended', about: 'client_name', isWarning: true },
@@ -174,7 +186,11 @@ const WORDS = {
     note: otherOwner,
   },
   client_secret_added: { what: 'Client secret added', about: 'client_name', note: ending },
-  client_secret_removed: { what: 'Client secret removed', about: 'client_name', note: ending },
+  client_secret_removed: {
+    what: ({ cause }) => (cause === 'leaked' ? 'Client secret refused' : 'Client secret removed'),
+    about: 'client_name',
+    note: ending,
+  },
   client_tested: { what: 'Client tested', about: 'client_name' },
   client_tokens_revoked: { what: 'All tokens of the client ended', about: 'client_name' },
   tokens_revoked: { what: 'Authorization ended', about: 'client_name', note: causeOf },

@@ -32,18 +32,23 @@ export const isApiKey = formTest('api_key');
 /** Check an id before a query with it: PostgreSQL throws for some invalid ids (with a NUL byte). */
 export const isApiKeyId = (id: string): boolean => /^key_[A-Za-z0-9_-]{16}$/.test(id);
 
-/** @param origin of the user's request; undefined if the operator acted. */
+/**
+ * @param origin of the user's request; undefined if the operator acted.
+ * @param leak who reported the key as found in public, and further details
+ */
 export function keyActivity(
   action: 'api_key_added' | 'api_key_revoked',
   { id, accountId, name, lastFour, places, isReadOnly }: ApiKey,
   origin?: Origin,
+  leak?: Pick<NewActivity, 'actor' | 'details'>,
 ): NewActivity {
-  const actor = origin ? 'person' : 'operator';
+  const actor = leak?.actor ?? (origin ? 'person' : 'operator');
   const details = {
     api_key_id: id,
     api_key_name: name,
     last_four: lastFour,
     ...limitDetails({ places, isReadOnly }),
+    ...leak?.details,
   };
   return { action, actor, accountId, details, origin };
 }

@@ -37,9 +37,10 @@ export interface ApiKeys extends ApiKeyCreation {
    * Revokes a key: it is refused from the next request on.
    *
    * @param origin of the user's request; undefined if the operator revokes the key.
+   * @param leak see `keyActivity`
    * @returns false if this user has no such key.
    */
-  revoke(accountId: string, id: string, origin?: Origin): Promise<boolean>;
+  revoke(accountId: string, id: string, origin?: Origin, leak?: Leak): Promise<boolean>;
   /**
    * Changes the limit of a key's access, in force from its next call.
    *
@@ -59,6 +60,8 @@ export interface ApiKeys extends ApiKeyCreation {
   readonly writeUses: WriteUses;
   readonly removeExpired: CleaningJob;
 }
+
+type Leak = Parameters<typeof keyActivity>[3];
 
 export interface ListedApiKey extends ApiKey {
   readonly email: string;
@@ -95,13 +98,14 @@ export function createApiKeys(parts: {
     where: string,
     values: readonly unknown[],
     origin: Origin | undefined,
+    leak?: Leak,
   ): Promise<readonly KeptKey[]> {
     const rows = await tx.query<KeptKey>(
       `DELETE FROM api_keys WHERE ${where} RETURNING key_hash AS hash, ${API_KEY_COLUMNS}`,
       values,
     );
     for (const row of rows) {
-      await activity.record(keyActivity('api_key_revoked', row, origin), tx);
+      await activity.record(keyActivity('api_key_revoked', row, origin, leak), tx);
     }
     return rows;
   }
@@ -158,10 +162,10 @@ export function createApiKeys(parts: {
       return key;
     },
 
-    async revoke(accountId, id, origin) {
+    async revoke(accountId, id, origin, leak) {
       if (!isAccountId(accountId) || !isApiKeyId(id)) return false;
       const revoked = await transactionOf(database, accountId, (tx) =>
-        remove(tx, 'account_id = $1 AND id = $2', [accountId, id], origin),
+        remove(tx, 'account_id = $1 AND id = $2', [accountId, id], origin, leak),
       );
       forget(revoked);
       return revoked.length > 0;

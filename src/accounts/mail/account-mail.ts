@@ -1,4 +1,5 @@
 /** Mails users about events of their account, so that they notice what an attacker did. */
+import type { SecretKind } from '../../base/random-id.ts';
 import type { Account } from '../account.ts';
 import type { AccountRegistry } from '../account-registry.ts';
 import type { Origin } from '../activity/activity.ts';
@@ -28,26 +29,31 @@ export function createAccountMail(parts: {
   readonly clock: () => number;
 }) {
   const { issuer, accounts, sendMail, background, clock } = parts;
+
+  const mail = (
+    what: string,
+    accountId: string | undefined,
+    messageTo: (account: Account) => Message,
+  ): Promise<boolean> =>
+    background.begin(what, async () => {
+      const account = accountId === undefined ? undefined : await accounts.find(accountId);
+      if (!account || account.isSuspended || !hasMailbox(account)) return false;
+      await sendMail(messageTo(account));
+      return true;
+    });
+
   return {
     /** Mails the user, in the background, that another user offers them a client. */
-    offerClient(accountId: string, offer: MailedOffer): void {
-      background.begin('an offer of a client', async () => {
-        const account = await accounts.find(accountId);
-        if (!account || account.isSuspended || !hasMailbox(account)) return false;
-        await sendMail(offerMail(account, offer, issuer));
-        return true;
-      });
-    },
+    offerClient: (accountId: string, offer: MailedOffer): void =>
+      void mail('an offer of a client', accountId, (to) => offerMail(to, offer, issuer)),
 
     /** Mails an owner or admin in the background that a client waits for an approval. */
-    requestApproval(accountId: string, request: MailedRequest): void {
-      background.begin('a request for an approval', async () => {
-        const account = await accounts.find(accountId);
-        if (!account || account.isSuspended || !hasMailbox(account)) return false;
-        await sendMail(requestMail(account, request, issuer));
-        return true;
-      });
-    },
+    requestApproval: (accountId: string, request: MailedRequest): void =>
+      void mail('a request for an approval', accountId, (to) => requestMail(to, request, issuer)),
+
+    /** Mails the person, or the owner of the client, in the background. */
+    reportLeak: (leak: MailedLeak): Promise<boolean> =>
+      mail('a value found in public', leak.accountId, (to) => leakMail(to, leak, issuer)),
 
     /**
      * Sends a mail in the background, if the user has not switched off this kind.
@@ -114,6 +120,57 @@ const offerMail = (
     `The offer ends on ${minuteOf(expiresAt)}. If you do not expect it, decline it or do nothing.`,
   ].join('\n\n'),
 });
+
+/** See `Leak` of authorizations/leaked-values.ts. */
+interface MailedLeak {
+  readonly kind: SecretKind;
+  readonly accountId?: string | undefined;
+  readonly clientId?: string;
+  readonly name: string;
+  readonly foundAt: string;
+  readonly refusedFrom?: Date | undefined;
+}
+
+/** Returns the mail that a value was found in public, for the person or the owner of the client. */
+export function leakMail(
+  { name, email }: Pick<Account, 'name' | 'email'>,
+  { kind, clientId, foundAt, refusedFrom, name: about }: MailedLeak,
+  issuer: string,
+): Message {
+  const secrets = `/profile/oauth-clients/${clientId}/secrets`;
+  const access = [`A token with which ${about} acts for you`, ENDED, '/profile/connections'];
+  const texts: Readonly<Record<SecretKind, readonly string[]>> = {
+    client_secret: [
+      `A secret of your OAuth client ${about}`,
+      `It is refused from ${refusedFrom && minuteOf(refusedFrom)} on. ${ROTATE}`,
+      secrets,
+    ],
+    machine_token: [`An access token of your OAuth client ${about}`, TOKEN_ENDED, secrets],
+    api_key: [`Your API key ${about}`, KEY_ENDED, '/profile/api-keys'],
+    access_token: access,
+    refresh_token: access,
+    code: access,
+  };
+  const [what, remedy, path] = texts[kind];
+  // Attackers may choose the place. In brackets, no mail program makes it a link.
+  const place = foundAt.replace(/[.:@]/g, '[$&]') || 'not reported';
+  return {
+    to: { name, address: email },
+    subject: 'A secret value of Gatehouse was found in public',
+    text: [
+      `Hello ${name},`,
+      `${what} was found in public.`,
+      `Found at: ${place}\nAccount: ${email} at ${issuer}`,
+      `${remedy}\n${issuer}${path}`,
+    ].join('\n\n'),
+  };
+}
+
+const ROTATE = 'Rotate it, use the new secret everywhere, then remove this one:';
+const TOKEN_ENDED =
+  'It was revoked. The client can get another one with its secret. If the secret may be public, too, rotate it:';
+const KEY_ENDED = 'It was revoked. If you still need a key, create another one:';
+const ENDED = 'This access was ended. See which clients are connected to you:';
 
 /** Returns the mail about one event. Without `origin`, the operator caused the event. */
 export function noticeMail(

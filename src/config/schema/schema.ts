@@ -212,6 +212,15 @@ const activity = section('The security log.', {
   }),
 });
 
+const leaks = section('Values that were found in public.', {
+  secret_grace: reloadable(duration('0s', '30d').prefault('24h'), {
+    reach: 'also for secrets that leaked before and are not refused yet',
+    about:
+      'How long a client secret is still accepted after it was reported as found in public. A ' +
+      'secret of a machine client is refused at once.',
+  }),
+});
+
 const imports = section('Limits of `import` and of pushed changes.', {
   prune_at_most: reloadable(shareOrNumber().prefault('10%'), {
     isPerNode: true,
@@ -263,6 +272,7 @@ export const settingsFile = z.strictObject({
   api,
   organizations,
   activity,
+  leaks,
   import: imports,
   demo,
   log,

@@ -1,5 +1,6 @@
 /** Counters of outcomes: tokens, sign-ins, mail, background jobs; gauges of the last reload. */
 import { Counter, Gauge, type Registry } from 'prom-client';
+import { SECRET_KINDS } from '../../base/random-id.ts';
 import { REPORTED_REASONS, type ReportOutcomes } from '../../pages/client-report.ts';
 import type { SignInOutcomes } from '../../pages/sign-in/browser-sign-ins.ts';
 import type { PasskeyOutcomes } from '../../pages/sign-in/passkeys.ts';
@@ -17,6 +18,8 @@ export interface Outcomes
     UpstreamOutcomes {
   /** A mail with a password link: accepted by the mail server, not accepted, or dropped untried. */
   mailed(outcome: 'sent' | 'failed' | 'dropped'): void;
+  /** A valid value was found in public and ended. */
+  valueLeaked(kind: string): void;
   cleaned(job: string, removed: number): void;
   cleaningFailed(job: string): void;
   /** This node repeated recorded revocations on another Redis, where `revived` had been undone. */
@@ -128,6 +131,11 @@ export function createOutcomeMetrics(registry: Registry): Outcomes {
     help: 'Mails with a password link.',
     values: ['sent', 'failed', 'dropped'],
   });
+  const leaks = countBy('kind', {
+    name: 'gatehouse_leaked_values_total',
+    help: 'Valid values that were reported as found in public, and ended.',
+    values: SECRET_KINDS,
+  });
   const removed = countBy('task', {
     name: 'gatehouse_cleaning_removed_total',
     help: 'Expired records that were removed.',
@@ -176,6 +184,7 @@ export function createOutcomeMetrics(registry: Registry): Outcomes {
     cameFromUpstream: (provider, outcome) => upstream.inc({ provider, outcome }),
     clientReported: (reason) => reports(reason),
     mailed: (outcome) => mails(outcome),
+    valueLeaked: (kind) => leaks(kind),
     cleaned(job, number) {
       removed(job, number);
       cleaningFailures(job, 0);

@@ -24,10 +24,11 @@ function clientText(client: Client): string {
       `${kind[0]?.toUpperCase()}${kind.slice(1)}`,
       url,
     ]),
-    ...client.secrets.map(({ lastFour, createdAt, lastUsedAt }) => [
+    ...client.secrets.map(({ lastFour, createdAt, lastUsedAt, leakedAt }) => [
       'Secret',
       `…${lastFour}, created ${createdAt.toISOString()}, ` +
-        (lastUsedAt ? `last used ${lastUsedAt.toISOString()}` : 'never used'),
+        (lastUsedAt ? `last used ${lastUsedAt.toISOString()}` : 'never used') +
+        (leakedAt ? `, found in public ${leakedAt.toISOString()}` : ''),
     ]),
   ];
   return lines.map(([label = '', value = '']) => `${label.padEnd(13)} ${value}`).join('\n');
@@ -53,10 +54,12 @@ export const clientValue = (client: Client) => ({
   verified_by: client.verifiedBy ?? null,
   links: client.links,
   created_at: client.createdAt,
-  secrets: client.secrets.map(({ id, lastFour, createdAt, lastUsedAt }) => ({
+  secrets: client.secrets.map(({ id, lastFour, createdAt, lastUsedAt, leakedAt, refusedAt }) => ({
     id,
     last_four: lastFour,
     created_at: createdAt,
     last_used_at: lastUsedAt ?? null,
+    leaked_at: leakedAt ?? null,
+    refused_at: refusedAt ?? null,
   })),
 });

@@ -6,7 +6,7 @@ import type { AuditRecord } from '../../accounts/activity/audit.ts';
 import type { ApiKey } from '../../accounts/api-keys/api-key.ts';
 import { systemClock } from '../../base/clock.ts';
 import type { Client } from '../../clients/client.ts';
-import { findSecret } from '../../clients/client-secrets.ts';
+import { findSecret, refusedFrom } from '../../clients/client-secrets.ts';
 import type { Registries } from '../registries.ts';
 import type { Explanation } from './explanation.ts';
 
@@ -41,7 +41,16 @@ export async function explainClientSecret(
   if (client && secret) {
     const { createdAt, lastUsedAt } = secret;
     const facts = { lastFour, issuedAt: createdAt, ...(lastUsedAt && { lastUsedAt }) };
-    return clientState(client, facts);
+    const until = refusedFrom(client, secret, registries.settings.leaks.secretGraceSeconds);
+    if (!until) return clientState(client, facts);
+    const isRefused = until.getTime() <= systemClock();
+    const when = `${isRefused ? 'refused since' : 'accepted until'} ${until.toISOString()}`;
+    return {
+      ...clientState(client, facts),
+      ...(isRefused && { state: 'revoked', revokedAt: until }),
+      why: `The secret was found in public: it is ${when}.`,
+      remedy: 'Add another secret, and configure the client with it.',
+    };
   }
   const [removed] = await registries.audit.find({
     action: 'client_secret_removed',

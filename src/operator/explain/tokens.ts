@@ -31,6 +31,7 @@ const REMEDY: Readonly<Record<EndingCause, string>> = {
   person_disconnected: 'The person ended it themselves: they may connect the client again.',
   operator_revoked: 'The person may connect the client again.',
   client_deleted: 'Nothing can be done: the client was deleted.',
+  leaked: 'Find out how it became public; then the person may connect the client again.',
   time_limit: 'The person chose until when it was connected: they may connect the client again.',
 };
 

@@ -118,6 +118,7 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     'revoke --client gate_ci_Vc0bq7mWcXk2f1SqXk0V7b --yes',
     'revoke --token - < leaked-token.txt',
   ],
+  leaked: ['leaked - < found.txt', 'leaked report.json --reason "ticket 4711"'],
   explain: ['explain', 'explain - < token.txt', 'explain gate_ci_Vc0bq7mWcXk2f1SqXk0V7b'],
   audit: [
     'audit --since 7d --actor operator',

@@ -17,6 +17,7 @@ import { addDoctorCommand } from '../doctor.ts';
 import { addExplainCommand } from '../explain/explain.ts';
 import { addImportCommand } from '../import/import.ts';
 import { addKeyCommands } from '../keys.ts';
+import { addLeakedCommand } from '../leaked.ts';
 import { addMigrateCommand } from '../migrate.ts';
 import { addNodesCommand } from '../nodes.ts';
 import { addMembershipCommands } from '../places/memberships.ts';
@@ -63,6 +64,7 @@ export function createProgram(operator: Operator, { json }: { readonly json: boo
   addApiKeyCommands(program, operator);
   addBlockCommands(program, operator);
   addRevokeCommand(program, operator);
+  addLeakedCommand(program, operator);
   addProblemCommands(program, operator);
   addExplainCommand(program, operator);
   addAuditCommand(program, operator);

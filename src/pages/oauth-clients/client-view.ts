@@ -145,6 +145,9 @@ export interface SecretRow {
   readonly lastFour: string;
   readonly created: Moment;
   readonly lastUsed: Moment | undefined;
+  /** For a secret that was found in public. */
+  readonly refusedFrom: Moment | undefined;
+  readonly isRefused: boolean;
   readonly isSafeToRemove: boolean;
   readonly isKnownToFormerOwner: boolean;
 }

@@ -8,7 +8,7 @@ import { message, type Text } from '../../base/texts.ts';
 import { type ClientSecret, hasSecret } from '../../clients/client.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
 import { formerSecretsOf, type OwnedClient } from '../../clients/client-row.ts';
-import { MAX_SECRETS } from '../../clients/client-secrets.ts';
+import { MAX_SECRETS, refusedFrom } from '../../clients/client-secrets.ts';
 import { formOf } from '../../provider/form.ts';
 import { seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
@@ -34,22 +34,24 @@ export function clientSecretsPage(parts: {
   readonly clock: Clock;
   readonly clients: ClientRegistry;
   readonly oneTimeValues: OneTimeValues;
+  /** `leaks.secret_grace` */
+  readonly graceSeconds: number;
 }): Route[] {
-  const { kit, own, clock, clients, oneTimeValues } = parts;
+  const { kit, own, clock, clients, oneTimeValues, graceSeconds } = parts;
 
   async function draw(ctx: Context, problem?: Text): Promise<void> {
     const client = ownClientOf(ctx);
-    const count = client.secrets.length;
+    const count = client.secrets.filter(({ leakedAt }) => !leakedAt).length;
     await kit.render(ctx, 'oauth-client-secrets', {
       head: await own.head(ctx, 'secrets'),
       notice: await kit.notices.take(ctx),
       problem,
-      live: secretRowsOf(client, clock()),
+      live: secretRowsOf(client, clock(), graceSeconds),
       rotateUrl:
         hasSecret(client.kind) && count < MAX_SECRETS
           ? `${urlOf(client)}/rotate-secret`
           : undefined,
-      removeUrl: count > 1 ? `${urlOf(client)}/remove-secret` : undefined,
+      removeUrl: client.secrets.length > 1 ? `${urlOf(client)}/remove-secret` : undefined,
     });
   }
 
@@ -84,7 +86,7 @@ export function clientSecretsPage(parts: {
     const { secret_id: id } = ctx.query;
     // Without the query string, which a re-login loses, go back to the list.
     if (id === undefined || client.secrets.length < 2) return seeOther(ctx, partOf(client));
-    const secret = secretRowsOf(client, clock()).find((row) => row.id === id);
+    const secret = secretRowsOf(client, clock(), graceSeconds).find((row) => row.id === id);
     if (!secret) ctx.throw(404, 'no such secret of this client');
     await kit.render(ctx, 'confirm', {
       section: 'oauth-clients',
@@ -144,19 +146,25 @@ function lastUseOf(secret: SecretRow): Pick<ConfirmView, 'warning' | 'consequenc
 const UNUSED_MS = 86_400_000;
 
 /** Returns the rows, newest first. */
-function secretRowsOf(client: OwnedClient, now: number): SecretRow[] {
+function secretRowsOf(client: OwnedClient, now: number, graceSeconds: number): SecretRow[] {
   const { secrets } = client;
+  const usable = secrets.filter(({ leakedAt }) => !leakedAt);
   const former = formerSecretsOf(client);
+  const refusal = (secret: ClientSecret) => refusedFrom(client, secret, graceSeconds);
+  const isRefused = (secret: ClientSecret) => (refusal(secret)?.getTime() ?? now + 1) <= now;
   return secrets.toReversed().map((secret) => ({
     id: secret.id,
     lastFour: secret.lastFour,
     created: toMoment(secret.createdAt),
     lastUsed: momentOrNothing(secret.lastUsedAt),
     isKnownToFormerOwner: former.includes(secret),
+    refusedFrom: momentOrNothing(refusal(secret)),
+    isRefused: isRefused(secret),
     isSafeToRemove:
-      now - lastSeen(secret) >= UNUSED_MS &&
-      // If no secret was used lately, the most recently used secret is never safe to remove.
-      secrets.some((other) => lastSeen(other) > lastSeen(secret)),
+      (isRefused(secret) && usable.length > 0) ||
+      (now - lastSeen(secret) >= UNUSED_MS &&
+        // If no secret was used lately, the most recently used secret is never safe to remove.
+        usable.some((other) => lastSeen(other) > lastSeen(secret))),
   }));
 }
 

@@ -1,0 +1,72 @@
+/** Reads reports of values that were found in public: a scanner's JSON list, or any text. */
+import { formTest, SECRET_KINDS, type SecretKind } from '../base/random-id.ts';
+import { Refusal } from '../base/refusal.ts';
+import { cut, withoutSecrets } from '../clients/client-problems.ts';
+
+export interface FoundValue {
+  readonly kind: SecretKind;
+  readonly token: string;
+  /** Where it was found, as text to show: never fetched. Empty if the report does not say. */
+  readonly foundAt: string;
+}
+
+const TESTS = SECRET_KINDS.map((kind) => ({ kind, isOne: formTest(kind) }));
+const MAX_VALUES = 1_000;
+const MAX_PLACE_LENGTH = 200;
+
+/** @throws Refusal `report_invalid` or `too_many_values`: then no entry is used */
+export function readLeakReport(json: string) {
+  const entries = parsed(json);
+  if (!Array.isArray(entries)) throw new Refusal('report_invalid', ...NO_LIST);
+  if (entries.length > MAX_VALUES) throw new Refusal('too_many_values', ...TOO_MANY);
+  return valuesIn(entries);
+}
+
+/** Returns the values in a text; if it is a JSON list, with the places where they were found. */
+export function findValues(text: string): readonly FoundValue[] {
+  const list = parsed(text);
+  if (Array.isArray(list)) return valuesIn(list).found;
+  const tokens = text.match(/gate_(?!ci_)[a-z]+_[A-Za-z0-9_-]+/g) ?? [];
+  return valuesIn(tokens.map((token) => ({ token }))).found;
+}
+
+/** @returns `malformed`: the entries that cannot be used, by their position, from 0 */
+function valuesIn(entries: readonly unknown[]) {
+  const found: FoundValue[] = [];
+  const malformed = entries.flatMap((entry, index) => {
+    const { token, url, source } = (entry ?? {}) as Record<string, unknown>;
+    if (typeof token !== 'string') return { index, message: 'token is not a text' };
+    const kind = TESTS.find(({ isOne }) => isOne(token))?.kind;
+    if (!kind) return { index, message: 'token does not have the form of our values' };
+    const places = [source ?? '', url ?? ''].filter((place) => place !== '');
+    if (!places.every((place) => typeof place === 'string')) {
+      return { index, message: 'url or source is not a text' };
+    }
+    found.push({ kind, token, foundAt: places.map(shownPlace).join(', ') });
+    return [];
+  });
+  return { found, malformed };
+}
+
+/** Removes invisible characters and our own values: the place is stored, shown and mailed. */
+function shownPlace(place: string): string {
+  const visible = place.replace(/[\s\p{Z}]+/gu, ' ').replace(/\p{C}/gu, '');
+  return cut(withoutSecrets(visible).trim(), MAX_PLACE_LENGTH);
+}
+
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return undefined;
+  }
+}
+
+const NO_LIST = [
+  'The report is not a JSON list: nothing was done.',
+  'Send [{"token": "…", "url": "…", "source": "…"}]; url and source may be absent.',
+] as const;
+const TOO_MANY = [
+  `The report has more than ${MAX_VALUES} values: nothing was done.`,
+  'Send the list in several requests.',
+] as const;

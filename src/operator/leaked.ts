@@ -1,0 +1,88 @@
+/** `operator leaked`: ends values that were found in public, and mails the people concerned. */
+import { readFile } from 'node:fs/promises';
+import type { Command } from 'commander';
+import { leakMail } from '../accounts/mail/account-mail.ts';
+import { hasMailbox } from '../accounts/mail/mail.ts';
+import { findValues } from '../authorizations/leaked-report.ts';
+import { createLeakedValues, type Leak } from '../authorizations/leaked-values.ts';
+import { systemClock } from '../base/clock.ts';
+import { Refusal } from '../base/refusal.ts';
+import { tryMail } from './accounts/mailing.ts';
+import { readToken, STANDARD_INPUT_IS_SAFER, WrongUsage } from './command/arguments.ts';
+import type { Operator, Report } from './command/operator.ts';
+import { NAME } from './explain/token-shape.ts';
+import type { Registries } from './registries.ts';
+
+export function addLeakedCommand(program: Command, operator: Operator): void {
+  program
+    .command('leaked')
+    .description('end values that were found in public, and mail the people concerned')
+    .argument('<values>', 'a file, - for standard input, or one value')
+    .addHelpText(
+      'after',
+      '\nThe file is any text with the values in it, or a JSON list of {token, url, source}. ' +
+        `Client secrets are\nrefused after leaks.secret_grace.\n${STANDARD_INPUT_IS_SAFER}`,
+    )
+    .action(async (given: string) => {
+      const isFile = given !== '-' && !given.startsWith('gate_');
+      const text = await (isFile
+        ? readFile(given, 'utf8').catch(unreadable)
+        : readToken(given, operator));
+      return operator.run((registries) => endLeaked(registries, text));
+    });
+}
+
+const unreadable = ({ code }: NodeJS.ErrnoException): never => {
+  throw new WrongUsage(`the file cannot be read (${code})`);
+};
+
+async function endLeaked(registries: Registries, text: string): Promise<Report> {
+  const { accounts, settings } = registries;
+  const found = findValues(text);
+  if (found.length === 0) throw nothingFound();
+  const tokenKeys = registries.keys()?.tokenKeys;
+  if (!tokenKeys) throw withoutKeys();
+  const leaks: Leak[] = [];
+  const leakedValues = createLeakedValues({
+    ...registries,
+    clock: systemClock,
+    store: await registries.tokenStore(),
+    endings: await registries.endings(),
+    tokenKeys: () => tokenKeys,
+    graceSeconds: () => settings.leaks.secretGraceSeconds,
+    announce: (leak) => leaks.push(leak),
+  });
+  const ended = leakedValues.end(found, 'operator');
+  // Also mail about the values that were ended before a store failed.
+  await ended.catch(() => {});
+  for (const leak of leaks) {
+    const account = leak.accountId === undefined ? undefined : await accounts.find(leak.accountId);
+    if (!account || account.isSuspended || !hasMailbox(account)) continue;
+    await tryMail(registries, leakMail(account, leak, settings.issuer));
+  }
+  await ended;
+  const lines = leaks.map(({ kind, name, refusedFrom }) => {
+    const from = refusedFrom ? `, refused from ${refusedFrom.toISOString()}` : '';
+    return `- ${NAME[kind]}: ${name}${from}`;
+  });
+  return {
+    value: { found: found.length, ended: leaks },
+    text: [`Found ${found.length} values; ${leaks.length} of them were valid and are ended.`]
+      .concat(lines)
+      .join('\n'),
+  };
+}
+
+const nothingFound = (): Refusal =>
+  new Refusal(
+    'no_values',
+    'The text contains no value of this service: nothing was done.',
+    'Check that the values were copied completely: `explain -` says what is wrong with one.',
+  );
+
+const withoutKeys = (): Refusal =>
+  new Refusal(
+    'keys_missing',
+    'Without the token keys, genuine tokens cannot be told from made-up ones: nothing was done.',
+    'Run the command in the environment of the service, or see `revoke --token`.',
+  );

@@ -1,0 +1,370 @@
+/** Values that were found in public are ended, and the people concerned are mailed. */
+import { expect } from 'chai';
+import { sha256 } from '../../src/base/random-id.ts';
+import { isSecretValid, textOf } from '../pages/client-owner.ts';
+import { signedIn } from '../pages/signed-in-person.ts';
+import { eventually } from '../support/eventually.ts';
+import { type MailServer, startMailServer } from '../support/mail-server.ts';
+import { counted, scrape } from '../support/metrics.ts';
+import { clientCredentials, exchangeCode, introspect, refresh } from '../support/oauth.ts';
+import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+import { addTestClient } from '../support/seed.ts';
+import { startSeeded } from '../support/seeded.ts';
+import { forEachDeployment, startsOn } from '../support/service.ts';
+import { LEAK_SENDERS, type Reported, reportLeaks } from './leak-reports.ts';
+
+const DAY = 86_400;
+const SCANNER = { url: 'https://code.example/acme/app/blob/main/.env#L3', source: 'scan' };
+
+forEachDeployment('a value that was found in public', (start) => {
+  let mail: MailServer;
+  const on = startSeeded({
+    clock: true,
+    async on(options) {
+      mail = await startMailServer();
+      const { url: smtpUrl } = mail;
+      const settings = { senders: LEAK_SENDERS, mail: { smtpUrl, from: 'gatehouse@localhost' } };
+      return start({ ...options, settings });
+    },
+  });
+  after(() => mail?.close());
+
+  const report = async (...entries: (string | Reported)[]) => {
+    const list = entries.map((entry) =>
+      typeof entry === 'string' ? { token: entry, ...SCANNER } : entry,
+    );
+    const answer = await reportLeaks(on.service, list);
+    expect(answer.status, answer.text).to.equal(200);
+    return answer.body;
+  };
+  const lastActivity = async (accountId: string, limit = 1) =>
+    (await on.service.activity.of(accountId, { limit })).map(({ action, actor, details }) => ({
+      action,
+      actor,
+      ...details,
+    }));
+  /** Returns the mails about leaks to this address that contain the text. */
+  const mailsTo = (email: string, about: string): string[] =>
+    mail.received
+      .filter(({ to, text }) => to.includes(email) && text.includes(about))
+      .map(({ text }) => text)
+      .filter((text) => text.includes('found in public'));
+  const mailTo = async (email: string, about: string): Promise<string> => {
+    await eventually(() => expect(mailsTo(email, about)).to.have.length(1));
+    return mailsTo(email, about)[0] ?? '';
+  };
+  const addKey = async (name: string) => {
+    const draft = { accountId: on.seeded.person.accountId, name, expiresInDays: 30 };
+    return on.service.apiKeys.add(draft, { address: '127.0.0.1', browser: '' });
+  };
+  const ownedClient = (name: string) =>
+    addTestClient(on.service, name, { ownerAccountId: on.seeded.other.accountId });
+
+  it('the authorization of an access token, a refresh token or a code ends, and the person gets one mail for each', async () => {
+    const { confidential: client } = on.clients;
+    const { email, accountId } = on.seeded.person;
+    const byAccess = await on.partner.tokens(client);
+    const byRefresh = await on.partner.tokens(client);
+    const code = await on.partner.code(client);
+    const untouched = await on.partner.tokens(client);
+    for (const [place, token] of [byAccess.accessToken, byRefresh.refreshToken, code].entries()) {
+      const entry = { ...SCANNER, token, source: `place ${place}` };
+      expect(await report(entry)).to.deep.equal({ received: 1, malformed: [] });
+      const text = await mailTo(email, `place ${place}, https[:]//code[.]example/`);
+      expect(text).to.include('A token with which Route Planner acts for you was found in public.');
+      expect(text).to.include(`${on.issuer}/profile/connections`).and.not.include(token.slice(-6));
+      expect(await lastActivity(accountId)).to.deep.equal([
+        {
+          action: 'tokens_revoked',
+          actor: 'service',
+          cause: 'leaked',
+          client_id: client.id,
+          client_name: 'Route Planner',
+          found_at: `place ${place}, ${SCANNER.url}`,
+          reported_by: 'scanner',
+        },
+      ]);
+    }
+    const { resourceServer } = on.clients;
+    expect(
+      (await introspect(on.issuer, resourceServer, byAccess.accessToken)).body.active,
+    ).to.equal(false);
+    for (const { refreshToken } of [byAccess, byRefresh]) {
+      expect((await refresh(on.issuer, client, refreshToken)).body.error).to.equal('invalid_grant');
+    }
+    expect((await exchangeCode(on.issuer, client, code)).body.error).to.equal('invalid_grant');
+    expect(await on.partner.isActive(untouched.accessToken)).to.equal(true);
+    const { html } = await on.partner.browser.get('/profile/activity');
+    expect(textOf(html)).to.include(
+      'a token or code was found in public: found at place 2, https://',
+    );
+  });
+
+  it('two tokens of one authorization, and values that are reported again, are mailed and recorded once', async () => {
+    const { email, accountId } = on.seeded.person;
+    const { accessToken, refreshToken } = await on.partner.tokens(on.clients.confidential);
+    const from = (token: string) => ({ token, source: 'repeated' });
+    await report(from(accessToken), from(refreshToken), from(accessToken));
+    await Promise.all([report(from(refreshToken)), report(from(accessToken))]);
+    const { value } = await addKey('Once');
+    await Promise.all([report(from(value)), report(from(value))]);
+    // Mails are sent one after another: this one is the last.
+    await report((await addKey('Fence')).value);
+    await mailTo(email, 'Fence');
+    expect(mailsTo(email, 'repeated')).to.have.length(2);
+    const recorded = await lastActivity(accountId, 3);
+    expect(recorded.filter((entry) => 'cause' in entry && entry.cause === 'leaked')).to.have.length(
+      2,
+    );
+  });
+
+  it('an API key is revoked, and its user gets a mail', async () => {
+    const { email, accountId } = on.seeded.person;
+    const { value, key } = await addKey('Nightly report');
+    const { resourceServer } = on.clients;
+    expect((await introspect(on.issuer, resourceServer, value)).body.active).to.equal(true);
+    await report(value);
+    expect((await introspect(on.issuer, resourceServer, value)).body.active).to.equal(false);
+    const text = await mailTo(email, 'Nightly report');
+    expect(text).to.include(`Your API key Nightly report (…${key.lastFour}) was`);
+    expect((await lastActivity(accountId))[0]).to.include({
+      action: 'api_key_revoked',
+      cause: 'leaked',
+      last_four: key.lastFour,
+      found_at: `scan, ${SCANNER.url}`,
+    });
+  });
+
+  it('a machine access token is revoked; a client without an owner alerts only the operator', async () => {
+    const { machine, resourceServer } = on.clients;
+    const token = String((await clientCredentials(on.issuer, machine)).body.access_token);
+    await report(token);
+    expect((await introspect(on.issuer, resourceServer, token)).body.active).to.equal(false);
+    expect(counted(await scrape(on.service), 'gatehouse_leaked_values_total')).to.include({
+      '{kind="machine_token"}': 1,
+    });
+    const lines = on.service.logLines.filter((line) => line.includes('found in public'));
+    expect(lines.at(-1)).to.include('"kind":"machine_token"').and.include(machine.id);
+    expect(mail.received.filter(({ text }) => text.includes('Night Sync'))).to.deep.equal([]);
+  });
+
+  it('a client secret is refused after the grace period, even if it is the only one, and the page and the problems say why', async () => {
+    const { email, accountId } = on.seeded.other;
+    const client = await ownedClient('Only Secret');
+    await report(client.secret ?? '');
+    const text = await mailTo(email, 'Only Secret');
+    expect(text).to.match(/client Only Secret \(….{4}\) was found/);
+    const until = new Date(on.clock.clock() + DAY * 1000).toISOString().slice(0, 16);
+    expect(text).to.include(until.replace('T', ' '));
+    expect((await lastActivity(accountId))[0]).to.include({
+      action: 'client_changed',
+      cause: 'leaked',
+      last_four: client.secret?.slice(-4),
+    });
+    const owner = await signedIn(on.service, on.seeded.other);
+    const page = `/profile/oauth-clients/${client.id}`;
+    expect(textOf((await owner.get(`${page}/secrets`)).html)).to.include(
+      'found in public Accepted until',
+    );
+    expect(await isSecretValid(on.issuer, client)).to.equal(true);
+    on.clock.advance(DAY - 1);
+    expect(await isSecretValid(on.issuer, client)).to.equal(true);
+    on.clock.advance(1);
+    const refused = await exchangeCode(on.issuer, client, `gate_ac_${'x'.repeat(65)}`);
+    expect(refused.status).to.equal(401);
+    expect(refused.text).not.to.include('public');
+    const [problem] = await on.service.clientProblems.of(client.id);
+    expect(problem?.cause).to.equal('client secret was found in public and is no longer accepted');
+    const again = await signedIn(on.service, on.seeded.other);
+    expect(textOf((await again.get(`${page}/secrets`)).html)).to.include(
+      'found in public Refused since',
+    );
+    expect(textOf((await again.get(`${page}/problems`)).html)).to.include('was found in public');
+    // A new secret works, and the leaked one can be removed then, but not the new one.
+    const { secret } = await on.service.clients.addSecret(client.id);
+    expect(await isSecretValid(on.issuer, { ...client, secret })).to.equal(true);
+    const [leaked, fresh] = (await on.service.clients.find(client.id))?.secrets ?? [];
+    const failed = await on.service.clients
+      .removeSecret(client.id, fresh?.id ?? '')
+      .catch((e) => e);
+    expect(failed.code).to.equal('secret_last');
+    await on.service.clients.removeSecret(client.id, leaked?.id ?? '');
+    expect(await isSecretValid(on.issuer, { ...client, secret })).to.equal(true);
+  });
+
+  it('the end of the grace period is final, also for nodes of version 0.1.0, which compare only the stored hash', async () => {
+    const { accountId } = on.seeded.other;
+    const client = await ownedClient('Final Secret');
+    const hashes = async () =>
+      on.service.database.query<{ secret_hash: string }>(
+        'SELECT secret_hash FROM client_secrets WHERE client_id = $1',
+        [client.id],
+      );
+    await report(client.secret ?? '');
+    on.clock.advance(DAY - 60);
+    await on.service.clean();
+    expect(await hashes()).to.deep.equal([{ secret_hash: sha256(client.secret ?? '') }]);
+    on.clock.advance(60);
+    await on.service.clean();
+    const [{ secret_hash: stored = '' } = {}] = await hashes();
+    expect(stored).to.have.length(43);
+    expect(Buffer.from(stored, 'base64url').toString('base64url')).not.to.equal(stored);
+    expect((await lastActivity(accountId))[0]).to.include({
+      action: 'client_secret_removed',
+      actor: 'service',
+      cause: 'leaked',
+    });
+    // A longer grace period no longer changes it.
+    const { settings } = on.service;
+    await on.service.apply({ ...settings, leaks: { secretGraceSeconds: 9 * DAY } });
+    expect(await isSecretValid(on.issuer, client)).to.equal(false);
+    await on.service.apply(settings);
+    expect((await on.service.clients.findClientIdBySecret(client.secret ?? '')) ?? '').to.equal(
+      client.id,
+    );
+  });
+
+  it('a changed grace period applies to secrets that are not refused yet, and not to refused ones', async () => {
+    const [early, late] = [await ownedClient('Early Leak'), await ownedClient('Late Leak')];
+    const { settings } = on.service;
+    await report(early.secret ?? '');
+    on.clock.advance(DAY / 2);
+    await report(late.secret ?? '');
+    on.clock.advance(DAY / 2);
+    // The first one is refused, and no cleaning job has run since.
+    await on.service.apply({ ...settings, leaks: { secretGraceSeconds: 2 * DAY } });
+    expect(await isSecretValid(on.issuer, early)).to.equal(false);
+    on.clock.advance(DAY / 2);
+    expect(await isSecretValid(on.issuer, late)).to.equal(true);
+    await on.service.apply({ ...settings, leaks: { secretGraceSeconds: 60 } });
+    expect(await isSecretValid(on.issuer, late)).to.equal(false);
+    await on.service.apply(settings);
+  });
+
+  it("a machine client's secret is refused at once, and so is every secret with a grace period of 0s", async () => {
+    const { accountId } = on.seeded.other;
+    const machine = await addTestClient(on.service, 'Public Machine', {
+      kind: 'machine',
+      ownerAccountId: accountId,
+    });
+    expect((await clientCredentials(on.issuer, machine)).status).to.equal(200);
+    await report(machine.secret ?? '');
+    expect((await clientCredentials(on.issuer, machine)).status).to.equal(401);
+    const now = new Date(on.clock.clock()).toISOString().slice(0, 16).replace('T', ' ');
+    expect(await mailTo(on.seeded.other.email, 'Public Machine')).to.include(`refused from ${now}`);
+    const recorded = await lastActivity(accountId, 2);
+    expect(recorded.map(({ action }) => action)).to.deep.equal([
+      'client_secret_removed',
+      'client_changed',
+    ]);
+    const { settings } = on.service;
+    await on.service.apply({ ...settings, leaks: { secretGraceSeconds: 0 } });
+    const client = await ownedClient('No Grace');
+    await report(client.secret ?? '');
+    expect(await isSecretValid(on.issuer, client)).to.equal(false);
+    await on.service.apply(settings);
+    const { secret } = await on.service.clients.addSecret(machine.id);
+    expect((await clientCredentials(on.issuer, { ...machine, secret })).status).to.equal(200);
+  });
+
+  it('a leaked secret can be replaced although the client has two secrets', async () => {
+    const client = await ownedClient('Two Secrets');
+    on.clock.advance(1);
+    const { secret: second } = await on.service.clients.addSecret(client.id);
+    const full = await on.service.clients.addSecret(client.id).catch((error) => error);
+    expect(full.code).to.equal('secrets_full');
+    await report(client.secret ?? '');
+    on.clock.advance(1);
+    const { secret: third } = await on.service.clients.addSecret(client.id);
+    for (const secret of [client.secret, second, third]) {
+      expect(await isSecretValid(on.issuer, { ...client, ...(secret && { secret }) })).to.equal(
+        true,
+      );
+    }
+    on.clock.advance(DAY);
+    expect(await isSecretValid(on.issuer, client)).to.equal(false);
+    expect(await isSecretValid(on.issuer, { ...client, secret: third })).to.equal(true);
+  });
+
+  it('made-up, expired, ended and unknown values are answered as valid ones, and end nothing', async () => {
+    const { confidential: client } = on.clients;
+    const { accessToken, refreshToken } = await on.partner.tokens(client);
+    const id = accessToken.slice(8, 30);
+    const forged = `gate_at_${id}${'x'.repeat(67)}`;
+    const expected = await report((await on.partner.tokens(client)).accessToken);
+    for (const token of [
+      forged,
+      `gate_rt_${id}${'x'.repeat(44)}`,
+      `gate_mt_${'x'.repeat(43)}`,
+      `gate_key_${'x'.repeat(43)}`,
+      `gate_cs_${'x'.repeat(43)}`,
+    ]) {
+      expect(await report(token), token).to.deep.equal(expected);
+    }
+    expect(await on.partner.isActive(accessToken)).to.equal(true);
+    on.clock.advance(3_600);
+    expect(await report(accessToken)).to.deep.equal(expected);
+    expect((await refresh(on.issuer, client, refreshToken)).status).to.equal(200);
+  });
+
+  it('a suspended or deleted owner gets no mail, and the value is ended', async () => {
+    const client = await ownedClient('Suspended Owner');
+    const { accountId, email } = on.seeded.other;
+    await on.service.accounts.suspend(accountId);
+    await report(client.secret ?? '');
+    const stored = await on.service.clients.find(client.id);
+    expect(stored?.secrets[0]?.leakedAt).to.be.instanceOf(Date);
+    await on.service.accounts.resume(accountId);
+    await on.service.clients.transfer(client.id, undefined);
+    on.clock.advance(DAY);
+    await on.service.clean();
+    expect(await isSecretValid(on.issuer, client)).to.equal(false);
+    expect(mailsTo(email, 'Suspended Owner')).to.deep.equal([]);
+  });
+
+  it('the place is stored and mailed without invisible characters and without our own values', async () => {
+    const { email, accountId } = on.seeded.person;
+    const { value } = await addKey('Odd place');
+    const url = `https://evil.example/\u202e\u0000?k=${value.slice(0, 20)}\u200b${value.slice(20)}&${'x'.repeat(999)}`;
+    await report({ token: value, url, source: 'a\r\nSubject: b' });
+    const text = await mailTo(email, 'Odd place');
+    expect(text).to.include('a Subject[:] b, https[:]//evil[.]example/?k=gate_key_…');
+    expect(text).not.to.include('evil.example');
+    const [{ found_at: stored } = {} as Record<string, unknown>] = (await lastActivity(
+      accountId,
+    )) as Record<string, unknown>[];
+    expect(String(stored).length).to.be.below(450);
+    const log = on.service.logLines.join('\n');
+    expect(log).not.to.include(value).and.not.include('evil.example');
+    const rows = await on.service.database.query<{ text: string }>(
+      'SELECT details::text AS text FROM activity',
+    );
+    expect(rows.map(({ text: one }) => one).join()).not.to.include(value.slice(20));
+  });
+});
+
+describeOn([postgresServer, redisServer], 'a leaked value on several nodes', () => {
+  const start = startsOn('postgres+redis');
+  const on = startSeeded({
+    on: (options) => start({ ...options, settings: { senders: LEAK_SENDERS } }),
+  });
+
+  it('is ended on the other nodes as soon as their change feed says so', async () => {
+    const second = await start({ sharing: on.service, settings: { senders: LEAK_SENDERS } });
+    const { machine, confidential, resourceServer } = on.clients;
+    const { accessToken } = await on.partner.tokens(confidential);
+    const draft = { accountId: on.seeded.person.accountId, name: 'Both', expiresInDays: 30 };
+    const { value } = await on.service.apiKeys.add(draft, { address: '127.0.0.1', browser: '' });
+    const tokens = [accessToken, value];
+    const isActive = async (token: string) =>
+      (await introspect(second.issuer, resourceServer, token)).body.active;
+    for (const token of tokens) expect(await isActive(token)).to.equal(true);
+    expect((await clientCredentials(second.issuer, machine)).status).to.equal(200);
+    const list = [...tokens, machine.secret ?? ''].map((token) => ({ token }));
+    expect((await reportLeaks(on.service, list)).status).to.equal(200);
+    await eventually(async () => {
+      for (const token of tokens) expect(await isActive(token)).to.equal(false);
+      expect((await clientCredentials(second.issuer, machine)).status).to.equal(401);
+    });
+  });
+});

@@ -1,0 +1,199 @@
+/** Reports of leaked values: who may send them, and what is answered to invalid or interrupted ones. */
+import { connect } from 'node:net';
+import { expect } from 'chai';
+import { Redis } from 'ioredis';
+import type { Database } from '../../src/storage/queries.ts';
+import { LEAK_SENDERS, LEAKS_SECRET, reportLeaks } from '../authorizations/leak-reports.ts';
+import { eventually } from '../support/eventually.ts';
+import { clientCredentials } from '../support/oauth.ts';
+import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts';
+import { rawRequest } from '../support/raw-request.ts';
+import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
+import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+import { startSeeded } from '../support/seeded.ts';
+import { startsOn } from '../support/service.ts';
+
+const ABSENT = {
+  access_token: `gate_at_${'x'.repeat(89)}`,
+  code: `gate_ac_${'x'.repeat(65)}`,
+  machine_token: `gate_mt_${'x'.repeat(43)}`,
+  api_key: `gate_key_${'x'.repeat(43)}`,
+  client_secret: `gate_cs_${'x'.repeat(43)}`,
+};
+
+describe('requests that report leaked values', () => {
+  const limits = { clientFailuresPerAddress: 3 };
+  const on = startSeeded({ settings: { senders: LEAK_SENDERS, limits } });
+  const start = startsOn();
+  const portOf = () => Number(new URL(on.service.operatorsUrl).port);
+  const bearer = `Bearer ${LEAKS_SECRET}`;
+  const ask = (headers: Record<string, string>, method = 'POST') =>
+    rawRequest(portOf(), '/leaks', { method, headers: { 'content-length': '0', ...headers } });
+  const isMachineSecretValid = async () =>
+    (await clientCredentials(on.issuer, on.clients.machine)).status === 200;
+  /** Sends the text on a new connection, and returns the answer when the connection is closed. */
+  const raw = (text: string, isCut = false) =>
+    new Promise<string>((resolve) => {
+      let answer = '';
+      const socket = connect(portOf(), '127.0.0.1', () => socket.write(text));
+      socket.on('data', (bytes) => {
+        answer += bytes;
+      });
+      socket.on('error', () => {});
+      socket.on('close', () => resolve(answer));
+      if (isCut) setImmediate(() => socket.end());
+    });
+  const head = (length: number) =>
+    `POST /leaks HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${bearer}\r\nContent-Length: ${length}\r\n\r\n`;
+
+  it('without a secret in the settings, the path does not exist', async () => {
+    const other = await start();
+    expect((await reportLeaks(other, [])).status).to.equal(404);
+    expect((await fetch(`${other.operatorsUrl}/leaks`)).status).to.equal(404);
+  });
+
+  it('a wrong secret is answered 401, or 429 after too many, and a correct secret is always accepted', async () => {
+    const statuses: number[] = [];
+    for (const secret of ['a', 'b', 'c', 'd', 'e']) {
+      statuses.push((await reportLeaks(on.service, [], { secret })).status);
+    }
+    expect(statuses.slice(0, 2)).to.deep.equal([401, 401]);
+    expect(statuses.at(-1)).to.equal(429);
+    expect((await reportLeaks(on.service, [])).status).to.equal(200);
+  });
+
+  it('pages in a browser, other host names and other methods are refused', async () => {
+    const authorization = bearer;
+    expect((await ask({ host: 'localhost', authorization, origin: 'null' })).status).to.equal(403);
+    expect((await ask({ host: 'evil.example', authorization })).status).to.equal(421);
+    expect((await ask({ host: 'localhost', authorization }, 'GET')).status).to.equal(405);
+  });
+
+  it('a report that is not a JSON list or has more than 1,000 values is refused as a whole', async () => {
+    const { secret: token = '' } = on.clients.machine;
+    for (const body of ['', 'no json', '{"token":"x"}', 'null', `[{"token":"${token}"}`]) {
+      const { status, body: answer } = await reportLeaks(on.service, body);
+      expect({ status, code: answer.code }, body).to.deep.equal({
+        status: 400,
+        code: 'report_invalid',
+      });
+    }
+    const { status, body } = await reportLeaks(on.service, Array(1_001).fill({ token }));
+    expect({ status, code: body.code }).to.deep.equal({ status: 413, code: 'too_many_values' });
+    expect(await isMachineSecretValid()).to.equal(true);
+    const most = await reportLeaks(on.service, Array(1_000).fill({ token: ABSENT.api_key }));
+    expect(most.body).to.deep.equal({ received: 1_000, malformed: [] });
+  });
+
+  it('malformed entries are named by their index, and the others are used', async () => {
+    const odd = [
+      null,
+      7,
+      'x',
+      [],
+      {},
+      { token: 7 },
+      { token: 'ghp_0123' },
+      { token: `${ABSENT.code}x` },
+    ];
+    const token = ABSENT.api_key;
+    const places = [
+      { token, url: 7 },
+      { token, source: {} },
+      { token, url: null, source: '' },
+    ];
+    const { status, body } = await reportLeaks(on.service, [...odd, ...places]);
+    expect(status).to.equal(200);
+    expect(body.received).to.equal(1);
+    const malformed = body.malformed as { index: number; message: string }[];
+    expect(malformed.map(({ index }) => index)).to.deep.equal([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    for (const { message } of malformed) expect(message).to.match(/^(token|url or source) /);
+  });
+
+  it('a body of a gigabyte is refused before it is read, and an interrupted one ends nothing', async () => {
+    const answer = await raw(head(1024 ** 3));
+    expect(answer).to.match(/^HTTP\/1\.1 413 /);
+    expect(answer.toLowerCase()).to.include('connection: close').and.include('body_too_large');
+    const list = JSON.stringify([{ token: on.clients.machine.secret }]);
+    await raw(`${head(list.length + 1)}${list}`, true);
+    expect(await isMachineSecretValid()).to.equal(true);
+    expect((await reportLeaks(on.service, list)).status).to.equal(200);
+    expect(await isMachineSecretValid()).to.equal(false);
+  });
+});
+
+describeOn([postgresServer, redisServer], 'reports of leaked values and the stores', () => {
+  let postgres: PostgresServer;
+  let redis: RedisServer;
+  const start = startsOn('postgres+redis');
+  const on = startSeeded({
+    async on(options) {
+      [postgres, redis] = await Promise.all([startPostgresServer(), startRedisServer()]);
+      const storage = { databaseUrl: postgres.url, redisUrl: redis.url };
+      return start({ ...options, settings: { senders: LEAK_SENDERS, storage } });
+    },
+  });
+  after(() => postgres?.stop());
+
+  /** Returns how many keys the service reads in Redis, and how often it queries, during the work. */
+  async function storeReads(work: () => Promise<unknown>): Promise<number> {
+    const marker = new Redis(redis.url);
+    const monitor = await marker.monitor();
+    let count = 0;
+    monitor.on('monitor', (_time: string, [name = '', ...keys]: string[]) => {
+      if (/^m?get$/i.test(name)) count += keys.length;
+    });
+    const database = on.service.database as { -readonly [Key in keyof Database]: Database[Key] };
+    const { query, transaction } = database;
+    database.query = (...asked) => {
+      count += 1;
+      return query(...asked);
+    };
+    database.transaction = (change) => {
+      count += 1;
+      return transaction(change);
+    };
+    await work();
+    await marker.ping();
+    Object.assign(database, { query, transaction });
+    monitor.disconnect();
+    marker.disconnect();
+    return count;
+  }
+
+  it('each value is read at most once, also if it is reported twice or has ended', async () => {
+    const { accessToken } = await on.partner.tokens(on.clients.confidential);
+    const machine = await clientCredentials(on.issuer, on.clients.machine);
+    const tokens = [accessToken, String(machine.body.access_token)];
+    const report = (list: readonly string[]) => () =>
+      reportLeaks(
+        on.service,
+        list.map((token) => ({ token })),
+      );
+    const absent = [ABSENT.access_token, ABSENT.machine_token];
+    const inDatabase = [ABSENT.api_key, ABSENT.client_secret];
+    for (const token of [...absent, ...inDatabase]) {
+      expect(await storeReads(report([token])), token).to.equal(1);
+    }
+    expect(await storeReads(report([...absent, ...inDatabase, ...absent]))).to.equal(4);
+    await report(tokens)();
+    expect(await storeReads(report(tokens)), 'ended').to.equal(2);
+  });
+
+  it('if a store fails half way, the answer is 503, and the same report can be sent again', async () => {
+    const { accessToken } = await on.partner.tokens(on.clients.confidential);
+    const list = [accessToken, on.clients.machine.secret ?? ''].map((token) => ({ token }));
+    await postgres.kill();
+    const { status, headers, body, text } = await reportLeaks(on.service, list);
+    expect({ status, code: body.code }).to.deep.equal({ status: 503, code: 'not_done' });
+    expect(headers.get('retry-after')).to.equal('5');
+    expect(text).to.include('Send the same report again').and.not.include(accessToken);
+    expect(on.service.logLines.join()).not.to.include(accessToken);
+    await postgres.restart();
+    await eventually(async () => {
+      expect((await reportLeaks(on.service, list)).status).to.equal(200);
+    });
+    expect(await on.partner.isActive(accessToken)).to.equal(false);
+    expect((await clientCredentials(on.issuer, on.clients.machine)).status).to.equal(401);
+  });
+});

@@ -1,0 +1,110 @@
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect } from 'chai';
+import { unpackPreviousVersion } from '../many-nodes/previous-version.ts';
+import { isSecretValid } from '../pages/client-owner.ts';
+import { startsWithMail } from '../support/mail-server.ts';
+import { clientCredentials } from '../support/oauth.ts';
+import { addTestClient } from '../support/seed.ts';
+import { startSeeded } from '../support/seeded.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import {
+  expectWrongUsage,
+  keysOf,
+  operatorWith,
+  refusalFrom,
+  storesOf,
+  valueFrom,
+} from './run-operator.ts';
+
+describe('operator leaked', () => {
+  const { start, received } = startsWithMail();
+  const on = startSeeded({ on: start });
+  /** The command with the mail server of the service. */
+  const run = () => {
+    const { smtpUrl = '', from = '' } = on.service.settings.mail ?? {};
+    const config = path.join(temporaryDirectory('leaked'), 'gatehouse.yaml');
+    writeFileSync(config, JSON.stringify({ mail: { smtp_url: smtpUrl, from } }));
+    const environment = { ...storesOf(on.service), ...keysOf(on.service) };
+    return operatorWith({ ...environment, GATEHOUSE_CONFIG: config });
+  };
+  const addKey = (name: string) =>
+    on.service.apiKeys.add(
+      { accountId: on.seeded.person.accountId, name, expiresInDays: 30 },
+      { address: '127.0.0.1', browser: '' },
+    );
+
+  it('values are found in any text on standard input, ended, mailed and recorded with the operator', async () => {
+    const { accessToken } = await on.partner.tokens(on.clients.confidential);
+    const { value } = await addKey('In a log');
+    const text = `GET /?token=${accessToken}&x=1\nkey: "${value}", again ${value}; gate_cs_short`;
+    const { ended, found } = await valueFrom(run(), 'leaked - --reason found', { input: text });
+    expect(found).to.equal(3);
+    expect(ended.map(({ kind }: { kind: string }) => kind)).to.have.members([
+      'access_token',
+      'api_key',
+    ]);
+    expect(await on.partner.isActive(accessToken)).to.equal(false);
+    expect(await on.service.apiKeys.findByValue(value)).to.equal(undefined);
+    const mails = received
+      .map((mail) => mail.text)
+      .filter((one) => one.includes('found in public'));
+    expect(mails).to.have.length(2);
+    expect(mails.join()).to.include('Found at: not reported');
+    const [record] = await on.service.activity.of(on.seeded.person.accountId, { limit: 1 });
+    expect(record).to.deep.include({ actor: 'operator' });
+    expect(record?.by?.reason).to.equal('found');
+    const again = await run()('leaked -', text);
+    expect(again.output).to.include('Found 3 values; 0 of them were valid');
+    expect(`${again.output}${again.errors}`).not.to.include(value);
+  });
+
+  it('a JSON list names the places, and a machine client secret is refused at once', async () => {
+    const file = path.join(temporaryDirectory('leaked'), 'report.json');
+    const { machine } = on.clients;
+    const { value } = await addKey('In a list');
+    const list = [{ token: value, url: 'https://x.example/1' }, { token: machine.secret }, 7];
+    writeFileSync(file, JSON.stringify(list));
+    const { output } = await run()(['leaked', file]);
+    expect(output).to.include('- client secret: Night Sync (…').and.include(', refused from 20');
+    expect(received.at(-1)?.text).to.include('https[:]//x[.]example/1');
+    expect((await clientCredentials(on.issuer, machine)).status).to.equal(401);
+    const { secrets } = await valueFrom(run(), `clients show ${machine.id}`);
+    expect(secrets[0].leaked_at).to.be.a('string');
+    const explained = await valueFrom(run(), 'explain -', { input: machine.secret ?? '' });
+    expect(explained.state).to.equal('revoked');
+    expect(explained.why).to.include('found in public');
+  });
+
+  it('a value can be the argument, and texts without values, unreadable files and missing keys are refused', async () => {
+    const { value } = await addKey('As an argument');
+    const { output } = await run()(['leaked', value]);
+    expect(output).to.include('As an argument');
+    expect((await refusalFrom(run(), 'leaked -', 'nothing here')).code).to.equal('no_values');
+    await expectWrongUsage(run(), ['leaked', 'leaked /nowhere/file']);
+    const withoutKeys = operatorWith(storesOf(on.service));
+    const { databaseUrl } = on.service.settings.storage;
+    if (databaseUrl !== undefined) {
+      expect((await refusalFrom(withoutKeys, 'leaked -', value)).code).to.equal('keys_missing');
+    }
+  });
+
+  it('version 0.1.0 accepts the secret in the grace period, and refuses it afterwards', async () => {
+    const { runOperator } = await unpackPreviousVersion();
+    const old = operatorWith({ ...storesOf(on.service), ...keysOf(on.service) }, runOperator);
+    const client = await addTestClient(on.service, 'Old And New');
+    await run()('leaked -', client.secret);
+    const state = async () =>
+      (await valueFrom(old, 'explain -', { input: client.secret ?? '' })).state;
+    expect(await state()).to.equal('active');
+    await on.service.database.query(
+      "UPDATE client_secrets SET leaked_at = leaked_at - interval '2 days' WHERE client_id = $1",
+      [client.id],
+    );
+    await on.service.clean();
+    expect(await isSecretValid(on.issuer, client)).to.equal(false);
+    expect(await state()).to.be.oneOf(['unknown', 'revoked']);
+    const audited = await old('audit --limit 5');
+    expect(audited.exitCode, audited.errors).to.equal(0);
+  });
+});
