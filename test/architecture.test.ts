@@ -88,7 +88,7 @@ const DOORS: Readonly<Record<string, string>> = {
   'pages/sign-in':
     'attempt browser-sign-ins current-session known-devices offered-methods passkeys password-check sign-in sign-in-policy sign-out upstream-ways waiting-sign-in',
   'pages/upstream': 'arrival flows logout next-person own-account sign-in',
-  'pages/words': 'browser client-standing moment reached',
+  'pages/words': 'browser client-standing moment reached rights',
   'storage/embedded': 'postgres server',
   'storage/redis': 'master-guard redis report store',
 };

@@ -124,17 +124,19 @@ export interface ReservedWord {
 }
 
 const SHORTEST_ANYWHERE = 6;
-const PRODUCT = 'Gatehouse';
+/** The name of the service if the operator has given it no other. */
+export const PRODUCT = 'Gatehouse';
 /** Second-level domains under which domains are registered, as in `example.co.uk`. */
 const SECOND_LEVEL = new Set('ac co com edu gov net org'.split(' '));
 
-/** Returns the product's name and the name in the issuer's host: `acme` of `auth.acme.example`. */
-export function reservedWords(issuer: string): ReservedWord[] {
+/** Returns the names of product, brand and issuer: of `auth.acme.example` it is `acme`. */
+export function reservedWords(issuer: string, brandName = PRODUCT): ReservedWord[] {
   const { hostname } = new URL(issuer);
   const labels = /^[\d.]+$|:/.test(hostname) ? [] : hostname.split('.').slice(0, -1);
   if (SECOND_LEVEL.has(labels.at(-1) ?? '')) labels.pop();
-  const words = [PRODUCT, labels.at(-1) ?? ''].filter((word) => word !== '');
-  return words.map((word) => ({
+  const words = new Set([PRODUCT, brandName, labels.at(-1) ?? '']);
+  words.delete('');
+  return [...words].map((word) => ({
     look: lookOf(word),
     isAnywhere: word.length >= SHORTEST_ANYWHERE,
   }));

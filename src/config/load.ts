@@ -1,6 +1,7 @@
 /** Loads the settings from the file and the environment, or reports all their problems at once. */
 import { existsSync } from 'node:fs';
 import path from 'node:path';
+import { readBrand } from './brand.ts';
 import {
   type EffectiveSecret,
   type EffectiveSetting,
@@ -154,7 +155,10 @@ function examine(options: LoadOptions, { secretsAreNeeded }: { secretsAreNeeded:
   problems.push(...upstream.problems);
   // A path in a variable is relative to the working directory, a path in the file to the project.
   const isOverridden = overrides.some(({ setting }) => setting === 'storage.data_directory');
-  const settings = settingsFrom(values, upstream.providers, isOverridden ? '.' : projectDirectory);
+  const brand = readBrand(values, path.dirname(file));
+  problems.push(...brand.problems);
+  const directory = isOverridden ? '.' : projectDirectory;
+  const settings = settingsFrom(values, upstream.providers, directory, brand.logos);
   // Check the rules between settings only if the file was read: otherwise most values are unknown.
   if (read) problems.push(...brokenRules({ values, settings, unknown, overrides }));
   if (secretsAreNeeded && !unknown.has('storage.database_url')) {

@@ -1,5 +1,6 @@
 /** The settings as the code reads them: those of the file, and values derived from them. */
 import path from 'node:path';
+import type { Logos } from './brand.ts';
 import type { Secrets } from './environment.ts';
 import { isLoopbackOrigin, mayHavePasskeys } from './issuer.ts';
 import type { Seconds } from './schema/kinds.ts';
@@ -46,6 +47,9 @@ export interface Settings {
   readonly mail?: Required<Section<'mail'>>;
   /** Absent if no API is shown to owners of clients. */
   readonly api?: Required<Section<'api'>>;
+  /** The settings under `brand`, with the content of the logo files. */
+  readonly brand: Omit<Section<'brand'>, keyof Logos> & Logos;
+  readonly rights: Section<'rights'>;
   readonly organizations: Section<'organizations'>;
   readonly activity: Section<'activity'>;
   readonly leaks: Section<'leaks'>;
@@ -83,14 +87,17 @@ function inCode(file: SettingsFile): SectionsInCode {
 /**
  * @param providers the providers of the file, each with its secret.
  * @param directory the directory that the data directory's path is relative to.
+ * @param logos the logos that the file names.
  */
 export function settingsFrom(
   file: SettingsFile,
   providers: readonly SignInProvider[],
   directory: string,
+  logos: Logos = {},
 ): SettingsWithoutSecrets {
   const { mail, api, ...sections } = inCode(file);
   const { server, storage, signIn } = sections;
+  const { logo: _, logoDark: __, ...brand } = sections.brand;
   const issuer = file.issuer ?? new URL(`http://localhost:${server.port}`).origin;
   const isLoopback = isLoopbackOrigin(issuer);
   return {
@@ -99,6 +106,7 @@ export function settingsFrom(
     isLoopback,
     server: { ...server, proxyHops: server.proxyHops ?? 0 },
     storage: { ...storage, dataDirectory: path.resolve(directory, storage.dataDirectory) },
+    brand: { ...brand, ...logos },
     signIn: { ...signIn, passkeys: signIn.passkeys && mayHavePasskeys(issuer), providers },
     ...(mail.smtpUrl !== undefined && {
       mail: { smtpUrl: mail.smtpUrl, from: mail.from ?? '' },

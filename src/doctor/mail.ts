@@ -5,7 +5,7 @@ import { type Findings, ok, problem, type Verdict } from './findings.ts';
 
 export async function checkMail(
   findings: Findings,
-  { mail, issuer }: Pick<SettingsWithoutSecrets, 'mail' | 'issuer'>,
+  { mail, issuer, brand }: Pick<SettingsWithoutSecrets, 'mail' | 'issuer' | 'brand'>,
   testMailTo?: string,
 ): Promise<void> {
   const add = (verdict: Verdict): void => findings.add('mail', 'SMTP_URL', verdict);
@@ -22,9 +22,12 @@ export async function checkMail(
     await checkMailServer(mail);
     let message = `${host} accepts our connection and login; no mail was sent`;
     if (testMailTo !== undefined) {
-      await createSendMail(mail)({
+      await createSendMail(
+        mail,
+        brand,
+      )({
         to: { name: testMailTo, address: testMailTo },
-        subject: 'Test mail of Gatehouse',
+        subject: 'Test mail of {brand}',
         text:
           `An operator of ${issuer} sent this mail with \`gatehouse doctor --mail\` to test ` +
           'mail delivery. You need not do anything.',

@@ -13,7 +13,7 @@ import {
 } from '../provider/cross-origin.ts';
 import { ENDPOINT, metadata } from '../provider/endpoints.ts';
 import type { AuthorizationServer } from '../provider/provider.ts';
-import { serveAsset } from './assets.ts';
+import type { Brand } from './brand.ts';
 import { type ExactRoutes, exactRoutes, listRoutes } from './exact-routes.ts';
 import { answerErrorPages, answerJsonErrors } from './failures.ts';
 import type { ObserveRequest } from './metrics/durations.ts';
@@ -35,6 +35,7 @@ export interface HostParts {
   readonly errorPage: ErrorPage;
   /** Runs before the pages: shows the stored result of a submitted form. */
   readonly showResult: Middleware;
+  readonly brand: Pick<Brand, 'routes'>;
   /** The page routes in the order in which they are matched. */
   readonly pages: readonly Route[];
 }
@@ -74,7 +75,7 @@ export function createHost(parts: HostParts): Host {
   app.use(headers.page);
   app.use(answerErrorPages({ errorPage: parts.errorPage, issuer, log }));
   app.use(parts.showResult);
-  const forBrowsers = [...parts.pages, get('/assets/:name', serveAsset)];
+  const forBrowsers = [...parts.pages, ...parts.brand.routes];
   const engine = engineRoutes(parts);
   const router = mounted(engine, forBrowsers);
   app.use(router.routes());

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import ejs from 'ejs';
 import type { Context } from 'koa';
 import koaViews from 'koa-views';
+import { PRODUCT } from '../base/name-rules.ts';
 import { languages, type Texts, textsFor } from '../base/texts.ts';
 import { foundVisitor, type Visitor } from '../pages/page.ts';
 import { STRONG_SIGN_IN } from '../pages/sign-in/sign-in-policy.ts';
@@ -12,11 +13,12 @@ import type { Render } from '../pages/view-data.ts';
 import { type Moment, toMoment } from '../pages/words/moment.ts';
 import { ENDPOINT } from '../provider/endpoints.ts';
 import { assetUrls } from './assets.ts';
+import { type Brand, createBrand } from './brand.ts';
 import type { FormTokens } from './form-token.ts';
 
 const directory = fileURLToPath(new URL('../../views', import.meta.url));
 
-const LOCALS = ['page', 'frame', 't', 'assets', 'keepAliveUrl'];
+const LOCALS = ['page', 'frame', 't', 'assets', 'brand', 'keepAliveUrl'];
 /** `strict` makes a misspelled name an error. */
 const OPTIONS = { cache: true, strict: true, destructuredLocals: LOCALS };
 
@@ -58,8 +60,11 @@ export function createRender(parts: {
     ctx: Context,
     visitor: Visitor,
   ): Promise<{ readonly until: Date; readonly isOver: boolean } | undefined>;
+  readonly brand?: Pick<Brand, 'view' | 'stylesheet'>;
 }): Render {
   const { formTokens, visitorOf, languageOf, requirementFor } = parts;
+  const { view: brand, stylesheet } = parts.brand ?? createBrand({ name: PRODUCT });
+  const assets = { ...assetUrls, stylesheet };
   return async (ctx, name, page) => {
     // Show an error of the service at once, without asking a store.
     const visitor = ctx.status >= 500 ? foundVisitor(ctx) : await visitorOf(ctx);
@@ -85,7 +90,7 @@ export function createRender(parts: {
     ctx.set('Content-Language', t.language);
     if (languageOf) ctx.vary('Accept-Language, Cookie');
     await middleware(ctx, async () => {});
-    await ctx.render(`${name}.ejs`, { page, frame, t });
+    await ctx.render(`${name}.ejs`, { page, frame, t, assets, brand });
   };
 }
 
@@ -102,8 +107,8 @@ function languageNames(): Frame['languages'] {
  */
 function renderTemplate(
   file: string,
-  { page, frame, t }: { page: unknown; frame: Frame; t: Texts },
+  { page, frame, t, assets, brand }: Readonly<Record<string, unknown>>,
 ): Promise<string> {
-  const locals = { page, frame, t, assets: assetUrls, keepAliveUrl: ENDPOINT.refreshSession };
+  const locals = { page, frame, t, assets, brand, keepAliveUrl: ENDPOINT.refreshSession };
   return ejs.renderFile(file, locals, OPTIONS);
 }

@@ -111,6 +111,7 @@ export async function withRegistries<Result>(
     ...parts,
     log,
     issuer: settings.issuer,
+    brandName: () => settings.brand.name,
     ...(by && { by }),
   });
   opened.defer(() => registries.close());

@@ -44,6 +44,7 @@ export async function buildUnopened({ settings, overrides }: Inspection): Promis
     clock,
     log,
     issuer: settings.issuer,
+    brandName: () => settings.brand.name,
   });
   const application = createApplication({
     settings,

@@ -67,7 +67,7 @@ export function activityPage(parts: {
       return query.size === 0 ? PATH : `${PATH}?${query}`;
     };
     await kit.render(ctx, 'activity', {
-      entries: shown.map(describeActivity),
+      entries: shown.map((record) => describeActivity(record, kit.rightsInWords(ctx))),
       tools: {
         action: PATH,
         kept: [],
@@ -122,11 +122,15 @@ function numberFrom(entered: unknown): number | undefined {
   return typeof entered === 'string' && /^\d{1,15}$/.test(entered) ? Number(entered) : undefined;
 }
 
-function describeActivity(record: ActivityRecord): ActivityEntry {
-  const { at, actor, origin } = record;
+function describeActivity(
+  record: ActivityRecord,
+  rightsInWords: (rights: readonly string[]) => string,
+): ActivityEntry {
+  const { at, actor, origin, action, details } = record;
+  const rights = details.rights && rightsInWords([details.rights].flat().map(String));
   return {
     at: toMoment(at),
-    ...describeAction(record),
+    ...describeAction({ action, details: { ...details, ...(rights && { rights }) } }),
     by: origin && actor === 'person' ? describeBrowser(origin.browser) : ACTORS[actor],
     address: origin?.address,
   };

@@ -74,7 +74,7 @@ export function apiKeyLimitPage(parts: {
       name: key.name,
       masked: `gate_key_…${key.lastFour}`,
       notice: typedOf(ctx) && NOTHING_SENT,
-      organizations: reached.map((organization) => describeReached(organization)),
+      organizations: reached.map((one) => describeReached(one, kit.rightsInWords(ctx))),
       refusing: refusing.map(({ name }) => name),
       form: { ...form, isOpen: true },
       action: `${LIST}/${key.id}/limit`,

@@ -175,7 +175,7 @@ export function connectionsPage(parts: {
     await kit.render(ctx, 'connection', {
       ...rowOf(client, organizations, reach),
       approved: approvedAt > connectedAt ? toMoment(approvedAt) : undefined,
-      organizations: organizations.map(describeReached),
+      organizations: organizations.map((one) => describeReached(one, kit.rightsInWords(ctx))),
       notice: typedOf(ctx) ? NOTHING_SENT : await kit.notices.take(ctx),
       outside: organizationsOutside(reach.all, limit).map(({ id, name }) => ({ id, name })),
       gone: limit.places?.filter((id) => !places.has(id)).length ?? 0,

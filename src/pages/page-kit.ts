@@ -6,6 +6,8 @@ import type { Render } from './view-data.ts';
 
 export interface PageKit {
   readonly render: Render;
+  /** Returns the function that names rights in the operator's words, in the user's language. */
+  rightsInWords(ctx: Context): (rights: readonly string[]) => string;
   readonly notices: Notices;
   /** Returns the signed-in user, unless the account was suspended or its sessions were ended. */
   visitorOf(ctx: Context): Promise<Visitor | undefined>;

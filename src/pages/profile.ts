@@ -10,6 +10,7 @@ import type { PageKit } from './page-kit.ts';
 import type { RecoveryNotice, StopRecovery } from './password/stop-recovery.ts';
 import { get, type Route } from './routes.ts';
 import { accountOf } from './signed-in.ts';
+import { describeReached } from './words/reached.ts';
 
 declare module './view-data.ts' {
   interface ViewData {
@@ -50,7 +51,7 @@ export function profilePage(parts: {
     const active = keys.filter(({ expiresAt }) => !expiresAt || expiresAt.getTime() > clock());
     await kit.render(ctx, 'profile', {
       recovery,
-      organizations,
+      organizations: organizations.map((one) => describeReached(one, kit.rightsInWords(ctx))),
       counts: [
         countOf('connections', connected, 'client acts for you', 'clients act for you'),
         countOf('api-keys', active, 'API key of yours', 'API keys of yours'),

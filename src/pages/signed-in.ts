@@ -24,6 +24,7 @@ import { loginPath } from './sign-in/sign-in.ts';
 import { type SignInPolicy, STRONG_SIGN_IN } from './sign-in/sign-in-policy.ts';
 import { WAY_FIELD, type WayIn } from './sign-in/upstream-ways.ts';
 import type { Render } from './view-data.ts';
+import type { RightsInWords } from './words/rights.ts';
 
 declare module './view-data.ts' {
   interface ViewData {
@@ -91,6 +92,7 @@ export const typedOf = typedForms.find;
 
 export function createPageKit(parts: {
   render: Render;
+  rightsInWords: RightsInWords;
   notices: Notices;
   pageToClient: Middleware;
   forms: FormChecks;
@@ -249,6 +251,8 @@ export function createPageKit(parts: {
   const form = [readForm, forms.requireFormToken, parts.keepResult];
   return {
     render,
+    // English, until pages have languages.
+    rightsInWords: () => (rights) => parts.rightsInWords(rights, 'en'),
     notices,
     pageToClient,
     formSession: forms.formSession,

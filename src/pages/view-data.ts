@@ -29,14 +29,15 @@ export interface AccountSummary {
   readonly email: string;
 }
 
-/** An organization that the user reaches now, in the shape that `accessOf` returns. */
+/** An organization that the user reaches now, as `describeReached` returns it. */
 export interface ReachedOrganization {
   readonly name: string;
   readonly role: string;
   readonly change?: AccessChange;
   readonly warehouses: readonly {
     readonly name: string;
-    readonly rights: readonly string[];
+    /** In the operator's words, such as `see stock, change stock`. */
+    readonly rights: string;
     readonly change?: AccessChange;
   }[];
 }

@@ -1,11 +1,12 @@
 /** Runs the sandbox's own service: a separate process with a temporary database. */
 import { execFile, spawn } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { parse } from 'yaml';
 
 export interface Gatehouse {
   readonly issuer: string;
@@ -33,8 +34,10 @@ export async function startGatehouse(parts: {
   /** The future address of the warehouse API. */
   readonly apiUrl: string;
   readonly stop: AbortSignal;
+  /** The operator's settings file, of which `brand` and `rights` are used. */
+  readonly lookOf?: string | undefined;
 }): Promise<Gatehouse> {
-  const { port, apiUrl, stop } = parts;
+  const { port, apiUrl, stop, lookOf = source('../config/gatehouse.yaml') } = parts;
   const directory = await mkdtemp(path.join(tmpdir(), 'gatehouse-sandbox-'));
   const issuer = new URL(`http://localhost:${port}`).origin;
   const settingsFile = path.join(directory, 'gatehouse.yaml');
@@ -47,6 +50,7 @@ export async function startGatehouse(parts: {
       graphql_url: apiUrl,
       example_query: '{ caller { username } organizations { name warehouses { name rights } } }',
     },
+    ...(await operatorsLook(lookOf)),
     demo: true,
     log: { level: 'warn' },
   };
@@ -99,6 +103,14 @@ export async function startGatehouse(parts: {
     ended,
     close,
   };
+}
+
+/** Returns what users see of the operator's settings, so that it can be tried here. */
+async function operatorsLook(file: string): Promise<object> {
+  const { brand, rights } = parse(await readFile(file, 'utf8')) ?? {};
+  const logos = ['logo', 'logo_dark'].filter((name) => brand?.[name] !== undefined);
+  for (const name of logos) brand[name] = path.resolve(path.dirname(file), brand[name]);
+  return { ...(brand && { brand }), ...(rights && { rights }) };
 }
 
 const run = promisify(execFile);

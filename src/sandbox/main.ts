@@ -1,4 +1,4 @@
-/** `npm run sandbox`: starts everything on one machine, to try it. Needs the dev dependencies. */
+/** `npm run sandbox -- [settings file]`: all on one machine, to try it. Needs the dev dependencies. */
 import { DEMO, type Sandbox, startSandbox } from './sandbox.ts';
 
 const stop = new AbortController();
@@ -9,7 +9,7 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => stop.abort(
 
 process.stdout.write('Starting a service, a partner app and a warehouse API …\n');
 try {
-  const sandbox = await startSandbox({ stop: stop.signal });
+  const sandbox = await startSandbox({ stop: stop.signal, lookOf: process.argv[2] });
   process.stdout.write(instructions(sandbox));
   const lastWords = await Promise.race([stopped, sandbox.gatehouse.ended]);
   await sandbox.close();

@@ -13,6 +13,7 @@ import type { CreateAttemptLimit } from '../base/attempt-limits.ts';
 import type { Clock } from '../base/clock.ts';
 import { createSeals } from '../base/seals.ts';
 import type { Settings } from '../config/settings.ts';
+import { createBrand } from '../host/brand.ts';
 import { createFormTokens } from '../host/form-token.ts';
 import { createHost } from '../host/host.ts';
 import { createMetrics, type Metrics } from '../host/metrics/metrics.ts';
@@ -29,6 +30,7 @@ import { refreshSession } from '../pages/sign-in/current-session.ts';
 import type { SignInPolicy } from '../pages/sign-in/sign-in-policy.ts';
 import { createPageKit } from '../pages/signed-in.ts';
 import { browserDetails } from '../pages/words/browser.ts';
+import { createRightsInWords } from '../pages/words/rights.ts';
 import type { ChangeStreams } from '../provider/introspection-changes.ts';
 import { createAuthorizationServer } from '../provider/provider.ts';
 import { createSessionRequirements } from '../provider/session-requirements.ts';
@@ -82,11 +84,13 @@ export function createApplication(parts: ApplicationParts): Application {
   const findVisitor = (ctx: Context) =>
     visitorOf(ctx, { sessions: server.sessions, accounts }).catch(() => foundVisitor(ctx));
   const requirementFor: SignInPolicy['of'] = (...asked) => signIn.signInPolicy.of(...asked);
+  const brand = createBrand(settings.brand);
   const render = createRender({
     formTokens,
     visitorOf: findVisitor,
     languageOf: createLanguageOf(issuer),
     requirementFor,
+    brand,
   });
   const notices = createNotices({ issuer, keys, clock, visitorOf: findVisitor });
   const strongSignIns = createStrongSignIns({ database, clock, signIn: settings.signIn });
@@ -108,7 +112,7 @@ export function createApplication(parts: ApplicationParts): Application {
 
   // Create the parts that send mail.
   const background = createBackgroundMail({ log, outcomes });
-  const sendMail = settings.mail && createSendMail(settings.mail);
+  const sendMail = settings.mail && createSendMail(settings.mail, settings.brand);
   const mail = sendMail && createAccountMail({ issuer, accounts, sendMail, background, clock });
   const requests =
     mail &&
@@ -196,6 +200,7 @@ export function createApplication(parts: ApplicationParts): Application {
   });
   const kit = createPageKit({
     render,
+    rightsInWords: createRightsInWords(settings.rights),
     notices,
     pageToClient: securityHeaders(issuer).pageToClient,
     forms: formTokens,
@@ -251,6 +256,7 @@ export function createApplication(parts: ApplicationParts): Application {
     observeRequest: metrics.observeRequest,
     refreshSession: refreshSession({ sessions, accounts, requireSameOrigin }),
     upstreamLogouts: signIn.upstreamLogouts,
+    brand,
     pages,
   });
   const handle = app.callback();

@@ -35,6 +35,8 @@ export function createRegistries(parts: {
   readonly clock: Clock;
   readonly log: Pick<Logger, 'warn' | 'debug'>;
   readonly issuer: string;
+  /** Returns the name of the service, which a reload can change. */
+  readonly brandName: () => string;
   /** The operator command that uses the registries, for the activity log. */
   readonly by?: OperatedBy;
   /** Maximum number of cached users, and of cached API keys. */
@@ -46,7 +48,7 @@ export function createRegistries(parts: {
   const people = createPeople({ database, changes, clock, maxCached });
   const accounts = createAccountRegistry({ database, changes, clock, people });
   const access = createAccess({ database, changes, clock, people });
-  const takenNames = createTakenNames(issuer);
+  const takenNames = createTakenNames(issuer, parts.brandName);
   const checks = {
     isNameTaken: takenNames.isTaken,
     followClientBlocks: access.clientBlocks.follow,

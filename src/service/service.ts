@@ -89,6 +89,7 @@ export async function startService(given: ServiceParts) {
     clock,
     log,
     issuer: settings.issuer,
+    brandName: () => current.settings.brand.name,
     maxCached: settings.storage.rememberedPeople,
     timeoutFactor,
   });

@@ -108,7 +108,10 @@ describe('an email address for a new account', () => {
   it('mail is sent exactly to an allowed address, and never to one that a mail server parses differently', async () => {
     const server = await startMailServer();
     atEndOfFile(server.close);
-    const sendMail = createSendMail({ smtpUrl: server.url, from: 'Gate, Inc <gate@localhost>' });
+    const sendMail = createSendMail(
+      { smtpUrl: server.url, from: 'Gate, Inc <gate@localhost>' },
+      { name: 'Gatehouse' },
+    );
     const sentTo = async (address: string): Promise<readonly string[]> => {
       const before = server.received.length;
       const to = { name: 'Anna <x@evil.test>, B', address };

@@ -38,7 +38,7 @@ forEachDatabase('offers of a client', (open) => {
 
   const registry = () => {
     const access = createAccess(parts);
-    const takenNames = createTakenNames('https://auth.example');
+    const takenNames = createTakenNames('https://auth.example', () => 'Gatehouse');
     const checks = {
       isNameTaken: takenNames.isTaken,
       followClientBlocks: access.clientBlocks.follow,

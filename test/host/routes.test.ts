@@ -140,6 +140,8 @@ POST /profile/security/passkeys/:id/remove: OWN FORM requireRecentSignIn remove
 GET /errors: index
 GET /errors/:code: show
 GET /assets/:name: serveAsset
+GET /favicon.ico: serveIcon
+GET /apple-touch-icon.png: serveIcon
 `;
 
 describe('routes', () => {

@@ -95,7 +95,7 @@ const requestMail = (
   issuer: string,
 ): Message => ({
   to: { name, address: email },
-  subject: 'An app waits for your approval at Gatehouse',
+  subject: 'An app waits for your approval at {brand}',
   text: [
     `Hello ${name},`,
     `${personName} connected ${clientName}. It cannot access ${organizationName} until an owner or admin approves it.`,
@@ -112,7 +112,7 @@ const offerMail = (
   issuer: string,
 ): Message => ({
   to: { name, address: email },
-  subject: 'You are offered an OAuth client at Gatehouse',
+  subject: 'You are offered an OAuth client at {brand}',
   text: [
     `Hello ${name},`,
     `${fromName} (${fromEmail}) wants to hand over an OAuth client to you: ${clientName}.`,
@@ -205,80 +205,80 @@ export function noticeMail(
 
 const TEXTS = {
   recovered: {
-    subject: 'Your Gatehouse account was opened with a one-time link',
+    subject: 'Your {brand} account was opened with a one-time link',
     happened: 'a one-time link for your account was used, and every browser was signed out',
     remedy: 'tell whoever opened your account now, and have another link sent to you.',
     path: '/login',
   },
   recovery_started: {
-    subject: 'Someone asked to recover your Gatehouse account',
+    subject: 'Someone asked to recover your {brand} account',
     happened: 'the recovery of your account was started, with a link that was mailed to you',
     remedy: 'stop it here. You do not need to sign in for that.',
     path: '/login',
   },
   way_added: {
-    subject: 'There is a new way to sign in to your Gatehouse account',
+    subject: 'There is a new way to sign in to your {brand} account',
     happened: 'somebody who was signed in to your account added a way to sign in',
     remedy: 'remove it, and change the password that you sign in with.',
     path: '/profile/security',
   },
   account_linked: {
-    subject: 'There is a new way to sign in to your Gatehouse account',
+    subject: 'There is a new way to sign in to your {brand} account',
     happened: 'an account elsewhere was linked with yours, and signed in to it for the first time',
     remedy: 'remove it, and ask the operator of the service why it was linked.',
     path: '/profile/security',
   },
   way_removed: {
-    subject: 'A way to sign in to your Gatehouse account was removed',
+    subject: 'A way to sign in to your {brand} account was removed',
     happened: 'a way to sign in to your account was removed, and every browser was signed out',
     remedy: 'look at what else opens your account.',
     path: '/profile/security',
   },
   unrecognized_ended: {
-    subject: 'Access to your Gatehouse account was ended',
+    subject: 'Access to your {brand} account was ended',
     happened: 'after the first sign-in with a provider, this lost access to your account',
     remedy: 'contact the people who run the service, and give them this message.',
     path: '/profile/security',
   },
   password_changed: {
-    subject: 'Your Gatehouse password was changed',
+    subject: 'Your {brand} password was changed',
     happened: 'the password of your account was changed, and every other browser was signed out',
     remedy:
       'choose a new one now, with “Forgot your password?” or by asking who opened your account.',
     path: '/login',
   },
   passkey_added: {
-    subject: 'A passkey was added to your Gatehouse account',
+    subject: 'A passkey was added to your {brand} account',
     happened: 'a passkey was added, with which whoever has it can sign in to your account',
     remedy: 'remove it, sign out everywhere else, and change what you sign in with.',
     path: '/profile/security',
   },
   passkey_removed: {
-    subject: 'A passkey was removed from your Gatehouse account',
+    subject: 'A passkey was removed from your {brand} account',
     happened: 'a passkey was removed from your account, and lets nobody in any more',
     remedy: 'sign out everywhere else, and change what you sign in with.',
     path: '/profile/security',
   },
   passkey_copied: {
-    subject: 'A passkey of your Gatehouse account was refused',
+    subject: 'A passkey of your {brand} account was refused',
     happened: 'a passkey was refused that seems to be on two devices, as if it had been copied',
     remedy: 'sign in another way, and remove that passkey.',
     path: '/profile/security',
   },
   new_device: {
-    subject: 'A new browser signed in to your Gatehouse account',
+    subject: 'A new browser signed in to your {brand} account',
     happened: 'somebody signed in to your account in a browser that was not known yet',
     remedy: 'sign that browser out, and change the password that you sign in with.',
     path: '/profile/security',
   },
   new_connection: {
-    subject: 'A client now acts for you at Gatehouse',
+    subject: 'A client now acts for you at {brand}',
     happened: 'a client was approved to act for you',
     remedy: 'disconnect it, and change the password that you sign in with.',
     path: '/profile/connections',
   },
   new_api_key: {
-    subject: 'A new Gatehouse API key acts as you',
+    subject: 'A new {brand} API key acts as you',
     happened: 'an API key was created that acts as you',
     remedy: 'revoke it, and change the password that you sign in with.',
     path: '/profile/api-keys',

@@ -6,8 +6,16 @@ import { isMailbox, parseSender } from '../../base/mailbox.ts';
 
 export interface Message {
   readonly to: { readonly name: string; readonly address: string };
+  /** `{brand}` in it becomes the name of the service. */
   readonly subject: string;
   readonly text: string;
+}
+
+/** The operator's name and contact, for the subject and the end of mails. */
+export interface MailBrand {
+  readonly name: string;
+  readonly homeUrl?: string;
+  readonly support?: string;
 }
 
 /** Resolves when the server has accepted the message; rejects if it has not. */
@@ -29,16 +37,25 @@ interface MailSettings {
  * @param smtpUrl `smtp://` (encrypted if the server offers it, and always if a password is sent to
  *   another machine) or `smtps://`.
  * @param from an address, or `Name <address>`.
+ * @param brand named in the subjects; its links are added to the end of each mail.
  */
-export function createSendMail({ smtpUrl, from }: MailSettings): SendMail {
+export function createSendMail({ smtpUrl, from }: MailSettings, brand: MailBrand): SendMail {
   // Parse the URL here, so that an invalid one is refused together with the settings.
   const url = new URL(smtpUrl);
   let transport: Transporter | undefined;
-  return async (message) => {
+  return async ({ to, ...message }) => {
     transport ??= await createTransporter(url);
-    await transport.sendMail({ ...message, from: parseSender(from) ?? from });
+    const subject = message.subject.replace('{brand}', () => brand.name);
+    const text = message.text + footerOf(brand);
+    await transport.sendMail({ to, subject, text, from: parseSender(from) ?? from });
   };
 }
+
+/** Begins with the line that mail programs recognize as a signature's first (RFC 3676 §4.3). */
+const footerOf = ({ name, homeUrl = '', support = '' }: MailBrand): string =>
+  [homeUrl, support].some(Boolean)
+    ? ['\n\n-- ', name, homeUrl, support].filter(Boolean).join('\n')
+    : '';
 
 /**
  * Refuses a mail that would go to another mailbox than the stored one: an address of the former

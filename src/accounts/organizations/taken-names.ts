@@ -15,8 +15,8 @@ interface Candidate {
 /** Maximum number of organizations without a key whose names are compared at once. */
 const BATCH = 1_000;
 
-export function createTakenNames(issuer: string) {
-  const reserved = reservedWords(issuer);
+/** @param brandName returns the name of the service, which a reload can change. */
+export function createTakenNames(issuer: string, brandName: () => string) {
   return {
     /**
      * True if the name looks like that of the service, of an organization or of a client that the
@@ -28,7 +28,7 @@ export function createTakenNames(issuer: string) {
      */
     async isTaken(tx: Queries, name: string, ownerAccountId: string | undefined): Promise<boolean> {
       const look = lookOf(name);
-      let isTaken = holdsReserved(name, reserved);
+      let isTaken = holdsReserved(name, reservedWords(issuer, brandName()));
       let after: string | undefined = '';
       while (after !== undefined) {
         const found = await candidates(tx, look, { ownerAccountId, after });

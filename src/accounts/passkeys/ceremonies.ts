@@ -52,8 +52,11 @@ const CREDENTIAL_ID = /^[A-Za-z0-9_-]{1,1364}$/;
 const TRANSPORT = /^[a-z-]{1,32}$/;
 const MAX_TRANSPORTS = 8;
 
-/** @param issuer responses must come from its origin; its host is the relying party id. */
-export function createCeremonies({ issuer }: { readonly issuer: string }): Ceremonies {
+/**
+ * @param issuer responses must come from its origin; its host is the relying party id.
+ * @param serviceName the name that browsers show while a passkey is created.
+ */
+export function createCeremonies(issuer: string, serviceName: string): Ceremonies {
   const rpId = new URL(issuer).hostname;
   const expected = {
     expectedOrigin: issuer,
@@ -69,7 +72,7 @@ export function createCeremonies({ issuer }: { readonly issuer: string }): Cerem
 
   return {
     creationOptions: ({ email, name }, { challenge, handle, known }) => ({
-      rp: { id: rpId, name: 'Gatehouse' },
+      rp: { id: rpId, name: serviceName },
       user: { id: handle, name: email, displayName: name },
       challenge,
       pubKeyCredParams: ALGORITHMS.map((alg) => ({ alg, type: 'public-key' })),

@@ -182,8 +182,13 @@ const PAIRS: Readonly<Record<string, string>> = { '}': '{', ')': '(', ']': '[' }
 
 /** Requires TLS or loopback, because access tokens are sent there (RFC 6750 §5.3). */
 function isApiUrl(url: string): boolean {
+  return isPageUrl(url) && !url.includes('#');
+}
+
+/** True for an https URL without a login; on a loopback host also for an http URL. */
+export function isPageUrl(url: string): boolean {
   if (!URL.canParse(url)) return false;
   const { protocol, origin, username, password } = new URL(url);
   const isPrivate = protocol === 'https:' || (protocol === 'http:' && isLoopbackOrigin(origin));
-  return isPrivate && hasHost(url) && username === '' && password === '' && !url.includes('#');
+  return isPrivate && hasHost(url) && username === '' && password === '';
 }

@@ -1,6 +1,7 @@
-/** The schema of the settings file: every setting is here, in connected.ts or in sign-in.ts. */
+/** The schema of the settings file: every setting is here, or in a file of this folder. */
 import { z } from 'zod';
 import { isHost } from '../urls.ts';
+import { brand, rights } from './brand.ts';
 import { api, mail, storage } from './connected.ts';
 import { duration, durationOrOff, flag, oneOf, shareOrNumber, text, wholeNumber } from './kinds.ts';
 import { fixed, reloadable, section } from './setting.ts';
@@ -270,6 +271,8 @@ export const settingsFile = z.strictObject({
   limits,
   mail,
   api,
+  brand,
+  rights,
   organizations,
   activity,
   leaks,

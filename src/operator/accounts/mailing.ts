@@ -4,7 +4,7 @@ import type { Registries } from '../registries.ts';
 
 /** Sends a mail, but nothing if mail is not configured. */
 export async function tryMail(
-  { settings: { mail } }: Pick<Registries, 'settings'>,
+  { settings: { mail, brand } }: Pick<Registries, 'settings'>,
   message: Message,
 ) {
   const failure = await send().catch((error: Error) => error.message);
@@ -18,6 +18,6 @@ export async function tryMail(
     if (!mail) return;
     // Import the mail client here: loading it takes a sixth of the start time of a command.
     const { createSendMail } = await import('../../accounts/mail/mail.ts');
-    await createSendMail(mail)(message);
+    await createSendMail(mail, brand)(message);
   }
 }

@@ -1,10 +1,7 @@
 /** The consent step of an authorization request: may this client act for this user? */
 import type { Context } from 'koa';
 import type { Access } from '../../accounts/access/access.ts';
-import {
-  type ComparedOrganization,
-  compareAccess,
-} from '../../accounts/access/access-difference.ts';
+import { compareAccess } from '../../accounts/access/access-difference.ts';
 import {
   type ConnectionLimit,
   limitAccess,
@@ -96,7 +93,7 @@ export const SHOWN_FIELD = 'shown';
 export type ConsentSteps = ReturnType<typeof createConsentSteps>;
 
 export function createConsentSteps(parts: {
-  readonly kit: Pick<PageKit, 'render'>;
+  readonly kit: Pick<PageKit, 'render' | 'rightsInWords'>;
   readonly clock: Clock;
   readonly access: Access;
   readonly clientStandings: Pick<ClientStandings, 'find'>;
@@ -133,7 +130,9 @@ export function createConsentSteps(parts: {
         earlier?.access ? limitAccess(earlier.access, limit) : undefined,
         limitAccess(admitted, limit),
       );
-      const since = earlier ? sinceThen(earlier, asked, organizations) : [];
+      const inWords = kit.rightsInWords(ctx);
+      const changes = describeChanges(organizations, inWords);
+      const since = earlier ? [...sinceThen(earlier, asked), ...changes] : [];
       await kit.render(ctx, 'consent', {
         action: ctx.path,
         shown: seals.seal({ ...asked, offered: placesIn(allowed).map(placeKey) }),
@@ -148,7 +147,7 @@ export function createConsentSteps(parts: {
         reportUrl: reportUrlOf(client.id),
         account: { name: account.name, email: account.email },
         redirect: { host: new URL(redirectUri).host, uri: redirectUri },
-        organizations: organizations.map(describeReached),
+        organizations: organizations.map((one) => describeReached(one, inWords)),
         bars: describeExclusions(exclusions, all),
         isRepeat: earlier !== undefined,
         since: since.slice(0, MAX_CLAUSES),
@@ -206,19 +205,14 @@ function chosenBefore(
   return isSameLimit && chosenLimit ? limitFrom(chosenLimit) : undefined;
 }
 
-/** Lists what changed since the earlier approval, as clauses. */
-function sinceThen(
-  before: ConnectedConsent,
-  now: Asked,
-  organizations: readonly ComparedOrganization[],
-): string[] {
+/** Lists how the client changed since the earlier approval, as clauses. */
+function sinceThen(before: ConnectedConsent, now: Asked): string[] {
   const added = now.hosts.filter((host) => !before.hosts.includes(host));
   const removed = before.hosts.filter((host) => !now.hosts.includes(host));
   return [
     ...(before.name === now.name ? [] : [`Name was ${before.name}, now ${now.name}`]),
     ...(added.length > 0 ? [`It may now send you to ${added.join(', ')} as well`] : []),
     ...(removed.length > 0 ? [`It no longer sends you to ${removed.join(', ')}`] : []),
-    ...describeChanges(organizations),
   ];
 }
 

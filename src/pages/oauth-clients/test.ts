@@ -16,6 +16,7 @@ import type { PageKit } from '../page-kit.ts';
 import { get, type Lifetimes, post, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
 import { durationText } from '../words/moment.ts';
+import { describeReached } from '../words/reached.ts';
 import type { ClientTestForm, ClientTestResultView, KeptTokensView } from './client-view.ts';
 import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
 import type { KeptTokens, RunClientTest, TestOutcome } from './test-run.ts';
@@ -48,15 +49,16 @@ export function clientTestPage(parts: {
     const { run } = ctx.query;
     const kept = typeof run === 'string' && (await oneTimeValues.peek<KeptResult>(accountId, run));
     const result = kept && kept.clientId === client.id ? resultView(kept) : undefined;
+    const reached = result?.isPassed
+      ? await access.accessThrough(accountId, { clientId: client.id })
+      : [];
     await kit.render(ctx, 'oauth-client-test', {
       client: { name: client.name, url: urlOf(client, 'connect') },
       form: testFormOf(client, sent),
       tokens: result && (await takeTokens(ctx)),
       result,
       isGone: run !== undefined && !result,
-      organizations: result?.isPassed
-        ? await access.accessThrough(accountId, { clientId: client.id })
-        : [],
+      organizations: reached.map((one) => describeReached(one, kit.rightsInWords(ctx))),
     });
   }
 

@@ -85,6 +85,7 @@ const LIFETIME_SECONDS = 180 * 86_400;
 
 interface PasskeySettings {
   readonly issuer: string;
+  readonly brand: { readonly name: string };
   readonly limits: {
     readonly signInFailuresPerAddress: number;
     readonly signInFailureWindowSeconds: number;
@@ -105,7 +106,7 @@ export function createPasskeySignIns(parts: {
 }): PasskeySignIns {
   const { settings, clock, log, passkeys, activity, outcomes, mail, browserOf } = parts;
   const { issuer, limits, secrets } = settings;
-  const ceremonies = createCeremonies({ issuer });
+  const ceremonies = createCeremonies(issuer, parts.settings.brand.name);
   const challenges = createChallenges({ clock, browserOf, keys: secrets.cookieKeys });
   /** Counts refused answers per network. */
   const failures = parts.createAttemptLimit({

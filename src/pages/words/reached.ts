@@ -27,22 +27,19 @@ export const describeExclusions = (
     sentence: sentence ?? undefined,
   }));
 
-/** Returns the data for `partials/organizations`. */
-export function describeReached({
-  name,
-  role,
-  change,
-  formerRole,
-  warehouses,
-}: ComparedOrganization): ReachedOrganization {
+/** Returns the data for `partials/organizations`. @param inWords see `createRightsInWords` */
+export function describeReached(
+  { name, role, change, formerRole, warehouses }: ComparedOrganization,
+  inWords: (rights: readonly string[]) => string,
+): ReachedOrganization {
   return {
     name,
     role,
     ...changeOf(change, formerRole),
     warehouses: warehouses.map(({ name, rights, change, formerRights }) => ({
       name,
-      rights,
-      ...changeOf(change, formerRights?.join(', ')),
+      rights: inWords(rights),
+      ...changeOf(change, formerRights && inWords(formerRights)),
     })),
   };
 }
@@ -57,25 +54,32 @@ function changeOf(
 }
 
 /** Lists what changed since an approval, as clauses: `Your role in Storm was admin, now member`. */
-export function describeChanges(organizations: readonly ComparedOrganization[]): string[] {
+export function describeChanges(
+  organizations: readonly ComparedOrganization[],
+  inWords: (rights: readonly string[]) => string,
+): string[] {
   return organizations.flatMap((organization) => {
     const { name, change, role, formerRole, warehouses } = organization;
     if (change === 'added') return [`You reach ${name} now, as ${role}`];
     if (change === 'removed') return [`It no longer reaches ${name}`];
     const own = change ? [`Your role in ${name} was ${formerRole}, now ${role}`] : [];
-    return [...own, ...warehouses.flatMap((warehouse) => describeWarehouse(warehouse, name))];
+    return [
+      ...own,
+      ...warehouses.flatMap((warehouse) => describeWarehouse(warehouse, name, inWords)),
+    ];
   });
 }
 
 function describeWarehouse(
   { name, change, rights, formerRights = [] }: ComparedOrganization['warehouses'][number],
   organization: string,
+  inWords: (rights: readonly string[]) => string,
 ): string[] {
   if (change === undefined) return [];
   const what = `${name} in ${organization}`;
   if (change === 'added') return [`You reach ${what} now`];
   if (change === 'removed') return [`It no longer reaches ${what}`];
-  return [`Your rights in ${what} were ${formerRights.join(', ')}, now ${rights.join(', ')}`];
+  return [`Your rights in ${what} were ${inWords(formerRights)}, now ${inWords(rights)}`];
 }
 
 /** Returns the words after "Also disconnect"; undefined if no client acts for the user. */

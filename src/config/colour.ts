@@ -1,0 +1,43 @@
+/** The contrast of colours such as `#0b5cad` (WCAG 2.2), and the nearest shade that is readable. */
+
+/** WCAG 2.2 §1.4.3, level AA, for text. */
+export const MIN_CONTRAST = 4.5;
+
+/** By theme, the backgrounds of links and buttons, as in views/assets/gatehouse.css. */
+export const GROUNDS = {
+  light: ['#f1efe9', '#f6f4ee', '#fffefb'],
+  dark: ['#101614', '#19211f', '#202a27'],
+} as const;
+
+type Theme = keyof typeof GROUNDS;
+
+const channelsOf = (colour: string): number[] => [...Buffer.from(colour.slice(1), 'hex')];
+
+/** The relative luminance. */
+function luminance(colour: string): number {
+  const [red = 0, green = 0, blue = 0] = channelsOf(colour).map((channel) => {
+    const share = channel / 255;
+    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+}
+
+/** Returns the contrast ratio of two colours: from 1 to 21. */
+export function contrast(one: string, two: string): number {
+  const [darker = 0, lighter = 0] = [luminance(one), luminance(two)].sort((a, b) => a - b);
+  return (lighter + 0.05) / (darker + 0.05);
+}
+
+/** Returns the lowest contrast of a colour with the backgrounds of a theme. */
+export const lowestContrast = (colour: string, theme: Theme): number =>
+  Math.min(...GROUNDS[theme].map((ground) => contrast(colour, ground)));
+
+/** Returns the colour, or its nearest darker (light theme) or lighter shade that is readable. */
+export function nearestReadable(colour: string, theme: Theme): string {
+  const end = theme === 'light' ? 0 : 255;
+  for (let step = 0, shade = colour; ; step += 1) {
+    if (lowestContrast(shade, theme) >= MIN_CONTRAST) return shade;
+    const channels = channelsOf(colour).map((one) => Math.round(one + ((end - one) * step) / 255));
+    shade = `#${Buffer.from(channels).toString('hex')}`;
+  }
+}

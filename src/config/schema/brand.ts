@@ -1,0 +1,87 @@
+/** The settings `brand` and `rights`: the operator's name, look and words on pages and in mail. */
+import { z } from 'zod';
+import { isMailbox } from '../../base/mailbox.ts';
+import { PRODUCT } from '../../base/name-rules.ts';
+import { isPageUrl } from './connected.ts';
+import { expectations, text } from './kinds.ts';
+import { reloadable, section } from './setting.ts';
+
+/** The languages of the pages. */
+const LANGUAGES = ['en', 'de'];
+/** No control characters, and none that change the direction of the text around it. */
+const isLine = (line: string): boolean => /^[^\p{C}]{1,60}$/u.test(line) && /\S/.test(line);
+const LINE = 'a text of 1 to 60 visible characters';
+
+const optional = (
+  [accepts, example]: readonly [accepts: string, example: string],
+  isValid: (value: string) => boolean,
+  about: string,
+) => reloadable(text({ accepts, example }, isValid).exactOptional(), { about });
+
+const logo = (file: string, about: string) =>
+  optional(
+    ['a path', `the path of a PNG or SVG file, such as \`${file}\``],
+    (name) => !name.includes('\0'),
+    about,
+  );
+
+const page = (name: string, what: string) =>
+  optional(
+    ['an https URL without a login', `\`https://www.example.com/${name}\``],
+    isPageUrl,
+    `${what}, linked in the footer of each page. Default: none.`,
+  );
+
+export const brand = section('Whose service this is, for users (docs/operations/brand.md).', {
+  name: reloadable(text({ accepts: LINE, example: '`Acme`' }, isLine).default(PRODUCT), {
+    about:
+      'Name of the service on pages and in mail. Client names that could be mistaken for it are ' +
+      'refused.',
+  }),
+  logo: logo(
+    'logo.svg',
+    'PNG or SVG file with your logo, at most 32 kB, relative to the directory of the settings ' +
+      'file. Default: the picture of a gatehouse.',
+  ),
+  logo_dark: logo('logo-dark.svg', 'Like logo, for dark pages. Default: the same as logo.'),
+  colour: optional(
+    [
+      'a colour of # and six hexadecimal digits',
+      '`"#0b5cad"`, with the quotes, because # begins a comment',
+    ],
+    (colour) => /^#[0-9a-f]{6}$/i.test(colour),
+    'Colour of links and buttons; dark pages use a lighter shade. A colour that is hard to read ' +
+      'on light pages (WCAG AA) is refused. Default: a dark green.',
+  ),
+  home_url: page('', 'Your website'),
+  support: optional(
+    ['an email address or an https URL', '`help@example.com` or `https://www.example.com/help`'],
+    (contact) => isMailbox(contact) || isPageUrl(contact),
+    'Where users get help, linked in the footer of pages and mails. Default: none.',
+  ),
+  privacy_url: page('privacy', 'Your privacy policy'),
+  terms_url: page('terms', 'Your terms of service'),
+});
+
+const isWords = (words: string | Readonly<Record<string, string>>): boolean =>
+  typeof words === 'string'
+    ? isLine(words)
+    : Object.entries(words).every(([key, line]) => LANGUAGES.includes(key) && isLine(line));
+
+const right = (name: string) =>
+  reloadable(
+    z
+      .union([z.string(), z.record(z.string(), z.string())])
+      .refine(isWords)
+      .register(expectations, {
+        accepts: `${LINE}, or one for each of ${LANGUAGES.join(', ')}`,
+        example: '`see stock` or `{ en: see stock, de: Bestand sehen }`',
+      })
+      .default(name),
+    { about: `Words for the right \`${name}\`.` },
+  );
+
+export const rights = section(
+  'What users read in place of the names of rights. Tokens and commands keep the names.',
+  { read: right('read'), write: right('write'), manage: right('manage') },
+);

@@ -1,0 +1,43 @@
+/** The operator's name, logo, colour and links on the pages, and the files of the logo. */
+import type { Logo } from '../config/brand.ts';
+import type { Settings } from '../config/settings.ts';
+import { get } from '../pages/routes.ts';
+import * as assets from './assets.ts';
+
+export type Brand = ReturnType<typeof createBrand>;
+
+/** Opened as a document, a logo may only draw, whatever its file contains. */
+const POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:";
+
+/** Returns the local `brand` of the views, the stylesheet of the pages, and what serves the files. */
+export function createBrand(settings: Settings['brand']) {
+  const { name, logo, logoDark, colour, homeUrl, support, privacyUrl, termsUrl } = settings;
+  const files: assets.Assets = new Map();
+  const publish = ({ type, base64, width, height }: Logo) => {
+    const body = Buffer.from(base64, 'base64');
+    return { url: assets.publish(files, `logo.${type}`, { body, policy: POLICY }), width, height };
+  };
+  const [image, dark] = [logo, logoDark].map((one) => one && publish(one));
+  const supportUrl =
+    support === undefined || URL.canParse(support)
+      ? support
+      : `mailto:${encodeURIComponent(support).replace('%40', '@')}`;
+  const links = { homeUrl, supportUrl, privacyUrl, termsUrl };
+  // A wide logo contains the name, which then does not stand next to it.
+  const shown = image && { ...image, isWide: image.width >= 2 * image.height, dark };
+  // Browsers accept a PNG image under the names of both icons, but no SVG image.
+  const icon = logo?.type === 'png' && image ? files.get(image.url) : undefined;
+  return {
+    view: {
+      name,
+      icon: image?.url ?? assets.assetUrls.icon,
+      logo: shown,
+      ...links,
+    },
+    stylesheet: assets.stylesheetWith(colour),
+    routes: [
+      get('/assets/:name', assets.createServeAsset(files)),
+      ...assets.iconRoutes(image ? () => icon : undefined),
+    ],
+  };
+}

@@ -1,0 +1,88 @@
+/** Pages with the operator's brand in a real browser: readable, small, and without errors. */
+import { expect } from 'chai';
+import { ACME_SVG, logoFile, png } from '../config/brand-files.ts';
+import { settingsOf } from '../config/configuration.ts';
+import { expectAccessible, PHONE } from '../support/axe.ts';
+import { describeInBrowser } from '../support/browser.ts';
+import { authorizationUrl } from '../support/oauth.ts';
+import { startSeeded } from '../support/seeded.ts';
+
+const MAX_REQUESTS = 5;
+const MAX_BYTES = 60_000;
+
+logoFile('acme.svg', ACME_SVG);
+logoFile('acme.png', png(240, 60));
+const { brand } = settingsOf(`brand:
+  name: Acme Storage
+  logo: acme.svg
+  logo_dark: acme.png
+  colour: "#846a00"
+  support: help@acme.example
+  privacy_url: https://www.acme.example/privacy
+`);
+
+describeInBrowser('a brand in the browser', (visit) => {
+  const on = startSeeded({ settings: { brand } });
+
+  it('sign-in and consent with a brand are accessible, and take at most 5 requests and 60 kB', async () => {
+    const { page, problems } = await visit(PHONE);
+    const answers = new Map<string, number>();
+    page.on('response', async (response) => {
+      const body = response.status() === 200 ? await response.body().catch(() => '') : '';
+      answers.set(response.url(), body.length);
+    });
+    const expectSmall = (name: string) => {
+      const total = [...answers.values()].reduce((sum, length) => sum + length, 0);
+      // The browser of the tests does not ask for the icon of the tab: it is the logo.
+      expect(answers.size, name).to.be.at.most(MAX_REQUESTS);
+      expect(total, `${name}: ${[...answers].join(' ')}`).to.be.at.most(MAX_BYTES);
+    };
+    await page.goto(`${on.issuer}/login`, { waitUntil: 'networkidle' });
+    expectSmall('sign-in');
+    await expectAccessible(page, 'sign-in');
+    const shown = 'document.querySelector("img.logo").naturalWidth';
+    expect(await page.evaluate(shown)).to.equal(240);
+
+    await page.goto(authorizationUrl(on.issuer, on.clients.confidential).href);
+    await page.getByLabel('Email address').fill(on.seeded.person.email);
+    await page.getByLabel('Password', { exact: true }).fill(on.seeded.person.password);
+    await page.getByRole('main').getByRole('button', { name: 'Sign in' }).first().click();
+    await page.getByRole('button', { name: 'Approve' }).waitFor();
+    await expectAccessible(page, 'consent');
+    await page.goto(`${on.issuer}/profile`);
+    await expectAccessible(page, 'profile');
+    expect(problems).to.deep.equal([]);
+  });
+
+  it('buttons have the colour, and a stronger shade under the mouse, on light and on dark pages', async () => {
+    for (const [colorScheme, shade, hovered] of [
+      ['light', 'rgb(132, 106, 0)', [0.362, 0.291, 0]],
+      ['dark', 'rgb(161, 142, 61)', [0.742, 0.69, 0.467]],
+    ] as const) {
+      const { page } = await visit({ colorScheme });
+      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+      await page.goto(`${on.issuer}/login`);
+      const button = page.getByRole('main').getByRole('button', { name: 'Sign in' }).first();
+      const background = () =>
+        page.evaluate<string>(
+          'getComputedStyle(document.querySelector("main .solid")).backgroundColor',
+        );
+      expect(await background(), colorScheme).to.equal(shade);
+      await button.hover();
+      // A mixed color has shares of 1 in place of numbers up to 255.
+      const shares = (await background()).match(/\d[\d.]*/g)?.map(Number) ?? [];
+      expect(shares, colorScheme).to.have.length(3);
+      hovered.forEach((share, index) => {
+        expect(shares[index], colorScheme).to.be.closeTo(share, 0.001);
+      });
+    }
+  });
+
+  it('a logo that a node does not have leaves its page readable, with the name in its place', async () => {
+    const { page } = await visit();
+    await page.route('**/assets/logo.*', (route) => route.fulfill({ status: 404, body: '' }));
+    await page.goto(`${on.issuer}/login`);
+    await expectAccessible(page, 'sign-in without its logo');
+    await page.getByRole('img', { name: 'Acme Storage' }).waitFor();
+  });
+});

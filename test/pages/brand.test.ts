@@ -1,0 +1,260 @@
+/** The operator's brand on pages and in mail, and rights in the operator's words. */
+import { expect } from 'chai';
+import { ACME_SVG, logoFile, png } from '../config/brand-files.ts';
+import { settingsOf } from '../config/configuration.ts';
+import { eventually } from '../support/eventually.ts';
+import { startsWithMail } from '../support/mail-server.ts';
+import { authorizationUrl, introspect } from '../support/oauth.ts';
+import { createPerson } from '../support/person.ts';
+import { startSeeded } from '../support/seeded.ts';
+import type { Overrides } from '../support/service.ts';
+import { signedIn } from './signed-in-person.ts';
+
+const BLUE = '#0B5CAD';
+const LINKS = {
+  homeUrl: 'https://www.acme.example/',
+  support: 'help+de@acme.example',
+  privacyUrl: 'https://www.acme.example/privacy',
+  termsUrl: 'https://www.acme.example/terms',
+};
+const SVG_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:";
+
+logoFile('acme.svg', ACME_SVG);
+logoFile('acme.png', png(48, 48));
+const brandOf = (yaml: string) => settingsOf(`brand: { ${yaml} }`).brand;
+const { logo, logoDark } = brandOf('logo: acme.svg, logo_dark: acme.png');
+if (!logo || !logoDark) throw new Error('the logos were not read');
+
+describe('the brand of the operator', () => {
+  const mail = startsWithMail();
+  let found: Overrides = {};
+  const brand = { name: 'Acme <Storage>', ...LINKS, logo, logoDark, colour: BLUE };
+  const on = startSeeded({ on: mail.start, settings: { brand }, reloaded: () => found });
+
+  const visitor = () => createPerson(on.issuer);
+  const urlsIn = (html: string, pattern: RegExp): string[] =>
+    [...html.matchAll(pattern)].map(([, url = '']) => url);
+  const logosIn = (html: string) => urlsIn(html, /"(\/assets\/logo\.[^"]+)"/g);
+  const stylesheetIn = (html: string) => urlsIn(html, /rel="stylesheet" href="([^"]+)"/g)[0] ?? '';
+
+  async function reloadWith(overrides: Overrides): Promise<readonly string[]> {
+    found = overrides;
+    return (await on.service.reload()).changed;
+  }
+
+  it('pages, errors and mail show the name in place of Gatehouse', async () => {
+    const { person } = on.seeded;
+    const member = await signedIn(on.service, person);
+    const consent = await member.get(
+      (await member.get(authorizationUrl(on.issuer, on.clients.confidential))).location ?? '',
+    );
+    expect(consent.html).to.include('Route Planner');
+    const pages = {
+      'sign-in': await visitor().get('/login'),
+      consent,
+      profile: await member.get('/profile'),
+      missing: await visitor().get('/nothing'),
+      refused: await visitor().get('/oauth/authorize?client_id=none'),
+    };
+    for (const [name, { html }] of Object.entries(pages)) {
+      expect(html, name).to.match(/<title>[^<]+ · Acme &lt;Storage&gt;<\/title>/);
+      expect(html, name).to.include('alt="Acme &lt;Storage&gt;"').and.not.include('Gatehouse');
+      expect(html, name).to.not.include('class="hut"').and.not.include('class="boom"');
+    }
+    await member.fillIn('/profile/api-keys', { name: 'Export', expires_in_days: '30' });
+    const subject = /^Subject: A new Acme <Storage> API key acts as you\r$/m;
+    const arrived = () => mail.received.find(({ raw }) => subject.test(raw));
+    await eventually(() => expect(arrived(), 'the mail about the key').to.not.equal(undefined));
+    const { text = '' } = arrived() ?? {};
+    expect(text).to.match(
+      /-- \r?\nAcme <Storage>\r?\nhttps:\/\/www\.acme\.example\/\r?\nhelp\+de@acme\.example/,
+    );
+  });
+
+  it('the footer of pages links to website, support, privacy policy and terms in new tabs', async () => {
+    const { html } = await visitor().get('/login');
+    const footer = html.slice(html.indexOf('<footer'));
+    expect(urlsIn(footer, /href="([^"]+)"/g)).to.deep.equal([
+      'https://www.acme.example/',
+      'mailto:help%2Bde@acme.example',
+      'https://www.acme.example/privacy',
+      'https://www.acme.example/terms',
+    ]);
+    expect(footer.match(/target="_blank" rel="noopener noreferrer"/g)).to.have.length(3);
+    await reloadWith({ brand: { support: 'https://www.acme.example/help' } });
+    expect((await visitor().get('/login')).html).to.include(
+      'href="https://www.acme.example/help" target="_blank"',
+    );
+    await reloadWith({});
+  });
+
+  it('the logo is served as uploaded, in a sandbox, for a year, under a name with its hash', async () => {
+    const { html } = await visitor().get('/login');
+    const [icon, dark, light, ...others] = logosIn(html);
+    expect(others).to.deep.equal([]);
+    expect(html).to.include(`<link rel="icon" href="${light}">`);
+    expect(icon).to.equal(light);
+    expect(html).to.match(
+      /<source media="\(prefers-color-scheme: dark\)" srcset="[^"]+" width="48" height="48"><img class="logo" src="[^"]+" width="240" height="60" alt="/,
+    );
+    const files = { [light ?? '']: ['image/svg+xml; charset=utf-8', ACME_SVG] };
+    for (const [url, [type, content]] of Object.entries(files)) {
+      const answer = await fetch(on.issuer + url);
+      expect(answer.status).to.equal(200);
+      expect(answer.headers.get('content-type')).to.equal(type);
+      expect(answer.headers.get('content-security-policy')).to.equal(SVG_POLICY);
+      expect(answer.headers.get('x-content-type-options')).to.equal('nosniff');
+      expect(answer.headers.get('cache-control')).to.equal('public, max-age=31536000, immutable');
+      expect(await answer.text()).to.equal(content);
+    }
+    const answer = await fetch(on.issuer + dark);
+    expect(answer.headers.get('content-type')).to.equal('image/png');
+    expect(answer.headers.get('content-security-policy')).to.equal(SVG_POLICY);
+    expect(Buffer.from(await answer.arrayBuffer())).to.deep.equal(png(48, 48));
+    const unknown = await fetch(`${on.issuer}/assets/logo.0000000000000000.svg`);
+    expect(unknown.status).to.equal(404);
+    expect(unknown.headers.get('cache-control')).to.equal('no-store');
+  });
+
+  it('the stylesheet contains the colour for both themes, also at a node with another colour', async () => {
+    const url = stylesheetIn((await visitor().get('/login')).html);
+    expect(url).to.match(/^\/assets\/gatehouse\.[\w-]{16}\.css\?colour=0b5cad$/);
+    const read = async (href: string) => (await fetch(on.issuer + href)).text();
+    const plain = await read(url.replace(/\?.*/, ''));
+    const added = async (href: string) => (await read(href)).slice(plain.length);
+    const blue = ':root { --brand: #0b5cad; --brand-dark: #5c92c8; }\n';
+    expect(await added(url)).to.equal(blue);
+    await reloadWith({ brand: { colour: '#846a00' } });
+    expect(await added(url)).to.equal(blue);
+    expect(await added(url.replace('0b5cad', '846a00'))).to.include('--brand: #846a00;');
+    for (const wrong of ['0b5ca', 'red;}', '0b5cad&colour=846a00', '%230b5cad', '']) {
+      expect(await added(url.replace('0b5cad', wrong)), wrong).to.equal('');
+    }
+    const known = { 'if-none-match': (await fetch(on.issuer + url)).headers.get('etag') ?? '' };
+    const asked = { ...known, 'cache-control': 'max-age=0' };
+    expect((await visitor().get(url, asked)).status).to.equal(304);
+    expect((await visitor().get(url.replace('0b5cad', '846a00'), asked)).status).to.equal(200);
+    await reloadWith({});
+  });
+
+  it('a reload replaces name, logo and colour without a restart, and a replaced logo is gone', async () => {
+    const before = logosIn((await visitor().get('/login')).html)[0];
+    const other = brandOf(`logo: ${logoFile('other.png', png(200, 50))}`).logo;
+    if (!other) throw new Error('the logo was not read');
+    const changed = await reloadWith({
+      brand: { name: 'Nova', logo: other, colour: '#846a00' },
+    });
+    expect(changed).to.have.members(['brand.name', 'brand.logo', 'brand.colour']);
+    const { html } = await visitor().get('/login');
+    expect(html).to.include('<title>Sign in · Nova</title>').and.include('alt="Nova"');
+    expect(stylesheetIn(html)).to.match(/\?colour=846a00$/);
+    const [after] = logosIn(html);
+    expect(after).to.match(/\.png$/);
+    expect((await fetch(on.issuer + after)).status).to.equal(200);
+    expect((await fetch(on.issuer + before)).status).to.equal(404);
+    await reloadWith({});
+    expect((await fetch(on.issuer + before)).status).to.equal(200);
+  });
+
+  it('the name of a client may not be mistaken for the name of the brand, also after a reload', async () => {
+    const owner = await signedIn(on.service, on.seeded.other);
+    const create = async (name: string) => {
+      const fields = { name, redirect_uris: ['https://app.example/cb'] };
+      const form = await owner.get('/profile/oauth-clients/new');
+      return (await owner.submit(form, fields)).html;
+    };
+    const refusal = 'this one could be taken';
+    expect(await create('Acme-Storage Security')).to.include(refusal);
+    expect(await create('Gatehouse Security')).to.include(refusal);
+    await reloadWith({ brand: { name: 'Nova' } });
+    expect(await create('N0VA')).to.include(refusal);
+    expect(await create('Acme Storage Security')).to.not.include(refusal);
+    await reloadWith({});
+  });
+
+  it('a logo that is not wide has the name next to it, and the icons are a PNG logo or none', async () => {
+    const iconOf = async (name: string) => {
+      const answer = await fetch(`${on.issuer}/${name}`);
+      return [answer.status, answer.headers.get('content-type')] as const;
+    };
+    for (const name of ['favicon.ico', 'apple-touch-icon.png']) {
+      expect((await iconOf(name))[0], `${name} with an SVG logo`).to.equal(404);
+    }
+    await reloadWith({ brand: { logo: logoDark } });
+    const { html } = await visitor().get('/login');
+    expect(html).to.include('alt=""></picture> <bdi>Acme &lt;Storage&gt;</bdi>');
+    for (const name of ['favicon.ico', 'apple-touch-icon.png']) {
+      expect(await iconOf(name), `${name} with a PNG logo`).to.deep.equal([200, 'image/png']);
+    }
+    await reloadWith({});
+  });
+});
+
+describe('a service without a brand', () => {
+  const rights = {
+    read: { en: 'see stock', de: 'Bestand sehen' },
+    write: 'change stock',
+    manage: 'run the warehouse',
+  };
+  const on = startSeeded({ settings: { rights } });
+
+  it('pages show the name and the picture of Gatehouse, whose icons have well-known names', async () => {
+    const { html } = await createPerson(on.issuer).get('/login');
+    expect(html).to.include('· Gatehouse</title>').and.include('class="hut"');
+    expect(html).to.match(/<link rel="icon" href="\/assets\/favicon\.[\w-]{16}\.svg">/);
+    expect(html).to.match(/rel="stylesheet" href="\/assets\/gatehouse\.[\w-]{16}\.css">/);
+    const types = { 'favicon.ico': 'image/x-icon', 'apple-touch-icon.png': 'image/png' };
+    const starts = { 'favicon.ico': '00000100', 'apple-touch-icon.png': '89504e47' };
+    for (const name of ['favicon.ico', 'apple-touch-icon.png'] as const) {
+      const answer = await fetch(`${on.issuer}/${name}`);
+      expect(answer.status).to.equal(200);
+      expect(answer.headers.get('content-type')).to.equal(types[name]);
+      expect(answer.headers.get('cache-control')).to.equal('public, max-age=86400');
+      const bytes = Buffer.from(await answer.arrayBuffer());
+      expect(bytes.toString('hex', 0, 4)).to.equal(starts[name]);
+      const known = { 'if-none-match': answer.headers.get('etag') ?? '' };
+      const again = await createPerson(on.issuer).get(`/${name}`, {
+        ...known,
+        'cache-control': 'max-age=0',
+      });
+      expect(again.status).to.equal(304);
+    }
+  });
+
+  it('users read the rights in the words of the operator; introspection has their names', async () => {
+    const { person, warehouse } = on.seeded;
+    const { accountId } = person;
+    const all = ['read', 'write', 'manage'] as const;
+    await on.service.memberships.setRights({ accountId }, warehouse.id, all);
+    await on.service.activity.record({
+      action: 'membership_set',
+      actor: 'operator',
+      accountId,
+      details: { organization_name: 'Storm', warehouse_name: 'Rotterdam', rights: [...all] },
+    });
+    const words = 'see stock, change stock, run the warehouse';
+    const member = await signedIn(on.service, person);
+    expect((await member.get('/profile')).html).to.include(`<span class="rights">${words}</span>`);
+    const url = authorizationUrl(on.issuer, on.clients.confidential);
+    const consent = await member.get((await member.get(url)).location ?? '');
+    expect(consent.html).to.include(`<span class="rights">${words}</span>`);
+    const { accessToken } = await on.partner.tokens(on.clients.confidential);
+    const known = await introspect(on.issuer, on.clients.resourceServer, accessToken);
+    expect(JSON.stringify(known.body)).to.include('"rights":["read","write","manage"]');
+    const { id } = on.clients.confidential;
+    const connection = await member.get(`/profile/connections/${id}`);
+    expect(connection.html).to.include(`<span class="rights">${words}</span>`);
+    await member.fillIn('/profile/api-keys', { name: 'Export', expires_in_days: '30' });
+    const keys = await member.get('/profile/api-keys');
+    const [, limit = ''] = /href="([^"]+\/limit)"/.exec(keys.html) ?? [];
+    expect((await member.get(limit)).html).to.include(`<span class="rights">${words}</span>`);
+    expect((await member.get('/profile/activity')).html).to.include(`Rotterdam: ${words}`);
+
+    await on.service.memberships.setRights({ accountId }, warehouse.id, ['read']);
+    const changed = await member.get(
+      authorizationUrl(on.issuer, on.clients.confidential, { prompt: 'consent' }),
+    );
+    const again = await member.get(changed.location ?? '');
+    expect(again.html).to.include(`were ${words}, now see stock`).and.include(`was ${words}`);
+  });
+});

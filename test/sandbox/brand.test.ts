@@ -1,0 +1,25 @@
+/** The sandbox with the look of the operator. */
+import { expect } from 'chai';
+import { startGatehouse } from '../../src/sandbox/gatehouse.ts';
+import { ACME_SVG, logoFile } from '../config/brand-files.ts';
+import { fileWith } from '../config/configuration.ts';
+import { atEndOfFile } from '../support/end-of-run.ts';
+import { freePort } from '../support/programs.ts';
+
+describe('the sandbox', () => {
+  it('the sandbox shows the brand of the settings file, and takes nothing else from it', async () => {
+    logoFile('sandbox.svg', ACME_SVG);
+    const lookOf = fileWith(
+      'issuer: https://auth.example.com\nbrand: { name: Acme, logo: sandbox.svg }\n',
+      'sandbox.yaml',
+    );
+    const stop = new AbortController().signal;
+    const apiUrl = 'http://127.0.0.1:1/graphql';
+    const gatehouse = await startGatehouse({ port: await freePort(), apiUrl, stop, lookOf });
+    atEndOfFile(gatehouse.close);
+    const html = await (await fetch(`${gatehouse.issuer}/login`)).text();
+    expect(html).to.include('<title>Sign in · Acme</title>').and.include('alt="Acme"');
+    const [, logo = ''] = /src="(\/assets\/logo[^"]+)"/.exec(html) ?? [];
+    expect(await (await fetch(gatehouse.issuer + logo)).text()).to.equal(ACME_SVG);
+  });
+});
