@@ -63,7 +63,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 const DOORS: Readonly<Record<string, string>> = {
   'accounts/access':
     'access access-difference access-limit memberships organization-ends people reach',
-  'accounts/activity': 'activity activity-words audit',
+  'accounts/activity': 'activity activity-words audit audit-output audit-trail',
   'accounts/api-keys': 'api-key api-keys',
   'accounts/identities': 'identities resolve-identity upstream-sessions',
   'accounts/mail': 'account-mail mail',

@@ -124,7 +124,7 @@ describe('frozen names', () => {
     const names = [...samples.keys()]
       .filter((sample) => /^gatehouse_(?!.*_(bucket|sum))/.test(sample))
       .map((sample) => sample.replace(/="[^"]*"/g, ''));
-    const frozen = `gatehouse_authorizations_total{outcome}, gatehouse_build_info{version,node},
+    const frozen = `gatehouse_audit_lag_seconds, gatehouse_authorizations_total{outcome}, gatehouse_build_info{version,node},
       gatehouse_change_feed_live, gatehouse_cleaning_failures_total{task},
       gatehouse_cleaning_removed_total{task}, gatehouse_client_reports_total{reason},
       gatehouse_client_secrets_refused_total{reason},

@@ -105,7 +105,8 @@ export async function reachOfOrganization(
           m.created_at AS since, s.at AS "lastSignedInAt", ${WAREHOUSES}
         FROM organization_memberships m JOIN accounts a ON a.id = m.account_id
         LEFT JOIN LATERAL (SELECT at FROM activity
-          WHERE account_id = a.id AND action = 'signed_in' ORDER BY id DESC LIMIT 1) s ON true
+          WHERE account_id = a.id AND action = 'signed_in' AND NOT details ? 'confirmation'
+          ORDER BY id DESC LIMIT 1) s ON true
         WHERE m.organization_id = $1`,
       [organizationId],
     ),

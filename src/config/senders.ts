@@ -11,6 +11,7 @@ export interface Sender {
 export const SENDER_VARIABLES = {
   changes: 'GATEHOUSE_CHANGES_SECRETS',
   leaks: 'GATEHOUSE_LEAKS_SECRETS',
+  audit: 'GATEHOUSE_AUDIT_SECRETS',
 } as const;
 
 export type SenderPath = keyof typeof SENDER_VARIABLES;
@@ -22,6 +23,7 @@ export type Senders = Readonly<Record<SenderPath, readonly Sender[]>>;
 export const sendersBy = (read: (variable: string) => readonly Sender[]): Senders => ({
   changes: read(SENDER_VARIABLES.changes),
   leaks: read(SENDER_VARIABLES.leaks),
+  audit: read(SENDER_VARIABLES.audit),
 });
 
 const SENDER = /^([a-z0-9][a-z0-9._-]{0,39}):([A-Za-z0-9._~+/=-]{32,200})$/;

@@ -4,6 +4,7 @@ import { isIP } from 'node:net';
 import Koa, { type Context, type Middleware, type Next } from 'koa';
 import type { Logger } from 'pino';
 import { ConfigurationProblems } from '../config/problems.ts';
+import { answerAudit, type ReadAudit } from './audit.ts';
 import { exactRoutes } from './exact-routes.ts';
 import { answerLeaks, type EndLeaked } from './leaks.ts';
 import type { MetricsText } from './metrics/metrics.ts';
@@ -36,12 +37,13 @@ export interface OperatorsHostParts {
   readonly senders: SenderParts;
   readonly pushChanges: PushChanges;
   readonly endLeaked: EndLeaked;
+  readonly readAudit: ReadAudit;
 }
 
 export function createOperatorsHost(parts: OperatorsHostParts): Koa {
   const app = new Koa();
   const log = parts.log.child({ listener: 'operators' });
-  app.use(requestLog({ log, quietPaths: ['/healthz', '/readyz', '/metrics'] }));
+  app.use(requestLog({ log, quietPaths: ['/healthz', '/readyz', '/metrics', '/audit'] }));
   app.use(refuseRepeatedHeaders);
   const requireOwnName = requireOperatorsName(parts.operatorsHost);
   const mayReload = requireCredential(parts.reloadCredentials);
@@ -80,6 +82,14 @@ export function createOperatorsHost(parts: OperatorsHostParts): Koa {
           refuseBrowsers,
           requireSender(parts.senders, 'leaks'),
           answerLeaks(parts.endLeaked),
+        ],
+      },
+      '/audit': {
+        GET: [
+          requireOwnName,
+          refuseBrowsers,
+          requireSender(parts.senders, 'audit'),
+          answerAudit(parts.readAudit),
         ],
       },
     }),

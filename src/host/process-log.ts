@@ -42,6 +42,10 @@ export function createProcessLog({ level, format }: ProcessLogOptions): Logger {
     // One write suffices for less than a batch. pino's own `flushSync` would retry forever once the
     // reader of the output is gone.
     flushSync: () => output.flush(),
+    flush(done: () => void) {
+      output.flush();
+      done();
+    },
   };
   const log = pino({ level, mixin: logMixin, ...(format === 'words' && WORDS) }, stream);
   process.on('exit', stream.flushSync);

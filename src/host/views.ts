@@ -6,7 +6,7 @@ import ejs from 'ejs';
 import type { Context } from 'koa';
 import koaViews from 'koa-views';
 import { PRODUCT } from '../base/name-rules.ts';
-import { languages, type Texts, textsFor } from '../base/texts.ts';
+import { languages, textsFor } from '../base/texts.ts';
 import { foundVisitor, type Visitor } from '../pages/page.ts';
 import { STRONG_SIGN_IN } from '../pages/sign-in/sign-in-policy.ts';
 import type { Render } from '../pages/view-data.ts';

@@ -1,13 +1,16 @@
 /** `operator audit`: who changed what, who signed in, what was revoked, and from where. */
+import { setTimeout as delay } from 'node:timers/promises';
 import { type Command, Option } from 'commander';
 import { isAccountId } from '../accounts/account.ts';
 import type { ActivityRecord } from '../accounts/activity/activity.ts';
 import { ACTIONS, type Action, describeAction } from '../accounts/activity/activity-words.ts';
-import type { AuditRecord } from '../accounts/activity/audit.ts';
+import { type AuditRecord, auditEntry } from '../accounts/activity/audit.ts';
+import { type AuditTrail, MAX_PAGE } from '../accounts/activity/audit-trail.ts';
+import { Refusal } from '../base/refusal.ts';
 import { parseTime, wholeNumber } from './command/arguments.ts';
 import { accountNamed } from './command/names.ts';
-import type { Operator } from './command/operator.ts';
-import { table } from './command/report.ts';
+import type { Operator, Report } from './command/operator.ts';
+import { printable, table } from './command/report.ts';
 import type { Registries } from './registries.ts';
 
 interface AuditOptions {
@@ -21,6 +24,8 @@ interface AuditOptions {
   readonly until?: Date;
   readonly before?: number;
   readonly limit: number;
+  readonly after?: string;
+  readonly follow?: true;
 }
 
 const ACTORS: readonly ActivityRecord['actor'][] = [
@@ -31,8 +36,10 @@ const ACTORS: readonly ActivityRecord['actor'][] = [
   'organization',
 ];
 const MAX = 10_000;
+const POLL_MS = 1_000;
 
-export function addAuditCommand(program: Command, { run }: Operator): void {
+export function addAuditCommand(program: Command, operator: Operator): void {
+  const { run } = operator;
   program
     .command('audit')
     .description(
@@ -61,42 +68,94 @@ export function addAuditCommand(program: Command, { run }: Operator): void {
       'only entries older than this one: the next page',
       wholeNumber(Number.MAX_SAFE_INTEGER),
     )
+    .option(
+      '--after <cursor>',
+      'entries after this place in the log, oldest first; start: from the first',
+    )
+    .option('--follow', 'print each entry when it is recorded, until interrupted')
     .action((options: AuditOptions) =>
       run(async (registries) => {
+        if (options.after !== undefined || options.follow) {
+          return readOn(registries.auditTrail, options, operator);
+        }
         const { account, client: clientId, request: requestId, ...others } = options;
         const { import: importId, ...question } = others;
         const accountId = account && (await accountIdNamed(registries, account));
         const about = { accountId, clientId, requestId, importId };
         const found = await registries.audit.find({ ...question, ...about });
-        return { value: found.map(recordValue), text: textOf(found, options.limit) };
+        const value = found.map((one) => ({ ...auditEntry(one), email: one.email ?? null }));
+        return { value, text: textOf(found, options.limit) };
       }),
     );
 }
+
+/** Reads by cursor. With `--follow`, prints entries until the command is interrupted. */
+async function readOn(
+  trail: AuditTrail,
+  { after, follow, limit, ...filters }: AuditOptions,
+  { stdout, onInterrupt, json }: Operator,
+): Promise<Report> {
+  if (Object.keys(filters).length > 0) throw withFilters;
+  if (!follow) {
+    const { entries, next, more } = await trail.page(after ?? 'start', limit);
+    const text = tableOf(entries.map(({ record }) => record));
+    const rest = `${more ? 'There are later entries' : 'For later entries'}: add --after ${next}`;
+    return { value: entries.map(({ line }) => line), text: `${text}\n\n${rest}` };
+  }
+  const interruption = new AbortController();
+  const { signal } = interruption;
+  onInterrupt(() => interruption.abort());
+  // The reader may be gone, as after `| head`.
+  stdout.once('error', () => interruption.abort());
+  let next = after ?? (await trail.end());
+  while (!signal.aborted) {
+    const page = await trail.page(next, MAX_PAGE);
+    for (const { record, line } of page.entries) {
+      stdout.write(
+        `${json ? JSON.stringify(line) : printable(rowOf(record).filter(Boolean).join('  '))}\n`,
+      );
+    }
+    next = page.next;
+    if (!page.more) await delay(POLL_MS, undefined, { signal }).catch(() => {});
+  }
+  return { value: undefined, text: `To continue: gatehouse audit --follow --after ${next}` };
+}
+
+const withFilters = new Refusal(
+  'options_conflict',
+  '--after and --follow read the whole log, without a filter.',
+  'Leave the other options out, except --limit and --json, or leave out --after and --follow.',
+);
 
 /** Looks up an address, but no ID: the log of a deleted account still exists under its ID. */
 async function accountIdNamed(registries: Registries, name: string): Promise<string> {
   return isAccountId(name) ? name : (await accountNamed(registries, name)).id;
 }
 
+const HEADING = ['TIME', 'WHO', 'WHAT', 'ABOUT', 'OF', 'FROM', 'REASON', 'REQUEST'];
+
+function rowOf(record: AuditRecord): string[] {
+  const { what, about, note } = describeAction(record);
+  const details = [about, note && `(${note})`].filter(Boolean).join(' ');
+  return [
+    timeOf(record.at),
+    whoOf(record),
+    what,
+    details,
+    ofWhom(record),
+    requestOrigin(record),
+    record.by?.reason ?? '',
+    record.requestId ?? '',
+  ];
+}
+
+const tableOf = (found: readonly AuditRecord[]): string =>
+  table(HEADING, found.map(rowOf), 'No entry matches these options.');
+
 function textOf(found: readonly AuditRecord[], limit: number): string {
-  const rows = found.map((record) => {
-    const { what, about, note } = describeAction(record);
-    const details = [about, note && `(${note})`].filter(Boolean).join(' ');
-    return [
-      timeOf(record.at),
-      whoOf(record),
-      what,
-      details,
-      ofWhom(record),
-      requestOrigin(record),
-      record.by?.reason ?? '',
-      record.requestId ?? '',
-    ];
-  });
-  const heading = ['TIME', 'WHO', 'WHAT', 'ABOUT', 'OF', 'FROM', 'REASON', 'REQUEST'];
   const last = found.length === limit ? found.at(-1) : undefined;
   const more = last && `\n\nThere may be older entries: add --before ${last.id}`;
-  return table(heading, rows, 'No entry matches these options.') + (more ?? '');
+  return tableOf(found) + (more ?? '');
 }
 
 const timeOf = (at: Date): string => `${at.toISOString().slice(0, 19)}Z`;
@@ -112,22 +171,3 @@ const whoOf = (record: AuditRecord): string =>
 const ofWhom = (record: AuditRecord): string => (record.actor === 'person' ? '' : personOf(record));
 
 const requestOrigin = ({ origin }: AuditRecord): string => origin?.address ?? '';
-
-const recordValue = (record: AuditRecord) => {
-  const { id, at, actor, action, accountId, email, details, origin, by, requestId } = record;
-  return {
-    id,
-    at,
-    actor,
-    action,
-    what: describeAction(record).what,
-    account_id: accountId ?? null,
-    email: email ?? null,
-    details,
-    operator: by?.operator ?? null,
-    reason: by?.reason ?? null,
-    address: origin?.address ?? null,
-    browser: origin?.browser ?? null,
-    request_id: requestId ?? null,
-  };
-};

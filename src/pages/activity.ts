@@ -1,4 +1,5 @@
 /** `/profile/activity`: what happened to the signed-in user's account, newest first. */
+import { Readable } from 'node:stream';
 import type { Context } from 'koa';
 import type { Activity, ActivityRecord } from '../accounts/activity/activity.ts';
 import { ACTIONS, type Action, describeAction } from '../accounts/activity/activity-words.ts';
@@ -20,6 +21,8 @@ declare module './view-data.ts' {
       readonly olderUrl: string | undefined;
       /** The first page; undefined on the first page. */
       readonly newestUrl: string | undefined;
+      /** All entries of the user, as JSON. */
+      readonly downloadUrl: string;
     };
   }
 }
@@ -41,7 +44,9 @@ interface ActivityEntry {
 }
 
 const PATH = '/profile/activity';
+const DOWNLOAD_PATH = `${PATH}.json`;
 const PAGE_SIZE = 50;
+const DOWNLOAD_PAGE_SIZE = 500;
 
 export function activityPage(parts: {
   readonly kit: PageKit;
@@ -83,10 +88,39 @@ export function activityPage(parts: {
       isPart: text !== '' || kind !== undefined,
       olderUrl: last && urlWith({ before: String(last.id) }),
       newestUrl: before === undefined ? undefined : urlWith({}),
+      downloadUrl: DOWNLOAD_PATH,
     });
   }
 
-  return [get(PATH, kit.requireSignedIn, show)];
+  /** Reads page by page: a slow reader occupies no connection to the database. */
+  async function* jsonOf(
+    accountId: string,
+    rights: ReturnType<PageKit['rightsInWords']>,
+  ): AsyncGenerator<string> {
+    let before = Number.MAX_SAFE_INTEGER;
+    let separator = '[';
+    for (;;) {
+      const found = await activity.of(accountId, { limit: DOWNLOAD_PAGE_SIZE, before });
+      for (const record of found) {
+        const { at, ...entry } = describeActivity(record, rights);
+        const { action } = record;
+        yield `${separator}\n${JSON.stringify({ at: record.at, action, ...entry })}`;
+        separator = ',';
+      }
+      const last = found.at(-1);
+      if (!last || found.length < DOWNLOAD_PAGE_SIZE) break;
+      before = last.id;
+    }
+    yield separator === '[' ? '[]\n' : '\n]\n';
+  }
+
+  async function download(ctx: Context): Promise<void> {
+    ctx.attachment('activity.json');
+    ctx.body = Readable.from(jsonOf(accountOf(ctx).id, kit.rightsInWords(ctx)));
+    ctx.type = 'application/json';
+  }
+
+  return [get(PATH, kit.requireSignedIn, show), get(DOWNLOAD_PATH, kit.requireSignedIn, download)];
 }
 
 /** The filters; each selects a group of actions. */

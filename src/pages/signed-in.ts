@@ -8,7 +8,7 @@ import { type Clock, epochSeconds } from '../base/clock.ts';
 import { AccountBusy } from '../base/refusal.ts';
 import { requestState } from '../base/request-state.ts';
 import { isMessage, message, type Text } from '../base/texts.ts';
-import type { BrowserSessions, Method } from '../provider/browser-sessions.ts';
+import type { BrowserSessions } from '../provider/browser-sessions.ts';
 import { findForm, formOf, readForm } from '../provider/form.ts';
 import type { ErrorPage } from './error-page/error-page.ts';
 import type { FormDrafts } from './forms/form-drafts.ts';
@@ -16,7 +16,7 @@ import { LIMIT_FIELDS } from './forms/limit-form.ts';
 import { type FormChecks, type Notices, seeOther, visitorIn, visitorOf } from './page.ts';
 import type { PageKit } from './page-kit.ts';
 import type { Redraw } from './routes.ts';
-import type { BrowserSignIns } from './sign-in/browser-sign-ins.ts';
+import type { BrowserSignIns, ConfirmationWay } from './sign-in/browser-sign-ins.ts';
 import type { OfferedMethods } from './sign-in/offered-methods.ts';
 import { PASSKEY_FIELD, PASSKEY_OPTIONS } from './sign-in/passkeys.ts';
 import { isPaused, type PasswordCheck } from './sign-in/password-check.ts';
@@ -46,6 +46,11 @@ declare module './view-data.ts' {
     };
   }
 }
+
+/** The method with which the user has proved who they are, or why it was refused. */
+type Proof =
+  | { readonly way: ConfirmationWay }
+  | { readonly problem: Text; readonly isTypedWrong: boolean };
 
 /** Age of a sign-in in seconds from which sensitive actions require re-authentication. */
 const RECENT_SECONDS = 600;
@@ -180,28 +185,26 @@ export function createPageKit(parts: {
     }
   }
 
-  /** @returns the method and its problem, if any; undefined if the user has not been asked yet. */
+  /** @returns undefined if the user has not been asked yet. */
   async function proofIn(
     ctx: Context,
     form: URLSearchParams,
     acceptsPassword: boolean,
-  ): Promise<{ method: Method; problem?: Text } | undefined> {
+  ): Promise<Proof | undefined> {
     const account = accountOf(ctx);
     const answer = form.get(PASSKEY_FIELD);
     if (passkeys && answer !== null) {
       const used = await passkeys.check(ctx, answer, account);
-      return { method: 'passkey', ...(isMessage(used) && { problem: used }) };
+      return isMessage(used) ? { problem: used, isTypedWrong: false } : { way: used };
     }
     const password = form.get('current_password');
     if (password === null || !acceptsPassword) return undefined;
     const { email, id: accountId } = account;
     const checked = await checkPassword(ctx, { email, password, accountId });
-    if (!isMessage(checked)) return { method: 'password' };
+    if (!isMessage(checked)) return { way: 'password' };
     // Replace the text about email address and password: the user was asked only for the password.
-    return {
-      method: 'password',
-      problem: isPaused(ctx) ? checked : message('confirm.wrong-password'),
-    };
+    const problem = isPaused(ctx) ? checked : message('confirm.wrong-password');
+    return { problem, isTypedWrong: true };
   }
 
   const isRecent = async (ctx: Context): Promise<boolean> =>
@@ -215,8 +218,8 @@ export function createPageKit(parts: {
     if (providerId !== null) return confirmThere(ctx, providerId);
     const acceptsPassword = offered.passwords && (await signInPolicy.acceptsPassword(account.id));
     const proof = await proofIn(ctx, form, acceptsPassword);
-    if (proof && proof.problem === undefined) {
-      if (!(await signIns.confirm(ctx, account, proof.method))) return askToSignIn(ctx);
+    if (proof && 'way' in proof) {
+      if (!(await signIns.confirm(ctx, account, proof.way))) return askToSignIn(ctx);
       return next();
     }
     const ways = await upstream.listMethods(account);
@@ -233,8 +236,8 @@ export function createPageKit(parts: {
       carried: [...form]
         .filter(([name]) => !NOT_CARRIED.includes(name))
         .map(([name, value]) => ({ name, value })),
+      isTypedWrong: false,
       ...proof,
-      isTypedWrong: proof?.method === 'password',
     });
   }
 

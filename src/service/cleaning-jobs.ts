@@ -25,13 +25,22 @@ export function cleaningJobs(parts: {
   readonly leakedValues: LeakedValues;
 }): Jobs {
   const { settings, database, clock, log, store, limits, endings } = parts;
-  const { activity, apiKeys, clients, clientProblems, clientReports } = parts.registries;
+  const { activity, auditTrail, apiKeys, clients, clientProblems, clientReports } =
+    parts.registries;
   const { connections, passkeys, passwordLinks, revocations } = parts.registries;
   const { sessionList, upstreamSessions } = parts.registries;
 
   const before = (seconds: number): Date => new Date(clock() - seconds * 1000);
   const retainedSince = (): Date => before(settings().activity.retentionSeconds);
   const oldestSignIn = (): Date => before(settings().sessions.absoluteSeconds);
+
+  async function removeActivity(limit: number): Promise<number> {
+    const oldestNotOut = await auditTrail.oldestNotOut();
+    if (oldestNotOut && oldestNotOut <= retainedSince()) {
+      log.warn({ oldestNotOut }, 'activity is deleted that was never put on the log');
+    }
+    return activity.removeOlderThan(retainedSince(), limit);
+  }
 
   async function carryOut(): Promise<number> {
     const ended = await endings.carryOut();
@@ -51,7 +60,8 @@ export function cleaningJobs(parts: {
     upstream_sessions: upstreamSessions.removeExpired,
     passkey_challenges: passkeys.removeExpired,
     upstream_sign_outs: (limit) => upstreamSessions.finishEnded(store.removeSessionByUid, limit),
-    activity: (limit) => activity.removeOlderThan(retainedSince(), limit),
+    activity: removeActivity,
+    refused_sign_ins: () => activity.writeRefused().then(() => 0),
     revocations: (limit) => revocations.removeOlderThan(retainedSince(), limit),
     machine_token_ends: revocations.removeExpired,
     pushed_changes: pushedChangesCleaning({ database, clock }),

@@ -4,6 +4,7 @@ import { createAccess } from '../accounts/access/access.ts';
 import { createPeople } from '../accounts/access/people.ts';
 import { createAccountRegistry } from '../accounts/account-registry.ts';
 import { createActivity, type OperatedBy } from '../accounts/activity/activity.ts';
+import { createAuditTrail } from '../accounts/activity/audit-trail.ts';
 import { createApiKeys } from '../accounts/api-keys/api-keys.ts';
 import { createIdentities } from '../accounts/identities/identities.ts';
 import { createUpstreamSessions } from '../accounts/identities/upstream-sessions.ts';
@@ -25,6 +26,8 @@ import { createRequestStreams } from '../clients/request-streams.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import { createLastUsed } from '../storage/last-used.ts';
 import type { Database } from '../storage/queries.ts';
+
+const UNWRITTEN = 'refused sign-ins of the last minute could not be recorded';
 
 export type Registries = ReturnType<typeof createRegistries>;
 
@@ -95,6 +98,7 @@ export function createRegistries(parts: {
     sessionList,
     connections,
     activity,
+    auditTrail: createAuditTrail({ database }),
     apiKeys,
     identities,
     upstreamSessions,
@@ -109,6 +113,7 @@ export function createRegistries(parts: {
     lastUsed,
     /** Writes queued data and ends the background work, in reverse order of creation. */
     async close(): Promise<void> {
+      await activity.writeRefused(true).catch((err: unknown) => log.warn({ err }, UNWRITTEN));
       await lastUsed.close();
       await clientProblems.close();
       await revocations.close();

@@ -3,6 +3,7 @@ import type { RequestListener, Server } from 'node:http';
 import { hostname } from 'node:os';
 import type { Logger } from 'pino';
 import { createActivity } from '../accounts/activity/activity.ts';
+import { startAuditOutput } from '../accounts/activity/audit-output.ts';
 import { seedDemo } from '../accounts/demo.ts';
 import { createEndings, reportRevived } from '../authorizations/endings.ts';
 import { readLeakReport } from '../authorizations/leaked-report.ts';
@@ -169,6 +170,8 @@ export async function startService(given: ServiceParts) {
       }),
   });
   opened.defer(() => keySightings.stop());
+  const auditOutput = startAuditOutput({ trail: registries.auditTrail, log });
+  opened.defer(() => auditOutput.stop());
   const cleaning = startCleaning({
     log,
     outcomes,
@@ -235,6 +238,7 @@ export async function startService(given: ServiceParts) {
         await leakedValues.end(found, 'service', { reported_by: scanner });
         return { received: found.length, malformed };
       },
+      readAudit: registries.auditTrail.page,
       senders: {
         senders: () => current.settings.senders,
         wrongSecrets: () =>

@@ -1,6 +1,7 @@
 /** Opens the database and the token store, and starts what monitors them. */
 import type { Logger } from 'pino';
 import { createActivity } from '../accounts/activity/activity.ts';
+import { createAuditTrail } from '../accounts/activity/audit-trail.ts';
 import { keyEmails } from '../accounts/email.ts';
 import { createEndsRepeater } from '../authorizations/repeated-ends.ts';
 import { createRevocations } from '../authorizations/revocations.ts';
@@ -66,6 +67,10 @@ export async function openStores(parts: {
     stores: readiness.stores,
     connections: () => database.connections(),
     isFeedLive: () => changes.isLive,
+    async auditLagSeconds() {
+      const oldest = await createAuditTrail({ database }).oldestNotOut();
+      return oldest ? Math.max(0, clock() - oldest.getTime()) / 1_000 : 0;
+    },
     lastImport: () => lastImport(database),
   });
   // Check the clocks now, so that the log of the start reports a difference.

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { createActivity, type NewActivity } from '../../src/accounts/activity/activity.ts';
@@ -72,6 +73,18 @@ describe('the audit', () => {
     const [ofDeletedAccount, , , , signedIn] = await audit.find({ limit: 5 });
     expect(signedIn).to.include({ email: 'ada@example.test', accountId: ada });
     expect(ofDeletedAccount).to.include({ accountId: 'acc_gone' }).and.not.have.property('email');
+  });
+
+  it('the docs map every action in the audit log to an OCSF class and activity, and no others', () => {
+    const docs = readFileSync(new URL('../../docs/operations/audit.md', import.meta.url), 'utf8');
+    const [, section = ''] = docs.split('## Actions and OCSF');
+    const rows = section.split('\n').filter((row) => row.startsWith('| `'));
+    const named = rows.flatMap((row) => {
+      const [, actions = '', type, activity] = row.split('|');
+      expect([type?.trim(), activity?.trim()], row).not.to.include('');
+      return [...actions.replace(/\(.*\)/, '').matchAll(/`(\w+)`/g)].map(([, action]) => action);
+    });
+    expect(named.toSorted()).to.deep.equal(ACTIONS.toSorted());
   });
 
   it('every action in the audit log has a description', () => {

@@ -47,8 +47,9 @@ describe("the operators' listener", () => {
       reloadCredentials: () => undefined,
       pushChanges: () => Promise.reject(new Error('not called')),
       endLeaked: () => Promise.reject(new Error('not called')),
+      readAudit: () => Promise.reject(new Error('not called')),
       senders: {
-        senders: () => ({ changes: [], leaks: [] }),
+        senders: () => ({ changes: [], leaks: [], audit: [] }),
         wrongSecrets: () => expect.fail('not called'),
       },
     });

@@ -1,6 +1,10 @@
+import { Readable, Writable } from 'node:stream';
 import { expect } from 'chai';
 import { createActivity } from '../../src/accounts/activity/activity.ts';
+import { runOperator } from '../../src/operator/program/run-operator.ts';
+import { eventually } from '../support/eventually.ts';
 import { setUpOperator } from './operator-suite.ts';
+import { variablesOf } from './run-operator.ts';
 
 describe('operator audit', () => {
   const { run, value, refusal, parts } = setUpOperator();
@@ -69,5 +73,57 @@ describe('operator audit', () => {
     expect(output.replaceAll('\n', '')).not.to.match(/\p{C}/u);
     const [record] = await audit('--limit 1');
     expect(record.address).to.equal('\u001b[2J\u202e::1\n');
+  });
+});
+
+describe('operator audit by cursor', () => {
+  const { run, value, refusal, parts } = setUpOperator();
+  const record = (name: string) =>
+    createActivity(parts()).record({ action: 'doctor_ran', actor: 'service', details: { name } });
+  before(async () => {
+    for (const name of ['a', 'b', 'c']) await record(name);
+  });
+  const namesOf = (entries: readonly { readonly details: { readonly name: string } }[]) =>
+    entries.map(({ details }) => details.name).join('');
+
+  it('`audit --after` prints the entries after a cursor, oldest first, and the next cursor', async () => {
+    const first = await value('audit --after start --limit 2');
+    expect(namesOf(first)).to.equal('ab');
+    expect(namesOf(await value(`audit --after ${first[1].cursor}`))).to.equal('c');
+    const { output } = await run('audit --after start --limit 2');
+    expect(output).to.contain(`There are later entries: add --after ${first[1].cursor}`);
+  });
+
+  it('`audit --after` and `--follow` refuse filters and cursors of other deployments', async () => {
+    expect((await refusal('audit --follow --action signed_in')).code).to.equal('options_conflict');
+    const { code, remedy } = await refusal('audit --after 000000000000-1-1');
+    expect(code).to.equal('cursor_of_another_log');
+    expect(remedy).to.contain('without a cursor');
+    expect((await refusal('audit --after x --follow')).code).to.equal('cursor_invalid');
+  });
+
+  it('`audit --follow --json` prints one line of JSON for each entry until it is interrupted', async () => {
+    const lines: string[] = [];
+    let interrupt = () => {};
+    const stdout = new Writable({
+      write(chunk, _encoding, done) {
+        lines.push(...String(chunk).split('\n').filter(Boolean));
+        done();
+      },
+    });
+    const running = runOperator(['audit', '--follow', '--after', 'start', '--json'], {
+      ...{ environment: variablesOf(parts().database), stdin: Readable.from([]), stdout },
+      stderr: new Writable({ write: (_chunk, _encoding, done) => done() }),
+      onInterrupt: (end) => {
+        interrupt = end;
+      },
+    });
+    await eventually(() => expect(lines).to.have.length(3));
+    await record('d');
+    await eventually(() => expect(lines).to.have.length(4));
+    interrupt();
+    expect(await running).to.equal(0);
+    expect(namesOf(lines.map((line) => JSON.parse(line)))).to.equal('abcd');
+    expect(JSON.parse(lines[3] ?? '')).to.include({ type: 'audit', action: 'doctor_ran' });
   });
 });

@@ -113,6 +113,83 @@ describe('the activity page', () => {
   });
 });
 
+describe('entries about sign-ins, and the download', () => {
+  const on = startSeeded({ clock: true });
+  const logOf = (accountId: string) => on.service.activity.of(accountId, { limit: 100 });
+  const WRONG = 'not this one, no';
+
+  it('a confirmation by password is an entry of its own, with the trace id of its request', async () => {
+    const { person } = on.seeded;
+    const owner = await signedIn(on.service, person);
+    on.clock.advance(700);
+    const asked = await owner.send('/profile/api-keys', { name: 'Key', expires_in_days: '30' });
+    const trace = '4bf92f3577b34da6a3ce929d0e0e4736';
+    await owner.submit(
+      asked,
+      { current_password: person.password },
+      { traceparent: `00-${trace}-00f067aa0ba902b7-01` },
+    );
+    const found = (await logOf(person.accountId)).find(({ action }) => action === 'signed_in');
+    expect(found?.details).to.deep.equal({ method: 'password', confirmation: true });
+    expect(found?.traceId).to.equal(trace);
+    expect(found?.requestId).to.match(/^req_/);
+    expect(textOf((await owner.get(PATH)).html)).to.contain('Confirmed it is you with a password');
+  });
+
+  it('many wrong passwords for an account are one entry each minute, with their number', async () => {
+    const { email, accountId } = on.seeded.other;
+    const failures = async () =>
+      (await logOf(accountId))
+        .filter(({ action }) => action === 'sign_in_failed')
+        .map(({ details }) => details.count ?? 1);
+    const tryOnce = async (): Promise<void> => {
+      const stranger = createPerson(on.issuer);
+      await stranger.submit(await stranger.get('/login'), { email, password: WRONG });
+    };
+    await tryOnce();
+    await eventually(async () => expect(await failures()).to.deep.equal([1]));
+    for (let at = 0; at < 3; at += 1) await tryOnce();
+    on.clock.advance(61);
+    await eventually(async () => {
+      await on.service.clean();
+      expect(await failures()).to.deep.equal([3, 1]);
+    });
+    await tryOnce();
+    on.clock.advance(61);
+    await eventually(async () => {
+      await on.service.clean();
+      expect(await failures()).to.deep.equal([1, 3, 1]);
+    });
+    const other = await signedIn(on.service, on.seeded.other);
+    expect(textOf((await other.get(PATH)).html)).to.contain('Wrong password 3 within a minute');
+  });
+
+  it('a user downloads all own entries as JSON, and none of others', async () => {
+    const credentials = await addPerson(on.service, 'Many', 'many@example.test');
+    const { accountId } = credentials;
+    for (let at = 0; at < 1_001; at += 1) {
+      await on.service.activity.record({
+        ...{ action: 'connected', actor: 'person', accountId },
+        details: { client_id: `gate_ci_${at}`, client_name: `Client ${at}` },
+      });
+    }
+    const owner = await signedIn(on.service, credentials);
+    expect((await owner.get(PATH)).html).to.contain(`href="${PATH}.json"`);
+    const { status, headers, html } = await owner.get(`${PATH}.json`);
+    expect(status).to.equal(200);
+    expect(headers.get('cache-control')).to.equal('no-store');
+    expect(headers.get('content-type')).to.contain('application/json');
+    expect(headers.get('content-disposition')).to.contain('attachment; filename="activity.json"');
+    const entries = JSON.parse(html);
+    expect(entries).to.have.length(1_002);
+    expect(entries[0]).to.include({ action: 'signed_in', what: 'Signed in', address: '127.0.0.1' });
+    expect(entries[0].at).to.match(/^\d{4}-.*Z$/);
+    expect(entries.at(-1)).to.include({ action: 'connected', about: 'Client 0', by: 'You' });
+    expect(html).not.to.contain(on.seeded.person.email).and.not.contain('gate_ci_');
+    expect((await createPerson(on.issuer).get(`${PATH}.json`)).status).to.equal(303);
+  });
+});
+
 describe('the retention of activity entries', () => {
   const start = startsOn();
   let time: TestClock;

@@ -172,7 +172,7 @@ const DEFAULTS: Settings = changedBy(
       cookieKeys: ['cookie-key-of-the-tests-0123456789abcdef'],
       tokenKeys: ['token-key-of-the-tests-0123456789abcdefg'],
     },
-    senders: { changes: [], leaks: [] },
+    senders: { changes: [], leaks: [], audit: [] },
   },
   {
     server: { host: '127.0.0.1', operatorsHost: '127.0.0.1', operatorsPort: 0 },

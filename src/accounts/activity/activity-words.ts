@@ -1,7 +1,7 @@
 /** The names of all kinds of activity, on the user's page and in operator commands. */
 
 /** Ids and names that belong to an activity. Never a secret. */
-export type Details = Readonly<Record<string, string | number | readonly string[]>>;
+export type Details = Readonly<Record<string, string | number | boolean | readonly string[]>>;
 
 /** Why an authorization or a connection ended; the text follows the client's name. */
 export const CAUSES = {
@@ -44,7 +44,7 @@ const changed = ({ changed: fields = [], ...details }: Details): string =>
   [
     [fields]
       .flat()
-      .map((field) => FIELDS[field] ?? field)
+      .map((field) => FIELDS[String(field)] ?? field)
       .join(', '),
     limits(details),
   ]
@@ -97,7 +97,14 @@ const REFUSALS: Readonly<Record<string, string>> = {
   another: 'somebody else was to confirm that it is them',
   password_alone: 'a password alone is not enough for them',
   copied: 'its counter did not grow, so somebody may have copied it',
+  too_many: 'there were too many attempts, so more are refused for a while',
 };
+
+/** Returns why a sign-in was refused, and how often if the entry stands for several. */
+const refusal = ({ reason, count }: Details): string | undefined =>
+  [REFUSALS[String(reason)], count === undefined ? '' : `${count} within a minute`]
+    .filter(Boolean)
+    .join('; ') || undefined;
 
 /** How a password changed: the purpose of the one-time link, or `removed`. */
 const LINKS: Readonly<Record<string, string>> = {
@@ -131,18 +138,18 @@ function otherOwner({ person_name: to, by_name: from }: Details): string | undef
 
 const WORDS = {
   signed_in: {
-    what: 'Signed in',
+    what: ({ confirmation }) => (confirmation ? 'Confirmed it is you' : 'Signed in'),
     note: ({ method, provider_name: provider, passkey_name: passkey, purpose }) => {
       if (method === 'link') return LINKS[String(purpose)];
       if (passkey !== undefined) return `with the passkey ${passkey}`;
       return provider === undefined ? 'with a password' : `with ${provider}`;
     },
   },
-  sign_in_failed: { what: 'Wrong password', isWarning: true },
+  sign_in_failed: { what: 'Wrong password', note: refusal, isWarning: true },
   sign_in_refused: {
     what: 'Sign-in refused',
     about: 'provider_name',
-    note: ({ reason }) => REFUSALS[String(reason)],
+    note: refusal,
     isWarning: true,
   },
   signed_out_upstream: { what: 'Signed out by', about: 'provider_name' },
@@ -153,7 +160,7 @@ const WORDS = {
   passkey_refused: {
     what: 'Passkey refused',
     about: 'passkey_name',
-    note: ({ reason }) => REFUSALS[String(reason)],
+    note: refusal,
     isWarning: true,
   },
   signed_out_everywhere: { what: 'Signed out everywhere' },

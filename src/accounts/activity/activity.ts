@@ -41,6 +41,8 @@ export interface ActivityRecord extends NewActivity {
   readonly by?: OperatedBy;
   /** The id of the causing request, as in its log lines; absent for operator commands. */
   readonly requestId?: string;
+  /** From the `traceparent` header of the causing request. */
+  readonly traceId?: string;
 }
 
 export type Activity = ReturnType<typeof createActivity>;
@@ -55,8 +57,9 @@ interface ActivityPage {
 }
 
 const MAX_BROWSER_LENGTH = 200;
+const MINUTE_MS = 60_000;
 export const ACTIVITY_COLUMNS =
-  'id, at, account_id, actor, action, details, address, browser, operator, reason, request_id';
+  'id, at, account_id, actor, action, details, address, browser, operator, reason, request_id, trace_id';
 
 export interface ActivityRow {
   id: string;
@@ -70,6 +73,7 @@ export interface ActivityRow {
   operator: string | null;
   reason: string | null;
   request_id: string | null;
+  trace_id: string | null;
 }
 
 export function createActivity(parts: {
@@ -81,38 +85,69 @@ export function createActivity(parts: {
   const { database, clock, by } = parts;
   const operatedBy = (actor: NewActivity['actor']): [string | null, string | null] =>
     actor === 'operator' ? [by?.operator ?? null, by?.reason ?? null] : [null, null];
+  /** Refused sign-ins since the last entry about them, by account and cause. */
+  const refused = new Map<string, { entry: NewActivity; since: number; count: number }>();
+
+  /**
+   * Pass the transaction of the recorded change, so that neither is stored without the other.
+   *
+   * @throws SessionEnded
+   */
+  async function record(
+    { action, actor, accountId, details = {}, origin }: NewActivity,
+    tx: Queries = database,
+  ): Promise<void> {
+    const recorded = await tx.query(
+      `INSERT INTO activity (at, account_id, actor, action, details, address, browser,
+          operator, reason, request_id, trace_id)
+        SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $12, $13
+          WHERE $10::text IS NULL OR EXISTS (SELECT FROM accounts
+            WHERE id = $2 AND suspended_at IS NULL
+              AND session_generation <= $11 AND $10 <> ALL(ended_sessions))
+        RETURNING 1`,
+      [
+        new Date(clock()),
+        accountId ?? null,
+        actor,
+        action,
+        JSON.stringify(details),
+        ...valuesOf(origin),
+        ...operatedBy(actor),
+        origin?.session?.uid ?? null,
+        origin?.session?.generation ?? null,
+        ...idsOfRequest(),
+      ],
+    );
+    if (recorded.length === 0) throw new SessionEnded();
+  }
+
   return {
+    record,
+
     /**
-     * Pass the transaction of the recorded change, so that neither is stored without the other.
-     *
-     * @throws SessionEnded
+     * Records the first refused sign-in at once, and counts equal ones, so that an attacker cannot
+     * fill the log: `writeRefused` records their number.
      */
-    async record(
-      { action, actor, accountId, details = {}, origin }: NewActivity,
-      tx: Queries = database,
-    ): Promise<void> {
-      const recorded = await tx.query(
-        `INSERT INTO activity (at, account_id, actor, action, details, address, browser,
-            operator, reason, request_id)
-          SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $12
-            WHERE $10::text IS NULL OR EXISTS (SELECT FROM accounts
-              WHERE id = $2 AND suspended_at IS NULL
-                AND session_generation <= $11 AND $10 <> ALL(ended_sessions))
-          RETURNING 1`,
-        [
-          new Date(clock()),
-          accountId ?? null,
-          actor,
-          action,
-          JSON.stringify(details),
-          ...valuesOf(origin),
-          ...operatedBy(actor),
-          origin?.session?.uid ?? null,
-          origin?.session?.generation ?? null,
-          currentRequest()?.requestId ?? null,
-        ],
-      );
-      if (recorded.length === 0) throw new SessionEnded();
+    async recordRefused(entry: NewActivity): Promise<void> {
+      const key = JSON.stringify([entry.accountId, entry.action, entry.details]);
+      const counted = refused.get(key);
+      refused.set(key, {
+        entry,
+        since: counted?.since ?? clock(),
+        count: (counted?.count ?? -1) + 1,
+      });
+      if (!counted) await record(entry);
+    },
+
+    /** Call this every minute, and with `isLast` before the end. */
+    async writeRefused(isLast = false): Promise<void> {
+      for (const [key, { entry, since, count }] of refused) {
+        if (!isLast && clock() - since < MINUTE_MS) continue;
+        // Continue to count while there are any: then the next one is not recorded alone.
+        if (count === 0 || isLast) refused.delete(key);
+        else refused.set(key, { entry, since: clock(), count: 0 });
+        if (count > 0) await record({ ...entry, details: { ...entry.details, count } });
+      }
     },
 
     /**
@@ -128,9 +163,9 @@ export function createActivity(parts: {
       if (entries.length === 0) return;
       await tx.query(
         `INSERT INTO activity (at, account_id, actor, action, details, address, browser,
-            operator, reason, request_id)
+            operator, reason, request_id, trace_id)
           SELECT $1, account_id, actor, action, details, $6, $7,
-            CASE actor WHEN 'operator' THEN $8 END, CASE actor WHEN 'operator' THEN $9 END, $10
+            CASE actor WHEN 'operator' THEN $8 END, CASE actor WHEN 'operator' THEN $9 END, $10, $11
           FROM unnest($2::text[], $3::text[], $4::text[], $5::jsonb[])
             WITH ORDINALITY AS entry (account_id, actor, action, details, position)
           ORDER BY position`,
@@ -142,7 +177,7 @@ export function createActivity(parts: {
           entries.map(({ details = {} }) => JSON.stringify(details)),
           ...valuesOf(origin),
           ...operatedBy('operator'),
-          currentRequest()?.requestId ?? null,
+          ...idsOfRequest(),
         ],
       );
     },
@@ -160,13 +195,14 @@ export function createActivity(parts: {
     ): string {
       const [address, browser] = valuesOf(origin);
       const [operator, reason] = operatedBy(actor);
-      const requestId = currentRequest()?.requestId ?? null;
+      const [requestId, traceId] = idsOfRequest();
       return `INSERT INTO activity (at, account_id, actor, action, details, address, browser,
-          operator, reason, request_id)
+          operator, reason, request_id, trace_id)
         SELECT ${use(new Date(clock()))}::timestamptz, ${use(accountId ?? null)}::text,
           ${use(actor)}::text, ${use(action)}::text,
           ${use(JSON.stringify(details))}::jsonb || ${rows}.details, ${use(address)}::text,
-          ${use(browser)}::text, ${use(operator)}::text, ${use(reason)}::text, ${use(requestId)}::text
+          ${use(browser)}::text, ${use(operator)}::text, ${use(reason)}::text, ${use(requestId)}::text,
+          ${use(traceId)}::text
         FROM ${rows}`;
     },
 
@@ -201,9 +237,15 @@ const valuesOf = (origin: Origin | undefined): [string | null, string | null] =>
   origin ? keptBrowser(origin.browser) : null,
 ];
 
+/** Returns the values for the columns `request_id` and `trace_id`. */
+function idsOfRequest(): [string | null, string | null] {
+  const { requestId, traceId } = currentRequest() ?? {};
+  return [requestId ?? null, traceId ?? null];
+}
+
 export function activityFrom(row: ActivityRow): ActivityRecord {
   const { id, at, account_id, actor, action, details, address, browser } = row;
-  const { operator, reason, request_id } = row;
+  const { operator, reason, request_id, trace_id } = row;
   return {
     id: Number(id),
     at,
@@ -214,5 +256,6 @@ export function activityFrom(row: ActivityRow): ActivityRecord {
     ...(address !== null && { origin: { address, browser: browser ?? '' } }),
     ...(operator !== null && { by: { operator, ...(reason !== null && { reason }) } }),
     ...(request_id !== null && { requestId: request_id }),
+    ...(trace_id !== null && { traceId: trace_id }),
   };
 }

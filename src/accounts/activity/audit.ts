@@ -6,7 +6,7 @@ import {
   type ActivityRow,
   activityFrom,
 } from './activity.ts';
-import type { Action } from './activity-words.ts';
+import { type Action, describeAction } from './activity-words.ts';
 
 export interface AuditQuestion {
   /** The account whose log contains the record. */
@@ -71,31 +71,59 @@ export const createAudit = ({ database }: { readonly database: Queries }) => ({
     const conditions = asked.map(([condition], place) =>
       String(condition).replaceAll('$', `$${place + 2}`),
     );
-    const rows = await database.query<ActivityRow & { email: string | null }>(
-      `SELECT found.*, (SELECT email FROM accounts WHERE id = found.account_id) AS email
+    const rows = await database.query<AuditRow>(
+      `SELECT found.*, ${EMAIL}
         FROM (
           SELECT ${ACTIVITY_COLUMNS} FROM activity
           WHERE ${['true', ...conditions].join(' AND ')} ORDER BY id DESC LIMIT $1
         ) found ORDER BY id DESC`,
       [limit, ...asked.map(([, value]) => value)],
     );
-    return rows.map(({ email, ...row }) => ({
-      ...activityFrom(row),
-      ...(email !== null && { email }),
-    }));
+    return rows.map(auditRecordFrom);
   },
 
   /** Returns sign-ins refused after `since`, grouped by account and cause, latest first. */
   refusedSignIns: (since: Date, accountId?: string): Promise<RefusedSignIns[]> =>
     database.query<RefusedSignIns>(
-      `SELECT v.account_id AS "accountId", a.email, v.action, v.details, max(v.id) AS id,
-          count(*)::integer AS count, min(v.at) AS first, max(v.at) AS last
+      `SELECT v.account_id AS "accountId", a.email, v.action,
+          v.details - 'count' AS details, max(v.id) AS id,
+          sum(coalesce((v.details ->> 'count')::integer, 1))::integer AS count, min(v.at) AS first, max(v.at) AS last
         FROM activity v JOIN accounts a ON a.id = v.account_id
         WHERE v.action = ANY($1) AND v.at > $2 AND (v.account_id = $3 OR $3::text IS NULL)
-        GROUP BY v.account_id, a.email, v.action, v.details ORDER BY max(v.id) DESC`,
+        GROUP BY v.account_id, a.email, v.action, v.details - 'count' ORDER BY max(v.id) DESC`,
       [REFUSED_SIGN_INS, since, accountId ?? null],
     ),
 });
+
+export type AuditRow = ActivityRow & { readonly email: string | null };
+
+/** A column of a statement whose entries are named `found`. */
+export const EMAIL = '(SELECT email FROM accounts WHERE id = found.account_id) AS email';
+
+export const auditRecordFrom = ({ email, ...row }: AuditRow): AuditRecord => ({
+  ...activityFrom(row),
+  ...(email !== null && { email }),
+});
+
+/** Returns an entry as JSON. Contains no email address, because logs name people by id only. */
+export const auditEntry = (record: AuditRecord) => {
+  const { id, at, actor, action, accountId, details, origin, by } = record;
+  return {
+    id,
+    at,
+    actor,
+    action,
+    what: describeAction(record).what,
+    account_id: accountId ?? null,
+    details,
+    operator: by?.operator ?? null,
+    reason: by?.reason ?? null,
+    address: origin?.address ?? null,
+    browser: origin?.browser ?? null,
+    request_id: record.requestId ?? null,
+    trace_id: record.traceId ?? null,
+  };
+};
 
 /** Also compares the id, which grows with time: so the index skips later records. */
 const BEFORE = `at < $ AND

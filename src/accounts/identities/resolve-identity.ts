@@ -81,7 +81,7 @@ export function createResolveIdentity(parts: ResolveIdentityParts): {
     { reason, origin }: { reason: Reason; origin: Origin },
   ): Promise<Reason> => {
     const details = { reason, provider: from.id, provider_name: from.label, issuer, subject };
-    await activity.record({
+    await activity.recordRefused({
       action: 'sign_in_refused',
       actor: 'person',
       accountId,

@@ -56,7 +56,7 @@ export interface Operator extends Surroundings {
 
 /** The result of a command, as a value for programs and as text for people. */
 export interface Report {
-  /** The result that `--json` prints as one line. */
+  /** The result that `--json` prints as one line; undefined to print nothing. */
   readonly value: unknown;
   /** The text that is printed without `--json`. */
   readonly text: string;

@@ -9,7 +9,7 @@ import type { Operator, Report } from './operator.ts';
 export const REFUSED = 1;
 
 /** Replaces control and invisible characters: recorded texts may come from attackers. */
-const printable = (cell: string): string => cell.replace(/\p{C}/gu, '\uFFFD');
+export const printable = (cell: string): string => cell.replace(/\p{C}/gu, '\uFFFD');
 
 /** The width that fits every terminal: longer lines would break within a column. */
 export const WIDTH = 80;

@@ -32,7 +32,9 @@ export async function runOperator(
 
   function print(report: Report): void {
     progress.clear();
-    stdout.write(`${json ? JSON.stringify(report.value) : report.text}\n`);
+    if (!json || report.value !== undefined) {
+      stdout.write(`${json ? JSON.stringify(report.value) : report.text}\n`);
+    }
     exitCode = report.exitCode ?? 0;
   }
   const operator: Operator = {

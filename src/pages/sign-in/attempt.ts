@@ -37,7 +37,7 @@ export function createSignInAttempts(parts: {
     'acceptsPassword' | 'mayAddMethod' | 'requiredAfterPassword'
   >;
   readonly signInMethods: Pick<SignInMethods, 'of'>;
-  readonly activity: Pick<Activity, 'record'>;
+  readonly activity: Pick<Activity, 'recordRefused'>;
 }) {
   const { kit, offered, checkPassword, signInPolicy, signInMethods, activity } = parts;
   const { passwords, upstream, passkeys } = offered;
@@ -89,7 +89,7 @@ export function createSignInAttempts(parts: {
   async function refusePasswordAlone(ctx: Context, { id }: Account): Promise<Message | undefined> {
     if (await signInPolicy.acceptsPassword(id)) return undefined;
     ctx.status = 403;
-    await activity.record({
+    await activity.recordRefused({
       action: 'sign_in_refused',
       actor: 'person',
       accountId: id,

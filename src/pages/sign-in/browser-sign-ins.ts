@@ -2,6 +2,7 @@
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import type { Activity } from '../../accounts/activity/activity.ts';
+import type { Details } from '../../accounts/activity/activity-words.ts';
 import type { AccountMail } from '../../accounts/mail/account-mail.ts';
 import { detailsOf, type Passkey } from '../../accounts/passkeys/passkey.ts';
 import type { LinkPurpose } from '../../accounts/passwords/links.ts';
@@ -11,12 +12,17 @@ import { browserDetails } from '../words/browser.ts';
 import type { KnownDevices } from './known-devices.ts';
 import type { WayIn } from './upstream-ways.ts';
 
+/** The method of a re-authentication in the session. */
+export type ConfirmationWay = 'password' | { readonly passkey: Passkey };
+
 /** The method of a sign-in: a password, a passkey, a one-time link or a provider. */
 export type Way =
-  | 'password'
-  | { readonly passkey: Passkey }
+  | ConfirmationWay
   | { readonly link: LinkPurpose }
   | (WayIn & { readonly isNewLink: boolean });
+
+/** Stored as a sign-in, because older versions know no other action. */
+export const CONFIRMATION: Details = { confirmation: true };
 
 export interface SignInOutcomes {
   /** @param method `password`, `passkey`, `link`, or the id of a provider. */
@@ -34,7 +40,21 @@ export function createBrowserSignIns(parts: {
 }) {
   const { sessions, activity, outcomes, devices, mail } = parts;
 
-  async function record(ctx: Context, account: Account, way: Way): Promise<void> {
+  const recordIn = (ctx: Context, { id: accountId }: Account, details: Details): Promise<void> =>
+    activity.record({
+      action: 'signed_in',
+      actor: 'person',
+      accountId,
+      details,
+      origin: requestOrigin(ctx),
+    });
+
+  async function record(
+    ctx: Context,
+    account: Account,
+    way: Way,
+    more: Details = {},
+  ): Promise<void> {
     const { id: accountId } = account;
     const { method, details } = describe(way);
     ctx.state.accountId = accountId;
@@ -46,8 +66,7 @@ export function createBrowserSignIns(parts: {
     }
     devices.remember(ctx, account);
     outcomes.signedIn(method);
-    const origin = requestOrigin(ctx);
-    await activity.record({ action: 'signed_in', actor: 'person', accountId, details, origin });
+    await recordIn(ctx, account, { ...details, ...more });
   }
 
   return {
@@ -55,19 +74,28 @@ export function createBrowserSignIns(parts: {
     record,
 
     /** Starts a session and records the sign-in. */
-    async signIn(ctx: Context, account: Account, came: Method | UpstreamSignIn, way: Way) {
+    async signIn(
+      ctx: Context,
+      account: Account,
+      came: Method | UpstreamSignIn,
+      way: Way,
+      more?: Details,
+    ) {
       await sessions.signIn(ctx, account, came);
-      await record(ctx, account, way);
+      await record(ctx, account, way, more);
     },
 
     /** Gives this browser its own limit of failed attempts, even if the user is not signed in. */
     rememberBrowser: devices.remember,
 
     /** Records a re-authentication in the session. @returns false if the session has ended. */
-    async confirm(ctx: Context, account: Account, method: Method): Promise<boolean> {
+    async confirm(ctx: Context, account: Account, way: ConfirmationWay): Promise<boolean> {
+      const method = way === 'password' ? way : 'passkey';
       const isConfirmed = await sessions.confirm(ctx, account, method);
-      if (isConfirmed) devices.remember(ctx, account);
-      return isConfirmed;
+      if (!isConfirmed) return false;
+      devices.remember(ctx, account);
+      await recordIn(ctx, account, { ...describe(way).details, ...CONFIRMATION });
+      return true;
     },
 
     /** Keeps this browser signed in after a new password, which ended every session. */

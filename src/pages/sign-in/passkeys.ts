@@ -98,7 +98,7 @@ export function createPasskeySignIns(parts: {
   readonly clock: Clock;
   readonly log: Logger;
   readonly passkeys: Passkeys;
-  readonly activity: Pick<Activity, 'record'>;
+  readonly activity: Pick<Activity, 'recordRefused'>;
   readonly createAttemptLimit: CreateAttemptLimit;
   readonly outcomes: PasskeyOutcomes;
   readonly mail: AccountMail | undefined;
@@ -134,7 +134,7 @@ export function createPasskeySignIns(parts: {
     if (account) {
       const details = { reason: why, ...(passkey && detailsOf(passkey)) };
       const entry = { action: 'passkey_refused', actor: 'person', details } as const;
-      await activity.record({ ...entry, accountId: account.id, origin: requestOrigin(ctx) });
+      await activity.recordRefused({ ...entry, accountId: account.id, origin: requestOrigin(ctx) });
     }
     return message(`passkey.${why}`);
   }

@@ -72,10 +72,19 @@ export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
 
   async function logLimit(ctx: Context, email: string, over: TooManySignIns): Promise<void> {
     const { limit, seconds } = over;
+    const origin = requestOrigin(ctx);
     const account = limit === 'address' ? undefined : await accounts.findByEmail(email);
     const { requestId } = ctx.state;
     const about = { requestId, limit, seconds, address: ctx.ip, accountId: account?.id };
     log.warn(about, 'too many failed sign-ins: more are refused for a while');
+    if (!account) return;
+    await activity.recordRefused({
+      action: 'sign_in_refused',
+      actor: 'person',
+      accountId: account.id,
+      details: { reason: 'too_many' },
+      origin,
+    });
   }
 
   async function recordFailure(ctx: Context, email: string): Promise<void> {
@@ -83,7 +92,7 @@ export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
     const account = await accounts.findByEmail(email);
     if (!account) return;
     const accountId = account.id;
-    await activity.record({ action: 'sign_in_failed', actor: 'person', accountId, origin });
+    await activity.recordRefused({ action: 'sign_in_failed', actor: 'person', accountId, origin });
   }
 
   /** Does not await: the response time must not reveal whether the account exists. */

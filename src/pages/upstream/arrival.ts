@@ -7,7 +7,7 @@ import type { PasswordLinks } from '../../accounts/passwords/links.ts';
 import type { UpstreamPerson, UpstreamProvider } from '../../upstream/upstream-provider.ts';
 import type { FirstSignIn } from '../first-sign-in/question.ts';
 import { type Notices, requestOrigin, seeOther } from '../page.ts';
-import type { BrowserSignIns } from '../sign-in/browser-sign-ins.ts';
+import { type BrowserSignIns, CONFIRMATION } from '../sign-in/browser-sign-ins.ts';
 import type { SignInPolicy } from '../sign-in/sign-in-policy.ts';
 import type { Purpose, UpstreamOutcomes } from '../sign-in/upstream-ways.ts';
 import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
@@ -73,8 +73,10 @@ export function createArrival(parts: {
       const { token } = await passwordLinks.make(account, 'confirmed', origin);
       return seeOther(ctx, passwordLinkPath(token));
     }
-    await signIns.signIn(ctx, account, person, { ...settings, isNewLink });
-    if (purpose.confirms !== undefined) return leadBack(ctx, purpose);
+    const isConfirmation = purpose.confirms !== undefined;
+    const details = isConfirmation ? CONFIRMATION : {};
+    await signIns.signIn(ctx, account, person, { ...settings, isNewLink }, details);
+    if (isConfirmation) return leadBack(ctx, purpose);
     const onward = await onwardTo(ctx, purpose);
     const methodId = methodIdOf(person.issuer);
     seeOther(ctx, isNewLink ? await firstSignIn.path(ctx, account, { methodId, onward }) : onward);

@@ -31,14 +31,14 @@ export const createConfirm =
     activity,
   }: {
     readonly identities: Pick<Identities, 'use'>;
-    readonly activity: Pick<Activity, 'record'>;
+    readonly activity: Pick<Activity, 'recordRefused'>;
   }): Confirm =>
   async (ctx, { id, label }, { person, accountId }) => {
     const { account } = (await identities.use(person)) ?? {};
     if (account?.id === accountId) return account.isSuspended ? 'suspended' : account;
     const { issuer, subject } = person;
     const about = { provider: id, provider_name: label, issuer, subject };
-    await activity.record({
+    await activity.recordRefused({
       action: 'sign_in_refused',
       actor: 'person',
       accountId,

@@ -42,12 +42,15 @@ describe('while attackers guess a password', () => {
     );
     expect((await attempt(own, person, '192.0.2.3')).status).to.equal(303);
 
-    // No activity was recorded for refused attempts, and the operator was warned once. Wait for
-    // that: attempts are recorded after the answer, whose time would otherwise reveal that the
-    // account exists.
+    // The first failure and the reached limit are entries at once, and the operator was warned
+    // once. Wait for that: attempts are recorded after the answer, whose time would otherwise
+    // reveal that the account exists.
     await eventually(async () => {
       const log = await service.activity.of(person.accountId, { limit: 100 });
-      expect(log.filter(({ action }) => action === 'sign_in_failed')).to.have.length(PER_ACCOUNT);
+      const failed = log.filter(({ action }) => action === 'sign_in_failed');
+      expect(failed.map(({ details }) => details)).to.deep.equal([{}]);
+      const limited = log.filter(({ action }) => action === 'sign_in_refused');
+      expect(limited.map(({ details }) => details)).to.deep.equal([{ reason: 'too_many' }]);
     });
     const warnings = service.logLines
       .map((line) => JSON.parse(line) as Record<string, unknown>)

@@ -1,0 +1,67 @@
+/** Writes each activity to the service's log, from the one node that has the lease on the log. */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import { randomId } from '../../base/random-id.ts';
+import { type AuditTrail, type HeldLog, MAX_PAGE } from './audit-trail.ts';
+
+const ROUND_PAUSE_MS = 1_000;
+/** A third of the lease, so that one failed renewal does not lose it. */
+const CLAIM_PAUSE_MS = 3_300;
+
+/**
+ * Writes the entries that are not out yet, every second until stopped. Stores the place only after
+ * the lines are written: if this node dies, the next node may write some lines again, but skips none.
+ */
+export function startAuditOutput(parts: {
+  readonly trail: Pick<AuditTrail, 'claim' | 'read' | 'advance' | 'release'>;
+  readonly log: Logger;
+}): { stop(): Promise<void> } {
+  const { trail } = parts;
+  // Also write the lines if `log.level` is higher: other systems rely on them.
+  const log = parts.log.child({}, { level: 'info' });
+  const holder = randomId('', 16);
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  let held: HeldLog | undefined;
+  let claimedAt = Number.NEGATIVE_INFINITY;
+  let isFailing = false;
+
+  async function round(): Promise<void> {
+    if (performance.now() - claimedAt >= CLAIM_PAUSE_MS) {
+      claimedAt = performance.now();
+      held = await trail.claim(holder);
+    }
+    while (held && !signal.aborted) {
+      const entries = await trail.read(held, held, MAX_PAGE);
+      const last = entries.at(-1);
+      if (last === undefined) return;
+      for (const { line } of entries) log.info(line, 'audit');
+      await new Promise((resolve) => log.flush(resolve));
+      held = await trail.advance(holder, last.place);
+    }
+  }
+
+  async function run(): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        await round();
+        isFailing = false;
+      } catch (err) {
+        held = undefined;
+        if (!isFailing) parts.log.warn({ err }, 'audit entries could not be put on the log');
+        isFailing = true;
+      }
+      await delay(ROUND_PAUSE_MS, undefined, { signal, ref: false }).catch(() => {});
+    }
+  }
+
+  const done = run();
+  return {
+    /** Gives the lease up, so that another node continues at once. */
+    async stop() {
+      stopping.abort();
+      await done;
+      await trail.release(holder).catch(() => {});
+    },
+  };
+}

@@ -1,0 +1,163 @@
+/** Reading the security log by cursor: each entry once, also with slow transactions and restores. */
+import { expect } from 'chai';
+import { createActivity } from '../../src/accounts/activity/activity.ts';
+import { createAuditTrail } from '../../src/accounts/activity/audit-trail.ts';
+import { Refusal } from '../../src/base/refusal.ts';
+import type { OpenDatabase } from '../../src/storage/database.ts';
+import { forEachDatabase } from '../support/databases.ts';
+
+forEachDatabase('the audit log by cursor', (open) => {
+  let database: OpenDatabase;
+  let trail: ReturnType<typeof createAuditTrail>;
+  const record = async (...names: string[]): Promise<void> => {
+    const activity = createActivity({ database, clock: Date.now });
+    for (const name of names) {
+      await activity.record({ action: 'doctor_ran', actor: 'service', details: { name } });
+    }
+  };
+  const namesOf = (found: readonly { readonly record: { readonly details: object } }[]) =>
+    found.map(({ record: { details } }) => (details as { name: string }).name).join('');
+  /** Reads to the end, in pages of two. */
+  const readFrom = async (after: string) => {
+    let names = '';
+    let page = await trail.page(after, 2);
+    for (; page.more; page = await trail.page(page.next, 2)) names += namesOf(page.entries);
+    return { names: names + namesOf(page.entries), next: page.next };
+  };
+  const codeOf = async (work: Promise<unknown>): Promise<string> => {
+    const error = await work.then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    );
+    expect(error).to.be.instanceOf(Refusal);
+    return (error as Refusal).code;
+  };
+  /** Makes the rows look as if they came from another cluster. */
+  const restore = (xact: string) =>
+    database.query(
+      `WITH moved AS (UPDATE activity SET xact = ($1::bigint + id)::text::xid8 RETURNING 1)
+        UPDATE audit_output SET origin = '1/1' WHERE (SELECT count(*) FROM moved) > 0`,
+      [xact],
+    );
+
+  beforeEach(async () => {
+    database = await open();
+    trail = createAuditTrail({ database });
+    // The database is a copy of another: this begins its generation.
+    await trail.end();
+  });
+
+  it('entries from before the migration come first, and each entry is read once', async () => {
+    await record('a', 'b', 'c');
+    await database.query('UPDATE activity SET xact = NULL');
+    await database.query('UPDATE audit_output SET old_until = (SELECT max(id) FROM activity)');
+    await record('d', 'e');
+    const { names, next } = await readFrom('start');
+    expect(names).to.equal('abcde');
+    expect((await readFrom(next)).names).to.equal('');
+    await record('f');
+    expect((await readFrom(next)).names).to.equal('f');
+  });
+
+  it('a cursor of the end is followed only by later entries', async () => {
+    await record('a');
+    const end = await trail.end();
+    await record('b');
+    expect((await readFrom(end)).names).to.equal('b');
+  });
+
+  it('a cursor that is malformed, ahead, or of another deployment is refused', async () => {
+    await record('a');
+    const { next } = await trail.page('start', 1);
+    for (const wrong of ['', 'x', '\0', next.slice(1), `${next}0x`, `${next.slice(0, 13)}-1-2`]) {
+      expect(await codeOf(trail.page(wrong, 1)), wrong).to.equal('cursor_invalid');
+    }
+    const [generation = ''] = next.split('-');
+    const other = generation.startsWith('0')
+      ? `1${generation.slice(1)}`
+      : `0${generation.slice(1)}`;
+    for (const wrong of [`${other}-1-2`, `${generation}-${'9'.repeat(18)}-1`]) {
+      expect(await codeOf(trail.page(wrong, 1)), wrong).to.equal('cursor_of_another_log');
+    }
+  });
+
+  for (const [what, xact] of [
+    ['lower', '3'],
+    ['higher', '900000000'],
+  ] as const) {
+    it(`after a restore into a cluster with another counter, with ${what} numbers in the rows, each entry is read once and old cursors are refused`, async () => {
+      await record('a', 'b');
+      const before = await readFrom('start');
+      await restore(xact);
+      await record('c');
+      expect(await codeOf(trail.page(before.next, 1))).to.equal('cursor_of_another_log');
+      const { names, next } = await readFrom('start');
+      expect(names).to.equal('abc');
+      await record('d');
+      expect((await readFrom(next)).names).to.equal('d');
+    });
+  }
+
+  it('after a restore, no entry is missing on the log that was not out before', async () => {
+    const out = async (): Promise<string> => {
+      const held = await trail.claim('node');
+      if (!held) throw new Error('no lease');
+      const found = await trail.read(held, held, 10);
+      const last = found.at(-1);
+      if (last) await trail.advance('node', last.place);
+      return namesOf(found);
+    };
+    await out();
+    await record('a', 'b');
+    expect(await out()).to.equal('ab');
+    await record('c', 'd');
+    await restore('900000000');
+    await database.query(
+      "UPDATE audit_output SET xact = (SELECT xact FROM activity WHERE details ->> 'name' = 'b')",
+    );
+    await record('e');
+    expect((await trail.oldestNotOut())?.getTime()).to.be.a('number');
+    expect(await out()).to.equal('cde');
+    expect(await out()).to.equal('');
+    expect(await trail.oldestNotOut()).to.equal(undefined);
+  });
+
+  it('the lease on the log has one holder until it is given up or expires by the clock of the database', async () => {
+    expect(await trail.claim('one')).to.have.property('generation');
+    expect(await trail.claim('two')).to.equal(undefined);
+    expect(await trail.claim('one')).to.have.property('generation');
+    await database.query("UPDATE audit_output SET expires_at = clock_timestamp() - interval '1 s'");
+    expect(await trail.claim('two')).to.have.property('generation');
+    expect(await trail.advance('one', { xact: '0', id: '0' })).to.equal(undefined);
+    await trail.release('two');
+    expect(await trail.claim('one')).to.have.property('generation');
+  });
+
+  it('an entry whose transaction is slower than a later one is read once, in its own place', async () => {
+    // Transactions of the embedded database run one after the other.
+    if (database.embedded) return;
+    const activity = createActivity({ database, clock: Date.now });
+    const one = { action: 'doctor_ran', actor: 'service' } as const;
+    let commit = () => {};
+    const slow = Promise.withResolvers<void>();
+    const first = database.transaction(async (tx) => {
+      await activity.record({ ...one, details: { name: 'x' } }, tx);
+      slow.resolve();
+      await new Promise<void>((resolve) => {
+        commit = resolve;
+      });
+    });
+    await slow.promise;
+    let early: Awaited<ReturnType<typeof readFrom>>;
+    try {
+      await record('y');
+      early = await readFrom('start');
+      expect((await trail.oldestNotOut())?.getTime()).to.be.a('number');
+    } finally {
+      commit();
+      await first;
+    }
+    expect(early.names).to.equal('');
+    expect((await readFrom(early.next)).names).to.equal('xy');
+  });
+});
