@@ -3,6 +3,8 @@ import type { Queries } from '../storage/queries.ts';
 
 export interface ClientStanding {
   readonly registeredAt: Date;
+  /** When the present owner received the client; null if they registered it. */
+  readonly ownedSince: Date | null;
   /** True if the operator provides the client. */
   readonly isOfOperator: boolean;
   readonly isVerified: boolean;
@@ -41,8 +43,8 @@ export function createClientStandings({ database }: { readonly database: Queries
         `WITH others AS (
             SELECT account_id FROM connections
             WHERE client_id = $1 AND account_id <> $2 AND ended_at IS NULL LIMIT $3)
-          SELECT created_at AS "registeredAt", owner_account_id IS NULL AS "isOfOperator",
-            verified_at IS NOT NULL AS "isVerified",
+          SELECT created_at AS "registeredAt", owned_since AS "ownedSince",
+            owner_account_id IS NULL AS "isOfOperator", verified_at IS NOT NULL AS "isVerified",
             (SELECT count(*)::integer FROM others) AS people,
             EXISTS (SELECT FROM others
               JOIN organization_memberships theirs ON theirs.account_id = others.account_id

@@ -48,12 +48,12 @@ export interface Connections {
   /**
    * Connects the user and the client, or renews the approval.
    *
-   * @returns the connection's generation; undefined (and nothing is stored) if `page` is outdated
+   * @returns the stored connection; undefined (and nothing is stored) if `page` is outdated
    *   (the account is suspended, its sessions or the connection ended after the page was shown, the
    *   limit was changed, or a node runs that would ignore the limit), or if the client has as many
    *   users as an unchecked client may have
    */
-  rememberConsent(consent: NewConsent): Promise<number | undefined>;
+  rememberConsent(consent: NewConsent): ReturnType<typeof rememberConsent>;
   /**
    * Changes the limit of the client's access, in force from its next call.
    *
@@ -207,12 +207,12 @@ export function createConnections(parts: {
     async rememberConsent(consent) {
       const limits = isLimited(consent.limit ?? {});
       if (limits && !(await doAllNodesKnowAccessRules(database))) return undefined;
-      const generation = await database.inTurn(consent.accountId, () =>
+      const connected = await database.inTurn(consent.accountId, () =>
         rememberConsent(database, new Date(clock()), consent),
       );
       // Clear the cache now: the first token may be used before the database announces the limit.
       if (consent.limit) people.forget('connections', connectionId(consent));
-      return generation;
+      return connected;
     },
 
     async limit(connection, limit, inTransaction) {

@@ -35,6 +35,9 @@ export interface NewConsent extends RememberedConsent {
   readonly maxPeople?: number;
 }
 
+/** The stored connection; `isNew` is false if the user was connected already. */
+type Connected = { readonly generation: number; readonly isNew: boolean };
+
 const FIRST_GENERATION = 1;
 
 /** SQL: the connection `n` was ended, or `now` is after the end date that its user set. */
@@ -53,7 +56,7 @@ export async function rememberConsent(
   database: Database,
   now: Date,
   consent: NewConsent,
-): Promise<number | undefined> {
+): Promise<Connected | undefined> {
   if (!consent.maxPeople) return insert(database, now, consent);
   return database.transaction(async (tx) => {
     // Two users may not both get the last place: the second transaction waits here, and its INSERT
@@ -70,7 +73,7 @@ async function insert(
   database: Queries,
   now: Date,
   { accountId, clientId, name, hosts, access, limit, page, maxPeople = 0 }: NewConsent,
-): Promise<number | undefined> {
+): Promise<Connected | undefined> {
   const approved = access ? JSON.stringify(access) : null;
   const seen =
     page &&
@@ -80,7 +83,7 @@ async function insert(
   const shown = page?.limit ?? NO_LIMIT;
   // A connection that was ended keeps the generation of its end. Lock the account's row, so that
   // its sessions are ended either before (seen here) or after this write.
-  const [row] = await database.query<{ generation: number }>(
+  const [row] = await database.query<Connected>(
     `INSERT INTO connections AS n (account_id, client_id, connected_at, approved_at,
           consented_name, consented_hosts, approved_access,
           limit_places, limit_read_only, limit_until)
@@ -92,7 +95,9 @@ async function insert(
           AND NOT ${isFullFor('$1', '$2', '$18')}
           FOR SHARE
         ON CONFLICT (account_id, client_id) DO UPDATE
-          SET approved_at = excluded.approved_at,
+          -- A renewal is approved later than the connection began, so RETURNING recognizes it.
+          SET approved_at = greatest($3, CASE WHEN NOT ${ENDED} THEN
+              n.connected_at + interval '1 microsecond' END),
             consented_name = excluded.consented_name,
             consented_hosts = excluded.consented_hosts,
             approved_access = excluded.approved_access,
@@ -109,7 +114,7 @@ async function insert(
               ELSE n.limit_until END
           WHERE ($8::int IS NULL OR n.generation = $8)
             AND (NOT $14::boolean OR ${ENDED} OR ${isLimit('$15', '$16', '$17')})
-        RETURNING generation`,
+        RETURNING generation, approved_at = connected_at AS "isNew"`,
     [
       accountId,
       clientId,
@@ -131,5 +136,5 @@ async function insert(
       maxPeople,
     ],
   );
-  return row?.generation;
+  return row;
 }

@@ -4,6 +4,7 @@ import type { Clock } from '../base/clock.ts';
 import { createBackgroundWriter } from '../storage/background-writer.ts';
 import { expiryJob } from '../storage/cleaning.ts';
 import type { Queries } from '../storage/queries.ts';
+import type { ClientRegistry } from './client-registry.ts';
 
 /** How the client tried to authenticate (RFC 6749 §2.3.1), successfully or not. */
 export type SeenAuthMethod = 'basic' | 'body' | 'both' | 'none';
@@ -37,7 +38,7 @@ export interface ClientProblemGroup extends ClientProblem, ClientName {
 }
 
 export type NewClientProblem = Omit<ClientProblem, 'at'> & {
-  /** Unverified: a problem is dropped if the client does not exist. */
+  /** A problem is dropped if the client does not exist. */
   readonly clientId: string;
 };
 
@@ -162,6 +163,17 @@ export function createClientProblems(parts: {
     },
   };
 }
+
+/** Drops problems of made-up client ids, which could otherwise fill the queue of all clients. */
+export const problemsOfKnown = (
+  clients: Pick<ClientRegistry, 'find'>,
+  problems: Pick<ClientProblems, 'record'>,
+) => ({
+  async record(problem: NewClientProblem): Promise<void> {
+    // This costs no query if the request has just cached the client.
+    if (await clients.find(problem.clientId).catch(() => undefined)) problems.record(problem);
+  },
+});
 
 /**
  * Returns a redirect URI in a form that may be stored: without the values in its query, fragment and

@@ -66,11 +66,11 @@ const host = String.raw`(?:\[[0-9a-fA-F:]+\]|[^\s/?#,:@[\]]+)(?::\d{1,5})?`;
 const userinfo = String.raw`(?:[^\s/?#@]*@)?`;
 
 const redisForms = [
-  // URLs of one server, with an optional database number.
+  // One Redis server; a path is the number of a database on this server.
   new RegExp(String.raw`^rediss?://${userinfo}${host}(?:/\d{0,3})?$`),
-  // URLs of Sentinels, with the name of the master that they watch.
+  // Sentinels; the path is the name of the master that they watch.
   new RegExp(String.raw`^rediss?\+sentinel://${userinfo}${host}(?:,${host})*/[\w.-]+$`),
-  // URLs of some nodes of a cluster, which name the other nodes.
+  // Some nodes of a cluster; these nodes name the other nodes.
   new RegExp(String.raw`^rediss?\+cluster://${userinfo}${host}(?:,${host})*/?$`),
 ];
 

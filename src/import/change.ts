@@ -62,8 +62,9 @@ export interface ImportFacts {
 export type AdoptedType = 'organization' | 'warehouse' | 'account';
 
 /**
- * Things in the file (places, accounts) that exist in the database without an external id or with a
- * former one. Until the new external id is written, references are resolved here.
+ * Places or accounts of the file that exist in the database, but there have no external id, or one
+ * that the file replaces. Until the database has the external ids of the file, lines that refer to
+ * such a place or account are resolved with these maps.
  */
 export interface Adopted {
   /** Maps external ids of the file to ids. */

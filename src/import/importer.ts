@@ -45,7 +45,7 @@ export function createImporter(parts: {
   readonly database: Database;
   readonly clock: Clock;
   readonly activity: Pick<Activity, 'recordAll'>;
-  /** See `ImportFacts.asksFirst`. */
+  /** True if a new organization asks first, unless its line says otherwise; false by default. */
   readonly asksFirst?: boolean;
 }) {
   const { database, clock, activity, asksFirst = false } = parts;
@@ -111,7 +111,8 @@ export function createImporter(parts: {
 
     /**
      * Writes the differences, a few hundred lines per transaction, so as not to block a running
-     * service. Repeat an interrupted import: a run writes only what is missing, and that it ran.
+     * service. Repeat an interrupted import: the repetition writes only the missing differences.
+     * Each run also records in the database that it ran.
      *
      * @throws ImportInterrupted
      */

@@ -31,15 +31,13 @@ import { findThings } from './things.ts';
 /** Pauses before a batch is retried after a deadlock or without an answer of the database. */
 const RETRY_PAUSES_MS = [100, 400];
 
-export type PushedChanges = ReturnType<typeof createPushedChanges>;
-
 export function createPushedChanges(parts: {
   readonly database: Database;
   readonly clock: Clock;
   readonly removals: RemovalLimit;
   /** Returns a log that records changes with the name of the sender. */
   readonly activityOf: (sender: string) => Pick<Activity, 'recordAll'>;
-  /** See `ImportFacts.asksFirst`. */
+  /** Returns true if a new organization asks first, unless its line says otherwise. */
   readonly asksFirst: () => boolean;
 }) {
   const { database, clock, removals, activityOf, asksFirst } = parts;

@@ -4,7 +4,7 @@ import type { Context } from 'koa';
 import type { Access } from '../accounts/access/access.ts';
 import { isLimited, NO_LIMIT } from '../accounts/access/access-limit.ts';
 import type { Organization } from '../accounts/access/reach.ts';
-import { type ApiKey, EXPIRY_DAYS } from '../accounts/api-keys/api-key.ts';
+import { type ApiKey, lifetimesWithin } from '../accounts/api-keys/api-key.ts';
 import type { ApiKeys } from '../accounts/api-keys/api-keys.ts';
 import { displayName } from '../accounts/display-name.ts';
 import type { AccountMail } from '../accounts/mail/account-mail.ts';
@@ -105,9 +105,12 @@ export function apiKeysPage(parts: {
   readonly apiKeys: ApiKeys;
   readonly oneTimeValues: OneTimeValues;
   readonly mail: AccountMail | undefined;
-  readonly limit: number;
+  readonly limits: Readonly<Record<'apiKeysPerPerson' | 'apiKeyDays', number>>;
 }): Route[] {
-  const { kit, clock, access, apiKeys, oneTimeValues, mail, limit } = parts;
+  const { kit, clock, access, apiKeys, oneTimeValues, mail } = parts;
+  const { apiKeysPerPerson: maxOfUser, apiKeyDays: maxDays } = parts.limits;
+  const lifetimes = lifetimesWithin(maxDays).map(String);
+  const usual = lifetimes.slice(0, 2).at(-1) ?? null;
 
   const isExpired = ({ expiresAt }: ApiKey): boolean =>
     expiresAt !== null && expiresAt.getTime() <= clock();
@@ -136,7 +139,7 @@ export function apiKeysPage(parts: {
       now: clock(),
       hasEnd: false,
     });
-    const hasRoom = keys.filter((key) => !isExpired(key)).length < limit;
+    const hasRoom = keys.filter((key) => !isExpired(key)).length < maxOfUser;
     const { rows, list } = listOf(keys, ctx.query, {
       ...KEYS,
       filters: [
@@ -148,7 +151,7 @@ export function apiKeysPage(parts: {
       notice: typedOf(ctx) ? NOTHING_SENT : await kit.notices.take(ctx),
       keys: rows.map((key) => rowOf(key, reached)),
       list,
-      limit,
+      limit: maxOfUser,
       form: hasRoom || refusal ? formWith(typed, limits, refusal) : undefined,
     });
   }
@@ -169,7 +172,7 @@ export function apiKeysPage(parts: {
       creationKey: newCreationKey(),
       limit: limits,
       name: typed.name,
-      expiries: [...EXPIRY_DAYS.map(String), NO_EXPIRY].map((value) => ({
+      expiries: [...lifetimes, ...(maxDays > 0 ? [] : [NO_EXPIRY])].map((value) => ({
         value,
         label: value === NO_EXPIRY ? 'Does not expire' : `${value} days`,
         isChosen: value === typed.expiresInDays,
@@ -177,7 +180,7 @@ export function apiKeysPage(parts: {
       problems: [
         ...(said === undefined || problems.length > 0 ? [] : [{ message: said }]),
         ...(nameProblem ? [{ field: 'name', message: nameProblem }] : []),
-        ...(expiryProblem ? [{ field: 'expires-in-90', message: expiryProblem }] : []),
+        ...(expiryProblem ? [{ field: `expires-in-${lifetimes[0]}`, message: expiryProblem }] : []),
         ...(limits.problem ? [{ message: limits.problem }] : []),
       ],
       nameProblem,
@@ -198,7 +201,7 @@ export function apiKeysPage(parts: {
 
   function show(ctx: Context): Promise<void> {
     const typed = typedOf(ctx);
-    return draw(ctx, typed ? typedIn(typed) : { name: '', expiresInDays: '90' });
+    return draw(ctx, typed ? typedIn(typed) : { name: '', expiresInDays: usual });
   }
 
   async function create(ctx: Context): Promise<void> {
@@ -221,7 +224,14 @@ export function apiKeysPage(parts: {
       const origin = originInSession(ctx);
       const days = daysFrom(expiresInDays);
       const { id } = await apiKeys.addOnce(
-        { accountId, name, expiresInDays: days, maxOfUser: limit, ...(reach && { limit: reach }) },
+        {
+          accountId,
+          name,
+          expiresInDays: days,
+          maxOfUser,
+          maxDays,
+          ...(reach && { limit: reach }),
+        },
         {
           key: sent.key,
           keep: (keyId, value) =>

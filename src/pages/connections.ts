@@ -186,26 +186,20 @@ export function connectionsPage(parts: {
     });
   }
 
-  const changeLimit = (ctx: Context, client: ConnectedClient, limit: ConnectionLimit) => {
+  async function changeLimit(ctx: Context, client: ConnectedClient, limit: ConnectionLimit) {
     const accountId = accountOf(ctx).id;
-    const { clientId } = client;
-    return connections.limit({ accountId, clientId, limit: client.limit }, limit, (tx) =>
+    const { clientId, name } = client;
+    const details = { changed: `limit of ${name}`, client_id: clientId, ...limitDetails(limit) };
+    const origin = originInSession(ctx);
+    const before = { accountId, clientId, limit: client.limit };
+    const isChanged = await connections.limit(before, limit, (tx) =>
       activity.record(
-        {
-          action: 'account_changed',
-          actor: 'person',
-          accountId,
-          details: {
-            changed: `limit of ${client.name}`,
-            client_id: clientId,
-            ...limitDetails(limit),
-          },
-          origin: originInSession(ctx),
-        },
+        { action: 'account_changed', actor: 'person', accountId, details, origin },
         tx,
       ),
     );
-  };
+    await kit.notices.redirect(ctx, `${PATH}/${clientId}`, isChanged ? LIMITED : NOT_LIMITED);
+  }
 
   async function saveLimit(ctx: Context): Promise<void> {
     const client = await ownConnection(ctx);
@@ -214,28 +208,23 @@ export function connectionsPage(parts: {
     if (added !== null) return addPlace(ctx, client, added);
     const offered = new Set(placesIn(await access.accessOf({ accountId: accountOf(ctx).id })));
     const typed = limitIn(formOf(ctx), (id) => offered.has(id), clock());
-    const url = `${PATH}/${client.clientId}`;
-    if (typed === undefined || typed === 'foreign') return seeOther(ctx, url);
+    if (typed === undefined || typed === 'foreign') return seeOther(ctx, ctx.path);
     if (typed.problem !== undefined) {
       ctx.status = 422;
       return draw(ctx, client, typed);
     }
-    const isChanged = await changeLimit(ctx, client, typed);
-    await kit.notices.redirect(ctx, url, isChanged ? LIMITED : NOT_LIMITED);
+    await changeLimit(ctx, client, typed);
   }
 
   /** Adds an organization, with all its warehouses, to the chosen places. */
   async function addPlace(ctx: Context, client: ConnectedClient, id: string): Promise<void> {
-    const url = `${PATH}/${client.clientId}`;
     const { limit } = client;
     const all = await access.accessOf({ accountId: accountOf(ctx).id });
     const added = all.find((organization) => organization.id === id);
-    if (!added || limit.places === null) return seeOther(ctx, url);
+    if (!added || limit.places === null) return seeOther(ctx, ctx.path);
     const within = added.warehouses.map((warehouse) => warehouse.id);
     const others = limit.places.filter((place) => place !== added.id && !within.includes(place));
-    const wider = { ...limit, places: [...others, added.id] };
-    const isChanged = await changeLimit(ctx, client, wider);
-    await kit.notices.redirect(ctx, url, isChanged ? LIMITED : NOT_LIMITED);
+    await changeLimit(ctx, client, { ...limit, places: [...others, added.id] });
   }
 
   async function askToDisconnect(ctx: Context): Promise<void> {

@@ -83,7 +83,7 @@ export interface ApprovalsParts {
   readonly activity: Activity;
   /** Absent if the service sends no mail. */
   readonly mail?: { notify(ctx: Context, client: ConnectedNow): void } | undefined;
-  readonly connections: Pick<Connections, 'find' | 'rememberConsent'>;
+  readonly connections: Pick<Connections, 'rememberConsent'>;
   /** How many users may connect an unchecked client; 0: no limit. */
   readonly maxPeople: number;
 }
@@ -106,9 +106,7 @@ export function createApprovals(parts: ApprovalsParts) {
       const { accountId, clientId, name, hosts } = asked;
       const shown = asked.limit && limitFrom(asked.limit);
       const limit = asked.chosenLimit ? limitFrom(asked.chosenLimit) : shown;
-      // Send no mail if the user only renews an existing connection.
-      const isNew = mail && (await connections.find(accountId, clientId)) === undefined;
-      const generation = await connections.rememberConsent({
+      const connected = await connections.rememberConsent({
         accountId,
         clientId,
         name,
@@ -124,7 +122,7 @@ export function createApprovals(parts: ApprovalsParts) {
           limit: shown,
         },
       });
-      if (generation === undefined) return undefined;
+      if (connected === undefined) return undefined;
       await activity.record({
         action: 'connected',
         actor: 'person',
@@ -132,8 +130,8 @@ export function createApprovals(parts: ApprovalsParts) {
         details: { client_id: clientId, client_name: name, ...(limit && limitDetails(limit)) },
         origin: requestOrigin(ctx),
       });
-      if (isNew) mail.notify(ctx, { accountId, client: { id: clientId, name }, limit });
-      return generation;
+      if (connected.isNew) mail?.notify(ctx, { accountId, client: { id: clientId, name }, limit });
+      return connected.generation;
     },
   };
 }

@@ -59,8 +59,9 @@ export interface BrowserSessions {
    * Starts a session with a new identifier, and ends the previous session of this browser.
    *
    * @param came how the user signed in; by default with a password
+   * @returns false if a sign-out at the provider ended the session immediately
    */
-  signIn(ctx: Context, account: Account, came?: UpstreamSignIn | Method): Promise<void>;
+  signIn(ctx: Context, account: Account, came?: UpstreamSignIn | Method): Promise<boolean>;
   /**
    * Replaces the current session, if it still exists, by one with the account's current generation.
    * The time of the sign-in stays the same, because the user did not authenticate again.
@@ -159,14 +160,11 @@ export function createBrowserSessions(parts: {
     async signIn(ctx, account, came = 'password') {
       await (await find(ctx))?.destroy();
       const loginTs = epochSeconds(clock);
-      if (typeof came === 'string') {
-        await begin(ctx, account, { loginTs, amr: [came] });
-        return;
-      }
+      if (typeof came === 'string') return begin(ctx, account, { loginTs, amr: [came] });
       const { issuer, acr, amr: methods } = came;
       const kept = proofText({ issuer, acr, amr: methods });
       const amr = [UPSTREAM, String(came.provedAt ?? 0), kept];
-      await begin(ctx, account, { loginTs, amr }, async (uid) => {
+      return begin(ctx, account, { loginTs, amr }, async (uid) => {
         await upstreamSessions.record(uid, came, absoluteSeconds);
         return true;
       });

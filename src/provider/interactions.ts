@@ -76,7 +76,7 @@ export interface Interactions {
    * undefined if that request is no longer known.
    */
   restartSignedIn(uid: string): Promise<string | undefined>;
-  /** Signs in. This method and the next three return the URL to which the browser is sent. */
+  /** Signs in. This and the next three return the URL to go to: `ctx.path` if nothing was done. */
   signIn(ctx: Context, account: Account, method: Method): Promise<string>;
   approve(ctx: Context, asked: Asked): Promise<string>;
   deny(ctx: Context): Promise<string>;
@@ -187,9 +187,10 @@ export function createInteractions(parts: {
       if (!interaction) return ctx.path;
       // The engine itself would ask to end the other session first, or lose the provider's session
       // id. The user has just signed in, so restart the request without asking for another sign-in.
-      if (isOwn) await sessions.confirm(ctx, account, method);
-      else await sessions.signIn(ctx, account, method);
-      return restartUrl(interaction.params, ['login']);
+      const isSignedIn = isOwn
+        ? await sessions.confirm(ctx, account, method)
+        : await sessions.signIn(ctx, account, method);
+      return isSignedIn ? restartUrl(interaction.params, ['login']) : ctx.path;
     },
 
     approve: (ctx, asked) => answer(ctx, approvalOf(asked)),

@@ -26,10 +26,10 @@ export function introspectionAnswer(raw: RawAnswer, issuer: string): Introspecti
   return { caller: callerIn(answer) };
 }
 
-export function refuseOtherStatus({
-  status,
-  headers,
-}: Pick<RawAnswer, 'status' | 'headers'>): void {
+export function refuseOtherStatus(
+  { status, headers }: Pick<RawAnswer, 'status' | 'headers'>,
+  throttled = 'refuses this API for a while after too many wrong secrets',
+): void {
   if (status === 200) return;
   const wait = Number(headers['retry-after']);
   const retryAfterSeconds = Number.isInteger(wait) && wait > 0 ? wait : undefined;
@@ -38,8 +38,7 @@ export function refuseOtherStatus({
   if (status === 401) {
     throw fail('credentials_refused', 'refuses the client id or secret of this API');
   }
-  if (status === 429)
-    throw fail('throttled', 'refuses this API for a while after too many wrong secrets');
+  if (status === 429) throw fail('throttled', throttled);
   throw fail('failed', `answered with status ${status}`);
 }
 

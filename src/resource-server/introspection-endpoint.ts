@@ -40,6 +40,9 @@ export interface EndpointOptions {
 
 /** In characters: enough for an organization with ten thousand warehouses. */
 const MAX_ANSWER_LENGTH = 4 * 1024 * 1024;
+const NO_STREAM =
+  'refuses the stream of changes for a while: this API has too many streams open ' +
+  '(limits.change_streams_per_client), or sent too many wrong secrets';
 
 export function createIntrospectionEndpoint(options: EndpointOptions): IntrospectionEndpoint {
   const { url, host, clientId, clientSecret, maxConnections } = options;
@@ -129,7 +132,8 @@ export function createIntrospectionEndpoint(options: EndpointOptions): Introspec
       request.on('response', (response) => {
         clearTimeout(opening);
         try {
-          refuseOtherStatus({ status: response.statusCode ?? 0, headers: response.headers });
+          const { statusCode: status = 0, headers } = response;
+          refuseOtherStatus({ status, headers }, NO_STREAM);
         } catch (failure) {
           return end(failure as IntrospectionFailure);
         }

@@ -1,5 +1,6 @@
 /** The background jobs: they remove expired data and finish interrupted work. */
 import type { Logger } from 'pino';
+import type { AccountMail } from '../accounts/mail/account-mail.ts';
 import { createTimeLimitJob, type Endings } from '../authorizations/endings.ts';
 import type { LeakedValues } from '../authorizations/leaked-values.ts';
 import type { Clock } from '../base/clock.ts';
@@ -12,9 +13,10 @@ import type { Registries } from './registries.ts';
 
 type Jobs = Parameters<typeof startCleaning>[0]['jobs'];
 
-/** @param parts.settings returns the settings in force */
+/** @param parts.settings returns the settings in force, as `mail` does for the mail */
 export function cleaningJobs(parts: {
   readonly settings: () => Settings;
+  readonly mail: () => Pick<AccountMail, 'announceExpiry'> | undefined;
   readonly database: Queries;
   readonly clock: Clock;
   readonly log: Logger;
@@ -48,6 +50,14 @@ export function cleaningJobs(parts: {
     return ended;
   }
 
+  /** Begins few mails and does not wait for them: no other job may wait for the mail server. */
+  async function announceExpiry(): Promise<number> {
+    const mail = parts.mail();
+    const keys = mail ? await apiKeys.takeExpiring(20) : [];
+    for (const key of keys) mail?.announceExpiry(key);
+    return keys.length;
+  }
+
   return {
     tokens: store.removeExpired,
     attempts: limits.removeExpired,
@@ -55,6 +65,7 @@ export function cleaningJobs(parts: {
     client_problems: clientProblems.removeExpired,
     client_reports: clientReports.removeExpired,
     api_keys: apiKeys.removeExpired,
+    api_key_expiry_mails: announceExpiry,
     password_links: passwordLinks.removeExpired,
     browser_sessions: (limit) => sessionList.removeOlderThan(oldestSignIn(), limit),
     upstream_sessions: upstreamSessions.removeExpired,

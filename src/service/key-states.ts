@@ -188,7 +188,7 @@ function ownWarnings(state: KeyState, now: number): KeyWarning[] {
         message:
           `the ${kind} key ${fingerprint} is still accepted, but no value signed with it is ` +
           'valid any more',
-        remedy: `remove it from ${KEY_VARIABLE[kind]} and restart the nodes`,
+        remedy: `remove it from ${KEY_VARIABLE[kind]} and reload the nodes (keys in a variable: restart)`,
       },
     ];
   }

@@ -96,7 +96,7 @@ export function listPages(parts: {
   const { hourlyLimit, formDrafts, signIns, waiting, signInMethods } = parts.signIn;
   const { issuer, limits, tokens: lifetimes } = settings;
   const { passwords, upstream } = offered;
-  const { clientsPerPerson, apiKeysPerPerson } = limits;
+  const { clientsPerPerson } = limits;
   const { secretGraceSeconds: graceSeconds } = settings.leaks;
   const api = settings.api && { ...settings.api, call: createApiCalls(settings.api) };
 
@@ -268,7 +268,7 @@ export function listPages(parts: {
     }),
     organizationsPage({ kit, clock, access, clientStandings, organizationEndings }),
     apiKeyLimitPage({ kit, clock, access, apiKeys }),
-    apiKeysPage({ kit, clock, access, apiKeys, oneTimeValues, mail, limit: apiKeysPerPerson }),
+    apiKeysPage({ kit, clock, access, apiKeys, oneTimeValues, mail, limits }),
     activityPage({ kit, activity }),
     securityPage({
       kit,

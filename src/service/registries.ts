@@ -68,7 +68,7 @@ export function createRegistries(parts: {
   const sessionList = createSessionList({ database, accounts });
   const activity = createActivity({ database, clock, ...(by && { by }) });
   const revocations = createRevocations({ database, clock, activity, log, timeoutFactor });
-  const apiKeys = createApiKeys({ database, changes, clock, activity, maxCached });
+  const apiKeys = createApiKeys({ database, people, changes, clock, activity, maxCached });
   const identities = createIdentities({ database, clock });
   const upstreamSessions = createUpstreamSessions({ database, clock });
   const passkeys = createPasskeys({ database, clock, activity });

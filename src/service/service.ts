@@ -177,6 +177,7 @@ export async function startService(given: ServiceParts) {
     outcomes,
     jobs: cleaningJobs({
       settings: () => current.settings,
+      mail: () => current.application.mail,
       database,
       clock,
       log,

@@ -26,6 +26,8 @@ export interface Cache<Value extends Cacheable> {
     load: () => Promise<Value>,
     isUsable?: (value: NonNullable<Value>) => boolean,
   ): Promise<Value>;
+  /** Call this before a read: the returned function caches its result if nothing has changed since. */
+  beginRead(): (key: string, value: NonNullable<Value>) => void;
   /**
    * Removes a value that this node has just changed, before the database announces the change.
    *
@@ -73,6 +75,7 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
   /** `nameChangeCount` at the latest change of each name: so no change needs to scan the values. */
   const nameChanges = new Map<string, number>();
   let nameChangeCount = 0;
+  let changeCount = 0;
 
   function remove(key: string): void {
     entries.delete(key);
@@ -92,6 +95,7 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
   }
 
   changes.onChange((topic, change) => {
+    changeCount += 1;
     if (topic === 'everything') clear();
     else if (topics.includes(topic)) remove(firstWord(change));
     else if (topic === within?.topic) recordNameChange(change);
@@ -115,6 +119,17 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
       remove(firstWord(change));
       // Announce the change: other caches of this node may hold values derived from this one.
       changes.announce(topic, change);
+    },
+
+    beginRead() {
+      const seen = changeCount;
+      const began = { startedAt: clock(), changesSeen: nameChangeCount };
+      return (key, value) => {
+        const cached = entries.get(key);
+        if (!changes.isLive || changeCount !== seen || (cached && isCurrent(cached))) return;
+        const promise = Promise.resolve(value);
+        entries.set(key, { ...began, promise, value, size: sizeOf(value) });
+      };
     },
 
     get(key, load, isUsable) {

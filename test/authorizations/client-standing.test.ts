@@ -36,6 +36,27 @@ describe('the age and users of a client', () => {
   const standing = (clientId: string, accountId: string) =>
     createClientStandings({ database: open }).find(clientId, accountId);
 
+  it('a client that was handed over shows since when its present owner has it, and is as new as that', async () => {
+    const [former, owner, self] = [await addAccount(), await addAccount(), await addAccount()];
+    const clientId = await addClient(former);
+    expect(await standing(clientId, self)).to.deep.include({ ownedSince: null });
+    const time = systemClock();
+    const later = createClientRegistry({ ...parts(), clock: () => time + 90 * DAY });
+    await later.transfer(clientId, owner);
+    const handedOver = await standing(clientId, self);
+    expect(handedOver?.ownedSince).to.deep.equal(new Date(time + 90 * DAY));
+    const people = { people: 20, hasColleagues: false, isConnected: false };
+    const shown = (days: number) =>
+      handedOver && describeStanding({ ...handedOver, ...people }, time + days * DAY);
+    expect(shown(93)?.facts).to.match(
+      /^Registered 3 months ago · given to its present owner 3 days ago · /,
+    );
+    expect([shown(96)?.isWarning, shown(97)?.isWarning]).to.deep.equal([true, false]);
+    await later.transfer(clientId, undefined);
+    const provided = await standing(clientId, self);
+    expect(provided && describeStanding(provided, time + 97 * DAY).facts).to.not.include('owner');
+  });
+
   it('the other connected users of a client are counted, and a member of the same organization is detected', async () => {
     const [self, colleague, stranger] = [
       await addAccount(),
@@ -88,6 +109,7 @@ describe('the age and users of a client', () => {
     const NOW = Date.parse('2026-11-23T12:00:00Z');
     const usual: ClientStanding = {
       registeredAt: new Date(NOW - 30 * DAY),
+      ownedSince: null,
       isOfOperator: false,
       isVerified: false,
       people: 5,

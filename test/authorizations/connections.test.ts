@@ -56,13 +56,24 @@ forEachDatabase('connections', (open) => {
     expect(await find()).to.deep.include({ ...renewed, generation: 1 });
   });
 
+  it('one of several approvals at the same moment creates the connection, also after an end', async () => {
+    for (const _ of ['never connected', 'disconnected']) {
+      const stored = await Promise.all([connect(), connect(), connect()]);
+      expect(stored.filter((connected) => connected?.isNew)).to.have.length(1);
+      await connections.end(connection, 'person_disconnected');
+    }
+    await connect();
+    const renewed = await connect();
+    expect(renewed).to.deep.equal({ generation: 3, isNew: false });
+  });
+
   it('an approval is stored only if session and connection have not changed since the consent page was shown', async () => {
     const accounts = createAccountRegistry(parts());
-    const approve = (sessionGeneration: number, seen?: number, sessionUid = 'a') =>
-      connections.rememberConsent({
-        ...{ ...connection, ...consent },
-        page: { sessionGeneration, sessionUid, generation: seen },
-      });
+    const approve = async (sessionGeneration: number, seen?: number, sessionUid = 'a') => {
+      const page = { sessionGeneration, sessionUid, generation: seen };
+      const stored = await connections.rememberConsent({ ...connection, ...consent, page });
+      return stored?.generation;
+    };
     await accounts.endSessions(connection.accountId);
     expect(await approve(0)).to.equal(undefined);
     expect(await find()).to.equal(undefined);

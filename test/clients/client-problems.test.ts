@@ -5,6 +5,7 @@ import {
   type ClientProblems,
   createClientProblems,
   type NewClientProblem,
+  problemsOfKnown,
   withoutValues,
 } from '../../src/clients/client-problems.ts';
 import { createClientRegistry } from '../../src/clients/client-registry.ts';
@@ -103,6 +104,16 @@ describe('recent problems of a client', () => {
     problems.record(problem('req_0', { clientId: 'gate_ci_0000000000000000000000' }));
     problems.record(problem('req_1'));
     expect(await requestIds()).to.deep.equal(['req_1']);
+  });
+
+  it('a flood of made-up client ids does not displace the problems of a real client', async () => {
+    const recorder = problemsOfKnown(registry, problems);
+    for (let number = 0; number < 1_200; number += 1) {
+      const clientId = `gate_ci_${String(number).padStart(22, '0')}`;
+      await recorder.record(problem(`req_${number}`, { clientId }));
+    }
+    await recorder.record(problem('req_real'));
+    expect(await requestIds()).to.deep.equal(['req_real']);
   });
 
   it('recorded problems contain no token, no secret, and no text that cannot be stored', async () => {

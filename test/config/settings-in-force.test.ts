@@ -95,6 +95,7 @@ const TESTED: Readonly<Record<string, Tested>> = {
     'pages/api-keys.test.ts',
     'a user with the maximum number of API keys',
   ],
+  'limits.api_key_days': ['pages/api-keys.test.ts', 'with limits.api_key_days the form'],
   'limits.people_per_unchecked_client': [
     'provider/people-limit.test.ts',
     'beyond the user limit of a client',

@@ -138,6 +138,17 @@ describe('operator clients', () => {
     ]);
     const provided = await value(`${transfer} --to-operator`);
     expect(provided).to.include({ owner_account_id: null, owner_name: null });
+    const marked = await run(`clients update ${app.id} --verified`);
+    expect(marked.output).to.match(
+      /Name .*Verified as shown here\. If you reviewed another state/s,
+    );
+    await records();
+    const again = await run(`${transfer} --to-operator`);
+    expect(again).to.include({ exitCode: 0 });
+    expect(again.output).to.match(/Verified +by .*Nothing changed: same owner\./s);
+    expect(await records()).to.deep.equal([]);
+    // Other tests add clients with this name, which a verified client reserves.
+    await value(`clients update ${app.id} --unverified`);
     const nobody = await refusal(`${transfer} --owner nobody@example.test`);
     expect(nobody.code).to.equal('account_unknown');
     await expectWrongUsage(run, [transfer, `${transfer} --owner ada --to-operator`]);

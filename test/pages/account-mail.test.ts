@@ -1,11 +1,13 @@
 /** Notification mails to users about their account, and which of them they can switch off. */
 import { expect } from 'chai';
+import { atEndOfFile } from '../support/end-of-run.ts';
 import { eventually } from '../support/eventually.ts';
-import { startsWithMail } from '../support/mail-server.ts';
+import { startMailServer, startsWithMail } from '../support/mail-server.ts';
 import { authorizationUrl, pkce } from '../support/oauth.ts';
-import { createPerson } from '../support/person.ts';
+import { createPerson, type Page } from '../support/person.ts';
 import { addPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
+import { startTestService } from '../support/service.ts';
 import { addPasskey, signInWith } from './passkeys/soft-passkey.ts';
 import { signedIn } from './signed-in-person.ts';
 
@@ -51,7 +53,7 @@ describe('mail about an account', () => {
     const owner = await signedIn(on.service, other);
     await eventually(() => expect(mail.received).to.have.length(5));
     const page = await owner.get('/profile/security');
-    expect(page.html.match(/name="mail" value="\w+" checked/g)).to.have.length(3);
+    expect(page.html.match(/name="mail" value="\w+" checked/g)).to.have.length(4);
     await owner.submit(page, { mail: [] });
     await createPerson(on.issuer).signIn(other);
     await owner.authorize(authorizationUrl(on.issuer, on.clients.otherConfidential), other);
@@ -62,6 +64,33 @@ describe('mail about an account', () => {
     await eventually(() => expect(mail.received).to.have.length(6));
     expect(subjects().at(-1)).to.equal('Your Gatehouse password was changed');
     expect((await owner.get('/profile/security')).html).to.not.match(/name="mail"[^>]*checked/);
+  });
+
+  it('approvals of one connection in two browsers at the same moment send one mail', async () => {
+    const twin = await addPerson(on.service, 'Tom Twice', 'tom@example.test');
+    const browsers = [await signedIn(on.service, twin), await signedIn(on.service, twin)];
+    const connected = () =>
+      mail.received.filter(({ to, text }) => to.includes(twin.email) && text.includes('act for'));
+    for (const round of [1, 2, 3]) {
+      const consents = await Promise.all(
+        browsers.map((one) => one.open(authorizationUrl(on.issuer, on.clients.confidential))),
+      );
+      const approve = (consent: Page, index: number) =>
+        browsers[index]?.submit(consent, { decision: 'approve' });
+      const approved = await Promise.all(consents.map(approve));
+      const pages = await Promise.all(approved.map((page, n) => page && browsers[n]?.follow(page)));
+      expect(
+        pages.map((page) => new URL(`${page?.location}`).searchParams.has('code')),
+      ).to.deep.equal([true, true]);
+      const clientId = on.clients.confidential.id;
+      const ended = { accountId: twin.accountId, clientId };
+      expect(await on.service.connections.end(ended, 'person_disconnected')).to.have.length(1);
+      await eventually(() => expect(connected()).to.have.length.at.least(round));
+    }
+    // A later mail of the same person: all mails about the connections were sent before it.
+    await browsers[0]?.fillIn('/profile/api-keys', { name: 'Export', expires_in_days: '30' });
+    await eventually(() => expect(subjects().at(-1)).to.include('API key acts as you'));
+    expect(connected()).to.have.length(3);
   });
 
   it('owners and admins get at most one mail an hour about clients that wait for an approval', async () => {
@@ -101,5 +130,77 @@ describe('mail about an account', () => {
     const refusalMail = mail.received[subjects().indexOf(subject)];
     expect(refusalMail?.to).to.deep.equal([carl.email]);
     expect(refusalMail?.text).to.include('copied: Laptop.').and.include('If it was you, remove');
+  });
+});
+
+describe('mail before an API key expires', () => {
+  const mail = startsWithMail();
+  const on = startSeeded({ on: mail.start, clock: true });
+  const [WEEK, DAY] = [7 * 86_400, 86_400];
+
+  it('a user gets one mail a week before an API key expires, from whichever node', async () => {
+    const { service } = on;
+    const isAlone = service.database.embedded;
+    const settings = service.settings.mail && { mail: service.settings.mail };
+    const another = { sharing: service, clock: on.clock.clock, ...(settings && { settings }) };
+    const nodes = isAlone ? [service] : [service, await startTestService(another)];
+    const quiet = await addPerson(service, 'Quinn Quiet', 'quinn@example.test');
+    await service.accounts.setUnwantedMail(quiet.accountId, ['key_expiry']);
+    const gone = await addPerson(service, 'Gus Gone', 'gus@example.test');
+    await service.accounts.suspend(gone.accountId);
+    const add = (accountId: string, name: string, days: number | undefined, maxDays = 0) =>
+      service.apiKeys.add(
+        { accountId, name, expiresInDays: days, maxDays },
+        { address: '::1', browser: '' },
+      );
+    const { person } = on.seeded;
+    const { key } = await add(person.accountId, 'Nightly export', 30);
+    await add(person.accountId, 'Endless', undefined);
+    await add(quiet.accountId, 'Unwanted', 30);
+    await add(gone.accountId, 'Suspended', 30);
+    const cleanAll = () => Promise.all(nodes.flatMap((node) => [node.clean(), node.clean()]));
+
+    on.clock.advance(30 * DAY - WEEK - 1);
+    await add(person.accountId, 'Two weeks', 14, 14);
+    await add(person.accountId, 'Short', 13, 13);
+    await cleanAll();
+    expect(mail.received).to.deep.equal([]);
+    on.clock.advance(1);
+    await cleanAll();
+    await eventually(() => expect(mail.received).to.have.length(1));
+    const [first] = mail.received;
+    expect(first?.to).to.deep.equal([person.email]);
+    expect(first?.raw).to.include('Subject: A Gatehouse API key of yours expires soon');
+    expect(first?.text)
+      .to.include(`Nightly export, which ends in ${key.lastFour}, expires on`)
+      .and.include('/profile/api-keys');
+
+    on.clock.advance(WEEK);
+    await cleanAll();
+    await eventually(() => expect(mail.received).to.have.length(2));
+    expect(mail.received[1]?.text).to.include('Two weeks');
+    on.clock.advance(WEEK);
+    await cleanAll();
+    // Closing a node waits for the mail in progress.
+    for (const node of nodes.slice(1)) await node.close();
+    expect(mail.received).to.have.length(2);
+  });
+});
+
+describe('API keys without a mail server', () => {
+  const on = startSeeded({ clock: true });
+
+  it('the mail about an expiring API key is sent later if no mail server is set yet', async () => {
+    const { accountId } = on.seeded.person;
+    const origin = { address: '::1', browser: '' };
+    await on.service.apiKeys.add({ accountId, name: 'Export', expiresInDays: 30 }, origin);
+    on.clock.advance(25 * 86_400);
+    await on.service.clean();
+    const server = await startMailServer();
+    atEndOfFile(server.close);
+    const mail = { smtpUrl: server.url, from: 'gatehouse@localhost' };
+    await on.service.apply({ ...on.service.settings, mail });
+    await on.service.clean();
+    await eventually(() => expect(server.received).to.have.length(1));
   });
 });

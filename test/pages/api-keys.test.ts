@@ -124,3 +124,30 @@ describe('the page of API keys', () => {
     expect(html).to.match(/Last used<\/dt><dd><time datetime="20/);
   });
 });
+
+describe('the page of API keys, with a maximum lifetime', () => {
+  const on = startSeeded({ clock: true, settings: { limits: { apiKeyDays: 60 } } });
+
+  it('with limits.api_key_days the form offers, and the service accepts, only shorter lifetimes', async () => {
+    const { accountId } = on.seeded.person;
+    const endless = { accountId, name: 'Before the limit', expiresInDays: undefined };
+    const { value } = await on.service.apiKeys.add(endless, { address: '::1', browser: '' });
+    const person = await signedIn(on.service, on.seeded.person);
+    const { html } = await person.get(PATH);
+    const offered = [...html.matchAll(/name="expires_in_days" value="(\w+)"/g)];
+    expect(offered.map(([, days]) => days)).to.deep.equal(['30', '60']);
+    expect(html).to.match(/value="60"[^>]*checked/);
+    for (const expires_in_days of ['none', '', '61', '90', '365']) {
+      const refused = await person.send(PATH, { name: 'Export', expires_in_days });
+      expect(refused.status, expires_in_days).to.equal(422);
+      expect(refused.html).to.match(/<a href="#expires-in-30">Choose 30, 60 days\.</);
+    }
+    await person.fillIn(PATH, { name: 'Export', expires_in_days: '60' });
+    const listed = await on.service.apiKeys.listOf(accountId);
+    const made = listed.find(({ name }) => name === 'Export');
+    const end = on.clock.clock() + 60 * DAY * 1_000;
+    expect(made?.expiresAt).to.deep.equal(new Date(end));
+    const { body } = await introspect(on.issuer, on.clients.resourceServer, value);
+    expect(body).to.include({ active: true });
+  });
+});

@@ -149,7 +149,8 @@ describe('the page of connections', () => {
     const { database } = on.service;
     const bar = 'INSERT INTO barred_clients VALUES ($1, $2, now())';
     await database.query(bar, [id, confidential.id]);
-    expect(await isStruck()).to.equal(true);
+    // The node learns of this change from the database.
+    await eventually(async () => expect(await isStruck()).to.equal(true));
     expect(await textAt(pathOf(confidential))).to.include(`${name} blocks it`);
     await database.query('DELETE FROM barred_clients WHERE client_id = $1', [confidential.id]);
   });

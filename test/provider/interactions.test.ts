@@ -1,8 +1,10 @@
 /** Sign-in and consent with several tabs, repeated clicks, other users, and expiry. */
 import { expect } from 'chai';
 import { fieldOf } from '../pages/signed-in-person.ts';
+import { eventually } from '../support/eventually.ts';
 import { authorizationUrl, type Parameters } from '../support/oauth.ts';
 import { type Credentials, createPerson, type Page, type Person } from '../support/person.ts';
+import { describeOn, postgresServer } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { answerIn, outcomeOf } from './authorization-outcome.ts';
 
@@ -233,5 +235,30 @@ describe('interactions', () => {
     const early = await person.submit(consent, { decision: 'approve', form_token });
     expect(early.status).to.equal(409);
     expect((await person.get(consent.url)).status).to.equal(200);
+  });
+});
+
+describeOn([postgresServer], 'a sign-in that is interrupted', () => {
+  const on = startSeeded({ on: 'postgres' });
+
+  it('a sign-in whose request ended during the password check is not recorded', async () => {
+    const { person } = on.seeded;
+    const { database, store } = on.service;
+    const browser = createPerson(on.issuer);
+    const asked = await browser.open(authorizationUrl(on.issuer, on.clients.confidential));
+    const { submitted } = await database.transaction(async (tx) => {
+      await tx.query('LOCK TABLE accounts IN ACCESS EXCLUSIVE MODE');
+      const submitted = browser.submit(asked, { email: person.email, password: person.password });
+      await eventually(async () => {
+        const waiting = "wait_event_type = 'Lock' AND query LIKE '%email_key = $1%'";
+        const rows = await database.query(`SELECT FROM pg_stat_activity WHERE ${waiting}`);
+        expect(rows).to.have.length(1);
+      });
+      await store.remove('interaction', asked.url.pathname.split('/').at(-1) ?? '');
+      return { submitted };
+    });
+    expect((await submitted).location?.pathname).to.equal(asked.url.pathname);
+    const records = await on.service.activity.of(person.accountId, { limit: 5 });
+    expect(records.map(({ action }) => action)).to.not.include('signed_in');
   });
 });

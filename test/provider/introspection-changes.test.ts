@@ -8,6 +8,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { expect } from 'chai';
 import { createChangeStreams } from '../../src/provider/introspection-changes.ts';
 import type { ChangeFeed, ChangeTopic } from '../../src/storage/change-feed.ts';
+import { introspectorOf } from '../resource-server/stand-in.ts';
 import { eventually } from '../support/eventually.ts';
 import { basic, postForm, revokeCurrent, type TestClient } from '../support/oauth.ts';
 import { addTestClient } from '../support/seed.ts';
@@ -101,6 +102,12 @@ describe('the stream of changes', () => {
       error: 'too_many_streams',
       error_uri: `${on.issuer}/errors/too_many_streams`,
     });
+    const failures: string[] = [];
+    const onFailure = ({ message }: Error) => void failures.push(message);
+    introspectorOf(on.clients.resourceServer, { issuer: on.issuer, live: true, onFailure });
+    await eventually(() =>
+      expect(failures[0]).to.match(/refuses the stream of changes .* too many streams open/),
+    );
     const ofOther = await open(other);
     expect(ofOther.statusCode).to.equal(200);
     opened.pop()?.destroy();

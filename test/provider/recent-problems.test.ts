@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import type { ClientProblem } from '../../src/clients/client-problems.ts';
 import { LIST, REDIRECT_URI, signInOwner, textOf } from '../pages/client-owner.ts';
+import { eventually } from '../support/eventually.ts';
 import {
   ask,
   authorizationUrl,
@@ -133,7 +134,8 @@ describe('recent problems of a client', () => {
       headers: { authorization: basic(client), 'content-type': 'application/json' },
       body: '{}',
     });
-    const problem = await only(headers.get('x-request-id'));
+    // No request has read the client yet, so the problem is recorded a query later.
+    const problem = await eventually(() => only(headers.get('x-request-id')));
     expect(problem.cause).to.match(/application\/x-www-form-urlencoded/);
   });
 

@@ -212,34 +212,48 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
     expect(await lastQueries()).to.not.deep.equal(changed);
   });
 
+  const countQueries = async (): Promise<number> => {
+    const name = 'gatehouse_store_operation_duration_seconds_count';
+    const found = counted(await scrape(on.service), name);
+    return Number(Object.entries(found).find(([labels]) => labels.includes('"query"'))?.[1]);
+  };
+
+  /**
+   * Expects one query by two introspections, if the account is not cached. Reading the metrics
+   * queries PostgreSQL as well, and so does background work: the lowest of several counts is exact.
+   */
+  async function expectOneQueryBy(prepare: () => Promise<string>): Promise<void> {
+    const counts: { scrape: number; work: number }[] = [];
+    for (let times = 0; times < 8; times += 1) {
+      const token = await prepare();
+      on.service.accounts.forget(on.seeded.person.accountId);
+      const [before, again] = [await countQueries(), await countQueries()];
+      for (const _ of ['first', 'next']) expect(await on.partner.isActive(token)).to.equal(true);
+      expect(JSON.stringify(await lastQueries())).to.include('json_agg');
+      counts.push({ scrape: again - before, work: (await countQueries()) - again });
+    }
+    const lowest = (what: 'scrape' | 'work') => Math.min(...counts.map((count) => count[what]));
+    expect(lowest('work') - lowest('scrape'), JSON.stringify(counts)).to.equal(1);
+  }
+
+  const newApiKey = async (): Promise<string> => {
+    const draft = { accountId: on.seeded.person.accountId, name: 'Cold', expiresInDays: 30 };
+    return (await on.service.apiKeys.add(draft, { address: '::1', browser: '' })).value;
+  };
+
   it('an introspection for an account that is not cached sends one PostgreSQL query', async () => {
-    const { person } = on.seeded;
-    const origin = { address: '::1', browser: '' };
-    const draft = { accountId: person.accountId, name: 'Cold', expiresInDays: 30 };
-    const { value: key } = await on.service.apiKeys.add(draft, origin);
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
     await on.service.lastUsed.flush();
-    const countQueries = async (): Promise<unknown> => {
-      const found = counted(
-        await scrape(on.service),
-        'gatehouse_store_operation_duration_seconds_count',
-      );
-      return Object.entries(found).find(([labels]) => labels.includes('"query"'))?.[1];
-    };
-    for (const token of [accessToken, key]) {
-      // Retry, because background work of the service may query at the same time.
-      await eventually(async () => {
+    for (const token of [accessToken, await newApiKey()]) {
+      await expectOneQueryBy(async () => {
         expect(await on.partner.isActive(token)).to.equal(true);
-        on.service.accounts.forget(person.accountId);
-        const before = Number(await countQueries());
-        const again = Number(await countQueries());
-        expect(await on.partner.isActive(token)).to.equal(true);
-        expect(JSON.stringify(await lastQueries())).to.include('json_agg');
-        // Reading the metrics queries PostgreSQL as well.
-        expect(await countQueries()).to.equal(again + (again - before) + 1);
+        return token;
       });
     }
   });
+
+  it('the first introspection of an API key sends one PostgreSQL query', () =>
+    expectOneQueryBy(newApiKey));
 
   it('introspecting an API key sends no Redis command, and with warm caches no PostgreSQL query', async () => {
     const origin = { address: '::1', browser: '' };

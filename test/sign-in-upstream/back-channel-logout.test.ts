@@ -1,8 +1,10 @@
 /** A provider reports a sign-out (OpenID Connect Back-Channel Logout 1.0). */
 import { expect } from 'chai';
 import type { JWTPayload } from 'jose';
+import { eventually } from '../support/eventually.ts';
 import { authorizationUrl } from '../support/oauth.ts';
-import { forEachDeployment } from '../support/service.ts';
+import { describeOn, postgresServer } from '../support/requirements.ts';
+import { forEachDeployment, startsOn } from '../support/service.ts';
 import type { Traveller } from '../support/upstream.ts';
 import { GRACE, startWithUpstream, type WithUpstream } from './service.ts';
 
@@ -248,5 +250,27 @@ describe('a sign-out at a provider that ends connections', () => {
     const left = (id: string) => on.service.connections.listOf(id);
     expect(await left(on.seeded.person.accountId)).to.deep.equal([]);
     expect(await left(on.seeded.other.accountId)).to.have.lengthOf(1);
+  });
+});
+
+describeOn([postgresServer], 'a sign-out at a provider during a sign-in', () => {
+  const on = startWithUpstream({ start: startsOn('postgres') });
+
+  it('a sign-in that the provider ended before its session was stored is not recorded', async () => {
+    const { database } = on.service;
+    on.upstream.lie = { claims: (claims) => ({ ...claims, sid: 'late' }) };
+    const { arrived } = await database.transaction(async (tx) => {
+      await tx.query('LOCK TABLE browser_sessions IN SHARE MODE');
+      const arrived = on.signIn(GRACE, on.traveller());
+      await eventually(async () => {
+        const ended = 'UPDATE upstream_sessions SET ended_at = $2 WHERE sid = $1 RETURNING 1';
+        const now = new Date(on.clock.clock());
+        expect(await database.query(ended, ['late', now])).to.have.length(1);
+      });
+      return { arrived };
+    });
+    expect((await arrived).url.pathname).to.equal('/login');
+    const signedIn = await database.query("SELECT FROM activity WHERE action = 'signed_in'");
+    expect(signedIn).to.deep.equal([]);
   });
 });

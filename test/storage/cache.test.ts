@@ -50,6 +50,23 @@ describe('cache of people, clients and keys', () => {
     }
   });
 
+  it('a value read for a key that was unknown before the read is cached, unless anything changed meanwhile', async () => {
+    cache.beginRead()('key', 'read');
+    expect(await get('key', 'later')).to.equal('read');
+    for (const change of ['connections', 'organizations', 'everything'] as const) {
+      announce('everything');
+      const keep = cache.beginRead();
+      announce(change, 'key');
+      keep('key', 'outdated');
+      expect(await get('key', `after ${change}`)).to.equal(`after ${change}`);
+      cache.beginRead()('key', 'read again');
+      expect(await get('key', 'later')).to.equal(`after ${change}`);
+    }
+    now += MINUTE;
+    cache.beginRead()('key', 'a minute later');
+    expect(await get('key', 'later')).to.equal('a minute later');
+  });
+
   it('only changes of its topics, or of "everything", remove values from a cache', async () => {
     await get('key', 'first');
     announce('accounts', 'key');

@@ -22,6 +22,8 @@ export interface ApiKey extends AccessLimit {
   readonly lastUsedAt: Date | null;
 }
 
+export type ExpiringKey = ApiKey & { readonly expiresAt: Date };
+
 export const API_KEY_COLUMNS = `id, account_id AS "accountId", name, last_four AS "lastFour",
   created_at AS "createdAt", expires_at AS "expiresAt", last_used_at AS "lastUsedAt",
   limit_places AS places, limit_read_only AS "isReadOnly"`;
@@ -58,8 +60,10 @@ export type ApiKeyCreation = ReturnType<typeof createApiKeyCreation>;
 interface NewApiKey {
   readonly accountId: string;
   readonly name: string;
-  /** One of `EXPIRY_DAYS`, or undefined for a key that does not expire. */
+  /** One of `lifetimesWithin(maxDays)`, or undefined for a key that does not expire. */
   readonly expiresInDays: number | undefined;
+  /** Maximum lifetime in days; 0 or absent: no limit, and a key may have no expiry. */
+  readonly maxDays?: number;
   /** Limit of the key's access; absent for no limit. */
   readonly limit?: AccessLimit;
   /** Maximum number of the user's active keys, including this one; absent if there is no limit. */
@@ -77,8 +81,11 @@ export interface CreationForm {
   made?(key: ApiKey): void;
 }
 
-/** The lifetimes that users may choose; a key may also have no expiry. */
-export const EXPIRY_DAYS: readonly number[] = [30, 90, 365];
+/** Returns the lifetimes in days that users may choose, the shortest first. */
+export function lifetimesWithin(maxDays: number): readonly number[] {
+  const longest = maxDays || 365;
+  return [...[30, 90].filter((days) => days < longest), longest];
+}
 
 const DAY_MS = 86_400_000;
 /** In code points; shorter than other names, because the list shows a key in one row. */
@@ -100,11 +107,11 @@ export function createApiKeyCreation(parts: {
   }
 
   async function create(
-    { accountId, name: entered, expiresInDays, limit = NO_LIMIT, maxOfUser }: NewApiKey,
+    { accountId, name: entered, expiresInDays, limit = NO_LIMIT, maxOfUser, maxDays }: NewApiKey,
     form: CreationForm | undefined,
     origin: Origin,
   ): Promise<{ key: ApiKey; value: string }> {
-    const name = acceptableName(entered, expiresInDays);
+    const name = acceptableName(entered, expiresInDays, maxDays);
     if (isLimited(limit)) await requireAccessRules(database);
     const id = randomId('key_', 16);
     const value = newValue('api_key', await areValuesChecked(database));
@@ -172,7 +179,7 @@ export function createApiKeyCreation(parts: {
 }
 
 /** @throws Refusal `api_key_invalid` */
-function acceptableName(entered: string, expiresInDays: number | undefined): string {
+function acceptableName(entered: string, expiresInDays: number | undefined, maxDays = 0): string {
   const problems: Problem[] = [];
   let name = '';
   try {
@@ -184,8 +191,9 @@ function acceptableName(entered: string, expiresInDays: number | undefined): str
     const message = `Give the key a name of 1 to ${MAX_NAME_LENGTH} visible characters.`;
     problems.push({ code: 'name_invalid', message });
   }
-  if (expiresInDays !== undefined && !EXPIRY_DAYS.includes(expiresInDays)) {
-    const message = `Choose ${EXPIRY_DAYS.join(', ')} days, or no expiry.`;
+  const lifetimes = lifetimesWithin(maxDays);
+  if (expiresInDays === undefined ? maxDays > 0 : !lifetimes.includes(expiresInDays)) {
+    const message = `Choose ${lifetimes.join(', ')} days${maxDays > 0 ? '' : ', or no expiry'}.`;
     problems.push({ code: 'expiry_invalid', message });
   }
   if (problems.length === 0) return name;

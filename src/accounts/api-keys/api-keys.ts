@@ -10,6 +10,7 @@ import { requireAccessRules } from '../../storage/nodes.ts';
 import { type Page, type PageRequest, pageOf } from '../../storage/pages.ts';
 import type { Database, Queries } from '../../storage/queries.ts';
 import { type AccessLimit, isLimited, limitDetails } from '../access/access-limit.ts';
+import { createPeople, type People } from '../access/people.ts';
 import { isAccountId } from '../account.ts';
 import type { Activity, Origin } from '../activity/activity.ts';
 import {
@@ -17,6 +18,7 @@ import {
   type ApiKey,
   type ApiKeyCreation,
   createApiKeyCreation,
+  type ExpiringKey,
   isApiKey,
   isApiKeyId,
   keyActivity,
@@ -59,6 +61,8 @@ export interface ApiKeys extends ApiKeyCreation {
   findKept(value: string): Promise<ApiKey | undefined>;
   readonly writeUses: WriteUses;
   readonly removeExpired: CleaningJob;
+  /** Returns each key once, on one node, a week before it ends; none that lasts less than two weeks. */
+  takeExpiring(limit: number): Promise<ExpiringKey[]>;
 }
 
 type Leak = Parameters<typeof keyActivity>[3];
@@ -70,14 +74,25 @@ export interface ListedApiKey extends ApiKey {
 /** How long an expired key stays in the list, so that users see why an integration stopped. */
 const EXPIRED_KEPT_MS = 30 * 86_400_000;
 
+/** @param key as PostgreSQL converts it to JSON, with its times as text */
+const keyFromJson = (key: ApiKey): ApiKey => ({
+  ...key,
+  createdAt: new Date(key.createdAt),
+  expiresAt: key.expiresAt && new Date(key.expiresAt),
+  lastUsedAt: key.lastUsedAt && new Date(key.lastUsedAt),
+});
+
+const SELECT_BY_HASH = `SELECT ${API_KEY_COLUMNS} FROM api_keys WHERE key_hash = $1`;
+
 export function createApiKeys(parts: {
   readonly database: Database;
+  readonly people?: Pick<People, 'findWith'>;
   readonly changes: ChangeFeed;
   readonly clock: Clock;
   readonly activity: Activity;
   readonly maxCached?: number | undefined;
 }): ApiKeys {
-  const { database, changes, clock, activity, maxCached } = parts;
+  const { database, changes, clock, activity, maxCached, people = createPeople(parts) } = parts;
   const cache = createCache<ApiKey | undefined>({
     changes,
     clock,
@@ -90,6 +105,9 @@ export function createApiKeys(parts: {
   async function select(where: string, values: readonly unknown[]): Promise<ApiKey[]> {
     return database.query(`SELECT ${API_KEY_COLUMNS} FROM api_keys WHERE ${where}`, values);
   }
+
+  const one = async (isWellFormed: boolean, ...which: Parameters<typeof select>) =>
+    isWellFormed ? (await select(...which))[0] : undefined;
 
   type KeptKey = ApiKey & { readonly hash: string };
 
@@ -124,23 +142,14 @@ export function createApiKeys(parts: {
     async findByValue(value) {
       if (!isApiKey(value)) return undefined;
       const hash = sha256(value);
-      const key = await cache.get(hash, async () => {
-        const [found] = await select('key_hash = $1', [hash]);
-        return found;
-      });
+      const key = await cache.get(hash, () => people.findWith(SELECT_BY_HASH, hash, keyFromJson));
       return key && isActive(key) ? key : undefined;
     },
 
-    async find(accountId, id) {
-      if (!isAccountId(accountId) || !isApiKeyId(id)) return undefined;
-      const [key] = await select('account_id = $1 AND id = $2', [accountId, id]);
-      return key;
-    },
-
-    async findKept(value) {
-      const [key] = isApiKey(value) ? await select('key_hash = $1', [sha256(value)]) : [];
-      return key;
-    },
+    find: (accountId, id) =>
+      one(isAccountId(accountId) && isApiKeyId(id), 'account_id = $1 AND id = $2', [accountId, id]),
+    findKept: (value) => one(isApiKey(value), 'key_hash = $1', [sha256(value)]),
+    findById: (id) => one(isApiKeyId(id), 'id = $1', [id]),
 
     listOf: (accountId) => select('account_id = $1 ORDER BY created_at DESC, id', [accountId]),
 
@@ -156,11 +165,6 @@ export function createApiKeys(parts: {
         },
         page,
       ),
-
-    async findById(id) {
-      const [key] = isApiKeyId(id) ? await select('id = $1', [id]) : [];
-      return key;
-    },
 
     async revoke(accountId, id, origin, leak) {
       if (!isAccountId(accountId) || !isApiKeyId(id)) return false;
@@ -215,6 +219,17 @@ export function createApiKeys(parts: {
         [uses.map(({ id }) => id), uses.map(({ at }) => at)],
       );
     },
+
+    takeExpiring: (limit) =>
+      database.query(
+        `UPDATE api_keys SET expiry_mailed_at = $1 WHERE id = ANY (ARRAY(
+            SELECT k.id FROM api_keys k JOIN accounts a ON a.id = k.account_id
+            WHERE k.expires_at > $1 AND k.expires_at <= $2 AND k.expiry_mailed_at IS NULL
+              AND k.expires_at - k.created_at >= interval '14 days' AND a.suspended_at IS NULL
+            ORDER BY k.expires_at LIMIT $3 FOR UPDATE OF k SKIP LOCKED))
+          RETURNING ${API_KEY_COLUMNS}`,
+        [new Date(clock()), new Date(clock() + 7 * 86_400_000), limit],
+      ),
 
     removeExpired: expiryJob(parts, [{ table: 'api_keys', column: 'expires_at' }], EXPIRED_KEPT_MS),
   };

@@ -3,10 +3,11 @@ import type { SecretKind } from '../../base/random-id.ts';
 import type { Account } from '../account.ts';
 import type { AccountRegistry } from '../account-registry.ts';
 import type { Origin } from '../activity/activity.ts';
+import type { ExpiringKey } from '../api-keys/api-key.ts';
 import { type BackgroundMail, hasMailbox, type Message, type SendMail } from './mail.ts';
 
 /** Kinds of mail that users may switch off. Mail about sign-in methods is always sent. */
-export const UNWANTED_MAIL = ['new_device', 'new_connection', 'new_api_key'] as const;
+export const UNWANTED_MAIL = ['new_device', 'new_connection', 'new_api_key', 'key_expiry'] as const;
 
 export type UnwantedMail = (typeof UNWANTED_MAIL)[number];
 type NoticeKind = keyof typeof TEXTS;
@@ -30,30 +31,32 @@ export function createAccountMail(parts: {
 }) {
   const { issuer, accounts, sendMail, background, clock } = parts;
 
-  const mail = (
-    what: string,
-    accountId: string | undefined,
-    messageTo: (account: Account) => Message,
-  ): Promise<boolean> =>
+  /** @param what names the mail in the log, or is one of `UNWANTED_MAIL`. */
+  const send = (accountId: string | undefined, what: string, write: (to: Account) => Message) =>
     background.begin(what, async () => {
       const account = accountId === undefined ? undefined : await accounts.find(accountId);
       if (!account || account.isSuspended || !hasMailbox(account)) return false;
-      await sendMail(messageTo(account));
+      if (account.unwantedMail.includes(what)) return false;
+      await sendMail(write(account));
       return true;
     });
 
   return {
     /** Mails the user, in the background, that another user offers them a client. */
-    offerClient: (accountId: string, offer: MailedOffer): void =>
-      void mail('an offer of a client', accountId, (to) => offerMail(to, offer, issuer)),
+    offerClient: (accountId: string, offer: MailedOffer) =>
+      send(accountId, 'an offer of a client', (to) => offerMail(to, offer, issuer)),
 
     /** Mails an owner or admin in the background that a client waits for an approval. */
-    requestApproval: (accountId: string, request: MailedRequest): void =>
-      void mail('a request for an approval', accountId, (to) => requestMail(to, request, issuer)),
+    requestApproval: (accountId: string, request: MailedRequest) =>
+      send(accountId, 'a request for an approval', (to) => requestMail(to, request, issuer)),
+
+    /** Mails the user, in the background, that an API key will expire. */
+    announceExpiry: (key: ExpiringKey) =>
+      send(key.accountId, 'key_expiry', (to) => expiryMail(to, key, issuer)),
 
     /** Mails the person, or the owner of the client, in the background. */
-    reportLeak: (leak: MailedLeak): Promise<boolean> =>
-      mail('a value found in public', leak.accountId, (to) => leakMail(to, leak, issuer)),
+    reportLeak: (leak: MailedLeak) =>
+      send(leak.accountId, 'a value found in public', (to) => leakMail(to, leak, issuer)),
 
     /**
      * Sends a mail in the background, if the user has not switched off this kind.
@@ -77,49 +80,59 @@ export function createAccountMail(parts: {
   };
 }
 
+type Mailed = Pick<Account, 'name' | 'email'>;
+
 type MailedOffer = Readonly<Record<'clientName' | 'fromName' | 'fromEmail' | 'path', string>> & {
   readonly expiresAt: Date;
 };
 
-interface MailedRequest {
-  readonly clientName: string;
-  readonly personName: string;
-  readonly organizationName: string;
-  /** The path of the page that lists the requests. */
-  readonly path: string;
-}
+type MailedRequest = Record<'clientName' | 'personName' | 'organizationName' | 'path', string>;
+
+const letter = ({ name, email }: Mailed, subject: string, ...paragraphs: string[]): Message => ({
+  to: { name, address: email },
+  subject,
+  text: [`Hello ${name},`, ...paragraphs].join('\n\n'),
+});
+
+const expiryMail = (to: Account, { name, lastFour, expiresAt }: ExpiringKey, issuer: string) =>
+  letter(
+    to,
+    'A Gatehouse API key of yours expires soon',
+    `your API key ${name}, which ends in ${lastFour}, expires on ${minuteOf(expiresAt)}. Every call with it is refused from then on.`,
+    `If you still need it, create a new key, put it in place of the old one, then revoke the old one:\n${issuer}/profile/api-keys`,
+    switchOff(issuer),
+  );
+
+const switchOff = (issuer: string) =>
+  `You can switch off mail like this at ${issuer}/profile/security.`;
 
 const requestMail = (
-  { name, email }: Account,
+  to: Account,
   { clientName, personName, organizationName, path }: MailedRequest,
   issuer: string,
-): Message => ({
-  to: { name, address: email },
-  subject: 'An app waits for your approval at {brand}',
-  text: [
-    `Hello ${name},`,
+) =>
+  letter(
+    to,
+    'An app waits for your approval at {brand}',
     `${personName} connected ${clientName}. It cannot access ${organizationName} until an owner or admin approves it.`,
     `Decide about ${clientName} and all other requests:\n${issuer}${path}`,
     'You get at most one mail an hour about requests, even if there are more.',
-  ].join('\n\n'),
-});
+  );
 
 const minuteOf = (at: Date): string => `${at.toISOString().slice(0, 16).replace('T', ' ')} UTC`;
 
 const offerMail = (
-  { name, email }: Account,
+  to: Account,
   { clientName, fromName, fromEmail, expiresAt, path }: MailedOffer,
   issuer: string,
-): Message => ({
-  to: { name, address: email },
-  subject: 'You are offered an OAuth client at {brand}',
-  text: [
-    `Hello ${name},`,
+) =>
+  letter(
+    to,
+    'You are offered an OAuth client at {brand}',
     `${fromName} (${fromEmail}) wants to hand over an OAuth client to you: ${clientName}.`,
     `Look at it, then take it over or decline it:\n${issuer}${path}`,
     `The offer ends on ${minuteOf(expiresAt)}. If you do not expect it, decline it or do nothing.`,
-  ].join('\n\n'),
-});
+  );
 
 /** See `Leak` of authorizations/leaked-values.ts. */
 interface MailedLeak {
@@ -174,7 +187,7 @@ const ENDED = 'This access was ended. See which clients are connected to you:';
 
 /** Returns the mail about one event. Without `origin`, the operator caused the event. */
 export function noticeMail(
-  { name, email }: Pick<Account, 'name' | 'email'>,
+  to: Mailed,
   what: NoticeKind,
   {
     issuer,
@@ -189,18 +202,15 @@ export function noticeMail(
   const { subject, happened, remedy } = TEXTS[what];
   const where = origin ? `${browser}, ${origin.address}` : 'by the operator of the service';
   const isUnwanted = UNWANTED_MAIL.some((kind) => kind === what);
-  return {
-    to: { name, address: email },
+  return letter(
+    to,
     subject,
-    text: [
-      `Hello ${name},`,
-      `${happened}${about === undefined ? '' : `: ${about}`}.`,
-      `When: ${minuteOf(at)}\nWhere: ${where}\nAccount: ${email} at ${issuer}`,
-      ...(more.length > 0 ? [more.join('\n')] : []),
-      `If it was you, there is nothing to do. If not: ${remedy}\n${issuer}${path}`,
-      ...(isUnwanted ? [`You can switch off mail like this at ${issuer}/profile/security.`] : []),
-    ].join('\n\n'),
-  };
+    `${happened}${about === undefined ? '' : `: ${about}`}.`,
+    `When: ${minuteOf(at)}\nWhere: ${where}\nAccount: ${to.email} at ${issuer}`,
+    ...(more.length > 0 ? [more.join('\n')] : []),
+    `If it was you, there is nothing to do. If not: ${remedy}\n${issuer}${path}`,
+    ...(isUnwanted ? [switchOff(issuer)] : []),
+  );
 }
 
 const TEXTS = {

@@ -5,8 +5,6 @@ import type { ChangeFeed } from '../../storage/change-feed.ts';
 import { byName, type Page, type PageRequest, pageOf } from '../../storage/pages.ts';
 import type { Queries } from '../../storage/queries.ts';
 
-export type ClientBlocks = ReturnType<typeof createClientBlocks>;
-
 interface FollowingClient {
   readonly id: string;
   readonly ownerAccountId: string;

@@ -34,9 +34,9 @@ export interface Passkeys {
   /** Returns the passkey with this id, of any account. */
   find(id: string): Promise<Passkey | undefined>;
   /**
-   * Returns the user handle under which authenticators store the account's passkeys: 64 characters
-   * of `[A-Za-z0-9_-]`. Random, so that it does not identify the user, and permanent, so that a new
-   * passkey replaces the old one on an authenticator.
+   * Returns the account's user handle (WebAuthn §4), under which authenticators store its passkeys:
+   * 64 characters of `[A-Za-z0-9_-]`. The handle is random, so that it does not reveal the user, and
+   * never changes, so that a new passkey on the same authenticator replaces the former one.
    */
   handleOf(accountId: string): Promise<string>;
   findKey(credentialId: string): Promise<PasskeyKey | undefined>;

@@ -141,6 +141,13 @@ const limits = section('Limits per person, client or address.', {
   api_keys_per_person: reloadable(owned(), {
     about: 'Maximum number of API keys per person; 0 forbids new ones.',
   }),
+  api_key_days: reloadable(wholeNumber(0, 365).default(0), {
+    reach: 'for new API keys only',
+    about:
+      'Maximum lifetime of new API keys in days: people choose 30 days, 90 days or this many, as ' +
+      'far as allowed. Existing keys stay valid. 0 means no limit: people choose 30, 90 or 365 ' +
+      'days, or a key without an end.',
+  }),
   people_per_unchecked_client: reloadable(wholeNumber(0, 10_000).default(0), {
     about:
       'Maximum number of people who may connect a person’s client before the operator has ' +

@@ -128,7 +128,7 @@ export function createOutcomeMetrics(registry: Registry): Outcomes {
   });
   const mails = countBy('outcome', {
     name: 'gatehouse_mails_total',
-    help: 'Mails with a password link.',
+    help: 'Mails to users and owners, of every kind.',
     values: ['sent', 'failed', 'dropped'],
   });
   const leaks = countBy('kind', {

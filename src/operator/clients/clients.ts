@@ -178,9 +178,13 @@ function addUpdate(clients: Command, operator: Operator): void {
     if (!verified && !unverified) return report(edited, 'Changed.');
     const mark = { verified: verified ? 'yes' : 'no' };
     const marking = clientRecord(registries, 'client_changed', edited, mark);
-    return report(await clients.verify(client.id, verified === true, marking), 'Changed.');
+    const marked = await clients.verify(client.id, verified === true, marking);
+    return report(marked, verified ? VERIFIED : 'Changed.');
   });
 }
+
+const VERIFIED =
+  'Verified as shown here. If you reviewed another state, run this with --unverified.';
 
 interface UpdateOptions extends ClientLinks {
   readonly client?: string;
@@ -232,6 +236,8 @@ function addTransfer(clients: Command, operator: Operator): void {
     });
   aboutClient(transfer, operator, async (client, registries, { owner }: TransferOptions) => {
     const account = owner === undefined ? undefined : await accountNamed(registries, owner);
+    if (client.ownerAccountId === account?.id)
+      return report(client, 'Nothing changed: same owner.');
     // Record this in the logs of both owners, or once if the client has none before and after.
     const logs = new Set([client.ownerAccountId, account?.id]);
     if (logs.size > 1) logs.delete(undefined);

@@ -19,6 +19,7 @@ const MAIL: Readonly<Record<UnwantedMail, string>> = {
   new_device: 'A browser that is not known yet signs in',
   new_connection: 'A client begins to act for me',
   new_api_key: 'An API key is created',
+  key_expiry: 'An API key of mine expires in a week',
 };
 
 const PATH = `${SECURITY}/mail`;

@@ -58,10 +58,7 @@ export function createBrowserSignIns(parts: {
     const { id: accountId } = account;
     const { method, details } = describe(way);
     ctx.state.accountId = accountId;
-    if (typeof way === 'object' && 'isNewLink' in way && way.isNewLink) {
-      // Mail this even in a known browser, because the linked account is new.
-      mail?.notify(accountId, 'account_linked', { ...browserDetails(ctx), about: way.label });
-    } else if (!devices.find(ctx, account)) {
+    if (!isNewLink(way) && !devices.find(ctx, account)) {
       mail?.notify(accountId, 'new_device', browserDetails(ctx));
     }
     devices.remember(ctx, account);
@@ -73,7 +70,7 @@ export function createBrowserSignIns(parts: {
     /** Records a sign-in, counts it, and informs the user by mail if the browser is new. */
     record,
 
-    /** Starts a session and records the sign-in. */
+    /** Starts a session, and records the sign-in if the provider has not ended it meanwhile. */
     async signIn(
       ctx: Context,
       account: Account,
@@ -81,8 +78,11 @@ export function createBrowserSignIns(parts: {
       way: Way,
       more?: Details,
     ) {
-      await sessions.signIn(ctx, account, came);
-      await record(ctx, account, way, more);
+      if (isNewLink(way)) {
+        // Mail this even in a known browser or without a session: the linked account is new.
+        mail?.notify(account.id, 'account_linked', { ...browserDetails(ctx), about: way.label });
+      }
+      if (await sessions.signIn(ctx, account, came)) await record(ctx, account, way, more);
     },
 
     /** Gives this browser its own limit of failed attempts, even if the user is not signed in. */
@@ -123,6 +123,9 @@ interface Change {
   readonly what: 'way_removed' | 'passkey_removed' | 'unrecognized_ended';
   readonly about: string;
 }
+
+const isNewLink = (way: Way): way is WayIn & { readonly isNewLink: true } =>
+  typeof way === 'object' && 'isNewLink' in way && way.isNewLink;
 
 /** Returns the metric's label and the details for the activity log. */
 function describe(way: Way) {

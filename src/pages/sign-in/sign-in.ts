@@ -176,9 +176,11 @@ export function createSignInSteps(parts: {
       await signIns.signIn(ctx, account, method, came);
       return seeOther(ctx, STRONG_SIGN_IN);
     }
-    await signIns.record(ctx, account, came);
+    const onward = await interactions.signIn(ctx, account, method);
+    // An interaction that another click has finished, or that has expired, signs no user in.
+    if (onward !== ctx.path) await signIns.record(ctx, account, came);
     waiting.end(ctx);
-    seeOther(ctx, await interactions.signIn(ctx, account, method));
+    seeOther(ctx, onward);
   }
 
   return { show, submit, showFor, submitFor };

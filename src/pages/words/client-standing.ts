@@ -15,10 +15,16 @@ const DAY_MS = 86_400_000;
 
 /** @param now milliseconds since the epoch */
 export function describeStanding(standing: ClientStanding, now: number): DescribedStanding {
-  const { isOfOperator, isVerified, registeredAt, people, isConnected } = standing;
-  const days = Math.max(0, Math.floor((now - registeredAt.getTime()) / DAY_MS));
+  const { isOfOperator, isVerified, registeredAt, ownedSince, people, isConnected } = standing;
+  const daysSince = (time: Date) => Math.max(0, Math.floor((now - time.getTime()) / DAY_MS));
+  // A client can behave differently under a new owner, although its age and people stay.
+  const days = daysSince(ownedSince ?? registeredAt);
   const check = isVerified ? 'checked by the operator' : 'not checked by the operator';
-  const facts = [`Registered ${ageText(days)}`, `connected by ${peopleText(standing)}`];
+  const facts = [
+    `Registered ${ageText(daysSince(registeredAt))}`,
+    ...(ownedSince && !isOfOperator ? [`given to its present owner ${ageText(days)}`] : []),
+    `connected by ${peopleText(standing)}`,
+  ];
   return {
     // The operator's own clients need no check by the operator.
     facts: (isOfOperator ? facts : facts.concat(check)).join(' · '),
