@@ -335,7 +335,7 @@ forEachDeployment('a value that was found in public', (start) => {
     )) as Record<string, unknown>[];
     expect(String(stored).length).to.be.below(450);
     const log = on.service.logLines.join('\n');
-    expect(log).not.to.include(value).and.not.include('evil.example');
+    expect(log).not.to.include(value).and.not.include(value.slice(20));
     const rows = await on.service.database.query<{ text: string }>(
       'SELECT details::text AS text FROM activity',
     );
