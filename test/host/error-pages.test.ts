@@ -22,7 +22,7 @@ describe('error pages', () => {
     const person = createPerson(on.issuer);
     for (const path of ['/nothing', '/profile/nothing', '/errors/nothing', '/errors/__proto__']) {
       const page = await person.get(path);
-      expectErrorPage(page, 404, 'There is nothing here');
+      expectErrorPage(page, 404, 'Page not found');
       expect(page.html).to.include('href="/profile"');
     }
   });
@@ -37,7 +37,7 @@ describe('error pages', () => {
         expect(answer.body, answer.text).to.have.property('error', 'invalid_request');
         expect(answer.headers.get('vary')).to.include('Accept');
       }
-      expectErrorPage(await person.get(path, browser), 404, 'There is nothing here');
+      expectErrorPage(await person.get(path, browser), 404, 'Page not found');
     }
     const elsewhere = await ask(new URL('/nothing', on.issuer), {
       headers: { accept: 'application/json' },
@@ -47,10 +47,14 @@ describe('error pages', () => {
 
   it('a wrong method, a form that is too large and a wrong content type are answered with pages', async () => {
     const person = createPerson(on.issuer);
-    expectErrorPage(await person.post('/profile', {}), 405, 'This address is not for visiting');
+    expectErrorPage(
+      await person.post('/profile', {}),
+      405,
+      'This address cannot be opened like this',
+    );
     const page = await person.get('/login');
     const large = await person.submit(page, { email: 'x'.repeat(60_000), password: 'x' });
-    expectErrorPage(large, 413, 'That is too much at once');
+    expectErrorPage(large, 413, 'That is too much text for one form');
     const type = { 'content-type': 'multipart/form-data; boundary=x' };
     const other = await person.submit(page, { email: 'a@b.test', password: 'x' }, type);
     expectErrorPage(other, 400, 'This request cannot be understood');

@@ -292,7 +292,6 @@ const ENGLISH: readonly string[] = [
   'connection',
   'connections',
   'consent',
-  'error',
   'error-reference',
   'error-reference-index',
   'first-sign-in',

@@ -108,7 +108,7 @@ describeInBrowser('pages in the browser', (visit) => {
       await press(page, 'Approve');
       await page.waitForURL(`${partner.origin}/**`);
       await page.goBack();
-      await expectPage(page, 'This request is over');
+      await expectPage(page, 'This request is no longer open');
       await page.goto(`${on.issuer}/logout`);
       await expectPage(page, 'Sign out?');
       await press(page, 'Sign out');

@@ -107,7 +107,7 @@ describeInBrowser('connecting a client in the browser', (visit) => {
 
     // The Back button leads to a page that offers to continue.
     await page.goBack();
-    await heading(page, 'This request is over').waitFor();
+    await heading(page, 'This request is no longer open').waitFor();
     await page.reload();
     await page.getByRole('link', { name: 'Continue to the app' }).click();
     await heading(page, CONSENT).waitFor();

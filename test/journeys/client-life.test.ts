@@ -98,7 +98,7 @@ describeInBrowser('the life of an OAuth client', (visit) => {
     await page.goto(
       `${authorizationUrl(issuer, { ...client, redirectUri: `${partner.redirectUri}/` })}`,
     );
-    await page.getByText('asked to send you to an unknown address').waitFor();
+    await page.getByText('return address is not registered').waitFor();
     await page.goto(`${issuer}/profile/oauth-clients/${id}/problems`);
     await page.getByText('“/” should not be there.').waitFor();
 

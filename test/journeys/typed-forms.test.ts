@@ -69,7 +69,7 @@ describeInBrowser('the values that users enter', (visit) => {
     await press(page, 'Sign in');
     await page.getByRole('button', { name: 'Approve' }).waitFor();
     await page.goBack();
-    await heading(page, 'This request is over').waitFor();
+    await heading(page, 'This request is no longer open').waitFor();
     await page.getByRole('link', { name: 'Continue to the app' }).click();
     await page.getByRole('button', { name: 'Approve' }).waitFor();
   });

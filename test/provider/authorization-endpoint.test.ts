@@ -13,7 +13,7 @@ type Change = Parameters | string;
 
 /** Requests answered with a page, because the client may not own the redirect URI. */
 const NOT_REDIRECTED: readonly (readonly [title: string, Change, heading: string])[] = [
-  ['an unknown client', { client_id: 'nope' }, 'This app is not known here'],
+  ['an unknown client', { client_id: 'nope' }, 'We do not know this app'],
   ['a missing client_id', { client_id: undefined }, 'This app made a mistake'],
   ['two client_ids', 'client_id=gate_ci_0123456789012345678901', 'This app made a mistake'],
   ['no redirect_uri, although one is registered', { redirect_uri: undefined }, 'made a mistake'],
@@ -116,13 +116,13 @@ describe('authorization endpoint', () => {
 
   it('an authorization request of a machine client or resource server gets an error page and no redirect', async () => {
     for (const { id } of [on.clients.machine, on.clients.resourceServer]) {
-      expectPage(await visit(request({ client_id: id })), 'an unknown address');
+      expectPage(await visit(request({ client_id: id })), 'return address is not registered');
     }
   });
 
   it('an authorization request never redirects to a URI that differs from the registered one in any character', async () => {
     for (const uri of NEAR_MISSES) {
-      expectPage(await visit(request({ redirect_uri: uri })), 'an unknown address');
+      expectPage(await visit(request({ redirect_uri: uri })), 'return address is not registered');
     }
   });
 

@@ -12,7 +12,7 @@ import { valuesIn } from '../support/redis-server.ts';
 import { addTestClient } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 
-const REFUSED = 'This app asked to send you to an unknown address';
+const REFUSED = 'This app’s return address is not registered';
 
 describe('the redirect URI of tests', () => {
   const on = startSeeded({ clock: true });

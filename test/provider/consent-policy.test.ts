@@ -163,7 +163,7 @@ describe('consent policy', () => {
     await on.service.accounts.suspend(on.seeded.other.accountId);
     const page = await browser.follow(await browser.get(request(known, { state: 'a b' })));
     expect(page.status).to.equal(403);
-    expect(page.html).to.include('This app cannot ask you at the moment');
+    expect(page.html).to.include('This app is not available right now');
     const href = page.html.match(/href="(https:[^"]*)"/)?.[1]?.replaceAll('&amp;', '&') ?? '';
     expect(Object.fromEntries(new URL(href).searchParams)).to.include({
       ...{ error: 'unauthorized_client', state: 'a b', iss: on.issuer },

@@ -61,7 +61,7 @@ describe('a consent page that is left open', () => {
       const sent = await person.follow(click);
       expect(sent.location).to.equal(undefined);
       expect(sent.status).to.equal(400);
-      expect(sent.html).to.include('This app asked to send you to an unknown address');
+      expect(sent.html).to.include('This app’s return address is not registered');
     }
   });
 });

@@ -46,7 +46,7 @@ describe('interactions', () => {
   function expectGone(page: Page): void {
     expect(page.status).to.equal(410);
     expect(page.location).to.equal(undefined);
-    expect(page.html).to.include('This request is over').and.include('href="/profile"');
+    expect(page.html).to.include('This request is no longer open').and.include('href="/profile"');
   }
 
   /** Returns the link of the page that starts the request again. */
@@ -218,7 +218,9 @@ describe('interactions', () => {
     for (const decision of ['approve', 'deny', 'switch-account']) {
       const refused = await person.submit(consent, { decision });
       expect(refused.status).to.equal(409);
-      expect(refused.html).to.include(`You are now signed in as ${on.seeded.other.name}`);
+      expect(refused.html).to.include(
+        `You are now signed in as <bdi>${on.seeded.other.name}</bdi>`,
+      );
       const asked = await person.follow(await person.get(restartOf(refused)));
       expect(asked.html).to.include(on.seeded.other.email).and.not.include(on.seeded.person.email);
     }

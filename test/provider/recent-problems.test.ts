@@ -238,7 +238,9 @@ describe('recent problems of a client', () => {
     for (const who of [stranger, createPerson(on.issuer)]) {
       const { status, html } = await who.get(url);
       expect(status).to.equal(400);
-      expect(html).to.include('an unknown address').and.not.include('partner.example');
+      expect(html)
+        .to.include('return address is not registered')
+        .and.not.include('partner.example');
     }
   });
 });

@@ -68,7 +68,7 @@ describeOn([postgresServer, redisServer], 'requests that wait for a sign-in', ()
       else {
         expect(status).to.equal(429);
         expect(Number(headers.get('retry-after'))).to.be.within(1, 600);
-        expect(html).to.include('Too many sign-ins were begun');
+        expect(html).to.include('Too many sign-ins from your network');
       }
     }
     const after = await stored();

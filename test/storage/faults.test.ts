@@ -2,6 +2,7 @@
 
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
+import { textsFor } from '../../src/base/texts.ts';
 import { partnerTokens, type Tokens, tokensOf } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
 import {
@@ -178,6 +179,8 @@ async function requestsTo(
     'page: sign in': () => newcomer.submit(signInPage, { email, password }),
     'page: authorize': () => newcomer.get(authorizationUrl(issuer, confidential)),
     'page: profile': page('/profile'),
+    'page: profile in German': () =>
+      ask(new URL('/profile', issuer), { headers: { ...withSession, 'accept-language': 'de' } }),
     readiness: () => ask(new URL('/readyz', operatorsUrl), {}),
   };
 }
@@ -194,7 +197,10 @@ async function expect503(name: string, send: () => Promise<unknown>): Promise<vo
   expect(answer.headers.get('retry-after'), name).to.equal('2');
   if (name.startsWith('page')) {
     expect(answer.headers.get('content-type'), name).to.contain('text/html');
-    expect(answer.html ?? answer.text, name).not.to.match(/redis|postgres|ECONN|timeout|\n\s+at /i);
+    const html = answer.html ?? answer.text;
+    const language = name.endsWith('German') ? 'de' : 'en';
+    expect(html, name).to.include(`<h1>${textsFor(language)('errors.store-away-heading')}</h1>`);
+    expect(html, name).not.to.match(/redis|postgres|ECONN|timeout|\n\s+at /i);
     return;
   }
   expect(answer.headers.get('content-type'), name).to.contain('application/json');

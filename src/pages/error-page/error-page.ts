@@ -1,5 +1,6 @@
 /** The page for all errors: what happened, what to do, and a reference. */
 import type { Context } from 'koa';
+import { type Message, message, type Text, type Values } from '../../base/texts.ts';
 import { formOf } from '../../provider/form.ts';
 import type { AuthorizationRefusal } from '../../provider/provider.ts';
 import type { Render } from '../view-data.ts';
@@ -13,135 +14,68 @@ declare module '../view-data.ts' {
 
 interface ErrorView {
   readonly status: number;
-  readonly heading: string;
-  readonly explanation: string;
-  readonly advice: string;
+  readonly heading: Text;
+  readonly explanation: Text;
+  readonly advice: Text;
   /** The entered text of a form that was refused, so that it is not lost. */
-  readonly typed: readonly { readonly label: string; readonly value: string }[];
+  readonly typed: readonly { readonly label: Message; readonly value: string }[];
   /** Present only if the signed-in user owns the client. */
   readonly nearMiss?: NearMiss;
   /** Where to continue; the first link is what most users want. */
-  readonly links: readonly { readonly href: string; readonly label: string }[];
+  readonly links: readonly { readonly href: string; readonly label: Text }[];
   readonly requestId: string;
 }
 
 export type ErrorText = Pick<ErrorView, 'heading' | 'explanation' | 'advice'> &
   Partial<Pick<ErrorView, 'links' | 'typed' | 'nearMiss'>>;
 
-const PROFILE = { href: '/profile', label: 'Go to your profile' };
+const PROFILE = { href: '/profile', label: message('errors.to-profile') };
 
-const ACCOUNT_BUSY: ErrorText = {
-  heading: 'Too many requests at once',
-  explanation:
-    'We are still working on other requests of your account, so we did not start this one.',
-  advice: 'Wait a few seconds, then go back and send it again.',
-  links: [PROFILE],
-};
+type ErrorName =
+  | (typeof NAMES)[keyof typeof NAMES]
+  | (typeof AUTHORIZATION_NAMES)[keyof typeof AUTHORIZATION_NAMES]
+  | NonNullable<AuthorizationRefusal['closed']>['why']
+  | 'no-cookie'
+  | 'unexpected'
+  | 'own-return-address'
+  | 'invalid-request'
+  | 'request-closed'
+  | 'signed-in-again'
+  | 'another-person';
+
+const textOf = (name: ErrorName, values?: Values) => ({
+  heading: message(`errors.${name}-heading`, values),
+  explanation: message(`errors.${name}-explanation`, values),
+  advice: message(`errors.${name}-advice`, values),
+});
 
 /** Texts for statuses without a more specific text. */
-const TEXTS: Readonly<Record<number, ErrorText>> = {
-  400: {
-    heading: 'This request cannot be understood',
-    explanation: 'Something in the address or the form is not as it should be.',
-    advice: 'Go back and try again. If an app sent you here, begin again in that app.',
-  },
-  403: {
-    heading: 'This form could not be accepted',
-    explanation: 'It was sent from another site.',
-    advice: 'If you meant to do this, begin again on a page of this service.',
-    links: [PROFILE],
-  },
-  404: {
-    heading: 'There is nothing here',
-    explanation: 'The address is mistyped, or what was here is gone.',
-    advice: 'Check the address, or go on from your profile.',
-    links: [PROFILE],
-  },
-  405: {
-    heading: 'This address is not for visiting',
-    explanation: 'It answers programs, not browsers.',
-    advice: 'Go on from your profile.',
-    links: [PROFILE],
-  },
-  413: {
-    heading: 'That is too much at once',
-    explanation: 'The form is larger than this service accepts.',
-    advice: 'Go back and send less.',
-  },
-  429: ACCOUNT_BUSY,
-  503: {
-    heading: 'Please try again in a moment',
-    explanation: 'This service cannot reach its storage right now. Nothing was lost.',
-    advice: 'Wait a few seconds and reload the page.',
-  },
-};
+const NAMES = {
+  400: 'not-understood',
+  403: 'another-site',
+  404: 'not-found',
+  405: 'wrong-method',
+  413: 'too-large',
+  429: 'busy',
+  503: 'store-away',
+} as const;
 
-/** The text for a form of ours that arrives without its cookie. */
-const COOKIES: ErrorText = {
-  heading: 'This form could not be accepted',
-  explanation:
-    'The cookie that belongs to it did not come along: your browser blocks or has deleted the ' +
-    'cookies of this site, or the page is out of date.',
-  advice: 'Allow cookies for this site. Then go back, reload the page and send the form again.',
-};
+/** Statuses after which a user can only go back, or wait. */
+const WITHOUT_LINK = [400, 413, 503];
 
-const UNEXPECTED: ErrorText = {
-  heading: 'Something went wrong on our side',
-  explanation: 'The request could not be completed.',
-  advice:
-    'Try again. If it happens again, tell whoever runs this service, with the reference below.',
-};
+function textOfStatus(status: number): ErrorText {
+  if (!Object.hasOwn(NAMES, status)) return textOf('unexpected');
+  const text = textOf(NAMES[status as keyof typeof NAMES]);
+  return WITHOUT_LINK.includes(status) ? text : { ...text, links: [PROFILE] };
+}
 
 /** Texts for authorization requests that are refused without a redirect to the client. */
-const AUTHORIZATION_TEXTS: Readonly<Record<string, ErrorText>> = {
-  invalid_client: {
-    heading: 'This app is not known here',
-    explanation: 'The app that sent you here is not registered, or it was suspended.',
-    advice: 'Tell whoever makes the app. Nothing was shared with it.',
-  },
-  account_busy: {
-    ...ACCOUNT_BUSY,
-    advice: 'Wait a few seconds and begin again in the app. Nothing was shared with it.',
-  },
-  slow_down: {
-    heading: 'Too many sign-ins were begun',
-    explanation: 'From your network address more were begun than are kept open at once.',
-    advice: 'Wait a few minutes and reload the page. Nothing was shared with the app.',
-  },
-  invalid_redirect_uri: {
-    heading: 'This app asked to send you to an unknown address',
-    explanation:
-      'The address it wants you to return to is not one that was registered for it, so we stopped here.',
-    advice: 'Tell whoever makes the app. Nothing was shared with it.',
-  },
-};
-
-/** The text that the owner of the client sees. */
-const OWN_REDIRECT_URI: ErrorText = {
-  heading: 'This app asked to send you to an unknown address',
-  explanation:
-    'The app is yours, and this redirect URI is not registered for it. Here is what is different, which nobody else is told.',
-  advice:
-    'Register the URI that was sent, or send the one that is registered, character by character.',
-};
-
-/** Texts for a client that gets no new approvals at the moment. */
-const CLOSED: Readonly<Record<NonNullable<AuthorizationRefusal['closed']>['why'], ErrorText>> = {
-  owner_suspended: {
-    heading: 'This app cannot ask you at the moment',
-    explanation:
-      'The account of whoever provides it is suspended here, so it gets no new approvals.',
-    advice:
-      'What you approved before is under “Connections”, where you can end it. Nothing was shared now.',
-  },
-  too_many_people: {
-    heading: 'You cannot connect this app yet',
-    explanation:
-      'The operator of this service has not checked this app yet. Until then only a limited ' +
-      'number of people can connect it, and that number is reached.',
-    advice: 'If you need it, ask its maker to have it checked. Nothing was shared with the app.',
-  },
-};
+const AUTHORIZATION_NAMES = {
+  invalid_client: 'unknown-app',
+  account_busy: 'app-busy',
+  slow_down: 'too-many-sign-ins',
+  invalid_redirect_uri: 'return-address',
+} as const;
 
 export interface ErrorPage {
   /** Answers with the general page for an HTTP status. */
@@ -165,7 +99,7 @@ export interface ErrorPage {
 }
 
 /** The fields, none of them secret, that are shown for a form that cannot be rendered again. */
-const TYPED: Readonly<Record<string, string>> = { name: 'Name', redirect_uris: 'Redirect URI' };
+const TYPED = ['name', 'redirect_uris'];
 
 export function createErrorPage(
   host: { readonly render: Render } & Parameters<typeof nearMissIn>[1],
@@ -182,18 +116,14 @@ export function createErrorPage(
 
   const requestIsOver: ErrorPage['requestIsOver'] = (ctx, restart) =>
     draw(ctx, 410, {
-      heading: 'This request is over',
-      explanation: 'It was already answered, or it was left open for too long.',
-      advice: restart
-        ? 'If the app did not get its answer, continue: you will be asked again only if you must be.'
-        : 'Go back to the app that sent you here and begin again.',
-      links: restart ? [{ href: restart, label: 'Continue to the app' }, PROFILE] : [PROFILE],
+      ...textOf('request-closed', { canContinue: String(restart !== undefined) }),
+      links: restart ? [{ href: restart, label: message('errors.continue') }, PROFILE] : [PROFILE],
     });
 
   return {
     show(ctx, status) {
-      if (status === 403 && !isCrossSite(ctx)) return draw(ctx, status, COOKIES);
-      return draw(ctx, status, TEXTS[status] ?? UNEXPECTED);
+      if (status === 403 && !isCrossSite(ctx)) return draw(ctx, status, textOf('no-cookie'));
+      return draw(ctx, status, textOfStatus(status));
     },
 
     say: draw,
@@ -201,60 +131,46 @@ export function createErrorPage(
     async showAuthorizationError(ctx, { code, description, isGone, restart, closed }) {
       if (isGone) return requestIsOver(ctx, restart);
       const { status } = ctx;
-      if (closed)
-        return draw(ctx, status, {
-          ...CLOSED[closed.why],
-          links: [PROFILE, { href: closed.back, label: 'Back to the app' }],
-        });
-      const text = AUTHORIZATION_TEXTS[code];
+      if (closed) {
+        const links = [PROFILE, { href: closed.back, label: message('errors.back-to-app') }];
+        return draw(ctx, status, { ...textOf(closed.why), links });
+      }
       const nearMiss = code === 'invalid_redirect_uri' ? await nearMissIn(ctx, host) : undefined;
       if (nearMiss) {
-        const links = [{ href: nearMiss.clientUrl, label: 'Go to your client' }];
-        return draw(ctx, status, { ...OWN_REDIRECT_URI, nearMiss, links });
+        const links = [{ href: nearMiss.clientUrl, label: message('errors.to-client') }];
+        return draw(ctx, status, { ...textOf('own-return-address'), nearMiss, links });
       }
-      if (text) return draw(ctx, status, text);
-      if (status >= 500) return draw(ctx, status, TEXTS[status] ?? UNEXPECTED);
-      return draw(ctx, status, {
-        heading: 'This app made a mistake',
-        explanation: `The request it sent you here with is not complete: ${description ?? code}.`,
-        advice: 'Tell whoever makes the app. Nothing was shared with it.',
-      });
+      if (Object.hasOwn(AUTHORIZATION_NAMES, code)) {
+        const text = textOf(AUTHORIZATION_NAMES[code as keyof typeof AUTHORIZATION_NAMES]);
+        return draw(ctx, status, code === 'account_busy' ? { ...text, links: [PROFILE] } : text);
+      }
+      if (status >= 500) return draw(ctx, status, textOfStatus(status));
+      return draw(ctx, status, textOf('invalid-request', { reason: description ?? code }));
     },
 
     requestIsOver,
 
-    accountIsBusy: (ctx) => draw(ctx, 429, { ...ACCOUNT_BUSY, typed: typedIn(ctx) }),
+    accountIsBusy: (ctx) => draw(ctx, 429, { ...textOfStatus(429), typed: typedIn(ctx) }),
 
     formIsStale(ctx, { name, isTheirs, href }) {
       const typed = typedIn(ctx);
       if (isTheirs) {
-        return draw(ctx, 409, {
-          heading: 'You have signed in again',
-          explanation: 'The page you sent this from was opened before that, so nothing was done.',
-          advice: 'Open it again, and send it from there if you still mean it.',
-          links: [{ href, label: 'Open it again' }],
-          typed,
-        });
+        const links = [{ href, label: message('errors.open-again') }];
+        return draw(ctx, 409, { ...textOf('signed-in-again'), links, typed });
       }
-      return draw(ctx, 409, {
-        heading: `You are now signed in as ${name}`,
-        explanation: 'The page you sent this from was opened for somebody else: nothing was done.',
-        advice: 'Go on as who you are now, or sign out and sign in with the other account.',
-        links: [
-          { href, label: 'Go on' },
-          { href: '/logout', label: 'Sign out' },
-        ],
-        typed,
-      });
+      const links = [
+        { href, label: message('common.continue') },
+        { href: '/logout', label: message('sign-out.title') },
+      ];
+      return draw(ctx, 409, { ...textOf('another-person', { name }), links, typed });
     },
   };
 }
 
 const typedIn = (ctx: Context): ErrorView['typed'] =>
-  [...formOf(ctx)].flatMap(([field, value]) => {
-    const label = Object.hasOwn(TYPED, field) ? TYPED[field] : undefined;
-    return label === undefined ? [] : [{ label, value }];
-  });
+  [...formOf(ctx)]
+    .filter(([field]) => TYPED.includes(field))
+    .map(([field, value]) => ({ label: message(`errors.typed-${field}`), value }));
 
 /** True if `Sec-Fetch-Site` or `Origin` names another site. Koa's host is that of the issuer. */
 function isCrossSite(ctx: Context): boolean {
