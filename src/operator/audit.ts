@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type Command, Option } from 'commander';
 import { isAccountId } from '../accounts/account.ts';
 import type { ActivityRecord } from '../accounts/activity/activity.ts';
-import { ACTIONS, type Action, describeAction } from '../accounts/activity/activity-words.ts';
+import { ACTIONS, type Action, actionInEnglish } from '../accounts/activity/activity-words.ts';
 import { type AuditRecord, auditEntry } from '../accounts/activity/audit.ts';
 import { type AuditTrail, MAX_PAGE } from '../accounts/activity/audit-trail.ts';
 import { Refusal } from '../base/refusal.ts';
@@ -135,7 +135,7 @@ async function accountIdNamed(registries: Registries, name: string): Promise<str
 const HEADING = ['TIME', 'WHO', 'WHAT', 'ABOUT', 'OF', 'FROM', 'REASON', 'REQUEST'];
 
 function rowOf(record: AuditRecord): string[] {
-  const { what, about, note } = describeAction(record);
+  const { what, about, note } = actionInEnglish(record);
   const details = [about, note && `(${note})`].filter(Boolean).join(' ');
   return [
     timeOf(record.at),

@@ -1,6 +1,6 @@
 /** `operator problems`: the problems of partners and people in the last seven days. */
 import { type Command, Option } from 'commander';
-import { describeAction } from '../accounts/activity/activity-words.ts';
+import { actionInEnglish } from '../accounts/activity/activity-words.ts';
 import type { RefusedSignIns } from '../accounts/activity/audit.ts';
 import { systemClock } from '../base/clock.ts';
 import type { ClientProblemGroup } from '../clients/client-problems.ts';
@@ -81,7 +81,7 @@ const fromClient = (group: ClientProblemGroup): RecentProblem => ({
 });
 
 function fromPerson(refused: RefusedSignIns): RecentProblem {
-  const { what, about, note } = describeAction(refused);
+  const { what, about, note } = actionInEnglish(refused);
   return {
     id: `person-${refused.id}`,
     last: refused.last,

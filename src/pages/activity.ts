@@ -4,6 +4,7 @@ import type { Context } from 'koa';
 import type { Activity, ActivityRecord } from '../accounts/activity/activity.ts';
 import { ACTIONS, type Action, describeAction } from '../accounts/activity/activity-words.ts';
 import { describeBrowser } from '../accounts/browser-names.ts';
+import { type Message, message, type Text } from '../base/texts.ts';
 import type { ListTools } from './lists.ts';
 import type { PageKit } from './page-kit.ts';
 import { get, type Route } from './routes.ts';
@@ -30,15 +31,15 @@ declare module './view-data.ts' {
 interface ActivityEntry {
   readonly at: Moment;
   /** What happened, such as `Signed in` or `API key revoked`. */
-  readonly what: string;
+  readonly what: Text;
   /** The name of the client, key, organization or warehouse that the entry is about. */
   readonly about: string | undefined;
   /** Details such as `ending in x7Qa`. */
-  readonly note: string | undefined;
+  readonly notes: readonly Text[];
   /** True if the action may have been someone else's. */
   readonly isWarning: boolean;
   /** Who acted: `Firefox on Windows`, or `The operator`. */
-  readonly by: string;
+  readonly by: Text;
   /** The network address; undefined if no browser sent the request. */
   readonly address: string | undefined;
 }
@@ -79,11 +80,13 @@ export function activityPage(parts: {
         search: text,
         orders: [],
         hasTools: true,
-        filters: [{ value: '', label: 'All' }, ...KINDS].map(({ value, label }) => ({
-          value,
-          label,
-          isChosen: value === (kind?.value ?? ''),
-        })),
+        filters: [{ value: '', label: message('activity.all') }, ...KINDS].map(
+          ({ value, label }) => ({
+            value,
+            label,
+            isChosen: value === (kind?.value ?? ''),
+          }),
+        ),
       },
       isPart: text !== '' || kind !== undefined,
       olderUrl: last && urlWith({ before: String(last.id) }),
@@ -102,9 +105,10 @@ export function activityPage(parts: {
     for (;;) {
       const found = await activity.of(accountId, { limit: DOWNLOAD_PAGE_SIZE, before });
       for (const record of found) {
-        const { at, ...entry } = describeActivity(record, rights);
-        const { action } = record;
-        yield `${separator}\n${JSON.stringify({ at: record.at, action, ...entry })}`;
+        const { what, about, notes, by, address } = describeActivity(record, rights);
+        const words = { what: inEnglish(what), about, notes: notes.map(inEnglish) };
+        const { at, action } = record;
+        yield `${separator}\n${JSON.stringify({ at, action, ...words, by: inEnglish(by), address })}`;
         separator = ',';
       }
       const last = found.at(-1);
@@ -126,22 +130,34 @@ export function activityPage(parts: {
 /** The filters; each selects a group of actions. */
 const KINDS: readonly {
   readonly value: string;
-  readonly label: string;
+  readonly label: Message;
   has(action: Action): boolean;
 }[] = [
   {
     value: 'signing-in',
-    label: 'Signing in and passwords',
+    label: message('activity.kind-signing-in'),
     has: (action) => /^(sign|password)/.test(action),
   },
-  { value: 'connections', label: 'Connections', has: (action) => /connected|tokens_/.test(action) },
-  { value: 'api-keys', label: 'API keys', has: (action) => action.startsWith('api_key') },
+  {
+    value: 'connections',
+    label: message('activity.kind-connections'),
+    has: (action) => /connected|tokens_/.test(action),
+  },
+  {
+    value: 'api-keys',
+    label: message('activity.kind-api-keys'),
+    has: (action) => action.startsWith('api_key'),
+  },
   {
     value: 'clients',
-    label: 'Clients',
+    label: message('activity.kind-clients'),
     has: (action) => action.startsWith('client_'),
   },
-  { value: 'access', label: 'Access', has: (action) => action.startsWith('member') },
+  {
+    value: 'access',
+    label: message('activity.kind-access'),
+    has: (action) => action.startsWith('member'),
+  },
 ];
 
 const MAX_SEARCH_LENGTH = 100;
@@ -165,16 +181,10 @@ function describeActivity(
   return {
     at: toMoment(at),
     ...describeAction({ action, details: { ...details, ...(rights && { rights }) } }),
-    by: origin && actor === 'person' ? describeBrowser(origin.browser) : ACTORS[actor],
+    by:
+      origin && actor === 'person'
+        ? describeBrowser(origin.browser)
+        : message(`activity.actor-${actor}`),
     address: origin?.address,
   };
 }
-
-/** The name to show for an actor without a known browser. */
-const ACTORS: Readonly<Record<ActivityRecord['actor'], string>> = {
-  person: 'You',
-  operator: 'The operator of this service',
-  client: 'The client',
-  service: 'This service',
-  organization: 'An owner or admin of the organization',
-};

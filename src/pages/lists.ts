@@ -1,5 +1,6 @@
 /** Searches, filters and sorts a list, and splits it into pages that begin after a given entry. */
 import type { ParsedUrlQuery } from 'node:querystring';
+import type { Text } from '../base/texts.ts';
 
 const PAGE_SIZE = 25;
 /** Lists up to this length have no search and no filters. */
@@ -25,7 +26,7 @@ export interface ListForm<Row> {
 export interface ListOrder<Row> {
   /** The value in the URL. */
   readonly name: string;
-  readonly label: string;
+  readonly label: Text;
   /** Returns the sort key, which is also part of the URL of the next page. */
   keyOf(row: Row): string;
   compare(a: string, b: string): number;
@@ -33,7 +34,7 @@ export interface ListOrder<Row> {
 
 export interface ListFilter<Row> {
   readonly name: string;
-  readonly label: string;
+  readonly label: Text;
   has(row: Row): boolean;
 }
 
@@ -64,7 +65,7 @@ export interface ListTools {
 
 export interface ListChoice {
   readonly value: string;
-  readonly label: string;
+  readonly label: Text;
   readonly isChosen: boolean;
 }
 
@@ -73,14 +74,14 @@ const collator = new Intl.Collator('en', { numeric: true });
 /** Sorts from A to Z. */
 export const byText = <Row>(
   name: string,
-  label: string,
+  label: Text,
   keyOf: (row: Row) => string,
 ): ListOrder<Row> => ({ name, label, keyOf, compare: collator.compare });
 
 /** Sorts the latest first; rows without a time come last. */
 export const byTime = <Row>(
   name: string,
-  label: string,
+  label: Text,
   timeOf: (row: Row) => Date | null | undefined,
 ): ListOrder<Row> => ({
   name,
@@ -160,6 +161,6 @@ const hasAll = (text: string, words: readonly string[]): boolean =>
   words.every((word) => text.includes(word));
 
 const choiceOf = (
-  { name, label }: { readonly name: string; readonly label: string },
+  { name, label }: { readonly name: string; readonly label: Text },
   isChosen: boolean,
 ): ListChoice => ({ value: name, label, isChosen });

@@ -4,6 +4,7 @@ import type { Access } from '../accounts/access/access.ts';
 import type { ApiKeys } from '../accounts/api-keys/api-keys.ts';
 import type { Connections } from '../authorizations/connections.ts';
 import type { Clock } from '../base/clock.ts';
+import { type Message, message } from '../base/texts.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import { seeOther } from './page.ts';
 import type { PageKit } from './page-kit.ts';
@@ -19,8 +20,7 @@ declare module './view-data.ts' {
       readonly organizations: readonly ReachedOrganization[];
       readonly counts: readonly {
         readonly href: string;
-        readonly count: number;
-        readonly label: string;
+        readonly label: Message;
       }[];
     };
   }
@@ -53,14 +53,9 @@ export function profilePage(parts: {
       recovery,
       organizations: organizations.map((one) => describeReached(one, kit.rightsInWords(ctx))),
       counts: [
-        countOf('connections', connected, 'client acts for you', 'clients act for you'),
-        countOf('api-keys', active, 'API key of yours', 'API keys of yours'),
-        countOf(
-          'oauth-clients',
-          owned,
-          'OAuth client you registered',
-          'OAuth clients you registered',
-        ),
+        countOf('connections', connected),
+        countOf('api-keys', active),
+        countOf('oauth-clients', owned),
       ],
     });
   }
@@ -69,8 +64,9 @@ export function profilePage(parts: {
   return [get('/', toProfile), get(PATH, kit.requireSignedIn, show)];
 }
 
-const countOf = (page: string, { length }: readonly unknown[], one: string, many: string) => ({
+type Counted = 'connections' | 'api-keys' | 'oauth-clients';
+
+const countOf = (page: Counted, { length }: readonly unknown[]) => ({
   href: `${PATH}/${page}`,
-  count: length,
-  label: length === 1 ? one : many,
+  label: message(`profile.${page}`, { count: length }),
 });

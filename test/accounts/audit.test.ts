@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { createActivity, type NewActivity } from '../../src/accounts/activity/activity.ts';
-import { ACTIONS, describeAction } from '../../src/accounts/activity/activity-words.ts';
+import { ACTIONS, actionInEnglish } from '../../src/accounts/activity/activity-words.ts';
 import { type AuditQuestion, createAudit } from '../../src/accounts/activity/audit.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import { testDatabase } from '../support/databases.ts';
@@ -90,7 +90,7 @@ describe('the audit', () => {
   it('every action in the audit log has a description', () => {
     expect(ACTIONS).to.include.members(['tokens_revoked', 'client_tokens_revoked']);
     for (const action of ACTIONS) {
-      expect(describeAction({ action, details: {} }).what, action).to.match(/^[A-Z]/);
+      expect(actionInEnglish({ action, details: {} }).what, action).to.match(/^[A-Z]/);
     }
   });
 });

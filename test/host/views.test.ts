@@ -285,7 +285,6 @@ const render = renderFor();
 
 /** The views whose words are not in `views/texts` yet. */
 const ENGLISH: readonly string[] = [
-  'activity',
   'api-key-limit',
   'api-keys',
   'client-report',

@@ -76,7 +76,7 @@ forEachDeployment('operator explain, for ids and links', (start) => {
     ];
     await revokeCurrent(on.issuer, first.accessToken);
     await eventually(async () => expect(await explain(ended)).to.include({ state: 'revoked' }));
-    expect((await explain(ended)).why).to.contain('by the client itself');
+    expect((await explain(ended)).why).to.contain('by the app itself');
     const live = await explain(left);
     expect(live).to.include({ kind: 'authorization', state: 'active' });
     expect(live.account.email).to.equal(person.email);

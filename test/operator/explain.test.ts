@@ -92,11 +92,11 @@ forEachDeployment('operator explain', (start) => {
     // Wait for the background writes of the request's problems.
     await on.service.revocations.close();
     for (const [tokens, cause] of [
-      [given, 'by the client itself'],
+      [given, 'by the app itself'],
       [replayed, 'a refresh token was presented that had been replaced'],
       [exchanged, 'an authorization code was presented a second time'],
       [byOperator, 'by the operator'],
-      [ended, 'the person disconnected the client'],
+      [ended, 'by its user'],
     ] as const) {
       for (const token of [tokens.accessToken, tokens.refreshToken]) {
         const explained = await explain(token);

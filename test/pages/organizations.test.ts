@@ -208,7 +208,7 @@ describe('the page of an organization', () => {
     const connections = textOf((await both.get('/profile/connections')).html);
     expect(connections).to.include('Northern Logistics blocks it : an owner or admin');
     expect(textOf((await both.get('/profile/activity')).html)).to.include(
-      'Client blocked Route Planner from Northern Logistics, by Olga Owner',
+      'App blocked Route Planner in Northern Logistics, by Olga Owner',
     );
     expect((await owner.send(clientPath('end'))).status).to.equal(404);
 

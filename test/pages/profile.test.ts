@@ -27,11 +27,11 @@ describe('the profile', () => {
     const text = textOf(html);
     expect(text).to.include('Grace Person grace@example.test');
     expect(text).to.match(/Northern Logistics member 1 warehouse Rotterdam read, write/);
-    expect(text).to.include('0 clients act for you');
-    expect(text).to.include('1 API key of yours');
-    expect(text).to.include('0 OAuth clients you registered');
+    expect(text).to.include('0 connected apps');
+    expect(text).to.include('1 API key');
+    expect(text).to.include('0 OAuth clients');
     const other = await signedIn(on.service, on.seeded.other);
-    expect(textOf((await other.get('/profile')).html)).to.include('1 OAuth client you registered');
+    expect(textOf((await other.get('/profile')).html)).to.include('1 OAuth client');
   });
 
   it('each section of the profile has a page, which marks its entry in the navigation', async () => {
@@ -65,7 +65,7 @@ describe('the profile', () => {
     const newcomer = await addPerson(on.service, 'New', 'new@example.test');
     const newcomerPages = await signedIn(on.service, newcomer);
     const text = textOf((await newcomerPages.get('/profile')).html);
-    expect(text).to.include('You belong to no organization yet.');
+    expect(text).to.include('You are not in an organization yet.');
   });
 
   it('every page names the signed-in user and has a button to sign out', async () => {

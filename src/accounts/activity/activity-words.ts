@@ -1,267 +1,313 @@
 /** The names of all kinds of activity, on the user's page and in operator commands. */
+import { inEnglish, isUnknown, type Message, message, type Text } from '../../base/texts.ts';
 
 /** Ids and names that belong to an activity. Never a secret. */
 export type Details = Readonly<Record<string, string | number | boolean | readonly string[]>>;
 
 /** Why an authorization or a connection ended; the text follows the client's name. */
 export const CAUSES = {
-  client_revoked: 'by the client itself',
-  code_replayed: 'an authorization code was presented a second time',
-  refresh_token_replayed: 'a refresh token was presented that had been replaced',
-  person_disconnected: 'the person disconnected the client',
-  operator_revoked: 'by the operator',
-  client_deleted: 'the client was deleted',
-  time_limit: 'the date came until which the person had connected it',
-  leaked: 'a token or code was found in public',
+  client_revoked: message('activity.cause-client_revoked'),
+  code_replayed: message('activity.cause-code_replayed'),
+  refresh_token_replayed: message('activity.cause-refresh_token_replayed'),
+  person_disconnected: message('activity.cause-person_disconnected'),
+  operator_revoked: message('activity.cause-operator_revoked'),
+  client_deleted: message('activity.cause-client_deleted'),
+  time_limit: message('activity.cause-time_limit'),
+  leaked: message('activity.cause-leaked'),
 } as const;
 
 export type EndingCause = keyof typeof CAUSES;
 
+/** Facts that are shown with commas between them. */
+type Note = Text | undefined | readonly (Text | undefined)[];
+
 interface Words {
-  readonly what: string | ((details: Details) => string);
+  readonly what: Text | ((details: Details) => Text);
   readonly about?: string;
-  readonly note?: (details: Details) => string | undefined;
+  readonly note?: (details: Details) => Note;
   readonly isWarning?: true;
 }
 
-const causeOf = (details: Details): string | undefined =>
-  [CAUSES[details.cause as EndingCause], leak(details)].filter(Boolean).join(': ') || undefined;
+const causeOf = (details: Details): Note => [CAUSES[details.cause as EndingCause], leak(details)];
 
 /** Returns where a value was found in public, if the report said it. */
-const leak = ({ found_at: foundAt }: Details): string | undefined =>
-  foundAt === undefined ? undefined : `found at ${foundAt}`;
+const leak = ({ found_at: place }: Details): Text | undefined =>
+  place === undefined ? undefined : message('activity.found-at', { place: `${place}` });
 
-const ending = ({ last_four: lastFour, ...details }: Details): string | undefined =>
-  [
-    lastFour === undefined ? undefined : `ending in ${lastFour}`,
-    details.cause === 'leaked' ? (leak(details) ?? 'found in public') : undefined,
-  ]
-    .filter(Boolean)
-    .join(', ') || undefined;
+const ending = ({ last_four: lastFour, ...details }: Details): readonly (Text | undefined)[] => [
+  lastFour === undefined ? undefined : message('activity.ending', { lastFour: `${lastFour}` }),
+  details.cause === 'leaked' ? (leak(details) ?? message('activity.found-in-public')) : undefined,
+];
 
-/** Formats what changed, such as `email address, name` or `limit of Route Planner: 3 places`. */
-const changed = ({ changed: fields = [], ...details }: Details): string =>
-  [
-    [fields]
-      .flat()
-      .map((field) => FIELDS[String(field)] ?? field)
-      .join(', '),
-    limits(details),
-  ]
-    .filter(Boolean)
-    .join(': ');
+/** Describes what changed, such as `email address, name` or `limit of Route Planner, 3 places`. */
+const changed = ({ changed: fields = [], ...details }: Details): Note => [
+  ...[fields].flat().map((field) => FIELDS[String(field)] ?? `${field}`),
+  ...limits(details),
+];
 
-const FIELDS: Readonly<Record<string, string>> = {
-  email: 'email address',
-  external_id: 'external id',
+const FIELDS: Readonly<Record<string, Message>> = {
+  email: message('activity.field-email'),
+  external_id: message('activity.field-external_id'),
 };
 
-/** Returns, for example, `3 places, only to read, until 2026-12-31`; undefined without a limit. */
-const limits = ({ places, read_only: isReadOnly, until }: Details): string | undefined => {
-  const parts = [
-    ...(places === undefined ? [] : [`${places} ${places === 1 ? 'place' : 'places'}`]),
-    ...(isReadOnly === undefined ? [] : ['only to read']),
-    ...(until === undefined ? [] : [`until ${until}`]),
-  ];
-  return parts.length === 0 ? undefined : parts.join(', ');
-};
+/** Returns, for example, `3 places`, `only to read` and `until 2026-12-31`. */
+const limits = ({ places, read_only: isReadOnly, until }: Details): readonly Text[] => [
+  ...(places === undefined ? [] : [message('activity.places', { count: Number(places) })]),
+  ...(isReadOnly === undefined ? [] : [message('activity.read-only')]),
+  ...(until === undefined ? [] : [message('activity.until', { day: `${until}` })]),
+];
 
 /** Returns, for example, `by Ada`, if an owner or admin of the organization acted. */
-const byWhom = ({ by_name: name }: Details): string | undefined =>
-  name === undefined ? undefined : `by ${name}`;
+const byWhom = ({ by_name: name }: Details): Text | undefined =>
+  name === undefined ? undefined : message('activity.by', { name: `${name}` });
 
-/** Returns, for example, `from Storm Logistics, by Ada`. */
-const whence = (details: Details): string =>
-  [`from ${details.organization_name}`, byWhom(details)].filter(Boolean).join(', ');
+/** Returns, for example, `in Storm Logistics` and `by Ada`. */
+const where = (details: Details): Note => [
+  message('activity.in', { organization: `${details.organization_name}` }),
+  byWhom(details),
+];
 
 /** Returns, for example, `as admin`, `Rotterdam: read, write`, or `by Ada`. */
-function access(details: Details): string | undefined {
+function access(details: Details): Note {
   const { role, rights, warehouse_name: warehouse } = details;
   if (details.by_name !== undefined) return byWhom(details);
-  if (role !== undefined) return `as ${role}`;
+  if (role !== undefined) {
+    const known = message(`roles.${role}`);
+    return message('activity.as', { role: isUnknown(known) ? `${role}` : known });
+  }
   if (warehouse === undefined) return undefined;
   return rights === undefined ? `${warehouse}` : `${warehouse}: ${[rights].flat().join(', ')}`;
 }
 
 /** Describes the new policy of an organization. Returns undefined for other changes. */
-function policy({ clients, api_keys: apiKeys }: Details): string | undefined {
-  if (clients === undefined) return undefined;
-  const about = clients === 'ask' ? 'clients need an approval' : 'clients need no approval';
-  return apiKeys === 'refuse' ? `${about}, no API keys` : about;
-}
+const policy = ({ clients, api_keys: apiKeys }: Details): Note =>
+  clients === undefined
+    ? undefined
+    : [
+        message('activity.policy', { clients: `${clients}` }),
+        apiKeys === 'refuse' ? message('activity.policy-no-keys') : undefined,
+      ];
 
 /** Why a sign-in with a provider or a passkey was refused. */
-const REFUSALS: Readonly<Record<string, string>> = {
-  suspended: 'the account is suspended',
-  taken: 'the account is linked with somebody else there',
-  another: 'somebody else was to confirm that it is them',
-  password_alone: 'a password alone is not enough for them',
-  copied: 'its counter did not grow, so somebody may have copied it',
-  too_many: 'there were too many attempts, so more are refused for a while',
+const REFUSALS: Readonly<Record<string, Message>> = {
+  suspended: message('activity.refused-suspended'),
+  taken: message('activity.refused-taken'),
+  another: message('activity.refused-another'),
+  password_alone: message('activity.refused-password_alone'),
+  copied: message('activity.refused-copied'),
+  too_many: message('activity.refused-too_many'),
 };
 
 /** Returns why a sign-in was refused, and how often if the entry stands for several. */
-const refusal = ({ reason, count }: Details): string | undefined =>
-  [REFUSALS[String(reason)], count === undefined ? '' : `${count} within a minute`]
-    .filter(Boolean)
-    .join('; ') || undefined;
+const refusal = ({ reason, count }: Details): Note => [
+  REFUSALS[String(reason)],
+  count === undefined ? undefined : message('activity.refused-count', { count: Number(count) }),
+];
 
 /** How a password changed: the purpose of the one-time link, or `removed`. */
-const LINKS: Readonly<Record<string, string>> = {
-  invitation: 'with a link of the operator’s',
-  forgotten: 'with a link of “Forgot password?”',
-  confirmed: 'after it was confirmed with a provider',
-  removed: 'it was removed, after the first sign-in with a provider',
+const LINKS: Readonly<Record<string, Message>> = {
+  invitation: message('activity.link-invitation'),
+  forgotten: message('activity.link-forgotten'),
+  confirmed: message('activity.link-confirmed'),
+  removed: message('activity.link-removed'),
 };
 
 /** Steps of a handover. Stored as changes of a client, because older versions know no other action. */
-const STEPS: Readonly<Record<string, string>> = {
-  made: 'Client offered to a new owner',
-  received: 'Client offered to you',
-  withdrawn: 'Offer of a client withdrawn',
-  declined: 'Offer of a client declined',
-  given: 'Client handed over',
-  taken: 'Client taken over',
-  leaked: 'Client secret found in public',
+const STEPS: Readonly<Record<string, Message>> = {
+  made: message('activity.step-made'),
+  received: message('activity.step-received'),
+  withdrawn: message('activity.step-withdrawn'),
+  declined: message('activity.step-declined'),
+  given: message('activity.step-given'),
+  taken: message('activity.step-taken'),
+  leaked: message('activity.step-leaked'),
 };
 
 const stepOr =
-  (otherwise: string) =>
-  ({ offer, handover, cause }: Details): string =>
+  (otherwise: Text) =>
+  ({ offer, handover, cause }: Details): Text =>
     STEPS[String(offer ?? handover ?? cause)] ?? otherwise;
 
 /** Returns, for example, `to Bob` or `from Ada`, if the owners arranged the handover themselves. */
-function otherOwner({ person_name: to, by_name: from }: Details): string | undefined {
-  if (to !== undefined) return `to ${to}`;
-  return from === undefined ? undefined : `from ${from}`;
+function otherOwner({ person_name: to, by_name: from }: Details): Note {
+  if (to !== undefined) return message('activity.to', { name: `${to}` });
+  return from === undefined ? undefined : message('activity.from', { name: `${from}` });
 }
 
 const WORDS = {
   signed_in: {
-    what: ({ confirmation }) => (confirmation ? 'Confirmed it is you' : 'Signed in'),
+    what: ({ confirmation }) =>
+      confirmation ? message('activity.confirmed') : message('activity.signed_in'),
     note: ({ method, provider_name: provider, passkey_name: passkey, purpose }) => {
       if (method === 'link') return LINKS[String(purpose)];
-      if (passkey !== undefined) return `with the passkey ${passkey}`;
-      return provider === undefined ? 'with a password' : `with ${provider}`;
+      if (passkey !== undefined) return message('activity.with-passkey', { passkey: `${passkey}` });
+      return provider === undefined
+        ? message('activity.with-password')
+        : message('activity.with', { provider: `${provider}` });
     },
   },
-  sign_in_failed: { what: 'Wrong password', note: refusal, isWarning: true },
+  sign_in_failed: { what: message('activity.sign_in_failed'), note: refusal, isWarning: true },
   sign_in_refused: {
-    what: 'Sign-in refused',
+    what: message('activity.sign_in_refused'),
     about: 'provider_name',
     note: refusal,
     isWarning: true,
   },
-  signed_out_upstream: { what: 'Signed out by', about: 'provider_name' },
-  identity_linked: { what: 'Way to sign in linked', about: 'provider_name' },
-  identity_unlinked: { what: 'Way to sign in unlinked', about: 'provider_name' },
-  passkey_added: { what: 'Passkey added', about: 'passkey_name' },
-  passkey_removed: { what: 'Passkey removed', about: 'passkey_name' },
+  signed_out_upstream: { what: message('activity.signed_out_upstream'), about: 'provider_name' },
+  identity_linked: { what: message('activity.identity_linked'), about: 'provider_name' },
+  identity_unlinked: { what: message('activity.identity_unlinked'), about: 'provider_name' },
+  passkey_added: { what: message('activity.passkey_added'), about: 'passkey_name' },
+  passkey_removed: { what: message('activity.passkey_removed'), about: 'passkey_name' },
   passkey_refused: {
-    what: 'Passkey refused',
+    what: message('activity.passkey_refused'),
     about: 'passkey_name',
     note: refusal,
     isWarning: true,
   },
-  signed_out_everywhere: { what: 'Signed out everywhere' },
+  signed_out_everywhere: { what: message('activity.signed_out_everywhere') },
   signed_out_elsewhere: {
-    what: 'Signed out in another browser',
+    what: message('activity.signed_out_elsewhere'),
     note: ({ browser }) => `${browser}`,
   },
-  account_added: { what: 'Account opened' },
-  account_changed: { what: 'Account changed', note: changed },
-  account_suspended: { what: 'Account suspended', isWarning: true },
-  account_resumed: { what: 'Account resumed' },
-  account_deleted: { what: 'Account deleted', isWarning: true },
-  password_changed: { what: 'Password changed', note: ({ purpose }) => LINKS[String(purpose)] },
+  account_added: { what: message('activity.account_added') },
+  account_changed: { what: message('activity.account_changed'), note: changed },
+  account_suspended: { what: message('activity.account_suspended'), isWarning: true },
+  account_resumed: { what: message('activity.account_resumed') },
+  account_deleted: { what: message('activity.account_deleted'), isWarning: true },
+  password_changed: {
+    what: message('activity.password_changed'),
+    note: ({ purpose }) => LINKS[String(purpose)],
+  },
   password_link_made: {
-    what: 'Link to set a password made',
+    what: message('activity.password_link_made'),
     note: ({ purpose }) => (purpose === 'invitation' ? undefined : LINKS[String(purpose)]),
   },
-  client_added: { what: 'Client created', about: 'client_name' },
+  client_added: { what: message('activity.client_added'), about: 'client_name' },
   client_changed: {
-    what: stepOr('Client changed'),
+    what: stepOr(message('activity.client_changed')),
     about: 'client_name',
-    note: (details) => byWhom(details) ?? ending(details),
+    note: (details) => [byWhom(details), ...ending(details)],
   },
-  client_deleted: { what: 'Client deleted', about: 'client_name' },
-  client_suspended: { what: 'Client suspended', about: 'client_name', isWarning: true },
-  client_resumed: { what: 'Client resumed', about: 'client_name' },
+  client_deleted: { what: message('activity.client_deleted'), about: 'client_name' },
+  client_suspended: {
+    what: message('activity.client_suspended'),
+    about: 'client_name',
+    isWarning: true,
+  },
+  client_resumed: { what: message('activity.client_resumed'), about: 'client_name' },
   client_transferred: {
-    what: stepOr('Client given to another owner'),
+    what: stepOr(message('activity.client_transferred')),
     about: 'client_name',
     note: otherOwner,
   },
-  client_secret_added: { what: 'Client secret added', about: 'client_name', note: ending },
-  client_secret_removed: {
-    what: ({ cause }) => (cause === 'leaked' ? 'Client secret refused' : 'Client secret removed'),
+  client_secret_added: {
+    what: message('activity.client_secret_added'),
     about: 'client_name',
     note: ending,
   },
-  client_tested: { what: 'Client tested', about: 'client_name' },
-  client_tokens_revoked: { what: 'All tokens of the client ended', about: 'client_name' },
-  tokens_revoked: { what: 'Authorization ended', about: 'client_name', note: causeOf },
-  everything_revoked: { what: 'Every authorization of everybody ended', isWarning: true },
-  connected: { what: 'Connected', about: 'client_name', note: limits },
-  disconnected: { what: 'Disconnected', about: 'client_name', note: causeOf },
-  api_key_added: { what: 'API key created', about: 'api_key_name', note: ending },
-  api_key_revoked: { what: 'API key revoked', about: 'api_key_name', note: ending },
-  membership_set: { what: 'Access given', about: 'organization_name', note: access },
-  membership_removed: { what: 'Access taken', about: 'organization_name', note: access },
-  member_removed: {
-    what: 'Membership ended',
+  client_secret_removed: {
+    what: ({ cause }) =>
+      cause === 'leaked'
+        ? message('activity.client_secret_refused')
+        : message('activity.client_secret_removed'),
+    about: 'client_name',
+    note: ending,
+  },
+  client_tested: { what: message('activity.client_tested'), about: 'client_name' },
+  client_tokens_revoked: { what: message('activity.client_tokens_revoked'), about: 'client_name' },
+  tokens_revoked: { what: message('activity.tokens_revoked'), about: 'client_name', note: causeOf },
+  everything_revoked: { what: message('activity.everything_revoked'), isWarning: true },
+  connected: { what: message('activity.connected'), about: 'client_name', note: limits },
+  disconnected: { what: message('activity.disconnected'), about: 'client_name', note: causeOf },
+  api_key_added: { what: message('activity.api_key_added'), about: 'api_key_name', note: ending },
+  api_key_revoked: {
+    what: message('activity.api_key_revoked'),
+    about: 'api_key_name',
+    note: ending,
+  },
+  membership_set: {
+    what: message('activity.membership_set'),
     about: 'organization_name',
-    note: ({ person_name: name }) => (name === undefined ? undefined : `of ${name}`),
+    note: access,
+  },
+  membership_removed: {
+    what: message('activity.membership_removed'),
+    about: 'organization_name',
+    note: access,
+  },
+  member_removed: {
+    what: message('activity.member_removed'),
+    about: 'organization_name',
+    note: ({ person_name: name }) =>
+      name === undefined ? undefined : message('activity.of', { name: `${name}` }),
   },
   client_barred: {
-    what: ({ decision }) => (decision === 'declined' ? 'Client declined' : 'Client blocked'),
+    what: ({ decision }) =>
+      decision === 'declined'
+        ? message('activity.client_declined')
+        : message('activity.client_barred'),
     about: 'client_name',
-    note: whence,
+    note: where,
   },
   client_admitted: {
-    what: ({ decision }) => (decision === 'approved' ? 'Client approved' : 'Client unblocked'),
+    what: ({ decision }) =>
+      decision === 'approved'
+        ? message('activity.client_approved')
+        : message('activity.client_admitted'),
     about: 'client_name',
-    note: (details) => whence(details).replace(/^from/, 'to'),
+    note: where,
   },
-  organization_added: { what: 'Organization added', about: 'organization_name' },
-  organization_changed: { what: 'Organization changed', about: 'organization_name', note: policy },
-  organization_removed: { what: 'Organization removed', about: 'organization_name' },
-  warehouse_added: { what: 'Warehouse added', about: 'warehouse_name' },
-  warehouse_changed: { what: 'Warehouse changed', about: 'warehouse_name' },
-  warehouse_removed: { what: 'Warehouse removed', about: 'warehouse_name' },
-  doctor_ran: { what: 'The doctor tried the service out', about: 'outcome' },
+  organization_added: { what: message('activity.organization_added'), about: 'organization_name' },
+  organization_changed: {
+    what: message('activity.organization_changed'),
+    about: 'organization_name',
+    note: policy,
+  },
+  organization_removed: {
+    what: message('activity.organization_removed'),
+    about: 'organization_name',
+  },
+  warehouse_added: { what: message('activity.warehouse_added'), about: 'warehouse_name' },
+  warehouse_changed: { what: message('activity.warehouse_changed'), about: 'warehouse_name' },
+  warehouse_removed: { what: message('activity.warehouse_removed'), about: 'warehouse_name' },
+  doctor_ran: { what: message('activity.doctor_ran'), about: 'outcome' },
 } as const satisfies Readonly<Record<string, Words>>;
 
 export type Action = keyof typeof WORDS;
 
 export const ACTIONS = Object.keys(WORDS) as readonly Action[];
 
+interface Recorded {
+  readonly action: Action;
+  readonly details: Details;
+}
+
 interface ActivityInWords {
   /** For example `Signed in` or `API key revoked`. */
-  readonly what: string;
+  readonly what: Text;
   /** The name of the client, key, organization or warehouse concerned. */
   readonly about: string | undefined;
   /** Further details, such as `ending in x7Qa`. */
-  readonly note: string | undefined;
+  readonly notes: readonly Text[];
   /** True if the action may have been an attacker's. */
   readonly isWarning: boolean;
 }
 
-export function describeAction({
-  action,
-  details,
-}: {
-  readonly action: Action;
-  readonly details: Details;
-}): ActivityInWords {
+export function describeAction({ action, details }: Recorded): ActivityInWords {
   // A newer version may have recorded the action before it was downgraded to this version.
   const words: Words = WORDS[action] ?? { what: String(action).replaceAll('_', ' ') };
   const { what, about, note, isWarning = false } = words;
   const name = about === undefined ? undefined : details[about];
   return {
-    what: typeof what === 'string' ? what : what(details),
+    what: typeof what === 'function' ? what(details) : what,
     about: name === undefined ? undefined : String(name),
-    note: note?.(details),
+    notes: [note?.(details)].flat().filter((one) => one !== undefined),
     isWarning,
   };
+}
+
+/** Describes an action for operators: their commands are in English. */
+export function actionInEnglish(record: Recorded) {
+  const { what, about, notes } = describeAction(record);
+  return { what: inEnglish(what), about, note: notes.map(inEnglish).join(', ') };
 }

@@ -6,7 +6,7 @@ import {
   type ActivityRow,
   activityFrom,
 } from './activity.ts';
-import { type Action, describeAction } from './activity-words.ts';
+import { type Action, actionInEnglish } from './activity-words.ts';
 
 export interface AuditQuestion {
   /** The account whose log contains the record. */
@@ -113,7 +113,7 @@ export const auditEntry = (record: AuditRecord) => {
     at,
     actor,
     action,
-    what: describeAction(record).what,
+    what: actionInEnglish(record).what,
     account_id: accountId ?? null,
     details,
     operator: by?.operator ?? null,

@@ -1,8 +1,9 @@
 /** Explains an organization, a warehouse, a connection or a request. */
-import { CAUSES, describeAction } from '../../accounts/activity/activity-words.ts';
+import { actionInEnglish, CAUSES } from '../../accounts/activity/activity-words.ts';
 import type { AuditRecord } from '../../accounts/activity/audit.ts';
 import type { PlaceKind } from '../../accounts/organizations/places.ts';
 import { Refusal } from '../../base/refusal.ts';
+import { inEnglish } from '../../base/texts.ts';
 import type { Registries } from '../registries.ts';
 import { by, explainParties } from './credentials.ts';
 import type { Explanation } from './explanation.ts';
@@ -76,7 +77,7 @@ export async function explainConnection(registries: Registries, id: string): Pro
     }
     const end = await connections.endOf(accountId, clientId);
     if (!end) return { state: 'unknown', why: 'The person never connected the client.' };
-    const why = `The connection was ended: ${CAUSES[end.cause]}.`;
+    const why = `The connection was ended: ${inEnglish(CAUSES[end.cause])}.`;
     return { state: 'revoked', why, revokedAt: end.at };
   });
 }
@@ -105,7 +106,7 @@ export async function explainRequest(registries: Registries, id: string): Promis
 }
 
 function explainDone(id: string, record: AuditRecord): Explanation {
-  const { what, about } = describeAction(record);
+  const { what, about } = actionInEnglish(record);
   const { accountId, at } = record;
   return {
     state: 'done',

@@ -8,6 +8,7 @@ import {
   readValue,
 } from '../../authorizations/token-formats.ts';
 import { systemClock } from '../../base/clock.ts';
+import { inEnglish } from '../../base/texts.ts';
 import type { AuthorizationRecord } from '../../storage/token-store.ts';
 import type { Registries } from '../registries.ts';
 import { atSeconds, explainParties, type Facts, findParties, unknownValue } from './credentials.ts';
@@ -65,7 +66,7 @@ async function explainPresented(
       ...facts,
       ...(await findParties(registries, ended)),
       state: 'revoked',
-      why: `The authorization was ended: ${CAUSES[cause]}.${revived}`,
+      why: `The authorization was ended: ${inEnglish(CAUSES[cause])}.${revived}`,
       remedy: REMEDY[cause],
       revokedAt: at,
     };
@@ -141,7 +142,7 @@ async function endOfConnection(
   return {
     state: 'revoked',
     why: end
-      ? `The connection was ended: ${CAUSES[end.cause]}.`
+      ? `The connection was ended: ${inEnglish(CAUSES[end.cause])}.`
       : 'The connection was ended, and the person has connected the client again since.',
     remedy: end ? REMEDY[end.cause] : AUTHORIZE_AGAIN,
     ...(end && { revokedAt: end.at }),
