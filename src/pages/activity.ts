@@ -4,7 +4,7 @@ import type { Context } from 'koa';
 import type { Activity, ActivityRecord } from '../accounts/activity/activity.ts';
 import { ACTIONS, type Action, describeAction } from '../accounts/activity/activity-words.ts';
 import { describeBrowser } from '../accounts/browser-names.ts';
-import { type Message, message, type Text } from '../base/texts.ts';
+import { inEnglish, type Message, message, type Text } from '../base/texts.ts';
 import type { ListTools } from './lists.ts';
 import type { PageKit } from './page-kit.ts';
 import { get, type Route } from './routes.ts';

@@ -224,8 +224,8 @@ describe('views', () => {
     );
     expect(dangerous.sort()).to.deep.equal([
       ...[
+        "<%= t('organizations.block') %>",
         '<%= t(page.button) %>',
-        'Block',
         'Delete client',
         'Delete client',
         'Disconnect',
@@ -310,8 +310,6 @@ const ENGLISH: readonly string[] = [
   'oauth-client-test',
   'oauth-clients',
   'organization',
-  'organization-decision',
-  'organization-policy',
   'organizations',
   'passkey',
   'password',

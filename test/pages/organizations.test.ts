@@ -97,11 +97,9 @@ describe('the page of an organization', () => {
     expect(text).to.match(/Grace Person member grace@example\.test Warehouses All 1/);
     expect(text).to.match(/Olga Owner owner you .* Last signed in \d/);
     expect(text).to.match(
-      /Route Planner Provided by Oscar Other Through Grace Person Last used \d/,
+      /Route Planner Made by Oscar Other Connected by Grace Person Last used \d/,
     );
-    expect(text).to.match(
-      /Night Sync member Provided by the operator .* None of 1 Last used Never/,
-    );
+    expect(text).to.match(/Night Sync member Made by the operator .* None of 1 Last used Never/);
     expect(text).to.match(/Nightly export gate_key_…\S{4} Acts as Grace Person .* Last used Never/);
     expect(text).to.not.include('Stock Reports').and.not.include('Warehouse API');
   });
@@ -279,7 +277,7 @@ describe('the page of an organization', () => {
         .filter((entry) => entry.includes(next.name));
       expect(textOf(row)).to.include('blocked').and.include('Olga Owner');
       expect(textOf(row)).to.include(
-        'Why Another client of its owner with the same redirect host is blocked',
+        'Why Another app of its owner with the same redirect host is blocked',
       );
       const token = await on.service.access.accessThrough(member.accountId, {
         clientId: next.id,

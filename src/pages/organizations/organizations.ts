@@ -12,7 +12,7 @@ import type {
 import type { Clock } from '../../base/clock.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { requestState } from '../../base/request-state.ts';
-import { message, type Text } from '../../base/texts.ts';
+import { isUnknown, type Message, message, type Text } from '../../base/texts.ts';
 import { byText, type ListForm, listOf } from '../lists.ts';
 import { originInSession } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
@@ -63,8 +63,8 @@ export function organizationsPage(parts: {
       notice: await kit.notices.take(ctx),
       organizations: rows.map((organization) => ({
         name: organization.name,
-        role: organization.role,
-        warehouses: counted(organization.warehouses.length),
+        role: message(`roles.${organization.role}`),
+        warehouses: organization.warehouses.length,
         url: isAdmin(organization.role) ? urlOf(organization) : undefined,
       })),
       list,
@@ -79,7 +79,7 @@ export function organizationsPage(parts: {
     const shown = reachParts(reach, { accountId, organization, url, query: ctx.query });
     await kit.render(ctx, 'organization', {
       name: organization.name,
-      role: organization.role,
+      lead: message('organization.lead', { role: organization.role }),
       notice: await kit.notices.take(ctx),
       problem,
       wholeUrl: shown.length === 1 ? url : undefined,
@@ -107,15 +107,17 @@ export function organizationsPage(parts: {
   async function ending(
     ctx: Context,
     end: (by: ActingAdmin) => Promise<boolean>,
-    said: string,
+    said: Message,
     next = urlOf(admin.get(ctx)),
   ): Promise<void> {
     try {
       if (await end(actor(ctx))) await kit.notices.redirect(ctx, next, said);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
+      const refused = message(`organizations.refused-${error.code}`);
+      if (isUnknown(refused)) throw error;
       ctx.status = 409;
-      await draw(ctx, `${error.message} ${error.remedy}`);
+      await draw(ctx, refused);
     }
   }
 
@@ -133,15 +135,11 @@ export function organizationsPage(parts: {
             organization: organization.name,
           }),
       ...(isSelf && {
-        warning: 'You cannot undo this: you will not see this organization any more.',
+        warning: message('organizations.end-own-warning'),
       }),
       consequences: [
-        'All that they reach here ends at once, with their clients and API keys. What they reach in other organizations stays.',
-        ...(organization.external_id === undefined
-          ? []
-          : [
-              'This organization is imported from another system: end it there too, or the next import gives it back.',
-            ]),
+        message('organizations.end-effect', { isSelf: String(isSelf) }),
+        ...(organization.external_id === undefined ? [] : [message('organizations.end-imported')]),
       ],
       action: ctx.path,
       button: message('organizations.end'),
@@ -156,8 +154,8 @@ export function organizationsPage(parts: {
     const { name: organization } = admin.get(ctx);
     const isSelf = id === accountOf(ctx).id;
     const said = isSelf
-      ? `Your membership in ${organization} is ended.`
-      : `The membership of ${name} is ended.`;
+      ? message('organizations.ended-own', { organization })
+      : message('organizations.ended', { person: name });
     const next = isSelf ? PATH : undefined;
     await ending(ctx, (by) => organizationEndings.endMembership(by, { id, name }), said, next);
   }
@@ -173,8 +171,8 @@ export function organizationsPage(parts: {
         organization: organization.name,
       }),
       consequences: [
-        `It immediately loses access to ${organization.name} for everyone, until you unblock it.`,
-        `${people(found.people.length)} told. It keeps its access to other organizations.`,
+        message('organizations.block-effect', { organization: organization.name }),
+        message('organizations.block-people', { count: found.people.length }),
       ],
       action: ctx.path,
       button: message('organizations.block'),
@@ -185,7 +183,7 @@ export function organizationsPage(parts: {
   async function endClient(ctx: Context): Promise<void> {
     const found = await client(ctx);
     if (!found) return;
-    const said = `${found.name} reaches nothing here any more.`;
+    const said = message('organizations.blocked', { app: found.name });
     await ending(ctx, (by) => organizationEndings.block(by, found), said);
   }
 
@@ -199,7 +197,7 @@ export function organizationsPage(parts: {
         app: found.name,
         organization: organization.name,
       }),
-      consequences: ['It immediately gets back the access of the people who approved it.'],
+      consequences: [message('organizations.unblock-effect')],
       action: ctx.path,
       button: message('organizations.unblock'),
       cancel: urlOf(organization),
@@ -212,7 +210,7 @@ export function organizationsPage(parts: {
     await ending(
       ctx,
       (by) => organizationEndings.unblock(by, found),
-      `${found.name} is unblocked.`,
+      message('organizations.unblocked', { app: found.name }),
     );
   }
 
@@ -240,14 +238,13 @@ const ORGANIZATIONS: ListForm<Organization> = {
   idOf: ({ id }) => id,
   textOf: ({ name, role, warehouses }) =>
     [name, role, ...warehouses.map((warehouse) => warehouse.name)].join(' '),
-  orders: [byText('name', 'Name', ({ name }) => name), byText('role', 'Role', ({ role }) => role)],
-  filters: [{ name: 'charge', label: 'Those I am in charge of', has: ({ role }) => isAdmin(role) }],
+  orders: [
+    byText('name', message('organizations.name'), ({ name }) => name),
+    byText('role', message('organizations.role'), ({ role }) => role),
+  ],
+  filters: [
+    { name: 'charge', label: message('organizations.own'), has: ({ role }) => isAdmin(role) },
+  ],
 };
 
 const urlOf = ({ id }: Pick<Organization, 'id'>): string => `${PATH}/${id}`;
-
-const counted = (warehouses: number): string =>
-  warehouses === 1 ? '1 warehouse' : `${warehouses} warehouses`;
-
-const people = (count: number): string =>
-  count === 1 ? 'The one person who approved it is' : `The ${count} people who approved it are`;

@@ -15,16 +15,16 @@ import {
 } from '../../authorizations/organization-reach.ts';
 import type { Clock } from '../../base/clock.ts';
 import { Refusal } from '../../base/refusal.ts';
-import type { Text } from '../../base/texts.ts';
+import { type Message, message, type Text } from '../../base/texts.ts';
 import { formOf } from '../../provider/form.ts';
 import type { PageKit } from '../page-kit.ts';
 import { accountOf, NOTHING_SENT, typedOf } from '../signed-in.ts';
 import { describeStanding } from '../words/client-standing.ts';
 import { momentOrNothing } from '../words/moment.ts';
-import { through } from './reach-parts.ts';
+import { makerOf, through } from './reach-parts.ts';
 
 const MAX_SENTENCE_LENGTH = 200;
-const NOT_CHANGED = 'Nothing was changed, because the data changed meanwhile. Check it again.';
+const NOT_CHANGED = message('organization-policy.not-changed');
 
 /** The fields of a submitted policy form. */
 interface Policy {
@@ -88,11 +88,11 @@ export function createPolicySteps(parts: {
     try {
       await organizationEndings.setPolicy(by, policy, policy.asksFirst ? chosen : []);
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
+      if (!(error instanceof Refusal && error.code === 'policies_after_update')) throw error;
       ctx.status = 409;
-      return draw(ctx, sent, `${error.message} ${error.remedy}`);
+      return draw(ctx, sent, message('organization-policy.after-update'));
     }
-    await kit.notices.redirect(ctx, urlOf(by.organization), 'Saved. The change has taken effect.');
+    await kit.notices.redirect(ctx, urlOf(by.organization), message('organization-policy.saved'));
   }
 
   /** Returns the client that the path names; undefined (a 404) if it is blocked or not connected. */
@@ -131,17 +131,17 @@ export function createPolicySteps(parts: {
     const decision = form.get('decision');
     if (decision === 'decline' && typed.trim() !== '' && sentence === undefined) {
       ctx.status = 422;
-      const problem = `Write one line of at most ${MAX_SENTENCE_LENGTH} visible characters.`;
+      const problem = message('organization-decision.too-long', { max: MAX_SENTENCE_LENGTH });
       return drawDecision(ctx, typed, problem);
     }
-    const decisions: Readonly<Record<string, () => Promise<boolean>>> = {
+    const decisions = {
       approve: () => organizationEndings.approve(by, client),
       decline: () => organizationEndings.decline(by, client, sentence),
       block: () => organizationEndings.block(by, client),
     };
-    const carryOut = Object.hasOwn(decisions, decision ?? '') && decisions[decision ?? ''];
-    if (carryOut && (await carryOut())) {
-      const said = `${client.name} ${DONE[decision as keyof typeof DONE]}.`;
+    const chosen = Object.hasOwn(decisions, decision ?? '') && (decision as keyof typeof decisions);
+    if (chosen && (await decisions[chosen]())) {
+      const said = message(`organization-decision.done-${chosen}`, { app: client.name });
       return kit.notices.redirect(ctx, urlOf(by.organization), said);
     }
     ctx.status = 409;
@@ -162,17 +162,11 @@ export function createPolicySteps(parts: {
   };
 }
 
-const DONE = {
-  approve: 'is approved',
-  decline: 'is declined',
-  block: 'is blocked',
-} as const;
-
 const policyIn = (form: URLSearchParams): Policy => ({
   clients: form.get('clients'),
   apiKeys: form.get('api_keys'),
   approved: [...new Set(form.getAll('approve'))],
 });
 
-const detailOf = ({ ownerName, people }: ReachingClient): string =>
-  `Provided by ${ownerName ?? 'the operator of this service'}, connected by ${through(people)}`;
+const detailOf = ({ ownerName, people }: ReachingClient): Message =>
+  message('organization-policy.detail', { maker: makerOf(ownerName), people: through(people) });

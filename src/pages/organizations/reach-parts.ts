@@ -7,6 +7,7 @@ import type {
   ReachingMachine,
   ReachingPerson,
 } from '../../authorizations/organization-reach.ts';
+import { type Message, message, type Text } from '../../base/texts.ts';
 import { byText, byTime, type ListForm, listOf } from '../lists.ts';
 import { momentOrNothing, toMoment } from '../words/moment.ts';
 import type { ReachFact, ReachPart, ReachRow } from './view.ts';
@@ -31,7 +32,7 @@ export function reachParts(reach: OrganizationReach, looking: Looking): ReachPar
   const requests = reach.clients.filter(isWaiting);
   const clients = reach.clients.filter((client) => !isWaiting(client));
   const row = (client: ReachingClient) => clientRow(client, asksFirst, looking);
-  const keys = allowsApiKeys ? KEYS : { ...KEYS, empty: 'API keys are not allowed here.' };
+  const keys = allowsApiKeys ? KEYS : { ...KEYS, empty: message('organization.api-keys-refused') };
   const all = [
     ...(asksFirst ? [partOf(REQUESTS, requests, looking, row)] : []),
     partOf(PEOPLE, reach.people, looking, personRow(reach, looking)),
@@ -46,9 +47,9 @@ export function reachParts(reach: OrganizationReach, looking: Looking): ReachPar
 /** The texts of a part, and how its rows are searched, filtered and sorted. */
 interface Kind<Row> extends Omit<ListForm<Row>, 'path' | 'kept' | 'idOf'> {
   readonly id: string;
-  readonly heading: string;
-  readonly note: string;
-  readonly empty: string;
+  readonly heading: Message;
+  readonly note: Message;
+  readonly empty: Message;
 }
 
 function partOf<Row extends { readonly id: string }>(
@@ -75,64 +76,91 @@ function partOf<Row extends { readonly id: string }>(
 }
 
 const idOf = ({ id }: { readonly id: string }): string => id;
-const byName = byText('name', 'Name', ({ name }: { readonly name: string }) => name);
+const byName = byText(
+  'name',
+  message('organization.name'),
+  ({ name }: { readonly name: string }) => name,
+);
 const byLastUse = byTime(
   'used',
-  'Last used',
+  message('organization.last-used'),
   ({ lastUsedAt }: { readonly lastUsedAt: Date | null }) => lastUsedAt,
 );
 const NEVER_USED = {
   name: 'unused',
-  label: 'Never used',
+  label: message('organization.never-used'),
   has: ({ lastUsedAt }: { readonly lastUsedAt: Date | null }) => lastUsedAt === null,
 };
 
 const PEOPLE: Kind<ReachingPerson> = {
   id: 'people',
-  heading: 'People',
-  note: 'If you end a membership, the person, their clients and their API keys reach nothing here.',
-  empty: 'No person matches.',
+  heading: message('organization.people'),
+  note: message('organization.people-note'),
+  empty: message('organization.people-empty'),
   textOf: ({ name, email, role }) => `${name} ${email} ${role}`,
   orders: [
     byName,
-    byTime('signed-in', 'Last signed in', ({ lastSignedInAt }) => lastSignedInAt),
-    byTime('since', 'Newest members', ({ since }) => since),
+    byTime(
+      'signed-in',
+      message('organization.last-signed-in'),
+      ({ lastSignedInAt }) => lastSignedInAt,
+    ),
+    byTime('since', message('organization.newest'), ({ since }) => since),
   ],
   filters: [
-    { name: 'charge', label: 'Owners and admins', has: ({ role }) => /owner|admin/.test(role) },
-    { name: 'suspended', label: 'Suspended', has: ({ isSuspended }) => isSuspended },
+    {
+      name: 'charge',
+      label: message('organization.owners'),
+      has: ({ role }) => /owner|admin/.test(role),
+    },
+    {
+      name: 'suspended',
+      label: message('organization.suspended'),
+      has: ({ isSuspended }) => isSuspended,
+    },
   ],
 };
 
 const REQUESTS: Kind<ReachingClient> = {
   id: 'requests',
-  heading: 'Requests',
-  note: 'Members have connected these apps. They reach nothing here until you approve them.',
-  empty: 'No app is waiting.',
+  heading: message('organization.requests'),
+  note: message('organization.requests-note'),
+  empty: message('organization.requests-empty'),
   textOf: ({ name, ownerName, people }) => [name, ownerName, ...people].join(' '),
-  orders: [byTime('requested', 'Latest', ({ requestedAt }) => requestedAt), byName],
+  orders: [
+    byTime('requested', message('organization.latest'), ({ requestedAt }) => requestedAt),
+    byName,
+  ],
   filters: [],
 };
 
 const CLIENTS: Kind<ReachingClient> = {
   id: 'clients',
-  heading: 'Connected clients',
-  note: 'A client reaches what the people who approved it reach. A client that you block reaches nothing here, whoever approves it later, until you unblock it.',
-  empty: 'No one here has connected a client.',
+  heading: message('organization.clients'),
+  note: message('organization.clients-note'),
+  empty: message('organization.clients-empty'),
   textOf: ({ name, ownerName, people }) => [name, ownerName, ...people].join(' '),
   orders: [byName, byLastUse],
   filters: [
     NEVER_USED,
-    { name: 'out', label: 'Blocked', has: ({ state }) => state === 'blocked' },
-    { name: 'declined', label: 'Declined', has: ({ state }) => state === 'declined' },
+    {
+      name: 'out',
+      label: message('organization.blocked'),
+      has: ({ state }) => state === 'blocked',
+    },
+    {
+      name: 'declined',
+      label: message('organization.declined'),
+      has: ({ state }) => state === 'declined',
+    },
   ],
 };
 
 const MACHINES: Kind<ReachingMachine> = {
   id: 'machines',
-  heading: 'Machine clients',
-  note: 'Machine clients act for themselves. Only the operator of this service can end their access.',
-  empty: 'None.',
+  heading: message('organization.machines'),
+  note: message('organization.machines-note'),
+  empty: message('organization.machines-empty'),
   textOf: ({ name, role }) => `${name} ${role}`,
   orders: [byName, byLastUse],
   filters: [NEVER_USED],
@@ -140,11 +168,15 @@ const MACHINES: Kind<ReachingMachine> = {
 
 const KEYS: Kind<ReachingKey> = {
   id: 'api-keys',
-  heading: 'API keys',
-  note: 'Each key acts as the person who created it, and loses this access with their membership.',
-  empty: 'No one here has an API key.',
+  heading: message('organization.api-keys'),
+  note: message('organization.api-keys-note'),
+  empty: message('organization.api-keys-empty'),
   textOf: ({ name, person, lastFour }) => `${name} ${person} ${lastFour}`,
-  orders: [byName, byLastUse, byText('person', 'Person', ({ person }) => person)],
+  orders: [
+    byName,
+    byLastUse,
+    byText('person', message('organization.person'), ({ person }) => person),
+  ],
   filters: [NEVER_USED],
 };
 
@@ -157,19 +189,19 @@ function personRow({ people, warehouses }: OrganizationReach, looking: Looking) 
     return {
       name,
       detail: email,
-      role,
+      role: message(`roles.${role}`),
       marks: [
-        ...(id === accountId ? [{ text: 'you', isWarning: false }] : []),
+        ...(id === accountId ? [{ text: message('organization.you'), isWarning: false }] : []),
         ...suspended(person),
       ],
       facts: [
         reached(person.warehouses, warehouses),
-        { label: 'Member since', moment: toMoment(person.since) },
-        last('Last signed in', person.lastSignedInAt),
+        { label: message('organization.since'), moment: toMoment(person.since) },
+        last(message('organization.last-signed-in'), person.lastSignedInAt),
       ],
       action: isProtected
         ? undefined
-        : { url: `${url}/people/${id}/end`, label: 'End membership', isEnd: true },
+        : { url: `${url}/people/${id}/end`, label: message('organizations.end'), isEnd: true },
     };
   };
 }
@@ -183,34 +215,39 @@ function clientRow(
   const isOut = state === 'blocked';
   const isOpen = state === 'waiting' || state === 'declined';
   const [act, label] = isOpen
-    ? ['decide', 'Decide']
+    ? (['decide', message('organization.decide')] as const)
     : isOut
-      ? ['let-in', 'Unblock']
-      : ['end', 'Block'];
+      ? (['let-in', message('organizations.unblock')] as const)
+      : (['end', message('organizations.block')] as const);
   return {
     name,
     role: undefined,
-    detail: `Provided by ${client.ownerName ?? 'the operator of this service'}`,
+    detail: message('organization.made-by', { maker: makerOf(client.ownerName) }),
     marks: [
       ...suspended(client),
-      ...(isOut ? [{ text: 'blocked', isWarning: true }] : []),
-      ...(state === 'declined' ? [{ text: 'declined', isWarning: true }] : []),
+      ...(isOut ? [{ text: message('organization.blocked'), isWarning: true }] : []),
+      ...(state === 'declined'
+        ? [{ text: message('organization.declined'), isWarning: true }]
+        : []),
     ],
     facts: [
-      { label: isOpen ? 'Connected by' : 'Through', text: through(client.people) },
-      ...(state === 'waiting' ? [last('Requested', client.requestedAt)] : []),
-      last('Last used', client.lastUsedAt),
+      { label: message('organization.connected-by'), text: through(client.people) },
+      ...(state === 'waiting' ? [last(message('organization.requested'), client.requestedAt)] : []),
+      last(message('organization.last-used'), client.lastUsedAt),
       ...(asksFirst ? decided(client) : []),
       ...(client.blockedAt === null
         ? []
         : [
-            { label: 'Blocked since', moment: toMoment(client.blockedAt) },
-            { label: 'By', text: client.blockedBy ?? 'somebody who is gone' },
+            { label: message('organization.blocked-since'), moment: toMoment(client.blockedAt) },
+            {
+              label: message('organization.by'),
+              text: client.blockedBy ?? message('organization.gone'),
+            },
             ...(client.followsBar
               ? [
                   {
-                    label: 'Why',
-                    text: 'Another client of its owner with the same redirect host is blocked',
+                    label: message('organization.why'),
+                    text: message('organization.follows'),
                   },
                 ]
               : []),
@@ -228,9 +265,12 @@ function clientRow(
 function decided({ state, decidedAt, decidedBy, sentence }: Omit<ReachingClient, 'id' | 'name'>) {
   if (decidedAt === null || state === 'blocked') return [];
   return [
-    last(state === 'declined' ? 'Declined' : 'Approved', decidedAt),
-    ...(decidedBy === null ? [] : [{ label: 'By', text: decidedBy }]),
-    ...(sentence === null ? [] : [{ label: 'Reason', text: sentence }]),
+    last(
+      state === 'declined' ? message('organization.declined') : message('organization.approved'),
+      decidedAt,
+    ),
+    ...(decidedBy === null ? [] : [{ label: message('organization.by'), text: decidedBy }]),
+    ...(sentence === null ? [] : [{ label: message('organization.reason'), text: sentence }]),
   ];
 }
 
@@ -239,10 +279,13 @@ const machineRow = (
   { warehouses }: OrganizationReach,
 ): ReachRow => ({
   name,
-  role,
-  detail: 'Provided by the operator of this service',
+  role: message(`roles.${role}`),
+  detail: message('organization.made-by', { maker: makerOf(null) }),
   marks: suspended(machine),
-  facts: [reached(machine.warehouses, warehouses), last('Last used', machine.lastUsedAt)],
+  facts: [
+    reached(machine.warehouses, warehouses),
+    last(message('organization.last-used'), machine.lastUsedAt),
+  ],
   action: undefined,
 });
 
@@ -253,34 +296,37 @@ const keyRow = ({ name, lastFour, person, createdAt, lastUsedAt }: ReachingKey):
   action: undefined,
   detail: `gate_key_…${lastFour}`,
   facts: [
-    { label: 'Acts as', text: person },
-    { label: 'Created', moment: toMoment(createdAt) },
-    last('Last used', lastUsedAt),
+    { label: message('organization.acts-as'), text: person },
+    { label: message('organization.created'), moment: toMoment(createdAt) },
+    last(message('organization.last-used'), lastUsedAt),
   ],
 });
 
 const suspended = ({ isSuspended }: { readonly isSuspended: boolean }): ReachRow['marks'] =>
-  isSuspended ? [{ text: 'suspended', isWarning: true }] : [];
+  isSuspended ? [{ text: message('organization.suspended'), isWarning: true }] : [];
 
-function last(label: string, at: Date | null): ReachFact {
+function last(label: Message, at: Date | null): ReachFact {
   const moment = momentOrNothing(at);
-  return moment ? { label, moment } : { label, text: 'Never' };
+  return moment ? { label, moment } : { label, text: message('organization.never') };
 }
 
 const reached = (count: number, all: number): ReachFact => ({
-  label: 'Warehouses',
-  text:
-    count === all
-      ? all === 0
-        ? 'None'
-        : `All ${all}`
-      : `${count === 0 ? 'None' : count} of ${all}`,
+  label: message('organization.warehouses'),
+  text: message('organization.warehouse-count', {
+    which: count === all ? 'all' : 'some',
+    count,
+    all,
+  }),
 });
 
-/** Returns `Ada, Grace, Oscar and 12 others`. */
-export function through(people: readonly string[]): string {
-  if (people.length === 0) return 'Nobody any more';
+export const makerOf = (ownerName: string | null): Text =>
+  ownerName ?? message('organization.operator');
+
+/** Returns, for example, `Ada, Grace, Oscar and 12 others`. */
+export function through(people: readonly string[]): Text {
+  if (people.length === 0) return message('organization.no-one');
   const others = people.length - MAX_NAMES;
   if (others <= 0) return people.join(', ');
-  return `${people.slice(0, MAX_NAMES).join(', ')} and ${others} ${others === 1 ? 'other' : 'others'}`;
+  const names = people.slice(0, MAX_NAMES).join(', ');
+  return message('organization.and-others', { names, others });
 }

@@ -1,5 +1,5 @@
 /** The data that the pages of organizations print. */
-import type { Text } from '../../base/texts.ts';
+import type { Message, Text } from '../../base/texts.ts';
 import type { ListView } from '../lists.ts';
 import type { DescribedStanding } from '../words/client-standing.ts';
 import type { Moment } from '../words/moment.ts';
@@ -13,7 +13,7 @@ declare module '../view-data.ts' {
     };
     readonly organization: {
       readonly name: string;
-      readonly role: string;
+      readonly lead: Message;
       readonly notice: Text | undefined;
       readonly problem: Text | undefined;
       /** The page with all parts; undefined unless only one part is shown. */
@@ -36,7 +36,7 @@ declare module '../view-data.ts' {
       readonly clients: readonly {
         readonly id: string;
         readonly name: string;
-        readonly detail: string;
+        readonly detail: Message;
         readonly isChosen: boolean;
       }[];
     };
@@ -48,7 +48,7 @@ declare module '../view-data.ts' {
       /** Undefined if the operator provides the client. */
       readonly ownerName: string | undefined;
       readonly standing: DescribedStanding | undefined;
-      readonly wantedBy: string;
+      readonly wantedBy: Text;
       readonly requested: Moment | undefined;
       readonly problem: Text | undefined;
       readonly sentence: string;
@@ -59,9 +59,9 @@ declare module '../view-data.ts' {
 
 export interface OrganizationRow {
   readonly name: string;
-  readonly role: string;
-  /** How many of its warehouses the user has access to: `3 warehouses`. */
-  readonly warehouses: string;
+  readonly role: Message;
+  /** How many of its warehouses the user has access to. */
+  readonly warehouses: number;
   /** The page of the organization; undefined unless the user is its owner or an admin. */
   readonly url: string | undefined;
 }
@@ -69,11 +69,11 @@ export interface OrganizationRow {
 /** A part of the page: people, clients, machine clients or API keys. */
 export interface ReachPart {
   readonly id: string;
-  readonly heading: string;
+  readonly heading: Message;
   /** A remark that applies to all rows. */
-  readonly note: string;
+  readonly note: Message;
   /** Shown if there are no rows. */
-  readonly empty: string;
+  readonly empty: Message;
   readonly rows: readonly ReachRow[];
   readonly total: number;
   /** The page with all rows; undefined if they are all shown here. */
@@ -85,20 +85,20 @@ export interface ReachPart {
 export interface ReachRow {
   readonly name: string;
   /** Identifies the row: an email address, the provider of a client, or the end of a key. */
-  readonly detail: string;
-  readonly role: string | undefined;
+  readonly detail: Text;
+  readonly role: Message | undefined;
   /** Marks such as `suspended`, `blocked`, `you`. */
-  readonly marks: readonly { readonly text: string; readonly isWarning: boolean }[];
+  readonly marks: readonly { readonly text: Message; readonly isWarning: boolean }[];
   readonly facts: readonly ReachFact[];
   /** Where to end this access; undefined if the user may not end it. */
   readonly action:
-    | { readonly url: string; readonly label: string; readonly isEnd: boolean }
+    | { readonly url: string; readonly label: Message; readonly isEnd: boolean }
     | undefined;
 }
 
 export interface ReachFact {
-  readonly label: string;
+  readonly label: Message;
   /** Exactly one of `text` and `moment` is set. */
-  readonly text?: string;
+  readonly text?: Text;
   readonly moment?: Moment;
 }
