@@ -161,7 +161,9 @@ describe('entries about sign-ins, and the download', () => {
       expect(await failures()).to.deep.equal([1, 3, 1]);
     });
     const other = await signedIn(on.service, on.seeded.other);
-    expect(textOf((await other.get(PATH)).html)).to.contain('Wrong password 3 within a minute');
+    expect(textOf((await other.get(PATH)).html)).to.contain(
+      'Wrong password 3 times within a minute',
+    );
   });
 
   it('a user downloads all own entries as JSON, and none of others', async () => {
