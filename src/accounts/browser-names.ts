@@ -27,10 +27,19 @@ export function describeBrowser(userAgent: string): string {
   const browser = wordFor(userAgent, BROWSERS);
   const system = wordFor(userAgent, SYSTEMS);
   if (browser) return system ? `${browser} on ${system}` : browser;
-  // Programs begin with their own name: `curl/8.5.0`, `python-requests/2.32`.
-  const [, program] = /^(?!Mozilla\/)([A-Za-z][\w.-]{0,39})\//.exec(userAgent) ?? [];
-  return program ?? (system ? `A browser on ${system}` : 'An unknown browser');
+  return programIn(userAgent) ?? (system ? `A browser on ${system}` : 'An unknown browser');
 }
+
+/** Like `describeBrowser` in no language: `Firefox, Windows`. Undefined if nothing is known. */
+export function deviceName(userAgent: string): string | undefined {
+  const browser = wordFor(userAgent, BROWSERS) ?? programIn(userAgent);
+  const system = wordFor(userAgent, SYSTEMS)?.replace('an ', '');
+  return [browser, system].filter(Boolean).join(', ') || undefined;
+}
+
+/** Programs begin with their own name: `curl/8.5.0`, `python-requests/2.32`. */
+const programIn = (userAgent: string): string | undefined =>
+  /^(?!Mozilla\/)([A-Za-z][\w.-]{0,39})\//.exec(userAgent)?.[1];
 
 const wordFor = (
   userAgent: string,

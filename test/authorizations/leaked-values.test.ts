@@ -9,6 +9,7 @@ import { counted, scrape } from '../support/metrics.ts';
 import { clientCredentials, exchangeCode, introspect, refresh } from '../support/oauth.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { addTestClient } from '../support/seed.ts';
+import { textsFor } from '../../src/base/texts.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { forEachDeployment, startsOn } from '../support/service.ts';
 import { LEAK_SENDERS, type Reported, reportLeaks } from './leak-reports.ts';
@@ -71,7 +72,7 @@ forEachDeployment('a value that was found in public', (start) => {
       const entry = { ...SCANNER, token, source: `place ${place}` };
       expect(await report(entry)).to.deep.equal({ received: 1, malformed: [] });
       const text = await mailTo(email, `place ${place}, https[:]//code[.]example/`);
-      expect(text).to.include('A token with which Route Planner acts for you was found in public.');
+      expect(text).to.include('was found in public: Route Planner.');
       expect(text).to.include(`${on.issuer}/profile/connections`).and.not.include(token.slice(-6));
       expect(await lastActivity(accountId)).to.deep.equal([
         {
@@ -250,7 +251,7 @@ forEachDeployment('a value that was found in public', (start) => {
     expect((await clientCredentials(on.issuer, machine)).status).to.equal(200);
     await report(machine.secret ?? '');
     expect((await clientCredentials(on.issuer, machine)).status).to.equal(401);
-    const now = new Date(on.clock.clock()).toISOString().slice(0, 16).replace('T', ' ');
+    const now = textsFor('en').moment({ iso: new Date(on.clock.clock()).toISOString() });
     expect(await mailTo(on.seeded.other.email, 'Public Machine')).to.include(`refused from ${now}`);
     const recorded = await lastActivity(accountId, 2);
     expect(recorded.map(({ action }) => action)).to.deep.equal([

@@ -115,7 +115,7 @@ describe('operator passkeys', () => {
     expect(mailServer.received[0]?.to).to.deep.equal([email]);
     expect(mailServer.received[0]?.text)
       .to.include('Phone')
-      .and.include('by the operator of the service');
+      .and.include('Done by: Your administrator');
     expect((await records()).map(({ action }) => action)).to.deep.equal(['passkey_removed']);
     expect((await refusal(`${remove} --yes`)).code).to.equal('passkey_unknown');
     expect((await run(`passkeys list ${email}`)).output).to.equal('The account has no passkey.\n');

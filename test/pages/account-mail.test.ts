@@ -37,10 +37,10 @@ describe('mail about an account', () => {
     await eventually(() => expect(mail.received).to.have.length(4));
     expect(subjects()).to.have.members([
       ...[
-        'A new browser signed in to your Gatehouse account',
-        'A client now acts for you at Gatehouse',
+        'We noticed a new sign-in to your Gatehouse account',
+        'An app was connected to your Gatehouse account',
       ],
-      ...['A new Gatehouse API key acts as you', 'Your Gatehouse password was changed'],
+      ...['A new API key can access your Gatehouse account', 'Your Gatehouse password was changed'],
     ]);
     const texts = mail.received.map(({ text }) => text).join('\n');
     expect(texts).to.include('Route Planner').and.include('Export').and.include('127.0.0.1');
@@ -107,15 +107,16 @@ describe('mail about an account', () => {
     for (const client of [on.clients.otherConfidential, on.clients.public]) {
       await browser.authorize(authorizationUrl(on.issuer, client, pkce().parameters), person);
     }
-    const asked = () => mail.received.filter(({ raw }) => raw.includes('waits for your approval'));
+    const asked = () =>
+      mail.received.filter(({ raw }) => raw.includes('waiting for your approval'));
     const connected = () =>
-      mail.received.filter(({ text }) => text.includes('was approved to act'));
+      mail.received.filter(({ text }) => text.includes('connected an app to your account'));
     await eventually(() => expect(asked()).to.have.length(2));
     // A mail about the second request would be sent before the mail about the second connection.
     await eventually(() => expect(connected().length).to.be.at.least(3));
     expect(asked().flatMap(({ to }) => to)).to.have.members([olga.email, arno.email]);
     expect(asked()[0]?.text)
-      .to.include('Mia Member connected Stock Reports')
+      .to.include('Mia Member connected the app Stock Reports')
       .and.include(`/profile/organizations/${id}`);
   });
 
@@ -129,7 +130,20 @@ describe('mail about an account', () => {
     await eventually(() => expect(subjects()).to.include(subject));
     const refusalMail = mail.received[subjects().indexOf(subject)];
     expect(refusalMail?.to).to.deep.equal([carl.email]);
-    expect(refusalMail?.text).to.include('copied: Laptop.').and.include('If it was you, remove');
+    expect(refusalMail?.text)
+      .to.include('two devices: Laptop.')
+      .and.include('remove that passkey, even if');
+  });
+
+  it('mails are in the language that the user has chosen', async () => {
+    const gerda = await addPerson(on.service, 'Gerda', 'gerda@example.test');
+    await on.service.accounts.setLanguage(gerda.accountId, 'de');
+    await createPerson(on.issuer).signIn(gerda);
+    const mine = () => mail.received.find(({ to }) => to.includes(gerda.email));
+    await eventually(() => expect(mine(), 'the mail').to.not.equal(undefined));
+    expect(mine()?.raw).to.include('Subject: Neue Anmeldung bei Ihrem Konto bei Gatehouse');
+    expect(mine()?.text).to.include('Guten Tag Gerda,').and.include('IP-Adresse 127.0.0.1');
+    expect(mine()?.html).to.include('<html lang="de">').and.include('Sicherheitsseite');
   });
 });
 
@@ -170,7 +184,7 @@ describe('mail before an API key expires', () => {
     await eventually(() => expect(mail.received).to.have.length(1));
     const [first] = mail.received;
     expect(first?.to).to.deep.equal([person.email]);
-    expect(first?.raw).to.include('Subject: A Gatehouse API key of yours expires soon');
+    expect(first?.raw).to.include('Subject: One of your Gatehouse API keys expires soon');
     expect(first?.text)
       .to.include(`Nightly export, which ends in ${key.lastFour}, expires on`)
       .and.include('/profile/api-keys');

@@ -112,7 +112,7 @@ describe('recovering an account that needs more than a password by a mailed link
     expect(started.url.pathname).to.equal('/login');
     expect(started.html).to.include('The recovery was started. From ');
     const text = await mailOf(STARTED);
-    expect(text).to.include('If not: stop it here');
+    expect(text).to.include('If not, stop the recovery');
     const [entry] = await on.service.activity.of(owner.accountId, { limit: 1 });
     expect(entry?.details).to.deep.equal({ changed: 'recovery started' });
 

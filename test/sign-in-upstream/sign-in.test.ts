@@ -118,11 +118,11 @@ describe('a user who signs in with a provider', () => {
     await on.service.close();
     const subjects = mail.received.map(({ raw }) => /^Subject: (.*)$/m.exec(raw)?.[1]?.trim());
     expect(subjects.toSorted()).to.deep.equal([
-      'A new browser signed in to your Gatehouse account',
-      'A new browser signed in to your Gatehouse account',
-      'There is a new way to sign in to your Gatehouse account',
+      'A sign-in method was added to your Gatehouse account',
+      'We noticed a new sign-in to your Gatehouse account',
+      'We noticed a new sign-in to your Gatehouse account',
     ]);
-    const link = mail.received.find(({ raw }) => raw.includes('There is a new way'));
+    const link = mail.received.find(({ raw }) => raw.includes('sign-in method was added'));
     expect(link?.raw).to.include('Warehouse platform');
     expect(link?.to).to.deep.equal([on.seeded.person.email]);
   });

@@ -12,8 +12,10 @@ export interface ReceivedMail {
   readonly from: string;
   /** The complete message as received: headers, an empty line, the text. */
   readonly raw: string;
-  /** The text, decoded from quoted-printable. */
+  /** The plain text, decoded. */
   readonly text: string;
+  /** The text in HTML, decoded; empty if there is none. */
+  readonly html: string;
 }
 
 export interface MailServer {
@@ -46,7 +48,7 @@ export async function startMailServer(
           to: envelope.rcptTo.map(({ address }) => address),
           from: envelope.mailFrom ? envelope.mailFrom.address : '',
           raw,
-          text: decoded(raw),
+          ...partsOf(raw),
         });
         done();
       }, done);
@@ -80,6 +82,17 @@ export function startsWithMail(): {
       return start({ ...options, settings: { mail, ...settings } });
     },
   };
+}
+
+/** Returns the parts of a multipart/alternative; otherwise all is plain text. */
+function partsOf(raw: string): Pick<ReceivedMail, 'text' | 'html'> {
+  const [, boundary] =
+    /^Content-Type: multipart\/alternative;\s+boundary="([^"]+)"/m.exec(raw) ?? [];
+  if (!boundary) return { text: decoded(raw), html: '' };
+  const [, text = '', html = ''] = raw
+    .split(new RegExp(`\r?\n--${boundary}(?:--)?\r?\n`))
+    .map(decoded);
+  return { text, html };
 }
 
 function decoded(raw: string): string {

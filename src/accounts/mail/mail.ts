@@ -3,23 +3,17 @@ import { domainToASCII } from 'node:url';
 import type { PluginFunction, Transporter } from 'nodemailer';
 import type { Logger } from 'pino';
 import { isMailbox, parseSender } from '../../base/mailbox.ts';
+import { type Letter, type MailBrand, writeLetter } from './letter.ts';
 
-export interface Message {
+/** A mail to operators, in English. */
+interface PlainMail {
   readonly to: { readonly name: string; readonly address: string };
-  /** `{brand}` in it becomes the name of the service. */
   readonly subject: string;
   readonly text: string;
 }
 
-/** The operator's name and contact, for the subject and the end of mails. */
-export interface MailBrand {
-  readonly name: string;
-  readonly homeUrl?: string;
-  readonly support?: string;
-}
-
-/** Resolves when the server has accepted the message; rejects if it has not. */
-export type SendMail = (message: Message) => Promise<void>;
+/** Resolves when the server has accepted the mail; rejects if it has not. */
+export type SendMail = (mail: Letter | PlainMail) => Promise<void>;
 
 /** False for addresses under `.invalid` (RFC 2606 §2: no host exists), such as the doctor's. */
 export const hasMailbox = ({ email }: { readonly email: string }): boolean =>
@@ -37,32 +31,25 @@ interface MailSettings {
  * @param smtpUrl `smtp://` (encrypted if the server offers it, and always if a password is sent to
  *   another machine) or `smtps://`.
  * @param from an address, or `Name <address>`.
- * @param brand named in the subjects; its links are added to the end of each mail.
+ * @param brand named in the subjects and texts of letters.
  */
 export function createSendMail({ smtpUrl, from }: MailSettings, brand: MailBrand): SendMail {
   // Parse the URL here, so that an invalid one is refused together with the settings.
   const url = new URL(smtpUrl);
   let transport: Transporter | undefined;
-  return async ({ to, ...message }) => {
+  return async (mail) => {
     transport ??= await createTransporter(url);
-    const subject = message.subject.replace('{brand}', () => brand.name);
-    const text = message.text + footerOf(brand);
-    await transport.sendMail({ to, subject, text, from: parseSender(from) ?? from });
+    const message = 'text' in mail ? mail : await writeLetter(mail, brand);
+    await transport.sendMail({ ...message, from: parseSender(from) ?? from });
   };
 }
-
-/** Begins with the line that mail programs recognize as a signature's first (RFC 3676 §4.3). */
-const footerOf = ({ name, homeUrl = '', support = '' }: MailBrand): string =>
-  [homeUrl, support].some(Boolean)
-    ? ['\n\n-- ', name, homeUrl, support].filter(Boolean).join('\n')
-    : '';
 
 /**
  * Refuses a mail that would go to another mailbox than the stored one: an address of the former
  * rule (email.ts) may have characters that nodemailer replaces or puts in quotes.
  */
 const refuseOtherRecipient: PluginFunction = ({ data, message }, done) => {
-  const { address } = data.to as Message['to'];
+  const { address } = data.to as PlainMail['to'];
   const [recipient = '', ...others] = message?.getEnvelope().to ?? [];
   const isSame =
     recipient === address ||

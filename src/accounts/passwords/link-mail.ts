@@ -1,10 +1,10 @@
 /** Mails one-time links for setting a password, and handles “Forgot password?” in the background. */
 import type { AttemptLimit } from '../../base/attempt-limits.ts';
-import { textsFor } from '../../base/texts.ts';
-import type { Account } from '../account.ts';
+import { message } from '../../base/texts.ts';
 import type { AccountRegistry } from '../account-registry.ts';
 import type { Origin } from '../activity/activity.ts';
-import { type BackgroundMail, hasMailbox, type Message, type SendMail } from '../mail/mail.ts';
+import { type Letter, letter } from '../mail/letter.ts';
+import { type BackgroundMail, hasMailbox, type SendMail } from '../mail/mail.ts';
 import type { LinkPurpose, PasswordLinks } from './links.ts';
 
 export type PasswordLinkRequests = ReturnType<typeof createPasswordLinkRequests>;
@@ -58,21 +58,17 @@ export const passwordLinkUrl = (issuer: string, token: string): string =>
   issuer + passwordLinkPath(token);
 
 export function passwordMail(
-  { name, email, language }: Account,
+  to: Letter['to'],
   { url, purpose, expiresAt, setsPassword }: PasswordLink,
   issuer: string,
-): Message {
-  const t = textsFor(language);
+): Letter {
   const kind = setsPassword ? purpose : 'sign_in';
-  return {
-    to: { name, address: email },
-    subject: t(`link-mail.${kind}-subject`),
-    text: [
-      t('common.hello', { name }),
-      t(`link-mail.${kind}`, { issuer, email }),
-      `${t(setsPassword ? 'link-mail.choose' : 'link-mail.sign-in')}\n${url}`,
-      t('link-mail.until', { until: { iso: expiresAt.toISOString() } }),
-      t(`link-mail.${kind}-otherwise`),
-    ].join('\n\n'),
-  };
+  return letter(
+    to,
+    message(`link-mail.${kind}-subject`),
+    message(`link-mail.${kind}`, { issuer, email: to.email }),
+    { button: message(setsPassword ? 'link-mail.choose' : 'link-mail.sign-in'), url },
+    message('link-mail.until', { until: { iso: expiresAt.toISOString() } }),
+    message(`link-mail.${kind}-otherwise`),
+  );
 }

@@ -1,11 +1,11 @@
 /** Sends the mail of a command and reports the outcome; a failure does not fail the command. */
-import type { Message } from '../../accounts/mail/mail.ts';
+import type { Letter } from '../../accounts/mail/letter.ts';
 import type { Registries } from '../registries.ts';
 
 /** Sends a mail, but nothing if mail is not configured. */
 export async function tryMail(
   { settings: { mail, brand } }: Pick<Registries, 'settings'>,
-  message: Message,
+  letter: Letter,
 ) {
   const failure = await send().catch((error: Error) => error.message);
   return {
@@ -18,6 +18,6 @@ export async function tryMail(
     if (!mail) return;
     // Import the mail client here: loading it takes a sixth of the start time of a command.
     const { createSendMail } = await import('../../accounts/mail/mail.ts');
-    await createSendMail(mail, brand)(message);
+    await createSendMail(mail, brand)(letter);
   }
 }

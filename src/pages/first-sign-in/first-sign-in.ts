@@ -5,7 +5,7 @@
 
 import type { Context } from 'koa';
 import type { SignInMethods } from '../../accounts/sign-in-methods.ts';
-import type { Text } from '../../base/texts.ts';
+import { message, type Text } from '../../base/texts.ts';
 import { formOf } from '../../provider/form.ts';
 import type { FormDrafts } from '../forms/form-drafts.ts';
 import { originInSession, seeOther } from '../page.ts';
@@ -98,8 +98,8 @@ export function firstSignInPage(parts: {
       ctx.status = 422;
       return draw(ctx, LAST);
     }
-    const about = ticked.map(({ what }) => what).join(', ');
-    await signIns.keep(ctx, left, { what: 'unrecognized_ended', about });
+    const more = [message('mail.removed-access'), { items: ticked.map(({ what }) => what) }];
+    await signIns.keep(ctx, left, { what: 'unrecognized_ended', more });
     await kit.notices.redirect(ctx, onward, ENDED);
   }
 

@@ -4,6 +4,7 @@ import type { AccountMail } from '../../accounts/mail/account-mail.ts';
 import type { PasswordLink, PasswordLinks } from '../../accounts/passwords/links.ts';
 import type { RecoveryWait, RecoveryWaits } from '../../accounts/passwords/recovery-waits.ts';
 import { describeMethod, type SignInMethods } from '../../accounts/sign-in-methods.ts';
+import { message } from '../../base/texts.ts';
 import { formOf } from '../../provider/form.ts';
 import { requestOrigin } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
@@ -52,8 +53,8 @@ export const createRecoveryMail =
       ...browserDetails(ctx),
       path: parts.stopLinks.pathOf({ accountId: id, until: endsAt.getTime() }),
       more: [
-        `From ${toMoment(readyAt).text} on, a link of “Forgot your password?” sets a new password and removes passkeys.`,
-        `Signing in with a passkey or a provider before then cancels it: ${parts.issuer}/login`,
+        message('mail.recovery-ready', { ready: toMoment(readyAt) }),
+        message('mail.recovery-cancel', { url: `${parts.issuer}/login` }),
       ],
     });
 

@@ -5,6 +5,7 @@ import type { AccountMail } from '../../accounts/mail/account-mail.ts';
 import type { PasswordChanges, Recovered } from '../../accounts/passwords/changes.ts';
 import type { LinkPurpose } from '../../accounts/passwords/links.ts';
 import type { LinkedMethod } from '../../accounts/sign-in-methods.ts';
+import { message } from '../../base/texts.ts';
 import { formOf } from '../../provider/form.ts';
 import type { FormDrafts } from '../forms/form-drafts.ts';
 import { requestOrigin } from '../page.ts';
@@ -18,13 +19,6 @@ import type { EndingChoices } from './recovery.ts';
 const SET = 'Your password is set. Sign in with it now.';
 const SIGNED_IN =
   'You are signed in, and every other browser is signed out. The link is used up: add a way to sign in now.';
-
-/** How the mail to the user describes the link. */
-const LINKS: Readonly<Record<LinkPurpose, string>> = {
-  invitation: 'the link that whoever runs the service made for you',
-  forgotten: 'the link that was mailed to you, for a forgotten password',
-  confirmed: 'it was confirmed where you sign in elsewhere that it is you',
-};
 
 interface UsedLink extends Recovered {
   /** The sign-in methods that were removed when the link was used. */
@@ -87,13 +81,14 @@ export function createAfterLink(parts: {
   async function notify(ctx: Context, account: Account, purpose: LinkPurpose): Promise<void> {
     if (!mail) return;
     const left = (await endingChoices.of(ctx, account)).map(({ what, since }) =>
-      since ? `- ${what}, there since ${since.text}` : `- ${what}`,
+      since ? message('mail.kept-since', { what, since }) : what,
     );
     const more = [
-      passwords ? 'A new password was set.' : 'The person who opened the link is signed in.',
-      ...(left.length > 0 ? ['These were kept; check that you know them:', ...left] : []),
+      message(passwords ? 'mail.password-set' : 'mail.link-signed-in'),
+      ...(left.length > 0 ? [message('mail.kept'), { items: left }] : []),
     ];
-    mail.notify(account.id, 'recovered', { ...browserDetails(ctx), about: LINKS[purpose], more });
+    const about = message(`mail.link-${purpose}`);
+    mail.notify(account.id, 'recovered', { ...browserDetails(ctx), about, more });
   }
 
   return async (ctx, { account, purpose, removed }) => {

@@ -3,7 +3,7 @@ import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import type { Activity } from '../../accounts/activity/activity.ts';
 import type { Details } from '../../accounts/activity/activity-words.ts';
-import type { AccountMail } from '../../accounts/mail/account-mail.ts';
+import type { AccountMail, MailedEvent } from '../../accounts/mail/account-mail.ts';
 import { detailsOf, type Passkey } from '../../accounts/passkeys/passkey.ts';
 import type { LinkPurpose } from '../../accounts/passwords/links.ts';
 import type { BrowserSessions, Method, UpstreamSignIn } from '../../provider/browser-sessions.ts';
@@ -113,15 +113,13 @@ export function createBrowserSignIns(parts: {
     async keep(ctx: Context, account: Account, change?: Change): Promise<void> {
       await sessions.renew(ctx, account);
       devices.remember(ctx, account);
-      if (change)
-        mail?.notify(account.id, change.what, { ...browserDetails(ctx), about: change.about });
+      if (change) mail?.notify(account.id, change.what, { ...browserDetails(ctx), ...change });
     },
   };
 }
 
-interface Change {
+interface Change extends Pick<MailedEvent, 'about' | 'more'> {
   readonly what: 'way_removed' | 'passkey_removed' | 'unrecognized_ended';
-  readonly about: string;
 }
 
 const isNewLink = (way: Way): way is WayIn & { readonly isNewLink: true } =>

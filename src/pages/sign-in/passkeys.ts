@@ -71,8 +71,6 @@ interface NewPasskey {
 type Why = 'over' | 'gone' | 'copied' | 'wrong' | 'another' | 'suspended' | 'full' | 'known';
 
 /** A sentence for the mail about a refused passkey: the user may have sent it. */
-const COPIED = 'If it was you, remove that passkey as well: somebody else may have used it before.';
-
 interface About {
   /** The reason, for the service's log. */
   readonly reason?: string;
@@ -195,8 +193,8 @@ export function createPasskeySignIns(parts: {
           origin: requestOrigin(ctx),
         });
         if (account === 'copied') {
-          const about = { about: passkey.name, more: [COPIED] };
-          mail?.notify(passkey.accountId, 'passkey_copied', { ...browserDetails(ctx), ...about });
+          const about = { ...browserDetails(ctx), about: passkey.name };
+          mail?.notify(passkey.accountId, 'passkey_copied', about);
         }
         if (typeof account === 'string') return refuse(ctx, account);
         if (account.isSuspended) return refuse(ctx, 'suspended', { account, passkey });

@@ -130,7 +130,7 @@ describe('passkeys', () => {
     const { text } = await on.service.metrics.text();
     expect(text).to.match(/gatehouse_people_signed_in_total\{method="passkey"\} [1-9]/);
     expect(text).to.match(/gatehouse_passkeys_total\{outcome="succeeded"\} [1-9]/);
-    const unknown = 'A new browser signed in to your Gatehouse account';
+    const unknown = 'We noticed a new sign-in to your Gatehouse account';
     await eventually(() => expect(subjects().filter((one) => one === unknown)).to.have.length(2));
     // From now on the browser is known to have a passkey.
     await browser.submit(await browser.get('/logout'), {});

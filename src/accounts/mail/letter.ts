@@ -1,0 +1,100 @@
+/** Writes mails to people in their language, as plain text and as HTML. */
+import { fileURLToPath } from 'node:url';
+import { INVISIBLE } from '../../base/name-rules.ts';
+import {
+  type Message,
+  message,
+  type Text,
+  type Texts,
+  textsFor,
+  type Values,
+} from '../../base/texts.ts';
+import type { Account } from '../account.ts';
+
+type Value = Values[string];
+type Fact = readonly [label: Message, value: Exclude<Value, number>];
+
+/** A paragraph, or a part with a form of its own. */
+export type Block =
+  | Message
+  | { readonly facts: readonly Fact[] }
+  | { readonly items: readonly Text[] }
+  | { readonly button: Message; readonly url: string };
+
+/** A mail before it has a language. Each message may name the `brand`. */
+export interface Letter {
+  readonly to: Pick<Account, 'name' | 'email' | 'language'>;
+  readonly subject: Message;
+  readonly blocks: readonly Block[];
+}
+
+/** The operator's name and contact: in the subject, in texts and at the end of each mail. */
+export interface MailBrand {
+  readonly name: string;
+  readonly homeUrl?: string;
+  readonly support?: string;
+}
+
+export const letter = (to: Letter['to'], subject: Message, ...blocks: Block[]): Letter => ({
+  to,
+  subject,
+  blocks: [message('common.hello', { name: to.name }), ...blocks],
+});
+
+/** Writes a letter in the language of its recipient: as plain text and, from the same, as HTML. */
+export async function writeLetter(mail: Letter, brand: MailBrand) {
+  const t = textsFor(mail.to.language);
+  const name = clean(brand.name);
+  const { to, subject, blocks } = prepared(mail, name);
+  const contacts = [brand.homeUrl, brand.support].filter((contact) => contact !== undefined);
+  const page = {
+    subject: t(subject),
+    brand: name,
+    blocks,
+    contacts: contacts.map((text) => ({
+      text,
+      href: URL.canParse(text) ? text : `mailto:${encodeURIComponent(text).replace('%40', '@')}`,
+    })),
+  };
+  const texts = blocks.map((block) => blockText(t, block));
+  // Mail programs recognize a line with these three characters as the start of a signature.
+  if (contacts.length > 0) texts.push(['-- ', name, ...contacts].join('\n'));
+  // The service has loaded EJS, and this view, at its start. Only few commands need them.
+  const { default: ejs } = await import('ejs');
+  return {
+    to: { name: to.name, address: mail.to.email },
+    subject: page.subject,
+    text: texts.join('\n\n'),
+    html: await ejs.renderFile(VIEW, { page, t }, OPTIONS),
+  };
+}
+
+const VIEW = fileURLToPath(new URL('../../../views/mail/letter.ejs', import.meta.url));
+const OPTIONS = { cache: true, strict: true, destructuredLocals: ['page', 't'] };
+
+function blockText(t: Texts, block: Block): string {
+  const plain = (what: Fact[1]): string =>
+    typeof what === 'object' && 'iso' in what ? t.moment(what) : t.plain(what);
+  if ('facts' in block)
+    return block.facts.map(([label, value]) => `${t(label)}: ${plain(value)}`).join('\n');
+  if ('items' in block) return block.items.map((item) => `- ${t.plain(item)}`).join('\n');
+  return 'button' in block ? `${t(block.button)}:\n${block.url}` : t(block);
+}
+
+/**
+ * Returns a block or a message with the name of the service in each message, and with texts of
+ * people that cannot add lines or turn the direction of the text around them.
+ */
+function prepared<Kind>(what: Kind, brand: string): Kind {
+  const walk = (value: unknown): unknown => {
+    if (typeof value === 'string') return clean(value);
+    if (Array.isArray(value)) return value.map(walk);
+    if (typeof value !== 'object' || value === null) return value;
+    if ('key' in value) return { ...value, values: walk({ brand, ...(value as Message).values }) };
+    return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, walk(one)]));
+  };
+  return walk(what) as Kind;
+}
+
+const clean = (text: string): string => text.replace(ALL_INVISIBLE, ' ');
+const ALL_INVISIBLE = new RegExp(INVISIBLE, 'gu');

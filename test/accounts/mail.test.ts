@@ -1,0 +1,238 @@
+/** All mails to people, sent to a real mail server: languages, HTML, hostile names, brand, looks. */
+import { expect } from 'chai';
+import {
+  expiryMail,
+  leakMail,
+  noticeMail,
+  offerMail,
+  requestMail,
+  UNWANTED_MAIL,
+} from '../../src/accounts/mail/account-mail.ts';
+import type { ExpiringKey } from '../../src/accounts/api-keys/api-key.ts';
+import type { Letter, MailBrand } from '../../src/accounts/mail/letter.ts';
+import { createSendMail } from '../../src/accounts/mail/mail.ts';
+import { passwordMail } from '../../src/accounts/passwords/link-mail.ts';
+import { SECRET_KINDS } from '../../src/base/random-id.ts';
+import { languages, message, textsFor } from '../../src/base/texts.ts';
+import { expectAccessible, PHONE } from '../support/axe.ts';
+import { describeInBrowser } from '../support/browser.ts';
+import { type MailServer, type ReceivedMail, startMailServer } from '../support/mail-server.ts';
+import { PSEUDO, pseudoLanguage } from '../support/pseudo-language.ts';
+
+const ISSUER = 'https://gate.example.test';
+const BRAND = { name: 'Acme & Söhne', support: 'help@acme.example' };
+const AT = new Date('2026-11-21T04:23:10.000Z');
+const FIREFOX = 'Mozilla/5.0 (Windows NT 10.0; rv:128.0) Gecko/20100101 Firefox/128.0';
+const HOSTILE = `"><script>alert(1)</script>'\r\nBcc: thief@evil.test\r\n\r\n\u202eevil`;
+const NOTICES = [
+  'recovered',
+  'recovery_started',
+  'way_added',
+  'account_linked',
+  'way_removed',
+  'unrecognized_ended',
+  'password_changed',
+  'passkey_added',
+  'passkey_removed',
+  'passkey_copied',
+  'new_device',
+  'new_connection',
+  'new_api_key',
+] as const;
+/** Notices that name no app, key or sign-in method. */
+const UNNAMED: readonly string[] = [
+  'recovery_started',
+  'password_changed',
+  'new_device',
+  'unrecognized_ended',
+];
+
+/** One mail of each shape: the others differ only in their words. */
+const SHAPES = new Set(['recovered', 'new_connection', 'request', 'offer', 'link forgotten true']);
+
+/** Returns every mail to this person about this name, by the kind of mail. */
+function letters(language: string, about = 'Stock Reports', name = 'Ada'): Map<string, Letter> {
+  const account = { name, email: 'ada@example.test', language };
+  const all = new Map<string, Letter>();
+  for (const what of NOTICES) {
+    const more =
+      what === 'recovered'
+        ? [
+            message('mail.kept'),
+            {
+              items: [
+                message('mail.kept-since', { what: about, since: { iso: AT.toISOString() } }),
+              ],
+            },
+          ]
+        : [];
+    const named = what === 'recovered' ? message('mail.link-forgotten') : about;
+    const origin = { address: '192.0.2.7', browser: FIREFOX };
+    const from = { issuer: ISSUER, at: AT, origin, about: named, more };
+    all.set(what, noticeMail(account, what, from));
+  }
+  const ours = { issuer: ISSUER, at: AT, about };
+  all.set('passkey_removed by the operator', noticeMail(account, 'passkey_removed', ours));
+  const path = '/profile/x';
+  const request = { clientName: about, personName: name, organizationName: about, path };
+  all.set('request', requestMail(account, request, ISSUER));
+  const offer = { clientName: about, fromName: name, fromEmail: 'bob@example.test', path };
+  const key = { accountId: 'acc', name: about, lastFour: 'x7Qa', expiresAt: AT } as ExpiringKey;
+  all.set('key_expiry', expiryMail(account, key, ISSUER));
+  for (const kind of SECRET_KINDS) {
+    const leak = { kind, clientId: 'gate_ci_x', name: about, foundAt: 'https://found.example/x' };
+    all.set(`leak ${kind}`, leakMail(account, { ...leak, refusedFrom: AT }, ISSUER));
+  }
+  all.set('offer', offerMail(account, { ...offer, expiresAt: AT }, ISSUER));
+  for (const [purpose, setsPassword] of [
+    ['invitation', true],
+    ['forgotten', true],
+    ['invitation', false],
+  ] as const) {
+    const link = { url: `${ISSUER}/password?token=t`, purpose, expiresAt: AT, setsPassword };
+    all.set(`link ${purpose} ${setsPassword}`, passwordMail(account, link, ISSUER));
+  }
+  return all;
+}
+
+/** Returns what a reader sees of the HTML. */
+const seenIn = (html: string): string =>
+  html
+    .replace(/^[\s\S]*<h1>/, '<h1>')
+    .replace(/<[^>]+>/g, '')
+    .replaceAll('&#34;', '"')
+    .replaceAll('&#39;', "'")
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&amp;', '&');
+
+const words = (text: string): string => text.replace(/\s+/g, ' ').trim();
+
+describe('mails to people', () => {
+  let server: MailServer;
+  before(async () => {
+    server = await startMailServer();
+  });
+  after(() => server.close());
+
+  async function sent(
+    letter: Letter,
+    brand: MailBrand = { name: 'Gatehouse' },
+  ): Promise<ReceivedMail> {
+    const settings = { smtpUrl: server.url, from: 'gate@localhost' };
+    await createSendMail(settings, brand)(letter);
+    const mail = server.received.at(-1);
+    if (!mail) throw new Error('no mail arrived');
+    return { ...mail, text: mail.text.replaceAll('\r\n', '\n') };
+  }
+
+  for (const language of languages()) {
+    it(`every mail is plain text and HTML that say the same (${language})`, async () => {
+      const t = textsFor(language);
+      for (const [what, letter] of letters(language)) {
+        const { raw, text, html, to } = await sent(letter, BRAND);
+        expect(to, what).to.deep.equal(['ada@example.test']);
+        expect(raw).to.match(/^Content-Type: multipart\/alternative;/m);
+        expect(html).to.match(new RegExp(`^<!doctype html>\\s*<html lang="${language}">`));
+        expect(text).to.include(t('common.hello', { name: 'Ada' }));
+        const seen = words(seenIn(html));
+        expect(seen).to.include(
+          t(letter.subject.key, { brand: BRAND.name, ...letter.subject.values }),
+        );
+        for (const line of text.split('\n')) {
+          // The address of the button's page is not shown.
+          const shown = words(line.replace(/^- /, '').replace(/:$/, ''));
+          const isUrl = /^https:\S+$/.test(shown);
+          if (isUrl) expect(html, what).to.include(`href="${shown}"`);
+          else if (shown !== '--') expect(`${seen} ${BRAND.name}`, what).to.include(shown);
+        }
+        expect(html.match(/class="button"/g), what).to.have.length(1);
+        expect(Buffer.byteLength(raw), what).to.be.below(30_000);
+        if (!/link|request|offer/.test(what)) expect(seen).to.include('ada@example.test');
+        if (!UNNAMED.includes(what) && !what.startsWith('link'))
+          expect(seen, what).to.include('Stock Reports');
+      }
+    });
+  }
+
+  it('a notice shows the device, the place and the time, or that the administrator did it', async () => {
+    const german = letters('de');
+    const { text } = await sent(german.get('new_device') as Letter, BRAND);
+    expect(text).to.include(
+      [
+        'Zeitpunkt: 21.11.2026, 04:23 UTC',
+        'Gerät: Firefox, Windows',
+        'Ort: IP-Adresse 192.0.2.7',
+        `Konto: ada@example.test bei ${ISSUER}`,
+      ].join('\n'),
+    );
+    const ours = await sent(letters('en').get('passkey_removed by the operator') as Letter);
+    expect(ours.text).to.include('Done by: Your administrator').and.not.include('Device');
+    expect(ours.raw).to.include('Subject: A passkey was removed from your Gatehouse account');
+  });
+
+  it('mails load nothing, and link only to the issuer and the contacts of the brand', async () => {
+    const brand = { ...BRAND, homeUrl: 'https://acme.example/' };
+    for (const [what, letter] of letters('en')) {
+      const { text, html } = await sent(letter, brand);
+      const addresses = `${text}\n${html}`.match(/https?:\/\/[^\s"<]+/g) ?? [];
+      const others = addresses.filter(
+        (url) => !url.startsWith(ISSUER) && !url.startsWith(brand.homeUrl),
+      );
+      expect(others, what).to.deep.equal([]);
+      expect(html).to.not.match(
+        /<(?:img|script|link|iframe|object|form|table)\b|url\(|@import|\bsrc=/i,
+      );
+      expect(html).to.include('href="mailto:help@acme.example"');
+      expect(text).to.include('\n\n-- \nAcme & Söhne\nhttps://acme.example/\nhelp@acme.example');
+    }
+  });
+
+  it('a hostile name adds no header, no line, no markup and no turned text', async () => {
+    for (const [what, letter] of letters('en', HOSTILE, HOSTILE)) {
+      const { raw, text, html, to } = await sent(letter, { name: HOSTILE });
+      expect(to, what).to.deep.equal(['ada@example.test']);
+      const [headers = ''] = raw.split('\r\n\r\n');
+      expect(headers, what).to.not.match(/^Bcc:/im);
+      expect(html)
+        .to.not.match(/<script|\u202e/)
+        .and.to.not.match(/^Bcc/m);
+      expect(html).to.include('&#34;&gt;&lt;script&gt;alert(1)&lt;/script&gt;&#39;');
+      expect(text).to.not.match(/\u202e|^Bcc/m);
+    }
+  });
+
+  it('mails have no word outside the texts, in the made-up language too', async () => {
+    await pseudoLanguage(async () => {
+      for (const [what, letter] of letters(PSEUDO, '7', '7')) {
+        const { html } = await sent(letter, { name: '7' });
+        const outside = seenIn(html.replaceAll('ada@example.test', ''))
+          .replaceAll(/\[!![\s\S]*?!!\]/g, '')
+          .replaceAll(/Firefox, Windows|Nov 21, 2026|UTC|https:\S+/g, '');
+        expect(outside.match(/[A-Za-z]{3,}/g), what).to.equal(null);
+      }
+    });
+  });
+
+  describeInBrowser('mails in a mail program', (visit) => {
+    const views = [
+      ['de', PHONE.viewport],
+      ['en', { width: 600, height: 900 }],
+    ] as const;
+    for (const [language, viewport] of views) {
+      it(`mails are accessible, light and dark, ${viewport.width} pixels wide`, async () => {
+        const { page, problems } = await visit({ viewport });
+        const requests: string[] = [];
+        page.on('request', (request) => requests.push(request.url()));
+        for (const [what, letter] of letters(language, 'Stock-Reports-'.repeat(6))) {
+          if (!SHAPES.has(what)) continue;
+          const { html } = await sent(letter, BRAND);
+          await page.setContent(html);
+          await expectAccessible(page, `${what} (${language})`);
+        }
+        expect(requests).to.deep.equal([]);
+        expect(problems).to.deep.equal([]);
+      });
+    }
+  });
+});
