@@ -183,7 +183,8 @@ describe('mails to people', () => {
       expect(html).to.not.match(
         /<(?:img|script|link|iframe|object|form|table)\b|url\(|@import|\bsrc=/i,
       );
-      expect(html).to.include('href="mailto:help@acme.example"');
+      for (const href of ['mailto:help@acme.example', brand.homeUrl])
+        expect(html).to.include(`href="${href}"`);
       expect(text).to.include('\n\n-- \nAcme & Söhne\nhttps://acme.example/\nhelp@acme.example');
     }
   });
