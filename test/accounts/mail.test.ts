@@ -1,14 +1,13 @@
 /** All mails to people, sent to a real mail server: languages, HTML, hostile names, brand, looks. */
 import { expect } from 'chai';
+import type { ExpiringKey } from '../../src/accounts/api-keys/api-key.ts';
 import {
   expiryMail,
   leakMail,
   noticeMail,
   offerMail,
   requestMail,
-  UNWANTED_MAIL,
 } from '../../src/accounts/mail/account-mail.ts';
-import type { ExpiringKey } from '../../src/accounts/api-keys/api-key.ts';
 import type { Letter, MailBrand } from '../../src/accounts/mail/letter.ts';
 import { createSendMail } from '../../src/accounts/mail/mail.ts';
 import { passwordMail } from '../../src/accounts/passwords/link-mail.ts';
@@ -80,7 +79,7 @@ function letters(language: string, about = 'Stock Reports', name = 'Ada'): Map<s
   const key = { accountId: 'acc', name: about, lastFour: 'x7Qa', expiresAt: AT } as ExpiringKey;
   all.set('key_expiry', expiryMail(account, key, ISSUER));
   for (const kind of SECRET_KINDS) {
-    const leak = { kind, clientId: 'gate_ci_x', name: about, foundAt: 'https://found.example/x' };
+    const leak = { kind, clientId: 'gate_ci_x', name: about, foundAt: about };
     all.set(`leak ${kind}`, leakMail(account, { ...leak, refusedFrom: AT }, ISSUER));
   }
   all.set('offer', offerMail(account, { ...offer, expiresAt: AT }, ISSUER));

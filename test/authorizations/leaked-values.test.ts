@@ -1,6 +1,7 @@
 /** Values that were found in public are ended, and the people concerned are mailed. */
 import { expect } from 'chai';
 import { sha256 } from '../../src/base/random-id.ts';
+import { textsFor } from '../../src/base/texts.ts';
 import { isSecretValid, textOf } from '../pages/client-owner.ts';
 import { signedIn } from '../pages/signed-in-person.ts';
 import { eventually } from '../support/eventually.ts';
@@ -9,7 +10,6 @@ import { counted, scrape } from '../support/metrics.ts';
 import { clientCredentials, exchangeCode, introspect, refresh } from '../support/oauth.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { addTestClient } from '../support/seed.ts';
-import { textsFor } from '../../src/base/texts.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { forEachDeployment, startsOn } from '../support/service.ts';
 import { LEAK_SENDERS, type Reported, reportLeaks } from './leak-reports.ts';
@@ -97,7 +97,7 @@ forEachDeployment('a value that was found in public', (start) => {
     expect(await on.partner.isActive(untouched.accessToken)).to.equal(true);
     const { html } = await on.partner.browser.get('/profile/activity');
     expect(textOf(html)).to.include(
-      'a token or code was found in public: found at place 2, https://',
+      'a token or code was found in public, found at place 2, https://',
     );
   });
 
@@ -127,7 +127,7 @@ forEachDeployment('a value that was found in public', (start) => {
     await report(value);
     expect((await introspect(on.issuer, resourceServer, value)).body.active).to.equal(false);
     const text = await mailTo(email, 'Nightly report');
-    expect(text).to.include(`Your API key Nightly report (…${key.lastFour}) was`);
+    expect(text).to.include(`Your API key was found in public: Nightly report (…${key.lastFour}).`);
     expect((await lastActivity(accountId))[0]).to.include({
       action: 'api_key_revoked',
       cause: 'leaked',
@@ -154,9 +154,9 @@ forEachDeployment('a value that was found in public', (start) => {
     const client = await ownedClient('Only Secret');
     await report(client.secret ?? '');
     const text = await mailTo(email, 'Only Secret');
-    expect(text).to.match(/client Only Secret \(….{4}\) was found/);
-    const until = new Date(on.clock.clock() + DAY * 1000).toISOString().slice(0, 16);
-    expect(text).to.include(until.replace('T', ' '));
+    expect(text).to.match(/was found in public: Only Secret \(….{4}\)\./);
+    const until = new Date(on.clock.clock() + DAY * 1000).toISOString();
+    expect(text).to.include(textsFor('en').moment({ iso: until }));
     expect((await lastActivity(accountId))[0]).to.include({
       action: 'client_changed',
       cause: 'leaked',

@@ -92,6 +92,7 @@ describe('operator leaked', () => {
   it('version 0.1.0 accepts the secret in the grace period, and refuses it afterwards', async () => {
     const { runOperator } = await unpackPreviousVersion();
     const old = operatorWith({ ...storesOf(on.service), ...keysOf(on.service) }, runOperator);
+    await on.service.database.query('DELETE FROM value_checksums');
     const client = await addTestClient(on.service, 'Old And New');
     await run()('leaked -', client.secret);
     const state = async () =>

@@ -70,7 +70,7 @@ describe('mail about an account', () => {
     const twin = await addPerson(on.service, 'Tom Twice', 'tom@example.test');
     const browsers = [await signedIn(on.service, twin), await signedIn(on.service, twin)];
     const connected = () =>
-      mail.received.filter(({ to, text }) => to.includes(twin.email) && text.includes('act for'));
+      mail.received.filter(({ to, text }) => to.includes(twin.email) && text.includes('connected an app to your account'));
     for (const round of [1, 2, 3]) {
       const consents = await Promise.all(
         browsers.map((one) => one.open(authorizationUrl(on.issuer, on.clients.confidential))),
@@ -89,7 +89,7 @@ describe('mail about an account', () => {
     }
     // A later mail of the same person: all mails about the connections were sent before it.
     await browsers[0]?.fillIn('/profile/api-keys', { name: 'Export', expires_in_days: '30' });
-    await eventually(() => expect(subjects().at(-1)).to.include('API key acts as you'));
+    await eventually(() => expect(subjects().at(-1)).to.include('A new API key'));
     expect(connected()).to.have.length(3);
   });
 

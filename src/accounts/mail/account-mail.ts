@@ -6,7 +6,7 @@ import type { AccountRegistry } from '../account-registry.ts';
 import type { Origin } from '../activity/activity.ts';
 import type { ExpiringKey } from '../api-keys/api-key.ts';
 import { deviceName } from '../browser-names.ts';
-import { type Block, type Letter, letter } from './letter.ts';
+import { type Block, type Fact, type Letter, letter } from './letter.ts';
 import { type BackgroundMail, hasMailbox, type SendMail } from './mail.ts';
 
 /** Kinds of mail that users may switch off. Mail about sign-in methods is always sent. */
@@ -126,10 +126,16 @@ export const expiryMail = (
     to,
     message('mail.key_expiry-subject'),
     message('mail.key_expiry', { name, lastFour, expires: { iso: expiresAt.toISOString() } }),
+    { facts: [accountFact(to, issuer)] },
     message('mail.key_expiry-remedy'),
     { button: message('mail.open-api-keys'), url: issuer + PATHS['api-keys'] },
     switchOff(issuer),
   );
+
+const accountFact = ({ email }: Recipient, issuer: string): Fact => [
+  message('mail.account'),
+  message('mail.account-at', { email, issuer }),
+];
 
 const switchOff = (issuer: string) =>
   message('mail.switch-off', { url: `${issuer}${PATHS.security}` });
@@ -159,10 +165,7 @@ export function leakMail(
     message('mail.leak-subject'),
     message(`mail.leak-${what}`, { about }),
     {
-      facts: [
-        [message('mail.found-at'), place],
-        [message('mail.account'), message('mail.account-at', { email: to.email, issuer })],
-      ],
+      facts: [[message('mail.found-at'), place], accountFact(to, issuer)],
     },
     message(`mail.leak-${what}-remedy`, { refused }),
     { button: message(`mail.open-${button}`), url: issuer + path.replace(':id', `${clientId}`) },
@@ -207,7 +210,7 @@ export function noticeMail(
               [message('mail.place'), message('mail.ip-address', { address: origin.address })],
             ] as const)
           : ([[message('mail.by'), message('mail.administrator')]] as const)),
-        [message('mail.account'), message('mail.account-at', { email: to.email, issuer })],
+        accountFact(to, issuer),
       ],
     },
     ...more,

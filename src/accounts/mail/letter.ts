@@ -12,7 +12,7 @@ import {
 import type { Account } from '../account.ts';
 
 type Value = Values[string];
-type Fact = readonly [label: Message, value: Exclude<Value, number>];
+export type Fact = readonly [label: Message, value: Exclude<Value, number>];
 
 /** A paragraph, or a part with a form of its own. */
 export type Block =
