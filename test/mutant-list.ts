@@ -1342,7 +1342,7 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
   ['only users with an organization in common are colleagues', 'own.organization_id = theirs.organization_id', 'own.id <> theirs.id'],
   { in: 'src/pages/words/client-standing.ts', by: 'authorizations/client-standing' },
   ['there is no warning about clients of the operator', '!isOfOperator && (', '('],
-  ['the page does not state a number that was not counted', 'hasColleagues ? some : isMore ?', 'hasColleagues ? some : people > 9_999 ?'],
+  ['the page does not state a number that was not counted', "hasColleagues ? 'some' : isMore ?", "hasColleagues ? 'some' : people > 9_999 ?"],
   { in: 'src/clients/client-row.ts', by: 'operator/clients' },
   ['no operator is shown for a check that an older node recorded', 'CASE WHEN c.verified_by_at = c.verified_at THEN c.verified_by END', 'c.verified_by'],
   { in: 'src/clients/client-reports.ts', by: 'pages/client-report' },

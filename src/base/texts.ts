@@ -114,7 +114,7 @@ export function addLanguage(language: string, tree: Tree): () => boolean {
   for (const key of english?.keys() ?? []) if (!sources.has(key)) problems.push(`no ${key}`);
   for (const [key, source] of sources) {
     try {
-      const made = new IntlMessageFormat(source, locale);
+      const made = new IntlMessageFormat(source, locale, IN_UTC);
       compiled.set(key, made);
       const own = slotsOf(made);
       problems.push(...forbiddenIn(own).map((slot) => `${key} must not have ${slot}`));
@@ -146,6 +146,9 @@ function slotsOf(made: IntlMessageFormat | undefined): string[] {
     });
   return [...new Set(made && walk(made.getAst()))].sort();
 }
+
+/** For `{day, date, medium}`: the time zone of the server means nothing to its users. */
+const IN_UTC = { date: { medium: { timeZone: 'UTC' } } };
 
 /** `TYPE.literal` of the parser. */
 const LITERAL = 0;

@@ -1,20 +1,16 @@
 /** Users' reports about clients: for the operator, never for the owner of the client. */
 import type { Clock } from '../base/clock.ts';
+import { type Message, message } from '../base/texts.ts';
 import { transactionOf } from '../storage/account-turns.ts';
 import { expiryJob } from '../storage/cleaning.ts';
 import { type Page, type PageRequest, pageOf } from '../storage/pages.ts';
 import type { Database, InTransaction } from '../storage/queries.ts';
 import { withoutSecrets } from './client-problems.ts';
 
-/** The reasons as users see them. The keys are stored, and are labels of a metric. */
-export const REPORT_REASONS = {
-  unexpected: 'I do not know this app, or did not expect it to ask me',
-  impersonation: 'It pretends to be another app or company',
-  misuse: 'It does something that I do not want',
-  other: 'Something else',
-} as const;
+/** The reasons of reports, as they are stored. They are also labels of a metric. */
+export const REPORT_REASONS = ['unexpected', 'impersonation', 'misuse', 'other'] as const;
 
-export type ReportReason = keyof typeof REPORT_REASONS;
+export type ReportReason = (typeof REPORT_REASONS)[number];
 
 export interface ClientReport {
   readonly clientId: string;
@@ -46,17 +42,21 @@ type Typed = Pick<ClientReport, 'reason' | 'sentence'>;
 /** Returns the report of a sent form, or what is wrong with one of its fields. */
 export function reportFrom(
   form: URLSearchParams,
-): Typed | { readonly field: keyof Typed; readonly message: string } {
+): Typed | { readonly field: keyof Typed; readonly message: Message } {
   const reason = form.get('reason') ?? '';
   const sentence = withoutSecrets((form.get('sentence') ?? '').trim().replace(/\s+/g, ' '));
-  if (!isReason(reason)) return { field: 'reason', message: 'Choose what is wrong.' };
+  if (!isReason(reason)) return { field: 'reason', message: message('client-report.no-reason') };
   if (sentence.length > MAX_SENTENCE_LENGTH) {
-    return { field: 'sentence', message: `Write at most ${MAX_SENTENCE_LENGTH} characters.` };
+    return {
+      field: 'sentence',
+      message: message('client-report.too-long', { max: MAX_SENTENCE_LENGTH }),
+    };
   }
   return { reason, sentence: sentence || null };
 }
 
-const isReason = (text: string): text is ReportReason => Object.hasOwn(REPORT_REASONS, text);
+const isReason = (text: string): text is ReportReason =>
+  REPORT_REASONS.some((reason) => reason === text);
 
 export function createClientReports(parts: { readonly database: Database; readonly clock: Clock }) {
   const { database, clock } = parts;

@@ -9,6 +9,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Text } from '../base/texts.ts';
 import { formOf } from '../provider/form.ts';
 import {
+  LIMITED,
   type LimitFields,
   limitFields,
   limitIn,
@@ -38,7 +39,6 @@ declare module './view-data.ts' {
 }
 
 const LIST = '/profile/api-keys';
-const SAVED = 'The limit is changed, from the next call on.';
 
 export function apiKeyLimitPage(parts: {
   readonly kit: PageKit;
@@ -92,7 +92,7 @@ export function apiKeyLimitPage(parts: {
       return draw(ctx, key, typed);
     }
     const isChanged = await apiKeys.limit(key.accountId, key.id, typed, originInSession(ctx));
-    if (isChanged) await kit.notices.redirect(ctx, LIST, SAVED);
+    if (isChanged) await kit.notices.redirect(ctx, LIST, LIMITED);
   }
 
   return [

@@ -11,7 +11,7 @@ import type { AccountMail } from '../accounts/mail/account-mail.ts';
 import type { OneTimeValues } from '../accounts/one-time-values.ts';
 import type { Clock } from '../base/clock.ts';
 import { Refusal } from '../base/refusal.ts';
-import { message, type Text } from '../base/texts.ts';
+import { type Message, message, type Text } from '../base/texts.ts';
 import { formOf } from '../provider/form.ts';
 import {
   describeLimit,
@@ -57,7 +57,7 @@ interface ApiKeyRow {
   /** Undefined for a key that was never used. */
   readonly lastUsed: Moment | undefined;
   /** Undefined for a key without a limit. */
-  readonly limit: string | undefined;
+  readonly limit: Message | undefined;
   readonly limitUrl: string;
   readonly revokeUrl: string;
 }

@@ -3,7 +3,7 @@
 import type { Context } from 'koa';
 import type { Activity } from '../accounts/activity/activity.ts';
 import type { AttemptLimit } from '../base/attempt-limits.ts';
-import type { Text } from '../base/texts.ts';
+import { message, type Text } from '../base/texts.ts';
 import { type Client, redirectsPeople } from '../clients/client.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import {
@@ -29,8 +29,7 @@ declare module './view-data.ts' {
       readonly notice: Text | undefined;
       readonly action: string;
       readonly problem: FormProblem | undefined;
-      /** The text of each reason, by its value. */
-      readonly reasons: Readonly<Record<string, string>>;
+      readonly reasons: readonly ReportReason[];
       readonly reason: string | undefined;
       readonly sentence: string;
       readonly maxLength: number;
@@ -45,13 +44,11 @@ export interface ReportOutcomes {
 
 const CONNECTIONS = '/profile/connections';
 const PATH = `${CONNECTIONS}/:id/report`;
-const SENT =
-  'Your report was sent to the operator of this service. If the app is connected, disconnect it to stop its access now.';
-const TOO_MANY =
-  'You have sent many reports in the last hour. Nothing was sent: try again in an hour, or tell the operator directly.';
+const SENT = message('client-report.sent');
+const TOO_MANY = message('client-report.too-many');
 
 /** The values of the label of the metric. */
-export const REPORTED_REASONS = Object.keys(REPORT_REASONS);
+export const REPORTED_REASONS: readonly string[] = REPORT_REASONS;
 
 /** Returns the page on which to report the client, connected or not. */
 export const reportUrlOf = (clientId: string): string => `${CONNECTIONS}/${clientId}/report`;
@@ -121,7 +118,7 @@ export function clientReportPage(parts: {
 
   const redraw = {
     isForEverybody: true,
-    draw: (ctx: Context, message: string) => draw(ctx, formOf(ctx), { message }),
+    draw: (ctx: Context, problem: Text) => draw(ctx, formOf(ctx), { message: problem }),
   };
   return [get(PATH, kit.requireSignedIn, show), post(PATH, ...kit.ownForm(redraw), send)];
 }

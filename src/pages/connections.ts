@@ -21,11 +21,12 @@ import type { ConnectedClient } from '../authorizations/connected-clients.ts';
 import type { Connections } from '../authorizations/connections.ts';
 import type { Disconnect } from '../authorizations/endings.ts';
 import type { Clock } from '../base/clock.ts';
-import { message, type Text } from '../base/texts.ts';
+import { type Message, message, type Text } from '../base/texts.ts';
 import { formOf } from '../provider/form.ts';
 import { reportUrlOf } from './client-report.ts';
 import {
   describeLimit,
+  LIMITED,
   type LimitFields,
   limitFields,
   limitIn,
@@ -41,7 +42,7 @@ import { get, post, type Route } from './routes.ts';
 import { accountOf, NOTHING_SENT, typedOf } from './signed-in.ts';
 import { type DescribedStanding, describeStanding } from './words/client-standing.ts';
 import { type Moment, momentOrNothing, toMoment } from './words/moment.ts';
-import { describeExclusions, describeReached, type ExcludedThere } from './words/reached.ts';
+import { describeExclusions, describeReached } from './words/reached.ts';
 
 declare module './view-data.ts' {
   interface ViewData {
@@ -49,8 +50,9 @@ declare module './view-data.ts' {
       readonly notice: Text | undefined;
       readonly connections: readonly ConnectionRow[];
       readonly list: ListView;
-      /** What the user has access to now: `2 organizations, 5 warehouses`. */
-      readonly reach: string;
+      /** The number of organizations and warehouses that the user has access to now. */
+      readonly organizations: number;
+      readonly warehouses: number;
       readonly disconnectAllUrl: string;
     };
     readonly connection: ConnectionRow & {
@@ -74,22 +76,22 @@ declare module './view-data.ts' {
 interface ConnectionRow {
   readonly url: string;
   readonly name: string;
-  /** The owner's name, or `the operator of this service`. */
-  readonly providedBy: string;
+  /** The owner's name; empty if the operator provides the client. */
+  readonly owner: string;
   readonly isSuspended: boolean;
   readonly connected: Moment;
   /** Undefined for a client that was never used. */
   readonly lastUsed: Moment | undefined;
   /**
-   * What changed in the client's access since the approval: `1 added, 2 removed`; empty if nothing
-   * changed, undefined if the approved access is unknown.
+   * What changed in the client's access since the approval, such as `1 added` and `2 removed`;
+   * undefined if the approved access is unknown.
    */
-  readonly changes: string | undefined;
+  readonly changes: readonly Message[] | undefined;
   /** The user's organizations that block the client, or ask first and have not approved it. */
-  readonly bars: readonly ExcludedThere[];
+  readonly bars: readonly Message[];
   readonly disconnectUrl: string;
   /** Undefined for a connection without a limit. */
-  readonly limit: string | undefined;
+  readonly limit: Message | undefined;
 }
 
 const PATH = '/profile/connections';
@@ -97,9 +99,7 @@ const ALL = `${PATH}/disconnect-all`;
 /** The organization whose button *Add* was pressed. */
 const ADDED_FIELD = 'add_place';
 const DISCONNECTED = message('connections.disconnected');
-const NOT_LIMITED =
-  'Nothing was changed: the limit was changed meanwhile, in another window. Check it again.';
-const LIMITED = 'The limit is changed, from the next call on.';
+const NOT_LIMITED = message('limit.not-saved');
 const ALL_DISCONNECTED = message('connections.all-disconnected');
 
 export function connectionsPage(parts: {
@@ -144,13 +144,17 @@ export function connectionsPage(parts: {
       Object.values(countChanges(compared(client, reach))).some((count) => count > 0);
     const { rows, list } = listOf(connected, ctx.query, {
       ...CONNECTIONS,
-      filters: [...UNUSUAL, { name: 'changed', label: 'Reach changed', has: changed }],
+      filters: [
+        ...UNUSUAL,
+        { name: 'changed', label: message('connections.access-changed'), has: changed },
+      ],
     });
     await kit.render(ctx, 'connections', {
       notice: await kit.notices.take(ctx),
       list,
       connections: rows.map((client) => rowOf(client, compared(client, reach), reach)),
-      reach: amountOf(reach.all),
+      organizations: reach.all.length,
+      warehouses: reach.all.flatMap(({ warehouses }) => warehouses).length,
       disconnectAllUrl: ALL,
     });
   }
@@ -234,8 +238,8 @@ export function connectionsPage(parts: {
       section: 'connections',
       heading: message('connections.disconnect-heading', { app: client.name }),
       consequences: [
-        'Every access it has to your account ends at once, on all of its devices and servers.',
-        'It can ask you again, and then you decide anew.',
+        message('connections.disconnect-effect'),
+        message('connections.can-ask-again'),
       ],
       action: ctx.path,
       button: message('connections.disconnect'),
@@ -258,8 +262,8 @@ export function connectionsPage(parts: {
       section: 'connections',
       heading: message('connections.disconnect-all-heading', { count: length }),
       consequences: [
-        'Every client that acts for you loses its access at once. Your API keys stay.',
-        'Each can ask you again, and then you decide anew.',
+        message('connections.disconnect-all-effect'),
+        message('connections.all-can-ask-again'),
       ],
       action: ctx.path,
       button: message('connections.disconnect-all'),
@@ -288,14 +292,18 @@ const CONNECTIONS: ListForm<ConnectedClient> = {
   idOf: ({ clientId }) => clientId,
   textOf: ({ name, ownerName }) => `${name} ${ownerName ?? 'operator'}`,
   orders: [
-    byText('name', 'Name', ({ name }) => name),
-    byTime('newest', 'Newest', ({ connectedAt }) => connectedAt),
-    byTime('used', 'Last used', ({ lastUsedAt }) => lastUsedAt),
+    byText('name', message('lists.name'), ({ name }) => name),
+    byTime('newest', message('lists.newest'), ({ connectedAt }) => connectedAt),
+    byTime('used', message('lists.last-used'), ({ lastUsedAt }) => lastUsedAt),
   ],
 };
 const UNUSUAL: readonly ListFilter<ConnectedClient>[] = [
-  { name: 'unused', label: 'Never used', has: ({ lastUsedAt }) => lastUsedAt === null },
-  { name: 'suspended', label: 'Suspended', has: ({ isSuspended }) => isSuspended },
+  {
+    name: 'unused',
+    label: message('lists.never-used'),
+    has: ({ lastUsedAt }) => lastUsedAt === null,
+  },
+  { name: 'suspended', label: message('lists.suspended'), has: ({ isSuspended }) => isSuspended },
 ];
 
 interface Reach {
@@ -318,30 +326,20 @@ function rowOf(
   { all, exclusions }: Reach,
 ): ConnectionRow {
   const url = `${PATH}/${client.clientId}`;
-  const { added, removed, changed } = countChanges(compared);
-  const changes = [
-    added > 0 ? `${added} added` : '',
-    removed > 0 ? `${removed} removed` : '',
-    changed > 0 ? `${changed} changed` : '',
-  ];
+  const counts = countChanges(compared);
+  const changes = (['added', 'removed', 'changed'] as const)
+    .filter((change) => counts[change] > 0)
+    .map((change) => message(`connections.${change}`, { count: counts[change] }));
   return {
     url,
     name: client.name,
-    providedBy: client.ownerName ?? 'the operator of this service',
+    owner: client.ownerName ?? '',
     isSuspended: client.isSuspended,
     connected: toMoment(client.connectedAt),
     lastUsed: momentOrNothing(client.lastUsedAt),
-    changes: client.approvedAccess ? changes.filter(Boolean).join(', ') : undefined,
+    changes: client.approvedAccess ? changes : undefined,
     bars: describeExclusions(exclusions.get(client.clientId) ?? [], all),
     disconnectUrl: `${url}/disconnect`,
     limit: isLimited(client.limit) ? describeLimit(client.limit, all) : undefined,
   };
 }
-
-function amountOf(organizations: readonly Organization[]): string {
-  const warehouses = organizations.flatMap((organization) => organization.warehouses).length;
-  return `${counted(organizations.length, 'organization')}, ${counted(warehouses, 'warehouse')}`;
-}
-
-const counted = (count: number, noun: string): string =>
-  `${count} ${count === 1 ? noun : `${noun}s`}`;

@@ -1,6 +1,6 @@
 /** Searches, filters and sorts a list, and splits it into pages that begin after a given entry. */
 import type { ParsedUrlQuery } from 'node:querystring';
-import type { Text } from '../base/texts.ts';
+import { message, type Text } from '../base/texts.ts';
 
 const PAGE_SIZE = 25;
 /** Lists up to this length have no search and no filters. */
@@ -126,7 +126,7 @@ export function listOf<Row>(
     const query = new URLSearchParams(parameters);
     return query.size === 0 ? path : `${path}?${query}`;
   };
-  const everything = { name: '', label: 'All' };
+  const everything = { name: '', label: message('lists.all') };
   return {
     rows: shown.map(({ row }) => row),
     list: {

@@ -32,7 +32,7 @@ export interface AccountSummary {
 /** An organization that the user reaches now, as `describeReached` returns it. */
 export interface ReachedOrganization {
   readonly name: string;
-  readonly role: string;
+  readonly role: Message;
   readonly change?: AccessChange;
   readonly warehouses: readonly {
     readonly name: string;
@@ -46,7 +46,7 @@ export interface ReachedOrganization {
 export interface AccessChange {
   readonly kind: 'added' | 'removed' | 'changed';
   /** What changed, such as `no longer` or `was member`. */
-  readonly words: string;
+  readonly words: Message;
 }
 
 /** A problem that is shown above a form; `field` is the id of its field. */
@@ -75,7 +75,7 @@ export interface SecretShownView {
 }
 
 /** A text, or parts of one, with times that the browser shows in the user's time zone. */
-export type Sentence = Text | readonly (string | Moment)[];
+export type Sentence = Text | readonly (Text | Moment)[];
 
 /** A page that asks for confirmation. */
 export interface ConfirmView {

@@ -9,6 +9,7 @@ import {
 } from '../../src/authorizations/client-standing.ts';
 import { createConnections } from '../../src/authorizations/connections.ts';
 import { systemClock } from '../../src/base/clock.ts';
+import { inEnglish } from '../../src/base/texts.ts';
 import { createClientRegistry } from '../../src/clients/client-registry.ts';
 import { describeStanding } from '../../src/pages/words/client-standing.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
@@ -48,7 +49,7 @@ describe('the age and users of a client', () => {
     const people = { people: 20, hasColleagues: false, isConnected: false };
     const shown = (days: number) =>
       handedOver && describeStanding({ ...handedOver, ...people }, time + days * DAY);
-    expect(shown(93)?.facts).to.match(
+    expect(inEnglish(shown(93)?.facts ?? '')).to.match(
       /^Registered 3 months ago · given to its present owner 3 days ago · /,
     );
     expect([shown(96)?.isWarning, shown(97)?.isWarning]).to.deep.equal([true, false]);
@@ -117,14 +118,14 @@ describe('the age and users of a client', () => {
       isConnected: false,
     };
     const facts = (changes: Partial<ClientStanding> = {}) =>
-      describeStanding({ ...usual, ...changes }, NOW).facts;
+      inEnglish(describeStanding({ ...usual, ...changes }, NOW).facts);
     const isWarning = (changes: Partial<ClientStanding> = {}) =>
       describeStanding({ ...usual, ...changes }, NOW).isWarning;
     const ago = (days: number) => ({ registeredAt: new Date(NOW - days * DAY) });
 
     it('the facts about a client fit into one short line', () => {
       expect(facts({ ...ago(3), people: 2 })).to.equal(
-        'Registered 3 days ago · connected by 2 people, none of your organization · not checked by the operator',
+        'Registered 3 days ago · connected by 2 people, none in your organization · not checked by the operator',
       );
       for (const [days, text] of [
         ...([
@@ -159,12 +160,12 @@ describe('the age and users of a client', () => {
       ]).to.deep.equal([
         'connected by no one yet',
         'connected by no one else',
-        'connected by 1 person, not of your organization',
-        'connected by 1 person, who is of your organization',
-        'connected by 1,000 people, some of your organization',
-        'connected by 2 other people, none of your organization',
+        'connected by 1 person, not in your organization',
+        'connected by 1 person, who is in your organization',
+        'connected by 1,000 people, some in your organization',
+        'connected by 2 other people, none in your organization',
         'connected by more than 1,000 people',
-        'connected by more than 1,000 people, some of your organization',
+        'connected by more than 1,000 people, some in your organization',
       ]);
       expect(facts({ isVerified: true })).to.match(/ · checked by the operator$/);
       expect(facts({ isOfOperator: true })).to.not.include('checked');

@@ -223,24 +223,11 @@ describe('views', () => {
         .map(([, , , label]) => label),
     );
     expect(dangerous.sort()).to.deep.equal([
-      ...[
-        "<%= t('organizations.block') %>",
-        '<%= t(page.button) %>',
-        'Delete client',
-        'Delete client',
-        'Disconnect',
-        'Disconnect',
-      ],
-      ...[
-        'Disconnect all',
-        'End what is ticked',
-        'Remove',
-        'Remove',
-        'Remove',
-        'Revoke',
-        'Sign out',
-        'Sign out everywhere else',
-      ],
+      ...["<%= t('connections.disconnect') %>", "<%= t('connections.disconnect') %>"],
+      ...["<%= t('connections.disconnect-all') %>", "<%= t('first-sign-in.end') %>"],
+      "<%= t('organizations.block') %>",
+      ...['<%= t(page.button) %>', 'Delete client', 'Delete client'],
+      ...['Remove', 'Remove', 'Remove', 'Revoke', 'Sign out', 'Sign out everywhere else'],
     ]);
   });
 
@@ -285,17 +272,10 @@ const render = renderFor();
 
 /** The views whose words are not in `views/texts` yet. */
 const ENGLISH: readonly string[] = [
-  'api-key-limit',
   'api-keys',
-  'client-report',
-  'connection',
-  'connections',
-  'consent',
   'error-reference',
   'error-reference-index',
-  'first-sign-in',
   'forgot-password',
-  'handed-over',
   'oauth-client',
   'oauth-client-connect',
   'oauth-client-created',
@@ -309,8 +289,6 @@ const ENGLISH: readonly string[] = [
   'oauth-client-settings',
   'oauth-client-test',
   'oauth-clients',
-  'organization',
-  'organizations',
   'passkey',
   'password',
   'password-link-over',

@@ -104,7 +104,7 @@ describeInBrowser('pages in the browser', (visit) => {
       await page.getByText('Wrong email address or password.').waitFor();
       await expectPage(page, `Sign in to continue to ${LONG}`);
       await signIn(page, person);
-      await expectPage(page, `Let ${LONG} act for you?`);
+      await expectPage(page, `Allow ${LONG} to access your warehouses?`);
       await press(page, 'Approve');
       await page.waitForURL(`${partner.origin}/**`);
       await page.goBack();
@@ -295,7 +295,9 @@ describeInBrowser('pages in the browser', (visit) => {
     await tabTo(page, '[name=password]');
     await page.keyboard.type(person.password);
     await page.keyboard.press('Enter');
-    await page.getByRole('heading', { level: 1, name: `Let ${LONG} act for you?` }).waitFor();
+    await page
+      .getByRole('heading', { level: 1, name: `Allow ${LONG} to access your warehouses?` })
+      .waitFor();
     await tabTo(page, '[value=approve]');
     const before = partner.received.length;
     await page.keyboard.press('Enter');
@@ -316,7 +318,7 @@ describeInBrowser('pages in the browser', (visit) => {
     await signIn(page, mallory);
     const heading = page.getByRole('heading', { level: 1 });
     await page.getByRole('button', { name: 'Approve' }).waitFor();
-    expect(await heading.textContent()).to.equal(`Let ${HOSTILE} act for you?`);
+    expect(await heading.textContent()).to.equal(`Allow ${HOSTILE} to access your warehouses?`);
     expect(await page.title()).to.equal(`Connect ${HOSTILE} · Gatehouse`);
     for (const path of ['/profile', '/logout']) {
       await page.goto(on.issuer + path);

@@ -37,7 +37,7 @@ describeInBrowser('connecting a client in the browser', (visit) => {
   const signInButton = (page: Page) => page.getByRole('button', { name: 'Sign in', exact: true });
   const approveButton = (page: Page) => page.getByRole('button', { name: 'Approve' });
   const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name });
-  const CONSENT = 'Let Warehouse Map act for you?';
+  const CONSENT = 'Allow Warehouse Map to access your warehouses?';
 
   async function signIn(page: Page, { email, password }: Credentials): Promise<void> {
     await page.getByLabel('Email address').fill(email);
@@ -90,7 +90,7 @@ describeInBrowser('connecting a client in the browser', (visit) => {
     await page.getByLabel('Password', { exact: true }).fill(on.seeded.person.password);
     await page.keyboard.press('Enter');
     await heading(page, CONSENT).waitFor();
-    await page.getByText('Provided by the operator of this service').waitFor();
+    await page.getByText('Made by the operator of this service').waitFor();
     await page.getByRole('main').getByText(on.seeded.person.email).waitFor();
     await page.getByText(partner.redirectUri).waitFor();
     await page.getByRole('region').getByText(on.seeded.warehouse.name).waitFor();

@@ -44,7 +44,7 @@ describeInBrowser('testing a client in the browser', (visit) => {
 
     await page.locator(':focus').fill(client.secret ?? '');
     await test(page);
-    await heading(page, 'Let Route Planner act for you?').waitFor();
+    await heading(page, 'Allow Route Planner to access your warehouses?').waitFor();
     await page.getByText(`${on.issuer}/profile/oauth-clients/test/callback`).waitFor();
     await answer(page, 'Approve');
 

@@ -70,7 +70,10 @@ describe('mail about an account', () => {
     const twin = await addPerson(on.service, 'Tom Twice', 'tom@example.test');
     const browsers = [await signedIn(on.service, twin), await signedIn(on.service, twin)];
     const connected = () =>
-      mail.received.filter(({ to, text }) => to.includes(twin.email) && text.includes('connected an app to your account'));
+      mail.received.filter(
+        ({ to, text }) =>
+          to.includes(twin.email) && text.includes('connected an app to your account'),
+      );
     for (const round of [1, 2, 3]) {
       const consents = await Promise.all(
         browsers.map((one) => one.open(authorizationUrl(on.issuer, on.clients.confidential))),

@@ -189,7 +189,7 @@ describe('a report about a client', () => {
       expect(html).to.include(`href="${pathOf()}"`);
       expect(textOf((await person.get(pathOf())).html))
         .to.include('What is wrong with Free Maps ?')
-        .and.include('Oscar Other , who provides the app, does not learn who sent it.');
+        .and.include('Oscar Other , who made the app, does not learn who sent it.');
     });
   });
 });
@@ -231,7 +231,7 @@ describe('the facts about a client', () => {
       }
       await partnerTokens(on.issuer, { ...on.seeded, person: one }).code(client);
     }
-    const line = 'connected by 5 people, some of your organization · not checked by the operator';
+    const line = 'connected by 5 people, some in your organization · not checked by the operator';
     expect(await consentText())
       .to.include(`Do you know this app?`)
       .and.include(line);
@@ -244,7 +244,7 @@ describe('the facts about a client', () => {
 
   it('the page of a connection shows age and users of the client, and whether the operator checked it', async () => {
     await person.authorize(authorizationUrl(on.issuer, client), on.seeded.person);
-    const people = 'connected by 5 other people, some of your organization';
+    const people = 'connected by 5 other people, some in your organization';
     const facts = `Registered 7 days ago · ${people}`;
     expect(await connectionText()).to.include(`${facts} · not checked by the operator`);
     await on.service.clients.verify(client.id, true);

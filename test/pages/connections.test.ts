@@ -27,7 +27,7 @@ describe('the page of connections', () => {
 
   it('the connections page without connections explains what it is for', async () => {
     expect(await textAt(PATH))
-      .to.include('Nothing acts for you.')
+      .to.include('No connected apps yet.')
       .and.not.include('Disconnect all');
   });
 
@@ -37,10 +37,10 @@ describe('the page of connections', () => {
     await connect(confidential);
     await connect(otherConfidential);
     const text = await textAt(PATH);
-    expect(text.match(/Route Planner Provided by/g)).to.have.length(1);
-    expect(text).to.include('Route Planner Provided by Oscar Other');
-    expect(text).to.include('Stock Reports Provided by the operator of this service');
-    expect(text).to.include('1 organization, 1 warehouse').and.include('Last used Never');
+    expect(text.match(/Route Planner Made by/g)).to.have.length(1);
+    expect(text).to.include('Route Planner Made by Oscar Other');
+    expect(text).to.include('Stock Reports Made by the operator of this service');
+    expect(text).to.include('your 1 warehouse in 1 organization .').and.include('Last used Never');
   });
 
   it('the last use of a connection is the last introspection by a resource server, not by the client itself', async () => {
@@ -116,7 +116,9 @@ describe('the page of connections', () => {
     const newcomer = await connect(confidential, {}, other);
 
     const list = await person.fillIn(`${PATH}/disconnect-all`);
-    expect(textOf(list.html)).to.include('Everything is disconnected').and.include('Nothing acts');
+    expect(textOf(list.html))
+      .to.include('Everything is disconnected')
+      .and.include('No connected apps');
     for (const { accessToken } of mine) expect(await isActive(accessToken)).to.equal(false);
     expect(await isActive(newcomer.accessToken)).to.equal(true);
   });
@@ -151,7 +153,7 @@ describe('the page of connections', () => {
     await database.query(bar, [id, confidential.id]);
     // The node learns of this change from the database.
     await eventually(async () => expect(await isStruck()).to.equal(true));
-    expect(await textAt(pathOf(confidential))).to.include(`${name} blocks it`);
+    expect(await textAt(pathOf(confidential))).to.include(`Blocked in ${name}`);
     await database.query('DELETE FROM barred_clients WHERE client_id = $1', [confidential.id]);
   });
 

@@ -66,7 +66,7 @@ forEachDeployment('a limit on the access of a client or an API key', (start) => 
     const { accessToken } = await connect();
     expect(await reachOf(accessToken)).to.deep.equal(ALL);
     const page = await person.get(connection());
-    expect(textOf(page.html)).to.include('Everything you reach, also later; no end date');
+    expect(textOf(page.html)).to.include('Everything you can access, now and later; no end date');
   });
 
   it('a client accesses only places chosen at the approval, even if the user gets further access', async () => {
@@ -141,14 +141,14 @@ forEachDeployment('a limit on the access of a client or an API key', (start) => 
       limit_places: 'chosen',
       place: rigaId,
     });
-    expect(textOf(changed.html)).to.include('The limit is changed, from the next call on.');
+    expect(textOf(changed.html)).to.include('Limit saved. It applies from now on.');
     expect(await reachOf(accessToken)).to.deep.equal(['Northern Logistics member: Riga read']);
     const [entry] = await on.service.activity.of(on.seeded.person.accountId, { limit: 1 });
     expect(entry?.action).to.equal('account_changed');
     expect(entry?.details).to.include({ changed: 'limit of Route Planner', places: 1 });
 
     // The page names an organization outside the limit, with a button that adds it.
-    expect(textOf(changed.html)).to.include('It does not reach: Elsewhere Storage Add');
+    expect(textOf(changed.html)).to.include('It has no access to: Elsewhere Storage Add');
     await person.send(connection(), { add_place: on.seeded.elsewhere.id });
     expect(await reachOf(accessToken)).to.have.length(2);
     await person.fillIn(connection(), { ...UNLIMITED, place: [] });
@@ -174,7 +174,7 @@ forEachDeployment('a limit on the access of a client or an API key', (start) => 
   it('an approval with a limit to a place that the page did not offer does not connect the client', async () => {
     const foreign = await on.service.organizations.add({ name: 'Foreign' });
     const page = await approveWith({ limit_places: 'chosen', place: foreign.id });
-    expect(textOf(page.html)).to.include('Let Route Planner act for you?');
+    expect(textOf(page.html)).to.include('Allow Route Planner to access your warehouses?');
     expect(textOf((await person.get(CONNECTIONS)).html)).to.not.include('Route Planner');
   });
 
@@ -208,7 +208,7 @@ forEachDeployment('a limit on the access of a client or an API key', (start) => 
     const confirmed = await person.submit(await person.follow(asked), {
       current_password: on.seeded.person.password,
     });
-    expect(textOf((await person.follow(confirmed)).html)).to.include('The limit is changed');
+    expect(textOf((await person.follow(confirmed)).html)).to.include('Limit saved.');
     const [{ limit } = { limit: undefined }] = await on.service.connections.listOf(
       on.seeded.person.accountId,
     );

@@ -114,7 +114,7 @@ describe('the lists of a user', () => {
     expect(namesOn(await at('q=GR%C3%96%C3%9FE+19')).length).to.equal(12);
     expect(textOf((await at('only=unused')).html)).to.include('99 of 199');
     expect(namesOn(await at('order=newest'))[0]).to.equal('Größe 1');
-    expect(textOf((await at('q=nobody')).html)).to.include('Nothing of the 199 fits');
+    expect(textOf((await at('q=nobody')).html)).to.include('No matches.');
     expect(namesOn(await many.get('/profile/organizations?q=depot+200'))).to.deep.equal([
       'Depot 200',
     ]);

@@ -198,13 +198,13 @@ describe('the page of an organization', () => {
     });
     // A new approval does not reach the organization either, and the consent page says so.
     expect(await consentPage())
-      .to.include('It no longer reaches Northern Logistics')
+      .to.include('No longer: Northern Logistics')
       .and.not.match(reached);
     expect(await reachedWith(await connect(both))).to.deep.equal(['Elsewhere Storage']);
     const [entry] = (await logOf(both)).filter(({ action }) => action === 'client_barred');
     expect(entry).to.include({ actor: 'organization' });
     const connections = textOf((await both.get('/profile/connections')).html);
-    expect(connections).to.include('Northern Logistics blocks it : an owner or admin');
+    expect(connections).to.include('Blocked in Northern Logistics by an owner or admin');
     expect(textOf((await both.get('/profile/activity')).html)).to.include(
       'App blocked Route Planner in Northern Logistics, by Olga Owner',
     );

@@ -46,7 +46,7 @@ describe('an approval counts only for what the page showed', () => {
     expect(await outcomeOf(person, again)).to.equal('consent');
     expect(await remembered()).to.equal(undefined);
     expect(await connectedInLog()).to.equal(0);
-    expect(again.html).to.include('New Name').and.include('“Shown Name”');
+    expect(again.html).to.include('New Name').and.include('“<bdi>Shown Name</bdi>”');
     expect(again.html).to.include('second.example');
 
     expect(answerIn(await approve(again))).to.have.property('code');
@@ -61,7 +61,7 @@ describe('an approval counts only for what the page showed', () => {
     await edit('New Name');
     const again = await person.follow(answered);
     expect(await outcomeOf(person, again)).to.equal('consent');
-    expect(again.html).to.include('“Shown Name”');
+    expect(again.html).to.include('“<bdi>Shown Name</bdi>”');
     expect(await remembered()).to.equal(undefined);
   });
 
@@ -140,25 +140,25 @@ describe('an approval counts only for what the page showed', () => {
     await memberships.setRole(subject, id, 'member');
     await eventually(async () => expect(await reach()).to.equal(0));
     const text = textOf((await open({ prompt: 'consent' })).html);
-    expect(text).to.include('Name was Shown Name, now Stock Sync');
-    expect(text).to.include('Your role in Storm Logistics was admin, now member');
-    expect(text).to.include('It no longer reaches Riga in Storm Logistics');
+    expect(text).to.include('The name was Shown Name , now it is Stock Sync');
+    expect(text).to.include('Your role in Storm Logistics changed from admin to member');
+    expect(text).to.include('No longer: Riga ( Storm Logistics )');
     expect((await open()).html)
       .to.include('<del>Riga</del>')
       .and.include('no warehouses');
     await approve(await open());
     const calm = textOf((await open({ prompt: 'consent' })).html);
-    expect(calm).to.include('Check that everything is as you expect').and.not.include('Since then');
+    expect(calm).to.include('It is asking again.').and.not.include('What changed since then');
   });
 
   it("the consent page names the client's owner, and a change of owner needs consent again", async () => {
     const page = await open();
-    expect(textOf(page.html)).to.include('Provided by Oscar Other , who registered it here');
+    expect(textOf(page.html)).to.include('Made by Oscar Other');
     await on.service.clients.transfer(client.id, on.seeded.person.accountId);
     const again = await approve(page);
     expect(await outcomeOf(person, again)).to.equal('consent');
-    expect(textOf(again.html)).to.include('It was provided by Oscar Other.');
-    expect(textOf(again.html)).to.include('Provided by Grace Person , who registered it here');
+    expect(textOf(again.html)).to.include('It was made by Oscar Other .');
+    expect(textOf(again.html)).to.include('Made by Grace Person');
     expect(await remembered()).to.equal(undefined);
     // A renamed owner needs consent again, too.
     await on.service.accounts.rename(on.seeded.person.accountId, 'Gail Person');
@@ -166,7 +166,7 @@ describe('an approval counts only for what the page showed', () => {
       expect(await on.service.clients.find(client.id)).to.include({ ownerName: 'Gail Person' });
     });
     const renamed = await approve(again);
-    expect(textOf(renamed.html)).to.include('It was provided by Grace Person.');
+    expect(textOf(renamed.html)).to.include('It was made by Grace Person .');
     await on.service.accounts.rename(on.seeded.person.accountId, 'Grace Person');
   });
 
@@ -183,8 +183,8 @@ describe('an approval counts only for what the page showed', () => {
     await approve(await open());
     await edit('Shown Name', [REDIRECT_URI, SECOND]);
     const text = textOf((await open()).html);
-    expect(text).to.include('You approved it before. Since then:');
-    expect(text).to.include('It may now send you to second.example as well');
+    expect(text).to.include('You have approved this app before. What changed since then:');
+    expect(text).to.include('It can now also send you to second.example');
   });
 
   it('the consent page lists an organization that blocks the client as blocking, not as accessible', async () => {
@@ -199,15 +199,15 @@ describe('an approval counts only for what the page showed', () => {
     const reached = ({ html }: Page): string =>
       /<ul class="reach">.*?<\/ul>/s.exec(html)?.[0] ?? '';
     const alone = await open();
-    expect(textOf(alone.html)).to.include('Closed Storage blocks it : an owner or admin');
-    expect(textOf(alone.html)).to.include('You belong to no other organization');
+    expect(textOf(alone.html)).to.include('Blocked in Closed Storage by an owner or admin');
+    expect(textOf(alone.html)).to.include('You are not in another organization');
     expect(textOf(alone.html)).to.not.include('You belong to no organization');
     expect(reached(alone)).to.equal('');
     await memberships.setRole({ accountId }, another.id, 'owner');
     on.service.access.forget(accountId);
     const both = await open();
     expect(reached(both)).to.include('Open Storage').and.not.include('Closed Storage');
-    expect(textOf(both.html)).to.include('Closed Storage blocks it');
+    expect(textOf(both.html)).to.include('Blocked in Closed Storage');
   });
 
   it('a client whose verification mark or links change needs consent again', async () => {
@@ -223,7 +223,7 @@ describe('an approval counts only for what the page showed', () => {
     await on.service.clients.verify(client.id, false);
     const again = await approve(page);
     expect(await outcomeOf(person, again)).to.equal('consent');
-    expect(textOf(again.html)).to.include('It is no longer marked as verified.');
+    expect(textOf(again.html)).to.include('The app is no longer marked as verified.');
     // An edit removes the verification mark.
     await on.service.clients.verify(client.id, true);
     const marked = await open();

@@ -104,8 +104,8 @@ describe('an account that an attacker had access to', () => {
     it(`an account is recovered by ${method}, and nothing that the attacker created works afterwards`, async () => {
       const attack = await attackAccount();
       const { back, form } = await arrive();
-      expect(form.html).to.include('disconnect').and.include('Platform &amp; Co');
-      expect(form.html).to.include('the passkey My phone');
+      expect(form.html).to.include('Your connected app').and.include('Platform &amp; Co');
+      expect(form.html).to.include('Passkey <bdi>My phone</bdi>');
       const [, passkey = ''] = /value="(pk_[^"]+)"/.exec(form.html) ?? [];
       const all = { end_connections: 'yes', revoke_api_keys: 'yes', remove_way: passkey };
       const set = await back.submit(form, { new_password: NEW_PASSWORD, ...all });
@@ -132,7 +132,7 @@ describe('an account that an attacker had access to', () => {
         'api_key_revoked',
       ]);
       // The mail lists the sign-in methods that remain, because an attacker may have added them.
-      expect(await mailAbout('one-time link')).to.include('the sign-in with Platform & Co, added ');
+      expect(await mailAbout('one-time link')).to.include('Sign-in with Platform & Co, added ');
     });
   }
 

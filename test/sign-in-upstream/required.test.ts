@@ -239,7 +239,7 @@ describe('users who administer an organization or own a client', () => {
     const mailed = await open('forgotten');
     expect(mailed.html).to.include('ask your administrator for a link');
     expect(mailed.forms.map(({ action }) => action)).not.to.include('/password/recovery');
-    expect((await open('invitation')).html).to.include('Also remove <bdi>the passkey Laptop</bdi>');
+    expect((await open('invitation')).html).to.include('Passkey <bdi>Laptop</bdi>');
   });
 
   it('the operator sees which users still need a sign-in method stronger than a password', async () => {

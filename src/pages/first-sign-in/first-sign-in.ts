@@ -32,8 +32,8 @@ declare module '../view-data.ts' {
 }
 
 const HOME = '/profile';
-const LAST = 'Then nothing would be left to sign in with. Keep one of these.';
-const ENDED = 'What you ticked has ended.';
+const LAST = message('first-sign-in.last');
+const ENDED = message('first-sign-in.done');
 
 export function firstSignInPage(parts: {
   readonly kit: PageKit;

@@ -2,6 +2,7 @@
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import type { SessionList } from '../../accounts/session-list.ts';
+import { message } from '../../base/texts.ts';
 import type { BrowserSessions } from '../../provider/browser-sessions.ts';
 import type { FormDrafts } from '../forms/form-drafts.ts';
 import type { EndingChoice, EndingChoices } from '../password/recovery.ts';
@@ -42,8 +43,9 @@ export function createFirstSignIn(parts: {
       endingChoices.of(ctx, account),
     ]);
     const own = { value: 'yes', since: undefined, isChosen: false };
-    const password = { ...own, name: PASSWORD, verb: 'remove', what: 'the password' };
-    const session = { ...own, name: SESSIONS, verb: 'sign out', what: describeBrowsers(others) };
+    const password = { ...own, name: PASSWORD, what: message('ending.password') };
+    const browsers = message('ending.browsers', { count: others });
+    const session = { ...own, name: SESSIONS, what: browsers };
     return [
       ...(passwords && account.hasPassword ? [password] : []),
       ...(others > 0 ? [session] : []),
@@ -72,6 +74,3 @@ export function createFirstSignIn(parts: {
     },
   };
 }
-
-const describeBrowsers = (browsers: number): string =>
-  browsers === 1 ? 'another browser' : `${browsers} other browsers`;

@@ -7,15 +7,15 @@ import {
   limitAccess,
 } from '../../accounts/access/access-limit.ts';
 import type { Organization } from '../../accounts/access/reach.ts';
-import type { Text } from '../../base/texts.ts';
+import { type Message, message } from '../../base/texts.ts';
 
 /** The data of `partials/limit-fields`. */
 export interface LimitFields {
-  readonly summary: string;
+  readonly summary: Message;
   readonly isOpen: boolean;
   /** False while a node of an older version runs, which would ignore limits. */
   readonly isPossible: boolean;
-  readonly problem: Text | undefined;
+  readonly problem: Message | undefined;
   /** True if the user limits access to chosen places; false if all places are allowed. */
   readonly choosesPlaces: boolean;
   readonly isReadOnly: boolean;
@@ -48,13 +48,15 @@ export const LIMIT_FIELDS = [PLACES_FIELD, PLACE_FIELD, RIGHTS_FIELD, LAST_DAY_F
 const DAY_MS = 86_400_000;
 const MAX_YEARS = 10;
 const SHOWN_NAMES = 3;
-const NOTHING_CHOSEN = 'Choose at least one place, or everything.';
-const BOTH_CHOSEN = 'You chose places, and also everything: choose one of both.';
-const NO_DAY = `Choose a day from tomorrow on, within ${MAX_YEARS} years.`;
+/** After a limit was saved. */
+export const LIMITED = message('limit.saved');
+const NOTHING_CHOSEN = message('limit.nothing-chosen');
+const BOTH_CHOSEN = message('limit.both-chosen');
+const NO_DAY = message('limit.no-day', { years: MAX_YEARS });
 
 /** The entered values, even if they are not a valid limit. */
 export interface TypedLimit extends ConnectionLimit {
-  readonly problem?: Text;
+  readonly problem?: Message;
   readonly lastDay?: string;
 }
 
@@ -68,7 +70,7 @@ export function limitFields(
     summary:
       limit.problem === undefined
         ? describeLimit(hasEnd ? limit : { ...limit, until: undefined }, organizations)
-        : 'Not complete yet',
+        : message('limit.incomplete'),
     isOpen: limit.problem !== undefined || isLimited(limit),
     isPossible,
     problem: limit.problem,
@@ -161,22 +163,17 @@ export function organizationsOutside(
   return organizations.filter(({ id }) => !within.has(id));
 }
 
-const DAY = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeZone: 'UTC' });
-
-/** For example `Only Hamburg and Rotterdam; only look, change nothing; until 31 Dec 2026`. */
-export function describeLimit(
+/** For example `Only Hamburg, Rotterdam; only look, change nothing; until 31 Dec 2026`. */
+export const describeLimit = (
   { places, isReadOnly, until }: AccessLimit & { readonly until?: Date | null | undefined },
   organizations: readonly Organization[],
-): string {
-  const parts = [
-    places ? `only ${listed(namesOf(places, organizations))}` : 'everything you reach, also later',
-    ...(isReadOnly ? ['only look, change nothing'] : []),
-    ...(until ? [`until ${DAY.format(until.getTime() - DAY_MS)}`] : []),
-    ...(until === null ? ['no end date'] : []),
-  ];
-  const text = parts.join('; ');
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
-}
+): Message =>
+  message('limit.summary', {
+    places: places ? listed(namesOf(places, organizations)) : message('limit.everything'),
+    isReadOnly: String(isReadOnly),
+    end: until ? 'day' : String(until),
+    lastDay: until ? until.getTime() - DAY_MS : 0,
+  });
 
 function namesOf(places: readonly string[], organizations: readonly Organization[]): string[] {
   const names = new Map(
@@ -188,8 +185,8 @@ function namesOf(places: readonly string[], organizations: readonly Organization
   return places.flatMap((id) => names.get(id) ?? []);
 }
 
-function listed(names: readonly string[]): string {
-  if (names.length === 0) return 'places that you no longer reach';
-  const more = names.length - SHOWN_NAMES;
-  return more > 0 ? `${names.slice(0, SHOWN_NAMES).join(', ')} and ${more} more` : names.join(', ');
+function listed(names: readonly string[]): Message {
+  if (names.length === 0) return message('limit.lost-places');
+  const more = Math.max(0, names.length - SHOWN_NAMES);
+  return message('limit.places', { names: names.slice(0, SHOWN_NAMES).join(', '), more });
 }

@@ -14,6 +14,7 @@ import type { ConnectedConsent, Connections } from '../../authorizations/connect
 import type { Clock } from '../../base/clock.ts';
 import { sha256 } from '../../base/random-id.ts';
 import type { Seals } from '../../base/seals.ts';
+import { type Message, message } from '../../base/texts.ts';
 import { type Client, isSameLinks, LINKS, type LinkKind } from '../../clients/client.ts';
 import { type Asked, askedOf } from '../../provider/approvals.ts';
 import { formOf } from '../../provider/form.ts';
@@ -30,12 +31,7 @@ import { seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import type { UpstreamSignIns } from '../sign-in/upstream-ways.ts';
 import { type DescribedStanding, describeStanding } from '../words/client-standing.ts';
-import {
-  describeChanges,
-  describeExclusions,
-  describeReached,
-  type ExcludedThere,
-} from '../words/reached.ts';
+import { describeChanges, describeExclusions, describeReached } from '../words/reached.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {
@@ -45,14 +41,13 @@ declare module '../view-data.ts' {
       readonly action: string;
       readonly client: {
         readonly name: string;
-        /** The owner's name, or 'the operator'. */
-        readonly providedBy: string;
-        readonly providedByOperator: boolean;
+        /** The owner's name; empty if the operator provides the client. */
+        readonly owner: string;
         /** True if the operator verified the client. */
         readonly isVerified: boolean;
         /** Pages of the client's provider, each with its host. */
         readonly links: readonly {
-          readonly label: string;
+          readonly kind: LinkKind;
           readonly host: string;
           readonly url: string;
         }[];
@@ -68,25 +63,24 @@ declare module '../view-data.ts' {
       };
       readonly organizations: readonly ReachedOrganization[];
       /** The user's organizations that block the client, or ask first and have not approved it. */
-      readonly bars: readonly ExcludedThere[];
+      readonly bars: readonly Message[];
       /** What the page shows, signed: the *Approve* button approves exactly this. */
       readonly shown: string;
       /** True if the user approved this client before and must approve it again. */
       readonly isRepeat: boolean;
-      /** Changes since the earlier approval, as clauses; the organizations show the marks, too. */
-      readonly since: readonly string[];
-      /** The number of clauses that `since` leaves out. */
+      /** Changes since the earlier approval; the organizations show the marks, too. */
+      readonly since: readonly Message[];
+      /** The number of changes that `since` leaves out. */
       readonly more: number;
       readonly limit: LimitFields;
       /** What changed between the display of this page and the click on *Approve*, as sentences. */
-      readonly changes: readonly string[];
+      readonly changes: readonly Message[];
     };
   }
 }
 
-const OPERATOR = 'the operator';
 /** Users would not read a longer list before they decide. */
-const MAX_CLAUSES = 6;
+const MAX_CHANGES = 6;
 /** The hidden field with what the page showed, signed. */
 export const SHOWN_FIELD = 'shown';
 
@@ -138,8 +132,7 @@ export function createConsentSteps(parts: {
         shown: seals.seal({ ...asked, offered: placesIn(allowed).map(placeKey) }),
         client: {
           name: client.name,
-          providedBy: client.ownerName ?? OPERATOR,
-          providedByOperator: client.ownerName === undefined,
+          owner: client.ownerName ?? '',
           isVerified: client.isVerified,
           links: linksOf(client),
         },
@@ -150,8 +143,8 @@ export function createConsentSteps(parts: {
         organizations: organizations.map((one) => describeReached(one, inWords)),
         bars: describeExclusions(exclusions, all),
         isRepeat: earlier !== undefined,
-        since: since.slice(0, MAX_CLAUSES),
-        more: Math.max(0, since.length - MAX_CLAUSES),
+        since: since.slice(0, MAX_CHANGES),
+        more: Math.max(0, since.length - MAX_CHANGES),
         limit: limitFields(allowed, typed ?? kept ?? limit, {
           isPossible,
           now: clock(),
@@ -205,48 +198,48 @@ function chosenBefore(
   return isSameLimit && chosenLimit ? limitFrom(chosenLimit) : undefined;
 }
 
-/** Lists how the client changed since the earlier approval, as clauses. */
-function sinceThen(before: ConnectedConsent, now: Asked): string[] {
-  const added = now.hosts.filter((host) => !before.hosts.includes(host));
-  const removed = before.hosts.filter((host) => !now.hosts.includes(host));
+/** Lists how the client changed since the earlier approval. */
+function sinceThen(before: ConnectedConsent, now: Asked): Message[] {
   return [
-    ...(before.name === now.name ? [] : [`Name was ${before.name}, now ${now.name}`]),
-    ...(added.length > 0 ? [`It may now send you to ${added.join(', ')} as well`] : []),
-    ...(removed.length > 0 ? [`It no longer sends you to ${removed.join(', ')}`] : []),
+    ...(before.name === now.name
+      ? []
+      : [message('consent.name-changed', { before: before.name, now: now.name })]),
+    ...hostChanges(before, now),
   ];
 }
 
-const LABELS: Readonly<Record<LinkKind, string>> = {
-  homepage: 'Website',
-  support: 'Help',
-  privacy: 'Privacy',
-};
+function hostChanges(before: Pick<Asked, 'hosts'>, now: Asked): Message[] {
+  const added = now.hosts.filter((host) => !before.hosts.includes(host)).join(', ');
+  const removed = before.hosts.filter((host) => !now.hosts.includes(host)).join(', ');
+  return [
+    ...(added ? [message('consent.hosts-added', { hosts: added })] : []),
+    ...(removed ? [message('consent.hosts-removed', { hosts: removed })] : []),
+  ];
+}
 
 const linksOf = ({ links }: Client) =>
   LINKS.flatMap((kind) => {
     const url = links[kind];
-    return url === undefined ? [] : [{ label: LABELS[kind], host: new URL(url).host, url }];
+    return url === undefined ? [] : [{ kind, host: new URL(url).host, url }];
   });
 
 /** Lists what changed since the page was rendered, as sentences. */
-function changesOf(before: Asked, now: Asked): string[] {
-  const sentences: string[] = [];
-  if (before.isVerified && !now.isVerified) sentences.push('It is no longer marked as verified.');
-  // A page that a node of the previous version has rendered does not include the links.
-  if (!isSameLinks(before.links ?? {}, now.links)) sentences.push('Its links were changed.');
-  if (before.name !== now.name) sentences.push(`It was called “${before.name}”.`);
-  if (before.providedBy !== now.providedBy) {
-    sentences.push(`It was provided by ${before.providedBy ?? OPERATOR}.`);
-  }
-  // A page that a node of the previous version has rendered has no limit.
-  if (before.limit && JSON.stringify(before.limit) !== JSON.stringify(now.limit)) {
-    sentences.push('Its limit was changed.');
-  }
-  const added = now.hosts.filter((host) => !before.hosts.includes(host));
-  if (added.length > 0) sentences.push(`It may now send you to ${added.join(', ')} as well.`);
-  const removed = before.hosts.filter((host) => !now.hosts.includes(host));
-  if (removed.length > 0) sentences.push(`It no longer sends you to ${removed.join(', ')}.`);
-  // Without a connection treat the generation as 1: an approval in another tab is no disconnection.
-  if ((now.generation ?? 1) > (before.generation ?? 1)) sentences.push('It was disconnected.');
-  return sentences;
+function changesOf(before: Asked, now: Asked): Message[] {
+  const owner = before.providedBy ?? '';
+  return [
+    ...(before.isVerified && !now.isVerified ? [message('consent.not-verified-now')] : []),
+    // A page that a node of the previous version has rendered does not include the links.
+    ...(isSameLinks(before.links ?? {}, now.links) ? [] : [message('consent.links-changed')]),
+    ...(before.name === now.name ? [] : [message('consent.former-name', { name: before.name })]),
+    ...(before.providedBy === now.providedBy
+      ? []
+      : [message('consent.former-owner', { owner, isOperator: String(!owner) })]),
+    // A page that a node of the previous version has rendered has no limit.
+    ...(before.limit && JSON.stringify(before.limit) !== JSON.stringify(now.limit)
+      ? [message('consent.limit-changed')]
+      : []),
+    ...hostChanges(before, now),
+    // Without a connection treat the generation as 1: an approval in another tab is no disconnection.
+    ...((now.generation ?? 1) > (before.generation ?? 1) ? [message('consent.disconnected')] : []),
+  ];
 }

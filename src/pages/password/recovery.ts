@@ -6,19 +6,17 @@ import type { PasswordChanges } from '../../accounts/passwords/changes.ts';
 import type { LinkedMethod, SignInMethods } from '../../accounts/sign-in-methods.ts';
 import type { Connections } from '../../authorizations/connections.ts';
 import type { Disconnect } from '../../authorizations/endings.ts';
+import { type Message, message } from '../../base/texts.ts';
 import { formOf } from '../../provider/form.ts';
 import { requestOrigin } from '../page.ts';
 import { type Moment, toMoment } from '../words/moment.ts';
-import { describeConnections } from '../words/reached.ts';
 
 /** A checkbox to end something that gives access to the account, such as a passkey or a client. */
 export interface EndingChoice {
   readonly name: string;
   readonly value: string;
-  /** The verb of the checkbox, such as `disconnect`. */
-  readonly verb: string;
-  /** The object of the verb, such as `the client that acts for you`. */
-  readonly what: string;
+  /** What ends, such as `Your connected app`. */
+  readonly what: Message;
   /** For a sign-in method: the time when it was added. */
   readonly since: Moment | undefined;
   readonly isChosen: boolean;
@@ -59,12 +57,12 @@ export function createEndingChoices({
         signInMethods.of(id),
       ]);
       const form = ctx.method === 'POST' ? formOf(ctx) : new URLSearchParams();
-      const acting = describeConnections(connected.length);
+      const [apps, own] = [{ count: connected.length }, { count: keys.length }];
       const choices = [
-        ...(acting ? [{ name: FIELD.connections, verb: 'disconnect', what: acting }] : []),
-        ...(keys.length > 0
-          ? [{ name: FIELD.apiKeys, verb: 'revoke', what: describeKeys(keys.length) }]
+        ...(apps.count > 0
+          ? [{ name: FIELD.connections, what: message('ending.apps', apps) }]
           : []),
+        ...(own.count > 0 ? [{ name: FIELD.apiKeys, what: message('ending.api-keys', own) }] : []),
         ...ways.map(methodChoice),
       ];
       return choices.map(({ value = 'yes', since, ...choice }: Choice) => ({
@@ -88,13 +86,9 @@ export function createEndingChoices({
   };
 }
 
-const describeKeys = (keys: number): string =>
-  keys === 1 ? 'your API key' : `all ${keys} API keys`;
-
 interface Choice {
   readonly name: string;
-  readonly verb: string;
-  readonly what: string;
+  readonly what: Message;
   readonly value?: string;
   readonly since?: Date;
 }
@@ -103,6 +97,5 @@ const methodChoice = ({ id, kind, label, addedAt }: LinkedMethod): Choice => ({
   name: FIELD.way,
   value: id,
   since: addedAt,
-  verb: 'remove',
-  what: kind === 'passkey' ? `the passkey ${label}` : `the sign-in with ${label}`,
+  what: message(kind === 'passkey' ? 'ending.passkey' : 'ending.provider', { label }),
 });

@@ -1,10 +1,11 @@
 /** Describes who asks: when a client was registered, who has connected it, and who checked it. */
 import { type ClientStanding, MAX_COUNTED } from '../../authorizations/client-standing.ts';
+import { type Message, message } from '../../base/texts.ts';
 
 /** The data for `partials/standing`. */
 export interface DescribedStanding {
-  /** For example `Registered 3 days ago · connected by 2 people, none of your organization · …`. */
-  readonly facts: string;
+  /** For example `Registered 3 days ago · connected by 2 people, none in your organization · …`. */
+  readonly facts: Message;
   readonly isWarning: boolean;
 }
 
@@ -19,37 +20,35 @@ export function describeStanding(standing: ClientStanding, now: number): Describ
   const daysSince = (time: Date) => Math.max(0, Math.floor((now - time.getTime()) / DAY_MS));
   // A client can behave differently under a new owner, although its age and people stay.
   const days = daysSince(ownedSince ?? registeredAt);
-  const check = isVerified ? 'checked by the operator' : 'not checked by the operator';
-  const facts = [
-    `Registered ${ageText(daysSince(registeredAt))}`,
-    ...(ownedSince && !isOfOperator ? [`given to its present owner ${ageText(days)}`] : []),
-    `connected by ${peopleText(standing)}`,
-  ];
   return {
-    // The operator's own clients need no check by the operator.
-    facts: (isOfOperator ? facts : facts.concat(check)).join(' · '),
+    facts: message('standing.facts', {
+      age: ageOf(daysSince(registeredAt)),
+      isHandedOver: String(Boolean(ownedSince) && !isOfOperator),
+      owned: ageOf(days),
+      people: peopleOf(standing),
+      // The operator's own clients need no check by the operator.
+      check: isOfOperator ? 'own' : String(isVerified),
+    }),
     isWarning:
       !isOfOperator && (days < USUAL_DAYS || people + (isConnected ? 1 : 0) < USUAL_PEOPLE),
   };
 }
 
-function ageText(days: number): string {
-  if (days === 0) return 'today';
-  if (days < 60) return ago(days, 'day');
-  return days < 730 ? ago(Math.floor(days / 30), 'month') : ago(Math.floor(days / 365), 'year');
+function ageOf(days: number): Message {
+  if (days < 60) return message('standing.days', { count: days });
+  return days < 730
+    ? message('standing.months', { count: Math.floor(days / 30) })
+    : message('standing.years', { count: Math.floor(days / 365) });
 }
 
-const ago = (count: number, unit: string): string =>
-  `${count} ${unit}${count === 1 ? '' : 's'} ago`;
-
 /** Describes the other people who connected the client. */
-function peopleText({ people, hasColleagues, isConnected }: ClientStanding): string {
-  if (people === 0) return isConnected ? 'no one else' : 'no one yet';
+function peopleOf({ people, hasColleagues, isConnected }: ClientStanding): Message {
   const isMore = people > MAX_COUNTED;
-  const number = Math.min(people, MAX_COUNTED).toLocaleString('en');
-  const noun = `${isConnected ? 'other ' : ''}${people === 1 ? 'person' : 'people'}`;
-  const [some, none] = people === 1 ? ['who is', 'not'] : ['some', 'none'];
-  // If there are more than `MAX_COUNTED`, only the counted ones were compared with the user.
-  const which = hasColleagues ? some : isMore ? undefined : none;
-  return `${isMore ? 'more than ' : ''}${number} ${noun}${which ? `, ${which} of your organization` : ''}`;
+  return message('standing.people', {
+    count: Math.min(people, MAX_COUNTED),
+    isMore: String(isMore),
+    isConnected: String(isConnected),
+    // If there are more than `MAX_COUNTED`, only the counted ones were compared with the user.
+    colleagues: hasColleagues ? 'some' : isMore ? 'unknown' : 'none',
+  });
 }

@@ -1,31 +1,31 @@
 /** Describes in the words of pages what a user or client reaches, and what changed. */
 import type { ComparedOrganization } from '../../accounts/access/access-difference.ts';
-import type { Organization } from '../../accounts/access/reach.ts';
+import type { Organization, Role } from '../../accounts/access/reach.ts';
 import type { ClientExclusion } from '../../accounts/organizations/client-blocks.ts';
+import { type Message, message, type Text } from '../../base/texts.ts';
 import type { AccessChange, ReachedOrganization } from '../view-data.ts';
-import { type Moment, momentOrNothing } from './moment.ts';
+import { toMoment } from './moment.ts';
 
-/** An organization that a client does not reach, for `partials/bars`. */
-export interface ExcludedThere extends Pick<ClientExclusion, 'why' | 'follows'> {
-  readonly organization: string;
-  /** Undefined if no member of the organization has connected the client yet. */
-  readonly since: Moment | undefined;
-  /** Why the organization declined the client. */
-  readonly sentence: string | undefined;
-}
-
-/** @param all the organizations that the user belongs to. */
+/**
+ * Returns a message for each organization that a client does not reach, for `partials/bars`.
+ *
+ * @param all the organizations that the user belongs to.
+ */
 export const describeExclusions = (
   exclusions: readonly ClientExclusion[],
   all: readonly Organization[],
-): ExcludedThere[] =>
-  exclusions.map(({ organizationId, at, why, follows, sentence }) => ({
-    organization: all.find(({ id }) => id === organizationId)?.name ?? '',
-    since: momentOrNothing(at),
-    why,
-    follows,
-    sentence: sentence ?? undefined,
-  }));
+): Message[] =>
+  exclusions.map(({ organizationId, at, why, follows, sentence }) => {
+    const kind = follows ? 'follows' : why;
+    return message(`bars.${kind}`, {
+      organization: all.find(({ id }) => id === organizationId)?.name ?? '',
+      // Unknown while no member of the organization has connected the client.
+      since: at ? toMoment(at) : '',
+      isKnown: String(at !== null),
+      reason: sentence ?? '',
+      hasReason: String(sentence !== null),
+    });
+  });
 
 /** Returns the data for `partials/organizations`. @param inWords see `createRightsInWords` */
 export function describeReached(
@@ -34,8 +34,8 @@ export function describeReached(
 ): ReachedOrganization {
   return {
     name,
-    role,
-    ...changeOf(change, formerRole),
+    role: roleOf(role),
+    ...changeOf(change, formerRole && roleOf(formerRole)),
     warehouses: warehouses.map(({ name, rights, change, formerRights }) => ({
       name,
       rights: inWords(rights),
@@ -44,43 +44,49 @@ export function describeReached(
   };
 }
 
-function changeOf(
-  kind: ComparedOrganization['change'],
-  former: string | undefined,
-): { change?: AccessChange } {
-  if (kind === undefined) return {};
-  const words = { added: 'added', removed: 'no longer', changed: `was ${former}` };
-  return { change: { kind, words: words[kind] } };
-}
+const roleOf = (role: Role): Message => message(`roles.${role}`);
 
-/** Lists what changed since an approval, as clauses: `Your role in Storm was admin, now member`. */
+const changeOf = (
+  kind: ComparedOrganization['change'],
+  former: Text = '',
+): { change?: AccessChange } =>
+  kind === undefined ? {} : { change: { kind, words: message(`access.${kind}`, { former }) } };
+
+/** Lists what changed since an approval: `Your role in Storm changed from admin to member`. */
 export function describeChanges(
   organizations: readonly ComparedOrganization[],
   inWords: (rights: readonly string[]) => string,
-): string[] {
-  return organizations.flatMap((organization) => {
-    const { name, change, role, formerRole, warehouses } = organization;
-    if (change === 'added') return [`You reach ${name} now, as ${role}`];
-    if (change === 'removed') return [`It no longer reaches ${name}`];
-    const own = change ? [`Your role in ${name} was ${formerRole}, now ${role}`] : [];
+): Message[] {
+  return organizations.flatMap(({ name, change, role, formerRole, warehouses }) => {
+    const own = {
+      organization: name,
+      role: roleOf(role),
+      former: formerRole ? roleOf(formerRole) : '',
+    };
     return [
-      ...own,
-      ...warehouses.flatMap((warehouse) => describeWarehouse(warehouse, name, inWords)),
+      ...(change ? [message(`since.organization-${change}`, own)] : []),
+      ...(change === 'added' || change === 'removed'
+        ? []
+        : warehouses.flatMap((warehouse) => describeWarehouse(warehouse, name, inWords))),
     ];
   });
 }
 
-function describeWarehouse(
+const describeWarehouse = (
   { name, change, rights, formerRights = [] }: ComparedOrganization['warehouses'][number],
   organization: string,
   inWords: (rights: readonly string[]) => string,
-): string[] {
-  if (change === undefined) return [];
-  const what = `${name} in ${organization}`;
-  if (change === 'added') return [`You reach ${what} now`];
-  if (change === 'removed') return [`It no longer reaches ${what}`];
-  return [`Your rights in ${what} were ${inWords(formerRights)}, now ${inWords(rights)}`];
-}
+): Message[] =>
+  change === undefined
+    ? []
+    : [
+        message(`since.warehouse-${change}`, {
+          warehouse: name,
+          organization,
+          rights: inWords(rights),
+          former: inWords(formerRights),
+        }),
+      ];
 
 /** Returns the words after "Also disconnect"; undefined if no client acts for the user. */
 export function describeConnections(connections: number): string | undefined {

@@ -82,7 +82,7 @@ describe('handing over an OAuth client', () => {
     const refreshed = await refresh(on.issuer, client, tokens.refreshToken);
     expect(refreshed.status).to.equal(200);
     const connection = await user.get(`/profile/connections/${client.id}`);
-    expect(textOf(connection.html)).to.include('Provided by Ruth');
+    expect(textOf(connection.html)).to.include('Made by Ruth');
     const asked = await user.get(authorizationUrl(on.issuer, client));
     const answer = (await user.follow(asked)).location;
     expect(answer?.searchParams.get('code')).to.match(/^gate_ac_/);

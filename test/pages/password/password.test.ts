@@ -60,7 +60,7 @@ describe('the page of a password link', () => {
     const { accessToken } = await on.partner.tokens(clients.confidential);
     for (const isEnding of [false, true]) {
       const form = await visitor.open(await passwordLink(on.service, person));
-      expect(textOf(form.html)).to.include('Also disconnect the client that acts for you');
+      expect(textOf(form.html)).to.include('Your connected app');
       const fields = { new_password: NEW_PASSWORD, ...(isEnding && { end_connections: 'yes' }) };
       expect((await visitor.submit(form, fields)).status).to.equal(303);
       expect(await on.partner.isActive(accessToken)).to.equal(!isEnding);
