@@ -21,10 +21,6 @@ export interface LinkedMethod {
 
 type MethodKind = 'provider' | 'passkey';
 
-/** Names the method within a sentence. */
-export const describeMethod = ({ kind, label }: Pick<LinkedMethod, 'kind' | 'label'>): string =>
-  kind === 'passkey' ? `the passkey ${label}` : label;
-
 export interface MethodsOfKind {
   /** Returns the methods of an account, oldest first. */
   of(accountId: string, tx?: Queries): Promise<readonly LinkedMethod[]>;

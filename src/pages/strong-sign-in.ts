@@ -1,11 +1,12 @@
 /** `/profile/stronger-sign-in`: where users add a stronger sign-in method than a password. */
 
 import type { Context } from 'koa';
-import { describeMethod, type SignInMethods } from '../accounts/sign-in-methods.ts';
+import type { SignInMethods } from '../accounts/sign-in-methods.ts';
 import type { Text } from '../base/texts.ts';
 import { seeOther, visitorIn } from './page.ts';
 import type { PageKit } from './page-kit.ts';
 import { get, type Route } from './routes.ts';
+import { anyStrongOf } from './sign-in/attempt.ts';
 import type { OfferedMethods } from './sign-in/offered-methods.ts';
 import { type SignInPolicy, STRONG_SIGN_IN } from './sign-in/sign-in-policy.ts';
 import type { WayIn } from './sign-in/upstream-ways.ts';
@@ -19,8 +20,8 @@ declare module './view-data.ts' {
       readonly isOver: boolean;
       /** True if the user signed in with a provider whose proof is no stronger than a password. */
       readonly isFromProvider: boolean;
-      /** Names of the user's strong sign-in methods; users without any add one on this page. */
-      readonly held: readonly string[];
+      /** The user's strong sign-in methods; empty for users without any, who add one on this page. */
+      readonly held: Text;
       /** Undefined if the service does not offer passkeys. */
       readonly addPasskeyUrl: string | undefined;
       readonly linkable: readonly WayIn[];
@@ -49,7 +50,7 @@ export function strongSignInPage(parts: {
       notice: await kit.notices.take(ctx),
       until: toMoment(requirement.until),
       isOver: requirement.isOver,
-      held: held.filter(({ isStrong }) => isStrong).map(describeMethod),
+      held: anyStrongOf(held),
       addPasskeyUrl: passkeys && '/profile/security/passkeys/new',
       linkable: upstream.strongMethods,
       isFromProvider: visitor.session.method === 'upstream',

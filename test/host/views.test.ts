@@ -226,8 +226,9 @@ describe('views', () => {
       ...["<%= t('connections.disconnect') %>", "<%= t('connections.disconnect') %>"],
       ...["<%= t('connections.disconnect-all') %>", "<%= t('first-sign-in.end') %>"],
       "<%= t('organizations.block') %>",
-      ...['<%= t(page.button) %>', 'Delete client', 'Delete client'],
-      ...['Remove', 'Remove', 'Remove', 'Revoke', 'Sign out', 'Sign out everywhere else'],
+      ...["<%= t('security.remove') %>", "<%= t('security.remove') %>"],
+      ...["<%= t('security.sign-out-others') %>", "<%= t('sign-out.title') %>"],
+      ...['<%= t(page.button) %>', 'Delete client', 'Delete client', 'Remove', 'Revoke'],
     ]);
   });
 
@@ -275,7 +276,6 @@ const ENGLISH: readonly string[] = [
   'api-keys',
   'error-reference',
   'error-reference-index',
-  'forgot-password',
   'oauth-client',
   'oauth-client-connect',
   'oauth-client-created',
@@ -289,15 +289,7 @@ const ENGLISH: readonly string[] = [
   'oauth-client-settings',
   'oauth-client-test',
   'oauth-clients',
-  'passkey',
-  'password',
-  'password-link-over',
-  'profile',
-  'recovery-wait',
   'secret-shown',
-  'security',
-  'stop-recovery',
-  'stronger-sign-in',
 ];
 
 /** Returns the words of a page in the pseudo-language that do not come from its texts. */

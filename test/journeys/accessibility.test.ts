@@ -94,7 +94,7 @@ describeInBrowser('pages in the browser', (visit) => {
       await page.goto(`${on.issuer}/forgot-password`);
       await page.getByLabel('Email address').fill('nobody@example.test');
       await press(page, 'Send the link');
-      await expectPage(page, 'Look into your mail');
+      await expectPage(page, 'Check your email');
     });
 
     it('the pages for authorizing a client and for signing out are accessible and fit on a phone', async () => {

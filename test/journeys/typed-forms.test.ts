@@ -127,7 +127,7 @@ describeInBrowser('the values that users enter', (visit) => {
     await mailed.getByLabel('New password').fill(NEW_PASSWORD);
     await press(mailed, 'Set password');
     await mailed.getByText('to continue to').waitFor();
-    await mailed.getByText('Your password is set.').waitFor();
+    await mailed.getByText('Your password was set.').waitFor();
     expect(await mailed.getByLabel('Email address').inputValue()).to.equal(email);
     await mailed.getByLabel('Password', { exact: true }).fill(NEW_PASSWORD);
     await press(mailed, 'Sign in');

@@ -85,7 +85,7 @@ describe('the security page', () => {
       const path = await signOutPath();
       const page = await person.follow(await person.send(path));
       expect(textOf(page.html))
-        .to.include('That browser is signed out.')
+        .to.include('That browser was signed out.')
         .and.not.include('Firefox on');
       expect([await isSignedIn(person), (await there.get('/profile')).status]).to.deep.equal([
         ...[true, 303],
@@ -127,7 +127,7 @@ describe('the security page', () => {
     const token = await connect();
     const page = await change();
     expect(page.url.pathname).to.equal(PATH);
-    expect(textOf(page.html)).to.include('Your password is changed');
+    expect(textOf(page.html)).to.include('Your password was changed');
     expect(await isSignedIn(person)).to.equal(true);
     expect(await isSignedIn(elsewhere)).to.equal(false);
     // A stolen copy of this browser's session cookie is signed out, too.
@@ -143,7 +143,7 @@ describe('the security page', () => {
     const token = await connect();
     expect((await person.get(PATH)).html).to.include('end_connections');
     const page = await change({ end_connections: 'yes' });
-    expect(textOf(page.html)).to.include('nothing acts for you any more');
+    expect(textOf(page.html)).to.include('your apps were disconnected');
     expect(await isActive(token)).to.equal(false);
     expect(await logged()).to.include('disconnected');
   });
@@ -224,7 +224,7 @@ describe('the security page', () => {
     ];
     const copied = { cookie: person.cookieHeader('/profile') };
     const page = await person.follow(await person.send(`${PATH}/sign-out-everywhere`));
-    expect(textOf(page.html)).to.include('Every other browser is signed out');
+    expect(textOf(page.html)).to.include('All your other browsers were signed out');
     for (const other of elsewhere) expect(await isSignedIn(other)).to.equal(false);
     expect(await isSignedIn(person)).to.equal(true);
     // A stolen copy of this browser's session cookie is signed out, too.
@@ -307,7 +307,7 @@ describe('the security page', () => {
       await page.getByLabel('Current password').fill(jörg.password);
       await page.getByLabel('New password').fill(NEW_PASSWORD);
       await page.getByRole('button', { name: 'Change password' }).click();
-      await page.getByRole('status').filter({ hasText: 'Your password is changed' }).waitFor();
+      await page.getByRole('status').filter({ hasText: 'Your password was changed' }).waitFor();
 
       await page.getByRole('link', { name: 'Profile', exact: true }).click();
       await page.getByRole('button', { name: 'Sign out' }).click();

@@ -143,7 +143,7 @@ describe('a provider that rejects our client secret', () => {
   it('a client secret that the provider rejects is logged as a configuration problem, and explained on the page', async () => {
     const page = await on.signIn(GRACE);
     expect(page.status).to.equal(503);
-    expect(page.html).to.include('Signing in with Warehouse platform does not work');
+    expect(page.html).to.include('Sign-in with <bdi>Warehouse platform</bdi> does not work');
     expect(page.html).to.include('Nothing is wrong with your account');
     const log = on.service.logLines.join();
     expect(log).to.include('a provider does not accept our client ID or secret');

@@ -110,7 +110,7 @@ describe('a user who signs in for the first time and has no password', () => {
     on.upstream.lie = { claims: (claims) => ({ ...claims, sub: ivan.sub }) };
     const back = await person.travel(there);
     on.upstream.lie = {};
-    expect(back.html).to.include('That was somebody else');
+    expect(back.html).to.include('That was another account');
     const page = await person.get('/profile/api-keys');
     expect(page.html).to.include(LINUS.email).and.not.include(ivan.email);
     const again = await person.submit(page, { name: 'Night sync' });
@@ -134,7 +134,7 @@ describe('a user who signs in for the first time and has no password', () => {
     on.upstream.lie = { claims: ({ auth_time: _, ...claims }) => claims };
     expect((await confirm()).html).to.include('does not prove who you are');
     on.upstream.lie = { claims: (claims) => ({ ...claims, sub: 'linked with no account' }) };
-    expect((await confirm()).html).to.include('That was somebody else');
+    expect((await confirm()).html).to.include('That was another account');
     on.upstream.lie = {};
     const form = await person.get('/profile/api-keys');
     const asked = await person.submit(form, { name: 'Night sync' });

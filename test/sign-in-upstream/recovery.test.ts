@@ -109,7 +109,7 @@ describe('an account that an attacker had access to', () => {
       const [, passkey = ''] = /value="(pk_[^"]+)"/.exec(form.html) ?? [];
       const all = { end_connections: 'yes', revoke_api_keys: 'yes', remove_way: passkey };
       const set = await back.submit(form, { new_password: NEW_PASSWORD, ...all });
-      expect((await back.follow(set)).html).to.include('Your password is set.');
+      expect((await back.follow(set)).html).to.include('Your password was set.');
 
       expect(await isSignedIn(attack.browser)).to.equal(false);
       expect(await on.service.passkeys.of(person.accountId)).to.deep.equal([]);
@@ -175,7 +175,7 @@ describe('an account that an attacker had access to', () => {
     const again = await elsewhere.travel(await elsewhere.submit(confirm, { sign_in_with: id }));
     expect(again.html).to.include('Remove <bdi>Platform &amp; Co</bdi>?');
     const gone = await owner.follow(await owner.submit(asked, { remove_way: value }));
-    expect(gone.html).to.include('lets nobody in to your account any more');
+    expect(gone.html).to.include('was removed. All your other browsers were signed out');
     expect([await isSignedIn(owner), await isSignedIn(elsewhere)]).to.deep.equal([true, false]);
     // Another user who has signed in with that browser in between is not linked either.
     const shared = on.traveller();
@@ -188,7 +188,7 @@ describe('an account that an attacker had access to', () => {
     expect(await on.service.identities.listOf(on.seeded.other.accountId)).to.deep.equal([]);
     on.upstream.account = { sub: `another-pat-${people}` };
     const back = await owner.travel(await owner.submit(gone, { link_with: id }));
-    expect(back.html).to.include('You can sign in with Platform &amp; Co from now on.');
+    expect(back.html).to.include('You can sign in with <bdi>Platform &amp; Co</bdi> from now on.');
     const [link] = await on.service.identities.listOf(person.accountId);
     expect(link?.subject).to.equal(`another-pat-${people}`);
     await mailAbout('sign-in method was added');
@@ -238,7 +238,7 @@ describe('without passwords, a user whose provider no longer recognizes them', (
     expect(security.html).not.to.include(REMOVE);
     on.second.account = { sub: 'grace' };
     const linked = await person.travel(await person.submit(security, { link_with: 'partner' }));
-    expect(linked.html).to.include('You can sign in with Partner login from now on.');
+    expect(linked.html).to.include('You can sign in with <bdi>Partner login</bdi> from now on.');
     const query = new URLSearchParams({ remove_way: `provider ${on.upstream.issuer}` });
     await person.submit(await person.get(`${REMOVE}?${query}`), {});
     expect((await on.signIn({ ...GRACE, sub: 'grace again' })).html).to.include('Grace Person');

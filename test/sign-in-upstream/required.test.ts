@@ -119,7 +119,7 @@ describe('users who administer an organization or own a client', () => {
       .and.not.include('Add a passkey');
     const refused = await browser().signIn(owner);
     expect(refused.status).to.equal(403);
-    expect(refused.html).to.include('sign in with the passkey Laptop');
+    expect(refused.html).to.include('sign in with the passkey <bdi>Laptop</bdi>');
     const [last] = await on.service.activity.of(owner.accountId, { limit: 1 });
     expect(last?.details).to.deep.equal({ reason: 'password_alone' });
     const again = browser();

@@ -54,7 +54,7 @@ describe('an owner whose provider must prove a second factor', () => {
     it(`after a provider sign-in ${which} an owner reaches only the page that explains what is missing`, async () => {
       const { person, page } = await signIn(claims);
       expect(page.url.pathname).to.equal(STRONG_SIGN_IN);
-      expect(page.html).to.include('Your sign-in at your provider did not prove more');
+      expect(page.html).to.include('Your last sign-in at your provider did not prove more');
       expect((await person.get('/profile/api-keys')).location?.pathname).to.equal(STRONG_SIGN_IN);
       const asked = await person.get(
         authorizationUrl(on.service.issuer, on.seeded.clients.confidential),

@@ -3,6 +3,8 @@
 // English is written as in Britain: day, month, year.
 const { lang } = document.documentElement;
 const LOCALE = lang === 'en' ? 'en-GB' : lang;
+/** The sentences of this script, which `partials/header` prints in the language of the page. */
+const TEXTS = document.body.dataset;
 
 lockSubmittedForms();
 for (const input of document.querySelectorAll('input[type=password]')) offerToShow(input);
@@ -53,8 +55,8 @@ function buttonsOf(form) {
 
 /** A button that shows what was typed into a password field. */
 function offerToShow(input) {
-  const what = input.dataset.shows ?? 'password';
-  const button = quietButton('Show', what);
+  const what = input.labels[0]?.textContent.trim() ?? '';
+  const button = quietButton(TEXTS.textShow, what);
   const row = document.createElement('div');
   row.className = 'password';
   button.setAttribute('aria-controls', input.id);
@@ -66,11 +68,11 @@ function offerToShow(input) {
 
   const show = (isShown) => {
     input.type = isShown ? 'text' : 'password';
-    button.firstChild.data = isShown ? 'Hide' : 'Show';
+    button.firstChild.data = isShown ? TEXTS.textHide : TEXTS.textShow;
   };
   button.addEventListener('click', () => {
     show(input.type === 'password');
-    announce(`Your ${what} is ${input.type === 'text' ? 'shown' : 'hidden'}.`);
+    announce(`${what}: ${input.type === 'text' ? TEXTS.textIsShown : TEXTS.textIsHidden}`);
   });
   // Browsers offer to remember what was sent from a text field.
   input.form?.addEventListener('submit', () => show(false));
@@ -89,16 +91,16 @@ function takeAlong(link) {
 /** A button that copies the text of an element; `data-copy` says what it is, for screen readers. */
 function offerToCopy(element) {
   if (!navigator.clipboard) return;
-  const button = quietButton('Copy', element.dataset.copy);
+  const button = quietButton(TEXTS.textCopy, element.dataset.copy);
   button.classList.add('copy');
   element.after(button);
 
   button.addEventListener('click', async () => {
     await navigator.clipboard.writeText(element.textContent.trim());
-    button.firstChild.data = 'Copied';
-    announce('Copied.');
+    button.firstChild.data = TEXTS.textCopied;
+    announce(TEXTS.textCopied);
     setTimeout(() => {
-      button.firstChild.data = 'Copy';
+      button.firstChild.data = TEXTS.textCopy;
     }, 2000);
   });
 }
@@ -133,7 +135,7 @@ function fromNow(time) {
   ];
   const [unit, size] = units.find(([, size]) => Math.abs(seconds) >= size) ?? ['second', 0];
   const format = new Intl.RelativeTimeFormat(LOCALE, { numeric: 'auto' });
-  return size === 0 ? 'just now' : format.format(Math.round(seconds / size), unit);
+  return size === 0 ? TEXTS.textNow : format.format(Math.round(seconds / size), unit);
 }
 
 /** Removes a secret when the user leaves its page, because Back may show the page as it was. */
@@ -142,7 +144,7 @@ function forgetSecrets(elements) {
   const forget = () => {
     for (const element of elements) {
       if (element.tagName === 'INPUT') element.value = '';
-      else element.textContent = 'It was shown once.';
+      else element.textContent = TEXTS.textShownOnce;
     }
   };
   window.addEventListener('pagehide', forget);
@@ -300,10 +302,9 @@ function offerPasskeys(forms) {
   }
 
   function problemOf({ name }, form) {
-    const isMade = form.dataset.passkeyMade !== undefined;
-    if (name === 'InvalidStateError') return 'This device has a passkey of yours already.';
-    if (name !== 'NotAllowedError') return 'That did not work in this browser. Try again.';
-    return isMade ? 'No passkey was created.' : 'No passkey was used. Try again, or another way.';
+    const { known, failed, none } = form.querySelector('[data-passkey-problem]').dataset;
+    if (name === 'InvalidStateError') return known ?? failed;
+    return name === 'NotAllowedError' ? none : failed;
   }
 
   function sayProblem(form, sentence) {

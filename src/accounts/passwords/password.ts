@@ -23,7 +23,7 @@ export async function checkPassword(password: string, owner: PasswordOwner): Pro
   }
   const { length } = [...normalized(password)];
   if (length < MIN_PASSWORD_LENGTH) {
-    const message = `Use at least ${MIN_PASSWORD_LENGTH} characters. Several words are fine.`;
+    const message = `Use at least ${MIN_PASSWORD_LENGTH} characters. Several words work well.`;
     return [{ code: 'password_too_short', message }];
   }
   if (length > MAX_PASSWORD_LENGTH) {
@@ -31,7 +31,7 @@ export async function checkPassword(password: string, owner: PasswordOwner): Pro
     return [{ code: 'password_too_long', message }];
   }
   if (await isCommonPassword(normalized(password), [owner.email, owner.name])) {
-    const message = 'This is among the first passwords that are tried. Choose another one.';
+    const message = 'This password is too easy to guess. Choose another one.';
     return [{ code: 'password_common', message }];
   }
   return [];

@@ -7,7 +7,7 @@ import type { Passkey } from '../../accounts/passkeys/passkey.ts';
 import { MAX_PASSKEYS, type Passkeys } from '../../accounts/passkeys/passkeys.ts';
 import type { SignInMethods } from '../../accounts/sign-in-methods.ts';
 import { Refusal } from '../../base/refusal.ts';
-import { isMessage, message, type Text } from '../../base/texts.ts';
+import { isMessage, type Message, message, type Text } from '../../base/texts.ts';
 import { formOf } from '../../provider/form.ts';
 import { originInSession, requestOrigin, seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
@@ -27,16 +27,16 @@ declare module '../view-data.ts' {
 
 /** The page to create or to rename a passkey. */
 interface PasskeyView {
-  readonly heading: string;
+  readonly heading: Message;
   /** Confirms to the user that they have just re-authenticated. */
   readonly notice?: Text;
   readonly name: string;
   readonly problem?: Text;
-  readonly nameProblem?: string;
+  readonly nameProblem?: Message;
   readonly action: string;
   /** Where the script fetches the creation options from; undefined for an existing passkey. */
   readonly optionsUrl?: string;
-  readonly button: string;
+  readonly button: Message;
   readonly cancel: string;
 }
 
@@ -62,11 +62,6 @@ const NEW = `${PATH}/new`;
 /** The form field in which the script sends the new passkey. */
 const NEW_PASSKEY_FIELD = 'made_passkey';
 const MAX_NAME_LENGTH = 60;
-const ADDED = 'Your passkey is added: use it the next time you sign in.';
-const RENAMED = 'The name of the passkey is changed.';
-const REMOVED =
-  'The passkey is removed: it lets nobody in here any more, and every other browser is signed out. Delete it on your device as well.';
-const ONLY_METHOD = 'That passkey is the only way in that you have, so it stays.';
 
 export function passkeyRows(
   passkeys: readonly Passkey[],
@@ -120,12 +115,12 @@ export function passkeysPage(parts: {
     said: Pick<PasskeyView, 'notice' | 'problem'>,
   ): Promise<void> =>
     kit.render(ctx, 'passkey', {
-      heading: 'Add a passkey',
+      heading: message('passkey.add'),
       name,
       ...said,
       action: NEW,
       optionsUrl: PASSKEY_OPTIONS.add,
-      button: 'Create passkey',
+      button: message('passkey.create'),
       cancel: SECURITY,
     });
 
@@ -152,16 +147,16 @@ export function passkeysPage(parts: {
     }
     const onward = await signInPolicy.continueIfSatisfied(ctx, 'passkey');
     if (onward !== undefined) return seeOther(ctx, onward);
-    await kit.notices.redirect(ctx, SECURITY, ADDED);
+    await kit.notices.redirect(ctx, SECURITY, message('passkey.added'));
   }
 
-  const draw = (ctx: Context, name: string, nameProblem?: string): Promise<void> =>
+  const draw = (ctx: Context, name: string, nameProblem?: Message): Promise<void> =>
     kit.render(ctx, 'passkey', {
-      heading: 'Rename a passkey',
+      heading: message('passkey.rename'),
       name,
       ...(nameProblem !== undefined && { nameProblem }),
       action: ctx.path,
-      button: 'Save',
+      button: message('passkey.save'),
       cancel: SECURITY,
     });
 
@@ -174,11 +169,11 @@ export function passkeysPage(parts: {
     const name = nameFrom(formOf(ctx));
     if (name === undefined) {
       ctx.status = 422;
-      const problem = `Use 1 to ${MAX_NAME_LENGTH} visible characters.`;
+      const problem = message('passkey.name-problem', { max: MAX_NAME_LENGTH });
       return draw(ctx, formOf(ctx).get('name') ?? '', problem);
     }
     const isRenamed = await passkeys.rename(accountOf(ctx).id, String(ctx.params.id), name);
-    if (isRenamed) await kit.notices.redirect(ctx, SECURITY, RENAMED);
+    if (isRenamed) await kit.notices.redirect(ctx, SECURITY, message('passkey.renamed'));
   }
 
   async function askToRemove(ctx: Context): Promise<void> {
@@ -187,7 +182,7 @@ export function passkeysPage(parts: {
     await kit.render(ctx, 'confirm', {
       section: 'security',
       heading: message('security.remove-heading', { method: passkey.name }),
-      consequences: ['It lets nobody in here any more. This cannot be undone.'],
+      consequences: [message('passkey.remove-consequence')],
       action: ctx.path,
       button: message('security.remove'),
       cancel: SECURITY,
@@ -203,9 +198,11 @@ export function passkeysPage(parts: {
     const hasPassword = passwords && account.hasPassword;
     const left = await signInMethods.remove(accountId, passkey.id, { origin, hasPassword });
     if (left === undefined) return;
-    if (left === 'last') return kit.notices.redirect(ctx, SECURITY, ONLY_METHOD);
+    if (left === 'last') {
+      return kit.notices.redirect(ctx, SECURITY, message('security.only-method'));
+    }
     await signIns.keep(ctx, left, { what: 'passkey_removed', about: passkey.name });
-    await kit.notices.redirect(ctx, SECURITY, REMOVED);
+    await kit.notices.redirect(ctx, SECURITY, message('passkey.removed'));
   }
 
   return [

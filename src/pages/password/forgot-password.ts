@@ -5,7 +5,7 @@ import { normalizeEmail } from '../../accounts/email.ts';
 import type { PasswordLinkRequests } from '../../accounts/passwords/link-mail.ts';
 import type { AttemptLimit } from '../../base/attempt-limits.ts';
 import { networkOf } from '../../base/network-address.ts';
-import { message, type Text } from '../../base/texts.ts';
+import { type Message, message, type Text } from '../../base/texts.ts';
 import { formOf } from '../../provider/form.ts';
 import { requestOrigin } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
@@ -22,11 +22,11 @@ declare module '../view-data.ts' {
 interface ForgotPasswordView {
   readonly action: string;
   readonly email: string;
-  readonly problem: Text | undefined;
+  readonly problem: Message | undefined;
   /** The URL of the pending sign-in, for a link back. */
   readonly signInUrl: string;
   /** Names the provider of that email domain, whether or not an account has the address. */
-  readonly elsewhere: Text | undefined;
+  readonly elsewhere: Message | undefined;
   /** The sentence that replaces the form after it was sent. */
   readonly sent: Text | undefined;
 }
@@ -46,7 +46,7 @@ export function forgotPasswordPage(parts: {
   const { kit, waiting, linkRequests, perAddress, upstream } = parts;
 
   /** Uses only the email domain, so that it does not reveal whether an account exists. */
-  const elsewhere = (email: string): Text | undefined => {
+  const elsewhere = (email: string): Message | undefined => {
     const provider = upstream.wayOf(email);
     return provider && comesFrom(provider);
   };
@@ -72,13 +72,13 @@ export function forgotPasswordPage(parts: {
     const email = formOf(ctx).get('email') ?? '';
     if (normalizeEmail(email) === undefined) {
       ctx.status = 422;
-      return draw(ctx, { email, problem: 'Enter an email address, like ada@example.com.' });
+      return draw(ctx, { email, problem: message('forgot-password.no-address') });
     }
     const over = await perAddress.count(networkOf(ctx.ip));
     if (over) {
       ctx.status = 429;
       ctx.set('Retry-After', String(over.seconds));
-      const problem = 'Too many links were asked for from your network. Try again in an hour.';
+      const problem = message('forgot-password.too-many');
       return draw(ctx, { email, problem });
     }
     // Do not await: the answer and its timing must not depend on whether the account exists.

@@ -6,14 +6,14 @@ import type { LinkPurpose, PasswordLink, PasswordLinks } from '../../accounts/pa
 import { RecoveryMustWait } from '../../accounts/passwords/recovery-waits.ts';
 import { TooManyPasswords } from '../../accounts/passwords/work.ts';
 import { Refusal } from '../../base/refusal.ts';
-import type { Text } from '../../base/texts.ts';
+import { type Message, message } from '../../base/texts.ts';
 import { formOf } from '../../provider/form.ts';
 import { ownCookie } from '../own-cookie.ts';
 import { seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, post, type Route } from '../routes.ts';
 import type { OfferedMethods } from '../sign-in/offered-methods.ts';
-import { sayBusy } from '../sign-in/password-check.ts';
+import { passwordProblem, sayBusy } from '../sign-in/password-check.ts';
 import type { SignInPolicy } from '../sign-in/sign-in-policy.ts';
 import { comesFrom } from '../sign-in/upstream-ways.ts';
 import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
@@ -24,7 +24,7 @@ import type { AfterLink, UseLink } from './used-link.ts';
 declare module '../view-data.ts' {
   interface ViewData {
     readonly password: {
-      readonly heading: string;
+      readonly heading: Message;
       readonly email: string;
       readonly action: string;
       /** The token of the link: it is in the form, so that it need not be in the URL. */
@@ -32,15 +32,14 @@ declare module '../view-data.ts' {
       /** False if the service does not use passwords: then the link signs in. */
       readonly setsPassword: boolean;
       /** Names the provider with which users of that email domain sign in without a password. */
-      readonly elsewhere: Text | undefined;
+      readonly elsewhere: Message | undefined;
       /** Sign-in methods, clients and keys that the user can end with the same form. */
       readonly choices: readonly EndingChoice[];
       /** True if a password alone is not enough while the user has a passkey or a provider. */
       readonly isStrongSignInRequired: boolean;
-      readonly problem: Text | undefined;
+      readonly problem: Message | undefined;
     };
     readonly 'password-link-over': {
-      readonly title: string;
       readonly signInUrl: string;
       /** The page that mails a new link; undefined if the service sends no mail. */
       readonly forgotPasswordUrl: string | undefined;
@@ -64,11 +63,11 @@ export function createLinkPage(parts: {
     async draw(
       ctx: Context,
       { account, purpose }: PasswordLink,
-      sent: { readonly token: string; readonly problem?: Text | undefined },
+      sent: { readonly token: string; readonly problem?: Message | undefined },
     ): Promise<void> {
       const provider = passwords ? upstream.wayOf(account.email) : undefined;
       await kit.render(ctx, 'password', {
-        heading: passwords ? headingOf(account, purpose) : 'Sign in with this link',
+        heading: passwords ? headingOf(account, purpose) : message('password.sign-in-title'),
         email: account.email,
         action: ctx.path,
         token: sent.token,
@@ -83,9 +82,8 @@ export function createLinkPage(parts: {
     /** Shows the same page for used, expired and unknown links. */
     async showExpired(ctx: Context): Promise<void> {
       ctx.status = 410;
-      const title = 'This link is over';
       const signInUrl = await waiting.path(ctx);
-      await kit.render(ctx, 'password-link-over', { title, signInUrl, forgotPasswordUrl });
+      await kit.render(ctx, 'password-link-over', { signInUrl, forgotPasswordUrl });
     },
   };
 }
@@ -106,7 +104,7 @@ export function passwordPage(parts: {
   const { kit, issuer, passwordLinks: links, linkPage, recoveryWait, useLink, afterLink } = parts;
   const cookie = ownCookie(issuer, 'link');
 
-  async function draw(ctx: Context, token: string, problem?: Text): Promise<void> {
+  async function draw(ctx: Context, token: string, problem?: Message): Promise<void> {
     const link = await links.find(token);
     if (!link) return linkPage.showExpired(ctx);
     if (await recoveryWait.mustWait(link)) return recoveryWait.draw(ctx, link, token);
@@ -137,7 +135,7 @@ export function passwordPage(parts: {
       if (error instanceof TooManyPasswords) return await draw(ctx, token, sayBusy(ctx, error));
       if (!(error instanceof Refusal)) throw error;
       ctx.status = 422;
-      await draw(ctx, token, error.remedy);
+      await draw(ctx, token, passwordProblem(error));
     }
   }
 
@@ -148,5 +146,7 @@ export function passwordPage(parts: {
   ];
 }
 
-const headingOf = ({ hasPassword }: Account, purpose: LinkPurpose): string =>
-  hasPassword && purpose !== 'invitation' ? 'Choose a new password' : 'Set your password';
+const headingOf = ({ hasPassword }: Account, purpose: LinkPurpose): Message =>
+  hasPassword && purpose !== 'invitation'
+    ? message('password.choose-title')
+    : message('password.set-title');

@@ -3,26 +3,26 @@ import type { Context } from 'koa';
 import type { AccountMail } from '../../accounts/mail/account-mail.ts';
 import type { PasswordLink, PasswordLinks } from '../../accounts/passwords/links.ts';
 import type { RecoveryWait, RecoveryWaits } from '../../accounts/passwords/recovery-waits.ts';
-import { describeMethod, type SignInMethods } from '../../accounts/sign-in-methods.ts';
-import { message } from '../../base/texts.ts';
+import type { SignInMethods } from '../../accounts/sign-in-methods.ts';
+import { type Message, message, type Text } from '../../base/texts.ts';
 import { formOf } from '../../provider/form.ts';
 import { requestOrigin } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { post, type Route } from '../routes.ts';
+import { anyStrongOf } from '../sign-in/attempt.ts';
 import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
 import { browserDetails } from '../words/browser.ts';
-import { durationText, type Moment, toMoment } from '../words/moment.ts';
+import { inUnits, type Moment, toMoment } from '../words/moment.ts';
 import type { StopLinks } from './stop-recovery.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {
     readonly 'recovery-wait': {
-      readonly title: string;
       readonly email: string;
-      /** The strong sign-in methods that the user has, but may have lost. */
-      readonly ways: readonly string[];
-      /** How long the user must wait, such as `3 days`. */
-      readonly wait: string;
+      /** The strong sign-in methods that the user has, but may have lost; empty if there are none. */
+      readonly methods: Text;
+      /** How long the user must wait. */
+      readonly wait: { readonly count: number; readonly unit: string };
       /** Undefined if no recovery was started yet. */
       readonly started: { readonly at: Moment; readonly ready: Moment } | undefined;
       /** Where to start the recovery; undefined if it was started, or if no mail can be sent. */
@@ -33,10 +33,9 @@ declare module '../view-data.ts' {
 }
 
 const START = '/password/recovery';
-const NOT_MAILED =
-  'We could not send the email about it, so the recovery was not started. Ask for another link later.';
-const startedUntil = ({ readyAt }: RecoveryWait): string =>
-  `The recovery was started. From ${toMoment(readyAt).text} on, a link of “Forgot your password?” lets you choose a new password. We emailed you about it.`;
+const NOT_MAILED = message('recovery.not-mailed');
+const startedUntil = ({ readyAt }: RecoveryWait): Message =>
+  message('recovery.started', { ready: toMoment(readyAt) });
 
 /** Makes the callback that mails the user how to stop the recovery that is being started. */
 export type MailRecovery = (ctx: Context) => Parameters<RecoveryWaits['start']>[2];
@@ -92,10 +91,9 @@ export function createRecoveryWaitPage(parts: {
         signInMethods.of(account.id),
       ]);
       await kit.render(ctx, 'recovery-wait', {
-        title: 'Recover your account',
         email: account.email,
-        ways: held.filter(({ isStrong }) => isStrong).map(describeMethod),
-        wait: durationText(waits.waitSeconds),
+        methods: anyStrongOf(held),
+        wait: inUnits(waits.waitSeconds),
         started: wait && { at: toMoment(wait.startedAt), ready: toMoment(wait.readyAt) },
         startUrl: wait || !mailRecovery ? undefined : START,
         token,

@@ -3,6 +3,7 @@ import type { Context } from 'koa';
 import type { RecoveryWaits } from '../../accounts/passwords/recovery-waits.ts';
 import type { Clock } from '../../base/clock.ts';
 import { createSeals } from '../../base/seals.ts';
+import { message } from '../../base/texts.ts';
 import { formOf } from '../../provider/form.ts';
 import { originInSession, requestOrigin, seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
@@ -13,7 +14,6 @@ import { type Moment, toMoment } from '../words/moment.ts';
 declare module '../view-data.ts' {
   interface ViewData {
     readonly 'stop-recovery': {
-      readonly title: string;
       readonly state: 'asked' | 'stopped' | 'nothing to stop';
       readonly action: string;
       readonly token: string;
@@ -36,8 +36,7 @@ interface StopLink {
 
 const STOP = '/stop-recovery';
 const STOP_SIGNED_IN = `${SECURITY}/stop-recovery`;
-const STOPPED =
-  'The recovery was stopped, and links that were emailed to you no longer work. If you did not start it, someone else may read your email: change the password of your mailbox.';
+const STOPPED = message('recovery.stopped-notice');
 
 export type StopLinks = ReturnType<typeof createStopLinks>;
 
@@ -73,8 +72,7 @@ export function createStopRecovery(parts: {
     token = '',
   ): Promise<void> => {
     if (state === 'nothing to stop') ctx.status = 410;
-    const title = state === 'asked' ? 'Stop the recovery of your account?' : TITLES[state];
-    return kit.render(ctx, 'stop-recovery', { title, state, action: ctx.path, token });
+    return kit.render(ctx, 'stop-recovery', { state, action: ctx.path, token });
   };
 
   /** Asks for confirmation: GET must not stop the recovery, because mail programs open links. */
@@ -114,8 +112,3 @@ export function createStopRecovery(parts: {
     ],
   };
 }
-
-const TITLES = {
-  stopped: 'The recovery was stopped',
-  'nothing to stop': 'There is nothing to stop',
-} as const;

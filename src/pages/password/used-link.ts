@@ -16,9 +16,8 @@ import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
 import { browserDetails } from '../words/browser.ts';
 import type { EndingChoices } from './recovery.ts';
 
-const SET = 'Your password is set. Sign in with it now.';
-const SIGNED_IN =
-  'You are signed in, and every other browser is signed out. The link is used up: add a way to sign in now.';
+const SET = message('password.was-set');
+const SIGNED_IN = message('password.signed-in');
 
 interface UsedLink extends Recovered {
   /** The sign-in methods that were removed when the link was used. */

@@ -3,6 +3,7 @@ import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import type { AccountRegistry } from '../../accounts/account-registry.ts';
 import { UNWANTED_MAIL, type UnwantedMail } from '../../accounts/mail/account-mail.ts';
+import { type Message, message } from '../../base/texts.ts';
 import { formOf } from '../../provider/form.ts';
 import { backTo } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
@@ -11,19 +12,12 @@ import { accountOf } from '../signed-in.ts';
 
 export interface MailChoice {
   readonly value: UnwantedMail;
-  readonly label: string;
+  readonly label: Message;
   readonly isWanted: boolean;
 }
 
-const MAIL: Readonly<Record<UnwantedMail, string>> = {
-  new_device: 'A browser that is not known yet signs in',
-  new_connection: 'A client begins to act for me',
-  new_api_key: 'An API key is created',
-  key_expiry: 'An API key of mine expires in a week',
-};
-
 const PATH = `${SECURITY}/mail`;
-const SAVED = 'What is mailed to you is saved.';
+const SAVED = message('security.mail-saved');
 
 export type MailChoices = ReturnType<typeof createMailChoices>;
 
@@ -57,6 +51,6 @@ export function createMailChoices(parts: {
 
 const choiceOf = (value: UnwantedMail, unwanted: readonly string[]): MailChoice => ({
   value,
-  label: MAIL[value],
+  label: message(`security.mail-${value}`),
   isWanted: !unwanted.includes(value),
 });

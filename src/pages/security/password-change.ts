@@ -4,26 +4,27 @@ import type { PasswordChanges } from '../../accounts/passwords/changes.ts';
 import { TooManyPasswords } from '../../accounts/passwords/work.ts';
 import { type Disconnect, endConnections } from '../../authorizations/endings.ts';
 import { Refusal } from '../../base/refusal.ts';
-import { isMessage, type Text } from '../../base/texts.ts';
+import { isMessage, type Message, message } from '../../base/texts.ts';
 import { formOf } from '../../provider/form.ts';
 import { originInSession } from '../page.ts';
 import type { BrowserSignIns } from '../sign-in/browser-sign-ins.ts';
-import { isPaused, type PasswordCheck, sayBusy } from '../sign-in/password-check.ts';
+import {
+  isPaused,
+  type PasswordCheck,
+  passwordProblem,
+  sayBusy,
+} from '../sign-in/password-check.ts';
 import { accountOf } from '../signed-in.ts';
-
-const CHANGED = 'Your password is changed, and every other browser is signed out.';
-const CHANGED_AND_DISCONNECTED =
-  'Your password is changed, every other browser is signed out, and nothing acts for you any more.';
 
 /** The problem of each field, and whether the box to end connections was ticked. */
 export interface RefusedPassword {
-  readonly current?: Text;
-  readonly new?: Text;
+  readonly current?: Message;
+  readonly new?: Message;
   readonly isEndingConnections?: boolean;
 }
 
-/** Returns a sentence for the user, or the problems. Sets the status only to 429 or 503. */
-export type ChangePassword = (ctx: Context) => Promise<string | RefusedPassword>;
+/** Returns a notice for the user, or the problems. Sets the status only to 429 or 503. */
+export type ChangePassword = (ctx: Context) => Promise<Message | RefusedPassword>;
 
 export function createPasswordChange(parts: {
   readonly checkPassword: PasswordCheck;
@@ -42,7 +43,7 @@ export function createPasswordChange(parts: {
     // Ask even after a recent sign-in: a stolen session must not be able to change the password.
     const checked = await checkPassword(ctx, { email, password, accountId });
     if (isMessage(checked)) {
-      const current = isPaused(ctx) ? checked : 'This is not your current password.';
+      const current = isPaused(ctx) ? checked : message('security.wrong-password');
       return { current, isEndingConnections };
     }
     try {
@@ -51,10 +52,10 @@ export function createPasswordChange(parts: {
       const ending = isEndingConnections ? endConnections(disconnect, origin) : undefined;
       const changed = await passwordChanges.change(account, newPassword, origin, ending);
       await signIns.keepWithNewPassword(ctx, changed);
-      return isEndingConnections ? CHANGED_AND_DISCONNECTED : CHANGED;
+      return message('security.password-changed', { disconnected: String(isEndingConnections) });
     } catch (error) {
       if (!(error instanceof Refusal || error instanceof TooManyPasswords)) throw error;
-      const problem = error instanceof Refusal ? error.remedy : sayBusy(ctx, error);
+      const problem = error instanceof Refusal ? passwordProblem(error) : sayBusy(ctx, error);
       return { new: problem, isEndingConnections };
     }
   };

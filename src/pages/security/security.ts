@@ -2,7 +2,7 @@
 
 import type { Context } from 'koa';
 import type { Connections } from '../../authorizations/connections.ts';
-import type { Text } from '../../base/texts.ts';
+import { isMessage, type Message, type Text } from '../../base/texts.ts';
 import { backTo, seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import type { PasskeyList } from '../passkeys/passkeys.ts';
@@ -11,7 +11,6 @@ import { get, post, type Route, SECURITY } from '../routes.ts';
 import { isPaused } from '../sign-in/password-check.ts';
 import { accountOf, NOTHING_SENT, typedOf } from '../signed-in.ts';
 import type { Moment } from '../words/moment.ts';
-import { describeConnections } from '../words/reached.ts';
 import type { MailChoice, MailChoices } from './mail-choices.ts';
 import type { ChangePassword, RefusedPassword } from './password-change.ts';
 import type { SessionRow, SessionsSection } from './sessions.ts';
@@ -34,12 +33,12 @@ declare module '../view-data.ts' {
       readonly mailUrl: string;
       readonly changePasswordUrl: string;
       readonly signOutEverywhereUrl: string;
-      /** What the user can end with a change of the password: `all 3 clients that act for you`. */
-      readonly connections: string | undefined;
+      /** How many connections the user can end with a change of the password. */
+      readonly connections: number;
       readonly isEndingConnections: boolean;
       readonly problems: readonly FormProblem[];
-      readonly currentProblem: Text | undefined;
-      readonly newProblem: Text | undefined;
+      readonly currentProblem: Message | undefined;
+      readonly newProblem: Message | undefined;
     };
   }
 }
@@ -76,7 +75,7 @@ export function securityPage(parts: {
       mailUrl: mailChoices.url,
       changePasswordUrl: PASSWORD,
       signOutEverywhereUrl: sessionsSection.signOutEverywhereUrl,
-      connections: describeConnections(connected.length),
+      connections: connected.length,
       isEndingConnections: refused.isEndingConnections ?? false,
       problems: [
         ...(refused.current ? [{ field: 'current-password', message: refused.current }] : []),
@@ -96,7 +95,7 @@ export function securityPage(parts: {
   function passwordRoutes(change: ChangePassword): Route[] {
     async function changePassword(ctx: Context): Promise<void> {
       const answer = await change(ctx);
-      if (typeof answer === 'string') return kit.notices.redirect(ctx, SECURITY, answer);
+      if (isMessage(answer)) return kit.notices.redirect(ctx, SECURITY, answer);
       // Keep the 429 or 503 of too many attempts.
       if (!isPaused(ctx)) ctx.status = 422;
       await draw(ctx, answer);

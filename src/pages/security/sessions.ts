@@ -4,6 +4,7 @@ import type { AccountRegistry } from '../../accounts/account-registry.ts';
 import type { Activity, NewActivity } from '../../accounts/activity/activity.ts';
 import { describeBrowser } from '../../accounts/browser-names.ts';
 import { type SessionList, sessionDetails } from '../../accounts/session-list.ts';
+import { message } from '../../base/texts.ts';
 import type { BrowserSessions } from '../../provider/browser-sessions.ts';
 import { backTo, requestOrigin, seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
@@ -24,8 +25,8 @@ export interface SessionRow {
 
 const ONE = `${SECURITY}/sessions/:uid/sign-out`;
 const EVERYWHERE = `${SECURITY}/sign-out-everywhere`;
-const SIGNED_OUT_THERE = 'That browser is signed out.';
-const SIGNED_OUT = 'Every other browser is signed out. This one stays signed in.';
+const SIGNED_OUT_THERE = message('security.signed-out-there');
+const SIGNED_OUT = message('security.signed-out-others');
 
 export type SessionsSection = ReturnType<typeof createSessionsSection>;
 

@@ -40,9 +40,6 @@ const REMOVE = `${WAYS}/remove`;
 /** The linked provider to remove: a parameter of the confirmation page and a field of its form. */
 const REMOVED_FIELD = 'remove_way';
 const RESET = `${SECURITY}/password/reset`;
-const LAST = 'It is the only way that lets you in, so it stays. Add another one first.';
-const removed = (label: string): string =>
-  `${label} lets nobody in to your account any more, and every other browser is signed out.`;
 
 export type SignInMethodsPart = ReturnType<typeof createSignInMethodsPart>;
 
@@ -117,10 +114,7 @@ export function createSignInMethodsPart(parts: {
     await kit.render(ctx, 'confirm', {
       section: 'security',
       heading: message('security.remove-heading', { method: method.label }),
-      consequences: [
-        'You can no longer sign in with it here, and every other browser is signed out.',
-        'You can add it again when you are signed in.',
-      ],
+      consequences: [message('security.remove-consequence'), message('security.remove-add-again')],
       action: REMOVE,
       fields: [{ name: REMOVED_FIELD, value: method.id }],
       button: message('security.remove'),
@@ -135,10 +129,16 @@ export function createSignInMethodsPart(parts: {
     const origin = originInSession(ctx);
     const hasPassword = passwords && account.hasPassword;
     const left = method && (await signInMethods.remove(account.id, id, { origin, hasPassword }));
-    if (left === 'last') return kit.notices.redirect(ctx, SECURITY, LAST);
+    if (left === 'last')
+      return kit.notices.redirect(ctx, SECURITY, message('security.only-method'));
     if (!left) return seeOther(ctx, SECURITY);
     await signIns.keep(ctx, left, { what: 'way_removed', about: method.label });
-    await kit.notices.redirect(ctx, SECURITY, removed(method.label));
+    const { label } = method;
+    await kit.notices.redirect(
+      ctx,
+      SECURITY,
+      message('security.method-removed', { method: label }),
+    );
   }
 
   /** Asks even after a recent sign-in: a stolen session must not be able to change the password. */

@@ -82,8 +82,7 @@ export function createSignInAttempts(parts: {
 
   /** Names the user's sign-in methods. Only for users who know the password or are signed in. */
   async function strongMethodsOf({ id }: Pick<Account, 'id'>): Promise<{ methods: Text }> {
-    const held = (await signInMethods.of(id)).filter(({ isStrong }) => isStrong);
-    return { methods: anyOf(held.map(nameOfMethod)) };
+    return { methods: anyStrongOf(await signInMethods.of(id)) };
   }
 
   async function refusePasswordAlone(ctx: Context, { id }: Account): Promise<Message | undefined> {
@@ -123,5 +122,8 @@ export function createSignInAttempts(parts: {
 const nameOfMethod = ({ kind, label }: Pick<LinkedMethod, 'kind' | 'label'>): Text =>
   kind === 'passkey' ? message('sign-in.the-passkey', { name: label }) : label;
 
-const anyOf = ([last = '', ...others]: readonly Text[]): Text =>
-  others.reduce((first, second) => message('sign-in.or-method', { first, second }), last);
+/** Names the strong ones of these methods in one text, empty if there are none. */
+export function anyStrongOf(methods: readonly LinkedMethod[]): Text {
+  const [one = '', ...others] = methods.filter(({ isStrong }) => isStrong).map(nameOfMethod);
+  return others.reduce((first, second) => message('sign-in.or-method', { first, second }), one);
+}

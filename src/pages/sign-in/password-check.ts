@@ -8,6 +8,7 @@ import type { Activity } from '../../accounts/activity/activity.ts';
 import { TooManyPasswords } from '../../accounts/passwords/work.ts';
 import type { SignIn } from '../../accounts/sign-in.ts';
 import type { SignInLimits, TooManySignIns } from '../../accounts/sign-in-limits.ts';
+import type { Refusal } from '../../base/refusal.ts';
 import { type Message, message } from '../../base/texts.ts';
 import { requestOrigin } from '../page.ts';
 import type { KnownDevices } from './known-devices.ts';
@@ -48,6 +49,13 @@ export function sayBusy(ctx: Context, { isOwn, seconds }: TooManyPasswords): Mes
   ctx.status = isOwn ? 429 : 503;
   ctx.set('Retry-After', String(seconds));
   return message(isOwn ? 'sign-in.too-many-here' : 'sign-in.busy');
+}
+
+/** Returns why a new password is refused. @throws the error, if it is another refusal. */
+export function passwordProblem(error: Refusal): Message {
+  const [problem] = error.problems;
+  if (error.code !== 'password_refused' || !problem) throw error;
+  return message(`password.${problem.code}`);
 }
 
 export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {

@@ -27,9 +27,14 @@ const UNITS = [
   ['minute', 60],
 ] as const;
 
-/** Returns text like `30 days` or `90 seconds`, in the largest unit that leaves no remainder. */
+/** Returns `{ count: 30, unit: 'day' }`, in the largest unit that leaves no remainder. */
+export function inUnits(seconds: number) {
+  const [unit, size] = UNITS.find(([, size]) => seconds % size === 0) ?? (['second', 1] as const);
+  return { count: seconds / size, unit };
+}
+
+/** Returns text like `30 days` or `90 seconds`, like `inUnits`. */
 export function durationText(seconds: number): string {
-  const [unit, size] = UNITS.find(([, size]) => seconds % size === 0) ?? ['second', 1];
-  const count = seconds / size;
+  const { count, unit } = inUnits(seconds);
   return `${count} ${unit}${count === 1 ? '' : 's'}`;
 }

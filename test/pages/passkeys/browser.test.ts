@@ -73,10 +73,10 @@ describeInBrowser('passkeys in Chromium', (visit) => {
     await expectAccessible(page);
     await page.goBack();
     await add(page, 'Work laptop');
-    await page.getByText('Your passkey is added').waitFor();
+    await page.getByText('Passkey added').waitFor();
     await expectAccessible(page);
     await add(page, 'The same');
-    await page.getByText('This device has a passkey of yours already.').first().waitFor();
+    await page.getByText('You already have a passkey on this device.').first().waitFor();
     await touch(false);
     await page.goto(`${on.issuer}/logout`);
     await button(page, 'Sign out').last().click();
@@ -107,7 +107,7 @@ describeInBrowser('passkeys in Chromium', (visit) => {
       await signIn(page, who);
       await touch(true);
       await add(page, `Of ${who.name}`);
-      await page.getByText('Your passkey is added').waitFor();
+      await page.getByText('Passkey added').waitFor();
       // The page requests the passkey of the signed-in user, not the other one in this browser.
       on.clock.advance(601);
       await page.goto(`${on.issuer}/profile/api-keys`);

@@ -163,7 +163,7 @@ describe('a passkey', () => {
     const refused = log.filter(({ details }) => details.reason === 'copied');
     expect(refused).to.have.length(3);
     const activity = await who.get('/profile/activity');
-    expect(activity.html).to.include('Passkey refused').and.include('may have copied it');
+    expect(activity.html).to.include('Passkey refused').and.include('may have been copied');
     counting.counter = 8;
     expect((await signInWith(createPerson(on.issuer), counting)).status).to.equal(303);
   });

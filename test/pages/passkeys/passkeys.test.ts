@@ -69,9 +69,7 @@ describe('passkeys', () => {
   it('passkeys can be added, listed and renamed, and mail announces a new one', async () => {
     const { answer } = await addPasskey(on.issuer, person, { name: '  Work laptop ' });
     const page = await person.follow(answer);
-    expect(textOf(page.html)).to.match(
-      /Your passkey is added.*Work laptop Synced: .* Last used Never/,
-    );
+    expect(textOf(page.html)).to.match(/Passkey added.*Work laptop Synced: .* Last used Never/);
     const [added] = await passkeys();
     expect(added).to.include({ name: 'Work laptop', isSynced: true });
     const { answer: other } = await addPasskey(on.issuer, person, {
@@ -181,14 +179,14 @@ describe('passkeys', () => {
     await withoutPassword();
     const [first, other] = (await passkeys()).map(({ id }) => `${SECURITY}/passkeys/${id}/remove`);
     const removed = await person.fillIn(first ?? '');
-    expect(textOf(removed.html)).to.include('The passkey is removed').and.not.include('Laptop');
-    expect(textOf(removed.html)).to.include('It is the only way in that you have');
+    expect(textOf(removed.html)).to.include('The passkey was removed').and.not.include('Laptop');
+    expect(textOf(removed.html)).to.include('This is your only way to sign in');
     expect(removed.html).not.to.include(other);
     const refused = await signInWith(createPerson(on.issuer), passkey);
     expect([refused.status, refused.html.includes('not known here')]).to.deep.equal([401, true]);
     const page = await person.follow(await person.send(other ?? ''));
     expect(textOf(page.html)).to.include(
-      'That passkey is the only way in that you have, so it stays.',
+      'This is your only way to sign in. Add another before you remove it.',
     );
     expect(await passkeys()).to.have.length(1);
     expect((await signInWith(createPerson(on.issuer), second)).status).to.equal(303);
@@ -323,7 +321,7 @@ describe('passkeys in addition to a provider, without passwords', () => {
     expect((await person.get(SECURITY)).html).to.include(`${await path()}/remove`);
     await on.service.identities.unlink(accountId, on.upstream.issuer, async () => {});
     const text = textOf((await person.get(SECURITY)).html);
-    expect(text).to.include('It is the only way in that you have');
+    expect(text).to.include('This is your only way to sign in');
     const asked = await person.get(NEW);
     expect(textOf(asked.html)).to.include('This browser cannot use passkeys');
     const answer = passkey.answer(await optionsFor(person, 'confirm'));

@@ -60,7 +60,7 @@ describe('“Forgot password?”', () => {
     expect(link.origin).to.equal(on.issuer);
     const form = await visitor.open(link);
     const login = await visitor.follow(await visitor.submit(form, { new_password: NEW_PASSWORD }));
-    expect(textOf(login.html)).to.include('Your password is set.');
+    expect(textOf(login.html)).to.include('Your password was set.');
     const token = link.searchParams.get('token') ?? '';
     expect(on.service.logLines.join()).not.to.include(token);
     const log = await on.service.activity.of(on.seeded.person.accountId, { limit: 5 });

@@ -19,7 +19,7 @@ describe('the page of a password link', () => {
   });
 
   const isExpired = ({ status, html }: { status: number; html: string }): boolean =>
-    status === 410 && textOf(html).includes('This link is over');
+    status === 410 && textOf(html).includes('This link has expired or was already used');
 
   it('the page of a one-time link sets the password, which then works at the sign-in', async () => {
     const path = await passwordLink(on.service, credentials, 'invitation');
@@ -27,7 +27,7 @@ describe('the page of a password link', () => {
     expect(textOf(form.html)).to.include('Set your password').and.include(credentials.email);
     const login = await visitor.follow(await visitor.submit(form, { new_password: NEW_PASSWORD }));
     expect(login.url.pathname).to.equal('/login');
-    expect(textOf(login.html)).to.include('Your password is set.');
+    expect(textOf(login.html)).to.include('Your password was set.');
     const fields = { email: credentials.email, password: NEW_PASSWORD };
     const profile = await visitor.follow(await visitor.submit(login, fields));
     expect(profile.url.pathname).to.equal('/profile');
@@ -51,7 +51,7 @@ describe('the page of a password link', () => {
       expect(isExpired(page), query).to.equal(true);
       expect(page.html).to.equal(late.html);
     }
-    expect(textOf(late.html)).to.include('ask whoever opened your account');
+    expect(textOf(late.html)).to.include('ask your administrator for another link');
     expect(late.html).to.include('href="/login"');
   });
 

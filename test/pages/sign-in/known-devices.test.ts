@@ -197,7 +197,7 @@ describe('“Forgot password?” from one address', () => {
     const limited = await ask('2001:db8::2');
     expect(limited.status).to.equal(429);
     expect(Number(limited.headers.get('retry-after'))).to.be.within(left(), 3_600);
-    expect(problemOf(limited)).to.match(/^Too many links were asked for from your network/);
+    expect(problemOf(limited)).to.match(/^Too many links were requested from your network/);
     expect((await ask('2001:db8:1::1')).status).to.equal(303);
   });
 });
