@@ -22,12 +22,14 @@ export function readLeakReport(json: string) {
   return valuesIn(entries);
 }
 
-/** Returns the values in a text; if it is a JSON list, with the places where they were found. */
+/** Returns the values in a text; those of a report with the places where they were found. */
 export function findValues(text: string): readonly FoundValue[] {
   const list = parsed(text);
-  if (Array.isArray(list)) return valuesIn(list).found;
+  const reported = Array.isArray(list) ? valuesIn(list).found : [];
+  const known = new Set(reported.map(({ token }) => token));
   const tokens = text.match(/gate_(?!ci_)[a-z]+_[A-Za-z0-9_-]+/g) ?? [];
-  return valuesIn(tokens.map((token) => ({ token }))).found;
+  const others = tokens.filter((token) => !known.has(token)).map((token) => ({ token }));
+  return [...reported, ...valuesIn(others).found];
 }
 
 /** @returns `malformed`: the entries that cannot be used, by their position, from 0 */

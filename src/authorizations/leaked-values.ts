@@ -75,11 +75,11 @@ export function createLeakedValues(parts: {
     if (!client || stored.generation < client.tokenGeneration) return;
     const { id: clientId, name, ownerAccountId: accountId } = client;
     const details = { ...leaked.details, client_id: clientId, client_name: name };
+    const entry: NewActivity = { ...leaked, action: 'tokens_revoked', accountId, details };
     const { expiresAt } = stored;
-    await endings.endRecorded({ machineToken: token, clientId, expiresAt }, () =>
+    await endings.endRecorded({ machineToken: token, clientId, expiresAt, entry }, () =>
       announce({ ...found, accountId, clientId, name }),
     );
-    await activity.record({ ...leaked, action: 'tokens_revoked', accountId, details });
   }
 
   async function revokeApiKey({ token, ...found }: FoundValue, leaked: Leaked): Promise<void> {
@@ -116,6 +116,7 @@ export function createLeakedValues(parts: {
     details: { ...leaked.details, client_id: clientId, client_name: name, last_four: lastFour },
   });
 
+  /** Refuses leaked secrets whose grace period has ended, also if it is prolonged later. */
   const refuseDueSecrets = (): Promise<number> =>
     clients.refuseLeaked(parts.graceSeconds(), (tx, refused) => {
       const leaked: Leaked = { actor: 'service', details: { cause: 'leaked' } };
@@ -144,7 +145,11 @@ export function createLeakedValues(parts: {
       actor: NewActivity['actor'],
       more: Details = {},
     ): Promise<void> {
-      const values = [...new Map(found.map((value) => [value.token, value])).values()];
+      const unique = [...new Map(found.map((value) => [value.token, value])).values()];
+      // First those that need only the database: Redis may not answer.
+      const needsTokens = ({ kind }: FoundValue) =>
+        Number(!/^(?:api_key|client_secret)$/.test(kind));
+      const values = unique.sort((one, other) => needsTokens(one) - needsTokens(other));
       try {
         for (let from = 0; from < values.length; from += MAX_AT_ONCE) {
           const results = await Promise.allSettled(
@@ -163,7 +168,6 @@ export function createLeakedValues(parts: {
       }
     },
 
-    /** Refuses leaked secrets whose grace period has ended, also if it is prolonged later. */
     refuseDueSecrets,
   };
 }

@@ -24,12 +24,14 @@ export interface Revocation {
   readonly details?: Details;
 }
 
-/** A revoked machine access token. No cause is stored: its client can get another at once. */
+/** A revoked machine access token. No cause is stored with it: its client can get another at once. */
 export interface MachineTokenEnd {
   readonly machineToken: string;
   readonly clientId: string;
   /** Seconds since the epoch; the record is removed afterwards. */
   readonly expiresAt: number;
+  /** Recorded in the same statement. */
+  readonly entry?: NewActivity;
 }
 
 export type End = Revocation | MachineTokenEnd;
@@ -178,7 +180,7 @@ export function createRevocations(parts: {
   }
 
   async function recordMachineToken(
-    { machineToken, clientId, expiresAt }: MachineTokenEnd,
+    { machineToken, clientId, expiresAt, entry }: MachineTokenEnd,
     isKeptHere: boolean,
   ): Promise<Recorded> {
     const { values, use } = createParameters();
@@ -189,7 +191,8 @@ export function createRevocations(parts: {
             to_timestamp(${use(expiresAt)}))
           ON CONFLICT DO NOTHING`;
     const [recorded] = await database.query<Recorded>(
-      `WITH recorded AS (${write} RETURNING 1)
+      `WITH recorded AS (${write} RETURNING '{}'::jsonb AS details)
+        ${entry ? `, entry AS (${activity.partOf(entry, 'recorded', use)})` : ''}
         SELECT ${announcementSql('clients', clientId, use)}, ${READY_MASTERS} AS masters, ${FIRST}`,
       values,
     );

@@ -111,7 +111,8 @@ export function createClientSecrets(parts: {
         if (secret) await record(tx, secret);
         return secret;
       });
-      if (marked) await readChanged(marked.clientId);
+      // Only so that this node forgets the client: the mark is stored, even if this read fails.
+      if (marked) await readChanged(marked.clientId).catch(() => {});
       return marked;
     },
 

@@ -3,13 +3,16 @@ import { connect } from 'node:net';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import type { Database } from '../../src/storage/queries.ts';
+import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
 import { LEAK_SENDERS, LEAKS_SECRET, reportLeaks } from '../authorizations/leak-reports.ts';
 import { eventually } from '../support/eventually.ts';
+import { counted, scrape } from '../support/metrics.ts';
 import { clientCredentials } from '../support/oauth.ts';
 import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts';
 import { rawRequest } from '../support/raw-request.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+import { addTestClient } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { startsOn } from '../support/service.ts';
 
@@ -122,6 +125,41 @@ describe('requests that report leaked values', () => {
   });
 });
 
+describe('reports of leaked values while some statements fail', () => {
+  const on = startSeeded({ settings: { senders: LEAK_SENDERS } });
+
+  /** Reports the value while statements that begin like this fail, then again while none fails. */
+  async function reportTwice(token: string, failing: RegExp): Promise<void> {
+    const database = on.service.database as { -readonly [Key in keyof Database]: Database[Key] };
+    const { query } = database;
+    database.query = (sql, ...values) =>
+      failing.test(sql)
+        ? Promise.reject(new StorageUnavailable('postgresql', new Error('cut')))
+        : query(sql, ...values);
+    await reportLeaks(on.service, [{ token }]);
+    Object.assign(database, { query });
+    expect((await reportLeaks(on.service, [{ token }])).status).to.equal(200);
+  }
+
+  it('the operator learns of a marked secret although its client could not be read again', async () => {
+    await reportTwice(on.clients.confidential.secret ?? '', /^\s*SELECT.*FROM clients c/s);
+    expect(counted(await scrape(on.service), 'gatehouse_leaked_values_total')).to.include({
+      '{kind="client_secret"}': 1,
+    });
+  });
+
+  it('the end of a machine token is recorded for the owner in the same statement', async () => {
+    const { accountId: ownerAccountId } = on.seeded.other;
+    const options = { kind: 'machine', ownerAccountId } as const;
+    const machine = await addTestClient(on.service, 'Owned machine', options);
+    const { body } = await clientCredentials(on.issuer, machine);
+    await reportTwice(String(body.access_token), /^\s*INSERT INTO activity/);
+    const [entry] = await on.service.activity.of(ownerAccountId, { limit: 1 });
+    expect(entry).to.deep.include({ action: 'tokens_revoked', actor: 'service' });
+    expect(entry?.details).to.include({ cause: 'leaked', client_name: 'Owned machine' });
+  });
+});
+
 describeOn([postgresServer, redisServer], 'reports of leaked values and the stores', () => {
   let postgres: PostgresServer;
   let redis: RedisServer;
@@ -195,5 +233,20 @@ describeOn([postgresServer, redisServer], 'reports of leaked values and the stor
     });
     expect(await on.partner.isActive(accessToken)).to.equal(false);
     expect((await clientCredentials(on.issuer, on.clients.machine)).status).to.equal(401);
+  });
+
+  it('secrets are refused although Redis does not answer for the tokens of the same report', async () => {
+    const machine = await addTestClient(on.service, 'Beside tokens', { kind: 'machine' });
+    const tokens = Array(20)
+      .fill('')
+      .map((_, index) => `gate_mt_${String(index).padStart(43, 'x')}`);
+    await redis.kill();
+    const { status } = await reportLeaks(
+      on.service,
+      [...tokens, machine.secret ?? ''].map((token) => ({ token })),
+    );
+    expect(status).to.equal(503);
+    const [secret] = (await on.service.clients.find(machine.id))?.secrets ?? [];
+    expect(secret?.leakedAt).to.be.instanceOf(Date);
   });
 });

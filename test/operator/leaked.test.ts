@@ -54,6 +54,16 @@ describe('operator leaked', () => {
     const [record] = await on.service.activity.of(on.seeded.person.accountId, { limit: 1 });
     expect(record).to.deep.include({ actor: 'operator' });
     expect(record?.by?.reason).to.equal('found');
+    const [first, second] = [
+      (await addKey('In a list')).value,
+      (await addKey('In an alert')).value,
+    ];
+    const list = JSON.stringify([first, { secret: second, html_url: 'https://code.example/' }]);
+    const listed = await valueFrom(run(), 'leaked -', { input: list });
+    expect(listed.ended.map(({ name }: { name: string }) => name.slice(0, -7))).to.have.members([
+      'In a list ',
+      'In an alert ',
+    ]);
     const again = await run()('leaked -', text);
     expect(again.output).to.include('Found 3 values; 0 of them were valid');
     expect(`${again.output}${again.errors}`).not.to.include(value);
@@ -92,6 +102,7 @@ describe('operator leaked', () => {
   it('version 0.1.0 accepts the secret in the grace period, and refuses it afterwards', async () => {
     const { runOperator } = await unpackPreviousVersion();
     const old = operatorWith({ ...storesOf(on.service), ...keysOf(on.service) }, runOperator);
+    // The secrets of an updated deployment, which version 0.1.0 can read.
     await on.service.database.query('DELETE FROM value_checksums');
     const client = await addTestClient(on.service, 'Old And New');
     await run()('leaked -', client.secret);
