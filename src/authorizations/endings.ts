@@ -125,8 +125,8 @@ export interface Endings {
   /** Like `end`, for one machine access token. */
   endMachineToken(end: MachineTokenEnd): Promise<void>;
   /**
-   * Ends an authorization or a machine token for an operator, without a time limit. Writes the record first: if
-   * that fails, nothing is ended and the command can be repeated.
+   * Ends an authorization or a machine token for an operator or a scanner, without a time limit.
+   * Writes the record first: if that fails, nothing is ended and the call can be repeated.
    *
    * @param onFirst called once the revocation is recorded, unless it was recorded before
    */

@@ -1,4 +1,4 @@
-/** Makes, compares and replaces a client's secrets. Unless it leaked, at least one is valid. */
+/** Makes, compares and replaces a client's secrets. At least one is valid, unless all leaked. */
 import { timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
 import { formTest, newValue, randomId, sha256 } from '../base/random-id.ts';
@@ -46,7 +46,7 @@ export function createClientSecrets(parts: {
   }
 
   return {
-    /** Returns the id of the client with this secret, also a leaked one. For operators who only know the secret. */
+    /** Returns the id of the client with this secret, also a leaked one, for operators. */
     async findClientIdBySecret(secret: string): Promise<string | undefined> {
       const [found] = await database.query<{ client_id: string }>(
         'SELECT client_id FROM client_secrets WHERE coalesce(refused_hash, secret_hash) = $1',
@@ -268,6 +268,6 @@ export function findSecret(
   return isWellFormed ? found : undefined;
 }
 
-/** True if `presented` is a valid secret of the client; see `findSecret`. */
+/** True if `presented` is a secret of the client, also a leaked one; see `findSecret`. */
 export const matchesSecret = (client: Client | undefined, presented: string): boolean =>
   findSecret(client, presented) !== undefined;

@@ -22,18 +22,13 @@ export function createBrand(settings: Settings['brand']) {
     support === undefined || URL.canParse(support)
       ? support
       : `mailto:${encodeURIComponent(support).replace('%40', '@')}`;
-  const links = { homeUrl, supportUrl, privacyUrl, termsUrl };
+  const icon = image?.url ?? assets.assetUrls.icon;
   // A wide logo contains the name, which then does not stand next to it.
   const shown = image && { ...image, isWide: image.width >= 2 * image.height, dark };
   // Browsers accept a PNG image under the names of both icons, but no SVG image.
   const icon = logo?.type === 'png' && image ? files.get(image.url) : undefined;
   return {
-    view: {
-      name,
-      icon: image?.url ?? assets.assetUrls.icon,
-      logo: shown,
-      ...links,
-    },
+    view: { name, icon, logo: shown, homeUrl, supportUrl, privacyUrl, termsUrl },
     stylesheet: assets.stylesheetWith(colour),
     routes: [
       get('/assets/:name', assets.createServeAsset(files)),

@@ -17,13 +17,10 @@ export interface Sandbox {
 /** Different from the ports of `npm start`, and fixed, so that a browser's old addresses work. */
 const PREFERRED_PORTS = { gatehouse: 4400, partner: 4401, api: 4402 };
 
-type Choices = Pick<Parameters<typeof startGatehouse>[0], 'stop' | 'lookOf'>;
-
-/**
- * @param stop aborts the start, which then throws and leaves nothing behind.
- * @param lookOf see `startGatehouse`
- */
-export async function startSandbox({ stop, lookOf }: Choices): Promise<Sandbox> {
+/** @param parts.stop aborts the start, which then throws and leaves nothing behind. */
+export async function startSandbox(
+  parts: Pick<Parameters<typeof startGatehouse>[0], 'stop' | 'lookOf'>,
+): Promise<Sandbox> {
   const closings: (() => Promise<void> | void)[] = [];
   async function close(): Promise<void> {
     for (const closing of closings.splice(0).reverse()) await closing();
@@ -31,7 +28,7 @@ export async function startSandbox({ stop, lookOf }: Choices): Promise<Sandbox> 
   try {
     const port = await availablePort(PREFERRED_PORTS.gatehouse, 'localhost');
     const apiPort = await availablePort(PREFERRED_PORTS.api, '127.0.0.1');
-    const gatehouse = await startGatehouse({ port, apiUrl: apiUrlAt(apiPort), stop, lookOf });
+    const gatehouse = await startGatehouse({ port, apiUrl: apiUrlAt(apiPort), ...parts });
     closings.push(gatehouse.close);
     const { issuer } = gatehouse;
 

@@ -1,6 +1,7 @@
 /** The only place that wires the service: stores, their caches, the application, the listeners. */
 import type { RequestListener, Server } from 'node:http';
 import { hostname } from 'node:os';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { createActivity } from '../accounts/activity/activity.ts';
 import { startAuditOutput } from '../accounts/activity/audit-output.ts';
@@ -53,6 +54,7 @@ export type Service = Awaited<ReturnType<typeof startService>>;
  */
 const HANDOVER_MS = 3_000;
 
+const UNREF = { ref: false };
 const KEPT_SECRETS = 'leaked secrets could not be refused for good before the reload';
 
 /** Returns a port that no other process has: with `reusePort` they share the public port. */
@@ -121,7 +123,8 @@ export async function startService(given: ServiceParts) {
   opened.defer(current.close);
 
   let mailing: Promise<unknown> = Promise.resolve();
-  opened.defer(async () => void (await mailing));
+  // A stop gives up mails of a long report: other parts must still write what they hold.
+  opened.defer(() => Promise.race([mailing.then(() => {}), delay(HANDOVER_MS, undefined, UNREF)]));
   const leakedValues = createLeakedValues({
     ...registries,
     clock,
