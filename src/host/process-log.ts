@@ -31,6 +31,12 @@ export function createProcessLog({ level, format }: ProcessLogOptions): Logger {
     minLength: BATCH_BYTES,
     periodicFlush: FLUSH_INTERVAL_MS,
   });
+  let brokenBy: Error | undefined;
+  output.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error;
+    // From now on pino drops all lines.
+    brokenBy = error;
+  });
   const stream = {
     // This symbol makes pino set `lastLevel`.
     [Symbol.for('pino.metadata')]: true,
@@ -42,9 +48,9 @@ export function createProcessLog({ level, format }: ProcessLogOptions): Logger {
     // One write suffices for less than a batch. pino's own `flushSync` would retry forever once the
     // reader of the output is gone.
     flushSync: () => output.flush(),
-    flush(done: () => void) {
+    flush(done: (error?: Error) => void) {
       output.flush();
-      done();
+      done(brokenBy);
     },
   };
   const log = pino({ level, mixin: logMixin, ...(format === 'words' && WORDS) }, stream);

@@ -1,4 +1,5 @@
 /** `operator audit`: who changed what, who signed in, what was revoked, and from where. */
+import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Command, Option } from 'commander';
 import { isAccountId } from '../accounts/account.ts';
@@ -111,11 +112,14 @@ async function readOn(
   while (!signal.aborted) {
     const page = await trail.page(next, MAX_PAGE);
     for (const { record, line } of page.entries) {
-      stdout.write(
-        `${json ? JSON.stringify(line) : printable(rowOf(record).filter(Boolean).join('  '))}\n`,
-      );
+      if (signal.aborted) break;
+      const text = json
+        ? JSON.stringify(line)
+        : printable(rowOf(record).filter(Boolean).join('  '));
+      next = line.cursor;
+      // Wait for a slow reader: the log may be larger than the memory.
+      if (!stdout.write(`${text}\n`)) await once(stdout, 'drain', { signal }).catch(() => {});
     }
-    next = page.next;
     if (!page.more) await delay(POLL_MS, undefined, { signal }).catch(() => {});
   }
   return { value: undefined, text: `To continue: gatehouse audit --follow --after ${next}` };

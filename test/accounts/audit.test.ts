@@ -94,3 +94,44 @@ describe('the audit', () => {
     }
   });
 });
+
+describe('refused sign-ins while PostgreSQL is away', () => {
+  const database = testDatabase();
+  let isAway = false;
+  let now = Date.parse('2026-01-01T00:00:00Z');
+  const activity = createActivity({
+    clock: () => now,
+    database: {
+      query: (text, values) =>
+        isAway ? Promise.reject(new Error('away')) : database.query(text, values),
+    },
+  });
+  const refuse = (accountId: string) =>
+    activity.recordRefused({ action: 'sign_in_failed', actor: 'person', accountId });
+  const countsOf = async (accountId: string) =>
+    (await activity.of(accountId, { limit: 10 })).map(({ details }) => details.count);
+
+  it('a refused sign-in that could not be recorded is in a later count', async () => {
+    isAway = true;
+    expect(await refuse('acc_a').catch(String)).to.equal('Error: away');
+    await refuse('acc_a');
+    isAway = false;
+    await refuse('acc_a');
+    now += 60_000;
+    await activity.writeRefused();
+    expect(await countsOf('acc_a')).to.deep.equal([3]);
+  });
+
+  it('a count that could not be recorded is recorded later', async () => {
+    for (const _ of ['first', 'second', 'third']) await refuse('acc_b');
+    now += 60_000;
+    isAway = true;
+    expect(await activity.writeRefused().catch(String)).to.equal('Error: away');
+    isAway = false;
+    await refuse('acc_b');
+    now += 60_000;
+    await activity.writeRefused();
+    await activity.writeRefused(true);
+    expect(await countsOf('acc_b')).to.deep.equal([3, undefined]);
+  });
+});

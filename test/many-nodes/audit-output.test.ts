@@ -1,4 +1,6 @@
 /** The node that writes activity to the log, and what happens when it ends or is killed. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { expect } from 'chai';
 import { pino } from 'pino';
 import { createActivity } from '../../src/accounts/activity/activity.ts';
@@ -66,6 +68,47 @@ describeOn([postgresServer, redisServer], 'activity on the log, by several nodes
     } finally {
       await killed?.end('SIGKILL');
     }
+  });
+});
+
+describe('a node whose output has no reader any more', () => {
+  const database = testDatabase();
+
+  it('lines that could not be written go to the log of another node', async () => {
+    const lines: string[] = [];
+    const readers = [
+      { write: () => {}, flush: (done: (error: Error) => void) => done(new Error('EPIPE')) },
+      { write: (line: string) => lines.push(line) },
+    ];
+    const trail = createAuditTrail({ database });
+    await trail.end();
+    await createActivity({ database, clock: Date.now }).record({
+      ...{ action: 'doctor_ran', actor: 'service' },
+    });
+    const outputs = readers.map((reader) =>
+      startAuditOutput({ trail, log: pino({ level: 'silent' }, reader) }),
+    );
+    await eventually(() => expect(idsIn(lines)).to.have.length(1));
+    await Promise.all(outputs.map((output) => output.stop()));
+  });
+
+  it('the log of a process reports that its lines are lost when the reader has gone', async () => {
+    const script = `import { createProcessLog } from './src/host/process-log.ts';
+      const log = createProcessLog({ level: 'info', format: 'numbers' });
+      process.stdin.once('data', () => {
+        log.info('lost');
+        log.flush((error) => console.error(error ? 'lost' : 'written'));
+        process.stdin.destroy();
+      });`;
+    const child = spawn(process.execPath, ['--input-type=module', '-e', script]);
+    let answer = '';
+    child.stderr.on('data', (text) => {
+      answer += text;
+    });
+    child.stdout.destroy();
+    child.stdin.end('now');
+    await once(child, 'close');
+    expect(answer).to.equal('lost\n');
   });
 });
 

@@ -126,4 +126,23 @@ describe('operator audit by cursor', () => {
     expect(namesOf(lines.map((line) => JSON.parse(line)))).to.equal('abcd');
     expect(JSON.parse(lines[3] ?? '')).to.include({ type: 'audit', action: 'doctor_ran' });
   });
+
+  it('`audit --follow` waits for a slow reader and keeps no more than one entry in memory', async () => {
+    let written = 0;
+    // This reader never takes the first line.
+    const stdout = new Writable({ highWaterMark: 1, write: () => void (written += 1) });
+    let interrupt = () => {};
+    const running = runOperator(['audit', '--follow', '--after', 'start', '--json'], {
+      ...{ environment: variablesOf(parts().database), stdin: Readable.from([]), stdout },
+      stderr: new Writable({ write: (_chunk, _encoding, done) => done() }),
+      onInterrupt: (end) => {
+        interrupt = end;
+      },
+    });
+    await eventually(() => expect(written).to.equal(1));
+    const [first] = await value('audit --after start --limit 1');
+    interrupt();
+    expect(await running).to.equal(0);
+    expect(stdout.writableLength).to.equal(Buffer.byteLength(`${JSON.stringify(first)}\n`));
+  });
 });

@@ -85,7 +85,7 @@ export function createActivity(parts: {
   const { database, clock, by } = parts;
   const operatedBy = (actor: NewActivity['actor']): [string | null, string | null] =>
     actor === 'operator' ? [by?.operator ?? null, by?.reason ?? null] : [null, null];
-  /** Refused sign-ins since the last entry about them, by account and cause. */
+  /** Refused sign-ins that are not recorded yet, by account and cause. */
   const refused = new Map<string, { entry: NewActivity; since: number; count: number }>();
 
   /**
@@ -130,23 +130,31 @@ export function createActivity(parts: {
      */
     async recordRefused(entry: NewActivity): Promise<void> {
       const key = JSON.stringify([entry.accountId, entry.action, entry.details]);
-      const counted = refused.get(key);
-      refused.set(key, {
-        entry,
-        since: counted?.since ?? clock(),
-        count: (counted?.count ?? -1) + 1,
-      });
-      if (!counted) await record(entry);
+      const known = refused.get(key);
+      const group = known ?? { entry, since: clock(), count: 0 };
+      group.entry = entry;
+      group.count += 1;
+      if (known) return;
+      refused.set(key, group);
+      await record(entry);
+      group.count -= 1;
     },
 
-    /** Call this every minute, and with `isLast` before the end. */
+    /** Call this every minute, and with `isLast` before the end. Keeps what cannot be recorded. */
     async writeRefused(isLast = false): Promise<void> {
-      for (const [key, { entry, since, count }] of refused) {
+      for (const [key, group] of refused) {
+        const { entry, since, count } = group;
         if (!isLast && clock() - since < MINUTE_MS) continue;
-        // Continue to count while there are any: then the next one is not recorded alone.
-        if (count === 0 || isLast) refused.delete(key);
-        else refused.set(key, { entry, since: clock(), count: 0 });
-        if (count > 0) await record({ ...entry, details: { ...entry.details, count } });
+        if (count === 0) {
+          refused.delete(key);
+          continue;
+        }
+        // Continue to count: then the next one is not recorded alone.
+        Object.assign(group, { since: clock(), count: 0 });
+        await record({ ...entry, details: { ...entry.details, count } }).catch((error: unknown) => {
+          group.count += count;
+          throw error;
+        });
       }
     },
 

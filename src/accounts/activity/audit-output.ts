@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { randomId } from '../../base/random-id.ts';
-import { type AuditTrail, type HeldLog, MAX_PAGE } from './audit-trail.ts';
+import { type AuditTrail, MAX_PAGE, type Place } from './audit-trail.ts';
 
 const ROUND_PAUSE_MS = 1_000;
 /** A third of the lease, so that one failed renewal does not lose it. */
@@ -22,9 +22,12 @@ export function startAuditOutput(parts: {
   const holder = randomId('', 16);
   const stopping = new AbortController();
   const { signal } = stopping;
-  let held: HeldLog | undefined;
+  let held: Place | undefined;
   let claimedAt = Number.NEGATIVE_INFINITY;
   let isFailing = false;
+
+  const flush = () =>
+    new Promise<void>((done, fail) => log.flush((error) => (error ? fail(error) : done())));
 
   async function round(): Promise<void> {
     if (performance.now() - claimedAt >= CLAIM_PAUSE_MS) {
@@ -32,12 +35,12 @@ export function startAuditOutput(parts: {
       held = await trail.claim(holder);
     }
     while (held && !signal.aborted) {
-      const entries = await trail.read(held, held, MAX_PAGE);
+      const entries = await trail.read(held, MAX_PAGE);
       const last = entries.at(-1);
       if (last === undefined) return;
       for (const { line } of entries) log.info(line, 'audit');
-      await new Promise((resolve) => log.flush(resolve));
-      held = await trail.advance(holder, last.place);
+      await flush();
+      held = await trail.advance(holder, last.line.cursor);
     }
   }
 
@@ -47,6 +50,8 @@ export function startAuditOutput(parts: {
         await round();
         isFailing = false;
       } catch (err) {
+        // The cause may be only here, such as an output without a reader: let another node try.
+        if (held) await trail.release(holder).catch(() => {});
         held = undefined;
         if (!isFailing) parts.log.warn({ err }, 'audit entries could not be put on the log');
         isFailing = true;
