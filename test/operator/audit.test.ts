@@ -130,7 +130,12 @@ describe('operator audit by cursor', () => {
   it('`audit --follow` waits for a slow reader and keeps no more than one entry in memory', async () => {
     let written = 0;
     // This reader never takes the first line.
-    const stdout = new Writable({ highWaterMark: 1, write: () => void (written += 1) });
+    const stdout = new Writable({
+      highWaterMark: 1,
+      write() {
+        written += 1;
+      },
+    });
     let interrupt = () => {};
     const running = runOperator(['audit', '--follow', '--after', 'start', '--json'], {
       ...{ environment: variablesOf(parts().database), stdin: Readable.from([]), stdout },

@@ -77,7 +77,7 @@ describe('a user who signs in for the first time and has no password', () => {
     expect((await stranger.get('/profile')).status).to.equal(303);
   });
 
-  it('a user confirms an action at the provider, and the form keeps the entered values', async () => {
+  it('a user confirms an action at the provider, the form keeps the entered values, and the log has the confirmation', async () => {
     const person = on.traveller();
     const form = await person.travel(await person.get('/profile/api-keys'));
     const asked = await person.submit(form, { name: 'Night sync' });
@@ -92,6 +92,13 @@ describe('a user who signs in for the first time and has no password', () => {
     expect(await on.service.apiKeys.listOf(account?.id ?? '')).to.have.lengthOf(0);
     const made = await person.follow(await person.submit(back, { name: 'Night sync' }));
     expect(made.html).to.include('data-secret');
+    const log = await on.service.activity.of(account?.id ?? '', {
+      limit: 9,
+      actions: ['signed_in'],
+    });
+    const [confirmed, signedInBefore] = log.map(({ details }) => details);
+    expect(confirmed).to.include({ provider_name: 'Warehouse platform', confirmation: true });
+    expect(signedInBefore).to.not.have.property('confirmation');
   });
 
   it('a user cannot confirm an action as another linked user: the session stays, and nothing is done', async () => {

@@ -172,6 +172,20 @@ describe('passkeys', () => {
     );
   });
 
+  it('a confirmation with a passkey is in the log under the name of the passkey, and is no sign-in', async () => {
+    const { passkey } = await addPasskey(on.issuer, person);
+    on.clock.advance(601);
+    const asked = await person.send('/profile/api-keys', { name: 'Key', expires_in_days: '30' });
+    await person.submit(asked, { passkey: passkey.answer(await optionsFor(person, 'confirm')) });
+    const [confirmed, signedInBefore] = (await log()).filter(
+      ({ action }) => action === 'signed_in',
+    );
+    expect(confirmed?.details).to.include({ passkey_name: 'Laptop', confirmation: true });
+    expect(signedInBefore?.details).to.not.have.property('confirmation');
+    const { html } = await person.get('/profile/activity');
+    expect(textOf(html)).to.contain('Confirmed it is you with the passkey Laptop');
+  });
+
   it('a removed passkey no longer signs in; the only sign-in method cannot be removed', async () => {
     const { passkey } = await addPasskey(on.issuer, person);
     on.clock.advance(1);
