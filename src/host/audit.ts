@@ -3,31 +3,19 @@ import type { Middleware } from 'koa';
 import { Refusal } from '../base/refusal.ts';
 import { refuse } from './senders.ts';
 
-/**
- * Returns a page of the log.
- *
- * @param after a cursor, or `start`
- * @throws Refusal if the cursor is not one of this log
- */
+/** @param after a cursor, or `start` @throws Refusal if the cursor is not one of this log */
 export type ReadAudit = (
   after: string,
   limit: number,
-) => Promise<{
-  readonly entries: readonly { readonly line: object }[];
-  readonly next: string;
-  readonly more: boolean;
-}>;
-
-const DEFAULT_LIMIT = '100';
-const LIMIT = /^(?:[1-9]\d{0,2}|1000)$/;
+) => Promise<{ entries: readonly { readonly line: object }[]; next: string; more: boolean }>;
 
 export const answerAudit = (readAudit: ReadAudit): Middleware =>
   async function audit(ctx) {
     ctx.set('Cache-Control', 'no-store');
-    const { after = 'start', limit = DEFAULT_LIMIT, ...others } = ctx.query;
+    const { after = 'start', limit = '100', ...others } = ctx.query;
     try {
       if (Object.keys(others).length > 0 || Array.isArray(after)) throw unknownParameter;
-      if (Array.isArray(limit) || !LIMIT.test(limit)) throw limitInvalid;
+      if (!/^([1-9]\d{0,2}|1000)$/.test(String(limit))) throw limitInvalid;
       const { entries, next, more } = await readAudit(after, Number(limit));
       ctx.body = { entries: entries.map(({ line }) => line), next, more };
     } catch (error) {

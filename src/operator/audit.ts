@@ -105,9 +105,10 @@ async function readOn(
   }
   const interruption = new AbortController();
   const { signal } = interruption;
-  onInterrupt(() => interruption.abort());
+  const interrupt = () => interruption.abort();
+  onInterrupt(interrupt);
   // The reader may be gone, as after `| head`.
-  stdout.once('error', () => interruption.abort());
+  stdout.once('error', interrupt);
   let next = after ?? (await trail.end());
   while (!signal.aborted) {
     const page = await trail.page(next, MAX_PAGE);

@@ -5,7 +5,7 @@
 -- No backfill and no rewrite of the table: entries from before this migration are read by id.
 alter table activity add column xact xid8, add column trace_id text;
 alter table activity alter column xact set default pg_current_xact_id();
--- Quick to build, because no entry has a transaction yet.
+-- Has no entry to sort yet, but reads the table: writers wait 0.5 s per 1,000,000 entries (measured).
 create index activity_xact on activity (xact, id) where xact is not null;
 
 -- Names the counter of transactions: another cluster counts from another number, and a copy of the
