@@ -71,7 +71,7 @@ describe('request lines', () => {
       [431, await raw('/login', { host, long: 'a'.repeat(40_000) })],
       [200, await raw('/login', { host, expect: 'the-impossible' })],
       [404, await get(`${operatorsUrl}/profile`)],
-      [405, await get(`${operatorsUrl}/reload`)],
+      [405, await get(`${operatorsUrl}/reload`, { method: 'PUT' })],
     ];
     for (const [index, [status, answer]] of answers.entries()) {
       expect(answer.status, `answer ${index}`).to.equal(status);
