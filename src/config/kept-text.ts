@@ -1,17 +1,29 @@
 /** Decides which texts of the settings may be stored in the database: none with a secret. */
 import { parse } from 'yaml';
+import { sha256 } from '../base/random-id.ts';
+import { comparableSettings, settingsDigest } from './node-settings.ts';
 import type { ConfigurationProblem } from './problems.ts';
 import { expectationAt, isHeading, knownSettings } from './schema/known-settings.ts';
 import type { Settings } from './settings.ts';
 
 const MAX_KEPT_BYTES = 256 * 1024;
+const MAX_PROBLEMS = 20;
 /** A shorter text is found in harmless words by chance. */
 const MIN_SECRET_LENGTH = 6;
 const NAMED_SECRET =
   /(?:passw(?:or)?d|passphrase|secret)["']?[ \t]{0,20}[:=][ \t]{0,20}["']?\S{4}/i;
 
-/** Returns why the text of these settings must not be kept; undefined if it may. */
-export function reasonNotToKeep(settings: Settings): string | undefined {
+/** Returns what the history stores of these settings: without their text if it must not be kept. */
+export function historyEntry(settings: Settings) {
+  const { text = '' } = settings.source ?? {};
+  const notKeptBecause = reasonNotToKeep(settings) ?? null;
+  // The hash of a text with a password would let a thief of the database guess the password.
+  return notKeptBecause
+    ? { text: null, hash: settingsDigest(comparableSettings(settings)), notKeptBecause }
+    : { text, hash: sha256(text), notKeptBecause };
+}
+
+function reasonNotToKeep(settings: Settings): string | undefined {
   const text = settings.source?.text;
   if (text === undefined) return 'there is no settings file: every setting has its default';
   if (Buffer.byteLength(text) > MAX_KEPT_BYTES) return 'the file has more than 256 kB';
@@ -26,15 +38,11 @@ function secretIn(text: string, settings: Settings): string | undefined {
   });
   if (hasPassword) return 'it has a URL with a password';
   const { secrets, senders, signIn, storage, mail } = settings;
-  const urls = [storage.databaseUrl, storage.redisUrl, mail?.smtpUrl];
-  const passwords = urls.flatMap((url = '') => URL.parse(url)?.password ?? []);
   const values = [
     ...[...secrets.cookieKeys, ...secrets.tokenKeys],
-    ...Object.values(senders)
-      .flat()
-      .map(({ secret }) => secret),
+    ...Object.values(senders).flatMap((list) => list.map(({ secret }) => secret)),
     ...signIn.providers.flatMap(({ clientSecret }) => clientSecret ?? []),
-    ...passwords.flatMap((password) => [password, decodeURIComponent(password)]),
+    ...[storage.databaseUrl, storage.redisUrl, mail?.smtpUrl].flatMap(passwordsIn),
   ];
   const hasValue = values.some(
     (value) => value.length >= MIN_SECRET_LENGTH && text.includes(value),
@@ -43,16 +51,23 @@ function secretIn(text: string, settings: Settings): string | undefined {
   return hasSecret ? 'it has a secret, or what looks like one' : undefined;
 }
 
-/** Returns one line for each problem, without values of the file, which may be secrets. */
+/** Not with `URL`, which knows neither several hosts nor sockets. Returns each as in the URL, too. */
+const passwordsIn = (url = ''): string[] =>
+  [/:\/\/[^/:@]*:(.*)@/, /[?&]password=([^&#]*)/]
+    .flatMap((form) => form.exec(url)?.[1] ?? [])
+    .flatMap((password) => [password, decodeURIComponent(password)]);
+
+/** Returns a line for each of the first problems, without values of the file, which may be secrets. */
 export const problemLines = (
   problems: readonly ConfigurationProblem[],
   settings: Settings,
 ): string[] =>
-  problems.map(({ path, file, line, message, remedy }) => {
+  problems.slice(0, MAX_PROBLEMS).map(({ path, file, line, message, remedy }) => {
     const [name = ''] = path.split(' ');
-    // An unknown name may be a secret in the wrong place.
+    // An unknown name may be a secret in the wrong place; a variable or a file has no line.
     const isKnown = knownSettings.has(name) || isHeading(name) || expectationAt(name.split('.'));
-    const shown = isKnown || /^(?:[A-Z_]+\b|\/)/.test(path) ? path : 'a name in the file';
+    const isElsewhere = file === undefined && /^(?:[A-Z_]+\b|\/)/.test(path);
+    const shown = isKnown || isElsewhere ? path : 'a name in the file';
     const place = file === undefined ? '' : ` (${file}, line ${line})`;
     const text = `${shown}${place} ${message}; remedy: ${remedy}`;
     return secretIn(text, settings) ? `a problem${place}: see the log of the node` : text;

@@ -29,7 +29,7 @@ export interface OperatorsHostParts {
   /** Both throw ConfigurationProblems if the settings have problems; `preview` changes nothing. */
   readonly reload: {
     readonly preview: () => Promise<object>;
-    readonly everywhere: (message?: string) => Promise<object>;
+    readonly everywhere: (message: string | null) => Promise<object>;
   };
   /** A reload request must present one of these; undefined if none is needed. */
   readonly reloadCredentials: () => readonly string[] | undefined;
@@ -161,8 +161,8 @@ function requireCredential(accepted: () => readonly string[] | undefined): Middl
 
 const MAX_MESSAGE_LENGTH = 200;
 
-const messageIn = ({ query: { message } }: Context): string | undefined =>
-  message && String(message).replace(/\p{C}/gu, '').slice(0, MAX_MESSAGE_LENGTH);
+const messageIn = ({ query: { message = '' } }: Context): string | null =>
+  String(message).replace(/\p{C}/gu, '').slice(0, MAX_MESSAGE_LENGTH) || null;
 
 /** A failed reload keeps the settings; the answer (422) lists problems of the file. */
 function answerReload(work: (ctx: Context) => Promise<object>): Middleware {

@@ -10,7 +10,6 @@ import {
 } from '../config/operators-listener.ts';
 import { ConfigurationProblems } from '../config/problems.ts';
 import { describeReload } from '../config/reload.ts';
-import type { Settings } from '../config/settings.ts';
 import type { Operator, Report } from './command/operator.ts';
 import { REFUSED } from './command/report.ts';
 
@@ -42,16 +41,6 @@ const OUTCOME = z.union([
   z.object({ code: z.literal('not_reloaded') }),
 ]);
 
-interface ReloadOptions {
-  readonly dryRun?: boolean;
-  readonly message?: string;
-}
-
-interface Request {
-  readonly url: string;
-  readonly dryRun: boolean;
-}
-
 export function addReloadCommand(
   program: Command,
   { announce, print, environment }: Operator,
@@ -70,33 +59,33 @@ export function addReloadCommand(
     )
     .option('--dry-run', 'only print what a reload would change on this machine, and for whom')
     .option('--message <text>', 'why the settings change, for `config history`; 200 characters')
-    .action(async ({ dryRun = false, message }: ReloadOptions) => {
+    .action(async ({ dryRun, message }: { readonly dryRun?: true; readonly message?: string }) => {
       const settings = loadSettingsWithoutSecrets({ environment });
       const { server } = settings;
       announce(settings);
       const needsProof = isReachedFromElsewhere(server.operatorsHost);
       const keys = needsProof ? findKeys({ environment }) : undefined;
+      if (server.operatorsPort === 0) {
+        throw new Refusal(
+          'unknown_port',
+          'server.operators_port is 0: the service chose its port itself, and this command ' +
+            'cannot find it.',
+          'Send SIGHUP to the process instead, or set a fixed port.',
+        );
+      }
       const query = message === undefined ? '' : `?${new URLSearchParams({ message })}`;
-      const request = { url: operatorsUrl(server, `/reload${query}`), dryRun };
-      print(await reload(server, request, keys ? reloadCredentials(keys) : []));
+      const url = operatorsUrl(server, `/reload${query}`);
+      const method = dryRun ? 'GET' : 'POST';
+      const outcome = await reload(url, method, keys ? reloadCredentials(keys) : []);
+      print(dryRun ? reportPreview(outcome) : reportReload(outcome));
     });
 }
 
+type Outcome = Extract<z.infer<typeof OUTCOME>, { changed: unknown }>;
+
 /** @throws ConfigurationProblems or Refusal; the service then continues unchanged */
-async function reload(
-  server: Settings['server'],
-  request: Request,
-  credentials: string[],
-): Promise<Report> {
-  if (server.operatorsPort === 0) {
-    throw new Refusal(
-      'unknown_port',
-      'server.operators_port is 0: the service chose its port itself, and this command ' +
-        'cannot find it.',
-      'Send SIGHUP to the process instead, or set a fixed port.',
-    );
-  }
-  const answer = await ask(request, credentials);
+async function reload(url: string, method: string, credentials: string[]): Promise<Outcome> {
+  const answer = await ask(url, method, credentials);
   if (answer.status === 401 && answer.headers.get('www-authenticate') === 'Bearer') {
     throw new Refusal(
       'keys_differ',
@@ -110,8 +99,8 @@ async function reload(
   if (outcome === undefined) {
     throw new Refusal(
       'not_gatehouse',
-      `The server at ${request.url} is not the operators' listener of Gatehouse, or is of an ` +
-        `older version: it answered ${answer.status}.`,
+      `The server at ${url} is not the operators' listener of Gatehouse, or is of an older ` +
+        `version: it answered ${answer.status}.`,
       'Check that server.operators_port is that of the running service, or send SIGHUP to ' +
         'the process.',
     );
@@ -125,43 +114,52 @@ async function reload(
       'See the log of the service for the cause.',
     );
   }
-  const { impact, nodes, changed, needs_restart: needsRestart } = outcome;
-  const described = describeReload({ changed, needsRestart });
-  if (impact) return { value: outcome, text: describePreview(described, impact) };
+  return outcome;
+}
+
+function reportReload(outcome: Outcome): Report {
+  const { nodes, changed, needs_restart: needsRestart } = outcome;
   const isDone = nodes?.every(({ taken }) => taken) ?? false;
   const isOnly = nodes?.length === 1 && isDone;
   const lines = nodes?.map(({ node, text }) => `${node} ${text}`) ?? [ONLY_HERE];
   return {
     value: outcome,
-    text: [described, ...(isOnly ? [] : lines)].join('\n'),
+    text: [describeReload({ changed, needsRestart }), ...(isOnly ? [] : lines)].join('\n'),
     exitCode: isDone ? 0 : REFUSED,
   };
 }
 
 const ONLY_HERE =
-  'No other node was reloaded: this node has an older version, or its database does not answer. ' +
+  'No other node has answered: this node has an older version, or its database does not answer. ' +
   'Send SIGHUP to the other processes.';
 
-const describePreview = (
-  described: string,
-  impact: readonly { readonly effect: string; readonly people: number }[],
-): string =>
-  [
-    described.replace(/^Settings reloaded[:.]/, 'Dry run, nothing was reloaded. After a reload:'),
-    ...impact.map(({ effect, people }) => `${people} of the people ${effect}.`),
-  ].join('\n');
+function reportPreview(outcome: Outcome): Report {
+  const { impact, changed, needs_restart: needsRestart } = outcome;
+  const lines = impact?.map(({ effect, people }) => `${people} of the people ${effect}.`);
+  return {
+    value: outcome,
+    text: [
+      describeReload({ changed, needsRestart }).replace(
+        /^Settings reloaded[:.]/,
+        'Dry run, nothing was reloaded. After a reload:',
+      ),
+      ...(lines ?? ['How many people this affects is unknown: the database does not answer.']),
+    ].join('\n'),
+    exitCode: impact ? 0 : REFUSED,
+  };
+}
 
 /** Sends the request with each credential in turn, until the service accepts one. */
 async function ask(
-  request: Request,
+  url: string,
+  method: string,
   [credential, ...others]: readonly string[],
 ): Promise<Response> {
-  const { url, dryRun } = request;
   const headers = credential === undefined ? {} : { authorization: `Bearer ${credential}` };
   try {
     const signal = AbortSignal.timeout(RELOAD_TIMEOUT_MS);
-    const answer = await fetch(url, { method: dryRun ? 'GET' : 'POST', headers, signal });
-    return answer.status === 401 && others.length > 0 ? await ask(request, others) : answer;
+    const answer = await fetch(url, { method, headers, signal });
+    return answer.status === 401 && others.length > 0 ? await ask(url, method, others) : answer;
   } catch (cause) {
     throw new Refusal(
       'not_running',

@@ -44,6 +44,8 @@ export interface ServiceParts {
   readonly log: Logger;
   /** Multiplies the timeouts of stores and connections. No setting: requests wait that long. */
   readonly timeoutFactor?: number;
+  /** How long a reload of every node waits for answers. For tests. */
+  readonly reloadWaitMs?: number;
 }
 
 export type Service = Awaited<ReturnType<typeof startService>>;
@@ -154,6 +156,7 @@ export async function startService(given: ServiceParts) {
     settings: () => current.settings,
     reload: createReload({ settings, loadSettings, apply, log, outcomes }),
     beat: () => keySightings.beat(),
+    maxWaitMs: given.reloadWaitMs,
   });
   const keySightings = await startKeySightings({
     database,

@@ -4,8 +4,7 @@ import type { Logger } from 'pino';
 import packageFile from '../../package.json' with { type: 'json' };
 import { signInImpact } from '../accounts/sign-in-impact.ts';
 import type { Clock } from '../base/clock.ts';
-import { sha256 } from '../base/random-id.ts';
-import { problemLines, reasonNotToKeep } from '../config/kept-text.ts';
+import { historyEntry, problemLines } from '../config/kept-text.ts';
 import { comparableSettings, settingsDigest } from '../config/node-settings.ts';
 import { ConfigurationProblems } from '../config/problems.ts';
 import { type Reload, reloaded } from '../config/reload.ts';
@@ -35,99 +34,107 @@ export function createSharedReload(parts: {
   readonly settings: () => Settings;
   /** Writes the row of this node. */
   readonly beat: () => Promise<void>;
+  readonly maxWaitMs?: number | undefined;
 }) {
-  const { database, changes, clock, log, node, loadSettings, settings, beat } = parts;
+  const { database, clock, log, node, settings, beat, maxWaitMs = MAX_WAIT_MS } = parts;
   let answer: ReloadAnswer = { request: 0 };
-  let polling: Promise<void> = Promise.resolve();
-  let isStarted = false;
+  let state: 'starting' | 'running' | 'stopped' = 'starting';
+  let last: Promise<unknown> = Promise.resolve();
+
+  /** Handles one request after the other. */
+  function inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+    const done = last.then(work);
+    last = done.catch(() => {});
+    return done;
+  }
 
   /** @param request the latest request before the file is read */
-  async function take(request: number, message: string | null = null): Promise<Reload> {
-    const answerWith = (problems?: readonly string[]): void => {
-      const at = new Date(clock()).toISOString();
-      answer = { request: Math.max(request, answer.request), at, ...(problems && { problems }) };
+  async function take(request: number, message: string | null): Promise<Reload> {
+    const [outcome] = await Promise.allSettled([parts.reload()]);
+    const isTaken = outcome.status === 'fulfilled';
+    answer = {
+      request: Math.max(request, answer.request),
+      at: new Date(clock()).toISOString(),
+      ...(!isTaken && { problems: describeFailure(outcome.reason) }),
     };
-    try {
-      const reload = await parts.reload();
-      answerWith();
-      await record(reload.settings, message);
-      return reload;
-    } catch (error) {
-      const isNamed = error instanceof ConfigurationProblems;
-      const lines = isNamed ? problemLines(error.problems, settings()) : ['its log has the cause'];
-      answerWith(lines);
-      throw error;
-    } finally {
-      await beat();
-    }
+    if (isTaken) await record(outcome.value.settings, message);
+    await beat();
+    if (!isTaken) throw outcome.reason;
+    return outcome.value;
   }
+
+  const describeFailure = (error: unknown): string[] =>
+    error instanceof ConfigurationProblems
+      ? problemLines(error.problems, settings())
+      : ['its log has the cause'];
 
   /** A failure is logged only: the settings are in force. */
-  async function record(taken: Settings, message: string | null): Promise<void> {
-    if (taken.source === undefined) return;
-    const { text = '' } = taken.source;
-    const notKeptBecause = reasonNotToKeep(taken) ?? null;
-    const kept = notKeptBecause
-      ? { text: null, hash: settingsDigest(comparableSettings(taken)) }
-      : { text, hash: sha256(text) };
-    await recordSettings(database, { node, message, notKeptBecause, ...kept }).catch(
-      (err: unknown) => log.warn({ err }, 'the settings are in force, but not in the history'),
+  const record = async (taken: Settings, message: string | null): Promise<void> =>
+    taken.source &&
+    recordSettings(database, { node, message, ...historyEntry(taken) }).catch((err: unknown) =>
+      log.warn({ err }, 'the settings are in force, but not in the history'),
     );
-  }
 
   async function poll(): Promise<void> {
-    const [latest] = await latestReloadRequest(database);
-    if (!latest || latest.number <= answer.request) return;
-    const { number, message } = latest;
-    if (!isStarted && !latest.isFresh) answer = { request: number };
-    // A failure is logged, and stands in the answer.
-    else await take(number, message).catch(() => {});
+    const { number, message, isFresh } = await latestReloadRequest(database);
+    if (number <= answer.request) return;
+    if (state === 'starting' && !isFresh) answer = { request: number };
+    else await take(number, message);
   }
 
   /** Reloads if there is a new request. If the database fails, the next heartbeat tries again. */
-  function checkRequests(): Promise<void> {
-    polling = polling.then(poll).catch(() => {});
-    return polling;
+  const checkRequests = (): Promise<void> =>
+    // `take` has put a failed reload into the answer, and `reload` has logged it.
+    inTurn(poll).catch(() => {});
+
+  function checkIfRunning(): void {
+    if (state === 'running') void checkRequests();
   }
 
-  changes.onMessage((text) => {
-    if (text === RELOAD_MESSAGE && isStarted) void checkRequests();
+  parts.changes.onMessage((text) => {
+    if (text === RELOAD_MESSAGE) checkIfRunning();
   });
-
-  /** Loads and compares the settings. @throws ConfigurationProblems */
-  function difference() {
-    const { changed, needsRestart, settings: next } = reloaded(settings(), loadSettings());
-    return { next, shown: { changed, needs_restart: needsRestart } };
-  }
 
   return {
     answer: () => answer,
-    checkRequests: () => void (isStarted && checkRequests()),
+    checkRequests: checkIfRunning,
     /** Reloads this node only. */
-    here: () => take(answer.request),
+    here: () => take(answer.request, null),
 
-    /** Returns what a reload would change on this node, and for how many people. */
+    /**
+     * Returns what a reload would change on this node, and for how many people: `impact` is absent
+     * if the database fails.
+     *
+     * @throws ConfigurationProblems
+     */
     async preview() {
-      const { next, shown } = difference();
-      const impact = await signInImpact(database, settings().signIn, next.signIn);
-      return { ...shown, impact };
+      const next = reloaded(settings(), parts.loadSettings());
+      const impact = await signInImpact(database, settings().signIn, next.settings.signIn).catch(
+        (err: unknown) => log.warn({ err }, 'the people whom a reload affects are unknown'),
+      );
+      return { ...shown(next), ...(impact && { impact }) };
     },
 
     /**
-     * Reloads every node. `nodes` is absent if the database fails: then only this node reloads.
+     * Reloads this node, then asks the others. `nodes` is absent if the database fails.
      *
-     * @throws ConfigurationProblems if this node cannot take its settings; no node is asked then.
+     * @throws ConfigurationProblems, or what prevented the reload of this node; no other is asked
      */
-    async everywhere(message?: string) {
-      const { shown } = difference();
-      const request = await requestReload(database, message).catch(() => undefined);
-      if (request === undefined) {
-        await take(answer.request, message);
-        return shown;
-      }
+    async everywhere(message: string | null) {
+      const { taken, request } = await inTurn(async () => {
+        const before = await latestReloadRequest(database).catch(() => undefined);
+        const taken = await take(before?.number ?? 0, message);
+        const asked = await requestReload(database, message).catch(() => undefined);
+        // The reload covers the request unless another came between, perhaps after a change.
+        if (asked && asked.previous === before?.number) {
+          answer = { ...answer, request: asked.number };
+          await beat();
+        }
+        return { taken, request: asked?.number };
+      });
+      if (request === undefined) return shown(taken);
       await checkRequests();
-      if (answer.problems) throw new Error('this node could not be built from its settings');
-      return { ...shown, nodes: await outcomes(request) };
+      return { ...shown(taken), nodes: await outcomes(request) };
     },
 
     /** Reports a difference to other nodes, records the settings, and finds a late request. */
@@ -135,59 +142,58 @@ export function createSharedReload(parts: {
       await warnOfDifference().catch(() => {});
       await record(settings(), null);
       await checkRequests();
-      isStarted = true;
+      state = 'running';
       await beat();
     },
 
-    /** Takes no further request. */
-    stop(): Promise<void> {
-      isStarted = false;
-      return polling;
+    /** Takes no further request, and stops waiting for answers. */
+    async stop(): Promise<void> {
+      state = 'stopped';
+      await last;
     },
   };
 
   async function outcomes(request: number) {
-    const deadline = performance.now() + MAX_WAIT_MS;
+    const deadline = performance.now() + maxWaitMs;
     for (;;) {
       const nodes = await listNodes(database).catch(() => undefined);
       const found = nodes
-        ?.filter(({ state }) => state !== 'leaving')
-        .map((row) => outcomeOf(row, request));
-      const isComplete = found?.every(({ isWaiting }) => !isWaiting) ?? false;
-      if (isComplete || performance.now() > deadline)
-        return found?.map(({ isWaiting: _, ...outcome }) => outcome);
+        ?.filter((row) => row.state !== 'leaving')
+        .map((row) => ({ node: row.node, text: describeOutcome(row, request) }));
+      const isComplete = found?.every(({ text }) => text !== UNANSWERED);
+      if (isComplete || state === 'stopped' || performance.now() > deadline)
+        return found?.map((row) => ({ ...row, taken: row.text === TAKEN }));
       await delay(POLL_PAUSE_MS);
     }
   }
 
   async function warnOfDifference(): Promise<void> {
     const own = settingsDigest(comparableSettings(settings()));
-    const others = (await listNodes(database)).filter(
-      ({ node: name, state, runsWith }) =>
-        name !== node &&
-        state !== 'silent' &&
-        // Another version has other settings.
-        runsWith?.version === packageFile.version &&
-        settingsDigest(runsWith.settings) !== own,
-    );
-    if (others.length === 0) return;
-    const different = others.map((other) => other.node);
-    log.warn({ different }, 'this node has other settings than these nodes: `doctor` names them');
+    const different = (await listNodes(database))
+      .filter(
+        ({ node: name, state, runsWith }) =>
+          name !== node &&
+          state !== 'silent' &&
+          // Another version has other settings.
+          runsWith?.version === packageFile.version &&
+          settingsDigest(runsWith.settings) !== own,
+      )
+      .map((other) => other.node);
+    if (different.length > 0)
+      log.warn({ different }, 'this node has other settings than these nodes: `doctor` names them');
   }
 }
 
-/** Describes how a node ended a reload, for the answer to the command. */
-function outcomeOf({ node, state, runsWith }: ListedNode, request: number) {
+const shown = ({ changed, needsRestart }: Reload) => ({ changed, needs_restart: needsRestart });
+
+const TAKEN = 'has taken its settings';
+const UNANSWERED = 'has not answered: see its log, or send it SIGHUP';
+
+function describeOutcome({ state, runsWith }: ListedNode, request: number): string {
   const { reload } = runsWith ?? {};
-  const outcome = (text: string, taken = false, isWaiting = false) => {
-    return { node, taken, text, isWaiting };
-  };
   if (state === 'silent')
-    return outcome('is silent: if its process still runs, restart it or send it SIGHUP');
-  if (!reload) return outcome('has an older version, which takes no requests: send it SIGHUP');
-  if (reload.request < request)
-    return outcome('has not answered: see its log, or send it SIGHUP', false, true);
-  return reload.problems
-    ? outcome(`keeps its previous settings: ${reload.problems.join('\n  ')}`)
-    : outcome('has taken its settings', true);
+    return 'is silent: if its process still runs, restart it or send it SIGHUP';
+  if (!reload) return 'has an older version, which takes no requests: send it SIGHUP';
+  if (reload.request < request) return UNANSWERED;
+  return reload.problems ? `keeps its previous settings: ${reload.problems.join('\n  ')}` : TAKEN;
 }

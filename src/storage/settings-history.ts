@@ -6,27 +6,29 @@ import type { Database, Queries } from './queries.ts';
 export const RELOAD_MESSAGE = 'reload';
 const MAX_ENTRIES = 20;
 
-/** Asks every node to reload, and returns the number of the request. */
-export async function requestReload(database: Queries, message?: string): Promise<number> {
-  const [row] = await database.query<{ number: number }>(
-    `INSERT INTO settings_reload AS known (number, message, requested_at)
-      VALUES (1, $1, clock_timestamp())
-      ON CONFLICT (is_only) DO UPDATE SET number = known.number + 1, message = excluded.message,
-        requested_at = excluded.requested_at
-      RETURNING number`,
+/** Asks every node to reload. Returns the number of the request, and of the one before. */
+export async function requestReload(database: Queries, message: string | null) {
+  const [row] = await database.query<{ number: number; previous: number }>(
+    `INSERT INTO settings_reload AS known (number, previous, message)
+      VALUES (floor(extract(epoch FROM clock_timestamp()) * 1000), 0, $1)
+      ON CONFLICT (is_only) DO UPDATE SET number = greatest(known.number + 1, excluded.number),
+        previous = known.number, message = excluded.message
+      RETURNING number::float8, previous::float8`,
     [message],
   );
   // Ignore a failure: the nodes find the request at their next heartbeat.
   await sendToAllNodes(database, RELOAD_MESSAGE).catch(() => {});
-  return row?.number ?? 0;
+  return row;
 }
 
 /** `isFresh`: a node that starts now may have read its file before the request. */
-export const latestReloadRequest = (database: Queries) =>
-  database.query<{ number: number; message: string | null; isFresh: boolean }>(
-    `SELECT number, message, requested_at > clock_timestamp() - interval '2 minutes' AS "isFresh"
-      FROM settings_reload`,
+export async function latestReloadRequest(database: Queries) {
+  const [row] = await database.query<{ number: number; message: string | null; isFresh: boolean }>(
+    `SELECT number::float8, message,
+        number / 1000 > extract(epoch FROM clock_timestamp()) - 120 AS "isFresh" FROM settings_reload`,
   );
+  return row ?? { number: 0, message: null, isFresh: false };
+}
 
 export interface HistoryEntry {
   readonly number: number;

@@ -4,21 +4,28 @@ import path from 'node:path';
 import { expect } from 'chai';
 import { loadSettings } from '../../src/config/load.ts';
 import { listNodes } from '../../src/storage/nodes.ts';
-import { requestReload, settingsHistory } from '../../src/storage/settings-history.ts';
+import {
+  latestReloadRequest,
+  requestReload,
+  settingsHistory,
+} from '../../src/storage/settings-history.ts';
 import { keysOfEnvironment } from '../config/configuration.ts';
 import { operatorWith, storesOf, valueFrom } from '../operator/run-operator.ts';
 import { eventually } from '../support/eventually.ts';
+import { startPostgresServer } from '../support/postgres-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { type Overrides, startsOn, type TestService } from '../support/service.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { startNode } from './running-node.ts';
 
-const SECRET = 'correct-horse-battery';
+const SECRET = 'CORRECT-horse-battery';
 
 describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
   const start = startsOn('postgres+redis');
   const directory = temporaryDirectory('reload');
   let first: TestService;
   let second: TestService;
+  let changesOfFirst: Overrides = {};
 
   const fileOf = (name: string): string => path.join(directory, `${name}.yaml`);
   /** Replaces the file of a node; its access tokens are valid for this many minutes. */
@@ -28,11 +35,12 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
     const { tokens, source } = loadSettings({ environment: keysOfEnvironment, file: fileOf(name) });
     return { tokens, ...(source && { source }) };
   }
-  const node = (name: string, sharing?: TestService) =>
+  /** @param changes settings that a reload finds in addition to the file. */
+  const node = (name: string, sharing?: TestService, changes: () => Overrides = () => ({})) =>
     start({
       settings: { ...read(name), ...(sharing && { issuer: sharing.issuer }) },
-      reloaded: () => read(name),
-      ...(sharing && { sharing }),
+      reloaded: () => ({ ...read(name), ...changes() }),
+      ...(sharing && { sharing, reloadWaitMs: 1_000 }),
     });
   const portOf = (service: TestService) => `:${service.settings.server.port}`;
   const rowOf = async (service: TestService) =>
@@ -49,7 +57,7 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
   const removeOthers = () =>
     first.database.query("DELETE FROM node_keys WHERE node LIKE 'other:%'");
 
-  /** Adds the row of a node whose last heartbeat was this long ago. */
+  /** Adds the row of a node whose last heartbeat was this long ago; negative for a lasting one. */
   async function addNode(name: string, seconds: number, isOld = false): Promise<void> {
     await first.database.transaction(async (tx) => {
       await tx.query('ALTER TABLE node_keys DISABLE TRIGGER node_keys_noted');
@@ -67,7 +75,9 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
 
   before(async () => {
     for (const name of ['first', 'second', 'third']) write(name, 10);
-    first = await node('first');
+    first = await node('first', undefined, () => changesOfFirst);
+    // With checksums, the database refuses rows of older versions.
+    await first.database.query('DELETE FROM value_checksums');
     second = await node('second', first);
   });
   afterEach(removeOthers);
@@ -121,6 +131,32 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
     write('first', 13);
   });
 
+  it('`reload` asks no other node if the node of this machine cannot be built from its settings', async () => {
+    const before = await latestReloadRequest(first.database);
+    changesOfFirst = { mail: { smtpUrl: 'nowhere', from: '' } };
+    const { error } = await reload(1);
+    changesOfFirst = {};
+    expect(error.code).to.equal('not_reloaded');
+    expect((await latestReloadRequest(first.database)).number).to.equal(before.number);
+    const { reload: own } = (await rowOf(first))?.runsWith ?? {};
+    expect(own?.problems).to.deep.equal(['its log has the cause']);
+  });
+
+  it('`reload` reloads each node once', async () => {
+    const count = (service: TestService) =>
+      service.logLines.filter((line) => line.includes('"settings reloaded"')).length;
+    const before = [count(first), count(second)];
+    await reload();
+    expect([count(first), count(second)]).to.deep.equal(before.map((one) => one + 1));
+  });
+
+  it('`reload` reaches every node after the restore of an older backup', async () => {
+    write('second', 18);
+    await first.database.query('UPDATE settings_reload SET number = 1');
+    await reload();
+    expect(await secondsOf(second)).to.equal('18m');
+  });
+
   it('nodes find a request at their next heartbeat if its notification is lost', async () => {
     write('second', 16);
     await first.database.query('UPDATE settings_reload SET number = number + 1');
@@ -153,10 +189,50 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
     expect(dead.text).to.contain('is silent');
   });
 
+  it('`reload` names a node that lives and does not answer in time', async () => {
+    await addNode('other:mute', -600);
+    const { nodes } = await reload(1, second);
+    const mute = nodes.find((one: { node: string }) => one.node === 'other:mute');
+    expect(mute).to.include({ taken: false }).and.property('text').contains('has not answered');
+    expect(nodes.filter(({ taken }: { taken: boolean }) => taken)).to.have.length(2);
+  });
+
+  it('`reload` ends at once if the node of this machine is stopped while it waits', async () => {
+    await addNode('other:mute', -600);
+    const third = await start({ settings: read('third'), sharing: first, reloaded: () => ({}) });
+    const waiting = operatorAt(third)(['reload', '--json']);
+    await eventually(async () =>
+      expect((await rowOf(second))?.runsWith?.reload).to.deep.include({
+        request: (await rowOf(third))?.runsWith?.reload?.request,
+      }),
+    );
+    await third.close();
+    const { exitCode, output } = await waiting;
+    expect(exitCode).to.equal(1);
+    expect(output).to.contain('has not answered');
+  });
+
+  it('`reload` points to `nodes` if the node of this machine dies meanwhile; the others reload', async () => {
+    await addNode('other:mute', -600);
+    const third = await startNode({ sharing: first, settings: 'tokens:\n  access_token: 10m\n' });
+    write('second', 19);
+    const dying = valueFrom(operatorWith(third.environment), 'reload', { exitCode: 1 });
+    await eventually(async () => expect(await secondsOf(second)).to.equal('19m'));
+    await third.end('SIGKILL');
+    const { error } = await dying;
+    expect(error.code).to.equal('not_running');
+    expect(error.remedy).to.contain('gatehouse nodes');
+    await first.database.query("DELETE FROM node_keys WHERE node LIKE '%' || $1", [
+      `:${third.port}`,
+    ]);
+  });
+
   it('a node that starts meanwhile answers the request, and warns that others have other settings', async () => {
     write('third', 19);
     const starting = node('third', first);
-    const request = await requestReload(first.database, 'while it starts');
+    // The node has read the former text.
+    write('third', 20);
+    const { number: request = 0 } = (await requestReload(first.database, 'while it starts')) ?? {};
     const third = await starting;
     await eventually(async () =>
       expect((await rowOf(third))?.runsWith?.reload?.request).to.equal(request),
@@ -165,8 +241,19 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
       expect(third.logLines.join('')).to.contain('has other settings than these nodes'),
     );
     expect(second.logLines.join('')).not.to.contain('has other settings');
+    expect(await secondsOf(third)).to.equal('20m');
     const { nodes } = await reload();
     expect(nodes).to.have.length(3);
+    await third.close();
+  });
+
+  it('a node that starts long after a request does not reload for it', async () => {
+    await first.database.query('UPDATE settings_reload SET number = number - 600000');
+    const third = await node('third', first);
+    await eventually(async () =>
+      expect((await rowOf(third))?.runsWith?.reload?.request).to.be.greaterThan(0),
+    );
+    expect((await rowOf(third))?.runsWith?.reload).not.to.have.property('at');
     await third.close();
   });
 
@@ -192,5 +279,31 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
     await second.reload();
     expect(await secondsOf(second)).to.equal('22m');
     expect(await secondsOf(first)).to.equal('17m');
+  });
+});
+
+describeOn([postgresServer], 'a reload without a database', () => {
+  const start = startsOn();
+
+  it('`reload` reloads this node, and says that the others did not answer', async () => {
+    const server = await startPostgresServer();
+    let tokens: Overrides['tokens'] = {};
+    const service = await start({
+      settings: { storage: { databaseUrl: await server.createDatabase() } },
+      reloaded: () => ({ tokens: { ...tokens } }),
+    });
+    await server.kill();
+    tokens = { machineAccessTokenSeconds: 180 };
+    const operator = operatorWith({
+      GATEHOUSE_OPERATORS_PORT: new URL(service.operatorsUrl).port,
+    });
+    const { exitCode, output } = await operator('reload');
+    expect(exitCode).to.equal(1);
+    expect(output)
+      .to.contain('Now in force: tokens.machine_access_token')
+      .and.contain('No other node has answered');
+    const dryRun = await operator('reload --dry-run');
+    expect(dryRun.exitCode).to.equal(1);
+    expect(dryRun.output).to.contain('nothing was reloaded').and.contain('is unknown');
   });
 });

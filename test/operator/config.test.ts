@@ -12,15 +12,33 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
+import { historyEntry } from '../../src/config/kept-text.ts';
 import { loadSettings } from '../../src/config/load.ts';
 import { defaultFile } from '../../src/config/settings-file.ts';
-import { keysOfEnvironment } from '../config/configuration.ts';
+import { fileWith, keysOfEnvironment } from '../config/configuration.ts';
 import { eventually } from '../support/eventually.ts';
 import { forEachDeployment, type Overrides, type TestService } from '../support/service.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { operatorWith, refusalFrom, storesOf, valueFrom } from './run-operator.ts';
 
 const ROOT = path.join(import.meta.dirname, '../..');
+
+describe('the settings history', () => {
+  it('keeps no text with the password of a store, however its URL contains it', () => {
+    const urls: readonly Record<string, string>[] = [
+      { REDIS_URL: 'redis+sentinel://:hunter%322@a:1,b:2/main' },
+      { DATABASE_URL: 'postgres://me:hunter22@%2Frun%2Fpostgresql/db' },
+      { DATABASE_URL: 'postgres://me@db/db?password=hunter22' },
+      { SMTP_URL: 'smtp://me:hunter22@mail' },
+    ];
+    for (const variables of urls) {
+      const environment = { DATABASE_URL: 'postgres://h/d', ...keysOfEnvironment, ...variables };
+      const file = fileWith('# not hunter22\nmail: { from: a@b.test }\n');
+      const { text } = historyEntry(loadSettings({ environment, file }));
+      expect(text, JSON.stringify(variables)).to.equal(null);
+    }
+  });
+});
 
 forEachDeployment('operator config', (start) => {
   const directory = temporaryDirectory('history');

@@ -62,6 +62,8 @@ export interface StartOptions {
   readonly sharing?: TestService;
   /** Factor for the production timeouts. Tests of the timeouts themselves set it to 1. */
   readonly timeoutFactor?: number;
+  /** How long `reload` waits for the answers of nodes. Default: as in production. */
+  readonly reloadWaitMs?: number;
   /** Changes that a reload finds, on top of the settings of the start. Default: none. */
   readonly reloaded?: () => Overrides;
 }
@@ -71,7 +73,7 @@ export interface StartOptions {
  * fills them. Nodes that share stores (`sharing`) each have their own issuer (a port).
  */
 export async function startTestService(options: StartOptions = {}): Promise<TestService> {
-  const { ahead = 0, sharing, timeoutFactor = TIMEOUT_FACTOR } = options;
+  const { ahead = 0, sharing, timeoutFactor = TIMEOUT_FACTOR, reloadWaitMs } = options;
   const clock = options.clock ?? (() => systemClock() + ahead * 1_000);
   const settings = await settingsOf(options);
   const logLines: string[] = [];
@@ -85,7 +87,7 @@ export async function startTestService(options: StartOptions = {}): Promise<Test
   const storesNow = settings.storage.databaseUrl === undefined ? systemClock : realNow;
   const timeShift = options.clock ? () => clock() - storesNow() : () => 0;
   const parts = { settings, loadSettings, clock, timeShift, log, timeoutFactor };
-  const service = await startService(parts);
+  const service = await startService({ ...parts, ...(reloadWaitMs && { reloadWaitMs }) });
   const { database } = service;
   return {
     ...service,

@@ -1,12 +1,13 @@
 -- Reloads of the settings on every node, and the latest texts of the settings file.
 -- Up Migration
 
--- One row, whose lock gives concurrent requests to reload their numbers in order.
+-- One row, whose lock gives concurrent requests to reload their numbers in order. A number is a time,
+-- in milliseconds since 1970, so that numbers also grow after the restore of an older backup.
 create table settings_reload (
   is_only boolean primary key default true check (is_only),
-  number integer not null,
-  message text,
-  requested_at timestamptz not null
+  number bigint not null,
+  previous bigint not null,
+  message text
 );
 
 -- hash: of the text; if the text is not kept, of the settings without secrets.
