@@ -2,7 +2,7 @@
 import type { Queries } from '../storage/queries.ts';
 import { DOCTOR_EMAIL_PATTERN } from './doctor-accounts.ts';
 import type { UpstreamStrength } from './sign-in-strength.ts';
-import { listAccountsWithoutStrongMethod, listStrongMethods } from './strong-sign-ins.ts';
+import { HAS_POWER, hasStrongMethod, listStrongMethods } from './strong-sign-ins.ts';
 
 interface SignIn {
   readonly passwords: boolean;
@@ -23,32 +23,25 @@ export async function signInImpact(database: Queries, now: SignIn, next: SignIn)
     if (row && row.people > 0) impact.push({ effect, people: row.people });
   }
   const issuersOf = ({ providers }: SignIn) => providers.map(({ issuer }) => issuer);
-  const methodsOf = (signIn: SignIn) => [signIn.passwords, signIn.passkeys, issuersOf(signIn)];
   await count(
     'have no sign-in method left, unless a provider matches them or they get a mailed link',
-    `${hasMethod(1)} AND NOT ${hasMethod(4)}`,
-    [...methodsOf(now), ...methodsOf(next)],
+    `(($1 AND a.password_hash IS NOT NULL) OR ${hasStrongMethod('$2', '$3')})
+      AND NOT (($4 AND a.password_hash IS NOT NULL) OR ${hasStrongMethod('$5', '$6')})`,
+    [now, next].flatMap((signIn) => [signIn.passwords, signIn.passkeys, issuersOf(signIn)]),
   );
   for (const { id, issuer } of now.providers) {
     if (issuersOf(next).includes(issuer)) continue;
-    await count(`can no longer sign in with the provider ${id}`, isLinked('$1'), [[issuer]]);
+    const effect = `can no longer sign in with the provider ${id}`;
+    await count(effect, hasStrongMethod('false', '$1'), [[issuer]]);
   }
   if (now.passwords && !next.passwords)
     await count('can no longer sign in with their password', 'a.password_hash IS NOT NULL', []);
-  const owing = async (signIn: SignIn): Promise<string[]> =>
-    signIn.require === 'off'
-      ? []
-      : listAccountsWithoutStrongMethod(database, listStrongMethods(signIn));
-  const before = new Set(await owing(now));
-  const people = (await owing(next)).filter((id) => !before.has(id)).length;
-  const effect = 'must add a passkey or a provider account, because of sign_in.require';
-  return people > 0 ? [...impact, { effect, people }] : impact;
+  if (next.require === 'off') return impact;
+  const [strong, before] = [listStrongMethods(next), listStrongMethods(now)];
+  await count(
+    'must add a passkey or a provider account, because of sign_in.require',
+    `${HAS_POWER} AND NOT ${hasStrongMethod('$1', '$2')} AND ($3 OR ${hasStrongMethod('$4', '$5')})`,
+    [strong.passkeys, strong.issuers, now.require === 'off', before.passkeys, before.issuers],
+  );
+  return impact;
 }
-
-const isLinked = (issuers: string): string => `EXISTS (SELECT FROM account_identities i
-  WHERE i.account_id = a.id AND i.issuer = ANY(${issuers}::text[]))`;
-
-/** SQL: account `a` has one of the methods in three parameters, of which this is the first. */
-const hasMethod = (first: number): string => `(($${first}::boolean AND a.password_hash IS NOT NULL)
-  OR ($${first + 1}::boolean AND EXISTS (SELECT FROM passkeys p WHERE p.account_id = a.id))
-  OR ${isLinked(`$${first + 2}`)})`;

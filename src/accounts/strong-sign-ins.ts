@@ -91,12 +91,13 @@ export function createStrongSignIns({
 }
 
 /** SQL: account `a` owns a client, or is an organization's owner or admin; not the doctor's. */
-const HAS_POWER = `a.email NOT LIKE '${DOCTOR_EMAIL_PATTERN}' AND (
+export const HAS_POWER = `a.email NOT LIKE '${DOCTOR_EMAIL_PATTERN}' AND (
   EXISTS (SELECT FROM organization_memberships m
     WHERE m.account_id = a.id AND m.role IN ('owner', 'admin'))
   OR EXISTS (SELECT FROM clients c WHERE c.owner_account_id = a.id))`;
 
-const hasStrongMethod = (passkeys: string, issuers: string): string => `(
+/** SQL: account `a` has a passkey or a linked account of these issuers; takes two parameters. */
+export const hasStrongMethod = (passkeys: string, issuers: string): string => `(
   (${passkeys}::boolean AND EXISTS (SELECT FROM passkeys p WHERE p.account_id = a.id))
   OR EXISTS (SELECT FROM account_identities i
     WHERE i.account_id = a.id AND i.issuer = ANY(${issuers}::text[])))`;

@@ -2,7 +2,7 @@
 import { parse } from 'yaml';
 import { sha256 } from '../base/random-id.ts';
 import { comparableSettings, settingsDigest } from './node-settings.ts';
-import type { ConfigurationProblem } from './problems.ts';
+import { ConfigurationProblems } from './problems.ts';
 import { expectationAt, isHeading, knownSettings } from './schema/known-settings.ts';
 import type { Settings } from './settings.ts';
 
@@ -57,12 +57,10 @@ const passwordsIn = (url = ''): string[] =>
     .flatMap((form) => form.exec(url)?.[1] ?? [])
     .flatMap((password) => [password, decodeURIComponent(password)]);
 
-/** Returns a line for each of the first problems, without values of the file, which may be secrets. */
-export const problemLines = (
-  problems: readonly ConfigurationProblem[],
-  settings: Settings,
-): string[] =>
-  problems.slice(0, MAX_PROBLEMS).map(({ path, file, line, message, remedy }) => {
+/** Describes why settings were not taken, without values of the file, which may be secrets. */
+export function problemLines(error: unknown, settings: Settings): string[] {
+  if (!(error instanceof ConfigurationProblems)) return ['its log has the cause'];
+  return error.problems.slice(0, MAX_PROBLEMS).map(({ path, file, line, message, remedy }) => {
     const [name = ''] = path.split(' ');
     // An unknown name may be a secret in the wrong place; a variable or a file has no line.
     const isKnown = knownSettings.has(name) || isHeading(name) || expectationAt(name.split('.'));
@@ -72,3 +70,4 @@ export const problemLines = (
     const text = `${shown}${place} ${message}; remedy: ${remedy}`;
     return secretIn(text, settings) ? `a problem${place}: see the log of the node` : text;
   });
+}

@@ -10,7 +10,7 @@ import { type HistoryEntry, settingsHistory } from '../storage/settings-history.
 import { wholeNumber } from './command/arguments.ts';
 import type { Operator, Report } from './command/operator.ts';
 import { REFUSED, table } from './command/report.ts';
-import { readDatabase } from './nodes.ts';
+import { readDatabase, toMoment } from './nodes.ts';
 
 const NUMBER = wholeNumber(2 ** 31 - 1);
 
@@ -36,7 +36,7 @@ export function addConfigCommands(program: Command, operator: Operator): void {
     .description('print the text with this number')
     .argument('<number>', 'a number of `config history`', NUMBER)
     .action(async (number: number) => {
-      const { text } = keptEntry(await history(), number);
+      const text = textOf(await history(), number);
       print({ value: { number, text }, text: text.trimEnd() });
     });
   noun
@@ -46,7 +46,7 @@ export function addConfigCommands(program: Command, operator: Operator): void {
     .argument('<other>', 'the newer one', NUMBER)
     .action(async (number: number, other: number) => {
       const entries = await history();
-      const [before, after] = [keptEntry(entries, number).text, keptEntry(entries, other).text];
+      const [before, after] = [textOf(entries, number), textOf(entries, other)];
       const diff = createTwoFilesPatch(`${number}`, `${other}`, before, after).trimEnd();
       print({ value: { diff }, text: before === after ? 'The texts are the same.' : diff });
     });
@@ -70,7 +70,7 @@ export function addConfigCommands(program: Command, operator: Operator): void {
 function historyReport(entries: readonly HistoryEntry[]): Report {
   const rows = entries.map(({ number, hash, takenAt, node, message, notKeptBecause }) => [
     `${number}`,
-    `${takenAt.toISOString().slice(0, 19)}Z`,
+    toMoment(takenAt),
     node,
     hash.slice(0, 8),
     [message, notKeptBecause && `not kept: ${notKeptBecause}`].filter(Boolean).join('; '),
@@ -87,9 +87,9 @@ function historyReport(entries: readonly HistoryEntry[]): Report {
 }
 
 /** @throws Refusal if there is no such entry, or if its text was not kept */
-function keptEntry(entries: readonly HistoryEntry[], number: number) {
+function textOf(entries: readonly HistoryEntry[], number: number): string {
   const entry = entries.find((one) => one.number === number);
-  if (entry?.text) return { number, text: entry.text };
+  if (entry?.text) return entry.text;
   const why = entry
     ? `The text with the number ${number} was not kept: ${entry.notKeptBecause ?? 'it is empty'}.`
     : `The history has no settings with the number ${number}.`;
@@ -98,17 +98,15 @@ function keptEntry(entries: readonly HistoryEntry[], number: number) {
 }
 
 function restore(file: string, number: number, entries: readonly HistoryEntry[]): Report {
-  const { text } = keptEntry(entries, number);
+  const text = textOf(entries, number);
   try {
-    const isKept = (present: string) => entries.some((entry) => entry.text === present);
-    const copy = replace(file, text, isKept);
+    const copy = replace(file, text, (present) => entries.some((entry) => entry.text === present));
+    const copied = copy && `Its former text, which is not in the history, is now in ${copy}.\n`;
     return {
       value: { file, number, copy: copy ?? null },
-      text: [
-        `${file} has the text ${number} again.`,
-        ...(copy ? [`Its former text, which is not in the history, is now in ${copy}.`] : []),
+      text:
+        `${file} has the text ${number} again.\n${copied ?? ''}` +
         'Run `gatehouse check-config` and `gatehouse reload` to apply it.',
-      ].join('\n'),
     };
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
@@ -126,31 +124,27 @@ function restore(file: string, number: number, entries: readonly HistoryEntry[])
  *
  * @throws an error with a `code` if the file cannot or must not be changed; nothing is changed then
  */
-function replace(
-  file: string,
-  text: string,
-  isKept: (present: string) => boolean,
-): string | undefined {
+function replace(file: string, text: string, isKept: (present: string) => boolean) {
   const present = fs.statSync(file, { throwIfNoEntry: false });
   // Write through a link, which stays.
   const target = present ? fs.realpathSync(file) : file;
-  const { mode = 0o644, uid, gid } = present ?? {};
+  const { mode = 0o644, uid = -1, gid = -1 } = present ?? {};
   // Root may write every file: refuse one without any permission to write. Kubernetes replaces the
   // directory `..data` of a ConfigMap as a whole.
   if (!(mode & 0o222) || /\/\.\.[^/]/.test(target))
     throw Object.assign(new Error(), { code: 'EROFS' });
   if (present) fs.accessSync(target, fs.constants.W_OK);
-  const keepsCopy = present && !isKept(fs.readFileSync(target, 'utf8'));
   const name = `${target}.${randomBytes(4).toString('hex')}`;
-  const [draft, copy] = [`${name}.new`, `${name}.before`];
+  const draft = `${name}.new`;
+  const copy = present && !isKept(fs.readFileSync(target, 'utf8')) ? `${name}.before` : undefined;
   try {
     fs.writeFileSync(draft, text, { flag: 'wx', mode: 0o600, flush: true });
-    if (uid !== undefined && gid !== undefined) fs.chownSync(draft, uid, gid);
+    fs.chownSync(draft, uid, gid);
     fs.chmodSync(draft, mode & 0o7777);
     // A second name keeps the former file as it is, with its mode and owner.
-    if (keepsCopy) fs.linkSync(target, copy);
+    if (copy) fs.linkSync(target, copy);
     fs.renameSync(draft, target);
-    return keepsCopy ? copy : undefined;
+    return copy;
   } finally {
     fs.rmSync(draft, { force: true });
   }

@@ -165,4 +165,4 @@ const describeNode = (node: ListedNode): string =>
   `${node.node} is ${describeState(node)}; its last heartbeat was ` +
   `${Math.round(node.silentMs / 1000)} s ago.`;
 
-const toMoment = (time: Date): string => `${time.toISOString().slice(0, 19)}Z`;
+export const toMoment = (time: Date): string => `${time.toISOString().slice(0, 19)}Z`;

@@ -6,7 +6,6 @@ import { signInImpact } from '../accounts/sign-in-impact.ts';
 import type { Clock } from '../base/clock.ts';
 import { historyEntry, problemLines } from '../config/kept-text.ts';
 import { comparableSettings, settingsDigest } from '../config/node-settings.ts';
-import { ConfigurationProblems } from '../config/problems.ts';
 import { type Reload, reloaded } from '../config/reload.ts';
 import type { Settings } from '../config/settings.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
@@ -51,22 +50,17 @@ export function createSharedReload(parts: {
   /** @param request the latest request before the file is read */
   async function take(request: number, message: string | null): Promise<Reload> {
     const [outcome] = await Promise.allSettled([parts.reload()]);
-    const isTaken = outcome.status === 'fulfilled';
-    answer = {
-      request: Math.max(request, answer.request),
-      at: new Date(clock()).toISOString(),
-      ...(!isTaken && { problems: describeFailure(outcome.reason) }),
-    };
-    if (isTaken) await record(outcome.value.settings, message);
+    answer = { request: Math.max(request, answer.request), at: new Date(clock()).toISOString() };
+    if (outcome.status === 'fulfilled') {
+      await record(outcome.value.settings, message);
+      await beat();
+      return outcome.value;
+    }
+    const problems = problemLines(outcome.reason, settings());
+    answer = { ...answer, problems };
     await beat();
-    if (!isTaken) throw outcome.reason;
-    return outcome.value;
+    throw outcome.reason;
   }
-
-  const describeFailure = (error: unknown): string[] =>
-    error instanceof ConfigurationProblems
-      ? problemLines(error.problems, settings())
-      : ['its log has the cause'];
 
   /** A failure is logged only: the settings are in force. */
   const record = async (taken: Settings, message: string | null): Promise<void> =>
@@ -101,12 +95,7 @@ export function createSharedReload(parts: {
     /** Reloads this node only. */
     here: () => take(answer.request, null),
 
-    /**
-     * Returns what a reload would change on this node, and for how many people: `impact` is absent
-     * if the database fails.
-     *
-     * @throws ConfigurationProblems
-     */
+    /** Returns what a reload would change here. `impact` is absent if the database fails. */
     async preview() {
       const next = reloaded(settings(), parts.loadSettings());
       const impact = await signInImpact(database, settings().signIn, next.settings.signIn).catch(

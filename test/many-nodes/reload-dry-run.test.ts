@@ -89,6 +89,10 @@ forEachDeployment('a dry run of a reload', (start) => {
       'can no longer': 3,
     });
     expect(await impactOf({ require: 'passkey-or-upstream' })).to.deep.equal({ 'must add': 1 });
+    const strict = { require: 'passkey-or-upstream' } as const;
+    await service.apply({ ...service.settings, signIn: { ...service.settings.signIn, ...strict } });
+    expect(await impactOf(strict), 'the same people must add one before').to.deep.equal({});
+    await service.apply(service.settings);
     expect(await impactOf({ recoveryWaitSeconds: 7_200 })).to.deep.equal({});
   });
 
