@@ -34,10 +34,17 @@ export const lowestContrast = (colour: string, theme: Theme): number =>
 
 /** Returns the colour, or its nearest darker (light theme) or lighter shade that is readable. */
 export function nearestReadable(colour: string, theme: Theme): string {
-  const end = theme === 'light' ? 0 : 255;
-  for (let step = 0, shade = colour; ; step += 1) {
-    if (lowestContrast(shade, theme) >= MIN_CONTRAST) return shade;
-    const channels = channelsOf(colour).map((one) => Math.round(one + ((end - one) * step) / 255));
-    shade = `#${Buffer.from(channels).toString('hex')}`;
+  const [channels, end] = [channelsOf(colour), theme === 'light' ? 0 : 255];
+  const shadeAt = (step: number): string => {
+    const shaded = channels.map((one) => Math.round(one + ((end - one) * step) / 255));
+    return `#${Buffer.from(shaded).toString('hex')}`;
+  };
+  // Halve the range at each step: anyone can ask for the stylesheet with any colour.
+  let [first, last] = [0, 255];
+  while (first < last) {
+    const middle = (first + last) >> 1;
+    if (lowestContrast(shadeAt(middle), theme) >= MIN_CONTRAST) last = middle;
+    else first = middle + 1;
   }
+  return shadeAt(last);
 }

@@ -29,10 +29,14 @@ export function checkSvg(source: string): Size | string {
   const refused: string[] = [];
   let root: Readonly<Record<string, string>> | undefined;
   let text = '';
+  let isInStyle = false;
   const parser = new Parser(
     {
       onopentag(name, attributes) {
+        // Browsers join the text before and after an element in a style sheet.
+        if (isInStyle) refused.push(`the element <${name}> in <style>`);
         if (root ? !ELEMENTS.has(name) : name !== 'svg') refused.push(`the element <${name}>`);
+        isInStyle = name === 'style';
         root ??= attributes;
         for (const [attribute, value] of Object.entries(attributes)) {
           const cause = `the attribute ${attribute}="${value.slice(0, 40)}" of <${name}>`;
@@ -43,6 +47,7 @@ export function checkSvg(source: string): Size | string {
         text += part;
       },
       onclosetag(name, isImplied) {
+        if (name === 'style') isInStyle = false;
         const isOpen = isImplied && source[parser.endIndex - 1] !== '/';
         if (isOpen) refused.push(`<${name}> without an end`);
       },
@@ -58,9 +63,10 @@ export function checkSvg(source: string): Size | string {
   if (OWN_ENTITY.test(source)) refused.push('an entity');
   if (root?.xmlns !== SVG) refused.push(`no xmlns="${SVG}"`);
   const { viewBox = '', width, height } = root ?? {};
-  const [, , across = width, down = height] = viewBox.split(/[\s,]+/);
+  const [, , across = width, down = height] = viewBox.trim().split(/[\s,]+/);
   const size = { width: Math.ceil(Number(across)), height: Math.ceil(Number(down)) };
-  if (!(size.width > 0 && size.height > 0)) refused.push('no viewBox');
+  const isSize = (side: number): boolean => side > 0 && Number.isFinite(side);
+  if (!(isSize(size.width) && isSize(size.height))) refused.push('no viewBox');
   return refused[0] ?? size;
 }
 

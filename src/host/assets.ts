@@ -18,7 +18,7 @@ interface Asset {
   readonly type: string;
   readonly hash: string;
   /** The content security policy of an image that could contain scripts. */
-  readonly policy?: string;
+  readonly policy?: string | undefined;
 }
 
 /** Everything that can be served, by path: no file name is ever made from a request. */
@@ -61,11 +61,11 @@ export const createServeAsset = (logos: Assets) =>
   };
 
 /** Returns the icons for which programs ask without a page. @param own replaces the product's. */
-export const iconRoutes = (own?: () => Asset | undefined): Route[] =>
+export const iconRoutes = (own?: Asset): Route[] =>
   ['favicon.ico', 'apple-touch-icon.png'].map((name) => {
-    const icon = own ? own() : assetOf(name);
+    const icon = own ?? assetOf(name);
     return get(`/${name}`, function serveIcon(ctx) {
-      if (icon) send(ctx, icon, 'public, max-age=86400');
+      send(ctx, icon, 'public, max-age=86400');
     });
   });
 
@@ -95,12 +95,8 @@ function assetOf(name: string, body: Buffer = readFileSync(new URL(name, directo
 }
 
 /** Adds a file of `views/assets`, or this content. @returns its URL */
-export function publish(
-  files: Assets,
-  name: string,
-  { body, ...given }: Partial<Pick<Asset, 'body' | 'policy'>> = {},
-): string {
-  const asset = { ...assetOf(name, body), ...given };
+export function publish(files: Assets, name: string, body?: Buffer, policy?: string): string {
+  const asset = { ...assetOf(name, body), policy };
   const extension = extname(name);
   const url = `/assets/${name.slice(0, -extension.length)}.${asset.hash}${extension}`;
   files.set(url, asset);

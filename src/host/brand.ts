@@ -15,7 +15,7 @@ export function createBrand(settings: Settings['brand']) {
   const files: assets.Assets = new Map();
   const publish = ({ type, base64, width, height }: Logo) => {
     const body = Buffer.from(base64, 'base64');
-    return { url: assets.publish(files, `logo.${type}`, { body, policy: POLICY }), width, height };
+    return { url: assets.publish(files, `logo.${type}`, body, POLICY), width, height };
   };
   const [image, dark] = [logo, logoDark].map((one) => one && publish(one));
   const supportUrl =
@@ -25,14 +25,12 @@ export function createBrand(settings: Settings['brand']) {
   const icon = image?.url ?? assets.assetUrls.icon;
   // A wide logo contains the name, which then does not stand next to it.
   const shown = image && { ...image, isWide: image.width >= 2 * image.height, dark };
-  // Browsers accept a PNG image under the names of both icons, but no SVG image.
-  const icon = logo?.type === 'png' && image ? files.get(image.url) : undefined;
   return {
     view: { name, icon, logo: shown, homeUrl, supportUrl, privacyUrl, termsUrl },
     stylesheet: assets.stylesheetWith(colour),
     routes: [
       get('/assets/:name', assets.createServeAsset(files)),
-      ...assets.iconRoutes(image ? () => icon : undefined),
+      ...assets.iconRoutes(image && files.get(image.url)),
     ],
   };
 }

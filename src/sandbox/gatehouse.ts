@@ -38,6 +38,7 @@ export async function startGatehouse(parts: {
   readonly lookOf?: string | undefined;
 }): Promise<Gatehouse> {
   const { port, apiUrl, stop, lookOf = source('../config/gatehouse.yaml') } = parts;
+  const look = await operatorsLook(lookOf);
   const directory = await mkdtemp(path.join(tmpdir(), 'gatehouse-sandbox-'));
   const issuer = new URL(`http://localhost:${port}`).origin;
   const settingsFile = path.join(directory, 'gatehouse.yaml');
@@ -50,7 +51,7 @@ export async function startGatehouse(parts: {
       graphql_url: apiUrl,
       example_query: '{ caller { username } organizations { name warehouses { name rights } } }',
     },
-    ...(await operatorsLook(lookOf)),
+    ...look,
     demo: true,
     log: { level: 'warn' },
   };

@@ -22,6 +22,11 @@ describe('the logo of the brand', () => {
     logoFile('acme.png', png(96, 48));
     const { brand } = settingsOf('brand: { logo: acme.svg, logo_dark: acme.png }');
     expect(brand.logo).to.include({ type: 'svg', width: 240, height: 60 });
+    const spaced = ACME_SVG.replace('viewBox="0 0 240 60"', 'viewBox=" 0 0 240 60 "');
+    expect(settingsOf(`brand: { logo: ${logoFile('spaced.svg', spaced)} }`).brand.logo).to.include({
+      width: 240,
+      height: 60,
+    });
     expect(brand.logoDark).to.include({ type: 'png', width: 96, height: 48 });
     expect(Buffer.from(brand.logo?.base64 ?? '', 'base64').toString()).to.equal(ACME_SVG);
   });
@@ -65,9 +70,13 @@ describe('the logo of the brand', () => {
       `<svg ${SVG}><style>@import "https://evil.example/x.css";</style></svg>`,
       'a style sheet with url(), an @ rule or an escape',
     ],
-    'an import after an element in the style sheet': [
-      `<svg ${SVG}><style><g/>@imp<!-- -->ort "https://evil.example/x.css";</style></svg>`,
+    'an import in two parts': [
+      `<svg ${SVG}><style>@imp<!-- -->ort "https://evil.example/x.css";</style></svg>`,
       'a style sheet with url(), an @ rule or an escape',
+    ],
+    'an external URL around an element in the style sheet': [
+      `<svg ${SVG}><style>path { fill: u<title>x</title>rl(//evil.example/x.svg#a) }</style></svg>`,
+      'the element <title> in <style>',
     ],
     'an external URL in a style sheet': [
       `<svg ${SVG}><style>path { fill: url( "//evil.example/x.svg#a") }</style></svg>`,
@@ -96,6 +105,10 @@ describe('the logo of the brand', () => {
     'an unknown entity': [`<svg ${SVG}><text>&b;</text></svg>`, 'an entity'],
     'another root': [`<html><svg ${SVG}/></html>`, 'the element <html>'],
     'no namespace': ['<svg viewBox="0 0 9 9"/>', 'no xmlns='],
+    'an infinite size': [
+      '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 Infinity 9"/>',
+      'no viewBox',
+    ],
     'no size': ['<svg xmlns="http://www.w3.org/2000/svg" width="100%"/>', 'no viewBox'],
     'a missing end': [`<svg ${SVG}><g><path d="M0 0"/></svg>`, '<g> without an end'],
   };
@@ -163,6 +176,15 @@ describe('the colour of the brand', () => {
     });
     expect(settingsOf('brand: { colour: "#846a00" }').brand.colour).to.equal('#846a00');
     expect(problemsOf('brand: { colour: "#856b00" }')).to.have.length(1);
+  });
+
+  it('the shades of 2,000 colours are found within a second, because anyone can ask for any colour', () => {
+    const startedAt = performance.now();
+    for (let index = 0; index < 1_000; index += 1) {
+      const colour = `#${(index * 16_777).toString(16).padStart(6, '0')}`;
+      for (const theme of ['light', 'dark'] as const) nearestReadable(colour, theme);
+    }
+    expect(performance.now() - startedAt).to.be.below(1_000);
   });
 
   it('every colour has a readable shade in each theme, and a readable colour is kept', () => {

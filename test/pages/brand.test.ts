@@ -111,6 +111,8 @@ describe('the brand of the operator', () => {
     expect(answer.headers.get('content-type')).to.equal('image/png');
     expect(answer.headers.get('content-security-policy')).to.equal(SVG_POLICY);
     expect(Buffer.from(await answer.arrayBuffer())).to.deep.equal(png(48, 48));
+    const underWellKnownName = await fetch(`${on.issuer}/favicon.ico`);
+    expect(underWellKnownName.headers.get('content-security-policy')).to.equal(SVG_POLICY);
     const unknown = await fetch(`${on.issuer}/assets/logo.0000000000000000.svg`);
     expect(unknown.status).to.equal(404);
     expect(unknown.headers.get('cache-control')).to.equal('no-store');
@@ -172,13 +174,14 @@ describe('the brand of the operator', () => {
     await reloadWith({});
   });
 
-  it('a logo that is not wide has the name next to it, and the icons are a PNG logo or none', async () => {
+  it('a logo that is not wide has the name next to it, and the logo is the icon under both well-known names', async () => {
     const iconOf = async (name: string) => {
       const answer = await fetch(`${on.issuer}/${name}`);
       return [answer.status, answer.headers.get('content-type')] as const;
     };
     for (const name of ['favicon.ico', 'apple-touch-icon.png']) {
-      expect((await iconOf(name))[0], `${name} with an SVG logo`).to.equal(404);
+      const expected = [200, 'image/svg+xml; charset=utf-8'];
+      expect(await iconOf(name), `${name} with an SVG logo`).to.deep.equal(expected);
     }
     await reloadWith({ brand: { logo: logoDark } });
     const { html } = await visitor().get('/login');

@@ -1,4 +1,7 @@
 /** The sandbox with the look of the operator. */
+import { mkdtempSync, readdirSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { expect } from 'chai';
 import { startGatehouse } from '../../src/sandbox/gatehouse.ts';
 import { ACME_SVG, logoFile } from '../config/brand-files.ts';
@@ -21,5 +24,18 @@ describe('the sandbox', () => {
     expect(html).to.include('<title>Sign in · Acme</title>').and.include('alt="Acme"');
     const [, logo = ''] = /src="(\/assets\/logo[^"]+)"/.exec(html) ?? [];
     expect(await (await fetch(gatehouse.issuer + logo)).text()).to.equal(ACME_SVG);
+  });
+
+  it('a settings file that cannot be read stops the sandbox before it makes a directory', async () => {
+    const before = process.env.TMPDIR;
+    const empty = mkdtempSync(path.join(tmpdir(), 'sandbox-test-'));
+    process.env.TMPDIR = empty;
+    const stop = new AbortController().signal;
+    const parts = { port: 1, apiUrl: 'http://127.0.0.1:1/graphql', stop, lookOf: 'none.yaml' };
+    const error = await startGatehouse(parts).catch(({ code }) => code);
+    if (before === undefined) delete process.env.TMPDIR;
+    else process.env.TMPDIR = before;
+    expect(error).to.equal('ENOENT');
+    expect(readdirSync(empty)).to.deep.equal([]);
   });
 });
