@@ -46,6 +46,8 @@ export interface ServiceParts {
   readonly timeoutFactor?: number;
   /** How long a reload of every node waits for answers. For tests. */
   readonly reloadWaitMs?: number;
+  /** The pause between two looks for new audit entries. For tests, which count queries. */
+  readonly auditPauseMs?: number;
 }
 
 export type Service = Awaited<ReturnType<typeof startService>>;
@@ -176,7 +178,11 @@ export async function startService(given: ServiceParts) {
       }),
   });
   opened.defer(() => keySightings.stop());
-  const auditOutput = startAuditOutput({ trail: registries.auditTrail, log });
+  const auditOutput = startAuditOutput({
+    trail: registries.auditTrail,
+    log,
+    pauseMs: given.auditPauseMs,
+  });
   opened.defer(() => auditOutput.stop());
   const cleaning = startCleaning({
     log,

@@ -24,7 +24,10 @@ interface Answer {
 forEachDeployment('GET /audit', (start) => {
   let service: TestService;
   before(async () => {
-    service = await start({ settings: { senders, limits: { clientFailuresPerAddress: 3 } } });
+    service = await start({
+      auditPauseMs: 100,
+      settings: { senders, limits: { clientFailuresPerAddress: 3 } },
+    });
     for (const action of ACTIONS) {
       await service.activity.record({
         ...{ action, actor: 'person', accountId: 'acc_gone' },
@@ -88,7 +91,7 @@ forEachDeployment('GET /audit', (start) => {
       const fields = audit.map(({ level, time, pid, hostname, msg, ...entry }) => entry);
       expect(fields).to.deep.include.members(entries as unknown as object[]);
     });
-    const quiet = await start({ settings: { log: { level: 'error' } } });
+    const quiet = await start({ auditPauseMs: 100, settings: { log: { level: 'error' } } });
     await quiet.activity.record({ action: 'doctor_ran', actor: 'service' });
     await eventually(() => expect(quiet.logLines.join('')).to.contain('"type":"audit"'));
   });

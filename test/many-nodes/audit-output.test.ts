@@ -12,7 +12,7 @@ import { operatorFor } from '../operator/run-operator.ts';
 import { testDatabase } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
-import { startsOn, type TestService } from '../support/service.ts';
+import { type StartOptions, startsOn, type TestService } from '../support/service.ts';
 import { type RunningNode, startNode } from './running-node.ts';
 
 const idsIn = (lines: readonly string[]): number[] =>
@@ -21,7 +21,8 @@ const idsIn = (lines: readonly string[]): number[] =>
     .map((line) => JSON.parse(line).id as number);
 
 describeOn([postgresServer, redisServer], 'activity on the log, by several nodes', () => {
-  const start = startsOn('postgres+redis');
+  const startAny = startsOn('postgres+redis');
+  const start = (options: StartOptions = {}) => startAny({ auditPauseMs: 1_000, ...options });
   const holderOf = async ({ database }: { readonly database: Queries }) =>
     (await database.query<{ holder: string | null }>('SELECT holder FROM audit_output'))[0]?.holder;
   const recordOn = async (service: TestService, count: number): Promise<void> => {

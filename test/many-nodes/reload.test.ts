@@ -252,7 +252,12 @@ describe('the effect of each setting in the schema', () => {
   };
   const mapped = (values: object) =>
     Object.fromEntries(Object.entries(values).map(([name, value]) => [name, changed(value)]));
-  const after = mapped(before) as unknown as Settings;
+  /** Settings of the brand that have no default. */
+  const logo = { type: 'png', base64: 'AA==', width: 1, height: 1 };
+  const link = 'https://brand.example/';
+  const links = { homeUrl: link, support: link, privacyUrl: link, termsUrl: link };
+  const brand = { ...before.brand, name: 'Acme', logo, logoDark: logo, colour: '0b5cad', ...links };
+  const after = { ...mapped(before), brand } as unknown as Settings;
 
   it('the JSON Schema says correctly which settings a reload applies and which need a restart', () => {
     const named = (wanted: Effect): string[] =>

@@ -41,7 +41,14 @@ describe('operator clients', () => {
     expect(owned).to.include({ kind: 'confidential', owner_name: 'ada', native: false });
     expect(owned.client_secret).to.match(/^gate_cs_/);
     const [secret] = owned.secrets;
-    expect(secret).to.have.all.keys('id', 'last_four', 'created_at', 'last_used_at');
+    expect(secret).to.have.all.keys(
+      'id',
+      'last_four',
+      'created_at',
+      'last_used_at',
+      'leaked_at',
+      'refused_at',
+    );
     expect(matchesSecret(await find(owned.client_id), owned.client_secret)).to.equal(true);
 
     const schemes = '--redirect-uri com.example.app:/cb --redirect-uri http://[::1]/cb';

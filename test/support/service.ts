@@ -64,6 +64,8 @@ export interface StartOptions {
   readonly timeoutFactor?: number;
   /** How long `reload` waits for the answers of nodes. Default: as in production. */
   readonly reloadWaitMs?: number;
+  /** Default: after the first look at the start, none, so that tests can count queries. */
+  readonly auditPauseMs?: number;
   /** Changes that a reload finds, on top of the settings of the start. Default: none. */
   readonly reloaded?: () => Overrides;
 }
@@ -73,7 +75,8 @@ export interface StartOptions {
  * fills them. Nodes that share stores (`sharing`) each have their own issuer (a port).
  */
 export async function startTestService(options: StartOptions = {}): Promise<TestService> {
-  const { ahead = 0, sharing, timeoutFactor = TIMEOUT_FACTOR, reloadWaitMs } = options;
+  const { ahead = 0, sharing, timeoutFactor = TIMEOUT_FACTOR } = options;
+  const { reloadWaitMs, auditPauseMs = 3_600_000 } = options;
   const clock = options.clock ?? (() => systemClock() + ahead * 1_000);
   const settings = await settingsOf(options);
   const logLines: string[] = [];
@@ -86,7 +89,7 @@ export async function startTestService(options: StartOptions = {}): Promise<Test
   // embedded database reads Date.now, which the test clock has already moved.
   const storesNow = settings.storage.databaseUrl === undefined ? systemClock : realNow;
   const timeShift = options.clock ? () => clock() - storesNow() : () => 0;
-  const parts = { settings, loadSettings, clock, timeShift, log, timeoutFactor };
+  const parts = { settings, loadSettings, clock, timeShift, log, timeoutFactor, auditPauseMs };
   const service = await startService({ ...parts, ...(reloadWaitMs && { reloadWaitMs }) });
   const { database } = service;
   return {

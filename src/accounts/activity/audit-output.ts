@@ -15,8 +15,9 @@ const CLAIM_PAUSE_MS = 3_300;
 export function startAuditOutput(parts: {
   readonly trail: Pick<AuditTrail, 'claim' | 'read' | 'advance' | 'release'>;
   readonly log: Logger;
+  readonly pauseMs?: number | undefined;
 }): { stop(): Promise<void> } {
-  const { trail } = parts;
+  const { trail, pauseMs = ROUND_PAUSE_MS } = parts;
   // Also write the lines if `log.level` is higher: other systems rely on them.
   const log = parts.log.child({}, { level: 'info' });
   const holder = randomId('', 16);
@@ -56,7 +57,7 @@ export function startAuditOutput(parts: {
         if (!isFailing) parts.log.warn({ err }, 'audit entries could not be put on the log');
         isFailing = true;
       }
-      await delay(ROUND_PAUSE_MS, undefined, { signal, ref: false }).catch(() => {});
+      await delay(pauseMs, undefined, { signal, ref: false }).catch(() => {});
     }
   }
 
