@@ -53,7 +53,7 @@ function secretIn(text: string, settings: Settings): string | undefined {
 
 /** Not with `URL`, which knows neither several hosts nor sockets. Returns each as in the URL, too. */
 const passwordsIn = (url = ''): string[] =>
-  [/:\/\/[^/:@]*:(.*)@/, /[?&]password=([^&#]*)/]
+  [/^[a-z+]+:\/\/[^:@]*:(.*)@/, /[?&]password=([^&#]*)/]
     .flatMap((form) => form.exec(url)?.[1] ?? [])
     .flatMap((password) => [password, decodeURIComponent(password)]);
 
