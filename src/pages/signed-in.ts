@@ -13,7 +13,15 @@ import { findForm, formOf, readForm } from '../provider/form.ts';
 import type { ErrorPage } from './error-page/error-page.ts';
 import type { FormDrafts } from './forms/form-drafts.ts';
 import { LIMIT_FIELDS } from './forms/limit-form.ts';
-import { type FormChecks, type Notices, seeOther, visitorIn, visitorOf } from './page.ts';
+import {
+  type FormChecks,
+  foundVisitor,
+  type Notices,
+  seeOther,
+  type Visitor,
+  visitorIn,
+  visitorOf,
+} from './page.ts';
 import type { PageKit } from './page-kit.ts';
 import type { Redraw } from './routes.ts';
 import type { BrowserSignIns, ConfirmationWay } from './sign-in/browser-sign-ins.ts';
@@ -98,6 +106,7 @@ export const typedOf = typedForms.find;
 export function createPageKit(parts: {
   render: Render;
   rightsInWords: RightsInWords;
+  languageOf: (ctx: Context, visitor: Visitor | undefined) => string;
   notices: Notices;
   pageToClient: Middleware;
   forms: FormChecks;
@@ -254,8 +263,8 @@ export function createPageKit(parts: {
   const form = [readForm, forms.requireFormToken, parts.keepResult];
   return {
     render,
-    // English, until pages have languages.
-    rightsInWords: () => (rights) => parts.rightsInWords(rights, 'en'),
+    rightsInWords: (ctx) => (rights) =>
+      parts.rightsInWords(rights, parts.languageOf(ctx, foundVisitor(ctx))),
     notices,
     pageToClient,
     formSession: forms.formSession,

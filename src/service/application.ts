@@ -86,10 +86,11 @@ export function createApplication(parts: ApplicationParts): Application {
     visitorOf(ctx, { sessions: server.sessions, accounts }).catch(() => foundVisitor(ctx));
   const requirementFor: SignInPolicy['of'] = (...asked) => signIn.signInPolicy.of(...asked);
   const brand = createBrand(settings.brand);
+  const languageOf = createLanguageOf(issuer);
   const render = createRender({
     formTokens,
     visitorOf: findVisitor,
-    languageOf: createLanguageOf(issuer),
+    languageOf,
     requirementFor,
     brand,
   });
@@ -202,6 +203,7 @@ export function createApplication(parts: ApplicationParts): Application {
   const kit = createPageKit({
     render,
     rightsInWords: createRightsInWords(settings.rights),
+    languageOf,
     notices,
     pageToClient: securityHeaders(issuer).pageToClient,
     forms: formTokens,

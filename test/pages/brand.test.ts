@@ -62,7 +62,7 @@ describe('the brand of the operator', () => {
       expect(html, name).to.not.include('class="hut"').and.not.include('class="boom"');
     }
     await member.fillIn('/profile/api-keys', { name: 'Export', expires_in_days: '30' });
-    const subject = /^Subject: A new Acme <Storage> API key acts as you\r$/m;
+    const subject = /^Subject: A new API key can access your Acme <Storage> account\r$/m;
     const arrived = () => mail.received.find(({ raw }) => subject.test(raw));
     await eventually(() => expect(arrived(), 'the mail about the key').to.not.equal(undefined));
     const { text = '' } = arrived() ?? {};
@@ -238,6 +238,9 @@ describe('a service without a brand', () => {
     const words = 'see stock, change stock, run the warehouse';
     const member = await signedIn(on.service, person);
     expect((await member.get('/profile')).html).to.include(`<span class="rights">${words}</span>`);
+    await on.service.accounts.setLanguage(accountId, 'de');
+    expect((await member.get('/profile')).html).to.include('Bestand sehen, change stock');
+    await on.service.accounts.setLanguage(accountId, 'en');
     const url = authorizationUrl(on.issuer, on.clients.confidential);
     const consent = await member.get((await member.get(url)).location ?? '');
     expect(consent.html).to.include(`<span class="rights">${words}</span>`);
@@ -258,6 +261,6 @@ describe('a service without a brand', () => {
       authorizationUrl(on.issuer, on.clients.confidential, { prompt: 'consent' }),
     );
     const again = await member.get(changed.location ?? '');
-    expect(again.html).to.include(`were ${words}, now see stock`).and.include(`was ${words}`);
+    expect(again.html).to.include(`changed from ${words} to see stock`).and.include(`was ${words}`);
   });
 });
