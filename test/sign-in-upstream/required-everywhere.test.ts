@@ -106,7 +106,9 @@ describe('a password session after the grace period', () => {
     endGrace();
     const page = await person.follow(await person.get(ask()));
     expect(page.url.pathname).to.match(/^\/interaction\//);
-    expect(page.html).to.include('no longer enough for you: sign in with the passkey Laptop');
+    expect(page.html).to.include(
+      'no longer enough for you: sign in with the passkey <bdi>Laptop</bdi>',
+    );
     const answer = passkey.answer(await optionsFor(person, 'sign-in'));
     expect(await outcomeOf(person, await person.submit(page, { passkey: answer }))).to.equal(
       'code',

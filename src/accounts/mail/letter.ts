@@ -96,5 +96,5 @@ function prepared<Kind>(what: Kind, brand: string): Kind {
   return walk(what) as Kind;
 }
 
-const clean = (text: string): string => text.replace(ALL_INVISIBLE, ' ');
-const ALL_INVISIBLE = new RegExp(INVISIBLE, 'gu');
+const clean = (text: string): string =>
+  Array.from(text, (character) => (INVISIBLE.test(character) ? ' ' : character)).join('');
