@@ -174,7 +174,7 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
   ['a policy approves only clients that the page listed', ' || chosen.length < approved.length', ''],
   { in: 'src/accounts/mail/letter.ts', by: 'accounts/mail' },
   ['a mail is in the language of its recipient', 'textsFor(mail.to.language)', 'textsFor()'],
-  ['a name cannot add lines to a mail', "text.replace(ALL_INVISIBLE, ' ')", 'text'],
+  ['a name cannot add lines to a mail', "INVISIBLE.test(character) ? ' ' : character", 'character'],
   { in: 'src/authorizations/approval-requests.ts', by: 'pages/account-mail' },
   ['an organization gets at most one mail an hour about requests', ' || (await perOrganization.count(organizationId))', ''],
   { in: 'src/accounts/access/organization-ends.ts', by: 'pages/organizations' },

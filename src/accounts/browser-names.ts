@@ -1,4 +1,5 @@
 /** Describes a User-Agent header in words that users recognize: `Firefox on Windows`. */
+import { inEnglish, message, type Text } from '../base/texts.ts';
 
 /** The first match wins, because browsers also claim to be the browsers that they descend from. */
 const BROWSERS: readonly (readonly [RegExp, string])[] = [
@@ -13,8 +14,8 @@ const BROWSERS: readonly (readonly [RegExp, string])[] = [
 ];
 
 const SYSTEMS: readonly (readonly [RegExp, string])[] = [
-  [/\biPhone\b/, 'an iPhone'],
-  [/\biPad\b/, 'an iPad'],
+  [/\biPhone\b/, 'iPhone'],
+  [/\biPad\b/, 'iPad'],
   [/\bAndroid\b/, 'Android'],
   [/\bWindows\b/, 'Windows'],
   [/\bCrOS\b/, 'ChromeOS'],
@@ -23,17 +24,22 @@ const SYSTEMS: readonly (readonly [RegExp, string])[] = [
 ];
 
 /** Only repeats a claim: any client can send any header. */
-export function describeBrowser(userAgent: string): string {
+export function browserText(userAgent: string): Text {
   const browser = wordFor(userAgent, BROWSERS);
   const system = wordFor(userAgent, SYSTEMS);
-  if (browser) return system ? `${browser} on ${system}` : browser;
-  return programIn(userAgent) ?? (system ? `A browser on ${system}` : 'An unknown browser');
+  if (browser) return system ? message('browser.on', { browser, system }) : browser;
+  const program = programIn(userAgent);
+  if (program) return program;
+  return system ? message('browser.unknown-on', { system }) : message('browser.unknown');
 }
 
-/** Like `describeBrowser` in no language: `Firefox, Windows`. Undefined if nothing is known. */
+/** Like `browserText`, for operators and for names that are stored. */
+export const describeBrowser = (userAgent: string): string => inEnglish(browserText(userAgent));
+
+/** Like `browserText` in no language: `Firefox, Windows`. Undefined if nothing is known. */
 export function deviceName(userAgent: string): string | undefined {
   const browser = wordFor(userAgent, BROWSERS) ?? programIn(userAgent);
-  const system = wordFor(userAgent, SYSTEMS)?.replace('an ', '');
+  const system = wordFor(userAgent, SYSTEMS);
   return [browser, system].filter(Boolean).join(', ') || undefined;
 }
 

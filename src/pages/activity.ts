@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import type { Context } from 'koa';
 import type { Activity, ActivityRecord } from '../accounts/activity/activity.ts';
 import { ACTIONS, type Action, describeAction } from '../accounts/activity/activity-words.ts';
-import { describeBrowser } from '../accounts/browser-names.ts';
+import { browserText } from '../accounts/browser-names.ts';
 import { inEnglish, type Message, message, type Text } from '../base/texts.ts';
 import type { ListTools } from './lists.ts';
 import type { PageKit } from './page-kit.ts';
@@ -183,7 +183,7 @@ function describeActivity(
     ...describeAction({ action, details: { ...details, ...(rights && { rights }) } }),
     by:
       origin && actor === 'person'
-        ? describeBrowser(origin.browser)
+        ? browserText(origin.browser)
         : message(`activity.actor-${actor}`),
     address: origin?.address,
   };

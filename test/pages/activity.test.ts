@@ -231,9 +231,9 @@ describe('the readable name of a browser', () => {
     [`Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) ${safari} Version/18.0 Safari/605.1.15`]:
       'Safari on macOS',
     [`Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) ${safari} Version/18.0 Mobile/1 Safari/604.1`]:
-      'Safari on an iPhone',
+      'Safari on iPhone',
     [`Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) ${safari} CriOS/130 Mobile Safari/604.1`]:
-      'Chrome on an iPhone',
+      'Chrome on iPhone',
     'curl/8.5.0': 'curl',
     'python-requests/2.32.3': 'python-requests',
     'Mozilla/5.0 (Windows NT 10.0) Something/1': 'A browser on Windows',

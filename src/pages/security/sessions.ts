@@ -2,8 +2,9 @@
 import type { Context } from 'koa';
 import type { AccountRegistry } from '../../accounts/account-registry.ts';
 import type { Activity, NewActivity } from '../../accounts/activity/activity.ts';
-import { describeBrowser } from '../../accounts/browser-names.ts';
+import { browserText } from '../../accounts/browser-names.ts';
 import { type SessionList, sessionDetails } from '../../accounts/session-list.ts';
+import type { Text } from '../../base/texts.ts';
 import { message } from '../../base/texts.ts';
 import type { BrowserSessions } from '../../provider/browser-sessions.ts';
 import { backTo, requestOrigin, seeOther } from '../page.ts';
@@ -15,7 +16,7 @@ import { type Moment, toMoment } from '../words/moment.ts';
 
 export interface SessionRow {
   /** The browser's name, such as `Firefox on Windows`. */
-  readonly browser: string;
+  readonly browser: Text;
   readonly address: string;
   readonly signedIn: Moment;
   readonly lastSeen: Moment;
@@ -51,7 +52,7 @@ export function createSessionsSection(parts: {
       const lastSeen = active.get(uid)?.lastSeen;
       if (!lastSeen) return [];
       const row: SessionRow = {
-        browser: describeBrowser(origin.browser),
+        browser: browserText(origin.browser),
         address: origin.address,
         signedIn: toMoment(begunAt),
         lastSeen: toMoment(lastSeen > begunAt ? lastSeen : begunAt),
