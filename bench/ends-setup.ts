@@ -30,6 +30,8 @@ export interface RedisGroup {
   readonly url: string;
   /** Swaps `master` and `replica`, after a failover. */
   swap(): void;
+  /** Makes a restarted master a replica. Sentinel would do so, too, but only after a while. */
+  follow(): Promise<void>;
   untilReplicated(): Promise<void>;
 }
 
@@ -43,7 +45,7 @@ async function startRedis(kind: RedisKind): Promise<RedisGroup> {
   const master = await startRedisServer(settings);
   if (kind === 'single') {
     const { url } = master;
-    const none = { swap: () => {}, untilReplicated: async () => {} };
+    const none = { swap: () => {}, follow: async () => {}, untilReplicated: async () => {} };
     return { master, replica: undefined, sentinel: undefined, url, ...none };
   }
   const replicaof = `127.0.0.1 ${portOf(master)}`;
@@ -54,6 +56,9 @@ async function startRedis(kind: RedisKind): Promise<RedisGroup> {
     url: `redis+sentinel://127.0.0.1:${sentinel.port}/warehouse`,
     swap() {
       [group.master, group.replica] = [group.replica, group.master];
+    },
+    async follow() {
+      await ask(group.replica, 'REPLICAOF', '127.0.0.1', `${portOf(group.master)}`);
     },
     untilReplicated: () =>
       eventually(async () => {

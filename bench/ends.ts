@@ -139,6 +139,7 @@ const FAULTS: readonly Fault[] = [
         await untilMaster(sentinel, replica);
         redis.swap();
         await master.restart();
+        await redis.follow();
         await redis.untilReplicated();
         await restartNode();
       };

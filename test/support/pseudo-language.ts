@@ -24,7 +24,7 @@ export async function pseudoLanguage(work: () => Promise<void>): Promise<void> {
 
 type Texts = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
-/** Returns the texts with accents, in marks, and 40 % longer: `[!! Šïĝñ ïñ ~~~ !!]`. */
+/** Returns the texts with accents, in marks, and 40 % longer: `[!! Šïĝñ ïñ ~~~~ !!]`. */
 function pseudoTexts(texts: Texts): Texts {
   const pages = Object.entries(texts).map(([page, own]) => {
     const pseudo = Object.entries(own).map(([key, text]) => [key, pseudoText(text)]);
@@ -50,5 +50,7 @@ function pseudoText(text: string): string {
     }
     return character;
   });
-  return `[!! ${accented.join('')} ${'~'.repeat(Math.ceil(letters * 0.4))} !!]`;
+  // In words of at most five letters, because real languages can break their lines, too.
+  const longer = '~~~~ '.repeat(Math.ceil((letters * 0.4) / 5));
+  return `[!! ${accented.join('')} ${longer}!!]`;
 }
