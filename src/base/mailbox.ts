@@ -48,3 +48,7 @@ export function parseSender(text: string): Sender | undefined {
   const address = bracketed ?? text;
   return isMailbox(address) ? { name, address } : undefined;
 }
+
+/** Returns the URL of a contact. @param contact an email address or a URL */
+export const contactUrl = (contact: string): string =>
+  URL.canParse(contact) ? contact : `mailto:${encodeURIComponent(contact).replace('%40', '@')}`;

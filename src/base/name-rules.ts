@@ -130,11 +130,11 @@ export const PRODUCT = 'Gatehouse';
 const SECOND_LEVEL = new Set('ac co com edu gov net org'.split(' '));
 
 /** Returns the names of product, brand and issuer: of `auth.acme.example` it is `acme`. */
-export function reservedWords(issuer: string, brandName = PRODUCT): ReservedWord[] {
+export function reservedWords(issuer: string, brandNames: readonly string[] = []): ReservedWord[] {
   const { hostname } = new URL(issuer);
   const labels = /^[\d.]+$|:/.test(hostname) ? [] : hostname.split('.').slice(0, -1);
   if (SECOND_LEVEL.has(labels.at(-1) ?? '')) labels.pop();
-  const words = new Set([PRODUCT, brandName, labels.at(-1) ?? '']);
+  const words = new Set([PRODUCT, ...brandNames, labels.at(-1) ?? '']);
   words.delete('');
   return [...words].map((word) => ({
     look: lookOf(word),

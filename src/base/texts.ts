@@ -50,6 +50,15 @@ export interface Texts {
   readonly locale: string;
 }
 
+/** A text of the operator: one for all languages, or one for each. */
+export type OwnText = string | Readonly<Record<string, string>>;
+
+/** Returns an operator's text in this language, or else in English, or else the first one. */
+export const ownText = (text: OwnText, language = 'en'): string =>
+  typeof text === 'string'
+    ? text
+    : (text[language] ?? text.en ?? Object.values(text).find(Boolean) ?? '');
+
 /** @param key a literal, or a template whose values are a closed set: a test looks for them. */
 export const message = (key: string, values?: Values): Message => ({
   key,

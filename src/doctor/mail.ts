@@ -1,5 +1,6 @@
 /** The doctor's check of the mail server: connection and login. Sends a mail only on request. */
 import { checkMailServer, createSendMail } from '../accounts/mail/mail.ts';
+import { ownText } from '../base/texts.ts';
 import type { SettingsWithoutSecrets } from '../config/settings.ts';
 import { type Findings, ok, problem, type Verdict } from './findings.ts';
 
@@ -27,7 +28,7 @@ export async function checkMail(
         brand,
       )({
         to: { name: testMailTo, address: testMailTo },
-        subject: 'Test mail of {brand}',
+        subject: `Test mail of ${ownText(brand.name)}`,
         text:
           `An operator of ${issuer} sent this mail with \`gatehouse doctor --mail\` to test ` +
           'mail delivery. You need not do anything.',

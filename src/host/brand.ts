@@ -1,4 +1,7 @@
 /** The operator's name, logo, colour and links on the pages, and the files of the logo. */
+
+import { contactUrl } from '../base/mailbox.ts';
+import { type OwnText, ownText } from '../base/texts.ts';
 import type { Logo } from '../config/brand.ts';
 import type { Settings } from '../config/settings.ts';
 import { get } from '../pages/routes.ts';
@@ -9,7 +12,7 @@ export type Brand = ReturnType<typeof createBrand>;
 /** Opened as a document, a logo may only draw, whatever its file contains. */
 const POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:";
 
-/** Returns the local `brand` of the views, the stylesheet of the pages, and what serves the files. */
+/** Returns what makes the local `brand` of the views, the stylesheet of the pages, and what serves the files. */
 export function createBrand(settings: Settings['brand']) {
   const { name, logo, logoDark, colour, homeUrl, support, privacyUrl, termsUrl } = settings;
   const files: assets.Assets = new Map();
@@ -18,15 +21,24 @@ export function createBrand(settings: Settings['brand']) {
     return { url: assets.publish(files, `logo.${type}`, body, POLICY), width, height };
   };
   const [image, dark] = [logo, logoDark].map((one) => one && publish(one));
-  const supportUrl =
-    support === undefined || URL.canParse(support)
-      ? support
-      : `mailto:${encodeURIComponent(support).replace('%40', '@')}`;
   const icon = image?.url ?? assets.assetUrls.icon;
   // A wide logo contains the name, which then does not stand next to it.
   const shown = image && { ...image, isWide: image.width >= 2 * image.height, dark };
   return {
-    view: { name, icon, logo: shown, homeUrl, supportUrl, privacyUrl, termsUrl },
+    /** Returns the local `brand` of a view in this language. */
+    view(language: string) {
+      const own = (text: OwnText | undefined) => text && ownText(text, language);
+      const contact = own(support);
+      return {
+        name: ownText(name, language),
+        icon,
+        logo: shown,
+        homeUrl: own(homeUrl),
+        supportUrl: contact && contactUrl(contact),
+        privacyUrl: own(privacyUrl),
+        termsUrl: own(termsUrl),
+      };
+    },
     stylesheet: assets.stylesheetWith(colour),
     routes: [
       get('/assets/:name', assets.createServeAsset(files)),

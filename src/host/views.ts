@@ -63,7 +63,7 @@ export function createRender(parts: {
   readonly brand?: Pick<Brand, 'view' | 'stylesheet'>;
 }): Render {
   const { formTokens, visitorOf, languageOf, requirementFor } = parts;
-  const { view: brand, stylesheet } = parts.brand ?? createBrand({ name: PRODUCT });
+  const { view, stylesheet } = parts.brand ?? createBrand({ name: PRODUCT });
   const assets = { ...assetUrls, stylesheet };
   return async (ctx, name, page) => {
     // Show an error of the service at once, without asking a store.
@@ -90,7 +90,7 @@ export function createRender(parts: {
     ctx.set('Content-Language', t.language);
     if (languageOf) ctx.vary('Accept-Language, Cookie');
     await middleware(ctx, async () => {});
-    await ctx.render(`${name}.ejs`, { page, frame, t, assets, brand });
+    await ctx.render(`${name}.ejs`, { page, frame, t, assets, brand: view(t.language) });
   };
 }
 

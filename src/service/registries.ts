@@ -17,6 +17,7 @@ import { createConnections } from '../authorizations/connections.ts';
 import { createClientRemoval } from '../authorizations/endings.ts';
 import { createRevocations } from '../authorizations/revocations.ts';
 import type { Clock } from '../base/clock.ts';
+import type { OwnText } from '../base/texts.ts';
 import { createClientProblems } from '../clients/client-problems.ts';
 import { createClientRegistry } from '../clients/client-registry.ts';
 import { createClientReports } from '../clients/client-reports.ts';
@@ -39,7 +40,7 @@ export function createRegistries(parts: {
   readonly log: Pick<Logger, 'warn' | 'debug'>;
   readonly issuer: string;
   /** Returns the name of the service, which a reload can change. */
-  readonly brandName: () => string;
+  readonly brandName: () => OwnText;
   /** The operator command that uses the registries, for the activity log. */
   readonly by?: OperatedBy;
   /** Maximum number of cached users, and of cached API keys. */

@@ -232,6 +232,7 @@ describe('the texts and links of the brand', () => {
     });
     for (const wrong of ['{ fr: voir }', '{ de: 5 }', '{ de: "" }', '""', '[see]']) {
       expect(problemsOf(`rights: { read: ${wrong} }`)[0]?.path, wrong).to.equal('rights.read');
+      expect(problemsOf(`brand: { name: ${wrong} }`)[0]?.path, wrong).to.equal('brand.name');
     }
   });
 

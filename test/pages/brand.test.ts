@@ -193,6 +193,42 @@ describe('the brand of the operator', () => {
   });
 });
 
+describe('a brand with texts in several languages', () => {
+  const mail = startsWithMail();
+  const brand = {
+    name: { en: 'Acme Storage', de: 'Acme Lager' },
+    privacyUrl: { en: 'https://acme.example/privacy', de: 'https://acme.example/datenschutz' },
+    support: { de: 'hilfe@acme.example' },
+  };
+  const on = startSeeded({ on: mail.start, settings: { brand } });
+
+  it('pages and mail show the text in their language, or else in English, or else the only one', async () => {
+    const german = { 'accept-language': 'de' };
+    const person = createPerson(on.issuer);
+    const shown = (await person.get('/login', german)).html;
+    expect(shown)
+      .to.include('· Acme Lager</title>')
+      .and.include('href="https://acme.example/datenschutz"');
+    const english = (await person.get('/login')).html;
+    expect(english).to.include('· Acme Storage</title>').and.include('/privacy"');
+    expect(english).to.include('mailto:hilfe@acme.example');
+    await on.service.accounts.setLanguage(on.seeded.person.accountId, 'de');
+    const member = await signedIn(on.service, on.seeded.person);
+    await member.fillIn('/profile/api-keys', { name: 'Export', expires_in_days: '30' });
+    await eventually(() => {
+      expect(mail.received.at(-1)?.text).to.include('Acme Lager').and.include('hilfe@acme.example');
+    });
+  });
+
+  it('a client may have none of the names of the brand', async () => {
+    const member = await signedIn(on.service, on.seeded.person);
+    for (const name of ['Acme Storage', 'Acme Lager']) {
+      const fields = { name, redirect_uris: 'https://partner.example/cb' };
+      expect((await member.send('/profile/oauth-clients/new', fields)).status, name).to.equal(422);
+    }
+  });
+});
+
 describe('a service without a brand', () => {
   const rights = {
     read: { en: 'see stock', de: 'Bestand sehen' },

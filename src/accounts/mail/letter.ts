@@ -1,9 +1,12 @@
 /** Writes mails to people in their language, as plain text and as HTML. */
 import { fileURLToPath } from 'node:url';
+import { contactUrl } from '../../base/mailbox.ts';
 import { INVISIBLE } from '../../base/name-rules.ts';
 import {
   type Message,
   message,
+  type OwnText,
+  ownText,
   type Text,
   type Texts,
   textsFor,
@@ -30,9 +33,9 @@ export interface Letter {
 
 /** The operator's name and contact: in the subject, in texts and at the end of each mail. */
 export interface MailBrand {
-  readonly name: string;
-  readonly homeUrl?: string;
-  readonly support?: string;
+  readonly name: OwnText;
+  readonly homeUrl?: OwnText;
+  readonly support?: OwnText;
 }
 
 export const letter = (to: Letter['to'], subject: Message, ...blocks: Block[]): Letter => ({
@@ -44,17 +47,16 @@ export const letter = (to: Letter['to'], subject: Message, ...blocks: Block[]): 
 /** Writes a letter in the language of its recipient: as plain text and, from the same, as HTML. */
 export async function writeLetter(mail: Letter, brand: MailBrand) {
   const t = textsFor(mail.to.language);
-  const name = clean(brand.name);
+  const name = clean(ownText(brand.name, t.language));
   const { to, subject, blocks } = prepared(mail, name);
-  const contacts = [brand.homeUrl, brand.support].filter((contact) => contact !== undefined);
+  const contacts = [brand.homeUrl, brand.support].flatMap((contact) =>
+    contact === undefined ? [] : ownText(contact, t.language),
+  );
   const page = {
     subject: t(subject),
     brand: name,
     blocks,
-    contacts: contacts.map((text) => ({
-      text,
-      href: URL.canParse(text) ? text : `mailto:${encodeURIComponent(text).replace('%40', '@')}`,
-    })),
+    contacts: contacts.map((text) => ({ text, href: contactUrl(text) })),
   };
   const texts = blocks.map((block) => blockText(t, block));
   // Mail programs recognize a line with these three characters as the start of a signature.

@@ -1,5 +1,6 @@
 /** Finds names of clients that users could mistake for someone else's. */
 import { holdsReserved, lookOf, reservedWords } from '../../base/name-rules.ts';
+import type { OwnText } from '../../base/texts.ts';
 import type { Queries } from '../../storage/queries.ts';
 
 export type TakenNames = ReturnType<typeof createTakenNames>;
@@ -16,7 +17,7 @@ interface Candidate {
 const BATCH = 1_000;
 
 /** @param brandName returns the name of the service, which a reload can change. */
-export function createTakenNames(issuer: string, brandName: () => string) {
+export function createTakenNames(issuer: string, brandName: () => OwnText) {
   return {
     /**
      * True if the name looks like that of the service, of an organization or of a client that the
@@ -28,7 +29,9 @@ export function createTakenNames(issuer: string, brandName: () => string) {
      */
     async isTaken(tx: Queries, name: string, ownerAccountId: string | undefined): Promise<boolean> {
       const look = lookOf(name);
-      let isTaken = holdsReserved(name, reservedWords(issuer, brandName()));
+      const brand = brandName();
+      const brandNames = typeof brand === 'string' ? [brand] : Object.values(brand);
+      let isTaken = holdsReserved(name, reservedWords(issuer, brandNames));
       let after: string | undefined = '';
       while (after !== undefined) {
         const found = await candidates(tx, look, { ownerAccountId, after });

@@ -12,11 +12,29 @@ const LANGUAGES = ['en', 'de'];
 const isLine = (line: string): boolean => /^[^\p{C}]{1,60}$/u.test(line) && /\S/.test(line);
 const LINE = 'a text of 1 to 60 visible characters';
 
+type Expectation = readonly [accepts: string, example: string];
+
 const optional = (
-  [accepts, example]: readonly [accepts: string, example: string],
+  [accepts, example]: Expectation,
   isValid: (value: string) => boolean,
   about: string,
 ) => reloadable(text({ accepts, example }, isValid).exactOptional(), { about });
+
+/** Accepts one text, or an object with a text for some of the languages. */
+const inLanguages = ([accepts, example]: Expectation, isValid: (value: string) => boolean) =>
+  z
+    .union([z.string(), z.record(z.string(), z.string())])
+    .refine((value) => {
+      const entries = typeof value === 'string' ? [['en', value]] : Object.entries(value);
+      return (
+        entries.length > 0 &&
+        entries.every(([key = '', line = '']) => LANGUAGES.includes(key) && isValid(line))
+      );
+    })
+    .register(expectations, {
+      accepts: `${accepts}, or one for each of ${LANGUAGES.join(', ')}`,
+      example,
+    });
 
 const logo = (file: string, about: string) =>
   optional(
@@ -26,14 +44,16 @@ const logo = (file: string, about: string) =>
   );
 
 const page = (name: string, what: string) =>
-  optional(
-    ['an https URL without a login', `\`https://www.example.com/${name}\``],
-    isPageUrl,
-    `${what}, linked in the footer of each page. Default: none.`,
+  reloadable(
+    inLanguages(
+      ['an https URL without a login', `\`https://www.example.com/${name}\``],
+      isPageUrl,
+    ).exactOptional(),
+    { about: `${what}, linked in the footer of each page. Default: none.` },
   );
 
 export const brand = section('Whose service this is, for users (docs/operations/brand.md).', {
-  name: reloadable(text({ accepts: LINE, example: '`Acme`' }, isLine).default(PRODUCT), {
+  name: reloadable(inLanguages([LINE, '`Acme`'], isLine).default(PRODUCT), {
     about:
       'Name of the service on pages and in mail. Client names that could be mistaken for it are ' +
       'refused.',
@@ -54,30 +74,22 @@ export const brand = section('Whose service this is, for users (docs/operations/
       'on light pages (WCAG AA) is refused. Default: a dark green.',
   ),
   home_url: page('', 'Your website'),
-  support: optional(
-    ['an email address or an https URL', '`help@example.com` or `https://www.example.com/help`'],
-    (contact) => isMailbox(contact) || isPageUrl(contact),
-    'Where users get help, linked in the footer of pages and mails. Default: none.',
+  support: reloadable(
+    inLanguages(
+      ['an email address or an https URL', '`help@example.com` or `https://www.example.com/help`'],
+      (contact) => isMailbox(contact) || isPageUrl(contact),
+    ).exactOptional(),
+    { about: 'Where users get help, linked in the footer of pages and mails. Default: none.' },
   ),
   privacy_url: page('privacy', 'Your privacy policy'),
   terms_url: page('terms', 'Your terms of service'),
 });
 
-const isWords = (words: string | Readonly<Record<string, string>>): boolean =>
-  typeof words === 'string'
-    ? isLine(words)
-    : Object.entries(words).every(([key, line]) => LANGUAGES.includes(key) && isLine(line));
-
 const right = (name: string) =>
   reloadable(
-    z
-      .union([z.string(), z.record(z.string(), z.string())])
-      .refine(isWords)
-      .register(expectations, {
-        accepts: `${LINE}, or one for each of ${LANGUAGES.join(', ')}`,
-        example: '`see stock` or `{ en: see stock, de: Bestand sehen }`',
-      })
-      .default(name),
+    inLanguages([LINE, '`see stock` or `{ en: see stock, de: Bestand sehen }`'], isLine).default(
+      name,
+    ),
     { about: `Words for the right \`${name}\`.` },
   );
 

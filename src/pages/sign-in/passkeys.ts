@@ -16,7 +16,7 @@ import type { Passkeys } from '../../accounts/passkeys/passkeys.ts';
 import type { CreateAttemptLimit } from '../../base/attempt-limits.ts';
 import type { Clock } from '../../base/clock.ts';
 import { networkOf } from '../../base/network-address.ts';
-import { type Message, message } from '../../base/texts.ts';
+import { type Message, message, type OwnText, ownText } from '../../base/texts.ts';
 import { ownCookie } from '../own-cookie.ts';
 import { originInSession, requestOrigin } from '../page.ts';
 import { browserDetails } from '../words/browser.ts';
@@ -83,7 +83,7 @@ const LIFETIME_SECONDS = 180 * 86_400;
 
 interface PasskeySettings {
   readonly issuer: string;
-  readonly brand: { readonly name: string };
+  readonly brand: { readonly name: OwnText };
   readonly limits: {
     readonly signInFailuresPerAddress: number;
     readonly signInFailureWindowSeconds: number;
@@ -104,7 +104,7 @@ export function createPasskeySignIns(parts: {
 }): PasskeySignIns {
   const { settings, clock, log, passkeys, activity, outcomes, mail, browserOf } = parts;
   const { issuer, limits, secrets } = settings;
-  const ceremonies = createCeremonies(issuer, parts.settings.brand.name);
+  const ceremonies = createCeremonies(issuer, ownText(settings.brand.name));
   const challenges = createChallenges({ clock, browserOf, keys: secrets.cookieKeys });
   /** Counts refused answers per network. */
   const failures = parts.createAttemptLimit({
