@@ -388,7 +388,8 @@ forEachDeployment('a limit on the access of a client or an API key', (start) => 
       connections_ended: 1,
       api_keys_revoked: 1,
     });
-    expect(await on.partner.isActive(limited)).to.equal(false);
+    // The node learns of it from the command's notification.
+    await eventually(async () => expect(await on.partner.isActive(limited)).to.equal(false));
     expect(await on.partner.isActive(whole.accessToken)).to.equal(true);
     expect(listed.client_id === clientId || other.client_id === clientId).to.equal(true);
   });
