@@ -40,6 +40,7 @@ describe('operator doctor, checking mail', () => {
     const { of } = await examine(variables(url), '--mail', 'you@example.com');
     expect(of('mail').message).to.contain('one test mail to you@example.com');
     expect(received.map(({ to }) => to)).to.deep.equal([['you@example.com']]);
+    expect(received[0]?.raw).to.match(/^Subject: Test mail of Gatehouse\r$/m);
     const unset = await examine({}, '--mail', 'you@example.com');
     expect(unset.of('mail').remedy).to.contain('SMTP_URL');
     await expectWrongUsage(operatorWith({}), ['doctor --mail nobody']);
