@@ -29,7 +29,7 @@ export interface Leak extends Pick<FoundValue, 'kind' | 'foundAt'> {
 
 export type LeakedValues = ReturnType<typeof createLeakedValues>;
 
-/** Maximum number of values in progress, so that other requests get their turn at the stores. */
+/** Maximum number of values that are ended at the same time, so that other requests need not wait. */
 const MAX_AT_ONCE = 10;
 
 export function createLeakedValues(parts: {

@@ -24,7 +24,7 @@ export interface Revocation {
   readonly details?: Details;
 }
 
-/** A revoked machine access token. No cause is stored with it: its client can get another at once. */
+/** A revoked machine access token. Its cause is not stored, because the client can get a new token. */
 export interface MachineTokenEnd {
   readonly machineToken: string;
   readonly clientId: string;

@@ -247,9 +247,9 @@ export async function newClientSecret(database: Queries): Promise<NewClientSecre
 }
 
 /**
- * Returns the client's secret if `presented` is one, even if it leaked. The work is the same for an unknown
- * client (`undefined`), a client without secrets, a wrong and a right secret, so that the time
- * reveals nothing. The caller must check `refusedFrom`, and that the client is not suspended.
+ * Returns the client's secret if `presented` is one, even if it leaked. The work is the same for an
+ * unknown client (`undefined`), a client without secrets, a wrong and a right secret, so that the
+ * time reveals nothing. The caller must check `refusedFrom`, and that the client is not suspended.
  */
 export function findSecret(
   client: Client | undefined,

@@ -52,7 +52,6 @@ export async function startKeySightings(parts: {
   node: string;
   keysInUse: () => Keys;
   describe?: () => Promise<NodeDescription>;
-  /** Called after each heartbeat. */
   afterBeat?: () => void;
 }) {
   const { database, clock, log, node, keysInUse, describe } = parts;

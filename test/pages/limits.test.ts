@@ -340,7 +340,7 @@ forEachDeployment('a limit on the access of a client or an API key', (start) => 
 
   it('limits can be set only while every node supports them, and then prevent older nodes from starting', async () => {
     const { database } = on.service;
-    // As in a deployment that began with the older version.
+    // An upgraded deployment: only there can a node of the older version start.
     await database.query('DELETE FROM value_checksums');
     const old = () =>
       database.query(

@@ -273,7 +273,7 @@ forEachDeployment('the policy of an organization', (start) => {
 
   it('asking first is possible only while every node supports policies, and then prevents older nodes from starting', async () => {
     const { database } = on.service;
-    // As in a deployment that began with the older version.
+    // An upgraded deployment: only there can a node of the older version start.
     await database.query('DELETE FROM value_checksums');
     const old = (accessRules: number) =>
       database.query(

@@ -182,7 +182,7 @@ forEachDeployment('values of a new deployment', (start) => {
 describeOn([postgresServer, redisServer], 'values of an upgraded deployment', () => {
   const start = startsOn('postgres+redis');
   const on = startSeeded({
-    // As in a deployment that began with the version before: no migration of this one was the first.
+    // An upgraded deployment: its first migration was run by the older version.
     async on(options) {
       const first = await start(options);
       await first.database.query('DELETE FROM value_checksums');

@@ -64,7 +64,7 @@ export interface StartOptions {
   readonly timeoutFactor?: number;
   /** How long `reload` waits for the answers of nodes. Default: as in production. */
   readonly reloadWaitMs?: number;
-  /** Default: after the first look at the start, none, so that tests can count queries. */
+  /** Default: an hour, so only the look at the start happens, and tests can count queries. */
   readonly auditPauseMs?: number;
   /** Changes that a reload finds, on top of the settings of the start. Default: none. */
   readonly reloaded?: () => Overrides;

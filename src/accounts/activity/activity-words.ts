@@ -18,7 +18,7 @@ export const CAUSES = {
 
 export type EndingCause = keyof typeof CAUSES;
 
-/** Facts that are shown with commas between them. */
+/** One or more facts about an entry. The page separates them by commas. */
 type Note = Text | undefined | readonly (Text | undefined)[];
 
 interface Words {

@@ -97,7 +97,7 @@ export function createAuditTrail({ database }: { readonly database: Database }) 
       return `${generation}-${oldest}-0`;
     },
 
-    /** Takes or renews the lease on the log. @returns undefined while another node has the lease */
+    /** Acquires or renews the lease, which only one node has. @returns undefined if another node has it */
     async claim(holder: string): Promise<Place | undefined> {
       await find();
       return moved(
@@ -137,7 +137,7 @@ export function createAuditTrail({ database }: { readonly database: Database }) 
 async function beginGeneration(tx: Queries): Promise<void> {
   // Do not make other writers wait behind this lock for long: the next reader tries again.
   await tx.query("SET LOCAL lock_timeout = '2s'");
-  // Granted when no transaction is writing, so every entry up to the highest id is committed.
+  // The lock is granted only when no transaction is writing, so every entry up to the highest id is committed.
   await tx.query('LOCK TABLE activity IN SHARE ROW EXCLUSIVE MODE');
   // Start at the first entry that may not be out yet, even if others are then on the log twice.
   // The transactions of entries up to `old_until` are of a still older cluster and say nothing.

@@ -24,7 +24,7 @@ export type Block =
   | { readonly items: readonly Text[] }
   | { readonly button: Message; readonly url: string };
 
-/** A mail before it has a language. Each message may name the `brand`. */
+/** A mail that is not translated yet. Each of its messages may have the argument `brand`. */
 export interface Letter {
   readonly to: Pick<Account, 'name' | 'email' | 'language'>;
   readonly subject: Message;

@@ -33,7 +33,7 @@ declare module '../view-data.ts' {
       readonly mailUrl: string;
       readonly changePasswordUrl: string;
       readonly signOutEverywhereUrl: string;
-      /** How many connections the user can end with a change of the password. */
+      /** The number of connections of the user; a change of the password can also end them. */
       readonly connections: number;
       readonly isEndingConnections: boolean;
       readonly problems: readonly FormProblem[];
