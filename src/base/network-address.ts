@@ -1,5 +1,5 @@
 /** The part of a caller's address that rate limits use as key: a caller can hardly change it. */
-import { isIPv6 } from 'node:net';
+import { BlockList, isIP, isIPv6 } from 'node:net';
 
 /** An address that no host has (RFC 5737 §3): the doctor sends it in `X-Forwarded-For`. */
 export const BOGUS_ADDRESS = '203.0.113.7';
@@ -30,3 +30,18 @@ function groupsOf(address: string): number[] {
   const missing = Array<string>(8 - before.length - after.length).fill('0');
   return [...before, ...missing, ...after].map((group) => Number.parseInt(group, 16));
 }
+
+/** Returns a check whether an address is in one of these networks, such as `192.0.2.0/24`. */
+export function createNetworkCheck(networks: readonly string[] = []): NetworkCheck {
+  const list = new BlockList();
+  for (const network of networks) {
+    const [start = '', bits] = network.split('/');
+    list.addSubnet(start, Number(bits), isIPv6(start) ? 'ipv6' : 'ipv4');
+  }
+  return (address = '') => {
+    const [withoutZone = ''] = address.split('%');
+    return isIP(withoutZone) !== 0 && list.check(withoutZone, `ipv${isIPv6(withoutZone) ? 6 : 4}`);
+  };
+}
+
+export type NetworkCheck = (address?: string) => boolean;

@@ -31,6 +31,14 @@ export type ChangeTopic =
  */
 type ChangeListener = (topic: ChangeTopic, key: string) => void;
 
+/** A moment by the clock of the database server. Behind it, changes may be up to a second late. */
+export interface FeedPosition {
+  /** The start of the database server: only positions of the same server can be compared. */
+  readonly server: number;
+  /** Milliseconds since the epoch. */
+  readonly time: number;
+}
+
 /**
  * PostgreSQL's NOTIFY as events.
  *
@@ -40,6 +48,11 @@ type ChangeListener = (topic: ChangeTopic, key: string) => void;
 export interface ChangeFeed {
   /** True if all changes that were committed more than 950 milliseconds ago have been received. */
   readonly isLive: boolean;
+  /**
+   * Until when changes have certainly been received; undefined if the feed is not live, or if the
+   * database runs in this process. Positions of all nodes can be compared.
+   */
+  readonly position: FeedPosition | undefined;
   /** Calls `listener` after each committed change of any node, including this one. */
   onChange(listener: ChangeListener): void;
   /** Calls `listener` with each text of `sendToAllNodes`. While the feed is not live, texts are lost. */
@@ -61,6 +74,8 @@ const ROUND_TRIP_INTERVAL_MS = 250;
 const MAX_ROUND_TRIP_MS = 700;
 const CONNECT_TIMEOUT_MS = 1_000;
 const RETRY_PAUSE_MS = 500;
+const POSITION_SQL = `SELECT floor(extract(epoch FROM pg_postmaster_start_time()) * 1000)::float8 AS server,
+  floor(extract(epoch FROM clock_timestamp()) * 1000)::float8 AS time`;
 
 /**
  * Returns an SQL expression, to be used in a larger statement, that notifies every node when the
@@ -93,6 +108,7 @@ export const sendToAllNodes = (queries: Queries, text: string): Promise<unknown>
 /** A feed that is never live, for operator commands, which end too soon to need a cache. */
 export const silentChangeFeed: ChangeFeed = {
   isLive: false,
+  position: undefined,
   onChange: () => {},
   onMessage: () => {},
   announce: () => {},
@@ -124,6 +140,7 @@ async function listenHere(listen: Listen): Promise<ChangeFeed> {
     get isLive() {
       return isLive;
     },
+    position: undefined,
     ...listeners,
     async close() {
       isLive = false;
@@ -146,6 +163,8 @@ async function listenOnConnection(
    * clears, because a process that was stalled may handle a request before the timer fires.
    */
   let liveUntil = Number.NEGATIVE_INFINITY;
+  const isLive = (): boolean => performance.now() <= liveUntil;
+  let position: FeedPosition | undefined;
 
   /** Listens until the connection fails, then rejects. */
   async function listenOnce(onReady: () => void): Promise<void> {
@@ -163,11 +182,12 @@ async function listenOnConnection(
       const sentAt = performance.now();
       const sentEchoes = echoes.sent;
       // PostgreSQL delivers all notifications that were committed before, and only then answers.
-      await client.query('SELECT 1');
+      const { rows } = await client.query<FeedPosition>(POSITION_SQL);
       if (echoes.heard < sentEchoes) throw new Error('notifications do not arrive');
       // If this process was stalled, the answer may be read before the time limit is checked.
       if (performance.now() - sentAt > maxRoundTrip)
         throw new Error('PostgreSQL answered too late');
+      position = rows[0];
       return sentAt;
     }
 
@@ -220,7 +240,10 @@ async function listenOnConnection(
   });
   return {
     get isLive() {
-      return performance.now() <= liveUntil;
+      return isLive();
+    },
+    get position() {
+      return isLive() ? position : undefined;
     },
     ...listeners,
     async close() {

@@ -54,6 +54,25 @@ export const expiryJob =
   (limit) =>
     deleteExpired(database, tables, new Date(clock() - keptMs), limit);
 
+// The thresholds of autovacuum's default settings (PostgreSQL, section "The Autovacuum Daemon").
+const DUE_FOR_VACUUM = `
+  SELECT quote_ident(relname) AS name FROM pg_stat_user_tables
+  WHERE schemaname = 'public' AND n_dead_tup > 50 + 0.2 * n_live_tup`;
+
+/**
+ * Returns a job for the embedded database, which has no autovacuum: without this job, each refresh
+ * of an authorization would leave space that is never used again.
+ */
+export const vacuumJob =
+  (database: Queries): CleaningJob =>
+  async () => {
+    for (const { name } of await database.query<{ readonly name: string }>(DUE_FOR_VACUUM)) {
+      await database.query(`VACUUM ${name}`);
+    }
+    // The metrics count removed records, of which these are only old versions.
+    return 0;
+  };
+
 interface CleaningOutcomes {
   cleaned(job: string, removed: number): void;
   cleaningFailed(job: string): void;

@@ -88,10 +88,14 @@ export async function openTokenStore({
   try {
     await guard?.verify();
     await connectRedis(redis);
-    const problems = (await redisProblems(redis)).filter(
-      ({ setting }) => !(acceptVolatileRedis && setting === 'appendonly'),
+    const problems = await redisProblems(redis);
+    const refused = problems.filter(({ setting, isUnknown }) =>
+      setting === 'appendonly' ? !acceptVolatileRedis : !isUnknown,
     );
-    if (problems.length > 0) throw new UnsafeRedis(problems);
+    if (refused.length > 0) throw new UnsafeRedis(refused);
+    for (const { setting, message, remedy } of problems) {
+      if (setting === 'maxmemory-policy') guarding?.log.warn(`${message}: ${remedy}`);
+    }
     const time = async (): Promise<number> => {
       const [seconds, microseconds] = await reply(redis.time());
       return Number(seconds) * 1_000 + Number(microseconds) / 1_000;

@@ -4,15 +4,18 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
 import { PGlite } from '@electric-sql/pglite';
 import {
   beginFirstStart,
   clusterIn,
   DataDirectoryRefused,
   endFirstStart,
+  hasDatabase,
   refuseDamaged,
   refuseOpenUmask,
 } from '../../base/data-directory.ts';
+import { unpackImage } from './cluster-image.ts';
 import { type DirectoryLock, takeDirectoryLock } from './directory-lock.ts';
 import { whyNotOpened } from './failed-open.ts';
 import { type EmbeddedServer, type Listen, serveOnSocket } from './server.ts';
@@ -44,6 +47,11 @@ export class EmbeddedPostgresInUse extends Error {
 /** Socket addresses are limited to 108 bytes on Linux and to 104 elsewhere. */
 const MAX_SOCKET_PATH_BYTES = 100;
 const SOCKET_NAME = '.s.PGSQL.5432';
+/**
+ * Overrides the 128 MB in postgresql.conf of the data directory, by which the process would grow. The
+ * file stays unchanged, so an earlier version opens the directory as before.
+ */
+const SHARED_BUFFERS = '8MB';
 /** How long an operator command may keep the folder before a starting service gives up. */
 const LOCK_TIMEOUT_MS = 10_000;
 /** How long a process that wants to end waits until other processes have disconnected. */
@@ -111,8 +119,12 @@ async function openDatabaseIn(directory: string): Promise<PGlite> {
   refuseDamaged(directory);
   refuseOpenUmask(directory);
   beginFirstStart(directory);
+  keepBaselineCode();
   try {
-    const db = await PGlite.create(clusterIn(directory));
+    if (!hasDatabase(directory)) unpackImage(clusterIn(directory));
+    const db = await PGlite.create(clusterIn(directory), {
+      startParams: [...PGlite.defaultStartParams, '-c', `shared_buffers=${SHARED_BUFFERS}`],
+    });
     endFirstStart(directory);
     return db;
   } catch (error) {
@@ -120,6 +132,16 @@ async function openDatabaseIn(directory: string): Promise<PGlite> {
       cause: error,
     });
   }
+}
+
+/**
+ * Makes V8 keep the code of its baseline compiler for WebAssembly that is compiled from now on.
+ * The optimizing compiler needs about 500 MB at its peak, and its code is hardly faster (decision
+ * 0043). A process that does not serve the embedded database keeps the defaults of V8.
+ */
+function keepBaselineCode(): void {
+  setFlagsFromString('--no-wasm-tier-up');
+  setFlagsFromString('--no-wasm-dynamic-tiering');
 }
 
 /** Lets commands that use the database of this process finish before it is closed. */

@@ -47,6 +47,8 @@ const REPLACED_PAUSE_MS = 5_000;
 
 interface Master extends MasterPosition {
   readonly redis: Redis;
+  /** False if Redis reports no replication id, so that its run id is used. */
+  readonly hasReplicationId: boolean;
   /** The replication id that this server had before it was promoted to master. */
   readonly formerId: string | undefined;
 }
@@ -73,6 +75,7 @@ export function createMasterGuard(parts: {
   let reason: string | undefined = 'Redis has not been checked yet';
   let inProgress: Promise<void> | undefined;
   let isInUse = false;
+  let isRunIdReported = false;
   // The requested lists are numbered, because an older list may arrive later than a newer one.
   let lastRequested = 0;
   let lastAdopted = 0;
@@ -108,6 +111,13 @@ export function createMasterGuard(parts: {
         const floor = new Map(ready);
         const { masters, isComplete } = await findMasters(probe);
         if (masters.length === 0) throw new Error('no master answers');
+        if (!isRunIdReported && masters.some((master) => !master.hasReplicationId)) {
+          isRunIdReported = true;
+          log.warn(
+            'Redis reports no replication id (master_replid of INFO): a restart is recognized by ' +
+              'the run id; after a failover without a new run id, run `revoke --recorded`',
+          );
+        }
         const unknown = masters.filter((master) => !isReady(master, floor));
         if (unknown.length === 0) return;
         requireNotReplaced(unknown);
@@ -201,10 +211,10 @@ export function createMasterGuard(parts: {
     const inUse = mastersOf(redis).filter(({ status }) => status === 'ready');
     await Promise.all(
       inUse.map(async (master) => {
-        const position = await readPosition(master).catch(() => undefined);
+        const position = await readInfo(master).then(positionFrom, () => undefined);
         // If the master does not answer, its commands fail and ioredis replaces the connection.
         if (position === undefined) return;
-        if (position !== 'replica' && ready.has(position.id) && isReady(position, floor)) {
+        if (typeof position === 'object' && ready.has(position.id) && isReady(position, floor)) {
           ready.set(position.id, Math.max(position.offset, ready.get(position.id) ?? 0));
         } else {
           master.disconnect(true);
@@ -250,7 +260,7 @@ export function createMasterGuard(parts: {
   return {
     accepts(info, connection) {
       const position = positionFrom(info);
-      if (position !== 'replica' && isReady(position, ready)) {
+      if (typeof position === 'object' && isReady(position, ready)) {
         ready.set(position.id, position.offset);
         connected.set(connection, position.id);
         connection.once('close', () => connected.delete(connection));
@@ -279,23 +289,34 @@ const infoFrom = (text: string): RedisInfo =>
     }),
   );
 
-function positionFrom(info: RedisInfo): MasterPosition | 'replica' {
-  if (info.role !== 'master') return 'replica';
-  return { id: info.master_replid ?? '', offset: Number(info.master_repl_offset) };
+/**
+ * A managed service may hide fields of INFO. Without a replication id, the run id identifies the
+ * server: it is a new one after each start, but a proxy of the service may always show the same one.
+ */
+function positionFrom(info: RedisInfo): MasterPosition | 'replica' | 'unidentified' {
+  if ((info.role ?? 'master') !== 'master') return 'replica';
+  const id = info.master_replid || info.run_id;
+  if (!id) return 'unidentified';
+  return { id, offset: Number(info.master_repl_offset ?? 0) };
 }
 
-const readPosition = async (master: Redis): Promise<MasterPosition | 'replica'> =>
-  positionFrom(infoFrom(await reply(master.info('replication'))));
+async function readInfo(master: Redis): Promise<RedisInfo> {
+  const info = infoFrom(await reply(master.info('replication')));
+  if (info.master_replid) return info;
+  return { ...infoFrom(await reply(master.info('server'))), ...info };
+}
 
 /** @returns `isComplete` is false if a master did not answer or has become a replica. */
 async function findMasters(
   probe: Redis | Cluster,
 ): Promise<{ readonly masters: readonly Master[]; readonly isComplete: boolean }> {
   const asked = mastersOf(probe).map(async (redis): Promise<Master> => {
-    const info = infoFrom(await reply(redis.info('replication')));
+    const info = await readInfo(redis);
     const position = positionFrom(info);
     if (position === 'replica') throw new Error('this Redis is a replica, not a master');
-    return { ...position, redis, formerId: info.master_replid2 };
+    if (position === 'unidentified') throw new Error('INFO shows neither master_replid nor run_id');
+    const hasReplicationId = Boolean(info.master_replid);
+    return { ...position, redis, formerId: info.master_replid2, hasReplicationId };
   });
   const answers = await Promise.allSettled(asked);
   const masters = answers.flatMap((answer) =>

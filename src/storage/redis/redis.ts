@@ -39,7 +39,7 @@ const retryPause = (attempt: number): number => Math.min(attempt * 50, MAX_RETRY
 
 /** Replies if Redis cannot write or find data: memory, disk, replication, failover, login. */
 const UNAVAILABLE_REPLY =
-  /^(OOM|MISCONF|READONLY|NOREPLICAS|LOADING|BUSY|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|NOAUTH|WRONGPASS|NOPERM|MAXCLIENTS|ERR max number of clients)/;
+  /^(OOM|MISCONF|READONLY|NOREPLICAS|LOADING|BUSY|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|NOAUTH|WRONGPASS|NOPERM|MAXCLIENTS|ERR max number of clients|(?:ERR )?The user executing the script can't run)/;
 
 /**
  * Creates a client for `redis:`, `rediss:` (TLS), `redis+sentinel://host,host/master-name` and
@@ -284,9 +284,11 @@ export async function ensureRedisIdentity(redis: Redis | Cluster): Promise<strin
 export const mastersOf = (redis: Redis | Cluster): Redis[] =>
   redis instanceof Cluster ? redis.nodes('master') : [redis];
 
-/** A setting with which Redis would lose tokens, with a description for the operator. */
+/** A setting with which Redis would or could lose tokens, with a description for the operator. */
 export interface RedisProblem {
   readonly setting: 'maxmemory-policy' | 'appendonly';
+  /** True if INFO does not show the setting, as with some managed services. */
+  readonly isUnknown: boolean;
   readonly message: string;
   readonly remedy: string;
 }
@@ -298,21 +300,34 @@ export interface RedisProblem {
 export async function redisProblems(redis: Redis | Cluster): Promise<RedisProblem[]> {
   const infos = await reply(Promise.all(mastersOf(redis).map((master) => master.info())));
   const problems: RedisProblem[] = [];
-  const policies = infos.map((info) => /^maxmemory_policy:(\S+)/m.exec(info)?.[1] ?? 'unknown');
-  const evicting = policies.find((policy) => policy !== 'noeviction');
+  const policies = infos.map((info) => /^maxmemory_policy:(\S+)/m.exec(info)?.[1]);
+  const evicting = policies.find((policy) => policy !== undefined && policy !== 'noeviction');
   if (evicting) {
     problems.push({
       setting: 'maxmemory-policy',
+      isUnknown: false,
       message:
         `Redis evicts keys when memory is full (maxmemory-policy ${evicting}): tokens would ` +
         'be lost without an error',
       remedy: 'set `maxmemory-policy noeviction` in redis.conf',
     });
+  } else if (policies.includes(undefined)) {
+    problems.push({
+      setting: 'maxmemory-policy',
+      isUnknown: true,
+      message: 'Redis does not report its maxmemory-policy',
+      remedy: 'make sure that it is noeviction, because any other policy would lose tokens',
+    });
   }
-  if (infos.some((info) => !/^aof_enabled:1/m.test(info))) {
+  const persistence = infos.map((info) => /^aof_enabled:(\d)/m.exec(info)?.[1]);
+  if (persistence.some((isOn) => isOn !== '1')) {
+    const isUnknown = !persistence.includes('0');
     problems.push({
       setting: 'appendonly',
-      message: 'Redis keeps no append-only file: a restart would lose tokens and undo revocations',
+      isUnknown,
+      message: isUnknown
+        ? 'Redis does not report whether it keeps an append-only file'
+        : 'Redis keeps no append-only file: a restart would lose tokens and undo revocations',
       remedy:
         'set `appendonly yes` in redis.conf, or accept the loss with storage.accept_volatile_redis: true',
     });

@@ -3,16 +3,17 @@ import { Cluster, type Redis } from 'ioredis';
 import type { Clock } from '../../base/clock.ts';
 import { reply } from './redis.ts';
 
+/** A managed service may hide fields of INFO: they are undefined. */
 export interface RedisReport {
-  readonly version: string;
-  readonly role: string;
+  readonly version: string | undefined;
+  readonly role: string | undefined;
   readonly milliseconds: number;
   /** Negative if the clock of Redis is behind the clock of this machine. */
   readonly clockAheadMs: number;
   /** In bytes. A `maxMemory` of 0 means that there is no limit. */
-  readonly usedMemory: number;
-  readonly maxMemory: number;
-  readonly replicas: number;
+  readonly usedMemory: number | undefined;
+  readonly maxMemory: number | undefined;
+  readonly replicas: number | undefined;
   /** True if Redis refuses writes while too few replicas follow it. */
   readonly needsReplicas: boolean;
   /** True if the last write to the append-only file failed. */
@@ -33,14 +34,18 @@ async function reportOne(master: Redis, clock: Clock): Promise<RedisReport> {
   const milliseconds = performance.now() - startedAt;
   const field = (name: string): string | undefined =>
     new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1];
+  const count = (name: string): number | undefined => {
+    const value = field(name);
+    return value === undefined ? undefined : Number(value);
+  };
   return {
-    version: field('redis_version') ?? '',
-    role: field('role') ?? '',
+    version: field('redis_version'),
+    role: field('role'),
     milliseconds,
     clockAheadMs: Number(seconds) * 1000 + Number(microseconds) / 1000 - ourTime - milliseconds / 2,
-    usedMemory: Number(field('used_memory')),
-    maxMemory: Number(field('maxmemory')),
-    replicas: Number(field('connected_slaves')),
+    usedMemory: count('used_memory'),
+    maxMemory: count('maxmemory'),
+    replicas: count('connected_slaves'),
     // INFO has this field only if min-replicas-to-write is set.
     needsReplicas: field('min_slaves_good_slaves') !== undefined,
     isDiskFailing: field('aof_last_write_status') === 'err',
