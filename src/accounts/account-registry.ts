@@ -34,6 +34,8 @@ export interface AccountRegistry extends AccountEdits {
   find(id: string): Promise<Account | undefined>;
   /** @param email in any spelling (see email.ts). */
   findByEmail(email: string): Promise<Account | undefined>;
+  /** True if the account owns an OAuth client or an API key. */
+  ownsClientOrKey(id: string): Promise<boolean>;
   /** Lists accounts from the database, oldest first: with this state or these ids, if set. */
   list(
     page?: PageRequest & {
@@ -119,6 +121,15 @@ export function createAccountRegistry(parts: {
         emailKey(entered),
       ]);
       return row && accountFrom(row);
+    },
+
+    async ownsClientOrKey(id) {
+      const found = await database.query(
+        `SELECT WHERE EXISTS (SELECT FROM clients WHERE owner_account_id = $1)
+          OR EXISTS (SELECT FROM api_keys WHERE account_id = $1)`,
+        [id],
+      );
+      return found.length > 0;
     },
 
     async list({ state, ids, ...page } = {}) {

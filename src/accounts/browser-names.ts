@@ -36,11 +36,20 @@ export function browserText(userAgent: string): Text {
 /** Like `browserText`, for operators and for names that are stored. */
 export const describeBrowser = (userAgent: string): string => inEnglish(browserText(userAgent));
 
-/** Like `browserText` in no language: `Firefox, Windows`. Undefined if nothing is known. */
+/** Returns names that are the same in all languages: `Firefox, Windows`; undefined if none is known. */
 export function deviceName(userAgent: string): string | undefined {
   const browser = wordFor(userAgent, BROWSERS) ?? programIn(userAgent);
   const system = wordFor(userAgent, SYSTEMS);
   return [browser, system].filter(Boolean).join(', ') || undefined;
+}
+
+/** Returns the icon of the kind of device; Android tablets leave out the word *Mobile*. */
+export function deviceIcon(userAgent: string): 'phone' | 'tablet' | 'computer' | 'app' {
+  const system = wordFor(userAgent, SYSTEMS);
+  if (system === 'iPad') return 'tablet';
+  if (system === 'Android') return userAgent.includes('Mobile') ? 'phone' : 'tablet';
+  if (system === 'iPhone') return 'phone';
+  return system === undefined && programIn(userAgent) ? 'app' : 'computer';
 }
 
 /** Programs begin with their own name: `curl/8.5.0`, `python-requests/2.32`. */

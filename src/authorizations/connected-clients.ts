@@ -47,6 +47,36 @@ export async function listConnectedClients(
   return rows.map((row) => ({ ...row, limit: limitFrom(row.limit) }));
 }
 
+/** A connected app or an API key of a user. */
+interface ActingEntry {
+  readonly kind: 'connections' | 'api-keys';
+  readonly id: string;
+  readonly name: string;
+  readonly isSuspended: boolean;
+  readonly lastUsedAt: Date | null;
+  /** How many of this kind the user has, including those that are not listed. */
+  readonly total: number;
+}
+
+/** Lists the apps and API keys that were used last, at most `limit` of each kind. */
+export const listActing = (database: Queries, accountId: string, now: Date, limit: number) =>
+  // Limit first, then join: only the names of the listed apps are read.
+  database.query<ActingEntry>(
+    `WITH apps AS (
+        SELECT client_id, last_used_at, count(*) OVER ()::integer AS total FROM connections n
+        WHERE account_id = $1 AND NOT ${hasEnded('$2')}
+        ORDER BY last_used_at DESC NULLS LAST, connected_at DESC LIMIT $3),
+      keys AS (
+        SELECT id, name, last_used_at, count(*) OVER ()::integer AS total FROM api_keys
+        WHERE account_id = $1 AND (expires_at IS NULL OR expires_at > $2)
+        ORDER BY last_used_at DESC NULLS LAST, created_at DESC LIMIT $3)
+      SELECT 'connections' AS kind, c.id, c.name, c.suspended_at IS NOT NULL AS "isSuspended",
+        apps.last_used_at AS "lastUsedAt", total FROM apps JOIN clients c ON c.id = client_id
+      UNION ALL SELECT 'api-keys', id, name, false, last_used_at, total FROM keys
+      ORDER BY "lastUsedAt" DESC NULLS LAST`,
+    [accountId, now, limit],
+  );
+
 /** A connection with its user and client, for the operator. */
 export interface ListedConnection {
   /** Account ID and client ID, as `accountId/clientId`. */

@@ -30,6 +30,7 @@ import {
 import {
   type ConnectedClient,
   type ListedConnection,
+  listActing,
   listConnectedClients,
   listConnections,
 } from './connected-clients.ts';
@@ -80,6 +81,7 @@ export interface Connections {
   ): Promise<number>;
   /** Lists the clients that are connected to the user, latest first. */
   listOf(accountId: string): Promise<ConnectedClient[]>;
+  listActing(accountId: string, limit: number): ReturnType<typeof listActing>;
   listBoth(
     whose: Parameters<typeof listConnections>[1],
     page?: PageRequest,
@@ -228,6 +230,7 @@ export function createConnections(parts: {
       endWithLimit(database, new Date(clock()), { which, limit }, inTransaction),
 
     listOf: (accountId) => listConnectedClients(database, accountId, new Date(clock())),
+    listActing: (accountId, limit) => listActing(database, accountId, new Date(clock()), limit),
     listBoth: (whose, page = {}) => listConnections(database, whose, page),
 
     async writeUses(uses) {

@@ -10,6 +10,7 @@ import {
   membersConnectedTo,
   type OrganizationReach,
   reachOfOrganization,
+  rightsOfMembers,
 } from './organization-reach.ts';
 
 export type ActingAdmin = Acting & { readonly admin: NonNullable<Acting['admin']> };
@@ -98,8 +99,10 @@ export function createOrganizationEndings(parts: {
       });
 
   return {
-    reachOf: (organizationId: string): Promise<OrganizationReach> =>
-      reachOfOrganization(database, organizationId, new Date(clock())),
+    reachOf: (organizationId: string, warehouseId?: string): Promise<OrganizationReach> =>
+      reachOfOrganization(database, organizationId, new Date(clock()), warehouseId),
+    rightsOf: (organizationId: string, accountIds: readonly string[]) =>
+      rightsOfMembers(database, organizationId, accountIds),
 
     endMembership: (by: ActingAdmin, { id: accountId, name }: Named): Promise<boolean> =>
       ends.endMembership({

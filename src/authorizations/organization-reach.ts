@@ -1,14 +1,14 @@
 /** Lists the users, clients and keys with access to an organization, for its owners and admins. */
 
-import type { Role } from '../accounts/access/reach.ts';
+import type { Right, Role } from '../accounts/access/reach.ts';
 import {
   OPEN_POLICY,
   type OrganizationPolicy,
 } from '../accounts/organizations/organization-policy.ts';
 import type { Queries } from '../storage/queries.ts';
+import { hasEnded } from './consents.ts';
 
 export interface OrganizationReach {
-  readonly warehouses: number;
   readonly policy: OrganizationPolicy;
   readonly people: readonly ReachingPerson[];
   /** Clients that members have connected, even if a client has no access, and blocked clients. */
@@ -21,6 +21,8 @@ export interface OrganizationReach {
 interface Reaching {
   readonly id: string;
   readonly name: string;
+  /** In the chosen warehouse, unordered, with duplicates; meaningless if none was chosen. */
+  readonly rights: readonly Right[] | null;
 }
 
 export interface ReachingPerson extends Reaching {
@@ -28,8 +30,8 @@ export interface ReachingPerson extends Reaching {
   readonly role: Role;
   readonly isSuspended: boolean;
   readonly since: Date;
-  /** Number of the organization's warehouses that the user can access. */
-  readonly warehouses: number;
+  /** Number of the organization's warehouses that the user can access; null for all of them. */
+  readonly warehouses: number | null;
   /** Null if the activity log does not go back to a sign-in. */
   readonly lastSignedInAt: Date | null;
 }
@@ -61,7 +63,7 @@ export interface ReachingClient extends Reaching {
 export interface ReachingMachine extends Reaching {
   readonly role: Role;
   readonly isSuspended: boolean;
-  readonly warehouses: number;
+  readonly warehouses: number | null;
   readonly lastUsedAt: Date | null;
 }
 
@@ -73,46 +75,74 @@ export interface ReachingKey extends Reaching {
   readonly lastUsedAt: Date | null;
 }
 
-/** Like `access.ts`: owners and admins can access all warehouses, viewers those they may read. */
-const FROM_WAREHOUSES = `FROM warehouses w
-    LEFT JOIN warehouse_rights r ON r.warehouse_id = w.id
-      AND (r.account_id = m.account_id OR r.client_id = m.client_id)
-    WHERE w.organization_id = m.organization_id AND (m.role IN ('owner', 'admin')
-      OR (m.role = 'member' AND r.rights IS NOT NULL) OR 'read' = ANY(r.rights))`;
+/** SQL expression, like `access.ts`: which rights the membership `m` has of those stored in `r`. */
+const rights = (isReadOnly = 'false'): string =>
+  `CASE WHEN m.role IN ('owner', 'admin')
+        THEN CASE WHEN ${isReadOnly} THEN '{read}' ELSE '{read,write,manage}' END::text[]
+      WHEN m.role = 'member' AND NOT ${isReadOnly} THEN r.rights
+      WHEN 'read' = ANY(r.rights) THEN '{read}' END`;
 
-const WAREHOUSES = `(SELECT count(*)::integer ${FROM_WAREHOUSES}) AS warehouses`;
+/** SQL join: the rights of the member `m` in the chosen warehouse `$2`. */
+const RIGHTS_THERE = `LEFT JOIN warehouse_rights r ON r.organization_id = $1
+      AND r.warehouse_id = $2 AND r.account_id = m.account_id`;
 
-/** SQL condition: the limit of a connection or key allows at least part of the organization. */
+/** Like `RIGHTS_THERE`; if no warehouse is chosen, counts the warehouses with rights instead. */
+const rightsCounted = (subject: 'account_id' | 'client_id'): string =>
+  `LEFT JOIN (SELECT ${subject}, min(rights) AS rights, count(*)::integer AS held,
+      count(*) FILTER (WHERE 'read' = ANY(rights))::integer AS readable
+    FROM warehouse_rights WHERE organization_id = $1 AND (warehouse_id = $2 OR $2::text IS NULL)
+    GROUP BY ${subject}) r ON r.${subject} = m.${subject}`;
+
+const WAREHOUSES = `CASE m.role WHEN 'member' THEN coalesce(r.held, 0)
+      WHEN 'viewer' THEN coalesce(r.readable, 0) END AS warehouses`;
+
+/** SQL condition: the membership reaches the chosen warehouse, if one is chosen. */
+const reachesChosen = (isReadOnly?: string): string =>
+  `($2::text IS NULL OR (${rights(isReadOnly)}) IS NOT NULL)`;
+
+/** SQL condition: a connection or key reaches the chosen warehouse or, if none is chosen, any. */
 const leavesSomething = (limited: 'n' | 'k'): string =>
-  `(${limited}.limit_places IS NULL OR m.organization_id = ANY(${limited}.limit_places)
-    OR EXISTS (SELECT ${FROM_WAREHOUSES} AND w.id = ANY(${limited}.limit_places)))`;
+  `(${limited}.limit_places IS NULL OR ${limited}.limit_places && ARRAY[$1::text, $2]
+    OR ($2::text IS NULL AND EXISTS (SELECT FROM warehouses w LEFT JOIN warehouse_rights r
+      ON r.warehouse_id = w.id AND r.account_id = m.account_id WHERE w.organization_id = $1
+        AND w.id = ANY(${limited}.limit_places) AND (${rights()}) IS NOT NULL)))
+    AND ($2::text IS NULL OR a.suspended_at IS NULL)
+    AND ${reachesChosen(`${limited}.limit_read_only`)}`;
 
-/** Always runs five queries. @param now API keys that expired before this time are left out */
+/**
+ * Always runs five queries.
+ *
+ * @param now API keys and connections that ended before this time are left out
+ * @param warehouseId of a chosen warehouse: leaves out what has no access to it, such as blocked
+ *   clients, and the clients and API keys of suspended people
+ */
 export async function reachOfOrganization(
   database: Queries,
   organizationId: string,
   now: Date,
+  warehouseId: string | null = null,
 ): Promise<OrganizationReach> {
-  const [[organization], people, clients, machines, apiKeys] = await Promise.all([
-    database.query<OrganizationPolicy & { warehouses: number }>(
-      `SELECT asks_first AS "asksFirst", allows_api_keys AS "allowsApiKeys",
-          (SELECT count(*)::integer FROM warehouses WHERE organization_id = $1) AS warehouses
+  const values = [organizationId, warehouseId];
+  const [[policy = OPEN_POLICY], people, clients, machines, apiKeys] = await Promise.all([
+    database.query<OrganizationPolicy>(
+      `SELECT asks_first AS "asksFirst", allows_api_keys AS "allowsApiKeys"
         FROM organizations WHERE id = $1`,
       [organizationId],
     ),
     database.query<ReachingPerson>(
       `SELECT a.id, a.name, a.email, m.role, a.suspended_at IS NOT NULL AS "isSuspended",
-          m.created_at AS since, s.at AS "lastSignedInAt", ${WAREHOUSES}
+          ${rights()} AS rights, m.created_at AS since, s.at AS "lastSignedInAt", ${WAREHOUSES}
         FROM organization_memberships m JOIN accounts a ON a.id = m.account_id
+        ${rightsCounted('account_id')}
         LEFT JOIN LATERAL (SELECT at FROM activity
           WHERE account_id = a.id AND action = 'signed_in' AND NOT details ? 'confirmation'
           ORDER BY id DESC LIMIT 1) s ON true
-        WHERE m.organization_id = $1`,
-      [organizationId],
+        WHERE m.organization_id = $1 AND ${reachesChosen()}`,
+      values,
     ),
     database.query<ReachingClient>(
       `SELECT c.id, c.name, o.name AS "ownerName", c.suspended_at IS NOT NULL AS "isSuspended",
-          coalesce(n.people, '{}') AS people, n.requested_at AS "requestedAt",
+          coalesce(n.people, '{}') AS people, n.rights, n.requested_at AS "requestedAt",
           n.last_used_at AS "lastUsedAt",
           b.barred_at AS "blockedAt", a.name AS "blockedBy",
           coalesce(b.follows, false) AS "followsBar", d.decided_at AS "decidedAt",
@@ -121,11 +151,13 @@ export async function reachOfOrganization(
             WHEN NOT own.asks_first OR d.is_approved THEN 'admitted'
             WHEN d.client_id IS NOT NULL THEN 'declined' ELSE 'waiting' END AS state
         FROM (
-          SELECT n.client_id, max(n.last_used_at) AS last_used_at, min(n.connected_at) AS requested_at,
+          SELECT n.client_id, string_to_array(string_agg(
+              DISTINCT array_to_string(${rights('n.limit_read_only')}, ','), ','), ',') AS rights,
+            max(n.last_used_at) AS last_used_at, min(n.connected_at) AS requested_at,
             array_agg(a.name ORDER BY n.last_used_at DESC NULLS LAST, a.name, a.id) AS people
           FROM organization_memberships m
-          JOIN connections n ON n.account_id = m.account_id AND n.ended_at IS NULL
-          JOIN accounts a ON a.id = n.account_id
+          JOIN connections n ON n.account_id = m.account_id AND NOT ${hasEnded('$3')}
+          JOIN accounts a ON a.id = n.account_id ${RIGHTS_THERE}
           WHERE m.organization_id = $1 AND ${leavesSomething('n')} GROUP BY n.client_id
         ) n
         FULL JOIN (SELECT * FROM barred_clients WHERE organization_id = $1) b
@@ -136,29 +168,44 @@ export async function reachOfOrganization(
         LEFT JOIN accounts by ON by.id = d.decided_by
         LEFT JOIN accounts o ON o.id = c.owner_account_id
         LEFT JOIN accounts a ON a.id = b.barred_by`,
-      [organizationId],
+      [...values, now],
     ),
     database.query<ReachingMachine>(
       `SELECT c.id, c.name, m.role, c.suspended_at IS NOT NULL AS "isSuspended",
-          c.last_used_at AS "lastUsedAt", ${WAREHOUSES}
+          ${rights()} AS rights, c.last_used_at AS "lastUsedAt", ${WAREHOUSES}
         FROM organization_memberships m JOIN clients c ON c.id = m.client_id
-        WHERE m.organization_id = $1`,
-      [organizationId],
+        ${rightsCounted('client_id')} WHERE m.organization_id = $1 AND ${reachesChosen()}`,
+      values,
     ),
     database.query<ReachingKey>(
-      `SELECT k.id, k.name, k.last_four AS "lastFour", a.id AS "personId", a.name AS person,
+      `SELECT ${rights('k.limit_read_only')} AS rights, k.id, k.name, k.last_four AS "lastFour",
+          a.id AS "personId", a.name AS person,
           k.created_at AS "createdAt", k.last_used_at AS "lastUsedAt"
         FROM organization_memberships m JOIN accounts a ON a.id = m.account_id
         JOIN api_keys k ON k.account_id = a.id
-        JOIN organizations o ON o.id = m.organization_id AND o.allows_api_keys
-        WHERE m.organization_id = $1 AND (k.expires_at IS NULL OR k.expires_at > $2)
+        JOIN organizations o ON o.id = m.organization_id AND o.allows_api_keys ${RIGHTS_THERE}
+        WHERE m.organization_id = $1 AND (k.expires_at IS NULL OR k.expires_at > $3)
           AND ${leavesSomething('k')}`,
-      [organizationId, now],
+      [...values, now],
     ),
   ]);
-  const { warehouses, ...policy } = organization ?? { warehouses: 0, ...OPEN_POLICY };
-  return { warehouses, policy, people, clients, machines, apiKeys };
+  const admitted = clients.filter(({ state }) => warehouseId === null || state === 'admitted');
+  return { policy, people, clients: admitted, machines, apiKeys };
 }
+
+/** Returns the rights of these members by the id of the warehouse, with one query. */
+export const rightsOfMembers = (
+  queries: Queries,
+  organizationId: string,
+  accountIds: readonly string[],
+): Promise<{ id: string; rights: Readonly<Record<string, readonly Right[] | null>> }[]> =>
+  queries.query(
+    `SELECT m.account_id AS id, json_object_agg(w.id, ${rights()}) AS rights
+      FROM organization_memberships m JOIN warehouses w ON w.organization_id = m.organization_id
+      LEFT JOIN warehouse_rights r ON r.warehouse_id = w.id AND r.account_id = m.account_id
+      WHERE m.organization_id = $1 AND m.account_id = ANY($2) GROUP BY m.account_id`,
+    [organizationId, accountIds],
+  );
 
 /** Returns the connected clients that are not blocked and were neither approved nor declined. */
 export const undecidedIn = ({ clients }: OrganizationReach): readonly ReachingClient[] =>

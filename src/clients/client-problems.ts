@@ -25,16 +25,17 @@ export interface ClientProblem {
   readonly requestId: string;
 }
 
-interface ClientName {
+/** Problems of one client with the same remedy. Other values are those of the latest problem. */
+export interface ClientProblemGroup extends ClientProblem {
+  readonly id: string;
   readonly clientId: string;
   readonly clientName: string;
-}
-
-/** Equal problems of one client. `at` and `requestId` are of the latest one. */
-export interface ClientProblemGroup extends ClientProblem, ClientName {
-  readonly id: string;
   readonly count: number;
   readonly first: Date;
+  /** True if the cause is removed, as far as the stored client shows it; see `isMended`. */
+  readonly isMended: boolean;
+  /** True for problems about which owners get a mail; see `isMailed`. */
+  readonly isMailed: boolean;
 }
 
 export type NewClientProblem = Omit<ClientProblem, 'at'> & {
@@ -63,8 +64,10 @@ export function createClientProblems(parts: {
   readonly database: Queries;
   readonly clock: Clock;
   readonly log: Pick<Logger, 'warn'>;
+  /** Called with the owners of clients whose requests began to be refused with another error. */
+  readonly onNewProblems?: ((ownerIds: readonly string[]) => void) | undefined;
 }) {
-  const { database, clock, log } = parts;
+  const { database, clock, log, onNewProblems } = parts;
   let minute = { number: 0, counts: new Map<string, number>() };
 
   let isClosed = false;
@@ -80,9 +83,13 @@ export function createClientProblems(parts: {
 
   async function write(problems: readonly WaitingProblem[]): Promise<readonly WaitingProblem[]> {
     const batch = problems.map((problem, place) => ({ ...problem, place }));
-    await database.query(KEEP, [JSON.stringify(batch), MAX_KEPT]).catch((err: unknown) => {
+    try {
+      const values = [JSON.stringify(batch), MAX_KEPT, new Date(clock() - LIFETIME_MS)];
+      const owners = await database.query<{ id: string }>(KEEP, values);
+      if (owners.length > 0 && !isClosed) onNewProblems?.(owners.map(({ id }) => id));
+    } catch (err) {
       log.warn({ err, lost: batch.length }, 'recent problems of clients could not be written');
-    });
+    }
     return [];
   }
 
@@ -104,54 +111,35 @@ export function createClientProblems(parts: {
       });
     },
 
-    /** Returns the last 100 problems of the last 7 days, newest first. */
-    async of(clientId: string): Promise<ClientProblem[]> {
+    /** Returns the number of open groups of each client; clients without any are left out. */
+    async countsOf(clientIds: readonly string[]): Promise<ReadonlyMap<string, number>> {
+      await writer.flush();
+      const rows = await database.query<{ clientId: string; count: number }>(
+        `SELECT id AS "clientId", count(*)::integer AS count FROM (
+            SELECT DISTINCT ${GROUPED_BY} ${FROM_PROBLEMS}
+              WHERE c.id = ANY($1) AND at > $2 AND NOT ${isMended}
+          ) AS open GROUP BY id`,
+        [clientIds, new Date(clock() - LIFETIME_MS)],
+      );
+      return new Map(rows.map((row) => [row.clientId, row.count]));
+    },
+
+    /** Groups the problems of the last 7 days of one client, one owner or all; the latest first. */
+    async groups(clientId?: string, ownerId?: string): Promise<ClientProblemGroup[]> {
       await writer.flush();
       const rows = await database.query<ProblemRow>(
-        `SELECT at, step, error, cause, redirect_uri, scope, auth_method, request_id
-          FROM client_problems WHERE client_id = $1 AND at > $2
-          ORDER BY id DESC LIMIT $3`,
-        [clientId, new Date(clock() - LIFETIME_MS), MAX_KEPT],
+        `${GROUPS} WHERE at > $1 AND (p.client_id = $2 OR $2::text IS NULL)
+            AND (c.owner_account_id = $3 OR $3::text IS NULL)
+          GROUP BY ${GROUPED_BY} ORDER BY max(p.id) DESC`,
+        [new Date(clock() - LIFETIME_MS), clientId ?? null, ownerId ?? null],
       );
       return rows.map(problemFrom);
     },
 
-    /** Returns the number of problems of each client; clients without any are left out. */
-    async countsOf(clientIds: readonly string[]): Promise<ReadonlyMap<string, number>> {
-      await writer.flush();
-      const rows = await database.query<{ client_id: string; count: number }>(
-        `SELECT client_id, count(*)::integer AS count FROM client_problems
-          WHERE client_id = ANY($1) AND at > $2 GROUP BY client_id`,
-        [clientIds, new Date(clock() - LIFETIME_MS)],
-      );
-      return new Map(rows.map((row) => [row.client_id, row.count]));
-    },
-
-    /** Groups the problems of the last 7 days, of one client or of all; the latest group first. */
-    async groups(clientId?: string): Promise<ClientProblemGroup[]> {
-      const rows = await database.query<ProblemRow & ClientName & GroupRow>(
-        `SELECT p.client_id AS "clientId", c.name AS "clientName", step, error, cause, redirect_uri,
-            scope, auth_method, count(*)::integer AS count, min(at) AS first, max(at) AS at,
-            max(p.id) AS id, (array_agg(request_id ORDER BY p.id DESC))[1] AS request_id
-          FROM client_problems p JOIN clients c ON c.id = p.client_id
-          WHERE at > $1 AND (p.client_id = $2 OR $2::text IS NULL)
-          GROUP BY p.client_id, c.name, step, error, cause, redirect_uri, scope, auth_method
-          ORDER BY id DESC`,
-        [new Date(clock() - LIFETIME_MS), clientId ?? null],
-      );
-      return rows.map((row) => {
-        const { id, clientId, clientName, count, first } = row;
-        return { id, clientId, clientName, count, first, ...problemFrom(row) };
-      });
-    },
-
-    async ofRequest(requestId: string): Promise<(ClientProblem & ClientName) | undefined> {
-      const [row] = await database.query<ProblemRow & ClientName>(
-        `SELECT p.*, p.client_id AS "clientId", c.name AS "clientName"
-          FROM client_problems p JOIN clients c ON c.id = p.client_id WHERE request_id = $1`,
-        [requestId],
-      );
-      return row && { ...problemFrom(row), clientId: row.clientId, clientName: row.clientName };
+    async ofRequest(requestId: string): Promise<ClientProblemGroup | undefined> {
+      const query = `${GROUPS} WHERE request_id = $1 GROUP BY ${GROUPED_BY}`;
+      const [row] = await database.query<ProblemRow>(query, [requestId]);
+      return row && problemFrom(row);
     },
 
     removeExpired: expiryJob(parts, [{ table: 'client_problems', column: 'at' }], LIFETIME_MS),
@@ -206,8 +194,50 @@ export const cut = (text: string, maxLength: number): string =>
   text.slice(0, maxLength).toWellFormed();
 
 /**
+ * True for problems about which owners get a mail: requests like this fail until the owner acts.
+ * Any caller can send any redirect URI, so only those on hosts of the client are mailed.
+ */
+const isMailed = (error: string, redirectUri: string): string => `(
+  ${error} IN ('invalid_client', 'invalid_request', 'invalid_scope', 'unauthorized_client',
+    'unsupported_grant_type', 'unsupported_response_type', 'unsupported_response_mode')
+  OR ${error} = 'invalid_redirect_uri' AND EXISTS (SELECT FROM unnest(c.redirect_uris) AS uri
+    WHERE ${hostOf('uri')} = ${hostOf(redirectUri)}))`;
+
+const hostOf = (uri: string): string => `substring(${uri} FROM '^https?://[^/?#]+')`;
+
+/**
+ * True if the cause of problem `p` of client `c` is removed: what was missing is registered, or the
+ * client was authenticated later, which is written as its last use. The last use of a public client
+ * proves nothing, because a public client is not authenticated.
+ */
+const isMended = `coalesce(CASE
+  WHEN p.cause = 'the client is suspended' THEN c.suspended_at IS NULL
+  WHEN p.error = 'invalid_redirect_uri' THEN p.redirect_uri = ANY(c.redirect_uris)
+  WHEN c.kind = 'public' THEN false
+  WHEN p.auth_method = 'both' THEN c.last_used_at > p.at
+  WHEN p.error = 'invalid_client' THEN c.last_used_at > p.at
+    OR EXISTS (SELECT FROM client_secrets s WHERE s.client_id = c.id AND s.created_at > p.at)
+END, false)`;
+
+const MAILED = isMailed('p.error', 'p.redirect_uri');
+const latest = (column: string): string =>
+  `(array_agg(${column} ORDER BY p.id DESC))[1] AS ${column}`;
+
+const FROM_PROBLEMS = 'FROM client_problems p JOIN clients c ON c.id = p.client_id';
+const GROUPS = `SELECT c.id AS "clientId", c.name AS "clientName", step, error, cause,
+    count(*)::integer AS count, min(at) AS first, max(at) AS at, max(p.id) AS id,
+    ${['redirect_uri', 'scope', 'auth_method', 'request_id'].map(latest).join()},
+    bool_and(${isMended}) AS "isMended", bool_or(${MAILED}) AS "isMailed"
+  ${FROM_PROBLEMS}`;
+
+/** Another redirect URI is another problem only if it is the cause. */
+const GROUPED_BY = `c.id, step, error, cause,
+  CASE WHEN error = 'invalid_redirect_uri' OR cause LIKE '%redirect_uri%' THEN redirect_uri END`;
+
+/**
  * Adds the problems of clients that exist. The same statement deletes the oldest rows beyond each
- * client's limit; it does not see the new rows yet, so it leaves room for them.
+ * client's limit; it does not see the new rows yet, so it leaves room for them. Returns the owners
+ * of the clients whose new problems have an error that none of their open problems has.
  */
 const KEEP = `
   WITH noted AS (
@@ -226,33 +256,29 @@ const KEEP = `
         SELECT id FROM client_problems kept WHERE kept.client_id = fresh.client_id
         ORDER BY id DESC OFFSET greatest($2 - fresh.count, 0) LIMIT 1) AS last_id
       FROM (SELECT client_id, count(*) FROM added GROUP BY client_id) fresh
+  ), removed AS (
+    DELETE FROM client_problems USING crowded
+      WHERE client_problems.client_id = crowded.client_id AND client_problems.id <= crowded.last_id
   )
-  DELETE FROM client_problems USING crowded
-    WHERE client_problems.client_id = crowded.client_id AND client_problems.id <= crowded.last_id`;
+  SELECT DISTINCT c.owner_account_id AS id FROM noted JOIN clients c ON c.id = noted."clientId"
+    WHERE c.owner_account_id IS NOT NULL AND ${isMailed('noted.error', '"redirectUri"')} AND NOT EXISTS (
+      SELECT FROM client_problems p WHERE p.client_id = c.id AND p.error = noted.error
+        AND p.at > $3 AND ${MAILED} AND NOT ${isMended})`;
 
-type GroupRow = Pick<ClientProblemGroup, 'id' | 'count' | 'first'>;
-
-interface ProblemRow {
-  readonly at: Date;
-  readonly step: ClientProblem['step'];
-  readonly error: string;
-  readonly cause: string;
+type ProblemRow = Omit<ClientProblemGroup, 'redirectUri' | 'authMethod' | 'requestId' | 'scope'> & {
   readonly redirect_uri: string | null;
   readonly scope: string | null;
   readonly auth_method: SeenAuthMethod | null;
   readonly request_id: string;
-}
+};
 
-function problemFrom(row: ProblemRow): ClientProblem {
-  const { redirect_uri: redirectUri, auth_method: authMethod, request_id: requestId } = row;
+function problemFrom(row: ProblemRow): ClientProblemGroup {
+  const { redirect_uri, scope, auth_method, request_id: requestId, ...same } = row;
   return {
-    at: row.at,
-    step: row.step,
-    error: row.error,
-    cause: row.cause,
+    ...same,
     requestId,
-    ...(redirectUri !== null && { redirectUri }),
-    ...(row.scope !== null && { scope: row.scope }),
-    ...(authMethod !== null && { authMethod }),
+    ...(redirect_uri !== null && { redirectUri: redirect_uri }),
+    ...(scope !== null && { scope }),
+    ...(auth_method !== null && { authMethod: auth_method }),
   };
 }

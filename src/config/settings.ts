@@ -46,7 +46,7 @@ export interface Settings {
   /** Absent if the service sends no mail. */
   readonly mail?: Required<Section<'mail'>>;
   /** Absent if no API is shown to owners of clients. */
-  readonly api?: Required<Section<'api'>>;
+  readonly api?: Section<'api'> & { readonly graphqlUrl: string };
   /** The settings under `brand`, with the content of the logo files. */
   readonly brand: Omit<Section<'brand'>, keyof Logos> & Logos;
   readonly rights: Section<'rights'>;

@@ -74,7 +74,7 @@ async function checkEverything(
       }
       await checkMail(findings, settings, testMailTo);
       await checkProviders(findings, settings.issuer, findProviders({ environment }));
-      if (database) await checkPeople(findings, database, settings.signIn);
+      if (database) await checkPeople(findings, database, settings);
       const { issuer } = settings;
       const requests = await checkAddress(findings, { issuer, address, signal });
       const { passwords } = settings.signIn;

@@ -32,6 +32,12 @@ export const problem = (message: string, remedy: string, where?: string): Verdic
   status: 'problem',
 });
 
+/** @param because the reason, as the end of a sentence: "the database does not answer" */
+export const notChecked = (because: string): Verdict => ({
+  status: 'not_checked',
+  message: `not checked: ${because}`,
+});
+
 export interface Findings {
   readonly all: readonly Finding[];
   /** @param where the place for warnings and problems that name no place */
@@ -55,11 +61,11 @@ export function createFindings(say: (text: string) => void): Findings {
       }
     },
     notChecked(checks, because) {
-      const message = `not checked: ${because}`;
-      all.push(...checks.map((check): Finding => ({ check, status: 'not_checked', message })));
+      const verdict = notChecked(because);
+      all.push(...checks.map((check): Finding => ({ check, ...verdict })));
       const [check = '', ...others] = checks;
       const also = others.length === 0 ? '' : ` (and ${describe(others.join(', '))})`;
-      say(findingText({ check, status: 'not_checked', message: message + also }));
+      say(findingText({ check, ...verdict, message: verdict.message + also }));
     },
   };
 }

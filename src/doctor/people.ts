@@ -1,4 +1,6 @@
-/** The doctor's check of accounts: invalid addresses, and missing strong sign-in methods. */
+/** The doctor's checks of accounts (addresses, strong sign-in methods) and test organizations. */
+
+import { unknownOrganizations } from '../accounts/access/test-organizations.ts';
 import { accountsWithOddEmails } from '../accounts/email.ts';
 import { listAccountsWithoutStrongMethod, listStrongMethods } from '../accounts/strong-sign-ins.ts';
 import type { SettingsWithoutSecrets } from '../config/settings.ts';
@@ -10,8 +12,12 @@ const MAX_LISTED_IDS = 5;
 export async function checkPeople(
   findings: Findings,
   database: Database,
-  signIn: SettingsWithoutSecrets['signIn'],
+  { signIn, api }: SettingsWithoutSecrets,
 ): Promise<void> {
+  for (const { id } of await unknownOrganizations(database, api?.testOrganizations ?? [])) {
+    const verdict = warning(`there is no organization ${id}`, 'remove the id, or correct it');
+    findings.add('test_organizations', 'api.test_organizations', verdict);
+  }
   if (signIn.require !== 'off') {
     findings.add('sign_in_require', 'sign_in.require', await owingVerdict(database, signIn));
   }

@@ -11,7 +11,7 @@ import { type RedisReport, reportRedis } from '../storage/redis/report.ts';
 import { createRedisStore } from '../storage/redis/store.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import { clockVerdict, reasonOf, remedyOf } from './database.ts';
-import { type Findings, ok, problem, type Verdict, warning } from './findings.ts';
+import { type Findings, notChecked, ok, problem, type Verdict, warning } from './findings.ts';
 
 const WHERE = 'REDIS_URL';
 const MIN_VERSION = [6, 2] as const;
@@ -77,6 +77,14 @@ export async function checkTokenStore(
 
 type Reports = readonly RedisReport[];
 
+/** Returns the values of one field for all masters; undefined if a master does not report it. */
+function valuesOf<Name extends keyof RedisReport>(reports: Reports, name: Name) {
+  const values = reports.map((report) => report[name]).filter((value) => value !== undefined);
+  return values.length === reports.length ? values : undefined;
+}
+
+const hidden = (fields: string): Verdict => notChecked(`INFO of Redis does not show ${fields}`);
+
 function answerVerdict(reports: Reports): Verdict {
   const slowest = Math.max(...reports.map(({ milliseconds }) => milliseconds));
   const count = reports.length === 1 ? 'answers' : `${reports.length} masters answer`;
@@ -84,12 +92,14 @@ function answerVerdict(reports: Reports): Verdict {
 }
 
 function versionVerdict(reports: Reports): Verdict {
-  const versions = [...new Set(reports.map(({ version }) => version))].join(', ');
-  const isOld = ({ version }: RedisReport): boolean => {
+  const reported = valuesOf(reports, 'version');
+  if (!reported) return hidden('redis_version');
+  const versions = [...new Set(reported)].join(', ');
+  const isOld = (version: string): boolean => {
     const [major = 0, minor = 0] = version.split('.').map(Number);
     return major < MIN_VERSION[0] || (major === MIN_VERSION[0] && minor < MIN_VERSION[1]);
   };
-  if (!reports.some(isOld)) return ok(versions);
+  if (!reported.some(isOld)) return ok(versions);
   return problem(
     `the version is Redis ${versions}`,
     `upgrade Redis to ${MIN_VERSION.join('.')} or later`,
@@ -101,6 +111,7 @@ type Keeping = Awaited<ReturnType<typeof redisProblems>>;
 /** Reports whether Redis may evict keys, which would lose issued tokens. */
 function evictionVerdict(keeping: Keeping): Verdict {
   const found = keeping.find(({ setting }) => setting === 'maxmemory-policy');
+  if (found?.isUnknown) return hidden('maxmemory_policy, which must be noeviction');
   if (found) return problem(found.message, found.remedy);
   return ok('eviction is off (maxmemory-policy noeviction)');
 }
@@ -111,6 +122,8 @@ function persistenceVerdict(
   reports: Reports,
 ): Verdict {
   const found = keeping.find(({ setting }) => setting === 'appendonly');
+  if (found?.isUnknown && acceptVolatileRedis)
+    return hidden('aof_enabled; the settings accept this');
   if (found && acceptVolatileRedis) {
     const message = `${found.message}; the settings accept this`;
     return warning(message, found.remedy, 'storage.accept_volatile_redis');
@@ -124,13 +137,14 @@ function persistenceVerdict(
 }
 
 function memoryVerdict(reports: Reports): Verdict {
-  const limited = reports.filter(({ maxMemory }) => maxMemory > 0);
-  const parts = limited.map(({ usedMemory, maxMemory }) => usedMemory / maxMemory);
+  const used = valuesOf(reports, 'usedMemory');
+  const limits = valuesOf(reports, 'maxMemory');
+  if (!used || !limits) return hidden('used_memory and maxmemory');
+  const parts = used.flatMap((bytes, index) => (limits[index] ? bytes / limits[index] : []));
   const fullest = Math.max(0, ...parts);
-  const used = Math.max(...reports.map(({ usedMemory }) => usedMemory));
-  const amount = `${(used / 1024 ** 2).toFixed(1)} MiB in use`;
+  const amount = `${(Math.max(...used) / 1024 ** 2).toFixed(1)} MiB in use`;
   const share = `${Math.round(fullest * 100)} % of maxmemory`;
-  if (fullest < 0.8) return ok(`${amount}, ${limited.length > 0 ? share : 'no maxmemory'}`);
+  if (fullest < 0.8) return ok(`${amount}, ${parts.length > 0 ? share : 'no maxmemory'}`);
   const verdict = fullest < 0.95 ? warning : problem;
   return verdict(
     `${amount}, ${share}: when memory is full, no token can be issued`,
@@ -139,13 +153,16 @@ function memoryVerdict(reports: Reports): Verdict {
 }
 
 function replicationVerdict(reports: Reports): Verdict {
-  if (reports.some(({ role }) => role !== 'master')) {
+  const counts = valuesOf(reports, 'replicas');
+  const roles = valuesOf(reports, 'role');
+  if (!counts || !roles) return hidden('role and connected_slaves');
+  if (roles.some((role) => role !== 'master')) {
     return problem(
       'the URL leads to a replica, which refuses writes',
       'point the URL to the master, or use Sentinel: redis+sentinel://host1,host2/name',
     );
   }
-  const replicas = Math.min(...reports.map((report) => report.replicas));
+  const replicas = Math.min(...counts);
   if (reports.every(({ needsReplicas }) => needsReplicas)) {
     return ok(`${replicas} replica(s) connected; without a replica the master refuses writes`);
   }

@@ -2,21 +2,17 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { extname } from 'node:path';
+import { brotliCompressSync, gzipSync } from 'node:zlib';
 import type { Context } from 'koa';
 import { nearestReadable } from '../config/colour.ts';
 import { get, type Route } from '../pages/routes.ts';
-
-/** URLs for the pages; a file gets another URL when its content changes. */
-export interface AssetUrls {
-  readonly stylesheet: string;
-  readonly script: string;
-  readonly icon: string;
-}
 
 interface Asset {
   readonly body: Buffer;
   readonly type: string;
   readonly hash: string;
+  /** By content encoding; absent for images that are compressed already. */
+  readonly encoded?: { readonly br: Buffer; readonly gzip: Buffer };
   /** The content security policy of an image that could contain scripts. */
   readonly policy?: string | undefined;
 }
@@ -37,26 +33,35 @@ const types: Record<string, string> = {
 
 const assets: Assets = new Map();
 
-export const assetUrls: AssetUrls = {
+/** URLs for the pages; a file gets another URL when its content changes. */
+export const assetUrls = {
   stylesheet: publish(assets, 'gatehouse.css'),
   script: publish(assets, 'gatehouse.js'),
   icon: publish(assets, 'favicon.svg'),
 };
+const stylesheet = assets.get(assetUrls.stylesheet) as Asset;
 
 /**
- * Returns the URL of the stylesheet with a colour. Each node answers for each colour, so that a page
- * of another node has its stylesheet while the settings of the nodes differ.
+ * Adds the stylesheet with this colour. Each node answers for each colour, so that a page of another
+ * node has its stylesheet while the settings of the nodes differ.
+ *
+ * @returns its URL
  */
-export const stylesheetWith = (colour: string | undefined): string =>
-  assetUrls.stylesheet + (colour === undefined ? '' : `?colour=${colour.slice(1).toLowerCase()}`);
+export function publishStylesheet(files: Assets, colour: string | undefined): string {
+  if (colour === undefined) return assetUrls.stylesheet;
+  const url = `${assetUrls.stylesheet}?colour=${colour.slice(1).toLowerCase()}`;
+  files.set(url, compressed(coloured(stylesheet, colour.toLowerCase())));
+  return url;
+}
 
 /** Returns what answers `GET` and `HEAD /assets/:name`; leaves unknown names to Koa's 404. */
-export const createServeAsset = (logos: Assets) =>
+export const createServeAsset = (own: Assets) =>
   function serveAsset(ctx: Context): void {
-    const asset = assets.get(ctx.path) ?? logos.get(ctx.path);
+    const asset = own.get(ctx.url) ?? assets.get(ctx.path) ?? own.get(ctx.path);
     const colour = `#${ctx.query.colour}`;
-    const isColoured = ctx.path === assetUrls.stylesheet && /^#[0-9a-f]{6}$/.test(colour);
-    const sent = asset && isColoured ? coloured(asset, colour) : asset;
+    // Compress only the colour of this node: callers could request every other colour, too.
+    const isOther = asset === stylesheet && /^#[0-9a-f]{6}$/.test(colour);
+    const sent = isOther ? coloured(asset, colour) : asset;
     if (sent) send(ctx, sent, 'public, max-age=31536000, immutable');
   };
 
@@ -69,24 +74,35 @@ export const iconRoutes = (own?: Asset): Route[] =>
     });
   });
 
-function send(ctx: Context, { body, type, hash, policy }: Asset, cacheControl: string): void {
+function send(ctx: Context, asset: Asset, cacheControl: string): void {
+  const { body, type, hash, encoded, policy } = asset;
+  // BREACH: compress only files. The length of a compressed page could reveal its form token.
+  const encoding = encoded && (['br', 'gzip'] as const).find((name) => ctx.acceptsEncodings(name));
   ctx.status = 200;
-  ctx.etag = hash;
+  // RFC 9110 §8.8.3.3: each encoding has an ETag of its own.
+  ctx.etag = encoding ? `${hash}-${encoding}` : hash;
+  if (encoded) ctx.vary('Accept-Encoding');
   ctx.set('Cache-Control', cacheControl);
   if (policy !== undefined) ctx.set('Content-Security-Policy', policy);
   if (ctx.fresh) {
     ctx.status = 304;
     return;
   }
+  if (encoding) ctx.set('Content-Encoding', encoding);
   ctx.type = type;
-  ctx.body = body;
+  ctx.body = encoding ? encoded[encoding] : body;
 }
 
-/** Appends the colour for both themes. */
+/** Appends the colour for both themes. The result is not compressed. */
 function coloured({ body, type, hash }: Asset, colour: string): Asset {
   const [light, dark] = [nearestReadable(colour, 'light'), nearestReadable(colour, 'dark')];
   const style = Buffer.from(`:root { --brand: ${light}; --brand-dark: ${dark}; }\n`);
   return { body: Buffer.concat([body, style]), type, hash: hash + colour };
+}
+
+function compressed(asset: Asset): Asset {
+  const { body } = asset;
+  return { ...asset, encoded: { br: brotliCompressSync(body), gzip: gzipSync(body) } };
 }
 
 function assetOf(name: string, body: Buffer = readFileSync(new URL(name, directory))): Asset {
@@ -96,7 +112,8 @@ function assetOf(name: string, body: Buffer = readFileSync(new URL(name, directo
 
 /** Adds a file of `views/assets`, or this content. @returns its URL */
 export function publish(files: Assets, name: string, body?: Buffer, policy?: string): string {
-  const asset = { ...assetOf(name, body), policy };
+  const plain = { ...assetOf(name, body), policy };
+  const asset = /text|svg/.test(plain.type) ? compressed(plain) : plain;
   const extension = extname(name);
   const url = `/assets/${name.slice(0, -extension.length)}.${asset.hash}${extension}`;
   files.set(url, asset);

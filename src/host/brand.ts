@@ -39,7 +39,7 @@ export function createBrand(settings: Settings['brand']) {
         termsUrl: own(termsUrl),
       };
     },
-    stylesheet: assets.stylesheetWith(colour),
+    stylesheet: assets.publishStylesheet(files, colour),
     routes: [
       get('/assets/:name', assets.createServeAsset(files)),
       ...assets.iconRoutes(image && files.get(image.url)),

@@ -1,22 +1,25 @@
 /** Error handling: JSON for clients, a page for users, a log line for the operator. */
 import type { Context, Middleware } from 'koa';
 import type { Logger } from 'pino';
+import type { Step } from '../base/answer.ts';
 import type { ErrorPage } from '../pages/error-page/error-page.ts';
-import { answerOAuthError, OAuthError } from '../provider/oauth-error.ts';
+import { errorBody, OAuthError, oauthErrorAnswer } from '../provider/oauth-error.ts';
 import { shownPath } from './requests.ts';
 
 /** A restored store is noticed within 1 s; a busy account is free again even sooner. */
 const RETRY_AFTER_SECONDS = '2';
 
 /** Route step: answers errors of the OAuth routes as OAuth errors in JSON. */
-export function answerJsonErrors({ issuer, log }: { issuer: string; log: Logger }): Middleware {
+export function answerJsonErrors({ issuer, log }: { issuer: string; log: Logger }): Step {
   return async function jsonErrors(ctx, next) {
     try {
-      await next();
+      return await next();
     } catch (error) {
-      answerOAuthError(ctx, issuer, asOAuthError(ctx, error, log));
+      const answer = oauthErrorAnswer(issuer, asOAuthError(ctx, error, log));
+      if (answer.status !== 503) return answer;
+      // Keep a `Retry-After` that the error has, because it knows better.
+      return { ...answer, headers: { 'Retry-After': RETRY_AFTER_SECONDS, ...answer.headers } };
     }
-    if (ctx.status === 503) ctx.set('Retry-After', RETRY_AFTER_SECONDS);
   };
 }
 
@@ -38,11 +41,13 @@ export function answerErrorPages(parts: {
   log: Logger;
 }): Middleware {
   const { errorPage, issuer, log } = parts;
+  const body = errorBody(issuer, 'invalid_request', 'this URL does not exist');
+  const notHere = { status: 404, body };
   return async function errorPages(ctx, next) {
     try {
       await next();
       const isUnanswered = ctx.body === undefined && (ctx.status === 404 || ctx.status === 405);
-      if (isUnanswered && isMissedByProgram(ctx)) answerOAuthError(ctx, issuer, NOT_HERE);
+      if (isUnanswered && isMissedByProgram(ctx)) Object.assign(ctx, notHere);
       else if (isUnanswered) await errorPage.show(ctx, ctx.status);
     } catch (error) {
       const status = statusOf(error);
@@ -57,12 +62,13 @@ export function answerErrorPages(parts: {
 
 /** True for a 404 under the paths of programs, unless the caller prefers HTML as browsers do. */
 function isMissedByProgram(ctx: Context): boolean {
-  if (ctx.status !== 404 || !/^\/(?:oauth|\.well-known)\//.test(ctx.path)) return false;
+  const path = /^\/(oauth|\.well-known|errors)\//.exec(ctx.path);
+  if (ctx.status !== 404 || !path) return false;
+  // Libraries on web pages look for other metadata, too.
+  if (path[1] !== 'oauth') ctx.set('Access-Control-Allow-Origin', '*');
   ctx.vary('Accept');
   return ctx.accepts('json', 'html') === 'json';
 }
-
-const NOT_HERE = new OAuthError(404, 'invalid_request', 'this URL does not exist');
 
 /** Returns the status if the error was meant for the caller; 500 for every other error. */
 export function statusOf(error: unknown): number {

@@ -1,7 +1,9 @@
 /** The Koa application: its middleware in order, the routes for programs, and the pages. */
+import type { RequestListener } from 'node:http';
 import Koa, { type Context, type Middleware } from 'koa';
 import Router from 'koa-router';
 import type { Logger } from 'pino';
+import type { Answer } from '../base/answer.ts';
 import { requestFields } from '../base/current-request.ts';
 import type { Settings } from '../config/settings.ts';
 import type { ErrorPage } from '../pages/error-page/error-page.ts';
@@ -13,12 +15,19 @@ import {
 } from '../provider/cross-origin.ts';
 import { ENDPOINT, metadata } from '../provider/endpoints.ts';
 import type { AuthorizationServer } from '../provider/provider.ts';
+import { sendAnswer, statusOfAnswer } from './answers.ts';
 import type { Brand } from './brand.ts';
-import { type ExactRoutes, exactRoutes, listRoutes } from './exact-routes.ts';
+import { type ExactRoutes, exactRoutes, listRoutes, type RunSteps } from './exact-routes.ts';
 import { answerErrorPages, answerJsonErrors } from './failures.ts';
 import type { ObserveRequest } from './metrics/durations.ts';
-import { requestLog } from './request-log.ts';
-import { ignoreOpenIdParameters, refuseRepeatedHeaders, requireIssuerHost } from './requests.ts';
+import { createRequestLog, requestLog } from './request-log.ts';
+import {
+  type CheckRequest,
+  checkHost,
+  checkRepeatedHeaders,
+  ignoreOpenIdParameters,
+  requireChecked,
+} from './requests.ts';
 import { securityHeaders } from './security-headers.ts';
 
 /** Codes of errors that mean that the client closed the connection during the answer. */
@@ -41,7 +50,8 @@ export interface HostParts {
 }
 
 export interface Host {
-  readonly app: Koa;
+  /** Answers every request of the public listener. */
+  readonly handle: RequestListener;
   /** Every route with its own steps; steps that all requests share run before them. */
   readonly routes: readonly Route[];
 }
@@ -68,10 +78,10 @@ export function createHost(parts: HostParts): Host {
   });
 
   app.use(requestLog({ log, observeRequest }));
-  app.use(refuseRepeatedHeaders);
-  app.use(requireIssuerHost(issuer));
-  const forPrograms = oauthRoutes(parts);
-  app.use(exactRoutes([headers.data, answerJsonErrors({ issuer, log })], forPrograms));
+  const checkIssuerHost = checkHost(issuer);
+  const checkRequest: CheckRequest = (request) =>
+    checkRepeatedHeaders(request) ?? checkIssuerHost(request);
+  app.use(requireChecked(checkRequest));
   app.use(headers.page);
   app.use(answerErrorPages({ errorPage: parts.errorPage, issuer, log }));
   app.use(parts.showResult);
@@ -81,8 +91,40 @@ export function createHost(parts: HostParts): Host {
   app.use(router.routes());
   // RFC 9110 §15.5.6: any other method of a page gets a 405 that lists the allowed ones.
   app.use(router.allowedMethods());
-  return { app, routes: [...listRoutes(forPrograms), ...engine, ...forBrowsers] };
+
+  // Most requests are for these routes, so they run without Koa's own work for each request.
+  const forPrograms = oauthRoutes(parts);
+  const stepsOf = exactRoutes([answerJsonErrors({ issuer, log })], forPrograms);
+  const logRequest = createRequestLog({ log, observeRequest });
+  async function answerProgram(ctx: Context, steps: RunSteps<Answer>): Promise<void> {
+    let answer: Answer | undefined;
+    await logRequest(ctx, async () => {
+      answer = checkRequest(ctx.req) ?? (await steps(ctx));
+      ctx.res.statusCode = statusOfAnswer(answer);
+    });
+    sendAnswer(ctx, answer ?? uncaught(ctx), headers.data);
+  }
+  const showPage = app.callback();
+  const handle: RequestListener = (request, response) => {
+    const ctx = app.createContext(request, response) as Context;
+    const steps = stepsOf(ctx);
+    if (steps) answerProgram(ctx, steps).catch(ctx.onerror);
+    else showPage(request, response);
+  };
+  return { handle, routes: [...listRoutes(forPrograms), ...engine, ...forBrowsers] };
 }
+
+/** What the request log has put into the context after an error that no step caught. */
+const uncaught = ({ status, body }: Context): Answer => ({
+  status,
+  headers: { 'Content-Type': 'text/plain; charset=utf-8' },
+  body: String(body),
+});
+
+const METADATA_HEADERS = {
+  'Access-Control-Allow-Origin': '*',
+  'Cache-Control': 'public, max-age=3600',
+};
 
 /** The routes for programs: JSON, with only the middleware that they need. */
 function oauthRoutes(parts: HostParts): ExactRoutes {
@@ -92,6 +134,7 @@ function oauthRoutes(parts: HostParts): ExactRoutes {
   return {
     [ENDPOINT.introspection]: { POST: server.introspection },
     [ENDPOINT.introspectionChanges]: { GET: server.introspectionChanges },
+    [ENDPOINT.verification]: { GET: server.verification },
     [ENDPOINT.token]: { POST: server.token, OPTIONS: preflight },
     [ENDPOINT.revokeCurrentToken]: { POST: server.revokeCurrentToken, OPTIONS: preflight },
     [ENDPOINT.revocation]: { POST: server.revocation, OPTIONS: preflight },
@@ -100,10 +143,8 @@ function oauthRoutes(parts: HostParts): ExactRoutes {
     [ENDPOINT.metadata]: {
       OPTIONS: [answerPreflight('GET')],
       GET: [
-        function answerMetadata(ctx: Context) {
-          ctx.set('Access-Control-Allow-Origin', '*');
-          ctx.set('Cache-Control', 'public, max-age=3600');
-          ctx.body = metadata(issuer);
+        function answerMetadata(): Answer {
+          return { headers: METADATA_HEADERS, body: metadata(issuer) };
         },
       ],
     },

@@ -17,7 +17,7 @@ import {
   type StoreState,
 } from './readiness.ts';
 import { requestLog } from './request-log.ts';
-import { refuseRepeatedHeaders, shownHost } from './requests.ts';
+import { checkRepeatedHeaders, requireChecked, shownHost } from './requests.ts';
 import { hideUnconfigured, requireSender, type SenderParts } from './senders.ts';
 
 export interface OperatorsHostParts {
@@ -44,56 +44,55 @@ export function createOperatorsHost(parts: OperatorsHostParts): Koa {
   const app = new Koa();
   const log = parts.log.child({ listener: 'operators' });
   app.use(requestLog({ log, quietPaths: ['/healthz', '/readyz', '/metrics', '/audit'] }));
-  app.use(refuseRepeatedHeaders);
+  app.use(requireChecked(checkRepeatedHeaders));
   const requireOwnName = requireOperatorsName(parts.operatorsHost);
   const mayReload = requireCredential(parts.reloadCredentials);
   const forReloads = [requireOwnName, refuseBrowsers, mayReload] as const;
   app.use(hideUnconfigured(parts.senders));
-  app.use(
-    exactRoutes([], {
-      // Checks no store: while the process answers, a restart would not help.
-      '/healthz': { GET: [(ctx) => Object.assign(ctx, { body: { status: 'ok' } })] },
-      '/readyz': { GET: [answerReady(parts.readiness)] },
-      '/metrics': {
-        GET: [
-          requireOwnName,
-          async function answerMetrics(ctx: Context) {
-            const { contentType, text } = await parts.metrics();
-            ctx.type = contentType;
-            ctx.body = text;
-          },
-        ],
-      },
-      '/reload': {
-        GET: [...forReloads, answerReload(parts.reload.preview)],
-        POST: [...forReloads, answerReload((ctx) => parts.reload.everywhere(messageIn(ctx)))],
-      },
-      '/changes': {
-        POST: [
-          requireOwnName,
-          refuseBrowsers,
-          requireSender(parts.senders, 'changes'),
-          answerChanges(parts.pushChanges),
-        ],
-      },
-      '/leaks': {
-        POST: [
-          requireOwnName,
-          refuseBrowsers,
-          requireSender(parts.senders, 'leaks'),
-          answerLeaks(parts.endLeaked),
-        ],
-      },
-      '/audit': {
-        GET: [
-          requireOwnName,
-          refuseBrowsers,
-          requireSender(parts.senders, 'audit'),
-          answerAudit(parts.readAudit),
-        ],
-      },
-    }),
-  );
+  const stepsOf = exactRoutes<void>([], {
+    // Checks no store: while the process answers, a restart would not help.
+    '/healthz': { GET: [answerAlive] },
+    '/readyz': { GET: [answerReady(parts.readiness)] },
+    '/metrics': {
+      GET: [
+        requireOwnName,
+        async function answerMetrics(ctx: Context) {
+          const { contentType, text } = await parts.metrics();
+          ctx.type = contentType;
+          ctx.body = text;
+        },
+      ],
+    },
+    '/reload': {
+      GET: [...forReloads, answerReload(parts.reload.preview)],
+      POST: [...forReloads, answerReload((ctx) => parts.reload.everywhere(messageIn(ctx)))],
+    },
+    '/changes': {
+      POST: [
+        requireOwnName,
+        refuseBrowsers,
+        requireSender(parts.senders, 'changes'),
+        answerChanges(parts.pushChanges),
+      ],
+    },
+    '/leaks': {
+      POST: [
+        requireOwnName,
+        refuseBrowsers,
+        requireSender(parts.senders, 'leaks'),
+        answerLeaks(parts.endLeaked),
+      ],
+    },
+    '/audit': {
+      GET: [
+        requireOwnName,
+        refuseBrowsers,
+        requireSender(parts.senders, 'audit'),
+        answerAudit(parts.readAudit),
+      ],
+    },
+  });
+  app.use((ctx, next) => stepsOf(ctx)?.(ctx) ?? next());
   return app;
 }
 
@@ -113,6 +112,10 @@ function requireOperatorsName(operatorsHost: string): Middleware {
     }
     return next();
   };
+}
+
+function answerAlive(ctx: Context): void {
+  ctx.body = { status: 'ok' };
 }
 
 /** Answers 503 with the reason if a store or a clock is unusable, or if the process is draining. */

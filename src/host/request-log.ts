@@ -16,29 +16,39 @@ export function newRequestId(): string {
 /** nginx's status for a request whose caller disconnected before the answer. */
 const CALLER_LEFT = 499;
 
+interface RequestLogParts {
+  readonly log: Logger;
+  readonly observeRequest?: ObserveRequest;
+  /** Probes and scrapes, which are logged at `debug` unless they fail. */
+  readonly quietPaths?: readonly string[];
+}
+
+/** The request log as the first step of a Koa application. */
+export function requestLog(parts: RequestLogParts): Middleware {
+  const logRequest = createRequestLog(parts);
+  return (ctx, next) =>
+    logRequest(ctx, () => {
+      ctx.set('X-Request-Id', ctx.state.requestId);
+      return next();
+    });
+}
+
 /**
- * Gives each request an id (`X-Request-Id`), logs its outcome and observes its metrics. Never logs
- * the query, a header or a body: those hold codes, tokens and secrets. Later steps write what they
- * find out to `ctx.state` (request-state.ts).
- *
- * @param parts `quietPaths`: probes and scrapes, which are logged at `debug` unless they fail
+ * Gives each request an id, runs its work, logs its outcome and observes its metrics. Never logs the
+ * query, a header or a body: those hold codes, tokens and secrets. Steps of the work write what they
+ * find out to `ctx.state` (request-state.ts), and the status to `ctx`.
  */
-export function requestLog(parts: {
-  log: Logger;
-  observeRequest?: ObserveRequest;
-  quietPaths?: readonly string[];
-}): Middleware {
+export function createRequestLog(parts: RequestLogParts) {
   const { log, observeRequest, quietPaths = [] } = parts;
-  return async function logRequest(ctx, next) {
+  return async function logRequest(ctx: Context, work: () => Promise<void>): Promise<void> {
     const start = performance.now();
     const requestId = newRequestId();
     const request = { requestId, traceId: traceIdOf(ctx.req.headers.traceparent?.toString()) };
     Object.assign(ctx.state, request);
-    ctx.set('X-Request-Id', requestId);
     // Read the address now, because it is unknown once the caller has disconnected.
     const { method, ip } = ctx;
     try {
-      await withinRequest(request, next);
+      await withinRequest(request, work);
     } catch (err) {
       withinRequest(request, () => answerUncaught(ctx, err, log));
     }

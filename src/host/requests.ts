@@ -1,24 +1,39 @@
 /** Checks of a request before all other steps, and the form in which logs show its path. */
+import type { IncomingMessage } from 'node:http';
 import type { Context, Middleware, Next } from 'koa';
+import type { Answer } from '../base/answer.ts';
+
+/** Returns the refusal of a request that no step may see; undefined for every other request. */
+export type CheckRequest = (request: IncomingMessage) => Answer | undefined;
+
+/** The checks as a step of a Koa application. */
+export const requireChecked = (check: CheckRequest): Middleware =>
+  function checkRequest(ctx, next) {
+    const refusal = check(ctx.req);
+    if (!refusal) return next();
+    ctx.status = refusal.status ?? 400;
+    ctx.type = 'text/plain';
+    ctx.body = refusal.body;
+    return Promise.resolve();
+  };
+
+const refusalOf = (status: number, text: string): Answer => ({
+  status,
+  headers: { 'Content-Type': 'text/plain; charset=utf-8' },
+  body: text,
+});
 
 /**
  * Accepts only requests for the issuer's host: links, redirects and metadata are built from it, so
  * a request with another host (or one for another service) is refused with 421.
  */
-export function requireIssuerHost(issuer: string): Middleware {
+export function checkHost(issuer: string): CheckRequest {
   const { host } = new URL(issuer);
-  return function issuerHost(ctx, next) {
-    const named = ctx.req.headers.host;
-    if (named?.toLowerCase() !== host) {
-      // RFC 9112 §3.2: a request without a Host is invalid.
-      ctx.status = named === undefined ? 400 : 421;
-      ctx.type = 'text/plain';
-      ctx.body =
-        `This service answers only at ${issuer}, but the request was for ` +
-        `${shownHost(named)}.\n`;
-      return Promise.resolve();
-    }
-    return next();
+  return ({ headers: { host: named } }) => {
+    if (named?.toLowerCase() === host) return undefined;
+    const text = `This service answers only at ${issuer}, but the request was for`;
+    // RFC 9112 §3.2: a request without a Host is invalid.
+    return refusalOf(named === undefined ? 400 : 421, `${text} ${shownHost(named)}.\n`);
   };
 }
 
@@ -81,20 +96,15 @@ const LONG_SEGMENT = /([^/]{8})[^/]{32,}/g;
 const UNIQUE_HEADERS = new Set(['host', 'authorization']);
 
 /** Refuses repetitions of these headers, even with equal values (RFC 9112 §3.2, RFC 9110 §5.3). */
-export function refuseRepeatedHeaders(ctx: Context, next: Next): Promise<void> {
+export function checkRepeatedHeaders({ rawHeaders }: IncomingMessage): Answer | undefined {
   const names = new Set<string>();
-  for (const [place, text] of ctx.req.rawHeaders.entries()) {
+  for (const [place, text] of rawHeaders.entries()) {
     // Names and values alternate. The length rules out nearly all names without lowercasing them.
     if (place % 2 === 1 || (text.length !== 4 && text.length !== 13)) continue;
     const name = text.toLowerCase();
     if (!UNIQUE_HEADERS.has(name)) continue;
-    if (names.has(name)) {
-      ctx.status = 400;
-      ctx.type = 'text/plain';
-      ctx.body = `${text} must be sent only once.\n`;
-      return Promise.resolve();
-    }
+    if (names.has(name)) return refusalOf(400, `${text} must be sent only once.\n`);
     names.add(name);
   }
-  return next();
+  return undefined;
 }

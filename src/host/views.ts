@@ -24,10 +24,13 @@ const OPTIONS = { cache: true, strict: true, destructuredLocals: LOCALS };
 
 // Compile all views at the start: an upgrade in place replaces the files while this process still
 // runs, and the new views do not fit its data.
+const viewsWithNavigation = new Set<string>();
 for (const name of readdirSync(directory, { recursive: true, encoding: 'utf8' })) {
   if (!name.endsWith('.ejs')) continue;
   const filename = path.join(directory, name);
-  ejs.cache.set(filename, ejs.compile(readFileSync(filename, 'utf8'), { ...OPTIONS, filename }));
+  const source = readFileSync(filename, 'utf8');
+  ejs.cache.set(filename, ejs.compile(source, { ...OPTIONS, filename }));
+  if (/profile-nav|client-top/.test(source)) viewsWithNavigation.add(name);
 }
 
 // Check all texts at the start.
@@ -40,6 +43,8 @@ const middleware = koaViews(directory, { extension: 'ejs', engineSource: { ejs: 
 /** The data of every page besides its own: the signed-in user, and the token of its forms. */
 interface Frame {
   readonly person?: { readonly name: string; readonly email: string };
+  /** True if the user owns a client or an API key, so that the navigation shows all their pages. */
+  readonly isDeveloper: boolean;
   /** Present if the user's password will soon not be enough: until when, and what to do. */
   readonly demand?: { readonly until: Moment; readonly href: string };
   /** Read it only for pages with a form: this sets a cookie if the browser has none. */
@@ -60,21 +65,27 @@ export function createRender(parts: {
     ctx: Context,
     visitor: Visitor,
   ): Promise<{ readonly until: Date; readonly isOver: boolean } | undefined>;
+  ownsClientOrKey?(accountId: string): Promise<boolean>;
   readonly brand?: Pick<Brand, 'view' | 'stylesheet'>;
 }): Render {
-  const { formTokens, visitorOf, languageOf, requirementFor } = parts;
+  const { formTokens, visitorOf, languageOf, requirementFor, ownsClientOrKey } = parts;
   const { view, stylesheet } = parts.brand ?? createBrand({ name: PRODUCT });
   const assets = { ...assetUrls, stylesheet };
   return async (ctx, name, page) => {
     // Show an error of the service at once, without asking a store.
     const visitor = ctx.status >= 500 ? foundVisitor(ctx) : await visitorOf(ctx);
+    const hasNavigation = ctx.status < 500 && viewsWithNavigation.has(`${name}.ejs`);
     const isAsked = visitor && ctx.status < 500 && ctx.path !== STRONG_SIGN_IN;
-    const requirement = isAsked && (await requirementFor?.(ctx, visitor).catch(() => undefined));
+    const [requirement, isDeveloper] = await Promise.all([
+      isAsked && requirementFor?.(ctx, visitor).catch(() => undefined),
+      visitor && hasNavigation && ownsClientOrKey?.(visitor.account.id).catch(() => false),
+    ]);
     const t = textsFor(languageOf?.(ctx, visitor));
     // Koa's status is 404 until a page has set another one or is drawn.
     const isError = name === 'error' || (ctx.status >= 400 && ctx.status !== 404);
     const frame: Frame = {
       ...(visitor && { person: visitor.account }),
+      isDeveloper: isDeveloper ?? false,
       // Show no demand after the grace period: the page itself then explains what to do.
       ...(requirement &&
         !requirement.isOver && {

@@ -66,7 +66,7 @@ const fromClient = (group: ClientProblemGroup): RecentProblem => ({
   first: group.first,
   count: group.count,
   who: `${group.clientName} (${group.clientId})`,
-  what: `${group.step} request refused: ${group.error}`,
+  what: `${group.step} request refused: ${group.error}${group.isMended ? ' (mended)' : ''}`,
   about: {
     client_id: group.clientId,
     client_name: group.clientName,
@@ -75,6 +75,7 @@ const fromClient = (group: ClientProblemGroup): RecentProblem => ({
     redirect_uri: group.redirectUri ?? null,
     scope: group.scope ?? null,
     auth_method: group.authMethod ?? null,
+    mended: group.isMended,
   },
   cause: group.cause,
   requestId: group.requestId,

@@ -75,6 +75,8 @@ export interface BrowserSessions {
    */
   confirm(ctx: Context, account: Account, method: Method): Promise<boolean>;
   signOut(ctx: Context): Promise<void>;
+  /** Returns the idle time in seconds if this browser's session expired; undefined if it had none. */
+  whyEnded(ctx: Context): Promise<number | 'ended' | undefined>;
   /**
    * Restarts the idle time.
    *
@@ -185,6 +187,13 @@ export function createBrowserSessions(parts: {
     signOut,
 
     findActive: (uids) => findActiveSessions(store, uids, settings.sessions, epochSeconds(clock)),
+
+    async whyEnded(ctx) {
+      // The cookie is signed: a made-up one gets no answer.
+      if (ctx.cookies.get(provider.cookieName('session'), { signed: true }) === undefined)
+        return undefined;
+      return (await find(ctx)) ? 'ended' : writes.idleSecondsFor(ctx);
+    },
 
     async keepAlive(ctx) {
       const session = await find(ctx);

@@ -1,5 +1,6 @@
 /** Authenticates the client of a request: by Basic header or by form, never by both. */
-import type { Context, Next } from 'koa';
+import type { Context } from 'koa';
+import type { Answer, NextStep } from '../base/answer.ts';
 import type { Clock } from '../base/clock.ts';
 import { requestState } from '../base/request-state.ts';
 import type { Client } from '../clients/client.ts';
@@ -7,7 +8,7 @@ import type { ClientRegistry } from '../clients/client-registry.ts';
 import { findSecret, matchesSecret, refusedFrom } from '../clients/client-secrets.ts';
 import type { LastUsed } from '../storage/last-used.ts';
 import { isFromPage, requireOwnPage } from './cross-origin.ts';
-import type { FailureLimits } from './failure-limits.ts';
+import { type FailureLimits, TooManyFailures } from './failure-limits.ts';
 import { formOf } from './form.ts';
 import { OAuthError } from './oauth-error.ts';
 
@@ -41,6 +42,37 @@ export function createClientAuthentication(parts: {
     return undefined;
   }
 
+  /** @param mayBePage false if `Origin` is not that of the sender, but of the caller of an API */
+  async function authenticate(
+    ctx: Context,
+    { id, secret, byHeader }: Credentials,
+    mayBePage = true,
+  ): Promise<void> {
+    // RFC 6749 §5.2 requires it if the header was used. Also sent if there were no credentials.
+    const challenge = { 'WWW-Authenticate': `Basic realm="${issuer}"` };
+    if (!id) throw new OAuthError(401, 'invalid_client', 'the request names no client', challenge);
+    const refusal = async (cause: string): Promise<OAuthError> => {
+      const description = 'client authentication failed';
+      const headers = byHeader ? challenge : {};
+      const refused = new OAuthError(401, 'invalid_client', description, headers, cause);
+      return mayBePage && isFromPage(ctx) ? refused : failures.answerOf(ctx, refused, id);
+    };
+    const client = await clients.find(id);
+    if (client) ctx.state.clientId = client.id;
+    if (!client || client.isSuspended) {
+      // Do the same work as for a known client, so that the time does not reveal which ids exist.
+      matchesSecret(undefined, secret ?? '');
+      throw await refusal(client ? 'the client is suspended' : 'there is no such client');
+    }
+    // Check the origin before the secret, so that no page can guess secrets.
+    if (mayBePage) requireOwnPage(client, ctx);
+    const publicProblem = secret === undefined ? undefined : WRONG_METHOD;
+    const isPublic = client.kind === 'public';
+    const problem = isPublic ? publicProblem : secretProblem(client, secret ?? '');
+    if (problem) throw await refusal(problem);
+    authenticated.set(ctx, client);
+  }
+
   return {
     /**
      * Route step: authenticates the client of a form request (RFC 6749 §2.3) for
@@ -49,36 +81,38 @@ export function createClientAuthentication(parts: {
      * @throws OAuthError `invalid_client`, or TooManyFailures in its place; `invalid_request`, also
      *   for a web page that is not the client's own
      */
-    async requireClient(ctx: Context, next: Next): Promise<void> {
-      const { id, secret, byHeader } = presentedCredentials(ctx);
-      // RFC 6749 §5.2 requires it if the header was used. Also sent if there were no credentials.
-      const challenge = { 'WWW-Authenticate': `Basic realm="${issuer}"` };
-      if (!id)
-        throw new OAuthError(401, 'invalid_client', 'the request names no client', challenge);
-      const refusal = async (cause: string): Promise<OAuthError> => {
-        const description = 'client authentication failed';
-        const headers = byHeader ? challenge : {};
-        const refused = new OAuthError(401, 'invalid_client', description, headers, cause);
-        return isFromPage(ctx) ? refused : failures.answerOf(ctx, refused, id);
-      };
-      const client = await clients.find(id);
-      if (client) ctx.state.clientId = client.id;
-      if (!client || client.isSuspended) {
-        // Do the same work as for a known client, so that the time does not reveal which ids exist.
-        matchesSecret(undefined, secret ?? '');
-        throw await refusal(client ? 'the client is suspended' : 'there is no such client');
+    async requireClient(ctx: Context, next: NextStep): Promise<Answer> {
+      await authenticate(ctx, presentedCredentials(ctx));
+      return next();
+    },
+
+    /**
+     * Route step: authenticates the resource server for which a reverse proxy asks, by Basic
+     * credentials in a header of its own. A refusal has no status 401, which would tell the caller of
+     * the API to get another token, and none above 499, which strangers could cause and which would
+     * alert the operator.
+     *
+     * @throws OAuthError with status 400, or TooManyFailures in its place
+     */
+    async requireProxy(ctx: Context, next: NextStep): Promise<Answer> {
+      const header = ctx.get(PROXY_HEADER);
+      if (!header) throw invalidRequest(`${PROXY_HEADER} must have the resource server's secret`);
+      try {
+        await authenticate(ctx, basicCredentials(header, PROXY_HEADER), false);
+      } catch (error) {
+        if (!(error instanceof OAuthError) || error instanceof TooManyFailures) throw error;
+        throw new OAuthError(400, error.code, error.description, {}, error.internalCause);
       }
-      // Check the origin before the secret, so that no page can guess secrets.
-      requireOwnPage(client, ctx);
-      const publicProblem = secret === undefined ? undefined : WRONG_METHOD;
-      const isPublic = client.kind === 'public';
-      const problem = isPublic ? publicProblem : secretProblem(client, secret ?? '');
-      if (problem) throw await refusal(problem);
-      authenticated.set(ctx, client);
-      await next();
+      if (authenticatedClient(ctx).kind !== 'resource-server') {
+        throw new OAuthError(400, 'unauthorized_client', 'the client is no resource server');
+      }
+      return next();
     },
   };
 }
+
+/** The proxy forwards the caller's own `Authorization`, so its credentials need another header. */
+const PROXY_HEADER = 'X-Gatehouse-Authorization';
 
 const WRONG_METHOD =
   'a confidential client must send its secret, and a public one has none to send';
@@ -99,27 +133,30 @@ function presentedCredentials(ctx: Context): Credentials {
   if (!header) return { id, secret, byHeader: false };
   // RFC 6749 §2.3: only one authentication method per request.
   if (secret) throw invalidRequest('a secret must be sent by one mechanism only');
-  const [, encoded = ''] = /^basic ([A-Za-z0-9+/]+={0,2})$/i.exec(header) ?? [];
-  const [, headerId, headerSecret] =
-    /^([^:]*):(.*)$/s.exec(Buffer.from(encoded, 'base64').toString()) ?? [];
-  if (headerId === undefined || headerSecret === undefined) {
-    throw invalidRequest('the Authorization header is not Basic credentials');
-  }
-  const decoded = { id: formDecode(headerId), secret: formDecode(headerSecret), byHeader: true };
+  const decoded = basicCredentials(header, 'Authorization');
   if (id !== undefined && id !== decoded.id) {
     throw invalidRequest('client_id differs from the one in the Authorization header');
   }
   return decoded;
 }
 
+function basicCredentials(header: string, name: string) {
+  const [, encoded = ''] = /^basic ([A-Za-z0-9+/]+={0,2})$/i.exec(header) ?? [];
+  const [, id, secret] = /^([^:]*):(.*)$/s.exec(Buffer.from(encoded, 'base64').toString()) ?? [];
+  if (id === undefined || secret === undefined) {
+    throw invalidRequest(`the ${name} header is not Basic credentials`);
+  }
+  return { id: formDecode(id, name), secret: formDecode(secret, name), byHeader: true };
+}
+
 /** Decodes half of a Basic credential: RFC 6749 §2.3.1 form-encodes both before joining them. */
-function formDecode(text: string): string {
+function formDecode(text: string, header: string): string {
   // The ids and secrets that we issue need no decoding.
   if (!/[%+]/.test(text)) return text;
   try {
     return decodeURIComponent(text.replaceAll('+', ' '));
   } catch {
-    throw invalidRequest('the Authorization header is not form-encoded');
+    throw invalidRequest(`the ${header} header is not form-encoded`);
   }
 }
 

@@ -44,6 +44,17 @@ export function consentPolicy(parts: ConsentPolicyParts): interactionPolicy.Prom
       (ctx) => ctx.oidc.account === undefined,
     ),
   );
+  const accountChoice = new Prompt(
+    { name: 'select_account', requestable: true },
+    // A user who has just signed in for this request has chosen the account.
+    new Check(
+      'account_not_chosen',
+      'the person must choose an account',
+      ({ oidc }) => oidc.promptPending('select_account') && !oidc.result?.login,
+    ),
+  );
+  // Our own check takes its place.
+  accountChoice.checks.remove('select_account_prompt');
   const consent = new Prompt(
     { name: 'consent', requestable: true },
     new Check('not_approved', 'the person must approve', 'consent_required', async (ctx) =>
@@ -53,7 +64,7 @@ export function consentPolicy(parts: ConsentPolicyParts): interactionPolicy.Prom
   // The engine runs the checks of a prompt concurrently. Our own check handles `prompt=consent`, so
   // that nothing is issued before the user has answered.
   consent.checks.remove('consent_prompt');
-  return [login, consent];
+  return [login, accountChoice, consent];
 }
 
 /** Why a client gets no approvals: shown to the owner among the client's problems. */

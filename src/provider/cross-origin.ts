@@ -1,5 +1,6 @@
 /** Refuses requests from web pages, except from a public client's own pages (CORS). */
-import type { Context, Middleware, Next } from 'koa';
+import type { Context, Next } from 'koa';
+import type { Answer, NextStep, Step } from '../base/answer.ts';
 import type { Client } from '../clients/client.ts';
 import { OAuthError } from './oauth-error.ts';
 
@@ -22,7 +23,7 @@ function isOriginOf(client: Client, origin: string): boolean {
  * like an outage. `requireOwnPage` withdraws this if the client is not the page's own. Cookies are
  * ignored here, so a refusal reveals nothing but the result for the values that the page sent.
  */
-export function allowPages(ctx: Context, next: Next): Promise<void> {
+export function allowPages(ctx: Context, next: NextStep): Promise<Answer> {
   const origin = ctx.get('origin');
   if (origin) ctx.vary('Origin');
   if (origin && origin !== 'null') {
@@ -51,7 +52,7 @@ export function requireOwnPage(client: Client | undefined, ctx: Context): void {
 }
 
 /** Route step: for requests that only servers send. @throws OAuthError `invalid_request` */
-export function refusePages(ctx: Context, next: Next): Promise<void> {
+export function refusePages(ctx: Context, next: NextStep): Promise<Answer> {
   if (!isFromPage(ctx)) return next();
   throw new OAuthError(400, 'invalid_request', 'web pages may not send this request');
 }
@@ -89,17 +90,19 @@ export function requireNavigationOrSilence(ctx: Context, next: Next): Promise<vo
  * Route step: answers a preflight. A preflight has no credentials, so the client is not known yet:
  * the request that follows is checked against its client.
  */
-export function answerPreflight(method: 'GET' | 'POST'): Middleware {
+export function answerPreflight(method: 'GET' | 'POST'): Step {
   return async function preflight(ctx, next) {
     const origin = ctx.get('origin');
     const isPreflight = origin && origin !== 'null' && ctx.get('access-control-request-method');
     if (!isPreflight) return next();
-    ctx.status = 204;
-    ctx.vary('Origin');
-    ctx.set('Access-Control-Allow-Origin', origin);
-    ctx.set('Access-Control-Allow-Methods', method);
-    ctx.set('Access-Control-Max-Age', PREFLIGHT_MAX_AGE_SECONDS);
-    const headers = ctx.get('access-control-request-headers');
-    if (headers) ctx.set('Access-Control-Allow-Headers', headers);
+    const wanted = ctx.get('access-control-request-headers');
+    const headers = {
+      Vary: 'Origin',
+      'Access-Control-Allow-Origin': origin,
+      'Access-Control-Allow-Methods': method,
+      'Access-Control-Max-Age': PREFLIGHT_MAX_AGE_SECONDS,
+      ...(wanted && { 'Access-Control-Allow-Headers': wanted }),
+    };
+    return { headers, body: undefined };
   };
 }

@@ -7,6 +7,7 @@ export const ENDPOINT = {
   introspection: '/oauth/introspect',
   /** The module for resource servers (src/resource-server) contains the same path. */
   introspectionChanges: '/oauth/introspect/changes',
+  verification: '/oauth/verify',
   revocation: '/oauth/revoke',
   metadata: '/.well-known/oauth-authorization-server',
   /** The interaction's uid follows: the cookies of an interaction are bound to its path. */
@@ -34,5 +35,7 @@ export function metadata(issuer: string) {
     code_challenge_methods_supported: ['S256'],
     // RFC 9207 §3.
     authorization_response_iss_parameter_supported: true,
+    // The error reference, which leads to the OpenAPI document.
+    service_documentation: `${issuer}/errors`,
   };
 }

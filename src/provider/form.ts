@@ -1,6 +1,6 @@
 /** Reads the form bodies of our own routes, with limits for size and chunks. */
 import type { IncomingMessage } from 'node:http';
-import type { Context, Next } from 'koa';
+import type { Context } from 'koa';
 import { requestState } from '../base/request-state.ts';
 import { OAuthError } from './oauth-error.ts';
 
@@ -22,7 +22,7 @@ export const findForm = forms.find;
  * @throws OAuthError `invalid_request` for another content type, and for a body that is too large
  *   or does not arrive.
  */
-export async function readForm(ctx: Context, next: Next): Promise<void> {
+export async function readForm<Result>(ctx: Context, next: () => Promise<Result>): Promise<Result> {
   forms.set(ctx, await formFrom(ctx, 413));
   return next();
 }
@@ -36,7 +36,10 @@ const MAY_REPEAT = ['resource', 'audience'];
  *
  * @throws OAuthError `invalid_request`.
  */
-export async function readOAuthForm(ctx: Context, next: Next): Promise<void> {
+export async function readOAuthForm<Result>(
+  ctx: Context,
+  next: () => Promise<Result>,
+): Promise<Result> {
   // RFC 6749 §5.2 knows no status 413: answer with 400.
   const form = await formFrom(ctx, 400);
   const names = new Set<string>();

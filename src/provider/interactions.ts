@@ -19,8 +19,8 @@ import { testRedirectUri } from './client-tests.ts';
 import { ENDPOINT } from './endpoints.ts';
 import { clientOf } from './engine-clients.ts';
 
-/** An authorization request that waits for a sign-in or for consent. */
-export type PendingInteraction = PendingSignIn | PendingConsent;
+/** An authorization request that waits for a sign-in, the choice of the account, or consent. */
+export type PendingInteraction = PendingSignIn | PendingAccountChoice | PendingConsent;
 
 interface Pending {
   readonly uid: string;
@@ -36,12 +36,20 @@ export interface PendingSignIn extends Pending {
   readonly isAgain: boolean;
 }
 
-export interface PendingConsent extends Pending {
+interface PendingDecision extends Pending {
+  /** The account of this browser's active session, in which the interaction was started. */
+  readonly account: Account;
+}
+
+/** The client asks with which account the user wants to continue (`prompt=select_account`). */
+export interface PendingAccountChoice extends PendingDecision {
+  readonly prompt: 'select_account';
+}
+
+export interface PendingConsent extends PendingDecision {
   readonly prompt: 'consent';
   /** True if the owner of the client is testing it, which creates no connection. */
   readonly isTest: boolean;
-  /** The account of this browser's active session, in which the interaction was started. */
-  readonly account: Account;
   /** An approval that was not accepted, because the client had changed in between. */
   readonly askedBefore?: Asked;
 }
@@ -76,8 +84,10 @@ export interface Interactions {
    * undefined if that request is no longer known.
    */
   restartSignedIn(uid: string): Promise<string | undefined>;
-  /** Signs in. This and the next three return the URL to go to: `ctx.path` if nothing was done. */
+  /** Signs in. This and the next four return the URL to go to: `ctx.path` if nothing was done. */
   signIn(ctx: Context, account: Account, method: Method): Promise<string>;
+  /** Continues with the account of the session. */
+  chooseAccount(ctx: Context): Promise<string>;
   approve(ctx: Context, asked: Asked): Promise<string>;
   deny(ctx: Context): Promise<string>;
   /** Ends the session and starts the same request again, for another user. */
@@ -140,7 +150,7 @@ export function createInteractions(parts: {
       if (interaction?.prompt.name !== 'login') return restartOf(uid);
       await rememberAnswered(interaction);
       await unlessGone(interaction.destroy());
-      return restartUrl(interaction.params, ['login']);
+      return restartUrl(interaction.params, SIGN_IN_PROMPTS);
     },
 
     async find(ctx, uid) {
@@ -155,7 +165,8 @@ export function createInteractions(parts: {
       // The redirect URI may have been removed since the engine checked it at the start.
       if (!isTest && !client.redirectUriAllowed(redirectUri)) return overtaken;
       const pending = { uid, client: clientOf(client), redirectUri };
-      if (interaction.prompt.name !== 'consent') {
+      const isDecision = ['select_account', 'consent'].includes(interaction.prompt.name);
+      if (!isDecision) {
         const { login_hint: loginHint } = params;
         const isAgain = promptsOf(params).includes('login');
         const hint = typeof loginHint === 'string' && { loginHint };
@@ -166,6 +177,9 @@ export function createInteractions(parts: {
       if (!session || session.uid !== interaction.session?.uid) return gone(uid);
       const account = await accounts.find(session.accountId);
       if (!isActive(account, session)) return overtaken;
+      if (interaction.prompt.name === 'select_account') {
+        return { ...pending, prompt: 'select_account', account };
+      }
       const before = askedIn(interaction.lastSubmission);
       const askedBefore = before?.accountId === account.id && { askedBefore: before };
       return { ...pending, prompt: 'consent', isTest, account, ...askedBefore };
@@ -190,8 +204,10 @@ export function createInteractions(parts: {
       const isSignedIn = isOwn
         ? await sessions.confirm(ctx, account, method)
         : await sessions.signIn(ctx, account, method);
-      return isSignedIn ? restartUrl(interaction.params, ['login']) : ctx.path;
+      return isSignedIn ? restartUrl(interaction.params, SIGN_IN_PROMPTS) : ctx.path;
     },
+
+    chooseAccount: (ctx) => answer(ctx, { select_account: {} }),
 
     approve: (ctx, asked) => answer(ctx, approvalOf(asked)),
 
@@ -216,6 +232,9 @@ async function unlessGone<Result>(work: Promise<Result>): Promise<Result | undef
     throw error;
   }
 }
+
+/** The prompts that a sign-in answers. */
+const SIGN_IN_PROMPTS = ['login', 'select_account'];
 
 const answeredId = (uid: string): string => `${uid}-answered`;
 

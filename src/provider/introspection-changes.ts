@@ -1,10 +1,12 @@
 /** `GET /oauth/introspect/changes`: streams the ids whose introspection answers have changed. */
 import { Readable } from 'node:stream';
-import type { Context, Middleware } from 'koa';
+import type { Context } from 'koa';
+import type { Answer, NextStep, Step } from '../base/answer.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import { authenticatedClient, type ClientAuthentication } from './client-authentication.ts';
 import { readOAuthForm } from './form.ts';
 import { OAuthError } from './oauth-error.ts';
+import { createRecentChanges } from './recent-changes.ts';
 
 const HEARTBEAT_INTERVAL_MS = 250;
 /**
@@ -12,7 +14,8 @@ const HEARTBEAT_INTERVAL_MS = 250;
  * begins with a colon for a heartbeat, also this one, and expect one each second.
  */
 const FIRST_HEARTBEAT = `: heartbeat-ms=${HEARTBEAT_INTERVAL_MS}\n\n`;
-const HEARTBEAT = ':\n\n';
+/** The first heartbeat if all changes that the reader has missed precede it. */
+const REPEATED = `: heartbeat-ms=${HEARTBEAT_INTERVAL_MS} repeated\n\n`;
 /** Asks readers to open their next stream at another node; for older versions it is a heartbeat. */
 const LEAVING = ': leaving\n\n';
 /** A stream ends if more than this waits for a slow reader, in addition to the socket's buffer. */
@@ -28,6 +31,7 @@ export type ChangeStreams = ReturnType<typeof createChangeStreams>;
  */
 export function createChangeStreams(changes: ChangeFeed) {
   const streams = new Map<Readable, string>();
+  const recent = createRecentChanges(changes);
   let isLeaving = false;
 
   function end(stream: Readable): void {
@@ -44,7 +48,12 @@ export function createChangeStreams(changes: ChangeFeed) {
 
   changes.onChange((topic, key) => {
     // Skip hashes of API keys: a message with the key's id follows.
-    if (topic !== 'api-keys') send(`data: ${key || topic}\n\n`);
+    if (topic === 'everything') recent.clear();
+    if (topic !== 'api-keys') {
+      const text = `data: ${key || topic}\n\n`;
+      if (topic !== 'everything') recent.add(text);
+      send(text);
+    }
     for (const [stream, clientId] of streams) {
       // End the client's own stream, so that its access is checked when it reconnects.
       if (!changes.isLive || (topic === 'clients' && key === clientId)) end(stream);
@@ -57,7 +66,8 @@ export function createChangeStreams(changes: ChangeFeed) {
 
   const heartbeat = setInterval(() => {
     // After a stall, this may run before the feed notices that it has missed notifications.
-    if (changes.isLive) send(HEARTBEAT);
+    const position = recent.position();
+    if (changes.isLive) send(position ? `: at=${position}\n\n` : ':\n\n');
     else endAll();
   }, HEARTBEAT_INTERVAL_MS).unref();
 
@@ -70,10 +80,12 @@ export function createChangeStreams(changes: ChangeFeed) {
   return {
     /**
      * @param max maximum number of streams of the client
-     * @returns 'away' if this node receives no changes itself, or is shutting down
+     * @param after the position of the last heartbeat that the client has received on a lost stream; empty for none
+     * @returns 'leaving' if this node is shutting down, 'away' if it receives no changes itself
      */
-    open(clientId: string, max: number): Readable | 'away' | 'too many' {
-      if (isLeaving || !changes.isLive) return 'away';
+    open(clientId: string, max: number, after = ''): Readable | 'leaving' | 'away' | 'too many' {
+      if (isLeaving) return 'leaving';
+      if (!changes.isLive) return 'away';
       const ofClient = [...streams.values()].filter((owner) => owner === clientId);
       if (ofClient.length >= max) return 'too many';
       const stream = new Readable({ highWaterMark: MAX_WAITING_BYTES, read: () => {} });
@@ -81,7 +93,8 @@ export function createChangeStreams(changes: ChangeFeed) {
       stream.once('close', () => streams.delete(stream));
       stream.on('error', () => {});
       // Send something at once: proxies may delay headers without a body.
-      stream.push(FIRST_HEARTBEAT);
+      const missed = recent.after(after);
+      stream.push(missed ? `${missed.join('')}${REPEATED}` : FIRST_HEARTBEAT);
       return stream;
     },
 
@@ -105,7 +118,7 @@ export function introspectionChanges(parts: {
   readonly authentication: ClientAuthentication;
   readonly changeStreams: ChangeStreams;
   readonly maxPerClient: number;
-}): Middleware[] {
+}): Step[] {
   const { changeStreams, maxPerClient } = parts;
   return [
     readOAuthForm,
@@ -113,19 +126,29 @@ export function introspectionChanges(parts: {
     refuseOthers,
     function openStream(ctx) {
       const { id } = authenticatedClient(ctx);
-      const stream = ctx.method === 'HEAD' ? '' : changeStreams.open(id, maxPerClient);
-      if (stream === 'away') {
-        throw new OAuthError(503, 'temporarily_unavailable', 'try again in a moment');
-      }
+      const after = ctx.get('Last-Event-ID');
+      const stream = ctx.method === 'HEAD' ? '' : changeStreams.open(id, maxPerClient, after);
+      if (stream === 'leaving') throw unavailable({ 'Retry-After': '0' });
+      if (stream === 'away') throw unavailable();
       if (stream === 'too many') throw tooManyStreams(maxPerClient);
-      ctx.set('Content-Type', 'text/event-stream');
-      // A proxy that compresses or buffers the stream would delay its heartbeats.
-      ctx.set('Cache-Control', 'no-store, no-transform');
-      ctx.set('X-Accel-Buffering', 'no');
-      ctx.body = stream;
+      return { headers: STREAM_HEADERS, body: stream };
     },
   ];
 }
+
+const STREAM_HEADERS = {
+  'Content-Type': 'text/event-stream',
+  // A proxy that compresses or buffers the stream would delay its heartbeats.
+  'Cache-Control': 'no-store, no-transform',
+  'X-Accel-Buffering': 'no',
+};
+
+/**
+ * A proxy sends requests to a leaving node only on connections that it has kept, and this answer
+ * closes one: an immediate retry reaches another node while the client's former stream is open.
+ */
+const unavailable = (headers?: Readonly<Record<string, string>>): OAuthError =>
+  new OAuthError(503, 'temporarily_unavailable', 'try again in a moment', headers);
 
 /** In seconds. Until the client retries, it introspects every token. */
 const RETRY_AFTER_SECONDS = '60';
@@ -138,7 +161,7 @@ const tooManyStreams = (max: number): OAuthError =>
     { 'Retry-After': RETRY_AFTER_SECONDS },
   );
 
-function refuseOthers(ctx: Context, next: () => Promise<void>): Promise<void> {
+function refuseOthers(ctx: Context, next: NextStep): Promise<Answer> {
   if (authenticatedClient(ctx).kind === 'resource-server') return next();
   throw new OAuthError(403, 'unauthorized_client', 'only resource servers may read changes');
 }

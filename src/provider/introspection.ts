@@ -1,5 +1,5 @@
 /** `POST /oauth/introspect` (RFC 7662): returns a token's state, user, client and access. */
-import type { Context, Middleware } from 'koa';
+import type { Context } from 'koa';
 import type { Access } from '../accounts/access/access.ts';
 import type { People } from '../accounts/access/people.ts';
 import type { Account } from '../accounts/account.ts';
@@ -9,6 +9,7 @@ import type { Authorizations, Found } from '../authorizations/authorization.ts';
 import { connectionId } from '../authorizations/connections.ts';
 import type { MachineToken, MachineTokens } from '../authorizations/machine-tokens.ts';
 import type { PresentedAccessToken } from '../authorizations/token-formats.ts';
+import type { Answer, NextStep, Step } from '../base/answer.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import type { LastUsed } from '../storage/last-used.ts';
 import { authenticatedClient, type ClientAuthentication } from './client-authentication.ts';
@@ -19,7 +20,15 @@ import type { ProviderOutcomes } from './outcomes.ts';
 /** RFC 7662 §2.2: the answer does not say why a token is inactive. */
 const INACTIVE = { active: false } as const;
 
-interface IntrospectionParts {
+/** The members of an active answer that the service itself reads (RFC 7662 §2.2). */
+interface ActiveToken {
+  readonly sub: string;
+  readonly client_id?: string;
+  /** Only for resource servers. */
+  readonly organizations?: readonly object[];
+}
+
+export interface IntrospectionParts {
   readonly issuer: string;
   readonly authentication: ClientAuthentication;
   readonly authorizations: Authorizations;
@@ -32,7 +41,7 @@ interface IntrospectionParts {
   readonly outcomes: Pick<ProviderOutcomes, 'introspected'>;
 }
 
-export function introspection(parts: IntrospectionParts): Middleware[] {
+export function introspection(parts: IntrospectionParts): Step[] {
   return [
     readOAuthForm,
     parts.authentication.requireClient,
@@ -40,21 +49,25 @@ export function introspection(parts: IntrospectionParts): Middleware[] {
     async function answerIntrospection(ctx) {
       const value = formOf(ctx).get('token');
       if (!value) throw new OAuthError(400, 'invalid_request', 'token is required');
-      ctx.set('Cache-Control', 'no-store');
-      const answer = await answerFor(value, ctx, parts);
+      const answer = await describeToken(value, ctx, parts);
       parts.outcomes.introspected(answer !== undefined);
-      ctx.body = answer ?? INACTIVE;
+      return { body: answer ?? INACTIVE };
     },
   ];
 }
 
 /** RFC 7662 §2.1: callers must authenticate; otherwise attackers could search for tokens here. */
-function refusePublicClient(ctx: Context, next: () => Promise<void>): Promise<void> {
+function refusePublicClient(ctx: Context, next: NextStep): Promise<Answer> {
   if (authenticatedClient(ctx).kind !== 'public') return next();
   throw new OAuthError(401, 'invalid_client', 'introspection needs a client with a secret');
 }
 
-async function answerFor(value: string, ctx: Context, parts: IntrospectionParts) {
+/** Returns what the authenticated client learns about a token; undefined if it is not active. */
+export async function describeToken(
+  value: string,
+  ctx: Context,
+  parts: IntrospectionParts,
+): Promise<ActiveToken | undefined> {
   const key = await parts.apiKeys.findByValue(value);
   if (key) return describeKey(key, ctx, parts);
   const machineToken = await parts.machineTokens.find(value);

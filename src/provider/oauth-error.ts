@@ -1,5 +1,5 @@
 /** The errors of our own OAuth routes, as clients read them (RFC 6749 §5.2, RFC 6750 §3). */
-import type { Context } from 'koa';
+import type { Answer } from '../base/answer.ts';
 
 /**
  * `headers` are sent with the response: a challenge, or when to retry. `internalCause` has more
@@ -43,11 +43,10 @@ export const errorBody = (issuer: string, code: string, description: string) => 
   error_uri: `${issuer}/errors/${code}`,
 });
 
-export function answerOAuthError(ctx: Context, issuer: string, error: OAuthError): void {
-  ctx.status = error.status;
-  ctx.set(error.headers);
-  ctx.body = errorBody(issuer, error.code, error.description);
-}
+export const oauthErrorAnswer = (
+  issuer: string,
+  { status, headers, code, description }: OAuthError,
+): Answer => ({ status, headers, body: errorBody(issuer, code, description) });
 
 /**
  * The description of `invalid_scope`. Any `scope` but an empty one is refused instead of ignored

@@ -16,6 +16,7 @@ import type { ClientStandings } from '../authorizations/client-standing.ts';
 import type { Connections } from '../authorizations/connections.ts';
 import type { Endings } from '../authorizations/endings.ts';
 import { createMachineTokens } from '../authorizations/machine-tokens.ts';
+import type { Step } from '../base/answer.ts';
 import type { CreateAttemptLimit } from '../base/attempt-limits.ts';
 import type { Clock } from '../base/clock.ts';
 import type { ClientProblems } from '../clients/client-problems.ts';
@@ -54,6 +55,7 @@ import type { SessionRequirements } from './session-requirements.ts';
 import { createSessionWrites } from './session-writes.ts';
 import { storeAdapter } from './store-adapter.ts';
 import { tokenEndpoint } from './token-endpoint.ts';
+import { verification } from './verification.ts';
 
 interface ProviderParts {
   readonly settings: Settings;
@@ -110,11 +112,12 @@ type UsedThing = 'client' | 'client_secret' | 'connection' | 'api_key';
 /** The interface of the authorization server for the pages and the host. */
 export interface AuthorizationServer {
   readonly engine: Middleware;
-  readonly token: readonly Middleware[];
-  readonly introspection: readonly Middleware[];
-  readonly introspectionChanges: readonly Middleware[];
-  readonly revocation: readonly Middleware[];
-  readonly revokeCurrentToken: readonly Middleware[];
+  readonly token: readonly Step[];
+  readonly introspection: readonly Step[];
+  readonly introspectionChanges: readonly Step[];
+  readonly verification: readonly Step[];
+  readonly revocation: readonly Step[];
+  readonly revokeCurrentToken: readonly Step[];
   readonly interactions: Interactions;
   readonly sessions: BrowserSessions;
   readonly authorizations: Authorizations;
@@ -229,6 +232,18 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
   const interactions = createInteractions({ provider, store, accounts, sessions, clock });
   const handOver = handOverToApp(parts.showHandover) as Middleware;
   const composed = compose([nameParties, handOver, ...provider.middleware]);
+  const asked = {
+    issuer,
+    authentication,
+    authorizations,
+    machineTokens,
+    clients,
+    people,
+    access,
+    apiKeys,
+    lastUsed,
+    outcomes,
+  };
   return {
     engine: function engine(ctx, next) {
       return composed(ctx, next);
@@ -248,18 +263,8 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
       machineTokenLifetimeSeconds: settings.tokens.machineAccessTokenSeconds,
       hasChecksums: parts.hasChecksums,
     }),
-    introspection: introspection({
-      issuer,
-      authentication,
-      authorizations,
-      machineTokens,
-      clients,
-      people,
-      access,
-      apiKeys,
-      lastUsed,
-      outcomes,
-    }),
+    introspection: introspection(asked),
+    verification: verification(asked),
     introspectionChanges: introspectionChanges({
       authentication,
       changeStreams,

@@ -1,9 +1,10 @@
 /** Lets clients revoke tokens: `POST /oauth/revoke` (RFC 7009) and `POST /oauth/token/revoke`. */
-import type { Context, Middleware, Next } from 'koa';
+import type { Context } from 'koa';
 import { isApiKey } from '../accounts/api-keys/api-key.ts';
 import type { Authorizations } from '../authorizations/authorization.ts';
 import type { Endings } from '../authorizations/endings.ts';
 import type { MachineTokens } from '../authorizations/machine-tokens.ts';
+import type { Answer, NextStep, Step } from '../base/answer.ts';
 import { requestOrigin } from '../base/request-state.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import type { ClientRequests } from '../clients/client-requests.ts';
@@ -19,7 +20,7 @@ import { OAuthError, printable } from './oauth-error.ts';
  */
 export function revocation(
   parts: RevocationParts & { readonly authentication: ClientAuthentication },
-): Middleware[] {
+): Step[] {
   const { authentication } = parts;
   return [
     allowPages,
@@ -36,7 +37,7 @@ export function revocation(
       // RFC 7009 §2.2: an unknown token is treated as already revoked.
       await (token ? token.end(ctx) : parts.endings.announceUnknown(value, clientId));
       // Clients ignore the body (RFC 7009 §2.2), but some libraries expect JSON in every response.
-      ctx.body = {};
+      return { body: {} };
     },
   ];
 }
@@ -85,7 +86,7 @@ async function findToken(
 }
 
 /** Step of both routes, before the client is known: shows the request live to the client's owner. */
-export function recordRevocation(requests: Pick<ClientRequests, 'record'>): Middleware {
+export function recordRevocation(requests: Pick<ClientRequests, 'record'>): Step {
   return async function noteRequest(ctx, next) {
     const record = (refused?: OAuthError): void => {
       const { clientId, requestId } = ctx.state;
@@ -94,8 +95,9 @@ export function recordRevocation(requests: Pick<ClientRequests, 'record'>): Midd
       requests.record({ clientId, requestId, step: 'revoke', ...refusal });
     };
     try {
-      await next();
+      const answer = await next();
       record();
+      return answer;
     } catch (error) {
       if (error instanceof OAuthError) record(error);
       throw error;
@@ -112,7 +114,7 @@ export function revokeCurrentToken(
     readonly clients: ClientRegistry;
     readonly failures: Pick<FailureLimits, 'answerOf'>;
   },
-): Middleware[] {
+): Step[] {
   const { clients, failures } = parts;
   return [
     allowPages,
@@ -131,15 +133,15 @@ export function revokeCurrentToken(
       ctx.state.clientId = token.clientId;
       if (isFromPage(ctx)) requireOwnPage(await clients.find(token.clientId), ctx);
       await token.end(ctx);
-      ctx.status = 204;
+      return { body: undefined };
     },
   ];
 }
 
 /** Adds the challenge of RFC 6750 §3 to each refusal, with the reason (§3.1). */
-async function challengeRefused(ctx: Context, next: Next): Promise<void> {
+async function challengeRefused(ctx: Context, next: NextStep): Promise<Answer> {
   try {
-    await next();
+    return await next();
   } catch (error) {
     if (error instanceof OAuthError && (error.status === 400 || error.status === 401)) {
       const description = printable(error.description);
@@ -152,7 +154,7 @@ async function challengeRefused(ctx: Context, next: Next): Promise<void> {
 }
 
 /** Refuses requests that are meant for `POST /oauth/revoke`, before anything is revoked. */
-function refuseTokenParameter(ctx: Context, next: Next): Promise<void> {
+function refuseTokenParameter(ctx: Context, next: NextStep): Promise<Answer> {
   if (!formOf(ctx).has('token') && ctx.query.token === undefined) return next();
   throw new OAuthError(
     400,
@@ -162,7 +164,7 @@ function refuseTokenParameter(ctx: Context, next: Next): Promise<void> {
   );
 }
 
-function requireBearer(ctx: Context, next: Next): Promise<void> {
+function requireBearer(ctx: Context, next: NextStep): Promise<Answer> {
   const header = ctx.get('authorization');
   const isElsewhere = formOf(ctx).has('access_token') || ctx.query.access_token !== undefined;
   // RFC 6750 §3.1: requests without credentials or with another scheme get the challenge without an
@@ -179,7 +181,8 @@ function requireBearer(ctx: Context, next: Next): Promise<void> {
 /** RFC 6750 §2.1, without the whitespace that RFC 9110 §5.5 allows around a header's value. */
 const BEARER = /^bearer +([^ \t]+)$/i;
 
-const bearerOf = (ctx: Context): string => BEARER.exec(ctx.get('authorization'))?.[1] ?? '';
+/** Returns the token in the Authorization header; empty if there is none. */
+export const bearerOf = (ctx: Context): string => BEARER.exec(ctx.get('authorization'))?.[1] ?? '';
 
 const unauthorized = (description: string): OAuthError =>
   new OAuthError(401, 'invalid_token', description, { 'WWW-Authenticate': 'Bearer' });

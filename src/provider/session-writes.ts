@@ -5,12 +5,16 @@ import type { AdapterPayload, KoaContextWithOIDC } from 'oidc-provider';
 import type { SessionList } from '../accounts/session-list.ts';
 import { type Clock, epochSeconds } from '../base/clock.ts';
 import { cookieAttributes } from '../base/cookies.ts';
+import { createNetworkCheck } from '../base/network-address.ts';
 import { requestOrigin } from '../base/request-state.ts';
 import type { Settings } from '../config/settings.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import type { SessionTimes } from './session-ages.ts';
 
 type Session = InstanceType<Provider['Session']>;
+
+/** The idle time on a shared terminal. */
+const SHARED_IDLE_SECONDS = 900;
 
 export type SessionWrites = ReturnType<typeof createSessionWrites>;
 
@@ -25,7 +29,10 @@ export function createSessionWrites(parts: {
   mayAct: (session: SessionModel, ctx: Context | undefined) => Promise<boolean>;
 }) {
   const { provider, store, clock, settings, sessionList, mayAct } = parts;
-  const { idleSeconds, absoluteSeconds } = settings.sessions;
+  const { idleSeconds, absoluteSeconds, sharedTerminals } = settings.sessions;
+  const isShared = createNetworkCheck(sharedTerminals);
+  const idleSecondsFor = (ctx?: Context): number =>
+    isShared(ctx?.ip) ? Math.min(idleSeconds, SHARED_IDLE_SECONDS) : idleSeconds;
   const cookieName = provider.cookieName('session');
   const cookieOptions = {
     ...cookieAttributes(settings.issuer),
@@ -47,14 +54,16 @@ export function createSessionWrites(parts: {
   ): Promise<number | undefined> {
     const { oldId, accountId, acr, uid } = session;
     const left = absoluteSeconds - (epochSeconds(clock) - (session.loginTs ?? 0));
-    const seconds = Math.min(idleSeconds, left);
+    const seconds = Math.min(idleSecondsFor(ctx), left);
     const { payload } = await session.getValueAndPayload();
     const { jti: _, exp: __, ...rest } = payload;
     const seenAt = epochSeconds(clock);
     const data: typeof rest & SessionTimes = { ...rest, seenAt };
     const kept = [session.jti, uid, data, seenAt + seconds] as const;
+    // On a shared terminal, the cookie ends when the browser is closed.
+    const maxAge = isShared(ctx?.ip) ? undefined : left * 1000;
     const nameCookie = (): void =>
-      void ctx?.cookies.set(cookieName, session.jti, { ...cookieOptions, maxAge: left * 1000 });
+      void ctx?.cookies.set(cookieName, session.jti, { ...cookieOptions, maxAge });
     if (!isNew(session)) {
       if (!(await mayAct(session, ctx))) return undefined;
       if (!(await store.replaceSession(...kept))) return undefined;
@@ -74,6 +83,8 @@ export function createSessionWrites(parts: {
 
   return {
     save,
+    /** Returns after how many seconds without a request a session of this browser ends. */
+    idleSecondsFor,
 
     /** Removes the session cookie from the browser. */
     clearCookie: (ctx: Context): void => void ctx.cookies.set(cookieName, null, cookieOptions),

@@ -1,5 +1,6 @@
 /** `POST /oauth/token` (RFC 6749 §3.2): the checks before a grant, and the answer to a refusal. */
-import type { Context, Middleware, Next } from 'koa';
+import type { Context } from 'koa';
+import type { Answer, NextStep, Step } from '../base/answer.ts';
 import type { Client } from '../clients/client.ts';
 import type { ClientProblems } from '../clients/client-problems.ts';
 import type { ClientRequests } from '../clients/client-requests.ts';
@@ -36,17 +37,15 @@ const GRANT_TYPES: Record<Client['kind'], readonly string[]> = {
   'resource-server': [],
 };
 
-export function tokenEndpoint(parts: TokenEndpointParts): Middleware[] {
+export function tokenEndpoint(parts: TokenEndpointParts): Step[] {
   const { authentication, outcomes, requests, lastUsed } = parts;
   return [
     allowPages,
     async function tellRefusal(ctx, next) {
-      // RFC 6749 §5.1.
-      ctx.set('Cache-Control', 'no-store');
-      ctx.set('Pragma', 'no-cache');
       try {
-        await next();
+        return await next();
       } catch (error) {
+        ctx.set('Pragma', 'no-cache');
         throw await answerTo(error, ctx, parts);
       }
     },
@@ -58,17 +57,19 @@ export function tokenEndpoint(parts: TokenEndpointParts): Middleware[] {
       const form = formOf(ctx);
       const grantType = requireGrantType(client, form);
       const grant: Grant = GRANTS[grantType];
-      ctx.body = await grant(parts, client, form, ctx);
+      const body = await grant(parts, client, form, ctx);
       outcomes.tokenIssued(grantType);
       lastUsed.record('client', client.id);
       const { requestId } = ctx.state;
       requests.record({ clientId: client.id, requestId, step: 'token', grantType });
+      // RFC 6749 §5.1.
+      return { headers: { Pragma: 'no-cache' }, body };
     },
   ];
 }
 
 /** Requires a content type: without it, the format of the body would be a guess. */
-function requireContentType(ctx: Context, next: Next): Promise<void> {
+function requireContentType(ctx: Context, next: NextStep): Promise<Answer> {
   if (ctx.req.headers['content-type']) return next();
   const description = `the body must be ${CONTENT_TYPE}, and Content-Type must say so`;
   throw new OAuthError(400, 'invalid_request', description);

@@ -1,7 +1,12 @@
 /** Keeps a stream open on which the service announces changes of access. */
 import type { IntrospectionFailure } from './introspection-answer.ts';
 import type { IntrospectionEndpoint } from './introspection-endpoint.ts';
-import { connectStream, type StreamConnection, silent } from './stream-connection.ts';
+import {
+  connectStream,
+  type StreamConnection,
+  type StreamConnectionListener,
+  silent,
+} from './stream-connection.ts';
 
 export interface ChangeStream {
   /** True if the stream has begun and its heartbeat is not overdue. */
@@ -30,13 +35,14 @@ const CHECK_INTERVAL = 100;
  * is leaving, the next stream is opened before the current one ends, so no change is missed.
  *
  * @param onChange receives an id, two ids separated by a space, or `everything`.
- * @param onStart changes before this call may have been missed.
- * @param onLost changes after this call are missed.
+ * @param onStart changes before this call may have been missed, unless `isComplete`: then those since
+ *   `onLost` were all reported.
+ * @param onLost changes after this call are missed until `onStart`.
  */
 export function createChangeStream(parts: {
   readonly listen: IntrospectionEndpoint['listen'];
   readonly onChange: (what: string) => void;
-  readonly onStart: () => void;
+  readonly onStart: (isComplete: boolean) => void;
   readonly onLost: () => void;
   readonly onFailure: (failure: IntrospectionFailure) => void;
 }): ChangeStream {
@@ -45,15 +51,17 @@ export function createChangeStream(parts: {
   /** The next stream, opened while the node of the current one is leaving. */
   let next: StreamConnection | undefined;
   const leaving = new WeakSet<StreamConnection>();
+  /** The last position of the streams that were lost. */
+  let position: string | undefined;
   let pause = RETRY_PAUSE;
   let again: NodeJS.Timeout | undefined;
 
   function open(): void {
     again = undefined;
-    const connection = connectStream(listen, {
-      onStart() {
+    const listener: StreamConnectionListener = {
+      onStart(isComplete) {
         pause = RETRY_PAUSE;
-        if (connection === current) onStart();
+        if (connection === current) onStart(isComplete);
       },
       onHeard: takeOver,
       onChange,
@@ -66,7 +74,8 @@ export function createChangeStream(parts: {
         onFailure(failure);
       },
       onLost: (failure) => lost(connection, failure),
-    });
+    };
+    const connection = connectStream(listen, listener, current ? undefined : position);
     if (current) next = connection;
     else current = connection;
   }
@@ -96,7 +105,12 @@ export function createChangeStream(parts: {
     const isCurrent = connection === current;
     if (isCurrent) current = next;
     next = undefined;
-    if (isCurrent && hadStarted) onLost();
+    if (isCurrent && hadStarted) {
+      position = connection.position ?? position;
+      onLost();
+      // The next stream has begun too late to have all changes.
+      if (current?.startedAt !== undefined) onStart(false);
+    }
     onFailure(failure);
     if (isCurrent && current) {
       // The node of this stream is leaving, too: open the next one.

@@ -26,21 +26,27 @@ export function introspectionAnswer(raw: RawAnswer, issuer: string): Introspecti
   return { caller: callerIn(answer) };
 }
 
+/** @param what was asked, and what 429 means, for messages. */
 export function refuseOtherStatus(
   { status, headers }: Pick<RawAnswer, 'status' | 'headers'>,
-  throttled = 'refuses this API for a while after too many wrong secrets',
+  { asked, throttled } = INTROSPECTION,
 ): void {
   if (status === 200) return;
   const wait = Number(headers['retry-after']);
   const retryAfterSeconds = Number.isInteger(wait) && wait > 0 ? wait : undefined;
   const fail = (reason: 'credentials_refused' | 'throttled' | 'failed', what: string) =>
-    new IntrospectionFailure(reason, `introspection ${what}`, { retryAfterSeconds });
+    new IntrospectionFailure(reason, `${asked} ${what}`, { retryAfterSeconds });
   if (status === 401) {
     throw fail('credentials_refused', 'refuses the client id or secret of this API');
   }
   if (status === 429) throw fail('throttled', throttled);
   throw fail('failed', `answered with status ${status}`);
 }
+
+const INTROSPECTION = {
+  asked: 'introspection',
+  throttled: 'refuses this API for a while after too many wrong secrets',
+};
 
 type Fields = Readonly<Record<string, unknown>>;
 

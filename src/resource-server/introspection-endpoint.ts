@@ -14,9 +14,10 @@ export interface IntrospectionEndpoint {
   /**
    * Opens the stream of changes, on a separate connection.
    *
+   * @param after the position after which changes are repeated first. Default: none are.
    * @returns a function that ends the stream; the listener is not called afterwards.
    */
-  listen(to: StreamListener): () => void;
+  listen(to: StreamListener, after?: string): () => void;
   /** Closes the connections that are kept open. */
   close(): void;
 }
@@ -40,9 +41,12 @@ export interface EndpointOptions {
 
 /** In characters: enough for an organization with ten thousand warehouses. */
 const MAX_ANSWER_LENGTH = 4 * 1024 * 1024;
-const NO_STREAM =
-  'refuses the stream of changes for a while: this API has too many streams open ' +
-  '(limits.change_streams_per_client), or sent too many wrong secrets';
+const STREAM = {
+  asked: 'the change stream',
+  throttled:
+    'is refused for a while: this API has too many streams open ' +
+    '(limits.change_streams_per_client), or sent too many wrong secrets',
+};
 
 export function createIntrospectionEndpoint(options: EndpointOptions): IntrospectionEndpoint {
   const { url, host, clientId, clientSecret, maxConnections } = options;
@@ -107,11 +111,15 @@ export function createIntrospectionEndpoint(options: EndpointOptions): Introspec
       }
     },
 
-    listen({ onOpen, onText, onEnd }) {
+    listen({ onOpen, onText, onEnd }, after) {
       let isStopped = false;
       const changes = changesOf(url);
       const request = open(changes, {
-        headers: { ...headers, accept: EVENT_STREAM },
+        headers: {
+          ...headers,
+          accept: EVENT_STREAM,
+          ...(after !== undefined && { 'last-event-id': after }),
+        },
         // Use a separate connection, because the stream occupies it permanently.
         agent: new Agent(),
       });
@@ -133,7 +141,7 @@ export function createIntrospectionEndpoint(options: EndpointOptions): Introspec
         clearTimeout(opening);
         try {
           const { statusCode: status = 0, headers } = response;
-          refuseOtherStatus({ status, headers }, NO_STREAM);
+          refuseOtherStatus({ status, headers }, STREAM);
         } catch (failure) {
           return end(failure as IntrospectionFailure);
         }

@@ -33,7 +33,10 @@ export interface IntrospectorOptions {
    * token in use is introspected again in the background. Default: 600,000, ten minutes.
    */
   readonly rememberForMs?: number;
-  /** Maximum number of open connections to the service. Default: 32. */
+  /**
+   * Maximum number of open connections to the service. Default: 16. Further requests wait for one: if
+   * the service is too slow, more connections would only make it slower for all APIs.
+   */
   readonly maxConnections?: number;
   /**
    * Receives each failed introspection, which is the cause of a 503 unless it ran in the background,
@@ -80,7 +83,7 @@ export function introspectorOver(
   options: IntrospectorOptions,
 ): Introspector {
   const { issuer, clientId, clientSecret } = options;
-  const { timeoutMs = 1_000, maxConnections = 32, clock = Date.now } = options;
+  const { timeoutMs = 1_000, maxConnections = 16, clock = Date.now } = options;
   const { live = false, mostRemembered: maxRemembered = MAX_REMEMBERED } = options;
   const { rememberForMs: maxAgeMs = REMEMBER_FOR_MS } = options;
   const onFailure = neverThrowing(options.onFailure ?? printOnceASecond());
@@ -111,8 +114,8 @@ export function introspectorOver(
         listen: endpoint.listen,
         onFailure,
         onChange: remembered.change,
-        onStart: remembered.forgetAll,
-        onLost: remembered.forgetAll,
+        onStart: (isComplete) => void (isComplete || remembered.forgetAll()),
+        onLost: remembered.endSignals,
       })
     : undefined;
 
@@ -144,8 +147,10 @@ export function introspectorOver(
     { stands }: ChangeStream,
   ): Caller | undefined {
     if (fields && stands) return remembered.keep(token, fields, asked);
-    remembered.drop(token);
-    if (!fields) return undefined;
+    if (!fields) {
+      remembered.drop(token);
+      return undefined;
+    }
     const caller = knownCaller(fields, clock);
     // Without a stream the end of this access would not be announced: fire the signal now.
     caller.end();

@@ -61,6 +61,15 @@ export function createRememberedCallers(parts: {
     if (entry) remove(entry);
   }
 
+  /** Returns a caller whose end removes its entry. */
+  function callerOf(token: string, fields: CallerFields): Remembered['caller'] {
+    const caller = knownCaller(fields, clock, () => {
+      const entry = remembered.get(token);
+      if (entry?.caller === caller) remove(entry);
+    });
+    return caller;
+  }
+
   function add(entry: Remembered): void {
     remembered.set(entry.token, entry);
     for (const name of namesOf(entry.caller)) {
@@ -140,7 +149,7 @@ export function createRememberedCallers(parts: {
     keep(token: string, fields: CallerFields, asked: Moment): Caller {
       const before = remembered.get(token);
       const isSame = before?.caller.isSame(fields) === true;
-      const caller = isSame ? before.caller : knownCaller(fields, clock, () => drop(token));
+      const caller = isSame ? before.caller : callerOf(token, fields);
       const change = lastChange(caller);
       // The answer may not contain a change that happened after the request.
       const isOutdated = asked.changes < change.changes;
@@ -211,12 +220,24 @@ export function createRememberedCallers(parts: {
     },
 
     forgetAll,
+
+    /**
+     * Fires all signals, and keeps the answers. Call it when changes are missed: the answers may be
+     * used again as soon as all missed changes were reported to `change`.
+     */
+    endSignals(): void {
+      for (const entry of [...remembered.values()]) {
+        const { caller } = entry;
+        entry.caller = callerOf(entry.token, { ...caller });
+        caller.end();
+      }
+    },
   };
 }
 
 interface Remembered {
   readonly token: string;
-  readonly caller: KnownCaller & Caller;
+  caller: KnownCaller & Caller;
   /** The answer may be used from this time on, until `until`. */
   since: number;
   until: number;

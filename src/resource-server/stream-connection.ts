@@ -1,19 +1,22 @@
 /** Sends one request for `GET /oauth/introspect/changes` and parses the lines of the stream. */
 import { IntrospectionFailure } from './introspection-answer.ts';
-import type { IntrospectionEndpoint } from './introspection-endpoint.ts';
+import type { IntrospectionEndpoint, StreamListener } from './introspection-endpoint.ts';
 
 export interface StreamConnection {
   /** When the first heartbeat arrived; until then this may be another service's stream. */
   readonly startedAt: number | undefined;
   /** When the last line (or the headers) arrived, by `performance.now()`; undefined before. */
   readonly heardAt: number | undefined;
+  /** The position of the last heartbeat; undefined if the service sends none. */
+  readonly position: string | undefined;
   /** True if the heartbeat is overdue: changes may have been missed. */
   isSilent(): boolean;
   stop(): void;
 }
 
 export interface StreamConnectionListener {
-  onStart(): void;
+  /** @param isComplete true if all changes after the position `after` were reported before. */
+  onStart(isComplete: boolean): void;
   /** Called for each known line. */
   onHeard(): void;
   /** @param what an id, two ids separated by a space, or `everything`. */
@@ -35,16 +38,23 @@ const MAX_LINE_LENGTH = 1_000;
 
 /** Matches a line with an id, two ids, or `everything`. */
 const CHANGE = /^data: ([\w-]+(?: [\w-]+)?)$/;
-const HEARTBEAT_INTERVAL = /^: heartbeat-ms=(\d{1,6})$/;
+const HEARTBEAT_INTERVAL = /^: heartbeat-ms=(\d{1,6})( repeated)?$/;
+const POSITION = /^: at=([\w-]{1,100})$/;
 const LEAVING = ': leaving';
 
-/** Sends the request and reports each line to the listener. */
+/**
+ * Sends the request and reports each line to the listener.
+ *
+ * @param after asks the service to repeat the changes after this position of a lost stream.
+ */
 export function connectStream(
   listen: IntrospectionEndpoint['listen'],
   listener: StreamConnectionListener,
+  after?: string,
 ): StreamConnection {
   let startedAt: number | undefined;
   let heardAt: number | undefined;
+  let position: string | undefined;
   let maxSilence = MAX_SILENCE;
   let rest = '';
   let isStopped = false;
@@ -66,8 +76,8 @@ export function connectStream(
   function hear(line: string): void {
     const [, change] = CHANGE.exec(line) ?? [];
     if (line.startsWith(':')) hearComment(line);
-    else if (line === '' || startedAt === undefined) {
-      // Ignore changes before the first heartbeat: nothing is cached yet that they could affect.
+    else if (line === '' || (startedAt === undefined && after === undefined)) {
+      // Before the first heartbeat are only repeated changes, and this stream has asked for none.
       return;
     } else if (change === undefined) {
       // Only report an unknown line: a newer service may send more than this version knows.
@@ -79,18 +89,19 @@ export function connectStream(
   }
 
   function hearComment(line: string): void {
-    const [, interval] = HEARTBEAT_INTERVAL.exec(line) ?? [];
+    const [, interval, repeated] = HEARTBEAT_INTERVAL.exec(line) ?? [];
+    position = POSITION.exec(line)?.[1] ?? position;
     if (interval !== undefined) {
       maxSilence = Math.min(Number(interval) + MAX_LATENESS, MAX_SILENCE);
     }
     if (startedAt === undefined) {
       startedAt = performance.now();
-      listener.onStart();
+      listener.onStart(after !== undefined && repeated !== undefined);
     }
     if (line === LEAVING) listener.onLeaving();
   }
 
-  const close = listen({
+  const events: StreamListener = {
     onOpen() {
       heardAt = performance.now();
     },
@@ -105,7 +116,8 @@ export function connectStream(
       if (rest.length > MAX_LINE_LENGTH) lost(malformed());
     },
     onEnd: lost,
-  });
+  };
+  const close = listen(events, after);
 
   return {
     get startedAt() {
@@ -113,6 +125,9 @@ export function connectStream(
     },
     get heardAt() {
       return heardAt;
+    },
+    get position() {
+      return position;
     },
     isSilent,
     stop,

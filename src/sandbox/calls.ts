@@ -1,7 +1,7 @@
 /** Records calls of the warehouse API and how each caller was identified, for display. */
 import { printSchema } from 'graphql';
 import type { Caller, Identified, Introspector } from '../resource-server/resource-server.ts';
-import { clockTime, type Html, html } from './html.ts';
+import { clockTime, type Html, html, htmlPage } from './html.ts';
 import { SCHEMA } from './stock.ts';
 
 export interface Call {
@@ -68,20 +68,7 @@ function nameOf(caller: Caller): string {
 }
 
 export function apiPage(calls: readonly Call[], stylesheet: string): string {
-  return html`<!doctype html>
-<html lang="en">
-<head>
-  <meta charset="utf-8">
-  <meta name="viewport" content="width=device-width">
-  <title>Warehouse API</title>
-  <link rel="stylesheet" href="${stylesheet}">
-</head>
-<body>
-  <header>
-    <p>Warehouse API</p>
-    <small>the GraphQL API in the sandbox of Gatehouse</small>
-  </header>
-  <main>
+  const main = html`
     <h1>Who called</h1>
     <p>Gatehouse is asked about a caller once. The answer is remembered until Gatehouse says over an
       open stream that it is no longer true; for five seconds after a change every call is asked about.</p>
@@ -90,10 +77,8 @@ export function apiPage(calls: readonly Call[], stylesheet: string): string {
     <h2>What can be asked</h2>
     <p>POST GraphQL as JSON to <code>/graphql</code>, with <code>Authorization: Bearer</code> and an
       access token or API key; for a subscription also <code>Accept: text/event-stream</code>.</p>
-    <details><summary>Schema</summary><pre>${printSchema(SCHEMA)}</pre></details>
-  </main>
-</body>
-</html>`.text;
+    <details><summary>Schema</summary><pre>${printSchema(SCHEMA)}</pre></details>`;
+  return htmlPage('Warehouse API', 'the GraphQL API', stylesheet, main);
 }
 
 const listed = (calls: readonly Call[]): Html => html`<div class="wide" tabindex="0" role="region"

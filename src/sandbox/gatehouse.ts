@@ -3,6 +3,7 @@ import { execFile, spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -49,7 +50,8 @@ export async function startGatehouse(parts: {
     storage: { data_directory: path.join(directory, 'data') },
     api: {
       graphql_url: apiUrl,
-      example_query: '{ caller { username } organizations { name warehouses { name rights } } }',
+      example_query:
+        '{ organizations { name warehouses { name rights stock { article count } } } }',
     },
     ...look,
     demo: true,
@@ -60,9 +62,10 @@ export async function startGatehouse(parts: {
 
   // Pass no environment: with the operator's DATABASE_URL the sandbox would use that database.
   const options = { env: { GATEHOUSE_CONFIG: settingsFile } };
-  const child = spawn(process.execPath, [source('main.ts')], {
-    ...options,
-    stdio: ['ignore', 'inherit', 'pipe'],
+  const child = spawn(process.execPath, [source('main.ts')], { ...options, stdio: 'pipe' });
+  // Leave out the audit log, which is written at every log level and would hide the instructions.
+  createInterface(child.stdout).on('line', (line) => {
+    if (!line.includes('"type":"audit"')) process.stdout.write(`${line}\n`);
   });
   let said = '';
   child.stderr.on('data', (text) => {

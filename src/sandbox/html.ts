@@ -16,6 +16,25 @@ export function html(literals: TemplateStringsArray, ...parts: readonly Part[]):
   return new Html(literals.map((literal, index) => literal + (texts[index] ?? '')).join(''));
 }
 
+/** Returns a page of the sandbox. @param about what the page belongs to, next to its title */
+export const htmlPage = (title: string, about: string, stylesheet: string, main: Html): string =>
+  html`<!doctype html>
+<html lang="en">
+<head>
+  <meta charset="utf-8">
+  <meta name="viewport" content="width=device-width">
+  <title>${title}</title>
+  <link rel="stylesheet" href="${stylesheet}">
+</head>
+<body>
+  <header>
+    <p>${title}</p>
+    <small>${about} in the sandbox of Gatehouse</small>
+  </header>
+  <main>${main}</main>
+</body>
+</html>`.text;
+
 /** Formats a time with milliseconds, because the sandbox shows how fast it works. */
 export const clockTime = (time: Date): string =>
   `${time.toLocaleTimeString('en-GB')}.${String(time.getMilliseconds()).padStart(3, '0')}`;

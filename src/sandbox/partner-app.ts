@@ -67,14 +67,8 @@ export async function startPartnerApp(parts: {
       apiUrl: apiUrl.href,
     });
   });
-  router.get(STYLESHEET, (ctx) => {
-    ctx.type = 'css';
-    ctx.body = style;
-  });
-  router.get(SCRIPT, (ctx) => {
-    ctx.type = 'js';
-    ctx.body = script;
-  });
+  router.get(STYLESHEET, (ctx) => Object.assign(ctx, { type: 'css', body: style }));
+  router.get(SCRIPT, (ctx) => Object.assign(ctx, { type: 'js', body: script }));
   router.get('/connect', async (ctx) => {
     ctx.redirect((await connectionOf(ctx).begin()).href);
   });

@@ -79,31 +79,24 @@ export async function createPartner(registration: PartnerRegistration, apiUrl: U
     config[oauth.customFetch] = log.fetch;
 
     let checks: { pkceCodeVerifier: string; expectedState: string } | undefined;
-    let notice: string | undefined;
-    let tokens: Tokens | undefined;
-    let organizations: readonly Organization[] | undefined;
-    let watch: Watch | undefined;
 
     function keep(answer: oauth.TokenEndpointResponse, replaced?: string): void {
       // Gatehouse always sends both values; the library's types allow servers that do not.
-      const {
-        access_token: accessToken,
-        refresh_token: refreshToken = '',
-        expires_in = 0,
-      } = answer;
-      const expiresAt = new Date(Date.now() + expires_in * 1000);
-      tokens = { accessToken, refreshToken, expiresAt, ...(replaced && { replaced }) };
+      const { refresh_token: refreshToken = '', expires_in: seconds = 0 } = answer;
+      const expiresAt = new Date(Date.now() + seconds * 1000);
+      const accessToken = answer.access_token;
+      connection.tokens = { accessToken, refreshToken, expiresAt, ...(replaced && { replaced }) };
     }
 
     /** Shows a refusal as a notice, and forgets a connection that has ended. */
     async function attempt(step: () => Promise<string>): Promise<void> {
       try {
-        notice = await step();
+        connection.notice = await step();
       } catch (error) {
         if (!isRefusal(error)) throw error;
         const description = error.error_description ?? 'no reason given';
-        notice = `Gatehouse refused: ${error.error} (${description}).`;
-        if (error.error === 'invalid_grant') tokens = undefined;
+        connection.notice = `Gatehouse refused: ${error.error} (${description}).`;
+        if (error.error === 'invalid_grant') connection.tokens = undefined;
       }
     }
 
@@ -111,7 +104,7 @@ export async function createPartner(registration: PartnerRegistration, apiUrl: U
       const response = await log.fetch(apiUrl.href, {
         method: 'POST',
         headers: {
-          authorization: `Bearer ${tokens?.accessToken}`,
+          authorization: `Bearer ${connection.tokens?.accessToken}`,
           'content-type': 'application/json',
         },
         body: JSON.stringify({ query, variables }),
@@ -119,26 +112,17 @@ export async function createPartner(registration: PartnerRegistration, apiUrl: U
       const { data, errors = [] } = (await response.json()) as GraphqlAnswer<Data>;
       const [problem] = errors;
       if (problem) {
-        notice = `The API answered ${response.status}, ${problem.extensions?.code}: ${problem.message}.`;
+        connection.notice = `The API answered ${response.status}, ${problem.extensions?.code}: ${problem.message}.`;
       }
       return data ?? undefined;
     }
 
-    const connection: PartnerConnection = {
+    const connection: { -readonly [Name in keyof PartnerConnection]: PartnerConnection[Name] } = {
       log,
-      get notice() {
-        return notice;
-      },
-      get tokens() {
-        return tokens;
-      },
-      get organizations() {
-        return organizations;
-      },
-
-      get watch() {
-        return watch;
-      },
+      notice: undefined,
+      tokens: undefined,
+      organizations: undefined,
+      watch: undefined,
 
       async begin() {
         const pkceCodeVerifier = oauth.randomPKCECodeVerifier();
@@ -165,32 +149,32 @@ export async function createPartner(registration: PartnerRegistration, apiUrl: U
         }),
 
       async showStock() {
-        notice = 'The API answered with what the person of the token can access now.';
+        connection.notice = 'The API answered with what the person of the token can access now.';
         const data = await ask<{ organizations: Organization[] }>(STOCK, {});
-        organizations = data?.organizations;
+        connection.organizations = data?.organizations;
       },
 
       async adjustStock(change) {
-        notice = undefined;
+        connection.notice = undefined;
         const data = await ask<{ adjustStock: StockLevel }>(ADJUST, change);
         if (!data?.adjustStock) return;
         await connection.showStock();
         const { article, count } = data.adjustStock;
-        notice = `Adjusted: ${article} is now ${count}.`;
+        connection.notice = `Adjusted: ${article} is now ${count}.`;
       },
 
       refresh: () =>
         attempt(async () => {
-          const { refreshToken = '' } = tokens ?? {};
+          const { refreshToken = '' } = connection.tokens ?? {};
           keep(await oauth.refreshTokenGrant(config, refreshToken), refreshToken);
           return 'Refreshed. Both tokens are new: always store the new refresh token.';
         }),
 
       retry: () =>
         attempt(async () => {
-          const { replaced = '', refreshToken } = tokens ?? {};
+          const { replaced = '', refreshToken } = connection.tokens ?? {};
           keep(await oauth.refreshTokenGrant(config, replaced), replaced);
-          const isSame = tokens?.refreshToken === refreshToken;
+          const isSame = connection.tokens?.refreshToken === refreshToken;
           return isSame
             ? 'The old refresh token was accepted as a retry: the same successor, a new ' +
                 'access token.'
@@ -199,20 +183,21 @@ export async function createPartner(registration: PartnerRegistration, apiUrl: U
 
       revoke: () =>
         attempt(async () => {
-          await oauth.tokenRevocation(config, tokens?.refreshToken ?? '');
-          return (
-            `Revoked at ${clockTime(new Date())}. The authorization has ended; you can still ` +
-            'try the access token.'
-          );
+          await oauth.tokenRevocation(config, connection.tokens?.refreshToken ?? '');
+          return `Revoked at ${clockTime(new Date())}. The authorization has ended: try its tokens.`;
         }),
 
       async watchStock() {
-        watch?.close();
-        watch = watchStock({ apiUrl, log, accessToken: () => tokens?.accessToken ?? '' });
-        notice = 'Subscribed to the stock. Adjust it, or end the access in another tab.';
+        connection.watch?.close();
+        connection.watch = watchStock({
+          apiUrl,
+          log,
+          accessToken: () => connection.tokens?.accessToken ?? '',
+        });
+        connection.notice = 'Subscribed to the stock. Adjust it, or end the access in another tab.';
       },
 
-      close: () => watch?.close(),
+      close: () => connection.watch?.close(),
     };
     return connection;
   };

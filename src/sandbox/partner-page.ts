@@ -1,11 +1,10 @@
 /** The partner app's only page: the connection, its actions, and the requests with answers. */
-import { clockTime, type Html, html } from './html.ts';
+import { clockTime, type Html, html, htmlPage } from './html.ts';
 import type { Organization, PartnerConnection, Tokens } from './partner-connection.ts';
 import type { Watch } from './watch.ts';
 import { type Exchange, shortened } from './wire-log.ts';
 
 export interface PartnerAddresses {
-  /** The origin of the partner app itself. */
   readonly stylesheet: string;
   readonly script: string;
   readonly issuer: string;
@@ -14,28 +13,12 @@ export interface PartnerAddresses {
 
 export function partnerPage(connection: PartnerConnection, addresses: PartnerAddresses): string {
   const { notice, tokens, organizations, watch, log } = connection;
-  return html`<!doctype html>
-<html lang="en">
-<head>
-  <meta charset="utf-8">
-  <meta name="viewport" content="width=device-width">
-  <title>Stock Planner</title>
-  <link rel="stylesheet" href="${addresses.stylesheet}">
-</head>
-<body>
-  <header>
-    <p>Stock Planner</p>
-    <small>a partner app in the sandbox of Gatehouse</small>
-  </header>
-  <main>
-    ${notice === undefined ? undefined : html`<p role="status">${notice}</p>`}
+  const main = html`${notice && html`<p role="status">${notice}</p>`}
     ${tokens ? connected(tokens) : welcome(addresses)}
     ${watch && watching(watch, addresses.script)}
     ${organizations && stock(organizations)}
-    ${log.exchanges.length > 0 ? wire(log.exchanges) : undefined}
-  </main>
-</body>
-</html>`.text;
+    ${log.exchanges.length > 0 ? wire(log.exchanges) : undefined}`;
+  return htmlPage('Stock Planner', 'a partner app', addresses.stylesheet, main);
 }
 
 const welcome = ({ issuer, apiUrl }: PartnerAddresses): Html => html`
@@ -51,25 +34,19 @@ const connected = ({ accessToken, refreshToken, replaced, expiresAt }: Tokens): 
       <dd><code>${shortened(accessToken)}</code> until ${expiresAt.toLocaleTimeString('en-GB')}</dd>
       <dt>Refresh token</dt>
       <dd><code>${shortened(refreshToken)}</code></dd>
-      ${
-        replaced === undefined
-          ? undefined
-          : html`<dt>The one before</dt>
-      <dd><code>${shortened(replaced)}</code></dd>`
-      }
+      ${replaced && html`<dt>The one before</dt><dd><code>${shortened(replaced)}</code></dd>`}
     </dl>
     <div class="steps">
       ${step('stock', 'Show my stock')}
       ${step('watch', 'Watch my stock')}
       ${step('refresh', 'Refresh the tokens')}
-      ${replaced === undefined ? undefined : step('retry', 'Retry the old refresh token')}
+      ${replaced && step('retry', 'Retry the old refresh token')}
       ${step('revoke', 'Revoke')}
       <a class="button" href="/connect">Connect again</a>
     </div>
     ${
-      replaced === undefined
-        ? undefined
-        : html`<p>The old refresh token still answers for a while (tokens.retry_window), with the same
+      replaced &&
+      html`<p>The old refresh token still answers for a while (tokens.retry_window), with the same
       successor, in case the answer was lost. After that it counts as stolen and ends the
       authorization.</p>`
     }`;

@@ -1,5 +1,9 @@
 /** Starts the sandbox in order: the service, its clients, the API, the partner app. */
-import { createIntrospector } from '../resource-server/resource-server.ts';
+import {
+  createIntrospector,
+  type Organization,
+  type Warehouse,
+} from '../resource-server/resource-server.ts';
 import { type Gatehouse, startGatehouse } from './gatehouse.ts';
 import { availablePort } from './listening.ts';
 import { type PartnerApp, startPartnerApp } from './partner-app.ts';
@@ -80,25 +84,15 @@ async function provision(
     add('machine', 'Night Count'),
     operator('memberships', 'list', '--account', DEMO.email),
   ]);
-  const [demo] = organizations as Reached[];
+  const [demo] = organizations as Organization[];
   const [hamburg, riga] = demo?.warehouses ?? [];
   if (!demo || !hamburg || !riga) throw new Error('the demo has no organization with warehouses');
 
   // Rights differ between warehouses, so that some calls are refused.
-  const set = (who: readonly string[], role: string, { id }: Named, rights: string) =>
-    operator(
-      'memberships',
-      'set',
-      ...who,
-      '--organization',
-      demo.id,
-      '--role',
-      role,
-      '--warehouse',
-      id,
-      '--rights',
-      rights,
-    );
+  const set = (who: readonly string[], role: string, { id }: Warehouse, rights: string) => {
+    const place = ['--organization', demo.id, '--role', role, '--warehouse', id];
+    return operator('memberships', 'set', ...who, ...place, '--rights', rights);
+  };
   const ada = ['--account', DEMO.email];
   await set(ada, 'member', hamburg, 'read,write');
   await Promise.all([
@@ -106,13 +100,4 @@ async function provision(
     set(['--client', machine.clientId], 'viewer', hamburg, 'read'),
   ]);
   return { partner, api, machine, organizationId: demo.id };
-}
-
-interface Named {
-  readonly id: string;
-  readonly name: string;
-}
-
-interface Reached extends Named {
-  readonly warehouses: readonly Named[];
 }

@@ -74,13 +74,11 @@ export function watchStock(parts: {
   watch().catch((error: unknown) => {
     if (isOver) return;
     isOver = true;
-    const isAnswer = error instanceof NetworkError && error.response;
-    say(
-      isAnswer
-        ? `The next request was refused with ${error.response?.status}: the subscription has ` +
-            'ended.'
-        : 'The API cannot be reached: the subscription has ended.',
-    );
+    const status = error instanceof NetworkError ? error.response?.status : undefined;
+    const what = status
+      ? `The next request was refused with ${status}`
+      : 'The API cannot be reached';
+    say(`${what}: the subscription has ended.`);
   });
 
   return {

@@ -38,38 +38,25 @@ export function createWireLog(): WireLog {
     exchanges.length = Math.min(exchanges.length, MAX_EXCHANGES);
   };
 
+  async function recorded(url: string, options: WireRequest, isStream: boolean): Promise<Response> {
+    const { method, headers, body: sent = null } = options;
+    const response = await fetch(url, { ...options, body: sent, redirect: 'manual' });
+    const asked = `${method} ${url}`;
+    const answered = `${response.status} ${response.statusText}`;
+    const staysOpen = isStream && response.ok;
+    const body = staysOpen ? 'stays open' : await response.clone().text();
+    keep({
+      title: `${asked} → ${answered}${staysOpen ? ', stays open' : ''}`,
+      request: message(asked, new Headers(headers), String(sent ?? '')),
+      answer: message(answered, response.headers, body),
+    });
+    return response;
+  }
+
   return {
     exchanges,
-
-    async fetch(url, options) {
-      const response = await fetch(url, {
-        ...options,
-        body: options.body ?? null,
-        redirect: 'manual',
-      });
-      const asked = `${options.method} ${url}`;
-      const answered = `${response.status} ${response.statusText}`;
-      const body = await response.clone().text();
-      keep({
-        title: `${asked} → ${answered}`,
-        request: message(asked, new Headers(options.headers), String(options.body ?? '')),
-        answer: message(answered, response.headers, body),
-      });
-      return response;
-    },
-
-    async fetchStream(url, options) {
-      const response = await fetch(url, { ...options, body: options.body ?? null });
-      const asked = `${options.method} ${url}`;
-      const answered = `${response.status} ${response.statusText}`;
-      const body = response.ok ? 'stays open' : await response.clone().text();
-      keep({
-        title: `${asked} → ${answered}${response.ok ? ', stays open' : ''}`,
-        request: message(asked, new Headers(options.headers), String(options.body ?? '')),
-        answer: message(answered, response.headers, body),
-      });
-      return response;
-    },
+    fetch: (url, options) => recorded(url, options, false),
+    fetchStream: (url, options) => recorded(url, options, true),
 
     recordRedirect(url) {
       const address = `${url.origin}${url.pathname}`;

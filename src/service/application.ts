@@ -92,6 +92,7 @@ export function createApplication(parts: ApplicationParts): Application {
     visitorOf: findVisitor,
     languageOf,
     requirementFor,
+    ownsClientOrKey: accounts.ownsClientOrKey,
     brand,
   });
   const notices = createNotices({ issuer, keys, clock, visitorOf: findVisitor });
@@ -250,7 +251,7 @@ export function createApplication(parts: ApplicationParts): Application {
   });
 
   const { requireSameOrigin } = formTokens;
-  const { app, routes } = createHost({
+  const { handle, routes } = createHost({
     settings,
     log,
     server,
@@ -262,7 +263,6 @@ export function createApplication(parts: ApplicationParts): Application {
     brand,
     pages,
   });
-  const handle = app.callback();
 
   return {
     handle,

@@ -6,8 +6,8 @@ import type { LeakedValues } from '../authorizations/leaked-values.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Settings } from '../config/settings.ts';
 import { pushedChangesCleaning } from '../import/removal-limit.ts';
-import type { startCleaning } from '../storage/cleaning.ts';
-import type { Queries } from '../storage/queries.ts';
+import { type startCleaning, vacuumJob } from '../storage/cleaning.ts';
+import type { Database } from '../storage/queries.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import type { Registries } from './registries.ts';
 
@@ -17,7 +17,7 @@ type Jobs = Parameters<typeof startCleaning>[0]['jobs'];
 export function cleaningJobs(parts: {
   readonly settings: () => Settings;
   readonly mail: () => Pick<AccountMail, 'announceExpiry'> | undefined;
-  readonly database: Queries;
+  readonly database: Database;
   readonly clock: Clock;
   readonly log: Logger;
   readonly store: TokenStore;
@@ -79,5 +79,7 @@ export function cleaningJobs(parts: {
     ends: carryOut,
     leaked_secrets: parts.leakedValues.refuseDueSecrets,
     time_limits: createTimeLimitJob(connections, activity),
+    // Last, so that the space of the rows that the other jobs removed can be used again.
+    ...(database.embedded && { vacuum: vacuumJob(database) }),
   };
 }

@@ -1,5 +1,6 @@
 /** Lists all pages. Add a new page here; the page itself declares which requests it answers. */
 import { createOrganizationEnds } from '../accounts/access/organization-ends.ts';
+import { createTestOrganizations } from '../accounts/access/test-organizations.ts';
 import type { AccountMail } from '../accounts/mail/account-mail.ts';
 import type { OneTimeValues } from '../accounts/one-time-values.ts';
 import { createPasswordChanges } from '../accounts/passwords/changes.ts';
@@ -9,6 +10,7 @@ import type { StrongSignIns } from '../accounts/strong-sign-ins.ts';
 import type { Endings } from '../authorizations/endings.ts';
 import { createOrganizationEndings } from '../authorizations/organization-endings.ts';
 import type { Clock } from '../base/clock.ts';
+import { createNetworkCheck } from '../base/network-address.ts';
 import type { Seals } from '../base/seals.ts';
 import type { Settings } from '../config/settings.ts';
 import { createApiCalls } from '../host/api-calls.ts';
@@ -36,6 +38,7 @@ import { clientCreatedPage, clientSecretsPage } from '../pages/oauth-clients/sec
 import { clientSettingsPage } from '../pages/oauth-clients/settings.ts';
 import { clientTestCallback, clientTestPage } from '../pages/oauth-clients/test.ts';
 import { createClientTestRunner } from '../pages/oauth-clients/test-run.ts';
+import { openApiPage } from '../pages/openapi.ts';
 import { organizationsPage } from '../pages/organizations/organizations.ts';
 import { isSignedInAs } from '../pages/page.ts';
 import type { PageKit } from '../pages/page-kit.ts';
@@ -102,6 +105,7 @@ export function listPages(parts: {
 
   const signInSteps = createSignInSteps({
     kit,
+    sessions,
     form: createSignInForm({ kit, offered, formDrafts }),
     attempts: createSignInAttempts({
       kit,
@@ -124,7 +128,6 @@ export function listPages(parts: {
     connections,
     interactions,
     seals,
-    upstream,
   });
 
   const recoveryWaits = createRecoveryWaits({
@@ -165,6 +168,8 @@ export function listPages(parts: {
   });
 
   const own = createOwnClientPages({ kit, clients, clientProblems, activity });
+  const ids = settings.api?.testOrganizations ?? [];
+  const testOrganizations = createTestOrganizations({ database, clock, access, ids });
   const runTest = createClientTestRunner({
     issuer,
     api,
@@ -202,10 +207,18 @@ export function listPages(parts: {
       waiting,
       signIn: signInSteps,
       consent,
+      upstream,
     }),
     signInPage({ kit, steps: signInSteps }),
     upstreamPages(upstream),
-    signOutPage({ kit, sessions, upstream }),
+    signOutPage({
+      kit,
+      issuer,
+      keys: settings.secrets.cookieKeys,
+      sessions,
+      isShared: createNetworkCheck(settings.sessions.sharedTerminals),
+      upstream,
+    }),
     languagePage({ kit, issuer, accounts, signInPolicy }),
     passwordPage({ kit, issuer, passwordLinks, linkPage, recoveryWait, useLink, afterLink }),
     stopRecovery.routes,
@@ -218,7 +231,7 @@ export function listPages(parts: {
           upstream,
         })
       : [],
-    profilePage({ kit, clock, access, clients, connections, apiKeys, stopRecovery }),
+    profilePage({ kit, access, activity, connections, offered, signInMethods, stopRecovery }),
     clientListPage({ kit, clients, clientProblems, limit: clientsPerPerson }),
     newClientPage({ kit, clients, activity, oneTimeValues, limit: clientsPerPerson }),
     clientPage({ kit, own, clients, clientProblems, clientRequests }),
@@ -236,7 +249,7 @@ export function listPages(parts: {
     clientProblemsPage({ kit, own, clientProblems }),
     clientCreatedPage({ kit, own, oneTimeValues, issuer, api }),
     clientTestCallback({ kit, clients, activity, clientTests, oneTimeValues, runTest }),
-    clientTestPage({ kit, own, access, clientTests, oneTimeValues, lifetimes }),
+    clientTestPage({ kit, own, access, clientTests, oneTimeValues, lifetimes, testOrganizations }),
     clientLinksPage({ kit, own, clients }),
     clientHandoverPages({
       kit,
@@ -306,6 +319,7 @@ export function listPages(parts: {
           passwords,
         })
       : [],
-    errorReferencePage({ kit, lifetimes }),
+    errorReferencePage({ kit, issuer, lifetimes }),
+    openApiPage({ issuer }),
   ].flat();
 }

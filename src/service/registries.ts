@@ -41,6 +41,8 @@ export function createRegistries(parts: {
   readonly issuer: string;
   /** Returns the name of the service, which a reload can change. */
   readonly brandName: () => OwnText;
+  /** See `createClientProblems`. */
+  readonly onNewProblems?: (ownerIds: readonly string[]) => void;
   /** The operator command that uses the registries, for the activity log. */
   readonly by?: OperatedBy;
   /** Maximum number of cached users, and of cached API keys. */
@@ -74,7 +76,7 @@ export function createRegistries(parts: {
   const upstreamSessions = createUpstreamSessions({ database, clock });
   const passkeys = createPasskeys({ database, clock, activity });
   const passwordLinks = createPasswordLinks({ database, clock, accounts, activity });
-  const clientProblems = createClientProblems({ database, clock, log });
+  const clientProblems = createClientProblems(parts);
   const clientReports = createClientReports({ database, clock });
   const clientStandings = createClientStandings({ database });
   const clientRequests = createClientRequests({ database, changes, clock, log });

@@ -27,6 +27,7 @@ import { areValuesChecked } from '../storage/nodes.ts';
 import { createApplication, createCurrentApplication } from './application.ts';
 import { cleaningJobs } from './cleaning-jobs.ts';
 import { describeNode } from './node-description.ts';
+import { createProblemMails } from './problem-mails.ts';
 import { createRegistries } from './registries.ts';
 import { createSharedReload } from './shared-reload.ts';
 import { openStores } from './stores.ts';
@@ -97,6 +98,7 @@ export async function startService(given: ServiceParts) {
     log,
     issuer: settings.issuer,
     brandName: () => current.settings.brand.name,
+    onNewProblems: (ownerIds) => mailProblems(ownerIds),
     maxCached: settings.storage.rememberedPeople,
     timeoutFactor,
   });
@@ -125,6 +127,19 @@ export async function startService(given: ServiceParts) {
       }),
   });
   opened.defer(current.close);
+  const mailProblems = createProblemMails({
+    log,
+    problems: registries.clientProblems,
+    mail: () => current.application.mail,
+    perOwner: limits.createAttemptLimit({
+      name: 'client_problem_mails',
+      attempts: 1,
+      windowSeconds: 86_400,
+      // Without the store, each node would send a mail.
+      onStoreUnavailable: 'throw',
+      log,
+    }),
+  });
 
   let mailing: Promise<unknown> = Promise.resolve();
   // A stop gives up mails of a long report: other parts must still write what they hold.

@@ -11,6 +11,7 @@ import type { StrongSignIns } from '../accounts/strong-sign-ins.ts';
 import { createDisconnect } from '../authorizations/endings.ts';
 import type { CreateAttemptLimit } from '../base/attempt-limits.ts';
 import type { Clock } from '../base/clock.ts';
+import { createNetworkCheck } from '../base/network-address.ts';
 import type { Settings } from '../config/settings.ts';
 import type { FormTokens } from '../host/form-token.ts';
 import type { Metrics } from '../host/metrics/metrics.ts';
@@ -77,7 +78,8 @@ export function wireSignIn(parts: {
       onStoreUnavailable: 'count here',
       log,
     });
-  const devices = createKnownDevices({ issuer, keys, clock });
+  const isShared = createNetworkCheck(settings.sessions.sharedTerminals);
+  const devices = createKnownDevices({ issuer, keys, clock, isShared });
   const signIns = createBrowserSignIns({ sessions, activity, outcomes, devices, mail });
   const waiting = createWaitingSignIn({ issuer, interactions });
   const signInPolicy = createSignInPolicy({
@@ -188,10 +190,11 @@ export function wireSignIn(parts: {
     providers,
     passwords,
     flows,
-    nextPerson: createNextPerson(issuer, providerIds),
+    nextPerson: createNextPerson(issuer, providerIds, isShared),
     arrive,
     identities,
     errorPage,
+    notices,
     outcomes,
   });
   const logouts = upstreamLogouts({

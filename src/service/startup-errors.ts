@@ -105,6 +105,11 @@ const STORE_REMEDIES: readonly (readonly [
       `lower storage.database_connections, or raise max_connections of the server in ${variable}`,
     true,
   ],
+  [
+    /unknown command|INFO shows neither/i,
+    () =>
+      'allow the commands that docs/operations/deploy.md lists under Redis, or use another Redis',
+  ],
   [/^42501|NOPERM/, ({ variable }) => `grant the missing privilege to the account in ${variable}`],
   [/DB index/i, ({ variable }) => `correct the database number at the end of ${variable}`],
   [

@@ -1,7 +1,8 @@
 /** Prevents providers from directing requests into internal networks (server-side request forgery). */
 import type { LookupAddress, LookupOptions } from 'node:dns';
 import { lookup } from 'node:dns/promises';
-import { BlockList, isIP, isIPv6, type LookupFunction } from 'node:net';
+import { isIP, isIPv6, type LookupFunction } from 'node:net';
+import { createNetworkCheck } from '../base/network-address.ts';
 
 type InternalNetwork = 'loopback' | 'link-local' | 'private';
 
@@ -25,23 +26,18 @@ const SUBNETS: Readonly<Record<InternalNetwork, readonly string[]>> = {
 };
 
 const NETWORKS = Object.entries(SUBNETS).map(([network, subnets]) => {
-  const list = new BlockList();
-  for (const subnet of subnets) {
-    const [address = '', prefix] = subnet.split('/');
-    const bits = Number(prefix);
-    list.addSubnet(address, bits, isIPv6(address) ? 'ipv6' : 'ipv4');
-    // RFC 6052 §2.1: NAT64 forwards to the IPv4 address in the last 32 bits.
-    if (!isIPv6(address)) list.addSubnet(`64:ff9b::${address}`, 96 + bits, 'ipv6');
-  }
-  return { network: network as InternalNetwork, list };
+  // RFC 6052 §2.1: NAT64 forwards to the IPv4 address in the last 32 bits.
+  const translated = subnets.flatMap((subnet) => {
+    const [address = '', bits] = subnet.split('/');
+    return isIPv6(address) ? [] : `64:ff9b::${address}/${96 + Number(bits)}`;
+  });
+  const includes = createNetworkCheck([...subnets, ...translated]);
+  return { network: network as InternalNetwork, includes };
 });
 
-/** @returns undefined for a public address. An IPv4 address in IPv6 notation is treated as IPv4 */
-function internalNetworkOf(address: string): InternalNetwork | undefined {
-  const [withoutZone = ''] = address.split('%');
-  const family = isIPv6(withoutZone) ? 'ipv6' : 'ipv4';
-  return NETWORKS.find(({ list }) => list.check(withoutZone, family))?.network;
-}
+/** @returns undefined for a public address */
+const internalNetworkOf = (address: string): InternalNetwork | undefined =>
+  NETWORKS.find(({ includes }) => includes(address))?.network;
 
 /**
  * Resolves the host of an endpoint. Omits addresses in an internal network, unless the issuer

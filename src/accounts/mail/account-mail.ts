@@ -1,6 +1,6 @@
 /** Mails users about events of their account, so that they notice what an attacker did. */
 import type { SecretKind } from '../../base/random-id.ts';
-import { message, type Text } from '../../base/texts.ts';
+import { type Message, message, type Text } from '../../base/texts.ts';
 import type { Account } from '../account.ts';
 import type { AccountRegistry } from '../account-registry.ts';
 import type { Origin } from '../activity/activity.ts';
@@ -10,7 +10,13 @@ import { type Block, type Fact, type Letter, letter } from './letter.ts';
 import { type BackgroundMail, hasMailbox, type SendMail } from './mail.ts';
 
 /** Kinds of mail that users may switch off. Mail about sign-in methods is always sent. */
-export const UNWANTED_MAIL = ['new_device', 'new_connection', 'new_api_key', 'key_expiry'] as const;
+export const UNWANTED_MAIL = [
+  'new_device',
+  'new_connection',
+  'new_api_key',
+  'key_expiry',
+  'client_problem',
+] as const;
 
 export type UnwantedMail = (typeof UNWANTED_MAIL)[number];
 type NoticeKind = keyof typeof NOTICES;
@@ -55,6 +61,10 @@ export function createAccountMail(parts: {
     /** Mails the user, in the background, that an API key will expire. */
     announceExpiry: (key: ExpiringKey) =>
       send(key.accountId, 'key_expiry', (to) => expiryMail(to, key, issuer)),
+
+    /** Mails the owner of clients, in the background, that requests of them are refused. */
+    reportProblems: (accountId: string, problems: MailedProblems) =>
+      send(accountId, 'client_problem', (to) => problemsMail(to, problems, issuer)),
 
     /** Mails the person, or the owner of the client, in the background. */
     reportLeak: (leak: MailedLeak) =>
@@ -129,6 +139,27 @@ export const expiryMail = (
     { facts: [accountFact(to, issuer)] },
     message('mail.key_expiry-remedy'),
     { button: message('mail.open-api-keys'), url: issuer + PATHS['api-keys'] },
+    switchOff(issuer),
+  );
+
+interface MailedProblems {
+  readonly items: readonly Message[];
+  readonly path: string;
+}
+
+export const problemsMail = (
+  to: Recipient,
+  { items, path }: MailedProblems,
+  issuer: string,
+): Letter =>
+  letter(
+    to,
+    message('mail.client_problem-subject'),
+    message('mail.client_problem'),
+    { items },
+    { facts: [accountFact(to, issuer)] },
+    message('mail.client_problem-remedy'),
+    { button: message('mail.open-problems'), url: issuer + path },
     switchOff(issuer),
   );
 

@@ -1,9 +1,9 @@
 /** The settings of what the service connects to: `storage`, `mail`, and the `api` of the tokens. */
-
+import { z } from 'zod';
 import { parseSender } from '../../base/mailbox.ts';
 import { isLoopbackOrigin } from '../issuer.ts';
 import { hasHost, isDatabaseUrl, isDecodable, isRedisUrl, PASSWORDS_IN_URLS } from '../urls.ts';
-import { flag, text, wholeNumber } from './kinds.ts';
+import { expectations, flag, text, wholeNumber } from './kinds.ts';
 import { fixed, reloadable, section } from './setting.ts';
 
 /** The value that turns the data directory off. A database URL is then required. */
@@ -132,6 +132,8 @@ function isSmtpUrl(url: string): boolean {
   return form.test(url) && URL.canParse(url) && isDecodable(url) && hasHost(url);
 }
 
+const ORGANIZATION = { accepts: 'an organization id', example: 'an id from `organizations list`' };
+
 /** The GraphQL API that the tokens are for, as shown to developers of clients. */
 export const api = section('The GraphQL API that accepts the tokens.', {
   graphql_url: reloadable(
@@ -159,6 +161,18 @@ export const api = section('The GraphQL API that accepts the tokens.', {
       about:
         'The query that the test and the sample programs send. Choose one that every ' +
         'caller may run and that shows what your API offers.',
+    },
+  ),
+  test_organizations: reloadable(
+    z
+      .array(text(ORGANIZATION, (id) => /^org_[A-Za-z0-9_-]{16}$/.test(id)))
+      .max(20)
+      .register(expectations, { accepts: 'a list of at most 20 organization ids', example: '`[]`' })
+      .exactOptional(),
+    {
+      about:
+        'Organizations with made-up stock. On the page of a client’s test, its owner may join ' +
+        'them as a viewer who can read every warehouse, and leave again. Default: none.',
     },
   ),
 });

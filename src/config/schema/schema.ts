@@ -5,7 +5,7 @@ import { brand, rights } from './brand.ts';
 import { api, mail, storage } from './connected.ts';
 import { duration, durationOrOff, flag, oneOf, shareOrNumber, text, wholeNumber } from './kinds.ts';
 import { fixed, reloadable, section } from './setting.ts';
-import { signIn } from './sign-in.ts';
+import { sessions, signIn } from './sign-in.ts';
 
 const issuer = fixed(
   text({
@@ -113,19 +113,6 @@ const tokens = section('Lifetimes of codes and tokens.', {
       'Whether new tokens, codes, secrets and API keys end with a checksum, for secret scanners. ' +
       'auto: if the deployment began with 0.2.0 or later. always: yes, for good; 0.1.0 cannot start ' +
       'with this database again.',
-  }),
-});
-
-const OPEN_SESSIONS = 'also for open sessions';
-
-const sessions = section('Lifetimes of browser sessions.', {
-  idle: reloadable(duration('1m', '365d').prefault('12h'), {
-    reach: OPEN_SESSIONS,
-    about: 'How long a browser session lasts without a request.',
-  }),
-  absolute: reloadable(duration('1m', '365d').prefault('7d'), {
-    reach: OPEN_SESSIONS,
-    about: 'How long a browser session lasts after the sign-in, even if it is used.',
   }),
 });
 

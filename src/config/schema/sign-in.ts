@@ -1,4 +1,4 @@
-/** The settings under `sign_in`: how users sign in. */
+/** The settings under `sign_in` and `sessions`: how users sign in, and for how long. */
 import { z } from 'zod';
 import { upstreamIssuerProblem } from '../issuer.ts';
 import { isHost, mailDomain } from '../urls.ts';
@@ -181,6 +181,36 @@ export const signIn = section('How people sign in.', {
         'entry needs `id`, `label`, `issuer` and `client_id`; docs/operations/sign-in.md ' +
         'has a complete example.',
       example: [],
+    },
+  ),
+});
+
+const OPEN_SESSIONS = 'also for open sessions';
+const network = z.union([z.cidrv4(), z.cidrv6()]).register(expectations, {
+  accepts: 'a network in CIDR notation',
+  example: '`192.0.2.0/24` or `2001:db8::/32`',
+});
+
+export const sessions = section('Lifetimes of browser sessions.', {
+  idle: reloadable(duration('1m', '365d').prefault('12h'), {
+    reach: OPEN_SESSIONS,
+    about: 'How long a browser session lasts without a request.',
+  }),
+  absolute: reloadable(duration('1m', '365d').prefault('7d'), {
+    reach: OPEN_SESSIONS,
+    about: 'How long a browser session lasts after the sign-in, even if it is used.',
+  }),
+  shared_terminals: reloadable(
+    z
+      .array(network)
+      .register(expectations, { accepts: 'a list of networks', example: '`[192.0.2.0/24]`' })
+      .exactOptional(),
+    {
+      reach: `${OPEN_SESSIONS}, from their next request on`,
+      about:
+        'Networks of computers that people share, in CIDR notation. There, a session ends after ' +
+        '15m without a request (or idle, if shorter) and when the browser is closed, and ' +
+        'providers ask who signs in. Default: none.',
     },
   ),
 });

@@ -1,0 +1,74 @@
+/** `GET /oauth/verify`: a reverse proxy asks who calls an API (forward authentication). */
+import type { Context } from 'koa';
+import type { Answer, Step } from '../base/answer.ts';
+import { describeToken, type IntrospectionParts } from './introspection.ts';
+import { OAuthError } from './oauth-error.ts';
+import { bearerOf } from './revocation.ts';
+
+/**
+ * Answers like introspection, but in headers, which a proxy copies into the request to the API.
+ * docs/forward-auth.md has the contract. The caller's token is in `Authorization`.
+ */
+export function verification(parts: IntrospectionParts): Step[] {
+  return [
+    parts.authentication.requireProxy,
+    async function answerVerification(ctx) {
+      if (isPreflight(ctx)) return letPass({});
+      const value = bearerOf(ctx);
+      if (!value) throw refusal('an access token or API key is required', 'Bearer');
+      const answer = await describeToken(value, ctx, parts);
+      parts.outcomes.introspected(answer !== undefined);
+      if (!answer) throw refusal(NOT_ACTIVE);
+      const { sub, client_id: clientId, organizations = [] } = answer;
+      return letPass({ sub, clientId, organizations: inHeader(organizations) });
+    },
+  ];
+}
+
+/** Sends each header, because Caddy 2.6 forwards its own placeholder in the place of an absent one. */
+function letPass({
+  sub = '',
+  clientId = '',
+  organizations = '',
+}: Readonly<Record<string, string | undefined>>): Answer {
+  const headers = {
+    'X-Gatehouse-Sub': sub,
+    'X-Gatehouse-Client': clientId,
+    'X-Gatehouse-Organizations': organizations,
+  };
+  return { headers, body: '' };
+}
+
+/**
+ * Browsers send a CORS preflight without credentials (Fetch §4.8), so it passes without a caller. The
+ * proxy says the method of the request that it received.
+ */
+const isPreflight = (ctx: Context): boolean =>
+  ctx.get('x-forwarded-method') === 'OPTIONS' &&
+  ctx.get('access-control-request-method') !== '' &&
+  ctx.get('authorization') === '';
+
+/** 4 kB as base64url. Proxies limit the headers of a response, often to 8 kB in total. */
+const MAX_JSON_BYTES = 3_072;
+/** The last element if organizations are left out: the API introspects the token to get all. */
+const MORE = JSON.stringify({ more: true });
+
+function inHeader(organizations: readonly object[]): string {
+  const elements = organizations.map((organization) => JSON.stringify(organization));
+  let bytes = '[]'.length + MORE.length;
+  const kept = elements.findIndex((element) => {
+    bytes += Buffer.byteLength(element) + ','.length;
+    return bytes > MAX_JSON_BYTES;
+  });
+  const sent = kept < 0 ? elements : [...elements.slice(0, kept), MORE];
+  return Buffer.from(`[${sent.join()}]`).toString('base64url');
+}
+
+const NOT_ACTIVE = 'the access token or API key is unknown, expired or revoked';
+
+/** Always 401: nginx passes on no other refusal of its caller. */
+const refusal = (
+  description: string,
+  challenge = `Bearer error="invalid_token", error_description="${description}"`,
+): OAuthError =>
+  new OAuthError(401, 'invalid_token', description, { 'WWW-Authenticate': challenge });
