@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import type { Context } from 'koa';
 import type { Activity, ActivityRecord } from '../accounts/activity/activity.ts';
 import { ACTIONS, type Action, describeAction } from '../accounts/activity/activity-words.ts';
-import { browserText } from '../accounts/browser-names.ts';
+import { browserText, deviceIcon } from '../accounts/browser-names.ts';
 import { inEnglish, type Message, message, type Text } from '../base/texts.ts';
 import type { ListTools } from './lists.ts';
 import type { PageKit } from './page-kit.ts';
@@ -28,7 +28,7 @@ declare module './view-data.ts' {
   }
 }
 
-interface ActivityEntry {
+export interface ActivityEntry {
   readonly at: Moment;
   /** What happened, such as `Signed in` or `API key revoked`. */
   readonly what: Text;
@@ -40,6 +40,8 @@ interface ActivityEntry {
   readonly isWarning: boolean;
   /** Who acted: `Firefox on Windows`, or `The operator`. */
   readonly by: Text;
+  /** The kind of the device of that browser; undefined if no browser sent the request. */
+  readonly device: ReturnType<typeof deviceIcon> | undefined;
   /** The network address; undefined if no browser sent the request. */
   readonly address: string | undefined;
 }
@@ -172,19 +174,18 @@ function numberFrom(entered: unknown): number | undefined {
   return typeof entered === 'string' && /^\d{1,15}$/.test(entered) ? Number(entered) : undefined;
 }
 
-function describeActivity(
+export function describeActivity(
   record: ActivityRecord,
   rightsInWords: (rights: readonly string[]) => string,
 ): ActivityEntry {
   const { at, actor, origin, action, details } = record;
   const rights = details.rights && rightsInWords([details.rights].flat().map(String));
+  const browser = actor === 'person' ? origin?.browser : undefined;
   return {
     at: toMoment(at),
     ...describeAction({ action, details: { ...details, ...(rights && { rights }) } }),
-    by:
-      origin && actor === 'person'
-        ? browserText(origin.browser)
-        : message(`activity.actor-${actor}`),
+    by: browser === undefined ? message(`activity.actor-${actor}`) : browserText(browser),
+    device: browser === undefined ? undefined : deviceIcon(browser),
     address: origin?.address,
   };
 }

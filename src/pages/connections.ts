@@ -43,6 +43,7 @@ import { accountOf, NOTHING_SENT, typedOf } from './signed-in.ts';
 import { type DescribedStanding, describeStanding } from './words/client-standing.ts';
 import { type Moment, momentOrNothing, toMoment } from './words/moment.ts';
 import { describeExclusions, describeReached } from './words/reached.ts';
+import { type Tile, tileOf } from './words/tile.ts';
 
 declare module './view-data.ts' {
   interface ViewData {
@@ -76,6 +77,7 @@ declare module './view-data.ts' {
 interface ConnectionRow {
   readonly url: string;
   readonly name: string;
+  readonly tile: Tile;
   /** The owner's name; empty if the operator provides the client. */
   readonly owner: string;
   readonly isSuspended: boolean;
@@ -333,6 +335,7 @@ function rowOf(
   return {
     url,
     name: client.name,
+    tile: tileOf({ id: client.clientId, name: client.name }),
     owner: client.ownerName ?? '',
     isSuspended: client.isSuspended,
     connected: toMoment(client.connectedAt),

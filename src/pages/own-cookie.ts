@@ -18,3 +18,11 @@ export function ownCookie(issuer: string, name: string) {
     clear: (ctx: Context): void => void ctx.cookies.set(fullName, null, options),
   };
 }
+
+/** Removes our cookies with path `/` from the browser, except those with these names. */
+export function clearOwnCookies(ctx: Context, issuer: string, kept: readonly string[]): void {
+  for (const pair of ctx.get('cookie').split('; ')) {
+    const [, name] = /^(?:__Host-)?gate_([a-z_]+)=/.exec(pair) ?? [];
+    if (name !== undefined && !kept.includes(name)) ownCookie(issuer, name).clear(ctx);
+  }
+}

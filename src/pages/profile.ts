@@ -1,72 +1,93 @@
-/** `/profile`: who is signed in, what they reach, and the counts of the other pages. */
+/** `/profile`: what the signed-in user should do first, what acts for them, and what happened. */
 import type { Context } from 'koa';
 import type { Access } from '../accounts/access/access.ts';
-import type { ApiKeys } from '../accounts/api-keys/api-keys.ts';
+import type { Activity } from '../accounts/activity/activity.ts';
+import type { SignInMethods } from '../accounts/sign-in-methods.ts';
 import type { Connections } from '../authorizations/connections.ts';
-import type { Clock } from '../base/clock.ts';
-import { type Message, message } from '../base/texts.ts';
-import type { ClientRegistry } from '../clients/client-registry.ts';
+import { type ActivityEntry, describeActivity } from './activity.ts';
 import { seeOther } from './page.ts';
 import type { PageKit } from './page-kit.ts';
 import type { RecoveryNotice, StopRecovery } from './password/stop-recovery.ts';
-import { get, type Route } from './routes.ts';
+import { get, type Route, SECURITY } from './routes.ts';
+import type { OfferedMethods } from './sign-in/offered-methods.ts';
 import { accountOf } from './signed-in.ts';
+import { type Moment, momentOrNothing } from './words/moment.ts';
 import { describeReached } from './words/reached.ts';
 
 declare module './view-data.ts' {
   interface ViewData {
     readonly profile: {
       readonly recovery: RecoveryNotice | undefined;
-      readonly organizations: readonly ReachedOrganization[];
-      readonly counts: readonly {
+      /** What protects the sign-in; `nothing` if the user has no sign-in method. */
+      readonly signInBy: 'passkey' | 'provider' | 'password' | 'nothing';
+      /** The name of the passkey or provider. */
+      readonly methodName: string;
+      /** Undefined if the user needs no passkey, or the service does not offer them. */
+      readonly addPasskeyUrl: string | undefined;
+      /** The apps and API keys that were used last. */
+      readonly acting: readonly {
+        readonly kind: 'connections' | 'api-keys';
         readonly href: string;
-        readonly label: Message;
+        readonly name: string;
+        readonly isSuspended: boolean;
+        readonly lastUsed: Moment | undefined;
       }[];
+      readonly counts: { readonly apps: number; readonly keys: number };
+      /** The latest activity. */
+      readonly entries: readonly ActivityEntry[];
+      readonly organizations: readonly ReachedOrganization[];
     };
   }
 }
 
 const PATH = '/profile';
+const MAX_ACTING = 5;
+const MAX_ENTRIES = 3;
 
 export function profilePage(parts: {
   readonly kit: PageKit;
-  readonly clock: Clock;
   readonly access: Access;
-  readonly clients: ClientRegistry;
-  readonly connections: Connections;
-  readonly apiKeys: ApiKeys;
+  readonly activity: Pick<Activity, 'of'>;
+  readonly connections: Pick<Connections, 'listActing'>;
+  readonly offered: Pick<OfferedMethods, 'passwords' | 'passkeys'>;
+  readonly signInMethods: Pick<SignInMethods, 'of'>;
   readonly stopRecovery: Pick<StopRecovery, 'notice'>;
 }): Route[] {
-  const { kit, clock, access, clients, connections, apiKeys, stopRecovery } = parts;
+  const { kit, access, activity, connections, offered, signInMethods } = parts;
 
   async function show(ctx: Context): Promise<void> {
-    const { id: accountId } = accountOf(ctx);
-    const [organizations, owned, connected, keys, recovery] = await Promise.all([
+    const { id: accountId, hasPassword } = accountOf(ctx);
+    const [organizations, acting, methods, entries, recovery] = await Promise.all([
       access.accessOf({ accountId }),
-      clients.listByOwner(accountId),
-      connections.listOf(accountId),
-      apiKeys.listOf(accountId),
-      stopRecovery.notice(accountId),
+      connections.listActing(accountId, MAX_ACTING),
+      signInMethods.of(accountId),
+      activity.of(accountId, { limit: MAX_ENTRIES }),
+      parts.stopRecovery.notice(accountId),
     ]);
-    const active = keys.filter(({ expiresAt }) => !expiresAt || expiresAt.getTime() > clock());
+    const canUsePassword = offered.passwords && hasPassword;
+    const usable = methods.filter(({ isDisabled }) => !isDisabled);
+    const best =
+      usable.find(({ kind }) => kind === 'passkey') ??
+      usable.find(({ isStrong }) => isStrong || !canUsePassword);
+    const totalOf = (kind: string) => acting.find((one) => one.kind === kind)?.total ?? 0;
     await kit.render(ctx, 'profile', {
       recovery,
+      signInBy: best?.kind ?? (canUsePassword ? 'password' : 'nothing'),
+      methodName: best?.label ?? '',
+      addPasskeyUrl: best || !offered.passkeys ? undefined : `${SECURITY}/passkeys/new`,
+      acting: acting.slice(0, MAX_ACTING).map(({ kind, id, name, isSuspended, lastUsedAt }) => ({
+        kind,
+        href: `${PATH}/${kind}${kind === 'connections' ? `/${id}` : ''}`,
+        name,
+        isSuspended,
+        lastUsed: momentOrNothing(lastUsedAt),
+      })),
+      counts: { apps: totalOf('connections'), keys: totalOf('api-keys') },
+      entries: entries.map((record) => describeActivity(record, kit.rightsInWords(ctx))),
       organizations: organizations.map((one) => describeReached(one, kit.rightsInWords(ctx))),
-      counts: [
-        countOf('connections', connected),
-        countOf('api-keys', active),
-        countOf('oauth-clients', owned),
-      ],
     });
   }
 
   const toProfile = (ctx: Context): void => seeOther(ctx, PATH);
   return [get('/', toProfile), get(PATH, kit.requireSignedIn, show)];
 }
-
-type Counted = 'connections' | 'api-keys' | 'oauth-clients';
-
-const countOf = (page: Counted, { length }: readonly unknown[]) => ({
-  href: `${PATH}/${page}`,
-  label: message(`profile.${page}`, { count: length }),
-});

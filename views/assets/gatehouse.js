@@ -12,9 +12,14 @@ for (const element of document.querySelectorAll('[data-copy]')) offerToCopy(elem
 for (const link of document.querySelectorAll('a[data-takes]')) takeAlong(link);
 for (const element of document.querySelectorAll('[data-keep-alive]')) keepSessionAlive(element);
 // On a phone the sections are one row that scrolls; only a part of it is visible.
-document.querySelector('.sections [aria-current]')?.scrollIntoView({ block: 'nearest' });
+for (const section of document.querySelectorAll('.sections [aria-current]')) {
+  section.scrollIntoView({ block: 'nearest' });
+}
 for (const element of document.querySelectorAll('time[datetime]')) showLocally(element);
 forgetSecrets(document.querySelectorAll('[data-secret], [data-forget]'));
+for (const menu of document.querySelectorAll('.account')) closeByItself(menu);
+warnOfUncopied(document.querySelectorAll('[data-secret], [data-forget]'));
+rememberProgram(document.querySelectorAll('[data-program]'));
 for (const list of document.querySelectorAll('[data-requests]')) showRequests(list);
 for (const form of document.querySelectorAll('form[data-unsaved]')) warnOfUnsaved(form);
 offerPasskeys(document.querySelectorAll('form[data-passkey], form[data-passkey-made]'));
@@ -78,6 +83,21 @@ function offerToShow(input) {
   input.form?.addEventListener('submit', () => show(false));
 }
 
+/** Closes a menu on Escape and when the user goes on elsewhere. */
+function closeByItself(menu) {
+  const summary = menu.querySelector('summary');
+  menu.addEventListener('keydown', ({ key }) => {
+    if (key !== 'Escape' || !menu.open) return;
+    menu.open = false;
+    summary.focus();
+  });
+  for (const event of ['click', 'focusin']) {
+    document.addEventListener(event, ({ target }) => {
+      if (!menu.contains(target)) menu.open = false;
+    });
+  }
+}
+
 /** Adds the value of the field that `data-takes` names to the link. */
 function takeAlong(link) {
   link.addEventListener('click', () => {
@@ -93,10 +113,13 @@ function offerToCopy(element) {
   if (!navigator.clipboard) return;
   const button = quietButton(TEXTS.textCopy, element.dataset.copy);
   button.classList.add('copy');
-  element.after(button);
+  // A program is long: its button is above it, also in the order of the Tab key.
+  if (element.tagName === 'PRE') element.before(button);
+  else element.after(button);
 
   button.addEventListener('click', async () => {
     await navigator.clipboard.writeText(element.textContent.trim());
+    element.dispatchEvent(new Event('copied'));
     button.firstChild.data = TEXTS.textCopied;
     announce(TEXTS.textCopied);
     setTimeout(() => {
@@ -105,30 +128,37 @@ function offerToCopy(element) {
   });
 }
 
-/** Shows a time in local time, how long ago or ahead it is, and the exact time on hover. */
+/**
+ * Shows a time in local time. A value of a list says how long ago or ahead it is, and the exact time
+ * on hover and to screen readers.
+ */
 function showLocally(element) {
   const time = new Date(element.dateTime);
   if (Number.isNaN(time.getTime())) return;
   const format = (options) => new Intl.DateTimeFormat(LOCALE, options).format(time);
-  const exact = format({ dateStyle: 'full', timeStyle: 'long' });
-  element.title = `${exact} (${element.textContent.trim()})`;
+  const inUtc = element.textContent.trim();
+  const parent = element.parentElement;
+  const isValue =
+    parent.matches('.log-when') || (parent.matches('dd') && parent.textContent.trim() === inUtc);
+  element.title = `${format({ dateStyle: 'full', timeStyle: 'long' })} (${inUtc})`;
+  const exact = format({ dateStyle: 'medium', timeStyle: 'short' });
   if (element.dataset.field === 'time') {
     element.textContent = format({ timeStyle: 'medium' });
-    return;
+  } else if (isValue) {
+    const forReaders = document.createElement('span');
+    forReaders.className = 'unseen';
+    forReaders.textContent = ` (${exact})`;
+    element.replaceChildren(fromNow(time) ?? format({ dateStyle: 'medium' }), forReaders);
+  } else {
+    element.textContent = exact;
   }
-  element.textContent = format({ dateStyle: 'medium', timeStyle: 'short' });
-  const relative = document.createElement('span');
-  relative.className = 'relative';
-  relative.textContent = ` (${fromNow(time)})`;
-  element.append(relative);
 }
 
-/** `3 hours ago`, `in 30 days` */
+/** `3 hours ago`, `in 30 days`; undefined for a time further away, of which the date says more. */
 function fromNow(time) {
   const seconds = (time - Date.now()) / 1000;
+  if (Math.abs(seconds) > 30.5 * 86_400) return undefined;
   const units = [
-    ['year', 31_536_000],
-    ['month', 2_592_000],
     ['day', 86_400],
     ['hour', 3_600],
     ['minute', 60],
@@ -151,6 +181,38 @@ function forgetSecrets(elements) {
   window.addEventListener('pageshow', (event) => {
     if (event.persisted) forget();
   });
+}
+
+/** Asks for confirmation before the user leaves a page whose secret they have not copied. */
+function warnOfUncopied(elements) {
+  if (!document.querySelector('[data-secret]')) return;
+  let isCopied = false;
+  const stopAsking = () => {
+    isCopied = true;
+  };
+  for (const element of elements) {
+    // By the button, or by the keyboard from the selected text.
+    element.addEventListener('copied', stopAsking);
+    element.addEventListener('copy', stopAsking);
+  }
+  document.querySelector('[data-copied]')?.addEventListener('click', stopAsking);
+  window.addEventListener('beforeunload', (event) => {
+    if (!isCopied) event.preventDefault();
+  });
+}
+
+/** Shows the program in the language that was chosen last, on this or another page. */
+function rememberProgram(inputs) {
+  const key = 'program-language';
+  for (const input of inputs) {
+    // A browser that keeps no data for the site throws an error.
+    try {
+      input.checked ||= localStorage.getItem(key) === input.value;
+      input.addEventListener('change', () => localStorage.setItem(key, input.value));
+    } catch {
+      return;
+    }
+  }
 }
 
 /** Adds requests from the stream at `data-requests` to the list while the page is visible. */

@@ -29,9 +29,9 @@ import {
 } from '../forms/limit-form.ts';
 import { seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
-import type { UpstreamSignIns } from '../sign-in/upstream-ways.ts';
 import { type DescribedStanding, describeStanding } from '../words/client-standing.ts';
 import { describeChanges, describeExclusions, describeReached } from '../words/reached.ts';
+import { type Tile, tileOf } from '../words/tile.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {
@@ -41,6 +41,7 @@ declare module '../view-data.ts' {
       readonly action: string;
       readonly client: {
         readonly name: string;
+        readonly tile: Tile;
         /** The owner's name; empty if the operator provides the client. */
         readonly owner: string;
         /** True if the operator verified the client. */
@@ -81,7 +82,7 @@ declare module '../view-data.ts' {
 
 /** Users would not read a longer list before they decide. */
 const MAX_CHANGES = 6;
-/** The hidden field with what the page showed, signed. */
+/** The hidden field of each form with a decision; the consent page signs in it what it showed. */
 export const SHOWN_FIELD = 'shown';
 
 export type ConsentSteps = ReturnType<typeof createConsentSteps>;
@@ -92,12 +93,11 @@ export function createConsentSteps(parts: {
   readonly access: Access;
   readonly clientStandings: Pick<ClientStandings, 'find'>;
   readonly connections: Connections;
-  readonly interactions: Interactions;
+  readonly interactions: Pick<Interactions, 'approve'>;
   readonly seals: Seals;
-  readonly upstream: Pick<UpstreamSignIns, 'askWho'>;
 }) {
   const { kit, clock, access, clientStandings, connections } = parts;
-  const { interactions, seals, upstream } = parts;
+  const { interactions, seals } = parts;
   return {
     /** Answers `GET /interaction/:uid` while the interaction waits for a decision. */
     async show(ctx: Context, interaction: PendingConsent, typed?: TypedLimit): Promise<void> {
@@ -132,6 +132,7 @@ export function createConsentSteps(parts: {
         shown: seals.seal({ ...asked, offered: placesIn(allowed).map(placeKey) }),
         client: {
           name: client.name,
+          tile: tileOf(client),
           owner: client.ownerName ?? '',
           isVerified: client.isVerified,
           links: linksOf(client),
@@ -154,34 +155,22 @@ export function createConsentSteps(parts: {
       });
     },
 
-    /** Answers `POST /interaction/:uid` while the interaction waits for a decision. */
-    async submit(ctx: Context, interaction: PendingConsent): Promise<void> {
+    /** Answers a click on *Approve*. */
+    async approve(ctx: Context, interaction: PendingConsent): Promise<void> {
       const form = formOf(ctx);
-      switch (form.get('decision')) {
-        case 'approve': {
-          const asked = seals.open<Asked>(form.get(SHOWN_FIELD) ?? '');
-          // The sealed field is invalid or belongs to another interaction: ask again.
-          if (asked?.interaction !== interaction.uid) return seeOther(ctx, ctx.path);
-          const { offered, ...page } = asked;
-          const isOffered = (id: string) => offered?.includes(placeKey(id)) ?? false;
-          const chosen = limitIn(form, isOffered, clock());
-          if (chosen === 'foreign') return seeOther(ctx, ctx.path);
-          if (chosen?.problem !== undefined) {
-            ctx.status = 422;
-            return this.show(ctx, interaction, chosen);
-          }
-          const approved = chosen ? { ...page, chosenLimit: limitJson(chosen) } : page;
-          return seeOther(ctx, await interactions.approve(ctx, approved));
-        }
-        case 'deny':
-          return seeOther(ctx, await interactions.deny(ctx));
-        case 'switch-account':
-          upstream.askWho(ctx);
-          return seeOther(ctx, await interactions.switchAccount(ctx));
-        default:
-          // Ask again if the form does not say which of the page's buttons was pressed.
-          return seeOther(ctx, ctx.path);
+      const asked = seals.open<Asked>(form.get(SHOWN_FIELD) ?? '');
+      // The sealed field is invalid or belongs to another interaction: ask again.
+      if (asked?.interaction !== interaction.uid) return seeOther(ctx, ctx.path);
+      const { offered, ...page } = asked;
+      const isOffered = (id: string) => offered?.includes(placeKey(id)) ?? false;
+      const chosen = limitIn(form, isOffered, clock());
+      if (chosen === 'foreign') return seeOther(ctx, ctx.path);
+      if (chosen?.problem !== undefined) {
+        ctx.status = 422;
+        return this.show(ctx, interaction, chosen);
       }
+      const approved = chosen ? { ...page, chosenLimit: limitJson(chosen) } : page;
+      return seeOther(ctx, await interactions.approve(ctx, approved));
     },
   };
 }

@@ -9,8 +9,20 @@ import type { PageKit } from '../page-kit.ts';
 import { get, post, type Route } from '../routes.ts';
 import type { SignInSteps } from '../sign-in/sign-in.ts';
 import { type SignInPolicy, STRONG_SIGN_IN } from '../sign-in/sign-in-policy.ts';
+import type { UpstreamSignIns } from '../sign-in/upstream-ways.ts';
 import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
 import { type ConsentSteps, SHOWN_FIELD } from './consent.ts';
+
+declare module '../view-data.ts' {
+  interface ViewData {
+    /** The user chooses the account of a request with `prompt=select_account`. */
+    readonly 'account-choice': {
+      readonly action: string;
+      readonly client: { readonly name: string };
+      readonly account: { readonly name: string; readonly email: string };
+    };
+  }
+}
 
 type Found = Awaited<ReturnType<Interactions['find']>>;
 
@@ -18,14 +30,15 @@ const PATH = `${ENDPOINT.interaction}/:uid`;
 
 export function interactionPage(parts: {
   readonly kit: PageKit;
-  readonly interactions: Pick<Interactions, 'find'>;
+  readonly interactions: Pick<Interactions, 'find' | 'chooseAccount' | 'deny' | 'switchAccount'>;
   readonly errorPage: Pick<ErrorPage, 'requestIsOver' | 'formIsStale'>;
   readonly signInPolicy: Pick<SignInPolicy, 'of'>;
   readonly waiting: Pick<WaitingSignIn, 'begin'>;
   readonly signIn: Pick<SignInSteps, 'showFor' | 'submitFor'>;
   readonly consent: ConsentSteps;
+  readonly upstream: Pick<UpstreamSignIns, 'askWho'>;
 }): Route[] {
-  const { kit, interactions, errorPage, signInPolicy, waiting, signIn, consent } = parts;
+  const { kit, interactions, errorPage, signInPolicy, waiting, signIn, consent, upstream } = parts;
 
   /** Returns undefined after an answer of its own, for a second click, reload, Back or expiry. */
   async function pending(ctx: Context): Promise<PendingInteraction | undefined> {
@@ -77,12 +90,29 @@ export function interactionPage(parts: {
     const interaction = await pending(ctx);
     if (interaction?.prompt === 'login') await signIn.showFor(ctx, interaction);
     if (interaction?.prompt === 'consent') await consent.show(ctx, interaction);
+    if (interaction?.prompt === 'select_account') {
+      const { client, account } = interaction;
+      await kit.render(ctx, 'account-choice', { action: ctx.path, client, account });
+    }
   }
 
   async function submit(ctx: Context): Promise<void> {
     const interaction = await pending(ctx);
-    if (interaction?.prompt === 'login') await signIn.submitFor(ctx, interaction);
-    if (interaction?.prompt === 'consent') await consent.submit(ctx, interaction);
+    if (!interaction) return;
+    const { prompt } = interaction;
+    if (prompt === 'login') return signIn.submitFor(ctx, interaction);
+    const decision = formOf(ctx).get('decision');
+    if (decision === 'approve' && prompt === 'consent') return consent.approve(ctx, interaction);
+    // Ask again if the form does not say which of the page's buttons was pressed.
+    let next = ctx.path;
+    if (decision === 'continue' && prompt === 'select_account')
+      next = await interactions.chooseAccount(ctx);
+    if (decision === 'deny') next = await interactions.deny(ctx);
+    if (decision === 'switch-account') {
+      upstream.askWho(ctx);
+      next = await interactions.switchAccount(ctx);
+    }
+    seeOther(ctx, next);
   }
 
   return [get(PATH, kit.pageToClient, show), post(PATH, kit.pageToClient, ...kit.form, submit)];

@@ -1,6 +1,7 @@
 /** The data that the pages of one client print, except its form. */
 import type { Text } from '../../base/texts.ts';
 import type { Moment } from '../words/moment.ts';
+import type { highlighted } from './highlight.ts';
 import type { KeptTokens } from './test-run.ts';
 import type { ClientFormView } from './view.ts';
 import type { TestStep } from './wire-message.ts';
@@ -25,7 +26,7 @@ declare module '../view-data.ts' {
         | { readonly email: string; readonly until: Moment; readonly url: string }
         | undefined;
       readonly connectUrl: string;
-      /** Undefined if no requests were refused. */
+      /** Undefined if no problem is open. */
       readonly problems:
         | {
             readonly url: string;
@@ -69,7 +70,9 @@ declare module '../view-data.ts' {
       readonly removeUrl: string | undefined;
     };
     readonly 'oauth-client-problems': ClientPage & {
-      readonly groups: readonly ClientProblemGroup[];
+      readonly open: readonly ClientProblemGroup[];
+      /** Groups whose cause is removed. */
+      readonly mended: readonly ClientProblemGroup[];
       readonly registerUrl: string;
     };
     readonly 'oauth-client-test': {
@@ -83,6 +86,9 @@ declare module '../view-data.ts' {
       readonly isGone: boolean;
       /** What a resource server learns about the user; empty if no token was issued. */
       readonly organizations: readonly ReachedOrganization[];
+      readonly notice: Text | undefined;
+      /** Those to join, and to leave as a viewer; `action` is the address of the form. */
+      readonly testOrganizations: readonly { name: string; isViewer: boolean; action: string }[];
     };
   }
 }
@@ -129,15 +135,9 @@ export interface ClientConnectionView {
   /** The text of a complete `.env` file. */
   readonly environment: string;
   /** Empty for a client without a secret or without a redirect flow. */
-  readonly snippets: readonly ClientSnippet[];
+  readonly snippets: readonly Awaited<ReturnType<typeof highlighted>>[];
   /** The URI to register if the client has none at which the programs could listen. */
   readonly toRegister: { readonly uri: string; readonly action: string } | undefined;
-}
-
-/** A program in one language to copy and run. */
-export interface ClientSnippet {
-  readonly name: string;
-  readonly code: string;
 }
 
 export interface SecretRow {
@@ -163,6 +163,7 @@ export interface ClientProblemGroup {
   /** The page of the error in the reference, if it has one. */
   readonly errorUrl: string | undefined;
   readonly cause: string;
+  readonly isMended: boolean;
   /** How the client authenticated, in words; undefined at the authorize step. */
   readonly authMethod: string | undefined;
   /** The `scope` that was sent, although this service has no scopes. */

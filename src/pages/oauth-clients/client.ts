@@ -29,7 +29,8 @@ export function clientPage(parts: {
     if (ctx.query.from === 'secret') ctx.set('Clear-Site-Data', '"cache"');
     const client = ownClientOf(ctx);
     await clientRequests.watch(client.id);
-    const [latest, ...others] = problemGroupsOf(await clientProblems.of(client.id), client);
+    const groups = problemGroupsOf(await clientProblems.groups(client.id), client);
+    const [latest, ...others] = groups.filter(({ isMended }) => !isMended);
     const offer = await clients.findOfferOf(client.id);
     await kit.render(ctx, 'oauth-client', {
       head: await own.head(ctx, ''),

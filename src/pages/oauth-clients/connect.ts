@@ -6,6 +6,7 @@ import { ENDPOINT } from '../../provider/endpoints.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, type Route, type ShownApi } from '../routes.ts';
 import type { ClientConnectionView } from './client-view.ts';
+import { highlighted } from './highlight.ts';
 import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
 import { clientSnippets, inShell, listensAt, SUGGESTED_REDIRECT_URI } from './programs.ts';
 import { isTestable, testFormOf } from './test.ts';
@@ -25,7 +26,7 @@ export function connectPage(parts: {
       notice: await kit.notices.take(ctx),
       id: client.id,
       test: isTestable(client) ? testFormOf(client) : undefined,
-      ...connectionOf(client, { issuer, api }),
+      ...(await connectionOf(client, { issuer, api })),
     });
   }
 
@@ -33,15 +34,16 @@ export function connectPage(parts: {
 }
 
 /** Returns data that the page of a new secret shows, too. @param secret only if it may be shown. */
-export function connectionOf(
+export async function connectionOf(
   client: OwnedClient,
   { issuer, api }: { readonly issuer: string; readonly api: ShownApi | undefined },
   secret?: string,
-): ClientConnectionView {
+): Promise<ClientConnectionView> {
   const { id: clientId, kind, redirectUris } = client;
   const isForPeople = hasSecret(kind) && redirectsPeople(kind);
   const listening = redirectUris.find(listensAt);
   const redirectUri = listening ?? SUGGESTED_REDIRECT_URI;
+  const snippets = isForPeople ? clientSnippets({ issuer, clientId, redirectUri, api }) : [];
   const local = redirectUris.find((uri) => /^http:\/\/(127\.|localhost|\[::1\])/.test(uri));
   return {
     endpoints: endpointsOf(issuer),
@@ -55,7 +57,7 @@ export function connectionOf(
       apiUrl: api?.graphqlUrl,
       secret,
     }),
-    snippets: isForPeople ? clientSnippets({ issuer, clientId, redirectUri, api }) : [],
+    snippets: await Promise.all(snippets.map(highlighted)),
     toRegister:
       isForPeople && listening === undefined
         ? { uri: redirectUri, action: `${urlOf(client)}/redirect-uris` }
@@ -84,15 +86,15 @@ function environmentFile(parts: {
 }): string {
   const { issuer, client, redirectUri, apiUrl, secret = '' } = parts;
   const values: Readonly<Record<string, string | undefined>> = {
+    CLIENT_ID: client.id,
+    CLIENT_SECRET: hasSecret(client.kind) ? secret : undefined,
     OAUTH_ISSUER: issuer,
+    REDIRECT_URI: redirectUri,
+    GRAPHQL_URL: apiUrl,
     OAUTH_AUTHORIZATION_ENDPOINT: issuer + ENDPOINT.authorization,
     OAUTH_TOKEN_ENDPOINT: issuer + ENDPOINT.token,
     OAUTH_REVOCATION_ENDPOINT: issuer + ENDPOINT.revocation,
     OAUTH_INTROSPECTION_ENDPOINT: issuer + ENDPOINT.introspection,
-    CLIENT_ID: client.id,
-    CLIENT_SECRET: hasSecret(client.kind) ? secret : undefined,
-    REDIRECT_URI: redirectUri,
-    GRAPHQL_URL: apiUrl,
   };
   return Object.entries(values)
     .flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${quoted(value)}\n`]))

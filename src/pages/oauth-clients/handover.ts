@@ -52,7 +52,7 @@ declare module '../view-data.ts' {
       readonly lastUsed: Moment | undefined;
       readonly connectedPeople: number;
       readonly secrets: number;
-      /** Number of refused requests in the last days. */
+      /** Number of open problems of the last days. */
       readonly problems: number;
       readonly isVerified: boolean;
       readonly action: string;

@@ -8,6 +8,7 @@ import type { PageKit } from '../page-kit.ts';
 import { get, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
 import { momentOrNothing, toMoment } from '../words/moment.ts';
+import { tileOf } from '../words/tile.ts';
 import { offerUrl } from './handover.ts';
 import { LIST, urlOf } from './own-client.ts';
 
@@ -50,6 +51,7 @@ export function clientListPage(parts: {
       })),
       clients: rows.map((client) => ({
         url: urlOf(client),
+        tile: tileOf(client),
         id: client.id,
         name: client.name,
         isSuspended: client.isSuspended,

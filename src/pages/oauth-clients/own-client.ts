@@ -63,7 +63,7 @@ export function createOwnClientPages(parts: {
     if (!isOwned) ctx.throw(404, NOT_THEIRS);
   }
 
-  /** Returns the number of refused requests in the last days. */
+  /** Returns the number of open problems of the last days. */
   const problemCount = async ({ id }: Pick<OwnedClient, 'id'>): Promise<number> =>
     (await clientProblems.countsOf([id])).get(id) ?? 0;
 

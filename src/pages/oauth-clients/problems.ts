@@ -5,6 +5,7 @@ import {
   type ClientProblem,
   type ClientProblems,
   type SeenAuthMethod,
+  type ClientProblemGroup as StoredGroup,
   withoutValues,
 } from '../../clients/client-problems.ts';
 import { checkRedirectUris } from '../../clients/client-rules.ts';
@@ -24,16 +25,18 @@ import { listensAt } from './programs.ts';
 export function clientProblemsPage(parts: {
   readonly kit: PageKit;
   readonly own: OwnClientPages;
-  readonly clientProblems: Pick<ClientProblems, 'of'>;
+  readonly clientProblems: Pick<ClientProblems, 'groups'>;
 }): Route[] {
   const { kit, own, clientProblems } = parts;
 
   async function show(ctx: Context): Promise<void> {
     const client = ownClientOf(ctx);
+    const groups = problemGroupsOf(await clientProblems.groups(client.id), client);
     await kit.render(ctx, 'oauth-client-problems', {
       head: await own.head(ctx, 'problems'),
       notice: await kit.notices.take(ctx),
-      groups: problemGroupsOf(await clientProblems.of(client.id), client),
+      open: groups.filter(({ isMended }) => !isMended),
+      mended: groups.filter(({ isMended }) => isMended),
       registerUrl: `${urlOf(client)}/redirect-uris`,
     });
   }
@@ -50,38 +53,28 @@ const AUTH_METHODS: Readonly<Record<SeenAuthMethod, string>> = {
   none: 'no client secret',
 };
 
-/** Groups equal problems; the group with the latest problem comes first. */
+/** Describes the groups of a client's problems, in the same order. */
 export function problemGroupsOf(
-  problems: readonly ClientProblem[],
+  groups: readonly StoredGroup[],
   client: Pick<Client, 'kind' | 'isNative' | 'redirectUris'>,
 ): ClientProblemGroup[] {
   // Compare without the values of queries: problems store redirect URIs without them.
   const registered = client.redirectUris.map(withoutValues);
-  const groups = new Map<string, ClientProblem[]>();
-  for (const problem of problems) {
-    const { step, error, cause, redirectUri, scope, authMethod } = problem;
-    const key = JSON.stringify([step, error, cause, redirectUri, scope, authMethod]);
-    groups.set(key, [...(groups.get(key) ?? []), problem]);
-  }
-  return [...groups.values()].flatMap((all) => {
-    const [latest] = all;
-    const oldest = all.at(-1);
-    if (!latest || !oldest) return [];
-    return {
-      count: all.length,
-      first: toMoment(oldest.at),
-      last: toMoment(latest.at),
-      step: STEPS[latest.step],
-      error: latest.error,
-      errorUrl: isDocumentedError(latest.error) ? `/errors/${latest.error}` : undefined,
-      cause: latest.cause,
-      authMethod: latest.authMethod && AUTH_METHODS[latest.authMethod],
-      scope: latest.scope,
-      redirectUri: redirectUriOf(latest, registered),
-      requestId: latest.requestId,
-      toRegister: isToRegister(latest, client) ? latest.redirectUri : undefined,
-    };
-  });
+  return groups.map((group) => ({
+    count: group.count,
+    first: toMoment(group.first),
+    last: toMoment(group.at),
+    step: STEPS[group.step],
+    error: group.error,
+    errorUrl: isDocumentedError(group.error) ? `/errors/${group.error}` : undefined,
+    cause: group.cause,
+    isMended: group.isMended,
+    authMethod: group.authMethod && AUTH_METHODS[group.authMethod],
+    scope: group.scope,
+    redirectUri: redirectUriOf(group, registered),
+    requestId: group.requestId,
+    toRegister: isToRegister(group, client) ? group.redirectUri : undefined,
+  }));
 }
 
 /**
@@ -106,7 +99,7 @@ function isToRegister(
 }
 
 function redirectUriOf(
-  { redirectUri, step, error, cause }: ClientProblem,
+  { redirectUri, step, error, cause, isMended }: StoredGroup,
   registered: readonly string[],
 ): SentRedirectUri | undefined {
   if (redirectUri === undefined) return undefined;
@@ -120,7 +113,8 @@ function redirectUriOf(
       differences: difference.filter(isDifferent).map(describeStretch),
     };
   }
-  const isHidden = error === 'invalid_redirect_uri' && registered.includes(redirectUri);
+  const isHidden =
+    error === 'invalid_redirect_uri' && !isMended && registered.includes(redirectUri);
   return {
     sent: [{ text: redirectUri, isMarked: false }],
     nearest: undefined,

@@ -2,7 +2,6 @@
 import { readFileSync } from 'node:fs';
 import ejs from 'ejs';
 import { ENDPOINT } from '../../provider/endpoints.ts';
-import type { ClientSnippet } from './client-view.ts';
 
 /** The values that a program's template receives. */
 export interface ProgramValues {
@@ -13,6 +12,9 @@ export interface ProgramValues {
   /** Undefined if the operator configured no API. */
   readonly api: { readonly graphqlUrl: string; readonly exampleQuery: string } | undefined;
 }
+
+/** A program in one language, with the values of one client. */
+export type Program = ReturnType<typeof clientSnippets>[number];
 
 interface Listening {
   readonly host: string;
@@ -60,11 +62,16 @@ const PATHS = {
   revoke: ENDPOINT.revocation,
 } as const;
 
+/** Stands for a value until the program is highlighted; no template contains this number. */
+const MARK = '49999';
+const MARKS = /["']?49999(\d+)["']?/g;
+
 const TEMPLATES = new URL('../../../views/programs/', import.meta.url);
 
 /** `quote` makes a string literal of the language; `comment` starts a comment. */
 type Language = readonly [
   name: string,
+  grammar: string,
   file: string,
   quote: (text: string) => string,
   comment: string,
@@ -72,22 +79,24 @@ type Language = readonly [
 
 /** The languages in the order of the page. */
 const LANGUAGES: readonly Language[] = [
-  ['curl', 'try.sh', inShell, '#'],
-  ['Node', 'try.mjs', inSingleQuotes, '//'],
-  ['Python', 'try.py', inSingleQuotes, '#'],
-  ['Go', 'try.go', inDoubleQuotes, '//'],
-  ['Java', 'Try.java', inDoubleQuotes, '//'],
-  ['PHP', 'try.php', inPlainQuotes, '//'],
-  ['C#', 'try.cs', inDoubleQuotes, '//'],
-  ['Ruby', 'try.rb', inPlainQuotes, '#'],
+  ['curl', 'bash', 'try.sh', inShell, '#'],
+  ['Node', 'javascript', 'try.mjs', inSingleQuotes, '//'],
+  ['Python', 'python', 'try.py', inSingleQuotes, '#'],
+  ['Go', 'go', 'try.go', inDoubleQuotes, '//'],
+  ['Java', 'java', 'Try.java', inDoubleQuotes, '//'],
+  ['PHP', 'php', 'try.php', inPlainQuotes, '//'],
+  ['C#', 'csharp', 'try.cs', inDoubleQuotes, '//'],
+  ['Ruby', 'ruby', 'try.rb', inPlainQuotes, '#'],
 ];
 
 // Compiled once, at startup: a missing or malformed template makes the start fail.
 const preparation = compile('preparation.ejs', String);
-const programs = LANGUAGES.map(([name, file, quote, comment]) => ({
+const programs = LANGUAGES.map(([name, grammar, file, quote, comment]) => ({
   name,
+  grammar,
+  file,
   program: compile(`${file}.ejs`, quote),
-  preparation: preparation({ comment }),
+  preparation: preparation({ comment }).marked,
 }));
 
 /**
@@ -97,7 +106,7 @@ const programs = LANGUAGES.map(([name, file, quote, comment]) => ({
  *
  * @throws TypeError for a redirect URI that no program can listen at.
  */
-export function clientSnippets(values: ProgramValues): ClientSnippet[] {
+export function clientSnippets(values: ProgramValues) {
   const { issuer, clientId, redirectUri, api } = values;
   const listening = listensAt(redirectUri);
   if (!listening) throw new TypeError('nothing can listen there');
@@ -107,7 +116,7 @@ export function clientSnippets(values: ProgramValues): ClientSnippet[] {
     clientId,
     redirectUri,
     host,
-    port,
+    port: `${MARK}0`,
     path,
     address: host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`,
     origin: new URL(redirectUri).origin,
@@ -116,16 +125,25 @@ export function clientSnippets(values: ProgramValues): ClientSnippet[] {
     paths: PATHS,
     percentEncoded,
   };
-  return programs.map(({ name, program, preparation }) => ({
-    name,
-    code: program({ ...locals, preparation }),
-  }));
+  return programs.map(({ name, grammar, file, program, preparation }) => {
+    const { marked, literals } = program({ ...locals, preparation });
+    /** Replaces the marks in a part of `marked`, which is the same text for all clients. */
+    const fill = (part: string): string =>
+      part.replace(MARKS, (_, index: string) => literals[Number(index) - 1] ?? port);
+    return { name, grammar, file, code: fill(marked), marked, fill };
+  });
 }
 
 /**
- * Compiles a template in which `<%=` prints a value as a string literal of the program's language
- * and `<%-` prints it unchanged.
+ * Compiles a template in which `<%=` prints the mark of a value, for a string literal of the
+ * program's language, and `<%-` prints a value unchanged.
  */
-function compile(file: string, quote: (text: string) => string): ejs.TemplateFunction {
-  return ejs.compile(readFileSync(new URL(file, TEMPLATES), 'utf8'), { escape: quote });
+function compile(file: string, quote: (text: string) => string) {
+  let literals: string[] = [];
+  const print = (text: string): string => quote(MARK + literals.push(quote(text)));
+  const template = ejs.compile(readFileSync(new URL(file, TEMPLATES), 'utf8'), { escape: print });
+  return (locals: ejs.Data) => {
+    literals = [];
+    return { marked: template(locals), literals };
+  };
 }

@@ -211,7 +211,7 @@ export function clientCreatedPage(parts: {
       secret,
       test: isTestable(client) ? testFormOf(client) : undefined,
       nextUrl: `${urlOf(client)}?from=secret`,
-      ...connectionOf(client, { issuer, api }, secret),
+      ...(await connectionOf(client, { issuer, api }, secret)),
     });
   }
 

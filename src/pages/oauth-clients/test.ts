@@ -2,6 +2,7 @@
 
 import type { Context } from 'koa';
 import type { Access } from '../../accounts/access/access.ts';
+import type { TestOrganizations } from '../../accounts/access/test-organizations.ts';
 import type { Activity } from '../../accounts/activity/activity.ts';
 import { LIFETIME_SECONDS, type OneTimeValues } from '../../accounts/one-time-values.ts';
 import type { Text } from '../../base/texts.ts';
@@ -40,8 +41,12 @@ export function clientTestPage(parts: {
   readonly clientTests: Pick<ClientTests, 'begin'>;
   readonly oneTimeValues: Pick<OneTimeValues, 'peek' | 'take'>;
   readonly lifetimes: Lifetimes;
+  readonly testOrganizations: TestOrganizations;
 }): Route[] {
-  const { kit, own, access, clientTests, oneTimeValues, lifetimes } = parts;
+  const { kit, own, access, clientTests, oneTimeValues, lifetimes, testOrganizations } = parts;
+
+  const offeredTo = async (ctx: Context) =>
+    testableClient(ctx).isSuspended ? [] : testOrganizations.listFor(accountOf(ctx).id);
 
   async function draw(ctx: Context, sent: SentTestForm = {}): Promise<void> {
     const client = testableClient(ctx);
@@ -52,7 +57,14 @@ export function clientTestPage(parts: {
     const reached = result?.isPassed
       ? await access.accessThrough(accountId, { clientId: client.id })
       : [];
+    const organizations = await offeredTo(ctx);
     await kit.render(ctx, 'oauth-client-test', {
+      notice: await kit.notices.take(ctx),
+      testOrganizations: organizations.map(({ id, name, isViewer }) => ({
+        name,
+        isViewer,
+        action: `${urlOf(client)}/test/${isViewer ? 'leave' : 'join'}/${id}`,
+      })),
       client: { name: client.name, url: urlOf(client, 'connect') },
       form: testFormOf(client, sent),
       tokens: result && (await takeTokens(ctx)),
@@ -94,7 +106,33 @@ export function clientTestPage(parts: {
     seeOther(ctx, `${ENDPOINT.authorization}?${query}`);
   }
 
-  return [get(`${CLIENT}/test`, ...own.page, show), post(`${CLIENT}/test`, ...own.form(), begin)];
+  const backToTest = (ctx: Context): void => seeOther(ctx, `${urlOf(ownClientOf(ctx))}/test`);
+
+  function changing(to: 'join' | 'leave'): Route[] {
+    const path = `${CLIENT}/test/${to}/:organization`;
+    /** Answers 404 for every organization that the page does not list. */
+    async function changeMembership(ctx: Context): Promise<void> {
+      const place = (await offeredTo(ctx)).find(({ id }) => id === ctx.params.organization);
+      if (!place) return;
+      const details = { organization_id: place.id, organization_name: place.name };
+      await testOrganizations.change(to, [accountOf(ctx).id, place.id], (tx) =>
+        to === 'join'
+          ? own.record(ctx, 'membership_set', { ...details, role: 'viewer' }, tx)
+          : own.record(ctx, 'membership_removed', details, tx),
+      );
+      const said = to === 'join' ? 'You are now a viewer in' : 'You are no longer a viewer in';
+      await kit.notices.redirect(ctx, `${urlOf(ownClientOf(ctx))}/test`, `${said} ${place.name}.`);
+    }
+    const steps = [...own.form(), kit.requireRecentSignIn, changeMembership];
+    return [get(path, ...own.page, backToTest), post(path, ...steps)];
+  }
+
+  return [
+    get(`${CLIENT}/test`, ...own.page, show),
+    post(`${CLIENT}/test`, ...own.form(), begin),
+    ...changing('join'),
+    ...changing('leave'),
+  ];
 }
 
 /** The redirect URI to which tests return. */

@@ -3,6 +3,7 @@ import type { Text } from '../../base/texts.ts';
 import type { ListView } from '../lists.ts';
 import type { FormProblem } from '../view-data.ts';
 import type { Moment } from '../words/moment.ts';
+import type { Tile } from '../words/tile.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {
@@ -38,6 +39,7 @@ declare module '../view-data.ts' {
 }
 
 export interface OAuthClientRow {
+  readonly tile: Tile;
   readonly url: string;
   readonly id: string;
   readonly name: string;
@@ -46,7 +48,7 @@ export interface OAuthClientRow {
   readonly connectedPeople: number;
   /** Undefined for a client that was never used. */
   readonly lastUsed: Moment | undefined;
-  /** Number of refused requests in the last days. */
+  /** Number of open problems of the last days. */
   readonly problems: number;
   readonly problemsUrl: string;
 }

@@ -19,15 +19,18 @@ import type { PageKit } from '../page-kit.ts';
 import { get, post, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
 import { createPolicySteps } from './policy.ts';
-import { reachParts } from './reach-parts.ts';
+import { reachParts, rightsTable } from './reach-parts.ts';
 
 const PATH = '/profile/organizations';
 const ONE = `${PATH}/:id`;
 const MEMBERSHIP = `${ONE}/people/:person/end`;
-const END = `${ONE}/clients/:client/end`;
-const LET_IN = `${ONE}/clients/:client/let-in`;
+const BLOCK = `${ONE}/clients/:client/end`;
+const UNBLOCK = `${ONE}/clients/:client/let-in`;
 const DECIDE = `${ONE}/clients/:client/decide`;
 const POLICY = `${ONE}/policy`;
+
+/** Organizations with more warehouses have no table of people and warehouses. */
+const MAX_IN_TABLE = 20;
 
 const admin = requestState<Organization>('requireAdmin');
 
@@ -75,17 +78,30 @@ export function organizationsPage(parts: {
     const organization = admin.get(ctx);
     const url = urlOf(organization);
     const { id: accountId } = accountOf(ctx);
-    const reach = await organizationEndings.reachOf(organization.id);
-    const shown = reachParts(reach, { accountId, organization, url, query: ctx.query });
+    const { query } = ctx;
+    const { id: organizationId, warehouses } = organization;
+    const warehouse = warehouses.find(({ id }) => id === query.warehouse);
+    const reach = await organizationEndings.reachOf(organizationId, warehouse?.id);
+    const inWords = kit.rightsInWords(ctx);
+    const looking = { accountId, organization, warehouse, inWords, url, query };
+    const isTable = query.show === 'table' && warehouses.length <= MAX_IN_TABLE;
     await kit.render(ctx, 'organization', {
       name: organization.name,
       lead: message('organization.lead', { role: organization.role }),
       notice: await kit.notices.take(ctx),
       problem,
-      wholeUrl: shown.length === 1 ? url : undefined,
       ...reach.policy,
       policyUrl: `${url}/policy`,
-      parts: shown,
+      url,
+      warehouses: warehouses.map(({ id: value, name: label }) => ({
+        value,
+        label,
+        isChosen: value === warehouse?.id,
+      })),
+      maxInTable: MAX_IN_TABLE,
+      parts: isTable
+        ? [await rightsTable(reach, looking, organizationEndings)]
+        : reachParts(reach, looking),
     });
   }
 
@@ -160,7 +176,7 @@ export function organizationsPage(parts: {
     await ending(ctx, (by) => organizationEndings.endMembership(by, { id, name }), said, next);
   }
 
-  async function askToEndClient(ctx: Context): Promise<void> {
+  async function askToBlock(ctx: Context): Promise<void> {
     const organization = admin.get(ctx);
     const found = await client(ctx);
     if (!found) return;
@@ -180,14 +196,14 @@ export function organizationsPage(parts: {
     });
   }
 
-  async function endClient(ctx: Context): Promise<void> {
+  async function block(ctx: Context): Promise<void> {
     const found = await client(ctx);
     if (!found) return;
     const said = message('organizations.blocked', { app: found.name });
     await ending(ctx, (by) => organizationEndings.block(by, found), said);
   }
 
-  async function askToLetIn(ctx: Context): Promise<void> {
+  async function askToUnblock(ctx: Context): Promise<void> {
     const organization = admin.get(ctx);
     const found = await client(ctx);
     if (!found) return;
@@ -204,7 +220,7 @@ export function organizationsPage(parts: {
     });
   }
 
-  async function letIn(ctx: Context): Promise<void> {
+  async function unblock(ctx: Context): Promise<void> {
     const found = await client(ctx);
     if (!found) return;
     await ending(
@@ -222,10 +238,10 @@ export function organizationsPage(parts: {
     get(ONE, ...page, show),
     get(MEMBERSHIP, ...page, askToEndMembership),
     post(MEMBERSHIP, ...form, endMembership),
-    get(END, ...page, askToEndClient),
-    post(END, ...form, endClient),
-    get(LET_IN, ...page, askToLetIn),
-    post(LET_IN, ...form, letIn),
+    get(BLOCK, ...page, askToBlock),
+    post(BLOCK, ...form, block),
+    get(UNBLOCK, ...page, askToUnblock),
+    post(UNBLOCK, ...form, unblock),
     get(POLICY, ...page, policy.showPolicy),
     post(POLICY, ...form, policy.savePolicy),
     get(DECIDE, ...page, policy.askToDecide),

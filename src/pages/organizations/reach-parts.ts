@@ -1,5 +1,6 @@
 /** Lists the people, clients and API keys that reach an organization, for its page. */
-import type { Organization } from '../../accounts/access/reach.ts';
+import { type Organization, RIGHTS, type Right } from '../../accounts/access/reach.ts';
+import type { OrganizationEndings } from '../../authorizations/organization-endings.ts';
 import type {
   OrganizationReach,
   ReachingClient,
@@ -10,6 +11,7 @@ import type {
 import { type Message, message, type Text } from '../../base/texts.ts';
 import { byText, byTime, type ListForm, listOf } from '../lists.ts';
 import { momentOrNothing, toMoment } from '../words/moment.ts';
+import { tileOf } from '../words/tile.ts';
 import type { ReachFact, ReachPart, ReachRow } from './view.ts';
 
 /** Maximum number of rows per part on the page with all parts. */
@@ -21,6 +23,9 @@ const MAX_NAMES = 3;
 export interface Looking {
   readonly accountId: string;
   readonly organization: Organization;
+  /** The warehouse that the user chose: the page then lists only what has access to it. */
+  readonly warehouse: Organization['warehouses'][number] | undefined;
+  readonly inWords: (rights: readonly Right[]) => string;
   readonly url: string;
   readonly query: Parameters<typeof listOf>[1];
 }
@@ -28,20 +33,37 @@ export interface Looking {
 /** Returns all parts, or only the part that the parameter `show` names. */
 export function reachParts(reach: OrganizationReach, looking: Looking): ReachPart[] {
   const { asksFirst, allowsApiKeys } = reach.policy;
+  const { warehouse } = looking;
   const isWaiting = ({ state }: ReachingClient): boolean => state === 'waiting';
   const requests = reach.clients.filter(isWaiting);
   const clients = reach.clients.filter((client) => !isWaiting(client));
   const row = (client: ReachingClient) => clientRow(client, asksFirst, looking);
   const keys = allowsApiKeys ? KEYS : { ...KEYS, empty: message('organization.api-keys-refused') };
   const all = [
-    ...(asksFirst ? [partOf(REQUESTS, requests, looking, row)] : []),
+    ...(asksFirst && !warehouse ? [partOf(REQUESTS, requests, looking, row)] : []),
     partOf(PEOPLE, reach.people, looking, personRow(reach, looking)),
-    partOf(CLIENTS, clients, looking, row),
-    partOf(MACHINES, reach.machines, looking, (machine) => machineRow(machine, reach)),
+    partOf(warehouse ? { ...CLIENTS, filters: [NEVER_USED] } : CLIENTS, clients, looking, row),
+    partOf(MACHINES, reach.machines, looking, machineRow),
     partOf(keys, reach.apiKeys, looking, keyRow),
   ];
   const shown = all.filter(({ id }) => id === looking.query.show);
   return shown.length > 0 ? shown : all;
+}
+
+/** Returns the part that shows people and all warehouses as a table. */
+export async function rightsTable(
+  reach: OrganizationReach,
+  looking: Looking,
+  { rightsOf }: Pick<OrganizationEndings, 'rightsOf'>,
+): Promise<ReachPart> {
+  const { organization, inWords } = looking;
+  const part = partOf(TABLE, reach.people, looking, personRow(reach, looking));
+  const members = await rightsOf(organization.id, part.rows.map(idOf));
+  const rights = new Map(members.map((member) => [member.id, member.rights]));
+  const cellsOf = (id: string) =>
+    organization.warehouses.map((warehouse) => inWords(rights.get(id)?.[warehouse.id] ?? []));
+  const rows = part.rows.map((row) => ({ ...row, cells: cellsOf(row.id) }));
+  return { ...part, rows, allRights: inWords(RIGHTS) };
 }
 
 /** The texts of a part, and how its rows are searched, filtered and sorted. */
@@ -52,14 +74,15 @@ interface Kind<Row> extends Omit<ListForm<Row>, 'path' | 'kept' | 'idOf'> {
   readonly empty: Message;
 }
 
-function partOf<Row extends { readonly id: string }>(
+function partOf<Row extends Reached>(
   { id, heading, note, empty, ...form }: Kind<Row>,
   rows: readonly Row[],
-  { url, query }: Looking,
-  rowOf: (row: Row) => ReachRow,
+  looking: Looking,
+  rowOf: (row: Row) => Omit<ReachRow, 'id'>,
 ): ReachPart {
+  const { url, query, warehouse } = looking;
   const isAlone = query.show === id;
-  const kept = { show: id };
+  const kept = { show: id, ...(warehouse && { warehouse: warehouse.id }) };
   const whole: ListForm<Row> = { ...form, path: url, kept, idOf };
   const found = listOf(rows, isAlone ? query : {}, whole);
   const shown = isAlone ? found.rows : found.rows.slice(0, MAX_ROWS_PER_PART);
@@ -69,11 +92,16 @@ function partOf<Row extends { readonly id: string }>(
     note,
     empty,
     total: rows.length,
-    rows: shown.map(rowOf),
+    rows: shown.map((row) => {
+      const { facts, ...more } = rowOf(row);
+      return { id: row.id, ...more, facts: [...reached(row, looking), ...facts] };
+    }),
     allUrl: shown.length < rows.length && !isAlone ? found.list.allUrl : undefined,
     list: isAlone ? found.list : undefined,
   };
 }
+
+type Reached = Pick<ReachingPerson, 'id' | 'rights'> & { readonly warehouses?: number | null };
 
 const idOf = ({ id }: { readonly id: string }): string => id;
 const byName = byText(
@@ -119,6 +147,13 @@ const PEOPLE: Kind<ReachingPerson> = {
       has: ({ isSuspended }) => isSuspended,
     },
   ],
+};
+
+const TABLE: Kind<ReachingPerson> = {
+  ...PEOPLE,
+  id: 'table',
+  heading: message('organization.table'),
+  note: message('organization.table-note'),
 };
 
 const REQUESTS: Kind<ReachingClient> = {
@@ -180,10 +215,10 @@ const KEYS: Kind<ReachingKey> = {
   filters: [NEVER_USED],
 };
 
-function personRow({ people, warehouses }: OrganizationReach, looking: Looking) {
+function personRow({ people }: OrganizationReach, looking: Looking) {
   const { accountId, organization, url } = looking;
   const owners = people.filter(({ role, isSuspended }) => role === 'owner' && !isSuspended);
-  return ({ id, name, email, role, ...person }: ReachingPerson): ReachRow => {
+  return ({ id, name, email, role, ...person }: ReachingPerson) => {
     const isLast = owners.every((owner) => owner.id === id);
     const isProtected = role === 'owner' && (organization.role !== 'owner' || isLast);
     return {
@@ -195,7 +230,6 @@ function personRow({ people, warehouses }: OrganizationReach, looking: Looking) 
         ...suspended(person),
       ],
       facts: [
-        reached(person.warehouses, warehouses),
         { label: message('organization.since'), moment: toMoment(person.since) },
         last(message('organization.last-signed-in'), person.lastSignedInAt),
       ],
@@ -206,11 +240,7 @@ function personRow({ people, warehouses }: OrganizationReach, looking: Looking) 
   };
 }
 
-function clientRow(
-  { id, name, ...client }: ReachingClient,
-  asksFirst: boolean,
-  { url }: Looking,
-): ReachRow {
+function clientRow({ id, name, ...client }: ReachingClient, asksFirst: boolean, { url }: Looking) {
   const { state } = client;
   const isOut = state === 'blocked';
   const isOpen = state === 'waiting' || state === 'declined';
@@ -221,6 +251,7 @@ function clientRow(
       : (['end', message('organizations.block')] as const);
   return {
     name,
+    tile: tileOf({ id, name }),
     role: undefined,
     detail: message('organization.made-by', { maker: makerOf(client.ownerName) }),
     marks: [
@@ -274,22 +305,16 @@ function decided({ state, decidedAt, decidedBy, sentence }: Omit<ReachingClient,
   ];
 }
 
-const machineRow = (
-  { name, role, ...machine }: ReachingMachine,
-  { warehouses }: OrganizationReach,
-): ReachRow => ({
+const machineRow = ({ name, role, ...machine }: ReachingMachine) => ({
   name,
   role: message(`roles.${role}`),
   detail: message('organization.made-by', { maker: makerOf(null) }),
   marks: suspended(machine),
-  facts: [
-    reached(machine.warehouses, warehouses),
-    last(message('organization.last-used'), machine.lastUsedAt),
-  ],
+  facts: [last(message('organization.last-used'), machine.lastUsedAt)],
   action: undefined,
 });
 
-const keyRow = ({ name, lastFour, person, createdAt, lastUsedAt }: ReachingKey): ReachRow => ({
+const keyRow = ({ name, lastFour, person, createdAt, lastUsedAt }: ReachingKey) => ({
   name,
   role: undefined,
   marks: [],
@@ -310,14 +335,19 @@ function last(label: Message, at: Date | null): ReachFact {
   return moment ? { label, moment } : { label, text: message('organization.never') };
 }
 
-const reached = (count: number, all: number): ReachFact => ({
-  label: message('organization.warehouses'),
-  text: message('organization.warehouse-count', {
-    which: count === all ? 'all' : 'some',
-    count,
-    all,
-  }),
-});
+/** Returns the rights in the chosen warehouse or, if none is chosen, the number of warehouses. */
+function reached(row: Reached, { organization, warehouse, inWords }: Looking): ReachFact[] {
+  if (warehouse) {
+    const text = inWords(RIGHTS.filter((right) => row.rights?.includes(right)));
+    return [{ label: message('organization.rights-in', { warehouse: warehouse.name }), text }];
+  }
+  if (row.warehouses === undefined) return [];
+  const all = organization.warehouses.length;
+  const count = row.warehouses ?? all;
+  const which = count === all ? 'all' : 'some';
+  const text = message('organization.warehouse-count', { which, count, all });
+  return [{ label: message('organization.warehouses'), text }];
+}
 
 export const makerOf = (ownerName: string | null): Text =>
   ownerName ?? message('organization.operator');

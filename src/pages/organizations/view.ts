@@ -1,8 +1,9 @@
 /** The data that the pages of organizations print. */
 import type { Message, Text } from '../../base/texts.ts';
-import type { ListView } from '../lists.ts';
+import type { ListChoice, ListView } from '../lists.ts';
 import type { DescribedStanding } from '../words/client-standing.ts';
 import type { Moment } from '../words/moment.ts';
+import type { Tile } from '../words/tile.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {
@@ -16,11 +17,13 @@ declare module '../view-data.ts' {
       readonly lead: Message;
       readonly notice: Text | undefined;
       readonly problem: Text | undefined;
-      /** The page with all parts; undefined unless only one part is shown. */
-      readonly wholeUrl: string | undefined;
       readonly asksFirst: boolean;
       readonly allowsApiKeys: boolean;
       readonly policyUrl: string;
+      readonly url: string;
+      readonly warehouses: readonly ListChoice[];
+      /** With more warehouses, the page offers no table of people and warehouses. */
+      readonly maxInTable: number;
       readonly parts: readonly ReachPart[];
     };
     readonly 'organization-policy': {
@@ -75,6 +78,8 @@ export interface ReachPart {
   /** Shown if there are no rows. */
   readonly empty: Message;
   readonly rows: readonly ReachRow[];
+  /** The words for all rights, if the part is a table. */
+  readonly allRights?: string;
   readonly total: number;
   /** The page with all rows; undefined if they are all shown here. */
   readonly allUrl: string | undefined;
@@ -83,13 +88,17 @@ export interface ReachPart {
 }
 
 export interface ReachRow {
+  readonly id: string;
   readonly name: string;
+  readonly tile?: Tile;
   /** Identifies the row: an email address, the provider of a client, or the end of a key. */
   readonly detail: Text;
   readonly role: Message | undefined;
   /** Marks such as `suspended`, `blocked`, `you`. */
   readonly marks: readonly { readonly text: Message; readonly isWarning: boolean }[];
   readonly facts: readonly ReachFact[];
+  /** For the table: the rights in each warehouse in words; an empty text if there are none. */
+  readonly cells?: readonly string[];
   /** Where to end this access; undefined if the user may not end it. */
   readonly action:
     | { readonly url: string; readonly label: Message; readonly isEnd: boolean }

@@ -90,7 +90,7 @@ export function securityPage(parts: {
     draw(ctx, { isEndingConnections: typedOf(ctx)?.get('end_connections') === 'yes' });
 
   /** The URL that password managers open (W3C, A Well-Known URL for Changing Passwords). */
-  const toPage = (ctx: Context): void => seeOther(ctx, SECURITY);
+  const toPage = (ctx: Context): void => seeOther(ctx, `${SECURITY}#new-password`);
 
   function passwordRoutes(change: ChangePassword): Route[] {
     async function changePassword(ctx: Context): Promise<void> {

@@ -2,7 +2,7 @@
 import type { Context } from 'koa';
 import type { AccountRegistry } from '../../accounts/account-registry.ts';
 import type { Activity, NewActivity } from '../../accounts/activity/activity.ts';
-import { browserText } from '../../accounts/browser-names.ts';
+import { browserText, deviceIcon } from '../../accounts/browser-names.ts';
 import { type SessionList, sessionDetails } from '../../accounts/session-list.ts';
 import type { Text } from '../../base/texts.ts';
 import { message } from '../../base/texts.ts';
@@ -17,6 +17,7 @@ import { type Moment, toMoment } from '../words/moment.ts';
 export interface SessionRow {
   /** The browser's name, such as `Firefox on Windows`. */
   readonly browser: Text;
+  readonly device: ReturnType<typeof deviceIcon>;
   readonly address: string;
   readonly signedIn: Moment;
   readonly lastSeen: Moment;
@@ -53,6 +54,7 @@ export function createSessionsSection(parts: {
       if (!lastSeen) return [];
       const row: SessionRow = {
         browser: browserText(origin.browser),
+        device: deviceIcon(origin.browser),
         address: origin.address,
         signedIn: toMoment(begunAt),
         lastSeen: toMoment(lastSeen > begunAt ? lastSeen : begunAt),

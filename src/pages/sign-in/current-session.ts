@@ -2,8 +2,9 @@
  * `POST /oauth/token/refresh`: extends the browser session while a user works on our pages. This is
  * not an OAuth endpoint, so it refuses requests that look like OAuth.
  */
-import type { Context, Middleware, Next } from 'koa';
+import type { Context, Middleware } from 'koa';
 import type { AccountRegistry } from '../../accounts/account-registry.ts';
+import type { Answer, NextStep, Step } from '../../base/answer.ts';
 import type { BrowserSessions } from '../../provider/browser-sessions.ts';
 import { formOf, readForm } from '../../provider/form.ts';
 import { OAuthError } from '../../provider/oauth-error.ts';
@@ -19,7 +20,7 @@ export function refreshSession({
   sessions: BrowserSessions;
   accounts: AccountRegistry;
   requireSameOrigin: Middleware;
-}): Middleware[] {
+}): Step[] {
   return [
     refuseOtherBodies,
     readForm,
@@ -29,19 +30,18 @@ export function refreshSession({
       const visitor = await visitorOf(ctx, { sessions, accounts });
       const seconds = visitor && (await sessions.keepAlive(ctx));
       if (seconds === undefined) throw new OAuthError(401, 'login_required', 'nobody is signed in');
-      ctx.set('Cache-Control', 'no-store');
-      ctx.body = { session_expires_in: seconds };
+      return { body: { session_expires_in: seconds } };
     },
   ];
 }
 
 /** A JSON body is a misdirected token request, too. */
-function refuseOtherBodies(ctx: Context, next: Next): Promise<void> {
+function refuseOtherBodies(ctx: Context, next: NextStep): Promise<Answer> {
   if (ctx.is('json')) throw notOAuth();
   return next();
 }
 
-function refuseOAuth(ctx: Context, next: Next): Promise<void> {
+function refuseOAuth(ctx: Context, next: NextStep): Promise<Answer> {
   const looksLikeOAuth =
     ctx.get('authorization') !== '' ||
     OAUTH_PARAMETERS.some((name) => formOf(ctx).has(name) || ctx.query[name] !== undefined);

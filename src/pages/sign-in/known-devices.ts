@@ -30,16 +30,18 @@ export function createKnownDevices(parts: {
   /** The first key signs; cookies signed with any of the keys are accepted. */
   keys: readonly [string, ...string[]];
   clock: Clock;
+  isShared: (address: string) => boolean;
 }) {
-  const { issuer, keys, clock } = parts;
+  const { issuer, keys, clock, isShared } = parts;
   const cookie = ownCookie(issuer, 'device');
 
   const seals = createSeals('device', keys);
   const withGeneration = (said: string, { sessionGeneration }: Account): string =>
     `${said}.${sessionGeneration}`;
 
+  // On a shared terminal the cookie may be of another user, so no account knows the browser.
   const entriesOf = (ctx: Context): Entry[] =>
-    (cookie.get(ctx) ?? '').split('~', MAX_ACCOUNTS).flatMap((text) => {
+    ((!isShared(ctx.ip) && cookie.get(ctx)) || '').split('~', MAX_ACCOUNTS).flatMap((text) => {
       const [, accountId = '', nonce = '', since = '', mac = ''] = ENTRY.exec(text) ?? [];
       return accountId ? [{ text, accountId, nonce, since: Number(since), mac }] : [];
     });
@@ -47,6 +49,7 @@ export function createKnownDevices(parts: {
   return {
     /** Call this after each proof of identity: a password, a passkey, a one-time link, a provider. */
     remember(ctx: Context, account: Account): void {
+      if (isShared(ctx.ip)) return;
       const said = `${account.id}.${randomId('', 22)}.${epochSeconds(clock)}`;
       const entry = `${said}.${seals.macOf(withGeneration(said, account))}`;
       const others = entriesOf(ctx).filter(({ accountId }) => accountId !== account.id);

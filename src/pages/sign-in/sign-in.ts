@@ -1,7 +1,8 @@
 /** `/login`, and the sign-in step of an authorization request: who is this user? */
 
 import type { Context } from 'koa';
-import type { Text } from '../../base/texts.ts';
+import { type Message, message, type Text } from '../../base/texts.ts';
+import type { BrowserSessions } from '../../provider/browser-sessions.ts';
 import { requireNavigation } from '../../provider/cross-origin.ts';
 import { formOf } from '../../provider/form.ts';
 import type { Interactions, PendingSignIn } from '../../provider/interactions.ts';
@@ -9,6 +10,7 @@ import type { FormDrafts } from '../forms/form-drafts.ts';
 import { seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, post, type Route } from '../routes.ts';
+import { inUnits } from '../words/moment.ts';
 import type { SignInAttempts } from './attempt.ts';
 import type { BrowserSignIns } from './browser-sign-ins.ts';
 import type { OfferedMethods } from './offered-methods.ts';
@@ -41,7 +43,7 @@ interface SignInView {
   /** True to show a button that returns to the client: `name="decision" value="deny"`. */
   readonly cancel?: boolean;
   /** What a previous page did, such as that a password was set. */
-  readonly notice?: Text;
+  readonly notice?: Text | undefined;
   /** Undefined if the service sends no mail. */
   readonly forgotPasswordUrl?: string;
   /** The identity providers; the page has a button for each. */
@@ -116,23 +118,31 @@ export type SignInSteps = ReturnType<typeof createSignInSteps>;
 /** The handlers of `/login`, and of the sign-in step of an authorization request. */
 export function createSignInSteps(parts: {
   readonly kit: Pick<PageKit, 'visitorOf'>;
+  readonly sessions: Pick<BrowserSessions, 'whyEnded'>;
   readonly form: SignInForm;
   readonly attempts: SignInAttempts;
-  readonly upstream: Pick<UpstreamSignIns, 'begin'>;
+  readonly upstream: Pick<UpstreamSignIns, 'begin' | 'ways'>;
   readonly signIns: Pick<BrowserSignIns, 'signIn' | 'record'>;
   readonly interactions: Pick<Interactions, 'deny' | 'signIn'>;
   readonly waiting: Pick<WaitingSignIn, 'begin' | 'end'>;
 }) {
-  const { kit, form, attempts, upstream, signIns, interactions, waiting } = parts;
+  const { kit, sessions, form, attempts, upstream, signIns, interactions, waiting } = parts;
   const { draw, arrival, directProvider } = form;
   const { attempt, whySignInAgain, mustAddMethod } = attempts;
+
+  async function whySignedOut(ctx: Context): Promise<Message | undefined> {
+    const why = await sessions.whyEnded(ctx);
+    if (typeof why !== 'number') return why && message('sign-in.session-ended');
+    return message('sign-in.session-expired', { ...inUnits(why), ways: upstream.ways.length });
+  }
 
   async function show(ctx: Context): Promise<void> {
     const target = targetOf(ctx);
     if (await kit.visitorOf(ctx)) return seeOther(ctx, target.url);
     const provider = directProvider(ctx);
     if (provider) return upstream.begin(ctx, provider.id, { target: target.url, isFresh: false });
-    await draw(ctx, { action: target.loginPath, ...(await arrival(ctx)) });
+    const notice = await whySignedOut(ctx);
+    await draw(ctx, { action: target.loginPath, notice, ...(await arrival(ctx)) });
   }
 
   async function submit(ctx: Context): Promise<void> {

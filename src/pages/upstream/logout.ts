@@ -1,9 +1,10 @@
 /** `POST /login/<provider>/backchannel-logout`: a provider reports that a user signed out there. */
-import type { Context, Middleware } from 'koa';
+import type { Context } from 'koa';
 import type { Logger } from 'pino';
 import type { Activity } from '../../accounts/activity/activity.ts';
 import type { UpstreamSessions } from '../../accounts/identities/upstream-sessions.ts';
 import type { Disconnect } from '../../authorizations/endings.ts';
+import type { Answer, Step } from '../../base/answer.ts';
 import type { AttemptLimit } from '../../base/attempt-limits.ts';
 import { networkOf } from '../../base/network-address.ts';
 import { refusePages } from '../../provider/cross-origin.ts';
@@ -32,14 +33,12 @@ export function upstreamLogouts(parts: {
   /** Limits invalid logout tokens per network. */
   readonly failures: AttemptLimit;
   readonly outcomes: UpstreamOutcomes;
-}): Readonly<Record<string, { readonly POST: readonly Middleware[] }>> {
+}): Readonly<Record<string, { readonly POST: readonly Step[] }>> {
   const { log, failures, outcomes, upstreamSessions, activity } = parts;
 
   const logoutOf = (provider: UpstreamProvider) =>
-    async function endSessions(ctx: Context): Promise<void> {
+    async function endSessions(ctx: Context): Promise<Answer> {
       const { id, label, issuer, endConnections: endsAll } = provider.settings;
-      // OpenID Connect Back-Channel Logout §2.8.
-      ctx.set('Cache-Control', 'no-store');
       const { subject, sid, tokenId } = await checked(ctx, provider);
       const token = { id: tokenId, seconds: REMEMBERED_SECONDS };
       const ended = await upstreamSessions.end(
@@ -63,8 +62,8 @@ export function upstreamLogouts(parts: {
       );
       // If the store is unavailable, the background job ends the remaining sessions later.
       await upstreamSessions.finishEnded(parts.endSession, MAX_AT_ONCE);
-      ctx.status = 200;
-      ctx.body = {};
+      // OpenID Connect Back-Channel Logout §2.8.
+      return { body: {} };
     };
 
   async function checked(ctx: Context, provider: UpstreamProvider) {

@@ -1,5 +1,6 @@
 /** Makes providers ask who signs in next, instead of using the last user's session there. */
 import type { Context } from 'koa';
+import type { NetworkCheck } from '../../base/network-address.ts';
 import { ownCookie } from '../own-cookie.ts';
 
 export type NextPerson = ReturnType<typeof createNextPerson>;
@@ -11,12 +12,12 @@ const LIFETIME_SECONDS = 180 * 86_400;
  * The cookie contains ids of providers, and no user. A provider stays listed until it has asked:
  * the next user of a shared computer may come days later, and sign in with another provider first.
  */
-export function createNextPerson(issuer: string, providerIds: readonly string[]) {
+export function createNextPerson(issuer: string, all: readonly string[], isShared: NetworkCheck) {
   const cookie = ownCookie(issuer, 'ask_who');
 
   const idsIn = (ctx: Context): string[] => {
     const named = (cookie.get(ctx) ?? '').split('~');
-    return providerIds.filter((id) => named.includes(id));
+    return all.filter((id) => named.includes(id));
   };
 
   function keep(ctx: Context, ids: readonly string[]): void {
@@ -27,18 +28,16 @@ export function createNextPerson(issuer: string, providerIds: readonly string[])
   return {
     /** Marks this provider to ask who signs in next; without `id`, every provider. */
     ask(ctx: Context, id?: string): void {
-      const asked = id === undefined ? providerIds : [...idsIn(ctx), id];
+      const asked = id === undefined ? all : [...idsIn(ctx), id];
       if (asked.length > 0) keep(ctx, [...new Set(asked)]);
     },
-    isAsked: (ctx: Context, id: string): boolean => idsIn(ctx).includes(id),
+    /** Always true on a shared terminal: sessions there also end without a sign-out. */
+    isAsked: (ctx: Context, id: string): boolean => isShared(ctx.ip) || idsIn(ctx).includes(id),
     /** Removes the mark: the provider has asked, so its session belongs to the current user. */
     wasAsked(ctx: Context, id: string): void {
       const asked = idsIn(ctx);
-      if (asked.includes(id))
-        keep(
-          ctx,
-          asked.filter((one) => one !== id),
-        );
+      const others = asked.filter((one) => one !== id);
+      if (others.length < asked.length) keep(ctx, others);
     },
   };
 }

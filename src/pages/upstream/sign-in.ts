@@ -1,4 +1,5 @@
 /** `/login/<provider>`: redirects users to an identity provider and handles its callback. */
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
 import type { Identities } from '../../accounts/identities/identities.ts';
@@ -14,7 +15,7 @@ import {
   type UpstreamProvider,
 } from '../../upstream/upstream-provider.ts';
 import type { ErrorPage } from '../error-page/error-page.ts';
-import { seeOther } from '../page.ts';
+import { type Notices, seeOther } from '../page.ts';
 import {
   CHOOSE,
   type Purpose,
@@ -26,11 +27,10 @@ import type { Arrive } from './arrival.ts';
 import type { UpstreamFlows } from './flows.ts';
 import type { NextPerson } from './next-person.ts';
 import {
-  answerInvalid,
+  cancelledNotice,
   flowExpired,
-  providerMisconfigured,
   providerUnavailable,
-  signInCancelled,
+  signInFailed,
   signInRefused,
   TOO_MANY,
 } from './words.ts';
@@ -45,9 +45,10 @@ export function createUpstreamSignIns(parts: {
   readonly arrive: Arrive;
   readonly identities: Pick<Identities, 'listOf'>;
   readonly errorPage: Pick<ErrorPage, 'say'>;
+  readonly notices: Pick<Notices, 'redirect'>;
   readonly outcomes: UpstreamOutcomes;
 }): UpstreamSignIns {
-  const { clock, log, providers, flows, nextPerson, arrive, errorPage, outcomes } = parts;
+  const { clock, log, providers, flows, nextPerson, arrive, errorPage, notices, outcomes } = parts;
   const settingsOfAll = providers.map(({ settings }) => settings);
   const ways = settingsOfAll.map(({ id, label }): WayIn => ({ id, label }));
   const [first] = ways;
@@ -116,14 +117,9 @@ export function createUpstreamSignIns(parts: {
 
   async function showFailure(
     ctx: Context,
-    {
-      provider: {
-        settings: { id, label },
-      },
-      error,
-      purpose,
-    }: { provider: UpstreamProvider; error: unknown; purpose: Purpose },
+    { provider, error, purpose }: { provider: UpstreamProvider; error: unknown; purpose: Purpose },
   ): Promise<void> {
+    const { id, label } = provider.settings;
     const about = { requestId: ctx.state.requestId, provider: id };
     const href = retryUrl(purpose);
     if (error instanceof UpstreamAway) {
@@ -137,14 +133,11 @@ export function createUpstreamSignIns(parts: {
     const { reason } = error;
     if (reason === 'misconfigured') {
       log.error({ ...about, reason, why: error.message, remedy: CLIENT_REMEDY }, CLIENT_REFUSED);
-      return errorPage.say(ctx, 503, providerMisconfigured(label, href));
+      return errorPage.say(ctx, 503, signInFailed('misconfigured', label, href));
     }
     log.warn({ ...about, reason, why: error.message }, 'a sign-in with a provider failed');
-    return errorPage.say(
-      ctx,
-      403,
-      reason === 'cancelled' ? signInCancelled(label, href) : answerInvalid(label, href),
-    );
+    if (reason === 'cancelled') return notices.redirect(ctx, href, cancelledNotice(label, purpose));
+    return errorPage.say(ctx, 403, signInFailed('invalid', label, href));
   }
 
   /** Follows a link of a portal to this provider, if there is no other sign-in method. */
@@ -161,6 +154,13 @@ export function createUpstreamSignIns(parts: {
     askWho: (ctx) => nextPerson.ask(ctx),
     asksWho: nextPerson.isAsked,
     begin,
+    async findSignOut({ proof }) {
+      const provider = providers.find(({ settings }) => settings.issuer === proof?.issuer);
+      // If the provider does not answer in time, the page offers nothing.
+      const tooLate = delay(2_000, undefined, { ref: false });
+      return Promise.race([provider?.findSignOut(), tooLate]).catch(() => undefined);
+    },
+
     hasHints: providers.some(({ settings }) => settings.hintDomains.length > 0),
 
     wayOf(email) {
@@ -194,6 +194,9 @@ const CLIENT_REMEDY =
 function retryUrl({ interaction, target, confirms, links }: Purpose): string {
   if (interaction !== undefined) return `${ENDPOINT.interaction}/${interaction}?${CHOOSE}=yes`;
   if (confirms !== undefined || links !== undefined) return target;
-  const query = new URLSearchParams({ return_to: target.split('?')[0] ?? target, [CHOOSE]: 'yes' });
+  const [path = '', form] = target.split('?');
+  const query = new URLSearchParams(form);
+  query.set('return_to', path);
+  query.set(CHOOSE, 'yes');
   return `/login?${query}`;
 }

@@ -1,18 +1,20 @@
 /** The texts for users whose sign-in with a provider failed. The log contains the cause. */
 import { type Message, message } from '../../base/texts.ts';
-import { CHOOSE } from '../sign-in/upstream-ways.ts';
+import { CHOOSE, type Purpose } from '../sign-in/upstream-ways.ts';
 
 export const NOT_ENOUGH = message('upstream.too-weak');
 export const CONFIRMED = message('upstream.confirmed');
 
 export const linkedNotice = (provider: string): Message => message('upstream.linked', { provider });
 
+export const cancelledNotice = (provider: string, { interaction }: Purpose): Message =>
+  message('upstream.cancelled', { provider, hasApp: String(interaction !== undefined) });
+
 type Failure =
   | (typeof REFUSED)[keyof typeof REFUSED]
   | 'too-many'
   | 'expired'
   | 'away'
-  | 'cancelled'
   | 'misconfigured'
   | 'invalid'
   | 'unknown';
@@ -43,18 +45,8 @@ export const providerUnavailable = (label: string, href: string, hasOthers: bool
   ...tryAgain(href, hasOthers ? message('upstream.other-methods') : TRY_AGAIN),
 });
 
-export const signInCancelled = (label: string, href: string) => ({
-  ...textOf('cancelled', label),
-  ...tryAgain(href),
-});
-
-export const providerMisconfigured = (label: string, href: string) => ({
-  ...textOf('misconfigured', label),
-  ...tryAgain(href),
-});
-
-export const answerInvalid = (label: string, href: string) => ({
-  ...textOf('invalid', label),
+export const signInFailed = (why: 'misconfigured' | 'invalid', label: string, href: string) => ({
+  ...textOf(why, label),
   ...tryAgain(href),
 });
 

@@ -87,11 +87,3 @@ const describeWarehouse = (
           former: inWords(formerRights),
         }),
       ];
-
-/** Returns the words after "Also disconnect"; undefined if no client acts for the user. */
-export function describeConnections(connections: number): string | undefined {
-  if (connections === 0) return undefined;
-  return connections === 1
-    ? 'the client that acts for you'
-    : `all ${connections} clients that act for you`;
-}

@@ -1,0 +1,65 @@
+/** `/openapi.json`: the endpoints for clients and APIs as an OpenAPI 3.1 document. */
+import { readFileSync } from 'node:fs';
+import type { Context } from 'koa';
+import { parse } from 'yaml';
+import packageFile from '../../package.json' with { type: 'json' };
+import { answersOf } from './error-reference.ts';
+import { get, type Route } from './routes.ts';
+
+interface Operation {
+  readonly responses: Record<string, object>;
+}
+
+interface OpenApiDocument {
+  readonly info: object;
+  readonly servers?: readonly { readonly url: string }[];
+  readonly externalDocs?: { readonly url: string };
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+}
+
+const file = new URL('../../views/openapi.yaml', import.meta.url);
+// Check the document at startup.
+const text = readFileSync(file, 'utf8');
+parse(text);
+
+const HEADERS = {
+  'Retry-After': { description: 'In seconds.', schema: { type: 'integer' } },
+};
+
+/** Returns the document for a service at this address, with the errors of each endpoint. */
+export function openApiDocument(issuer: string): OpenApiDocument {
+  const document: OpenApiDocument = parse(text);
+  for (const [path, methods] of Object.entries(document.paths)) {
+    for (const { responses } of Object.values(methods)) {
+      for (const [status, errors] of answersOf(path)) responses[status] ??= response(errors);
+    }
+  }
+  return {
+    ...document,
+    info: { ...document.info, version: packageFile.version },
+    servers: [{ url: issuer }],
+    externalDocs: { url: `${issuer}/errors` },
+  };
+}
+
+function response(errors: readonly { readonly code: string; readonly title: string }[]) {
+  const enumerated = { properties: { error: { enum: errors.map(({ code }) => code) } } };
+  const schema = { allOf: [{ $ref: '#/components/schemas/Error' }, enumerated] };
+  return {
+    description: errors.map(({ code, title }) => `${code}: ${title}`).join('. '),
+    headers: HEADERS,
+    content: { 'application/json': { schema } },
+  };
+}
+
+/** Any web page may read the document, like the metadata. */
+export function openApiPage({ issuer }: { readonly issuer: string }): Route[] {
+  const document = openApiDocument(issuer);
+  return [
+    get('/openapi.json', function answerOpenApi(ctx: Context): void {
+      ctx.set('Access-Control-Allow-Origin', '*');
+      ctx.set('Cache-Control', 'public, max-age=3600');
+      ctx.body = document;
+    }),
+  ];
+}
