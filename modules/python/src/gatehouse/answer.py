@@ -1,0 +1,167 @@
+"""Reads an introspection answer into a caller."""
+
+import json
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Optional, Union
+
+from .ended import Ended
+
+ROLES = frozenset({"owner", "admin", "member", "viewer"})
+RIGHTS = frozenset({"read", "write", "manage"})
+
+
+class MalformedAnswer(Exception):
+    """The answer is a failure of the service, and says nothing about the token."""
+
+
+@dataclass(frozen=True)
+class Warehouse:
+    """A warehouse in which the caller has rights."""
+
+    id: str
+    name: str
+    rights: frozenset[str]
+    external_id: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Organization:
+    """An organization that the caller reaches. The role is for display: decide by the rights."""
+
+    id: str
+    name: str
+    role: str
+    warehouses: tuple[Warehouse, ...]
+    external_id: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Caller:
+    """The authenticated caller of the API.
+
+    `method` is `authorization_code`, `api_key` or `client_credentials`. A machine client has no
+    `account_id`, an API key no `client_id`. `expires_at` is in seconds since 1970. `ended` fires
+    when the access may have ended, for work that outlives its request.
+    """
+
+    method: str
+    subject: str
+    organizations: tuple[Organization, ...]
+    account_id: Optional[str] = None
+    client_id: Optional[str] = None
+    authorization: Optional[str] = None
+    api_key: Optional[str] = None
+    username: Optional[str] = None
+    external_id: Optional[str] = None
+    expires_at: Union[int, float, None] = None
+    # The ids by which the change stream may name this caller.
+    names: tuple[str, ...] = field(default=(), repr=False)
+    ended: Ended = field(default_factory=Ended, repr=False, compare=False)
+
+    @cached_property
+    def rights(self) -> dict[str, frozenset[str]]:
+        """The rights by the id of the warehouse."""
+        return {
+            warehouse.id: warehouse.rights
+            for organization in self.organizations
+            for warehouse in organization.warehouses
+        }
+
+    def can(self, warehouse_id: str, right: str) -> bool:
+        """Returns whether the caller has `read`, `write` or `manage` in the warehouse."""
+        return right in self.rights.get(warehouse_id, ())
+
+
+def read_answer(body: bytes, issuer: str) -> Optional[Caller]:
+    """Returns the caller, or None for an inactive token. Raises MalformedAnswer."""
+    try:
+        answer = json.loads(body.decode())
+    except (ValueError, RecursionError):
+        raise MalformedAnswer from None
+    if not isinstance(answer, dict) or not isinstance(answer.get("active"), bool):
+        raise MalformedAnswer
+    if not answer["active"]:
+        return None
+    subject = _text(answer, "sub")
+    token_type = _text(answer, "token_type").lower()
+    expires_at = answer.get("exp")
+    if answer.get("iss") != issuer or token_type not in ("bearer", "api_key"):
+        raise MalformedAnswer
+    if expires_at is not None and type(expires_at) not in (int, float):
+        raise MalformedAnswer
+    client_id = _text(answer, "client_id") if token_type == "bearer" else None
+    method = "api_key" if client_id is None else "authorization_code"
+    if subject == client_id:
+        method = "client_credentials"
+    organizations, names = _organizations(answer)
+    authorization, api_key = _optional(answer, "authorization"), _optional(answer, "api_key")
+    names.update(name for name in (subject, client_id, authorization, api_key) if name)
+    return Caller(
+        method=method,
+        subject=subject,
+        organizations=organizations,
+        account_id=None if method == "client_credentials" else subject,
+        client_id=client_id,
+        authorization=authorization,
+        api_key=api_key,
+        username=_optional(answer, "username"),
+        external_id=_optional(answer, "external_id"),
+        expires_at=expires_at,
+        names=tuple(sorted(names)),
+    )
+
+
+def _organizations(answer: dict[str, Any]) -> tuple[tuple[Organization, ...], set[str]]:
+    organizations: list[Organization] = []
+    names: set[str] = set()
+    for element in _elements(answer, "organizations"):
+        role = element.get("role")
+        if not isinstance(role, str) or role not in ROLES:
+            continue
+        organization = Organization(
+            _text(element, "id"),
+            _text(element, "name"),
+            role,
+            tuple(sorted(map(_warehouse, _elements(element, "warehouses")), key=_by_id)),
+            _optional(element, "external_id"),
+        )
+        organizations.append(organization)
+        names.add(organization.id)
+    # Sorted: the order has no meaning, and must not make two answers differ.
+    return tuple(sorted(organizations, key=_by_id)), names
+
+
+def _warehouse(element: dict[str, Any]) -> Warehouse:
+    rights = element.get("rights")
+    if not isinstance(rights, list):
+        raise MalformedAnswer
+    return Warehouse(
+        _text(element, "id"),
+        _text(element, "name"),
+        frozenset(right for right in rights if isinstance(right, str)) & RIGHTS,
+        _optional(element, "external_id"),
+    )
+
+
+def _by_id(element: Union[Organization, Warehouse]) -> str:
+    return element.id
+
+
+def _elements(parent: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    elements = parent.get(name)
+    if not isinstance(elements, list) or not all(isinstance(each, dict) for each in elements):
+        raise MalformedAnswer
+    return elements
+
+
+def _text(parent: dict[str, Any], name: str) -> str:
+    value = parent.get(name)
+    if not isinstance(value, str) or not value:
+        raise MalformedAnswer
+    return value
+
+
+def _optional(parent: dict[str, Any], name: str) -> Optional[str]:
+    value = parent.get(name)
+    return value if isinstance(value, str) else None

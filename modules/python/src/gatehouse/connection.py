@@ -1,0 +1,141 @@
+"""The requests to the service.
+
+No request is cancelled, but the client's timeouts end it: with the versions of Debian 12 a
+cancelled request keeps its place in the pool (httpcore 0.16) or goes on (anyio 3.6).
+"""
+
+import asyncio
+import base64
+import contextlib
+import re
+import ssl
+from collections.abc import AsyncIterator
+from typing import Any, NamedTuple, Optional
+from urllib.parse import quote_plus, urlencode, urlsplit
+
+import httpx
+
+from .settings import Settings
+
+# An answer with 10,000 warehouses is shorter.
+MAX_ANSWER_BYTES = 4 * 1024 * 1024
+# The service closes an idle connection after 65 seconds.
+KEEP_ALIVE_SECONDS = 60
+# The headers must arrive within 5 seconds.
+STREAM_TIMEOUT = httpx.Timeout(3, connect=2)
+
+
+class TooLong(Exception):
+    """The answer is longer than any that the service sends."""
+
+
+class Answer(NamedTuple):
+    """A complete answer of the introspection endpoint."""
+
+    status: int
+    retry_after_seconds: Optional[int]
+    body: bytes
+
+
+class Connection:
+    """Sends the requests of docs/wire.md, each with the credentials of the API."""
+
+    def __init__(
+        self, settings: Settings, transport: Optional[httpx.AsyncBaseTransport] = None
+    ) -> None:
+        pair = f"{quote_plus(settings.client_id)}:{quote_plus(settings.client_secret)}"
+        self._headers = {
+            # The service answers only for its public host, whatever address the API uses.
+            "Host": urlsplit(settings.issuer).netloc,
+            "Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}",
+            "Accept-Encoding": "identity",
+        }
+        self._endpoint = settings.endpoint
+        self._max_attempts = settings.max_connections + 1
+        self._timeout_seconds = settings.timeout_seconds
+        # Wait here and not in the pool: after a timeout there, httpcore 0.16 can lose a place.
+        self._places = asyncio.Semaphore(settings.max_connections)
+        self._options: dict[str, Any] = {
+            "transport": transport,
+            # Without proxies and .netrc, which would get or replace the credentials.
+            "trust_env": False,
+            "verify": settings.ssl_context or ssl.create_default_context(),
+        }
+        self._introspections = httpx.AsyncClient(
+            limits=httpx.Limits(
+                max_connections=settings.max_connections,
+                max_keepalive_connections=settings.max_connections,
+                keepalive_expiry=KEEP_ALIVE_SECONDS,
+            ),
+            timeout=httpx.Timeout(settings.timeout_seconds, pool=None),
+            **self._options,
+        )
+
+    async def introspect(self, token: str) -> Answer:
+        """Asks about a token. Raises httpx.HTTPError or TooLong."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._timeout_seconds
+        async with self._places:
+            if loop.time() >= deadline:
+                raise httpx.PoolTimeout("no connection was free in time")
+            response = await self._send(token, self._max_attempts)
+            try:
+                body = bytearray()
+                async for piece in response.aiter_raw():
+                    body += piece
+                    if len(body) > MAX_ANSWER_BYTES:
+                        raise TooLong
+                return Answer(response.status_code, retry_after_seconds(response), bytes(body))
+            finally:
+                await response.aclose()
+
+    async def _send(self, token: str, attempts: int) -> httpx.Response:
+        is_new = False
+
+        async def trace(event: str, _: dict[str, Any]) -> None:
+            nonlocal is_new
+            is_new = is_new or event.startswith("connection.connect_")
+
+        request = self._introspections.build_request(
+            "POST",
+            self._endpoint,
+            content=urlencode({"token": token}),
+            headers={
+                **self._headers,
+                "Content-Type": "application/x-www-form-urlencoded",
+                "Accept": "application/json",
+            },
+            extensions={"trace": trace},
+        )
+        try:
+            return await self._introspections.send(request, stream=True)
+        except (httpx.NetworkError, httpx.RemoteProtocolError):
+            # Only a reused connection may have been closed because it was idle.
+            if is_new or attempts == 1:
+                raise
+        return await self._send(token, attempts - 1)
+
+    @contextlib.asynccontextmanager
+    async def open_stream(self) -> AsyncIterator[httpx.Response]:
+        """Opens a change stream, over a connection of its own."""
+        headers = {**self._headers, "Accept": "text/event-stream"}
+        client = httpx.AsyncClient(timeout=STREAM_TIMEOUT, **self._options)
+        try:
+            request = client.build_request("GET", f"{self._endpoint}/changes", headers=headers)
+            response = await client.send(request, stream=True)
+            try:
+                yield response
+            finally:
+                await response.aclose()
+        finally:
+            await client.aclose()
+
+    async def close(self) -> None:
+        """Closes the connections of introspections."""
+        await self._introspections.aclose()
+
+
+def retry_after_seconds(response: httpx.Response) -> Optional[int]:
+    """Returns the Retry-After of an answer, if it is a whole number of seconds above 0."""
+    value = response.headers.get("Retry-After", "")
+    return int(value) if re.fullmatch(r"[1-9][0-9]{0,8}", value) else None

@@ -1,0 +1,71 @@
+"""The settings of the module, checked when they are made."""
+
+import ssl
+import time
+from dataclasses import dataclass, field
+from typing import Optional
+from urllib.parse import urlsplit
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the API needs to know about Gatehouse.
+
+    `introspection_endpoint` is for an API that reaches the service at an internal address.
+    Without `change_stream` nothing is remembered. `resource_metadata` is the address of the API's
+    own metadata (RFC 9728).
+    """
+
+    issuer: str
+    client_id: str
+    client_secret: str = field(repr=False)
+    introspection_endpoint: str = ""
+    change_stream: bool = True
+    timeout_seconds: float = 1.0
+    remember_seconds: float = 60.0
+    max_remembered: int = 50_000
+    max_connections: int = 16
+    resource_metadata: Optional[str] = None
+    ssl_context: Optional[ssl.SSLContext] = None
+
+    def __post_init__(self) -> None:
+        if not _is_address(self.issuer) or urlsplit(self.issuer).path:
+            raise ValueError(
+                f"issuer is {self.issuer!r}: set the public origin of Gatehouse, "
+                "without a path or final slash, such as https://auth.example.com"
+            )
+        if not _is_address(self.endpoint):
+            raise ValueError(
+                f"introspection_endpoint is {self.introspection_endpoint!r}: "
+                "set an address such as http://10.0.0.7:3000/oauth/introspect"
+            )
+        if not self.client_id or not self.client_secret:
+            raise ValueError(
+                "client_id or client_secret is empty: register the API with "
+                "`gatehouse clients add --kind resource-server` and set both values"
+            )
+        if not 0 < self.remember_seconds <= 600:
+            raise ValueError("remember_seconds must be above 0 and at most 600")
+
+    @property
+    def endpoint(self) -> str:
+        """The address of the introspection endpoint."""
+        return self.introspection_endpoint or f"{self.issuer}/oauth/introspect"
+
+
+def _is_address(value: str) -> bool:
+    parts = urlsplit(value)
+    has_more = parts.query or parts.fragment or "@" in parts.netloc
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and not has_more
+
+
+class Clock:
+    """The time, which tests replace."""
+
+    def monotonic_ms(self) -> int:
+        """A time that is never set, for intervals."""
+        return time.monotonic_ns() // 1_000_000
+
+    def unix_ms(self) -> int:
+        """The time since 1970, for `exp`."""
+        return time.time_ns() // 1_000_000
