@@ -3,12 +3,12 @@ import type { StartedProgram } from './deployment.ts';
 import { type Measurement, measure } from './load.ts';
 import { processorTime, residentMemory } from './processor.ts';
 
-/** Medians of the rounds; requests and failures are sums. */
+/** Medians; requests and failures are sums. */
 export interface Comparison extends Measurement {
   /** Microseconds of the service's processor time per request; NaN if unknown. */
   readonly cpu: number;
   readonly cpuOfKoa: number;
-  /** The bare Koa's processor time per request divided by the service's, per round, ascending. */
+  /** The bare Koa's processor time per request divided by the service's, ascending. */
   readonly ratios: readonly number[];
   /** Maximum megabytes of the service in memory. */
   readonly resident: number;
@@ -25,30 +25,37 @@ export async function besideKoa(
   service: Pick<StartedProgram, 'pid'>,
   load: () => Promise<Measurement>,
 ): Promise<Comparison> {
-  const rounds: (Measurement & { cpu: number; cpuOfKoa: number; resident: number })[] = [];
+  const rounds: Comparison[] = [];
   for (let part = 0; part < PARTS; part += 1) {
-    const bare = await withCpu(koa, () => loadBareKoa(koa));
+    const { cpu: cpuOfKoa } = await withCpu(koa, () => loadBareKoa(koa));
     const ours = await withCpu(service, load);
     const resident = residentMemory(service.pid);
-    if (part >= WARM_UP_ROUNDS) rounds.push({ ...ours, cpuOfKoa: bare.cpu, resident });
+    const round = { ...ours, cpuOfKoa, ratios: [cpuOfKoa / ours.cpu], resident };
+    if (part >= WARM_UP_ROUNDS) rounds.push(round);
   }
-  const sorted = (of: (round: (typeof rounds)[number]) => number): number[] =>
-    rounds.map(of).sort((a, b) => a - b);
-  const median = (of: (round: (typeof rounds)[number]) => number): number =>
-    sorted(of)[ROUNDS >> 1] ?? Number.NaN;
-  const sum = (of: (round: (typeof rounds)[number]) => number): number =>
-    rounds.map(of).reduce((a, b) => a + b);
+  return summarize(rounds);
+}
+
+/** Summarizes the rounds of one process, or what several processes took. */
+export function summarize(parts: readonly Comparison[]): Comparison {
+  const of = (name: Exclude<keyof Comparison, 'ratios'>) => parts.map((part) => part[name]);
+  const sum = (values: readonly number[]) => values.reduce((a, b) => a + b);
   return {
-    cpu: median(({ cpu }) => cpu),
-    cpuOfKoa: median(({ cpuOfKoa }) => cpuOfKoa),
-    ratios: sorted(({ cpu, cpuOfKoa }) => cpuOfKoa / cpu),
-    resident: Math.max(...sorted(({ resident }) => resident)),
-    requestsPerSecond: median(({ requestsPerSecond }) => requestsPerSecond),
-    p50: median(({ p50 }) => p50),
-    p99: median(({ p99 }) => p99),
-    requests: sum(({ requests }) => requests),
-    failures: sum(({ failures }) => failures),
+    cpu: middle(of('cpu')),
+    cpuOfKoa: middle(of('cpuOfKoa')),
+    ratios: parts.map(({ ratios }) => middle(ratios)).sort((a, b) => a - b),
+    resident: Math.max(...of('resident')),
+    requestsPerSecond: middle(of('requestsPerSecond')),
+    p50: middle(of('p50')),
+    p99: middle(of('p99')),
+    requests: sum(of('requests')),
+    failures: sum(of('failures')),
   };
+}
+
+export function middle(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[sorted.length >> 1] ?? Number.NaN;
 }
 
 /** Runs the load, and adds the processor time per request that the program used. */
@@ -62,7 +69,7 @@ export async function withCpu(
 }
 
 /** A POST of a form, like those that clients send. */
-const loadBareKoa = ({ url }: StartedProgram): Promise<Measurement> =>
+export const loadBareKoa = ({ url }: StartedProgram): Promise<Measurement> =>
   measure(url, { seconds: 1 }, () => ({
     next: () => ({
       method: 'POST',

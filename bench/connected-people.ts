@@ -53,17 +53,30 @@ const CONNECT = `INSERT INTO connections
   SELECT 'acc_' || lpad(n::text, 16, '0'), $2, now(), now(), 'Partner', '{}'
   FROM generate_series(1, $1::int) n`;
 
+/** Returns the id of the account at this position, from 0. */
+export const accountIdOf = (position: number): string =>
+  `acc_${String(position + 1).padStart(16, '0')}`;
+
+/** Writes this many users with their organizations and rights, who are connected to the client. */
+export async function fillPeople(
+  database: Database,
+  client: TestClient,
+  count: number,
+): Promise<void> {
+  for (const statement of FILL) await database.query(statement, [count]);
+  await database.query(CONNECT, [count, client.id]);
+  for (const table of ['accounts', 'organization_memberships', 'warehouse_rights', 'connections']) {
+    await database.query(`ANALYZE ${table}`);
+  }
+}
+
 export async function connectPeople(
   { storage }: Pick<RunningDeployment, 'storage'>,
   client: TestClient,
   count: number,
 ): Promise<ConnectedPeople> {
   const database = await openDatabase({ ...storage, timeoutFactor: TIMEOUT_FACTOR });
-  for (const statement of FILL) await database.query(statement, [count]);
-  await database.query(CONNECT, [count, client.id]);
-  for (const table of ['accounts', 'organization_memberships', 'warehouse_rights', 'connections']) {
-    await database.query(`ANALYZE ${table}`);
-  }
+  await fillPeople(database, client, count);
   const { store } = await openTokenStore({
     ...{ ...storage, database, clock: systemClock },
     acceptVolatileRedis: true,
@@ -77,10 +90,7 @@ export async function connectPeople(
     keys: [TOKEN_KEY],
     lifetimes: LIFETIMES,
   });
-  const accountIds = Array.from(
-    { length: count },
-    (_, index) => `acc_${String(index + 1).padStart(16, '0')}`,
-  );
+  const accountIds = Array.from({ length: count }, (_, position) => accountIdOf(position));
 
   async function tokenOf(accountId: string): Promise<string> {
     const draft = authorizations.draft();

@@ -12,6 +12,7 @@ import { silentChangeFeed } from '../src/storage/change-feed.ts';
 import { type DatabaseOptions, openDatabase } from '../src/storage/database.ts';
 import { freshDataDirectory } from '../test/support/embedded-postgres.ts';
 import { atEndOfRun } from '../test/support/end-of-run.ts';
+import { eventually } from '../test/support/eventually.ts';
 import type { TestClient } from '../test/support/oauth.ts';
 import type { Credentials } from '../test/support/person.ts';
 import { freshMigratedDatabaseUrl } from '../test/support/postgres-server.ts';
@@ -28,8 +29,19 @@ export interface StartedProgram {
   stop(): Promise<void>;
 }
 
-export interface RunningDeployment extends StartedProgram {
+export type DeploymentKind = 'embedded' | 'postgres' | 'postgres+redis';
+
+/** The service, which listens. */
+export interface StartedService extends StartedProgram {
+  /** From the start of the process until it was ready for requests. */
+  readonly secondsUntilReady: number;
+}
+
+/** Stores with users and clients, for a service that is started later and as often as wanted. */
+export interface Deployment {
   readonly issuer: string;
+  /** The URL of the operators' listener, with the metrics. */
+  readonly operatorsUrl: string;
   readonly seed: Seed;
   /** Many machine clients besides that of the seed. */
   readonly machines: readonly TestClient[];
@@ -37,16 +49,28 @@ export interface RunningDeployment extends StartedProgram {
   readonly people: readonly Credentials[];
   /** The stores, for other programs that use them as well. */
   readonly storage: DatabaseOptions & { readonly redisUrl: string | undefined };
+  start(): Promise<StartedService>;
 }
+
+export type RunningDeployment = Deployment & StartedService;
 
 export const TOKEN_KEY = 'token-key-of-the-bench-0123456789abcdefg';
 const MACHINES = 1_000;
 const ROOT = path.join(import.meta.dirname, '..');
 
 export async function startDeployment(
-  kind: 'embedded' | 'postgres+redis',
-  { people = 0 }: { people?: number } = {},
+  kind: DeploymentKind,
+  options?: { people?: number },
 ): Promise<RunningDeployment> {
+  const deployment = await prepareDeployment(kind, options);
+  return { ...deployment, ...(await deployment.start()) };
+}
+
+/** Fills the stores with users and clients, and starts nothing but the stores. */
+export async function prepareDeployment(
+  kind: DeploymentKind,
+  { people = 0 }: { people?: number } = {},
+): Promise<Deployment> {
   leaveItsCore();
   const isEmbedded = kind === 'embedded';
   const dataDirectory = isEmbedded ? await freshDataDirectory() : '';
@@ -56,23 +80,39 @@ export async function startDeployment(
   const config = path.join(temporaryDirectory('bench'), 'gatehouse.yaml');
   await writeFile(config, 'server:\n  proxy_hops: 1\n');
 
-  const redisUrl = isEmbedded ? undefined : await freshRedisUrl();
+  const redisUrl = kind === 'postgres+redis' ? await freshRedisUrl() : undefined;
   const port = await freePort();
+  const operatorsPort = await freePort();
   const issuer = `http://localhost:${port}`;
-  const service = await startMeasured(['sh', '-c', manifest.scripts.start], issuer, {
+  const operatorsUrl = `http://127.0.0.1:${operatorsPort}`;
+  const variables = {
     GATEHOUSE_CONFIG: config,
     GATEHOUSE_ISSUER: issuer,
     PORT: String(port),
-    GATEHOUSE_OPERATORS_PORT: '0',
+    GATEHOUSE_OPERATORS_PORT: String(operatorsPort),
     GATEHOUSE_COOKIE_KEYS: 'cookie-key-of-the-bench-0123456789abcdef',
     GATEHOUSE_TOKEN_KEYS: TOKEN_KEY,
     GATEHOUSE_DATA_DIR: dataDirectory,
     DATABASE_URL: databaseUrl,
     REDIS_URL: redisUrl,
-  });
+  };
+
+  async function start(): Promise<StartedService> {
+    const begin = performance.now();
+    const program = await startMeasured(['sh', '-c', manifest.scripts.start], issuer, variables);
+    await waitUntilReady(operatorsUrl);
+    return { ...program, secondsUntilReady: (performance.now() - begin) / 1_000 };
+  }
   const storage = { dataDirectory, databaseUrl, redisUrl };
-  return { issuer, storage, ...filled, ...service };
+  return { issuer, operatorsUrl, storage, start, ...filled };
 }
+
+/** Waits until a load balancer would send requests. */
+const waitUntilReady = (operatorsUrl: string): Promise<void> =>
+  eventually(async () => {
+    const { status } = await fetch(`${operatorsUrl}/readyz`);
+    if (status !== 200) throw new Error(`the service is not ready: ${status}`);
+  });
 
 export async function startBareKoa(): Promise<StartedProgram> {
   const port = await freePort();
@@ -100,7 +140,7 @@ async function startMeasured(
   return { url, pid: program.pid, stop: () => program.end('SIGTERM') };
 }
 
-async function fill(
+export async function fill(
   place: DatabaseOptions,
   count: number,
 ): Promise<Pick<RunningDeployment, 'seed' | 'machines' | 'people'>> {

@@ -30,7 +30,7 @@ export interface RedisGroup {
   readonly url: string;
   /** Swaps `master` and `replica`, after a failover. */
   swap(): void;
-  /** Makes a restarted master a replica. Sentinel would do so, too, but only after a while. */
+  /** Makes the former master a replica. Sentinel would do so, too, but only after 8 to 20 seconds. */
   follow(): Promise<void>;
   untilReplicated(): Promise<void>;
 }
@@ -40,7 +40,8 @@ export function groupOf({ sentinel, replica }: RedisGroup) {
   return { sentinel, replica };
 }
 
-async function startRedis(kind: RedisKind): Promise<RedisGroup> {
+/** Starts a Redis, or a master with a replica and a Sentinel. */
+export async function startRedis(kind: RedisKind): Promise<RedisGroup> {
   const settings = { 'repl-diskless-sync-delay': '0' };
   const master = await startRedisServer(settings);
   if (kind === 'single') {

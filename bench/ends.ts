@@ -123,6 +123,7 @@ const FAULTS: readonly Fault[] = [
       return async () => {
         await untilMaster(sentinel, replica);
         redis.swap();
+        await redis.follow();
         await redis.untilReplicated();
       };
     },

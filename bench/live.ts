@@ -4,8 +4,9 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { createIntrospector, type Introspector } from '../src/resource-server/resource-server.ts';
 import { postgresServer, redisServer } from '../test/support/requirements.ts';
+import { middle } from './beside-koa.ts';
 import { connectPeople } from './connected-people.ts';
-import { startDeployment } from './deployment.ts';
+import { type RunningDeployment, startDeployment } from './deployment.ts';
 import { processorTime } from './processor.ts';
 import { measureResourceServer } from './resource-server.ts';
 import { table } from './table.ts';
@@ -18,6 +19,7 @@ const AT_ONCE = 50;
 const CALLS_PER_CLOCK_CHECK = 1_000;
 
 interface Rate {
+  readonly calls: number;
   readonly callsPerSecond: number;
   /** Microseconds of the API's processor time per call. */
   readonly cpu: number;
@@ -31,6 +33,63 @@ export async function measureLive(seconds: number): Promise<void> {
   const { confidential, resourceServer } = seed.clients;
   const people = await connectPeople(deployment, confidential, CALLERS);
   const { tokens } = people;
+  const { api, next, rememberAll, bytesPerCaller } = await rememberCallers({
+    issuer,
+    seed,
+    tokens,
+  });
+
+  const remembered: Rate[] = [];
+  const asking: Rate[] = [];
+  await identify(api, next, { seconds: 1 });
+  for (let round = 0; round < ROUNDS; round += 1) {
+    await rememberAll();
+    remembered.push(await identify(api, next, { seconds }));
+    const cpuBefore = processorTime(process.pid);
+    let turn = 0;
+    const nextToken = () => tokens[turn++ % tokens.length] ?? '';
+    const asked = await measureResourceServer({ issuer, resourceServer, nextToken, seconds });
+    if (asked.failures > 0) throw new Error(`${asked.failures} callers were refused`);
+    const cpu = (processorTime(process.pid) - cpuBefore) / asked.requests;
+    asking.push({ calls: asked.requests, callsPerSecond: asked.requestsPerSecond, cpu });
+  }
+  api.close();
+  const again = await measureAskingAgain({ issuer, resourceServer, tokens, pid: deployment.pid });
+  await people.close();
+  await deployment.stop();
+
+  const row = (name: string, rates: readonly Rate[]): string[] => [
+    name,
+    Math.round(middle(rates.map(({ callsPerSecond }) => callsPerSecond))).toLocaleString('en'),
+    middle(rates.map(({ cpu }) => cpu)).toFixed(2),
+    middle(
+      rates.map(({ callsPerSecond }, at) => callsPerSecond / (asking[at]?.callsPerSecond ?? 0)),
+    ).toFixed(1),
+  ];
+  console.log(`identify() of ${CALLERS.toLocaleString('en')} callers in turn, medians of ${ROUNDS} rounds.
+A remembered caller takes ${bytesPerCaller.toFixed(0)} bytes, organizations included.
+`);
+  console.log(again);
+  console.log(
+    table(
+      ['', 'calls/s', 'CPU us of the API', 'times as many'],
+      [row('asking, 100 at once', asking), row('remembered', remembered)],
+    ),
+  );
+}
+
+/**
+ * Creates an API in this process that remembers the callers with these tokens.
+ *
+ * @returns `next`, which returns their requests in turn, and `rememberAll`, which must be called
+ *   before each measurement, because callers are forgotten after minutes
+ */
+export async function rememberCallers({
+  issuer,
+  seed,
+  tokens,
+}: Pick<RunningDeployment, 'issuer' | 'seed'> & { readonly tokens: readonly string[] }) {
+  const { resourceServer } = seed.clients;
   const requests = tokens.map((token) => ({ headers: { authorization: `Bearer ${token}` } }));
   let turn = 0;
   const next = () => {
@@ -48,7 +107,8 @@ export async function measureLive(seconds: number): Promise<void> {
 
   const before = heapUsed();
   await rememberAll();
-  const perCaller = (heapUsed() - before) / CALLERS;
+  const bytesPerCaller = (heapUsed() - before) / tokens.length;
+  return { api, next, rememberAll, bytesPerCaller };
 
   /** Calls the API until all callers are cached: on a busy machine the stream may fall silent. */
   async function rememberAll(): Promise<void> {
@@ -56,7 +116,7 @@ export async function measureLive(seconds: number): Promise<void> {
     ahead += 60_000;
     let asked = 0;
     const askSome = async (): Promise<void> => {
-      for (let call = 0; call < CALLERS / AT_ONCE; call += 1) {
+      for (let call = 0; call < tokens.length / AT_ONCE; call += 1) {
         const { caller, decidedBy } = await api.identify(next());
         if (!caller) throw new Error('a caller was refused');
         if (decidedBy !== 'memory') asked += 1;
@@ -67,43 +127,6 @@ export async function measureLive(seconds: number): Promise<void> {
       await Promise.all(Array.from({ length: AT_ONCE }, askSome));
     } while (asked > 0);
   }
-
-  const remembered: Rate[] = [];
-  const asking: Rate[] = [];
-  await identify(api, next, 1);
-  for (let round = 0; round < ROUNDS; round += 1) {
-    await rememberAll();
-    remembered.push(await identify(api, next, seconds));
-    const cpuBefore = processorTime(process.pid);
-    const nextToken = () => tokens[turn++ % tokens.length] ?? '';
-    const asked = await measureResourceServer({ issuer, resourceServer, nextToken, seconds });
-    if (asked.failures > 0) throw new Error(`${asked.failures} callers were refused`);
-    const cpu = (processorTime(process.pid) - cpuBefore) / asked.requests;
-    asking.push({ callsPerSecond: asked.requestsPerSecond, cpu });
-  }
-  api.close();
-  const again = await measureAskingAgain({ issuer, resourceServer, tokens, pid: deployment.pid });
-  await people.close();
-  await deployment.stop();
-
-  const row = (name: string, rates: readonly Rate[]): string[] => [
-    name,
-    Math.round(middle(rates.map(({ callsPerSecond }) => callsPerSecond))).toLocaleString('en'),
-    middle(rates.map(({ cpu }) => cpu)).toFixed(2),
-    middle(
-      rates.map(({ callsPerSecond }, at) => callsPerSecond / (asking[at]?.callsPerSecond ?? 0)),
-    ).toFixed(1),
-  ];
-  console.log(`identify() of ${CALLERS.toLocaleString('en')} callers in turn, medians of ${ROUNDS} rounds.
-A remembered caller takes ${perCaller.toFixed(0)} bytes, organizations included.
-`);
-  console.log(again);
-  console.log(
-    table(
-      ['', 'calls/s', 'CPU us of the API', 'times as many'],
-      [row('asking, 100 at once', asking), row('remembered', remembered)],
-    ),
-  );
 }
 
 /** Measures the cost of asking about remembered callers again in the background. */
@@ -150,13 +173,16 @@ CPU of the API ${costs.api} ms a second, with its calls; of the service ${costs.
 `;
 }
 
-async function identify(
+/** Calls the API, one call after another. @param limit the duration, or the number of calls */
+export async function identify(
   api: Introspector,
   next: () => Parameters<Introspector['identify']>[0],
-  seconds: number,
+  limit: { readonly seconds: number } | { readonly calls: number },
 ): Promise<Rate> {
   const cpuBefore = processorTime(process.pid);
   const began = performance.now();
+  const isReached = (calls: number): boolean =>
+    'calls' in limit ? calls >= limit.calls : performance.now() - began >= limit.seconds * 1_000;
   let calls = 0;
   let asked = 0;
   do {
@@ -166,11 +192,12 @@ async function identify(
     calls += CALLS_PER_CLOCK_CHECK;
     // Let the stream be read in between, as in an API that has other work to do.
     await new Promise(setImmediate);
-  } while (performance.now() - began < seconds * 1_000);
+  } while (!isReached(calls));
   if (asked > 0)
     console.error(`${asked} of ${calls} calls asked: the machine is too busy for the stream`);
   const took = (performance.now() - began) / 1_000;
-  return { callsPerSecond: calls / took, cpu: (processorTime(process.pid) - cpuBefore) / calls };
+  const cpu = (processorTime(process.pid) - cpuBefore) / calls;
+  return { calls, callsPerSecond: calls / took, cpu };
 }
 
 function heapUsed(): number {
@@ -179,9 +206,4 @@ function heapUsed(): number {
   collect();
   collect();
   return process.memoryUsage().heapUsed;
-}
-
-function middle(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return sorted[sorted.length >> 1] ?? Number.NaN;
 }

@@ -1,7 +1,7 @@
 /** Measures introspection of many users, whose rights change all the time. */
 import { basic } from '../test/support/oauth.ts';
 import { postgresServer, redisServer } from '../test/support/requirements.ts';
-import { withCpu } from './beside-koa.ts';
+import { middle, withCpu } from './beside-koa.ts';
 import { type ConnectedPeople, connectPeople } from './connected-people.ts';
 import { startDeployment } from './deployment.ts';
 import { type Measurement, measure } from './load.ts';
@@ -124,9 +124,4 @@ function changeMemberships({ database, accountIds }: ConnectedPeople) {
       return changed;
     },
   };
-}
-
-function middle(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return sorted[sorted.length >> 1] ?? Number.NaN;
 }

@@ -1,10 +1,11 @@
 /** The usual requests of clients, users and the GraphQL API, as load. */
-import { authorizationUrl, basic, type TestClient } from '../test/support/oauth.ts';
+import { authorizationUrl, type TestClient } from '../test/support/oauth.ts';
 import { createPerson } from '../test/support/person.ts';
 import { besideKoa, type Comparison, PARTS } from './beside-koa.ts';
 import type { RunningDeployment, StartedProgram } from './deployment.ts';
-import { type LoadRequest, type Measurement, measure } from './load.ts';
+import { type Measurement, measure } from './load.ts';
 import { measureResourceServer } from './resource-server.ts';
+import { exchangeOf, form, inBody, introspectionOf, refreshOf } from './token-requests.ts';
 
 export interface Scenario {
   readonly name: string;
@@ -68,13 +69,7 @@ export async function runScenarios(
   const nextCode = takeEach(codes);
   await run('code exchange', () =>
     measure(issuer, each, () => ({
-      next: () =>
-        form('/oauth/token', {
-          grant_type: 'authorization_code',
-          code: nextCode(),
-          redirect_uri: confidential.redirectUri,
-          ...inBody(confidential),
-        }),
+      next: () => exchangeOf(confidential, nextCode()),
       answered: ({ body }) => keep(body),
     })),
   );
@@ -82,8 +77,7 @@ export async function runScenarios(
   const nextToken = takeEach(tokens);
   await run('introspection', () =>
     measure(issuer, seconds, () => ({
-      next: () =>
-        form('/oauth/introspect', { token: nextToken().accessToken }, basic(resourceServer)),
+      next: () => introspectionOf(resourceServer, nextToken().accessToken),
     })),
   );
 
@@ -100,12 +94,7 @@ export async function runScenarios(
     measure(issuer, seconds, () => {
       let { refreshToken } = nextToken();
       return {
-        next: () =>
-          form('/oauth/token', {
-            grant_type: 'refresh_token',
-            refresh_token: refreshToken,
-            ...inBody(confidential),
-          }),
+        next: () => refreshOf(confidential, refreshToken),
         answered({ body }) {
           refreshToken = (JSON.parse(body) as Record<string, string>).refresh_token ?? '';
         },
@@ -138,23 +127,6 @@ async function signedIn({ issuer, seed }: RunningDeployment): Promise<string> {
   const person = createPerson(issuer);
   await person.authorize(authorizationUrl(issuer, seed.clients.confidential), seed.person);
   return person.cookieHeader('/oauth/authorize');
-}
-
-const inBody = ({ id, secret = '' }: TestClient): Record<string, string> => ({
-  client_id: id,
-  client_secret: secret,
-});
-
-function form(path: string, fields: Record<string, string>, authorization?: string): LoadRequest {
-  return {
-    method: 'POST',
-    path,
-    headers: {
-      'content-type': 'application/x-www-form-urlencoded',
-      ...(authorization !== undefined && { authorization }),
-    },
-    body: new URLSearchParams(fields).toString(),
-  };
 }
 
 /** Returns the items one after another, and starts again after the last. */
