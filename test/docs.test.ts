@@ -1,5 +1,5 @@
 /** The docs are correct and complete, and their commands and programs work. */
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import pg from 'pg';
@@ -15,6 +15,7 @@ import { startSeeded } from './support/seeded.ts';
 import { temporaryDirectory } from './support/temporary-directory.ts';
 import { TIMEOUT_FACTOR } from './support/timeout-factor.ts';
 import { writtenDocs } from './write-docs.ts';
+import { FOLDER, MAX_BYTES, NAMES } from './write-pictures.ts';
 
 const ROOT = path.join(import.meta.dirname, '..');
 const pages = ['.', 'docs', 'docs/decisions', 'docs/operations'].flatMap((folder) =>
@@ -85,6 +86,18 @@ describe('the documentation', () => {
         expect(anchors, `${nameOf(page)}: ${link}`).to.include(anchor);
       }
     }
+  });
+
+  it('the docs use each picture that `npm run pictures` takes, and all pictures together have at most 1 MB', () => {
+    const files = readdirSync(FOLDER);
+    expect(files.sort()).to.deep.equal(NAMES.map((name) => `${name}.webp`).sort());
+    const bytes = files.map((file) => statSync(path.join(FOLDER, file)).size);
+    expect(bytes.reduce((sum, size) => sum + size)).to.be.at.most(MAX_BYTES);
+    const text = pages.map(textOf).join('\n');
+    const unused = files.filter(
+      (file) => !new RegExp(`!\\[[^\\]]{20,}\\]\\([^)]*pictures/${file}\\)`).test(text),
+    );
+    expect(unused, 'each picture is in a page of the docs, with a description').to.deep.equal([]);
   });
 
   it('the README has at most 150 lines', () => {

@@ -30,7 +30,7 @@ const NAMES: readonly (readonly [what: string, used: readonly string[], frozen: 
   [
     'purposes of seals',
     inSources(/createSeals\(\s*'([^']+)'/g),
-    'client-test, consent, device, form, notice, passkey, stop recovery',
+    'client-test, consent, device, form, notice, passkey, sign-out, stop recovery',
   ],
   [
     'other texts in a MAC or a hash',
@@ -49,7 +49,8 @@ const NAMES: readonly (readonly [what: string, used: readonly string[], frozen: 
   [
     'limits',
     inSources(/(?:create|hourlyLimit|AttemptLimit)\(\s*(?:\{\s*name: )?'([a-z_]+)'/g),
-    `approval_requests, client_address, client_failures_address, client_offers, client_reports,
+    `approval_requests, client_address, client_failures_address, client_offers,
+      client_problem_mails, client_reports,
       forgot_account, forgot_address, kept_forms,
       passkey_failures, sign_in_account, sign_in_account_address, sign_in_address, sign_in_device,
       upstream_logouts, upstream_sign_ins, waiting_sign_ins`,
@@ -96,10 +97,10 @@ const NAMES: readonly (readonly [what: string, used: readonly string[], frozen: 
     inSources(/ name="(\w+)"/g, textOf('views', '.ejs')),
     `add_place, api_keys, approve, client_secret, clients, confirm_name, confirm_with, creation_key, current_password,
       decision,
-      drawn_at, drawn_from, email, end_connections, expires_in_days, form_token, from, keep_tokens, language, limit_last_day, limit_places,
+      drawn_at, drawn_from, email, end_connections, expires_in_days, forget, form_token, from, keep_tokens, language, limit_last_day, limit_places,
       limit_rights,
       link_with, made_passkey, mail, more, name, new_owner_email, new_password, only, order, passkey, password, place, q,
-      reason, redirect_uri, redirect_uris, remove, sentence, shown, token, viewport`,
+      reason, redirect_uri, redirect_uris, remove, sentence, shown, token, viewport, warehouse`,
   ],
 ];
 

@@ -54,10 +54,12 @@ function settingInFile(setting: KnownSetting): string {
   const comment = sentences
     .flatMap((text) => wrapped(text, WIDTH - indent.length - 2))
     .map((line) => `${indent}# ${line}\n`);
-  return `${comment.join('')}${indent}${mark}${steps.at(-1)}: ${stringify(value).trim()}`;
+  return `${comment.join('')}${indent}${mark}${steps.at(-1)}: ${stringify(value, FLOW).trim()}`;
 }
 
 const WIDTH = 100;
+/** Writes lists in one line, so that the line can be a comment. */
+const FLOW = { collectionStyle: 'flow', flowCollectionPadding: false } as const;
 
 function wrapped(text: string, width: number): string[] {
   const lines: string[] = [];

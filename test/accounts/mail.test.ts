@@ -6,6 +6,7 @@ import {
   leakMail,
   noticeMail,
   offerMail,
+  problemsMail,
   requestMail,
 } from '../../src/accounts/mail/account-mail.ts';
 import type { Letter, MailBrand } from '../../src/accounts/mail/letter.ts';
@@ -78,6 +79,10 @@ function letters(language: string, about = 'Stock Reports', name = 'Ada'): Map<s
   const offer = { clientName: about, fromName: name, fromEmail: 'bob@example.test', path };
   const key = { accountId: 'acc', name: about, lastFour: 'x7Qa', expiresAt: AT } as ExpiringKey;
   all.set('key_expiry', expiryMail(account, key, ISSUER));
+  const items = ['invalid_client', 'invalid_redirect_uri', 'other'].map((error) =>
+    message('mail.client_problem-item', { client: about, error }),
+  );
+  all.set('client_problem', problemsMail(account, { items, path }, ISSUER));
   for (const kind of SECRET_KINDS) {
     const leak = { kind, clientId: 'gate_ci_x', name: about, foundAt: about };
     all.set(`leak ${kind}`, leakMail(account, { ...leak, refusedFrom: AT }, ISSUER));

@@ -8,6 +8,7 @@ import { eventually } from '../support/eventually.ts';
 import { type MailServer, startMailServer } from '../support/mail-server.ts';
 import { counted, scrape } from '../support/metrics.ts';
 import { clientCredentials, exchangeCode, introspect, refresh } from '../support/oauth.ts';
+import { recordedProblems } from '../support/recorded-problems.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { addTestClient } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
@@ -174,7 +175,7 @@ forEachDeployment('a value that was found in public', (start) => {
     const refused = await exchangeCode(on.issuer, client, `gate_ac_${'x'.repeat(65)}`);
     expect(refused.status).to.equal(401);
     expect(refused.text).not.to.include('public');
-    const [problem] = await on.service.clientProblems.of(client.id);
+    const [problem] = await recordedProblems(on.service, client.id);
     expect(problem?.cause).to.equal('client secret was found in public and is no longer accepted');
     const again = await signedIn(on.service, on.seeded.other);
     expect(textOf((await again.get(`${page}/secrets`)).html)).to.include(

@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { expect } from 'chai';
 import { parse } from 'yaml';
+import { createNetworkCheck } from '../../src/base/network-address.ts';
 import { inspectSettings } from '../../src/config/load.ts';
 import { ConfigurationProblems } from '../../src/config/problems.ts';
 import { knownSettings } from '../../src/config/schema/known-settings.ts';
@@ -129,6 +130,22 @@ colour: red
         expect(pathsOf(fileOf(name, JSON.stringify(value))), `${name}: ${value}`).to.include(name);
       }
     }
+    for (const id of [
+      'Acme',
+      'wh_0123456789abcdef',
+      'org_0123456789abcde',
+      'org_ 123456789abcdef',
+      7,
+    ]) {
+      const yaml = `api: { test_organizations: [org_0123456789abcdef, ${JSON.stringify(id)}] }`;
+      const [problem, ...more] = problemsOf(yaml);
+      expect(more).to.deep.equal([]);
+      expect(problem).to.include({
+        path: 'api.test_organizations.1',
+        message: 'is not an organization id',
+        remedy: 'write an id from `organizations list`',
+      });
+    }
     for (const domain of ['*.example.com', '-a.example', 'a..b']) {
       const provider = { id: 'a', label: 'A', issuer: 'https://id.example', client_id: 'x' };
       const entry = { ...provider, prompt_hint_domains: [domain] };
@@ -199,6 +216,34 @@ colour: red
       'tokens.idle': '`idle` belongs under `sessions`',
       'sessions.absolute': 'write `absolute` indented below a line `sessions:`',
     });
+  });
+
+  it('a network that is not in CIDR notation is refused with an example, and so is a single one', () => {
+    const sent = [
+      '10.0.0.0/33',
+      '10.1/16',
+      '010.0.0.0/8',
+      '10.0.0.1',
+      '2001:db8::/129',
+      'terminals',
+    ];
+    for (const network of sent) {
+      const [problem] = problemsOf(
+        `sessions: { shared_terminals: ['192.0.2.0/24', '${network}'] }`,
+      );
+      expect(problem?.path, network).to.equal('sessions.shared_terminals.1');
+      expect(problem?.remedy).to.equal('write `192.0.2.0/24` or `2001:db8::/32`');
+    }
+    const [problem] = problemsOf('sessions: { shared_terminals: 192.0.2.0/24 }');
+    expect(problem?.path).to.equal('sessions.shared_terminals');
+    expect(problem?.remedy).to.equal('write `[192.0.2.0/24]`');
+    // Each accepted text must also be one that the check accepts.
+    const accepted = ['0.0.0.0/0', '::/0', '::ffff:10.0.0.0/104', '2001:DB8::/32', '::1/128'];
+    for (const network of accepted) {
+      const { sessions } = settingsOf(`sessions: { shared_terminals: ['${network}'] }`);
+      expect(sessions.sharedTerminals).to.deep.equal([network]);
+      expect(createNetworkCheck([network])('unknown')).to.equal(false);
+    }
   });
 
   it('a settings file that is not YAML is refused with line and column', () => {

@@ -74,6 +74,11 @@ const TESTED: Readonly<Record<string, Tested>> = {
     'pages/sign-in/current-session.test.ts',
     'a request to renew the session extends it',
   ],
+  'sessions.shared_terminals': [
+    'pages/sign-in/shared-terminals.test.ts',
+    'a session there ends after 15 minutes',
+    'sharedTerminals: [',
+  ],
   'sign_in.passwords': [
     'sign-in-upstream/journey.test.ts',
     'a user of a provider without a password sees',
@@ -122,6 +127,11 @@ const TESTED: Readonly<Record<string, Tested>> = {
     'api: { graphqlUrl',
   ],
   'api.example_query': ['pages/oauth-clients/test.test.ts', 'a failing API stops the client test'],
+  'api.test_organizations': [
+    'pages/oauth-clients/test-organizations.test.ts',
+    'only organizations that the operator names can be joined',
+    'testOrganizations: [on.seeded.organization.id]',
+  ],
   'brand.name': ['pages/brand.test.ts', 'pages, errors and mail show the name'],
   'brand.logo': ['pages/brand.test.ts', 'the logo is served', 'logo: acme.svg'],
   'brand.logo_dark': ['pages/brand.test.ts', 'the logo is served', 'logo_dark: acme.png'],

@@ -67,7 +67,7 @@ forEachDeployment('operator doctor, on a running service', (start) => {
     expect(output).not.to.match(/gate_(at|rt|ac|cs)_/);
   });
 
-  it('if passwords are disabled, the doctor tries all steps with a one-time link', async () => {
+  it('if passwords are disabled, the doctor tries all steps with a one-time link; it names unknown test organizations', async () => {
     const port = await freePort();
     const issuer = `http://localhost:${port}`;
     const upstream = await startUpstream(issuer);
@@ -82,8 +82,11 @@ forEachDeployment('operator doctor, on a running service', (start) => {
     present = await tracesIn(service);
     const secretFile = path.join(temporaryDirectory('secret'), 'client-secret');
     writeFileSync(secretFile, upstream.settings().clientSecret ?? '');
+    const { id: known } = await service.organizations.add({ name: 'Test Stock' });
+    const unknown = `org_${'x'.repeat(16)}`;
+    const api = `api: { graphql_url: "https://api.example/", test_organizations: [${known}, ${unknown}] }`;
     const GATEHOUSE_CONFIG = fileWith(
-      `sign_in: { passwords: false, require: passkey-or-upstream, providers: [{ id: platform, label: a, client_id: gatehouse, client_secret_file: "${secretFile}", issuer: "${upstream.issuer}" }] }`,
+      `${api}\nsign_in: { passwords: false, require: passkey-or-upstream, providers: [{ id: platform, label: a, client_id: gatehouse, client_secret_file: "${secretFile}", issuer: "${upstream.issuer}" }] }`,
     );
     const { healthy, output, of } = await examine({ ...environmentOf(service), GATEHOUSE_CONFIG });
     expect(healthy, output).to.equal(true);
@@ -96,6 +99,11 @@ forEachDeployment('operator doctor, on a running service', (start) => {
     expect(of('email_addresses').message)
       .to.match(/^1 of the accounts/)
       .and.include(id);
+    expect(of('test_organizations')).to.include({
+      status: 'warning',
+      where: 'api.test_organizations',
+      message: `there is no organization ${unknown}`,
+    });
     expect(of('sign_in').message).to.include('a one-time link signs in');
     expect(of('sign_out').status).to.equal('ok');
     const records = (present.activity ?? 0) + 1;

@@ -15,6 +15,7 @@ const OWN_FORM = `${FORM} requireSignedIn requireOwnForm`;
 const TABLE = `
 POST /oauth/introspect: readOAuthForm requireClient refusePublicClient answerIntrospection
 GET /oauth/introspect/changes: readOAuthForm requireClient refuseOthers openStream
+GET /oauth/verify: requireProxy answerVerification
 POST /oauth/token: allowPages tellRefusal requireContentType readOAuthForm requireClient issueTokens
 OPTIONS /oauth/token: preflight
 POST /oauth/token/revoke: noteRequest allowPages challengeRefused readForm refuseTokenParameter requireBearer revoke
@@ -68,6 +69,10 @@ GET /profile/oauth-clients/:id/created: requireSignedIn requireOwnClient show
 GET /profile/oauth-clients/test/callback: requireSignedIn finish
 GET /profile/oauth-clients/:id/test: requireSignedIn requireOwnClient show
 POST /profile/oauth-clients/:id/test: OWN FORM requireOwnClient begin
+GET /profile/oauth-clients/:id/test/join/:organization: requireSignedIn requireOwnClient backToTest
+POST /profile/oauth-clients/:id/test/join/:organization: OWN FORM requireOwnClient requireRecentSignIn changeMembership
+GET /profile/oauth-clients/:id/test/leave/:organization: requireSignedIn requireOwnClient backToTest
+POST /profile/oauth-clients/:id/test/leave/:organization: OWN FORM requireOwnClient requireRecentSignIn changeMembership
 GET /profile/oauth-clients/:id/links: requireSignedIn requireOwnClient show
 POST /profile/oauth-clients/:id/links: OWN FORM requireOwnClient check requireRecentSignIn save
 GET /profile/oauth-clients/:id/handover: requireSignedIn requireOwnClient show
@@ -93,10 +98,10 @@ GET /profile/organizations: requireSignedIn list
 GET /profile/organizations/:id: requireSignedIn requireAdmin show
 GET /profile/organizations/:id/people/:person/end: requireSignedIn requireAdmin askToEndMembership
 POST /profile/organizations/:id/people/:person/end: OWN FORM requireAdmin requireRecentSignIn endMembership
-GET /profile/organizations/:id/clients/:client/end: requireSignedIn requireAdmin askToEndClient
-POST /profile/organizations/:id/clients/:client/end: OWN FORM requireAdmin requireRecentSignIn endClient
-GET /profile/organizations/:id/clients/:client/let-in: requireSignedIn requireAdmin askToLetIn
-POST /profile/organizations/:id/clients/:client/let-in: OWN FORM requireAdmin requireRecentSignIn letIn
+GET /profile/organizations/:id/clients/:client/end: requireSignedIn requireAdmin askToBlock
+POST /profile/organizations/:id/clients/:client/end: OWN FORM requireAdmin requireRecentSignIn block
+GET /profile/organizations/:id/clients/:client/let-in: requireSignedIn requireAdmin askToUnblock
+POST /profile/organizations/:id/clients/:client/let-in: OWN FORM requireAdmin requireRecentSignIn unblock
 GET /profile/organizations/:id/policy: requireSignedIn requireAdmin showPolicy
 POST /profile/organizations/:id/policy: OWN FORM requireAdmin requireRecentSignIn save
 GET /profile/organizations/:id/clients/:client/decide: requireSignedIn requireAdmin askToDecide
@@ -140,6 +145,7 @@ GET /profile/security/passkeys/:id/remove: requireSignedIn askToRemove
 POST /profile/security/passkeys/:id/remove: OWN FORM requireRecentSignIn remove
 GET /errors: index
 GET /errors/:code: show
+GET /openapi.json: answerOpenApi
 GET /assets/:name: serveAsset
 GET /favicon.ico: serveIcon
 GET /apple-touch-icon.png: serveIcon
@@ -187,7 +193,7 @@ describe('routes', () => {
       .filter((path) => path !== '/profile/stronger-sign-in');
 
   it('each main page of the profile has an entry in the navigation', async () => {
-    const { html } = await (await signedIn(on.service, on.seeded.person)).get('/profile');
+    const { html } = await (await signedIn(on.service, on.seeded.other)).get('/profile');
     const [navigation = ''] = /<nav class="sections"[\s\S]*?<\/nav>/.exec(html) ?? [];
     const missing = sections().filter((path) => !navigation.includes(`href="${path}"`));
     expect(missing, 'add an entry to views/partials/profile-nav.ejs').to.deep.equal([]);

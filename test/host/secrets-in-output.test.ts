@@ -169,7 +169,7 @@ describeOn([postgresServer, redisServer], 'the log and the metrics', () => {
     // Cause an internal error, then stop the stores: the errors of their drivers are logged.
     await service.database.query('ALTER TABLE accounts RENAME TO accounts_elsewhere');
     await createPerson(issuer).post('/login', { email, password: account.password });
-    await person.signIn(account).catch(() => {});
+    expect((await person.get('/profile/connections')).status).to.equal(500);
     await service.database.query('ALTER TABLE accounts_elsewhere RENAME TO accounts');
     await redis.kill();
     for (const value of values.slice(1, 3)) await sendEverywhere(value);

@@ -145,6 +145,20 @@ describe('views', () => {
     expect(html).to.match(/name="password"[^>]*aria-describedby="problem[ "][^>]*autofocus/);
   });
 
+  it('the sign-in page focuses the first empty field, unless the buttons of providers come first', async () => {
+    const [first] = samples['sign-in']('platform', 1).ways;
+    const focused = async (email: string, ways: ViewData['sign-in']['ways']) => {
+      const sample = samples['sign-in'](email, 0);
+      const html = await page('sign-in', { ...sample, email, ways, passwords: true });
+      return (html.match(/<input[^>]*autofocus[^>]*>/g) ?? []).map((input) => {
+        return /name="(\w+)"/.exec(input)?.[1];
+      });
+    };
+    expect(await focused('', [])).to.deep.equal(['email']);
+    expect(await focused('ada@demo.test', [])).to.deep.equal(['password']);
+    expect(await focused('', first ? [first] : [])).to.deep.equal([]);
+  });
+
   it('the fields for email address and password are marked for password managers', async () => {
     const html = await page('sign-in', { ...samples['sign-in']('', 0), passwords: true });
     expect(html).to.match(/name="email"[^>]*autocomplete="username"/);
@@ -162,7 +176,8 @@ describe('views', () => {
     const errors = documentedErrors.map((code) => {
       const reference = errorReference(code, lifetimes);
       if (!reference) throw new Error(`no page for ${code}`);
-      const { title, meaning, causes, ...others } = reference;
+      const { title, meaning, causes, answers, ...others } = reference;
+      expect(answers, code).to.not.be.empty;
       expect(others, code).to.deep.equal({ code });
       const texts = causes.map(({ cause, remedy, ...rest }) => {
         expect(rest, code).to.deep.equal({});

@@ -7,8 +7,9 @@ import { expect } from 'chai';
 import { eventually } from '../support/eventually.ts';
 import { createOpened } from '../support/opened.ts';
 import { freshDatabaseUrl } from '../support/postgres-server.ts';
-import { findProgram, freePort, runsAsRoot, startProgram } from '../support/programs.ts';
+import { findProgram, freePort, startProgram } from '../support/programs.ts';
 import { describeOn, openssl, postgresServer, required } from '../support/requirements.ts';
+import { caddy, nginx } from '../support/reverse-proxies.ts';
 import { startsOn, type TestService } from '../support/service.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { line } from './import-file.ts';
@@ -149,31 +150,20 @@ print(json.dumps(send_changes(json.load(open("lines.json")), url, secret)))`;
   /** For each proxy, writes its configuration with local values, and returns its arguments. */
   const PROXIES = [
     {
-      name: 'nginx',
-      program: findProgram('nginx', ['/usr/sbin']),
-      remedy: 'nginx (Debian package nginx)',
-      argumentsOf(tls: number, certificate: string, key: string): string[] {
+      ...nginx,
+      argumentsOf(tls: number, certificate: string, key: string) {
         const text = block('nginx', 'server')
           .replace('listen 443 ssl', `listen 127.0.0.1:${tls} ssl`)
           .replace('/etc/letsencrypt/live/auth.example.com/fullchain.pem', certificate)
           .replace('/etc/letsencrypt/live/auth.example.com/privkey.pem', key)
           .replace('changes.example.com', 'localhost')
           .replace('http://10.0.0.1:3001', service.operatorsUrl);
-        const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
-          .map((kind) => `${kind}_temp_path ${folder}/${kind};`)
-          .join(' ');
-        const user = runsAsRoot ? 'user root;' : '';
-        const main = `${user} daemon off; pid ${folder}/pid; error_log stderr; events {}
-http { access_log off; ${temporary}
-${text}}`;
-        return ['-p', folder, '-e', 'stderr', '-c', write('nginx.conf', main)];
+        return nginx.write(folder, text);
       },
     },
     {
-      name: 'Caddy',
-      program: findProgram('caddy'),
-      remedy: 'caddy (Debian package caddy)',
-      argumentsOf(tls: number, certificate: string, key: string): string[] {
+      ...caddy,
+      argumentsOf(tls: number, certificate: string, key: string) {
         const text = block('caddy', 'changes')
           .replace(
             'changes.example.com {',
@@ -181,7 +171,7 @@ ${text}}`;
           )
           .replace('10.0.0.1:3001', new URL(service.operatorsUrl).host);
         const global = '{\n  admin off\n  auto_https disable_redirects\n}\n';
-        return ['run', '--adapter', 'caddyfile', '--config', write('Caddyfile', global + text)];
+        return caddy.write(folder, global + text);
       },
     },
   ];

@@ -178,6 +178,35 @@ describeInBrowser('pages in the browser', (visit) => {
       await plain.getByText('Saved').waitFor();
     });
 
+    it('the page of an organization by warehouse is accessible, fits on a phone, and needs no JavaScript', async () => {
+      const { organizations, access } = on.service;
+      const organizationId = organizationUrl.split('/').at(-1) ?? '';
+      for (const name of [LONG, `2 ${LONG}`, 'x'.repeat(60), 'Riga']) {
+        await organizations.addWarehouse({ organizationId, name });
+      }
+      access.forgetOrganization(organizationId);
+      const { page } = await visit(PHONE);
+      const { page: plain } = await visit({ javaScript: false });
+      await enterAs(page, on.issuer, session);
+      await enterAs(plain, on.issuer, session);
+      await plain.goto(on.issuer + organizationUrl);
+      await plain.getByLabel('Access to').selectOption('Riga');
+      await press(plain, 'Apply');
+      await plain.getByText('Rights in Riga').first().waitFor();
+      await plain.getByRole('link', { name: 'as a table' }).click();
+      const { pathname, search } = new URL(plain.url());
+      await expectPages(page, {
+        [`${organizationUrl}?warehouse=${new URLSearchParams(search).get('warehouse')}`]: 200,
+        [pathname + search]: 200,
+      });
+      const table = page.getByRole('region', { name: 'Rights of people in the warehouses' });
+      await table.focus();
+      await page.getByRole('columnheader', { name: 'Riga' }).waitFor();
+      await page.getByRole('rowheader', { name: LONG }).waitFor();
+      const cell = page.getByRole('cell', { name: 'read, write, manage' });
+      expect(await cell.count()).to.equal(4);
+    });
+
     it('the profile pages are accessible and fit on a phone', async () => {
       const { page } = await visit(PHONE);
       await enterAs(page, on.issuer, session);
@@ -290,7 +319,8 @@ describeInBrowser('pages in the browser', (visit) => {
   it('sign-in and approval work with the keyboard alone, with a visible focus', async () => {
     const { page } = await visit();
     await page.goto(requestUrl(client));
-    await tabTo(page, '[name=email]');
+    // The first field has the focus from the start.
+    expect(await page.evaluate('document.activeElement.name')).to.equal('email');
     await page.keyboard.type(person.email);
     await tabTo(page, '[name=password]');
     await page.keyboard.type(person.password);

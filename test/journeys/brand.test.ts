@@ -8,7 +8,8 @@ import { authorizationUrl } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
 
 const MAX_REQUESTS = 5;
-const MAX_BYTES = 60_000;
+/** As sent: style and script are compressed. */
+const MAX_BYTES = 40_000;
 
 logoFile('acme.svg', ACME_SVG);
 logoFile('acme.png', png(240, 60));
@@ -24,24 +25,29 @@ const { brand } = settingsOf(`brand:
 describeInBrowser('a brand in the browser', (visit) => {
   const on = startSeeded({ settings: { brand } });
 
-  it('sign-in and consent with a brand are accessible, and take at most 5 requests and 60 kB', async () => {
+  it('sign-in and consent with a brand are accessible, and take at most 5 requests and 40 kB', async () => {
     const { page, problems } = await visit(PHONE);
-    const answers = new Map<string, number>();
-    page.on('response', async (response) => {
-      const body = response.status() === 200 ? await response.body().catch(() => '') : '';
-      answers.set(response.url(), body.length);
+    const answers = new Map<string, Promise<number>>();
+    page.on('response', (response) => {
+      const size = async () => (await response.request().sizes()).responseBodySize;
+      answers.set(
+        response.url(),
+        response.status() === 200 ? size().catch(() => 0) : Promise.resolve(0),
+      );
     });
-    const expectSmall = (name: string) => {
-      const total = [...answers.values()].reduce((sum, length) => sum + length, 0);
+    const expectSmall = async (name: string) => {
+      const sizes = await Promise.all(answers.values());
+      const total = sizes.reduce((sum, size) => sum + size, 0);
       // The browser of the tests does not ask for the icon of the tab: it is the logo.
       expect(answers.size, name).to.be.at.most(MAX_REQUESTS);
-      expect(total, `${name}: ${[...answers].join(' ')}`).to.be.at.most(MAX_BYTES);
+      expect(total, `${name}: ${[...answers.keys()].join(' ')}`).to.be.at.most(MAX_BYTES);
     };
     await page.goto(`${on.issuer}/login`, { waitUntil: 'networkidle' });
-    expectSmall('sign-in');
-    await expectAccessible(page, 'sign-in');
+    await expectSmall('sign-in');
     const shown = 'document.querySelector("img.logo").naturalWidth';
     expect(await page.evaluate(shown)).to.equal(240);
+    // This changes the color scheme, and with it the image, which has no width until it is loaded.
+    await expectAccessible(page, 'sign-in');
 
     await page.goto(authorizationUrl(on.issuer, on.clients.confidential).href);
     await page.getByLabel('Email address').fill(on.seeded.person.email);

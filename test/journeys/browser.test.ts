@@ -167,6 +167,7 @@ describeInBrowser('connecting a client in the browser', (visit) => {
     await signInToConsent(page);
     await approve(page);
     await page.goto(`${on.issuer}/profile`);
+    await page.locator('.account > summary').click();
     await page.getByRole('button', { name: 'Sign out' }).click();
     await heading(page, 'You are signed out').waitFor();
     await page.goto(`${on.issuer}/profile`);

@@ -87,7 +87,7 @@ describeInBrowser('testing a client in the browser', (visit) => {
       api: undefined,
     };
     for (const { name, code } of clientSnippets(values)) {
-      await page.locator('summary', { hasText: name }).click();
+      await page.getByText(name, { exact: true }).click();
       await page.getByRole('button', { name: `Copy the program for ${name}` }).click();
       const copied = await page.evaluate('navigator.clipboard.readText()');
       expect(copied, name).to.equal(code.trim());

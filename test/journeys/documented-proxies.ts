@@ -1,12 +1,13 @@
 /** nginx and Caddy as configured in docs/operations/deploy.md, in front of two nodes. */
 import { execFileSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import type { NodeAddress } from '../many-nodes/running-node.ts';
 import type { Opened } from '../support/opened.ts';
-import { findProgram, freePort, runsAsRoot, startProgram } from '../support/programs.ts';
+import { freePort, startProgram } from '../support/programs.ts';
 import { openssl, type Requirement, required } from '../support/requirements.ts';
+import { caddy, nginx } from '../support/reverse-proxies.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const DOCS = readFileSync(
@@ -43,10 +44,8 @@ export interface DocumentedProxy extends Requirement {
   configure(place: Place): readonly string[];
 }
 
-const nginx: DocumentedProxy = {
-  name: 'nginx',
-  program: findProgram('nginx', ['/usr/sbin']),
-  remedy: 'nginx (Debian package nginx)',
+const documentedNginx: DocumentedProxy = {
+  ...nginx,
   serverSettings: {},
   failsRefusedPostsForMs: 0,
   pauseBetweenNodesMs: 0,
@@ -60,22 +59,12 @@ const nginx: DocumentedProxy = {
       '/etc/letsencrypt/live/auth.example.com/privkey.pem': key,
       'auth.example.com': 'localhost',
     });
-    const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
-      .map((kind) => `${kind}_temp_path ${folder}/${kind};`)
-      .join(' ');
-    // Keep nginx's workers from dropping root, because root owns the folder.
-    const user = runsAsRoot ? 'user root;' : '';
-    const main = `${user} daemon off; pid ${folder}/pid; error_log stderr; events {}
-http { access_log off; ${temporary}
-${block}}`;
-    writeFileSync(path.join(folder, 'nginx.conf'), main);
-    return ['-p', folder, '-e', 'stderr', '-c', path.join(folder, 'nginx.conf')];
+    return nginx.write(folder, block);
   },
 };
 
-const caddyProgram = findProgram('caddy');
 const [, caddyMinor = '8'] =
-  /2\.(\d+)/.exec(caddyProgram ? execFileSync(caddyProgram, ['version']).toString() : '') ?? [];
+  /2\.(\d+)/.exec(caddy.program ? execFileSync(caddy.program, ['version']).toString() : '') ?? [];
 const REQUEST_BUFFERS = /\n *request_buffers .*/;
 /**
  * Before 2.8, Caddy loses the body of a POST that a node refused, more often if Caddy buffers
@@ -83,10 +72,8 @@ const REQUEST_BUFFERS = /\n *request_buffers .*/;
  */
 const buffersRequests = Number(caddyMinor) >= 8;
 
-const caddy: DocumentedProxy = {
-  name: 'caddy',
-  program: caddyProgram,
-  remedy: 'caddy (Debian package caddy)',
+const documentedCaddy: DocumentedProxy = {
+  ...caddy,
   serverSettings: { shutdown_delay: '3s' },
   // Allow two intervals of Caddy's health check, which runs once a second.
   failsRefusedPostsForMs: buffersRequests ? 0 : 2_000,
@@ -104,12 +91,11 @@ const caddy: DocumentedProxy = {
       'auth.example.com {': `https://localhost:${tls} {\n  tls ${certificate} ${key}`,
     });
     const global = `{\n  admin off\n  http_port ${plain}\n  https_port ${tls}\n}\n`;
-    writeFileSync(path.join(folder, 'Caddyfile'), global + block);
-    return ['run', '--adapter', 'caddyfile', '--config', path.join(folder, 'Caddyfile')];
+    return caddy.write(folder, global + block);
   },
 };
 
-export const DOCUMENTED_PROXIES: readonly DocumentedProxy[] = [nginx, caddy];
+export const DOCUMENTED_PROXIES: readonly DocumentedProxy[] = [documentedNginx, documentedCaddy];
 
 /** A running proxy, whose nodes may not be running yet. */
 export interface RunningProxy {

@@ -68,13 +68,14 @@ describeInBrowser('the language of the pages in a browser', (visit) => {
         await enterAs(page, on.issuer, await signedIn(on.service, person));
         const sizes: Promise<number>[] = [];
         page.on('response', (answer) => {
-          if (answer.status() === 200) sizes.push(answer.body().then(({ length }) => length));
+          const size = async () => (await answer.request().sizes()).responseBodySize;
+          if (answer.status() === 200) sizes.push(size());
         });
         await page.goto(new URL(path, on.issuer).href, { waitUntil: 'networkidle' });
         expect(await page.getAttribute('html', 'lang')).to.equal(language);
         expect(sizes.length, path).to.be.within(1, 5);
         const bytes = (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
-        if (language !== PSEUDO) expect(bytes, path).to.be.below(60_000);
+        if (language !== PSEUDO) expect(bytes, path).to.be.below(40_000);
         await expectAccessible(page, `${language} ${path}`);
         expect(problems).to.deep.equal([]);
       }

@@ -241,7 +241,8 @@ describe('the effect of each setting in the schema', () => {
     SMTP_URL: 'smtp://mail',
   };
   const file = fileWith(
-    'mail: { from: a@b.example }\napi: { graphql_url: "https://api.example" }\n',
+    'mail: { from: a@b.example }\nsessions: { shared_terminals: [192.0.2.0/24] }\n' +
+      'api: { graphql_url: "https://api.example", test_organizations: [] }\n',
   );
   const before = loadSettings({ environment, file });
   const changed = (value: unknown): unknown => {

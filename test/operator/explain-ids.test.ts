@@ -192,7 +192,7 @@ forEachDeployment('operator explain, for ids and links', (start) => {
       redirect_uri: 'https://partner.example/other',
     });
     expect(answer.status).to.equal(400);
-    await on.service.clientProblems.of(confidential.id);
+    await on.service.clientProblems.groups(confidential.id);
     const [problem] = await value(`problems list --client ${confidential.id}`);
     const explained = await explain(problem.request_id);
     expect(explained).to.include({ kind: 'request', state: 'refused' });

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { describeBrowser } from '../../src/accounts/browser-names.ts';
+import { describeBrowser, deviceIcon } from '../../src/accounts/browser-names.ts';
 import { describeInBrowser, enterAs } from '../support/browser.ts';
 import { createTestClock, type TestClock } from '../support/clock.ts';
 import { eventually } from '../support/eventually.ts';
@@ -58,7 +58,7 @@ describe('the activity page', () => {
         const utc = at.toISOString().slice(11, 16);
         const tokyo = new Date(at.getTime() + 9 * 3_600_000).toISOString().slice(11, 16);
         if (javaScript) {
-          expect(text).to.match(new RegExp(`, ${tokyo} \\((just now|.* ago)\\)$`));
+          expect(text).to.match(new RegExp(`^(just now|.* ago) \\(.*, ${tokyo}\\)$`));
           expect(title).to.include('GMT+9').and.include(`${utc} UTC`);
         } else {
           expect([text?.endsWith(`, ${utc} UTC`), title]).to.deep.equal([true, null]);
@@ -241,6 +241,23 @@ describe('the readable name of a browser', () => {
     '????': 'An unknown browser',
     [`${'x'.repeat(200)}/1`]: 'An unknown browser',
   };
+  const icons: Record<string, string> = {
+    'Windows NT 10.0; Win64; x64': 'computer',
+    'Macintosh; Intel Mac OS X 10_15_7': 'computer',
+    'Linux; Android 14) Mobile (': 'phone',
+    'Linux; Android 14': 'tablet',
+    'iPhone; CPU iPhone OS 18_0 like Mac OS X': 'phone',
+    'iPad; CPU OS 18_0 like Mac OS X': 'tablet',
+    unknown: 'computer',
+  };
+  for (const [system, icon] of Object.entries(icons)) {
+    it(`a browser on "${system}" has the icon of a ${icon}`, () => {
+      expect(deviceIcon(`Mozilla/5.0 (${system}) ${chrome} Safari/537.36`)).to.equal(icon);
+    });
+  }
+  it('a program has the icon of an app, an empty User-Agent that of a computer', () => {
+    expect(['curl/8.5.0', ''].map(deviceIcon)).to.deep.equal(['app', 'computer']);
+  });
   for (const [header, words] of Object.entries(known)) {
     it(`"${words}" is shown for the User-Agent "${header.slice(0, 60)}"`, () => {
       expect(describeBrowser(header)).to.equal(words);

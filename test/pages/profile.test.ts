@@ -6,46 +6,60 @@ import { startSeeded } from '../support/seeded.ts';
 import { textOf } from './client-owner.ts';
 import { fieldOf, type SignedInPerson, signedIn } from './signed-in-person.ts';
 
-const SECTIONS = [
-  ...['', '/oauth-clients', '/connections', '/organizations', '/api-keys'],
-  ...['/activity', '/security'],
-];
+const OWN_SECTIONS = ['', '/connections', '/organizations', '/security', '/activity'];
+const DEVELOPER_SECTIONS = ['/oauth-clients', '/api-keys'];
+const SECTIONS = [...OWN_SECTIONS, ...DEVELOPER_SECTIONS];
+
+/** The sections in the navigation of a page, and those of them that are marked as open. */
+function navigationOf({ html }: { readonly html: string }) {
+  const [navigation = ''] = /<nav class="sections"[\s\S]*?<\/nav>/.exec(html) ?? [];
+  const links = [...navigation.matchAll(/<a href="\/profile([^"]*)" ?(aria-current="page")?/g)];
+  return {
+    sections: links.map(([, path]) => path),
+    open: links.filter(([, , mark]) => mark).map(([, path]) => path),
+  };
+}
+
+const origin = { address: '::1', browser: '' };
 
 describe('the profile', () => {
   const on = startSeeded();
   let person: SignedInPerson;
 
   before(async () => {
+    const { accountId } = on.seeded.person;
+    await on.service.apiKeys.add({ accountId, name: 'Export', expiresInDays: 30 }, origin);
     person = await signedIn(on.service, on.seeded.person);
   });
 
-  it('the profile shows the signed-in user, their access, and the number of entries per section', async () => {
-    const { accountId } = on.seeded.person;
-    const origin = { address: '::1', browser: '' };
-    await on.service.apiKeys.add({ accountId, name: 'Export', expiresInDays: 30 }, origin);
+  it('the profile shows the signed-in user, their access, and a link to the OAuth clients', async () => {
     const { html } = await person.get('/profile');
     const text = textOf(html);
     expect(text).to.include('Grace Person grace@example.test');
     expect(text).to.match(/Northern Logistics member 1 warehouse Rotterdam read, write/);
-    expect(text).to.include('0 connected apps');
-    expect(text).to.include('1 API key');
-    expect(text).to.include('0 OAuth clients');
-    const other = await signedIn(on.service, on.seeded.other);
-    expect(textOf((await other.get('/profile')).html)).to.include('1 OAuth client');
+    expect(html).to.include('<a href="/profile/oauth-clients">OAuth Clients</a>');
   });
 
   it('each section of the profile has a page, which marks its entry in the navigation', async () => {
     for (const section of SECTIONS) {
-      const { status, html } = await person.get(`/profile${section}`);
-      expect(status, section).to.equal(200);
-      const links = [...html.matchAll(/<a href="\/profile([^"]*)" (aria-current="page")?/g)];
-      const navigation = links.slice(0, SECTIONS.length);
-      expect(navigation.map(([, path]) => path)).to.deep.equal(SECTIONS);
-      expect(navigation.filter(([, , mark]) => mark).map(([, path]) => path)).to.deep.equal([
-        section,
-      ]);
-      expect(html).to.include('data-keep-alive="/oauth/token/refresh"');
+      const page = await person.get(`/profile${section}`);
+      expect(page.status, section).to.equal(200);
+      expect(navigationOf(page)).to.deep.equal({ sections: SECTIONS, open: [section] });
+      expect(page.html).to.include('data-keep-alive="/oauth/token/refresh"');
     }
+  });
+
+  it('the navigation lists the pages of developers for owners of a client or an API key, and on these pages', async () => {
+    const newcomer = await addPerson(on.service, 'Fork Lift', 'fork@example.test');
+    const pages = await signedIn(on.service, newcomer);
+    const oneLink = [...OWN_SECTIONS, '/oauth-clients'];
+    const sectionsOn = async (path: string) => navigationOf(await pages.get(path)).sections;
+    expect(await sectionsOn('/profile/security')).to.deep.equal(oneLink);
+    expect(await sectionsOn('/profile/api-keys')).to.deep.equal(SECTIONS);
+    expect(await sectionsOn('/errors')).to.deep.equal(SECTIONS);
+    const { accountId } = newcomer;
+    await on.service.apiKeys.add({ accountId, name: 'Export', expiresInDays: 30 }, origin);
+    expect(await sectionsOn('/profile/security')).to.deep.equal(SECTIONS);
   });
 
   it('every section of the profile redirects to the sign-in page and back', async () => {

@@ -10,6 +10,7 @@ import { addPerson, type SeededPerson, seed } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { startsOn } from '../support/service.ts';
 import { textOf } from './client-owner.ts';
+import { addPasskey } from './passkeys/soft-passkey.ts';
 import { type SignedInPerson, signedIn } from './signed-in-person.ts';
 
 const PATH = '/profile/security';
@@ -105,6 +106,31 @@ describe('the security page', () => {
       expect((await there.get('/profile')).status).to.equal(200);
     });
 
+    it('the security page shows three sessions, the current one first, and folds the others without a script', async () => {
+      const rowsIn = (html: string): string[] =>
+        html.match(/<li class="entry">[\s\S]*?<\/li>/g) ?? [];
+      const listed = async () => {
+        const { html } = await person.get(PATH);
+        const [section = ''] =
+          html.split('aria-labelledby="sessions"')[1]?.split('</section>') ?? [];
+        const [shown = '', folded = ''] = section.split('<details class="others">');
+        return { shown: rowsIn(shown), folded: rowsIn(folded), text: textOf(section) };
+      };
+      expect((await listed()).text).to.include('No other browser is signed in.');
+      for (let browsers = 0; browsers < 2; browsers += 1) await elsewhere();
+      expect(await listed()).to.deep.include({ folded: [] });
+      for (let browsers = 0; browsers < 2; browsers += 1) await elsewhere();
+      const { shown, folded, text } = await listed();
+      expect([shown.length, folded.length]).to.deep.equal([3, 2]);
+      expect(textOf(shown[0] ?? '')).to.include('this browser');
+      expect(text).to.include('Show the other 2 sessions').and.not.include('No other browser');
+      // The form of a folded session works.
+      const path = folded[0]?.match(/action="([^"]*)"/)?.[1] ?? '';
+      const page = await person.follow(await person.send(path));
+      expect(textOf(page.html)).to.include('That browser was signed out.');
+      expect((await listed()).folded).to.have.length(1);
+    });
+
     it("the security page lists only the user's own sessions; expired ones are deleted", async () => {
       const there = await elsewhere();
       const path = await signOutPath();
@@ -119,6 +145,33 @@ describe('the security page', () => {
       await on.service.clean();
       expect(await left()).to.have.length(0);
     });
+  });
+
+  it('the security page lists sessions, passkeys, password and mail in this order, and links to each', async () => {
+    const { html } = await person.get(PATH);
+    const headings = [...html.matchAll(/<h2 id="([^"]*)"/g)].map(([, id]) => id);
+    const links = [...html.matchAll(/<a href="#([^"]*)"/g)].map(([, id]) => id);
+    const inOrder = ['sessions', 'passkeys', 'change', 'mail'];
+    expect(headings).to.deep.equal(inOrder.filter((id) => html.includes(`id="${id}"`)));
+    expect(headings).to.include.members(['sessions', 'passkeys', 'change']);
+    expect(links).to.deep.equal(headings);
+  });
+
+  it('the form to change the password is folded if the user has a passkey, until a change is refused', async () => {
+    const isFolded = (html: string): boolean =>
+      /<details[^>]*>\s*<summary>Change password<\/summary>/.test(html);
+    expect(isFolded((await person.get(PATH)).html)).to.equal(false);
+    await addPasskey(on.issuer, person);
+    expect(isFolded((await person.get(PATH)).html)).to.equal(true);
+    const refused = await person.submit(await person.get(PATH), {
+      ...{ current_password: 'not this one, no', new_password: NEW_PASSWORD },
+    });
+    expect([refused.status, isFolded(refused.html)]).to.deep.equal([422, false]);
+    const page = await change();
+    expect(textOf(page.html)).to.include('Your password was changed');
+    expect((await person.get('/.well-known/change-password')).location?.hash).to.equal(
+      '#new-password',
+    );
   });
 
   it('a new password replaces the old one and ends the other sessions', async () => {
@@ -310,6 +363,7 @@ describe('the security page', () => {
       await page.getByRole('status').filter({ hasText: 'Your password was changed' }).waitFor();
 
       await page.getByRole('link', { name: 'Profile', exact: true }).click();
+      await page.locator('.account > summary').click();
       await page.getByRole('button', { name: 'Sign out' }).click();
       await page.getByRole('link', { name: 'Sign in again' }).click();
       await page.getByLabel('Email address').fill(jörg.email);

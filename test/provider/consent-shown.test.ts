@@ -216,7 +216,7 @@ describe('an approval counts only for what the page showed', () => {
     await on.service.clients.edit(client.id, { ...shown, links });
     await on.service.clients.verify(client.id, true);
     const page = await open();
-    expect(textOf(page.html)).to.include('Verified').and.include('Website (sync.example)');
+    expect(textOf(page.html)).to.include('Verified').and.include('Website sync.example');
     expect(page.html).to.include(
       `<a href="${links.privacy}" target="_blank" rel="noopener noreferrer">`,
     );

@@ -71,9 +71,9 @@ describe('the stream of changes', () => {
     expect(headers.get('x-accel-buffering')).to.equal('no');
     const reader = (body as ReadableStream<Uint8Array>).getReader();
     // Expect the first event and then a heartbeat.
-    for (const heartbeat of [FIRST, ':\n\n']) {
+    for (const heartbeat of [/^: heartbeat-ms=250\n\n$/, /^: at=[0-9a-z]+-[0-9a-z]+\n\n$/]) {
       const { value } = await reader.read();
-      expect(Buffer.from(value ?? []).toString()).to.equal(heartbeat);
+      expect(Buffer.from(value ?? []).toString()).to.match(heartbeat);
     }
     await reader.cancel();
     expect((await listen(on.clients.resourceServer, { method: 'HEAD' })).status).to.equal(200);
@@ -106,7 +106,9 @@ describe('the stream of changes', () => {
     const onFailure = ({ message }: Error) => void failures.push(message);
     introspectorOf(on.clients.resourceServer, { issuer: on.issuer, live: true, onFailure });
     await eventually(() =>
-      expect(failures[0]).to.match(/refuses the stream of changes .* too many streams open/),
+      expect(failures[0]).to.match(
+        /the change stream is refused for a while: .* too many streams open/,
+      ),
     );
     const ofOther = await open(other);
     expect(ofOther.statusCode).to.equal(200);
@@ -132,7 +134,7 @@ describe('the stream of changes', () => {
     const { authorization } = introspected.body;
     await eventually(() => expect(received.text).to.include(`data: ${authorization}\n\n`));
     expect(received.text).to.match(
-      /^(:( heartbeat-ms=250)?\n\n|data: [\w-]+( gate_ci_[\w-]+)?\n\n)+$/,
+      /^(:( heartbeat-ms=250| at=[\w-]+)?\n\n|data: [\w-]+( gate_ci_[\w-]+)?\n\n)+$/,
     );
   });
 
@@ -186,16 +188,49 @@ describe('the stream of changes', () => {
   });
 });
 
+describe('the only stream of a resource server', () => {
+  const on = startSeeded({ settings: { limits: { changeStreamsPerClient: 1 } } });
+
+  it('a stream whose reader leaves before it is opened does not count towards the maximum', async () => {
+    const { host, port } = new URL(on.issuer);
+    // Repeat, because the answer is sometimes faster than the end of the connection.
+    const client = await eventually(async () => {
+      // The node must read a new client from the database, and meanwhile the reader leaves.
+      const added = await addTestClient(on.service, 'New API', { kind: 'resource-server' });
+      const socket = createConnection(Number(port), '127.0.0.1');
+      const head = `GET ${PATH} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: ${basic(added)}`;
+      socket.write(`${head}\r\n\r\n`, () => socket.destroy());
+      const line = await eventually(
+        () => on.service.logLines.find((one) => one.includes(added.id)) ?? expect.fail(),
+      );
+      expect(JSON.parse(line)).to.include({ status: 499 });
+      return added;
+    });
+    const headers = { authorization: basic(client) };
+    const stream = await fetch(new URL(PATH, on.issuer), { headers });
+    expect(stream.status).to.equal(200);
+    await stream.body?.cancel();
+  });
+});
+
 describe('a stream of changes', () => {
   let announce: Parameters<ChangeFeed['onChange']>[0];
   let isLive: boolean;
+  /** Seconds by the clock of the database server. */
+  let time: number;
+  let server: number;
   let streams: ReturnType<typeof createChangeStreams>;
 
   beforeEach(() => {
     isLive = true;
+    time = 1_000;
+    server = 1;
     streams = createChangeStreams({
       get isLive() {
         return isLive;
+      },
+      get position() {
+        return isLive ? { server, time: time * 1_000 } : undefined;
       },
       onChange: (listener) => {
         announce = listener;
@@ -204,8 +239,8 @@ describe('a stream of changes', () => {
   });
   afterEach(() => streams.end());
 
-  function open(): Readable {
-    const stream = streams.open('gate_ci_api', 100);
+  function open(after = ''): Readable {
+    const stream = streams.open('gate_ci_api', 100, after);
     if (typeof stream === 'string') throw new Error(stream);
     return stream;
   }
@@ -238,7 +273,7 @@ describe('a stream of changes', () => {
   it('a stream of changes cannot be opened at a node that is shutting down', async () => {
     const stream = open();
     streams.leave(0);
-    expect(streams.open('gate_ci_api', 100)).to.equal('away');
+    expect(streams.open('gate_ci_api', 100)).to.equal('leaving');
     expect(await text(stream)).to.equal(`${FIRST}: leaving\n\n`);
   });
 
@@ -259,5 +294,72 @@ describe('a stream of changes', () => {
     const sent = String(stream?.read()).match(/(?<=data: ).*/g);
     const ids = ['acc_a', 'gate_ci_a', 'gate_ci_a', 'acc_a gate_ci_a', 'an-id'];
     expect(sent).to.deep.equal([...ids, 'org_a', 'key_a', 'everything']);
+  });
+
+  describe('that continues a lost one', () => {
+    const REPEATED = ': heartbeat-ms=250 repeated\n\n';
+    const positionAt = (seconds: number) => `${server}-${Math.round(seconds * 1_000).toString(36)}`;
+    const beginningOf = (stream: Readable) => String(stream.read());
+    const changeAt = (seconds: number, id: string): void => {
+      time = seconds;
+      announce('accounts', id);
+    };
+
+    beforeEach(() => {
+      open();
+      changeAt(1_000, 'acc_before');
+      changeAt(1_010, 'acc_a');
+      changeAt(1_020, 'acc_b');
+    });
+
+    it('a stream repeats the changes after its position, and those of two seconds before it', () => {
+      expect(beginningOf(open(positionAt(1_012)))).to.equal(
+        `data: acc_a\n\ndata: acc_b\n\n${REPEATED}`,
+      );
+      expect(beginningOf(open(positionAt(1_012.001)))).to.equal(`data: acc_b\n\n${REPEATED}`);
+      expect(beginningOf(open(positionAt(1_030)))).to.equal(REPEATED);
+    });
+
+    it('nothing is repeated after a position from which changes may be missing', async () => {
+      // This node knows the changes since 1,000 seconds.
+      expect(beginningOf(open(positionAt(1_001)))).to.equal(FIRST);
+      changeAt(1_075, 'acc_c');
+      // It forgets a change after a minute: the one of 1,010 seconds.
+      expect(beginningOf(open(positionAt(1_012)))).to.equal(FIRST);
+      expect(beginningOf(open(positionAt(1_012.001)))).to.equal(
+        `data: acc_b\n\ndata: acc_c\n\n${REPEATED}`,
+      );
+      for (let count = 0; count < 801; count += 1) changeAt(1_080, `acc_${count}`);
+      expect(beginningOf(open(positionAt(1_080)))).to.equal(FIRST);
+      expect(beginningOf(open(positionAt(1_082.001)))).to.equal(REPEATED);
+    });
+
+    it('nothing is repeated after a position of another database server, or a text that is no position', () => {
+      const position = positionAt(1_012);
+      server = 2;
+      for (const text of [position, positionAt(1_012), '1-', '-1', '1-A', `1-${'z'.repeat(13)}`]) {
+        expect(beginningOf(open(text)), text).to.equal(FIRST);
+      }
+    });
+
+    it('nothing is repeated from before a time in which this node may have missed changes', () => {
+      announce('everything', '');
+      time = 1_025;
+      expect(beginningOf(open(positionAt(1_021.999)))).to.equal(FIRST);
+      isLive = false;
+      announce('accounts', 'acc_late');
+      isLive = true;
+      time = 1_040;
+      open();
+      expect(beginningOf(open(positionAt(1_041.999)))).to.equal(FIRST);
+      expect(beginningOf(open(positionAt(1_042)))).to.equal(REPEATED);
+    });
+
+    it('nothing is repeated from before the clock of the database was set back', () => {
+      changeAt(1_015, 'acc_later');
+      expect(beginningOf(open(positionAt(1_021.999)))).to.equal(FIRST);
+      changeAt(1_021, 'acc_c');
+      expect(beginningOf(open(positionAt(1_022)))).to.equal(`data: acc_c\n\n${REPEATED}`);
+    });
   });
 });

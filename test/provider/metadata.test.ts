@@ -23,6 +23,7 @@ const expectedOf = (issuer: string) => ({
   introspection_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post'],
   code_challenge_methods_supported: ['S256'],
   authorization_response_iss_parameter_supported: true,
+  service_documentation: `${issuer}/errors`,
 });
 
 /** Headers that proxies add, and that an attacker can forge if there is no proxy. */

@@ -4,6 +4,7 @@ import { signInOwner, textOf } from '../pages/client-owner.ts';
 import { testBrowser } from '../pages/oauth-clients/test-browser.ts';
 import { authorizationUrl, pkce, refresh, type TestClient } from '../support/oauth.ts';
 import { createPerson, type Page, type Person } from '../support/person.ts';
+import { recordedProblems } from '../support/recorded-problems.ts';
 import { addPerson, addTestClient, REDIRECT_URI, type SeededPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { forEachDeployment, startTestService, type TestService } from '../support/service.ts';
@@ -66,7 +67,7 @@ describe('the limit of users of an unverified client', () => {
 
   it('the owner of a client at its limit of users finds refused users in the list of problems', async () => {
     await third.open(request());
-    const [problem] = await on.service.clientProblems.of(client.id);
+    const [problem] = await recordedProblems(on.service, client.id);
     expect(problem).to.include({ step: 'authorize', error: 'unauthorized_client', cause: CAUSE });
     const owner = await signInOwner(on.service, on.seeded.other);
     const { html } = await owner.get(`/profile/oauth-clients/${client.id}/problems`);

@@ -15,6 +15,7 @@ import {
   refresh,
 } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
+import { recordedProblems } from '../support/recorded-problems.ts';
 import { REDIRECT_URI } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { tokensOf } from './partner-tokens.ts';
@@ -167,7 +168,7 @@ describe('the token endpoint', () => {
         const cause = `the body must be ${FORM}, and Content-Type must say so`;
         expectRefusal(answer, 400, 'invalid_request', cause);
       }
-      const [problem] = await on.service.clientProblems.of(confidential.id);
+      const [problem] = await recordedProblems(on.service, confidential.id);
       expect(problem?.cause).to.contain('Content-Type');
       await expectStillValid(code);
     });

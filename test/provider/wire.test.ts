@@ -5,6 +5,7 @@ import { expect } from 'chai';
 import { createChangeStreams } from '../../src/provider/introspection-changes.ts';
 import type { ChangeFeed, ChangeTopic } from '../../src/storage/change-feed.ts';
 import { ANSWERS, STREAMS } from '../resource-server/vectors.ts';
+import { eventually } from '../support/eventually.ts';
 import { basic, clientCredentials, introspect, type TestClient } from '../support/oauth.ts';
 import { rawRequest } from '../support/raw-request.ts';
 import { addTestClient } from '../support/seed.ts';
@@ -79,7 +80,12 @@ forEachDeployment('the answers of the wire contract', (start) => {
     'a person without any access': async () => {
       const { organization, person } = on.seeded;
       await on.service.memberships.remove({ accountId: person.accountId }, organization.id);
-      return ask(await personToken());
+      // The node learns of the removal from its notification.
+      return eventually(async () => {
+        const sent = await ask(await personToken());
+        expect(JSON.parse(sent.text).organizations).to.deep.equal([]);
+        return sent;
+      });
     },
     'an inactive token': () => ask('gate_at_unknown'),
     'wrong credentials of the API': async () => ask('x', await wrongSecret()),

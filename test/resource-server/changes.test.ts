@@ -18,7 +18,7 @@ import {
   TOKEN,
 } from './stand-in.ts';
 
-const [ADA, BOB] = [`${TOKEN}ada`, `${TOKEN}bob`];
+const [ADA, BOB, CARL] = [`${TOKEN}ada`, `${TOKEN}bob`, `${TOKEN}carl`];
 const EVENTS = { 'content-type': 'text/event-stream; charset=utf-8' };
 const BEAT = ':\n\n';
 
@@ -27,6 +27,8 @@ describe('the stream of changes of an API', () => {
   /** Sends the beginning of each stream. */
   let begin: (stream: ServerResponse) => unknown;
   let streams: ServerResponse[];
+  /** The `Last-Event-ID` of each request for a stream. */
+  let positions: unknown[];
   let revoked: Set<string>;
   let held: Promise<void>;
   let time: TestClock;
@@ -38,6 +40,7 @@ describe('the stream of changes of an API', () => {
     service = await startStandIn(async (answer, form, asked) => {
       if (asked.method === 'GET') {
         streams.push(answer);
+        positions.push(asked.headers['last-event-id']);
         return begin(answer);
       }
       const token = new URLSearchParams(form).get('token') ?? '';
@@ -53,6 +56,7 @@ describe('the stream of changes of an API', () => {
   beforeEach(() => {
     begin = (stream) => stream.writeHead(200, EVENTS).write(BEAT);
     streams = [];
+    positions = [];
     revoked = new Set();
     held = Promise.resolve();
     time = createTestClock();
@@ -112,6 +116,76 @@ describe('the stream of changes of an API', () => {
       await remember(ADA);
     });
   }
+
+  /** Ends the stream after this position, and waits for the next, which begins with this text. */
+  async function reopen(position: string, beginning: string): Promise<void> {
+    begin = (stream) => stream.writeHead(200, EVENTS).write(beginning);
+    await isReceived(position);
+    const count = streams.length;
+    streams.at(-1)?.end();
+    await streamCount(count + 1);
+    // The next stream is in force when it delivers a change.
+    const signal = () => identify(BOB).then(({ caller }) => caller?.signal);
+    await eventually(async () => expect((await signal())?.aborted).to.equal(false));
+  }
+
+  it('after a lost stream, a next one that repeats the missed changes evicts only the changed callers', async () => {
+    open();
+    await remember(ADA);
+    const signal = await remember(CARL);
+    await reopen(': at=s-1\n\n', `data: acc_ada\n\n: heartbeat-ms=250 repeated\n\n`);
+    expect(positions).to.deep.equal([undefined, 's-1']);
+    expect((await identify(CARL)).decidedBy).to.equal('memory');
+    expect((await identify(ADA)).decidedBy).to.equal('service');
+    // While the stream was lost, the end of this access would not have been announced.
+    expect(signal.aborted).to.equal(true);
+    expect((await identify(CARL)).caller?.signal?.aborted).to.equal(false);
+  });
+
+  it('after a lost stream, a next one that does not repeat the missed changes evicts all callers', async () => {
+    open();
+    await remember(ADA);
+    await reopen(': at=s-1\n\n', ': heartbeat-ms=250\n\n');
+    expect(positions).to.deep.equal([undefined, 's-1']);
+    expect((await identify(ADA)).decidedBy).to.equal('service');
+  });
+
+  it('a refused stream is reported as one, with its status', async () => {
+    const messages: string[] = [];
+    begin = (stream) => stream.writeHead(503).end();
+    const onFailure = ({ message }: Error) => void messages.push(message);
+    api = introspectorOf(API, { issuer: service.origin, live: true, onFailure });
+    await eventually(() =>
+      expect(messages[0]).to.equal('the change stream answered with status 503'),
+    );
+  });
+
+  it('a stream that says without a request that it repeats changes evicts all callers', async () => {
+    open();
+    await remember(ADA);
+    await reopen('', ': heartbeat-ms=250 repeated\n\n');
+    expect(positions).to.deep.equal([undefined, undefined]);
+    expect((await identify(ADA)).decidedBy).to.equal('service');
+  });
+
+  it('a caller who was refused while the stream was lost is not accepted after its changes were repeated', async () => {
+    open();
+    await remember(ADA);
+    await isReceived(': at=s-1\n\n');
+    let goOn = () => {};
+    const held = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    begin = (stream) =>
+      held.then(() => stream.writeHead(200, EVENTS).write(': heartbeat-ms=250 repeated\n\n'));
+    streams.at(-1)?.end();
+    await streamCount(2);
+    revoked.add(ADA);
+    expect((await identify(ADA)).refusal?.status).to.equal(401);
+    goOn();
+    await remember(BOB);
+    expect((await identify(ADA)).refusal?.status).to.equal(401);
+  });
 
   it('a change stream is trusted from its first heartbeat, which must arrive within two seconds', async () => {
     begin = (stream) => stream.writeHead(200, EVENTS).write('x\n\ndata: acc_ada\n\n');

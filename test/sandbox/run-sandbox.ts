@@ -10,6 +10,8 @@ export interface RunningSandbox {
   readonly issuer: string;
   readonly apiUrl: string;
   readonly signIn: { readonly email: string; readonly password: string };
+  /** Everything that was printed until all had started. */
+  readonly output: string;
   /** The command lines that the sandbox prints for users to copy. */
   readonly commands: readonly string[];
   /** Runs one of these commands in a shell, in the folder of the project. @returns its output */
@@ -30,6 +32,7 @@ export async function runSandbox(environment: Record<string, string>): Promise<R
     return match;
   };
   return {
+    output,
     partner: found(/Partner app +(\S+)/),
     issuer: found(/Gatehouse +(http\S+)/),
     apiUrl: found(/Warehouse API +(\S+)/),

@@ -1,6 +1,8 @@
 /** `npm run sandbox` as a newcomer uses it. `partner-app.test.ts` tests the app itself. */
 import { readdirSync } from 'node:fs';
 import { expect } from 'chai';
+import { signInOwner, textOf } from '../pages/client-owner.ts';
+import { testBrowser } from '../pages/oauth-clients/test-browser.ts';
 import { describeInBrowser } from '../support/browser.ts';
 import { ask } from '../support/oauth.ts';
 import { findProgram } from '../support/programs.ts';
@@ -26,6 +28,21 @@ describe('npm run sandbox', () => {
     expect(answer).to.deep.equal({
       data: { caller: { method: 'client_credentials' }, organizations },
     });
+  });
+
+  it('the sandbox prints its instructions without the lines of the audit log', () => {
+    expect(sandbox.output).to.include('1. Open the partner app').and.not.include('"type":"audit"');
+  });
+
+  it('the test of a new client in the sandbox ends with the stock of both warehouses', async () => {
+    const owner = await signInOwner(sandbox, sandbox.signIn);
+    const client = await owner.createClient('My first app');
+    const browser = await testBrowser(sandbox, sandbox.signIn);
+    const result = textOf((await browser.run(client)).html);
+    expect(result).to.include('This client works.');
+    for (const shown of ['Hamburg', 'Riga', 'Euro pallets', 'count&#34;: 120']) {
+      expect(result).to.include(shown);
+    }
   });
 
   it('the sandbox API shows a browser which request to send, and refuses anonymous queries', async () => {

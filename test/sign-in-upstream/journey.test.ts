@@ -1,7 +1,7 @@
 /** An imported user of a provider connects a client and never has a password here. */
 import { expect } from 'chai';
 import { authorizationUrl, exchangeCode, pkce } from '../support/oauth.ts';
-import { startWithUpstream } from './service.ts';
+import { startWithUpstream, WITH_PLATFORM } from './service.ts';
 
 describe('a user who signs in for the first time and has no password', () => {
   // Offer a single sign-in method, so that no page asks for a choice.
@@ -51,11 +51,45 @@ describe('a user who signs in for the first time and has no password', () => {
     const url = authorizationUrl(on.service.issuer, confidential);
     const page = await person.travel(await person.get(url));
     on.upstream.isCancelling = false;
-    expect(page.html).to.include('You are not signed in');
-    const [, again = ''] = /href="(\/interaction\/[^"]+)"/.exec(page.html) ?? [];
-    const choice = await person.get(again);
-    const { location } = await person.travel(await person.submit(choice, { decision: 'deny' }));
+    expect(page.status).to.equal(200);
+    expect(page.html).to.include(
+      'You came back from <bdi>Warehouse platform</bdi> without signing',
+    );
+    expect(page.html).to.include('choose “Cancel” to go back to the app');
+    const { location } = await person.travel(await person.submit(page, { decision: 'deny' }));
     expect(location?.searchParams.get('error')).to.equal('access_denied');
+    expect(location?.searchParams.get('state')).to.equal('state-of-the-partner');
+  });
+
+  it('a user who cancels at the provider comes back to the sign-in page, and keeps what they typed', async () => {
+    const person = on.traveller();
+    const form = await person.travel(await person.get('/profile/api-keys'));
+    const account = await on.service.accounts.findByEmail(LINUS.email);
+    await on.service.accounts.endSessions(account?.id ?? '');
+    const sent = await person.submit(form, { name: 'Night sync' });
+    const callback = await person.untilCallback(sent);
+    callback.searchParams.delete('code');
+    callback.searchParams.set('error', 'access_denied');
+    const page = await person.travel(await person.get(callback));
+    expect(page.url.pathname).to.equal('/login');
+    expect(page.html).to.include('without signing in. Try again.').and.not.include('Cancel');
+    const back = await person.travel(await person.submit(page, WITH_PLATFORM));
+    expect(back.url.pathname).to.equal('/profile/api-keys');
+    expect(back.html).to.include('value="Night sync"');
+  });
+
+  it('a user who cancels a confirmation at the provider is back at the form, and nothing is done', async () => {
+    const person = on.traveller();
+    const form = await person.travel(await person.get('/profile/api-keys'));
+    on.clock.advance(601);
+    const asked = await person.submit(form, { name: 'Night sync' });
+    on.upstream.isCancelling = true;
+    const back = await person.travel(await person.submit(asked, WITH_PLATFORM));
+    on.upstream.isCancelling = false;
+    expect(back.url.pathname).to.equal('/profile/api-keys');
+    expect(back.html).to.include('value="Night sync"');
+    const account = await on.service.accounts.findByEmail(LINUS.email);
+    expect(await on.service.apiKeys.listOf(account?.id ?? '')).to.deep.equal([]);
   });
 
   it('a user of a provider without a password sees no page about passwords', async () => {

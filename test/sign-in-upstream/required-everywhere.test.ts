@@ -28,7 +28,7 @@ const ALLOWED = [
 ];
 /** Routes that need no session, or that sign in and out. */
 const PUBLIC =
-  /^(GET \/passkey-options\/sign-in|(GET|OPTIONS) \/\.well-known\/|(GET|POST|OPTIONS) \/(login|logout|language|password|forgot-password|stop-recovery|errors|assets|favicon.ico|apple-touch-icon.png|oauth|interaction|$))/;
+  /^(GET \/passkey-options\/sign-in|(GET|OPTIONS) \/\.well-known\/|(GET|POST|OPTIONS) \/(login|logout|language|password|forgot-password|stop-recovery|errors|openapi.json|assets|favicon.ico|apple-touch-icon.png|oauth|interaction|$))/;
 
 describe('a password session after the grace period', () => {
   const on = startWithUpstream({
@@ -72,6 +72,14 @@ describe('a password session after the grace period', () => {
     // The pending authorization continues after the passkey was added.
     const { answer } = await addPasskey(on.service.issuer, person);
     expect(await outcomeOf(person, answer)).to.equal('code');
+  });
+
+  it('a password session gets no code by choosing its account after the grace period ended', async () => {
+    const choice = await person.follow(await person.get(ask({ prompt: 'select_account' })));
+    expect(choice.html).to.include('value="continue"');
+    endGrace();
+    expectBlocked(await person.follow(await person.submit(choice, { decision: 'continue' })));
+    expectBlocked(await person.follow(await person.get(ask({ prompt: 'select_account' }))));
   });
 
   it('a password session gets no code from a page that was opened before the grace period ended', async () => {

@@ -25,6 +25,7 @@ describe('cache of people, clients and keys', () => {
     const listeners: Parameters<ChangeFeed['onChange']>[0][] = [];
     changes = {
       isLive: true,
+      position: undefined,
       onChange: (listener) => void listeners.push(listener),
       onMessage: () => {},
       announce: (...change) => announce(...change),

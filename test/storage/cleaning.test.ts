@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import { pino } from 'pino';
 import { startCleaning } from '../../src/storage/cleaning.ts';
 import { eventually } from '../support/eventually.ts';
+import { startsOn } from '../support/service.ts';
 
 describe('cleaning', () => {
   it('cleaning reports what each job removed, and continues after a failed job, whose name it logs', async () => {
@@ -26,5 +27,34 @@ describe('cleaning', () => {
     expect(reported).to.deep.equal(['broken failed', 'tokens 1000', 'tokens 7', 'grants 0']);
     expect(lines).to.have.length(1);
     expect(JSON.parse(lines[0] ?? '')).to.include({ level: 40, job: 'broken' });
+  });
+});
+
+describe('cleaning of the embedded database', () => {
+  const start = startsOn('embedded');
+
+  it('old versions of refreshed authorizations are removed, although the embedded database has no autovacuum', async () => {
+    const { database, store, clean } = await start();
+    const facts = { accountId: 'acc_1', clientId: 'gate_ci_1', secret: 's', redirectUriHash: 'r' };
+    const ids = Array.from({ length: 200 }, (_, number) => `an-authorization-${number}`);
+    for (const id of ids) {
+      await store.beginAuthorization(id, facts, { codeSeconds: 600, absoluteSeconds: undefined });
+      await store.exchangeCode(id, { attempt: 'a', refreshSeconds: 600 });
+    }
+    for (const from of [0, 1, 2]) {
+      for (const id of ids) {
+        const step = { from, attempt: `b${from}`, refreshSeconds: 600, retryWindowSeconds: 0 };
+        expect((await store.rotate(id, step)).outcome).to.equal('issued');
+      }
+    }
+    await eventually(async () => {
+      await clean();
+      // The database counts with a delay of up to a second.
+      const [row] = await database.query(
+        `SELECT n_tup_upd::int AS changes, n_dead_tup <= 50 + 0.2 * n_live_tup AS "areFew"
+          FROM pg_stat_user_tables WHERE relname = 'authorizations'`,
+      );
+      expect(row).to.deep.equal({ changes: 4 * ids.length, areFew: true });
+    });
   });
 });

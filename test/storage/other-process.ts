@@ -1,6 +1,7 @@
 /** A second process that opens an embedded database and takes commands from a test. */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { openDatabase } from '../../src/storage/database.ts';
 import type { Sharing } from '../../src/storage/embedded/postgres.ts';
 import { hurryTime } from '../support/clock.ts';
@@ -15,6 +16,8 @@ export interface OtherProcess {
   write(count: number): Promise<readonly string[]>;
   /** Begins a transaction, inserts a row, and leaves the transaction open. */
   beginTransaction(): Promise<unknown>;
+  /** Returns the most resident memory that the process has had so far. */
+  peakMemoryMiB(): Promise<number>;
   close(): Promise<void>;
   /** Sends SIGKILL, whatever the process is doing. */
   kill(): Promise<void>;
@@ -22,7 +25,7 @@ export interface OtherProcess {
 
 type Order =
   | { readonly do: 'query'; readonly text: string }
-  | { readonly do: 'write' | 'begin' | 'close' };
+  | { readonly do: 'write' | 'begin' | 'memory' | 'close' };
 
 const INSERT = "INSERT INTO organizations (id, name, created_at) VALUES ($1, '', '2030-01-01')";
 
@@ -48,6 +51,7 @@ export async function startOtherProcess(
     outcome,
     query: (text) => ask({ do: 'query', text }),
     beginTransaction: () => ask({ do: 'begin' }),
+    peakMemoryMiB: async () => Number(await ask({ do: 'memory' })),
     async write(count) {
       const acknowledged: string[] = [String(await ask({ do: 'write' }))];
       await new Promise<void>((resolve) => {
@@ -69,6 +73,12 @@ export async function startOtherProcess(
   };
 }
 
+/** `resourceUsage` would also count the memory of the process that forked this one. */
+function peakMemoryMiB(): number {
+  const [, kilobytes] = /VmHWM:\s+(\d+)/.exec(readFileSync('/proc/self/status', 'utf8')) ?? [];
+  return Number(kilobytes) / 1024;
+}
+
 async function main(dataDirectory: string, sharing: Sharing): Promise<void> {
   const say = (message: unknown): void => void process.send?.(message);
   const failed = (error: unknown): string =>
@@ -80,6 +90,7 @@ async function main(dataDirectory: string, sharing: Sharing): Promise<void> {
     restoreTime();
     process.on('message', async (order: Order) => {
       if (order.do === 'query') say(await database.query(order.text).catch(failed));
+      if (order.do === 'memory') say(peakMemoryMiB());
       if (order.do === 'begin') {
         const held = database.transaction(async (tx) => {
           await tx.query(INSERT, [`unfinished ${process.pid}`]);

@@ -8,6 +8,8 @@ export interface TcpProxy {
   leadTo(port: number): void;
   /** Stops the traffic: existing connections stay open but carry no more data. */
   silence(): void;
+  /** Breaks all connections. */
+  breakAll(): void;
   /** Drops notifications of PostgreSQL from now on, as some poolers do, but passes answers on. */
   swallowNotifications(): void;
   /**
@@ -91,8 +93,13 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
   });
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
 
+  function breakAll(): void {
+    for (const pair of pairs) for (const socket of pair) socket.destroy();
+  }
+
   return {
     port,
+    breakAll,
     leadTo(next) {
       leadsTo = next;
     },
@@ -116,7 +123,7 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
     },
     async close() {
       const closed = new Promise((resolve) => server.close(resolve));
-      for (const pair of pairs) for (const socket of pair) socket.destroy();
+      breakAll();
       await closed;
     },
   };

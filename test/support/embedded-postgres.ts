@@ -13,7 +13,7 @@ import { TIMEOUT_FACTOR } from './timeout-factor.ts';
 
 /**
  * Creates a data directory with the schema of this version and no rows, for the rest of the file.
- * The first one of a run takes five seconds, because PGlite creates a cluster; others are copies.
+ * The first one of a run takes more than a second, because of the migrations; others are copies.
  *
  * @param directory empty, and not accessible to others
  */

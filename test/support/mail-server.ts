@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { SMTPServer } from 'smtp-server';
 import { atEndOfFile } from './end-of-run.ts';
-import { type Start, startsOn } from './service.ts';
+import { type Deployment, type Start, startsOn } from './service.ts';
 
 export interface ReceivedMail {
   /** The recipients in the envelope. */
@@ -67,11 +67,11 @@ export async function startMailServer(
 }
 
 /** Returns a function that starts services with a mail server that is closed after the file. */
-export function startsWithMail(): {
+export function startsWithMail(deployment?: Deployment): {
   readonly start: Start;
   readonly received: readonly ReceivedMail[];
 } {
-  const start = startsOn();
+  const start = startsOn(deployment);
   const received: ReceivedMail[] = [];
   return {
     received,

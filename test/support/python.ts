@@ -1,4 +1,4 @@
-/** A Python with Authlib and requests from PyPI: installed once, and kept for later runs. */
+/** A Python with packages from PyPI: installed once, and kept for later runs. */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdtemp, rename, rm } from 'node:fs/promises';
@@ -7,22 +7,29 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { findProgram } from './programs.ts';
 
-const PACKAGES = ['Authlib==1.9.8', 'requests==2.34.2'];
-const kept = path.join(tmpdir(), `gatehouse-${PACKAGES.join('-').replaceAll('==', '-')}`);
-
 const run = promisify(execFile);
 
 type Python = { readonly program: string } | { readonly reason: string };
 
-let found: Promise<Python> | undefined;
+const found = new Map<string, Promise<Python>>();
 
 /** Returns the interpreter, or why this machine has none. Asks PyPI at most once in a run. */
-export function pythonWithAuthlib(): Promise<Python> {
-  found ??= find();
-  return found;
+export const pythonWithAuthlib = (): Promise<Python> =>
+  pythonWith(['Authlib==1.9.8', 'requests==2.34.2']);
+
+/**
+ * Like `pythonWithAuthlib`, for other packages.
+ *
+ * @param packages each with its exact version
+ */
+export function pythonWith(packages: readonly string[]): Promise<Python> {
+  const name = `gatehouse-${packages.join('-').replaceAll(/==|[^\w.-]/g, '-')}`;
+  const known = found.get(name) ?? find(path.join(tmpdir(), name), packages);
+  found.set(name, known);
+  return known;
 }
 
-async function find(): Promise<Python> {
+async function find(kept: string, packages: readonly string[]): Promise<Python> {
   const program = path.join(kept, 'bin', 'python');
   if (existsSync(program)) return { program };
   const python = findProgram('python3');
@@ -32,14 +39,14 @@ async function find(): Promise<Python> {
     await run(python, ['-m', 'venv', folder], { timeout: 60_000 });
     const pip = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check'];
     const limits = ['--timeout', '10', '--retries', '1'];
-    const installing = [...pip, ...limits, ...PACKAGES];
+    const installing = [...pip, ...limits, ...packages];
     await run(path.join(folder, 'bin', 'python'), installing, { timeout: 90_000 });
     // If another run was faster, use its folder.
     if (!existsSync(kept)) await rename(folder, kept);
     return { program };
   } catch (error) {
     const [firstLine = ''] = String((error as { stderr?: string }).stderr ?? error).split('\n');
-    return { reason: `needs Authlib from PyPI: ${firstLine}` };
+    return { reason: `needs ${packages.join(', ')} from PyPI: ${firstLine}` };
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

@@ -40,7 +40,8 @@ export function required(requirement: Requirement): string {
 }
 
 export const redisServer: Requirement = {
-  program: findProgram('redis-server'),
+  // Another server to test with, such as Valkey.
+  program: process.env.GATEHOUSE_TEST_REDIS ?? findProgram('redis-server'),
   remedy: 'redis-server (Debian package redis-server)',
 };
 

@@ -116,7 +116,7 @@ describeInBrowser('passkeys in Chromium', (visit) => {
       await expectAccessible(page);
       await button(page, 'Confirm with a passkey').click();
       await page.locator('[data-secret]').waitFor();
-      expect(await page.innerText('header')).to.include(who.email);
+      expect(await page.textContent('header')).to.include(who.email);
       await page.goto(`${on.issuer}/logout`);
       await button(page, 'Sign out').last().click();
       await page.getByText('You are signed out').first().waitFor();

@@ -10,6 +10,9 @@ import { attempt, guesses, newPerson, PER_ACCOUNT, settings, spread } from './pa
 const DAY = 86_400;
 const COOKIE = /^gate_device=([^;]*); path=\/; expires=[^;]+; samesite=lax; httponly$/i;
 
+const withOtherStart = (text: string): string =>
+  `${text.startsWith('A') ? 'B' : 'A'}${text.slice(1)}`;
+
 describe('the cookie of a known browser', () => {
   const start = startsOn();
   let service: TestService;
@@ -58,9 +61,9 @@ describe('the cookie of a known browser', () => {
     const [id = '', nonce = '', since = '', mac = ''] = value.split('.');
     const forged = [
       [other.accountId, nonce, since, mac].join('.'),
-      [id, `${nonce.slice(0, -2)}aa`, since, mac].join('.'),
+      [id, withOtherStart(nonce), since, mac].join('.'),
       [id, nonce, String(Number(since) + 1), mac].join('.'),
-      [id, nonce, since, `${mac.slice(0, -2)}AA`].join('.'),
+      [id, nonce, since, withOtherStart(mac)].join('.'),
       `${id}.${nonce}.${since}.`,
       '~~~',
       '',

@@ -52,6 +52,13 @@ describe('while attackers guess a password', () => {
       const limited = log.filter(({ action }) => action === 'sign_in_refused');
       expect(limited.map(({ details }) => details)).to.deep.equal([{ reason: 'too_many' }]);
     });
+    const { sessions } = service.settings;
+    const sharedTerminals = ['192.0.2.0/24'];
+    await service.apply({ ...service.settings, sessions: { ...sessions, sharedTerminals } });
+    const there = await attempt(own, person, '192.0.2.3');
+    expect(there.status, 'a shared terminal, with a cookie from before the setting').to.equal(429);
+    await service.apply({ ...service.settings, sessions });
+
     const warnings = service.logLines
       .map((line) => JSON.parse(line) as Record<string, unknown>)
       .filter(({ level, accountId }) => level === 40 && accountId === person.accountId);

@@ -1,0 +1,372 @@
+/** `GET /oauth/verify`, by itself and behind nginx and Caddy as configured in docs/forward-auth.md. */
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import path from 'node:path';
+import { expect } from 'chai';
+import { NO_LIMIT } from '../../src/accounts/access/access-limit.ts';
+import { basic, clientCredentials, introspect, type TestClient } from '../support/oauth.ts';
+import { createOpened, type Opened } from '../support/opened.ts';
+import { freePort, startProgram } from '../support/programs.ts';
+import { rawRequest } from '../support/raw-request.ts';
+import { describeOn, type Requirement, required } from '../support/requirements.ts';
+import { caddy, nginx } from '../support/reverse-proxies.ts';
+import { type Seeded, startSeeded } from '../support/seeded.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+
+const DOCS = readFileSync(path.join(import.meta.dirname, '../../docs/forward-auth.md'), 'utf8');
+const origin = { address: '::1', browser: '' };
+const organizationsIn = (value: string | undefined): unknown[] =>
+  JSON.parse(Buffer.from(value ?? '', 'base64url').toString());
+
+/** One access token or API key of each kind. */
+async function tokensOf(on: Seeded): Promise<Record<string, string>> {
+  const { confidential, machine } = on.clients;
+  const { accountId } = on.seeded.person;
+  const person = await on.partner.tokens(confidential);
+  const key = await on.service.apiKeys.add(
+    { accountId, name: 'Export', expiresInDays: 30 },
+    origin,
+  );
+  const limit = { ...NO_LIMIT, isReadOnly: true };
+  const limited = await on.service.apiKeys.add(
+    { accountId, name: 'Look', expiresInDays: 30, limit },
+    origin,
+  );
+  const ended = await on.service.apiKeys.add(
+    { accountId, name: 'Ended', expiresInDays: 30 },
+    origin,
+  );
+  await on.service.apiKeys.revoke(accountId, ended.key.id, origin);
+  const { body } = await clientCredentials(on.issuer, machine);
+  return {
+    person: person.accessToken,
+    machine: String(body.access_token),
+    'API key': key.value,
+    'limited API key': limited.value,
+    'ended API key': ended.value,
+    'refresh token': person.refreshToken,
+    unknown: 'gate_at_unknown',
+  };
+}
+
+describe('GET /oauth/verify', () => {
+  const on = startSeeded();
+  const verify = (
+    token?: string,
+    client: TestClient | undefined = on.clients.resourceServer,
+    more = {},
+  ) =>
+    fetch(`${on.issuer}/oauth/verify`, {
+      headers: {
+        ...(token && { authorization: `Bearer ${token}` }),
+        ...(client && { 'x-gatehouse-authorization': basic(client) }),
+        ...more,
+      },
+    });
+
+  it('decides about each kind of token as introspection does, and says the same', async () => {
+    for (const [kind, token] of Object.entries(await tokensOf(on))) {
+      const { body } = await introspect(on.issuer, on.clients.resourceServer, token);
+      const { status, headers } = await verify(token);
+      expect(status, kind).to.equal(body.active ? 200 : 401);
+      expect(headers.get('cache-control'), kind).to.equal('no-store');
+      expect(headers.get('x-gatehouse-sub'), kind).to.equal(body.sub ?? null);
+      expect(headers.get('x-gatehouse-client'), kind).to.equal(
+        body.active ? (body.client_id ?? '') : null,
+      );
+      const organizations = headers.get('x-gatehouse-organizations');
+      if (body.active)
+        expect(organizationsIn(organizations ?? ''), kind).to.deep.equal(body.organizations);
+      else expect(headers.get('www-authenticate'), kind).to.include('error="invalid_token"');
+    }
+  });
+
+  it('a call without a token gets the challenge without an error', async () => {
+    for (const more of [{}, { authorization: 'Basic eDp5' }]) {
+      const { status, headers } = await verify(undefined, on.clients.resourceServer, more);
+      expect(status).to.equal(401);
+      expect(headers.get('www-authenticate')).to.equal('Bearer');
+    }
+  });
+
+  it('the origin of the page that calls the API has no effect', async () => {
+    const { person: token } = await tokensOf(on);
+    const more = { origin: 'https://app.example', 'sec-fetch-site': 'cross-site' };
+    expect((await verify(token, on.clients.resourceServer, more)).status).to.equal(200);
+  });
+
+  it('a CORS preflight passes without a caller, is not cached, and may not carry a token', async () => {
+    const more = { 'x-forwarded-method': 'OPTIONS', 'access-control-request-method': 'POST' };
+    const { status, headers } = await verify(undefined, on.clients.resourceServer, more);
+    expect([status, headers.get('x-gatehouse-sub')]).to.deep.equal([200, '']);
+    expect(headers.get('cache-control')).to.equal('no-store');
+    const refused = await verify('gate_at_unknown', on.clients.resourceServer, more);
+    expect(refused.status).to.equal(401);
+  });
+
+  it('wrong credentials of the proxy look like no refusal of the caller, and like no failure of the service', async () => {
+    const { person: token } = await tokensOf(on);
+    const { resourceServer, confidential } = on.clients;
+    const refusals = {
+      invalid_client: await verify(token, { ...resourceServer, secret: 'wrong' }),
+      unauthorized_client: await verify(token, confidential),
+      invalid_request: await verify(token, undefined, { 'x-gatehouse-authorization': 'Basic !' }),
+      'no header': await verify(token, undefined, { 'x-gatehouse-authorization': '' }),
+    };
+    for (const [name, { status, headers }] of Object.entries(refusals)) {
+      expect(status, name).to.equal(400);
+      expect(headers.get('www-authenticate'), name).to.equal(null);
+    }
+    for (const error of ['invalid_client', 'unauthorized_client', 'invalid_request'] as const)
+      expect(await refusals[error].json()).to.include({ error });
+    const encoded = `Basic ${Buffer.from('%:x').toString('base64')}`;
+    const malformed = await verify(token, undefined, { 'x-gatehouse-authorization': encoded });
+    expect(await malformed.json()).to.include({
+      error_description: 'the X-Gatehouse-Authorization header is not form-encoded',
+    });
+  });
+
+  it('a stranger who tries secrets is refused with 429 for a while, and the proxy is not', async () => {
+    const { person: token } = await tokensOf(on);
+    const { resourceServer } = on.clients;
+    let refused: Response | undefined;
+    for (let tries = 0; tries < 200 && refused?.status !== 429; tries += 1) {
+      refused = await verify(token, { ...resourceServer, secret: 'wrong' });
+      expect(refused.status).to.be.within(400, 499);
+    }
+    expect(await refused?.json()).to.include({ error: 'slow_down' });
+    // The time until the window ends, and not only the pause after an outage.
+    expect(Number(refused?.headers.get('retry-after'))).to.be.above(2);
+    expect((await verify(token)).status).to.equal(200);
+  });
+
+  it('no log line has the credentials of the proxy or the token of the caller', async () => {
+    const { resourceServer, confidential } = on.clients;
+    const { person: token = '' } = await tokensOf(on);
+    const guess = { ...resourceServer, secret: 'gate_cs_guess' };
+    for (const client of [resourceServer, guess, confidential]) await verify(token, client);
+    await verify(undefined, undefined, {
+      'x-gatehouse-authorization': `Bearer ${resourceServer.secret}`,
+      authorization: `Basic ${token}`,
+    });
+    const log = on.service.logLines.join('\n');
+    expect(log).to.include('"route":"/oauth/verify"');
+    const secrets = [resourceServer.secret, confidential.secret, guess.secret, token];
+    const encoded = [resourceServer, confidential, guess].map((client) => basic(client).slice(6));
+    for (const secret of [...secrets, ...encoded]) expect(log).to.not.include(secret);
+  });
+
+  it('organizations that do not fit into 4 kB are left out, and the last element says so', async () => {
+    const { service, seeded } = on;
+    const { accountId } = seeded.other;
+    for (let number = 0; number < 40; number += 1) {
+      const { id } = await service.organizations.add({ name: `Storm Logistics ${number}` });
+      await service.memberships.setRole({ accountId }, id, 'viewer');
+    }
+    const { value } = await service.apiKeys.add(
+      { accountId, name: 'Many', expiresInDays: 30 },
+      origin,
+    );
+    const { body } = await introspect(on.issuer, on.clients.resourceServer, value);
+    const header = (await verify(value)).headers.get('x-gatehouse-organizations') ?? '';
+    expect(header.length).to.be.within(3_500, 4_096);
+    const kept = organizationsIn(header);
+    expect(kept.pop()).to.deep.equal({ more: true });
+    expect(kept).to.have.length.above(5);
+    expect(body.organizations).to.deep.include.members(kept);
+  });
+});
+
+interface Proxy extends Requirement {
+  readonly name: string;
+  configure(place: {
+    folder: string;
+    port: number;
+    values: Readonly<Record<string, string>>;
+  }): readonly string[];
+}
+
+const blockOf = (language: string, values: Readonly<Record<string, string>>): string => {
+  const [, block = ''] = new RegExp(`\`\`\`${language}\n(.*?)\`\`\``, 's').exec(DOCS) ?? [];
+  return Object.entries(values).reduce((done, [from, to]) => {
+    expect(done, 'the docs').to.include(from);
+    return done.replaceAll(from, to);
+  }, block);
+};
+
+const PROXIES: readonly Proxy[] = [
+  {
+    ...nginx,
+    configure({ folder, port, values }) {
+      // Without TLS, which has no part in this.
+      const block = blockOf('nginx', {
+        ...values,
+        'listen 443 ssl;': `listen 127.0.0.1:${port};`,
+        'ssl_certificate ': '# ',
+        'ssl_certificate_key ': '# ',
+        'server_name api.example.com': 'server_name localhost',
+      });
+      return nginx.write(folder, block);
+    },
+  },
+  {
+    ...caddy,
+    configure({ folder, port, values }) {
+      const site = { 'api.example.com {': `http://localhost:${port} {` };
+      const block = blockOf('caddy', { ...values, ...site });
+      return caddy.write(folder, `{\n  admin off\n  auto_https off\n}\n${block}`);
+    },
+  },
+];
+
+/** An API that only keeps the headers that it receives. */
+async function startApi(opened: Opened) {
+  const received: IncomingHttpHeaders[] = [];
+  const server = createServer((request, response) => {
+    received.push(request.headers);
+    request.resume().on('end', () => response.end('{"data":{}}'));
+  });
+  server.listen(0, '127.0.0.1');
+  await opened.add(once(server, 'listening'), async () => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const address = server.address();
+  return { received, port: typeof address === 'object' && address ? address.port : 0 };
+}
+
+for (const proxy of PROXIES) {
+  describeOn([proxy], `an API behind ${proxy.name} with forward authentication`, () => {
+    const on = startSeeded();
+    const opened = createOpened();
+    let api: Awaited<ReturnType<typeof startApi>>;
+    let tokens: Record<string, string>;
+    let port: number;
+
+    after(opened.closeAll);
+
+    /** Starts the documented proxy. @returns its port */
+    async function startProxy(gatehouse: string, client: TestClient): Promise<number> {
+      const folder = temporaryDirectory('forward-auth');
+      const listens = await freePort();
+      const args = proxy.configure({
+        folder,
+        port: listens,
+        values: {
+          '10.0.0.5:4000': `127.0.0.1:${api.port}`,
+          '10.0.0.1:3000': gatehouse,
+          'auth.example.com': new URL(on.issuer).host,
+          'Basic Z2F0ZV9jaV8…': basic(client),
+        },
+      });
+      const environment = { PATH: process.env.PATH, HOME: folder };
+      const running = await opened.add(
+        Promise.resolve(startProgram(required(proxy), args, { cwd: folder, environment })),
+        (started) => started.end('SIGTERM'),
+      );
+      await running.waitUntil(() => call(undefined, {}, listens));
+      return listens;
+    }
+
+    /** Sends a GraphQL request. @returns the answer, and the headers that the API received */
+    async function call(
+      token?: string,
+      headers: Record<string, string> = {},
+      at = port,
+      method = 'POST',
+    ) {
+      api.received.length = 0;
+      const answer = await rawRequest(at, '/graphql', {
+        method,
+        headers: {
+          host: `localhost:${at}`,
+          'content-type': 'application/json',
+          ...(token && { authorization: `Bearer ${token}` }),
+          ...headers,
+        },
+        ...(method === 'POST' && { form: { query: '{ warehouses { id } }' } }),
+      });
+      const [received] = api.received;
+      return { status: answer.status, headers: answer.headers, received };
+    }
+
+    before(async () => {
+      api = await startApi(opened);
+      tokens = await tokensOf(on);
+      port = await startProxy(
+        `127.0.0.1:${on.service.settings.server.port}`,
+        on.clients.resourceServer,
+      );
+    });
+
+    const FORGED = {
+      'X-Gatehouse-Sub': 'acc_forged',
+      'x-gatehouse-client': 'gate_ci_forged',
+      'X-GATEHOUSE-Organizations': 'W10',
+      X_Gatehouse_Sub: 'acc_forged',
+      'X-Gatehouse-Authorization': 'Basic Zm9yZ2Vk',
+    };
+
+    const FROM_GATEHOUSE = ['x-gatehouse-sub', 'x-gatehouse-client', 'x-gatehouse-organizations'];
+
+    it('the API receives who calls and what the caller may access, and nothing that the caller forged', async () => {
+      for (const kind of ['person', 'machine', 'API key']) {
+        const { body } = await introspect(on.issuer, on.clients.resourceServer, tokens[kind] ?? '');
+        const { status, received = {} } = await call(tokens[kind], FORGED);
+        expect(status, kind).to.equal(200);
+        expect(received['x-gatehouse-sub'], kind).to.equal(body.sub);
+        expect(received['x-gatehouse-client'] || undefined, kind).to.equal(body.client_id);
+        const organizations = String(received['x-gatehouse-organizations']);
+        expect(organizationsIn(organizations), kind).to.deep.equal(body.organizations);
+        expect(JSON.stringify(received), kind).to.not.match(/forged|Zm9yZ2Vk/);
+        expect(received['x-gatehouse-authorization'], kind).to.equal(undefined);
+      }
+    });
+
+    it('a call without a valid token does not reach the API, and gets the challenge', async () => {
+      const none = await call(undefined, FORGED);
+      expect([none.status, none.received]).to.deep.equal([401, undefined]);
+      expect(none.headers.get('www-authenticate')).to.equal('Bearer');
+      for (const kind of ['ended API key', 'refresh token', 'unknown']) {
+        const refused = await call(tokens[kind], FORGED);
+        expect([refused.status, refused.received], kind).to.deep.equal([401, undefined]);
+        expect(refused.headers.get('www-authenticate')).to.include('error="invalid_token"');
+      }
+    });
+
+    it('a caller cannot have the proxy remove what the API must receive', async () => {
+      for (const name of ['X-Gatehouse-Sub', 'x-gatehouse-client', 'X-GATEHOUSE-ORGANIZATIONS']) {
+        const connection = `close, ${name}`;
+        const { received, status } = await call(tokens.person, { connection });
+        if (!received) expect(status, name).to.equal(400);
+        else expect(received, name).to.include.keys(FROM_GATEHOUSE);
+      }
+    });
+
+    it('a CORS preflight reaches the API without a caller; another request cannot pretend to be one', async () => {
+      const asked = {
+        ...FORGED,
+        origin: 'https://app.example',
+        'access-control-request-method': 'POST',
+      };
+      const preflight = await call(undefined, asked, port, 'OPTIONS');
+      expect(preflight.status).to.equal(200);
+      expect(preflight.received?.['x-gatehouse-sub'] || undefined).to.equal(undefined);
+      const pretended = await call(undefined, { ...asked, 'x-forwarded-method': 'OPTIONS' });
+      expect([pretended.status, pretended.received]).to.deep.equal([401, undefined]);
+    });
+
+    it('no call passes if the secret of the proxy is wrong, or if the service is away', async () => {
+      const { resourceServer } = on.clients;
+      const address = `127.0.0.1:${on.service.settings.server.port}`;
+      const wrong = await startProxy(address, { ...resourceServer, secret: 'wrong' });
+      const away = await startProxy(`127.0.0.1:${await freePort()}`, resourceServer);
+      for (const at of [wrong, away]) {
+        const { status, received } = await call(tokens.person, {}, at);
+        expect(status).to.be.within(500, 599);
+        expect(received).to.equal(undefined);
+      }
+    });
+  });
+}

@@ -1,0 +1,204 @@
+/** The test organizations that the operator names, which owners of clients join and leave. */
+import { expect } from 'chai';
+import type { Role } from '../../../src/accounts/access/reach.ts';
+import { eventually } from '../../support/eventually.ts';
+import type { SeededPerson } from '../../support/seed.ts';
+import { addPerson } from '../../support/seed.ts';
+import { startSeeded } from '../../support/seeded.ts';
+import { forEachDeployment } from '../../support/service.ts';
+import { nameWarehouseApi } from '../../support/warehouse-api.ts';
+import { LIST, signInOwner, textOf } from '../client-owner.ts';
+import { signedIn } from '../signed-in-person.ts';
+import { testBrowser } from './test-browser.ts';
+
+const STOCK = '{ organizations { name warehouses { name rights stock { article count } } } }';
+
+forEachDeployment('the test organizations', (start) => {
+  const on = startSeeded({ on: start, clock: true });
+  let people = 0;
+  let api: { graphqlUrl: string; exampleQuery: string; testOrganizations: readonly string[] };
+
+  before('open the organization with the warehouse Rotterdam to tests', async () => {
+    const graphqlUrl = await nameWarehouseApi(on);
+    api = { graphqlUrl, exampleQuery: STOCK, testOrganizations: [on.seeded.organization.id] };
+    await apply(api);
+  });
+
+  const apply = (one: typeof api) =>
+    on.service.apply({
+      ...on.service.settings,
+      api: { ...one, testOrganizations: [...one.testOrganizations] },
+    });
+
+  /** Returns a new person with a client of their own, and the paths of the client's test. */
+  async function newOwner() {
+    people += 1;
+    const person = await addPerson(on.service, 'Nora New', `nora${people}@partner.test`);
+    const owner = await signInOwner(on.service, person);
+    const client = await owner.createClient(`Stock App ${people}`);
+    const test = `${LIST}/${client.id}/test`;
+    const change = (to: 'join' | 'leave', id = on.seeded.organization.id) => `${test}/${to}/${id}`;
+    return { person, owner, client, test, change };
+  }
+  const accessOf = async ({ accountId }: SeededPerson) => {
+    on.service.access.forget(accountId);
+    const all = await on.service.access.accessOf({ accountId });
+    return all.map(({ id, role, warehouses }) => [id, role, warehouses]);
+  };
+  const logOf = async ({ accountId }: SeededPerson) =>
+    (await on.service.activity.of(accountId, { limit: 5 })).map(({ action, actor, details }) => ({
+      action,
+      actor,
+      details,
+    }));
+  const asViewer = () => [
+    [on.seeded.organization.id, 'viewer', [{ ...named(on.seeded.warehouse), rights: ['read'] }]],
+  ];
+  const named = ({ id, name }: { id: string; name: string }) => ({ id, name });
+
+  it('the owner of a new client joins a test organization, and the first answer of the API has stock', async () => {
+    const { person, client, test } = await newOwner();
+    const browser = await testBrowser(on.service, person);
+    const page = await browser.get(test);
+    expect(textOf(page.html)).to.include('Northern Logistics').and.not.include('viewer Leave');
+    const form = page.forms.find(({ action }) => action.includes('/join/'));
+    expect(form?.action).to.include(`/test/join/${on.seeded.organization.id}`);
+    const joined = await browser.follow(await browser.send(form?.action ?? ''));
+    expect(textOf(joined.html)).to.include('You are now a viewer in Northern Logistics.');
+    expect(joined.forms.some(({ action }) => action.includes('/leave/'))).to.equal(true);
+    const result = textOf((await browser.run(client)).html);
+    expect(result).to.include('This client works.');
+    expect(result).to.match(/Rotterdam.*Euro pallets.*count&#34;: 120/);
+  });
+
+  it('joining gives the role viewer and the right to read each warehouse, leaving ends both, and both are recorded', async () => {
+    const { person, owner, client, change } = await newOwner();
+    const { id, name } = on.seeded.organization;
+    const about = {
+      ...{ organization_id: id, organization_name: name },
+      ...{ client_id: client.id, client_name: `Stock App ${people}` },
+    };
+    await owner.send(change('join'));
+    expect(await accessOf(person)).to.deep.equal(asViewer());
+    const [joined] = await logOf(person);
+    const set = { action: 'membership_set', actor: 'person' };
+    expect(joined).to.deep.equal({ ...set, details: { ...about, role: 'viewer' } });
+
+    await owner.send(change('leave'));
+    expect(await accessOf(person)).to.deep.equal([]);
+    const [left] = await logOf(person);
+    expect(left).to.deep.equal({ ...set, action: 'membership_removed', details: about });
+    expect(textOf((await owner.get('/profile/activity')).html)).to.match(
+      /Access removed .*Access given/,
+    );
+  });
+
+  it('a viewer who joined and is made a member later can still only read', async () => {
+    const { person, owner, change } = await newOwner();
+    const { accountId } = person;
+    await owner.send(change('join'));
+    await on.service.memberships.setRole({ accountId }, on.seeded.organization.id, 'member');
+    const [[, , warehouses] = []] = await accessOf(person);
+    expect(warehouses).to.deep.equal([{ ...named(on.seeded.warehouse), rights: ['read'] }]);
+    expect((await owner.send(change('leave'))).status).to.equal(404);
+  });
+
+  it('joining or leaving twice, also at once, changes and records it once', async () => {
+    const { person, owner, change } = await newOwner();
+    for (const to of ['join', 'leave'] as const) {
+      const before = (await logOf(person)).length;
+      const answers = await Promise.all([1, 2, 3].map(() => owner.send(change(to))));
+      expect(answers.map(({ status }) => status))
+        .to.include(303)
+        .and.not.include(500);
+      expect(await accessOf(person)).to.deep.equal(to === 'join' ? asViewer() : []);
+      expect((await logOf(person)).length, to).to.equal(before + 1);
+    }
+  });
+
+  it('only organizations that the operator names can be joined; all others answer 404', async () => {
+    const { person, owner, test, change } = await newOwner();
+    const others = [on.seeded.elsewhere.id, `org_${'x'.repeat(16)}`, 'org_%00', '__proto__'];
+    for (const other of others) {
+      expect((await owner.send(change('join', other))).status, other).to.equal(404);
+    }
+    await apply({ ...api, testOrganizations: [] });
+    expect((await owner.send(change('join'))).status).to.equal(404);
+    expect((await owner.get(test)).html).to.not.include('Northern Logistics');
+    await apply(api);
+    expect(await accessOf(person)).to.deep.equal([]);
+  });
+
+  it('an organization that does not exist is not offered, and the others are', async () => {
+    const { owner, test } = await newOwner();
+    await apply({ ...api, testOrganizations: [`org_${'x'.repeat(16)}`, ...api.testOrganizations] });
+    const { forms } = await owner.get(test);
+    expect(forms.filter(({ action }) => action.includes('/join/'))).to.have.length(1);
+    await apply(api);
+  });
+
+  it('other people cannot join through a client that they do not own', async () => {
+    const { change } = await newOwner();
+    const stranger = await signedIn(on.service, on.seeded.other);
+    expect((await stranger.send(change('join'))).status).to.equal(404);
+    const [membership] = await accessOf(on.seeded.other);
+    expect(membership?.slice(0, 2)).to.deep.equal([on.seeded.elsewhere.id, 'owner']);
+  });
+
+  it('a suspended client joins no organization, and a suspended account is signed out', async () => {
+    const { person, owner, client, test, change } = await newOwner();
+    await on.service.clients.suspend(client.id);
+    expect(textOf((await owner.get(test)).html)).to.not.include('Northern Logistics');
+    expect((await owner.send(change('join'))).status).to.equal(404);
+    expect(await accessOf(person)).to.deep.equal([]);
+    await on.service.clients.resume(client.id);
+    await on.service.accounts.suspend(person.accountId);
+    const answer = await owner.send(change('join'));
+    expect(answer.location?.pathname ?? answer.status).to.equal('/login');
+    expect(await accessOf(person)).to.deep.equal([]);
+  });
+
+  it('members with another role keep it: they are offered nothing, and cannot join or leave here', async () => {
+    for (const role of ['member', 'admin', 'owner'] as Role[]) {
+      const { person, owner, test, change } = await newOwner();
+      const { accountId } = person;
+      await on.service.memberships.setRole({ accountId }, on.seeded.organization.id, role);
+      on.service.access.forget(accountId);
+      expect(textOf((await owner.get(test)).html)).to.not.include('Northern Logistics');
+      for (const to of ['join', 'leave'] as const) {
+        expect((await owner.send(change(to))).status).to.equal(404);
+      }
+      expect((await accessOf(person))[0]?.[1]).to.equal(role);
+    }
+  });
+
+  it('joining needs a recent sign-in, which the page asks for without losing the click', async () => {
+    const { person, owner, change } = await newOwner();
+    on.clock.advance(3_600);
+    const asked = await owner.follow(await owner.send(change('join')));
+    expect(textOf(asked.html)).to.include('Confirm it’s you');
+    expect(await accessOf(person)).to.deep.equal([]);
+    const confirmed = await owner.submit(asked, { current_password: person.password });
+    expect(textOf((await owner.follow(confirmed)).html)).to.include('You are now a viewer in');
+    expect(await accessOf(person)).to.deep.equal(asViewer());
+  });
+
+  it('a join or leave that is opened as an address leads back to the test', async () => {
+    const { owner, test, change } = await newOwner();
+    for (const to of ['join', 'leave'] as const) {
+      expect((await owner.get(change(to))).location?.pathname).to.equal(test);
+    }
+  });
+
+  it('an owner of the test organization can end the membership of an owner of a client', async () => {
+    const { person, owner, change } = await newOwner();
+    await owner.send(change('join'));
+    const chief = await addPerson(on.service, 'Carla Chief', `carla${people}@northern.test`);
+    const { id } = on.seeded.organization;
+    await on.service.memberships.setRole({ accountId: chief.accountId }, id, 'owner');
+    const browser = await signedIn(on.service, chief);
+    const path = `/profile/organizations/${id}/people/${person.accountId}/end`;
+    expect(textOf((await browser.fillIn(path)).html)).to.include('Nora New');
+    await eventually(async () => expect(await accessOf(person)).to.deep.equal([]));
+  });
+});

@@ -1,0 +1,311 @@
+/** `/profile/organizations/:id` by warehouse: the filter, and the table of people and warehouses. */
+import { expect } from 'chai';
+import { type AccessLimit, NO_LIMIT } from '../../src/accounts/access/access-limit.ts';
+import type { Right, Role } from '../../src/accounts/access/reach.ts';
+import { partnerTokens } from '../provider/partner-tokens.ts';
+import { scrape } from '../support/metrics.ts';
+import { introspect, type TestClient } from '../support/oauth.ts';
+import { addPerson, addTestClient, type SeededPerson } from '../support/seed.ts';
+import { startSeeded } from '../support/seeded.ts';
+import { forEachDeployment } from '../support/service.ts';
+import { textOf } from './client-owner.ts';
+import { type SignedInPerson, signedIn } from './signed-in-person.ts';
+
+const ORIGIN = { address: '203.0.113.7', browser: '' };
+const RIGHTS = { read: 'see stock', write: 'change stock', manage: 'manage' };
+
+forEachDeployment('the page of an organization, by warehouse', (start) => {
+  const on = startSeeded({ on: start, settings: { rights: RIGHTS } });
+  let owner: SignedInPerson & SeededPerson;
+  let rigaId: string;
+  let people = 0;
+
+  before(async () => {
+    const added = { organizationId: on.seeded.organization.id, name: 'Riga' };
+    rigaId = (await on.service.organizations.addWarehouse(added)).id;
+    const person = await join('Olga Owner', 'owner');
+    owner = Object.assign(await signedIn(on.service, person), person);
+  });
+
+  const url = (query: Record<string, string> = {}, id = on.seeded.organization.id): string =>
+    `/profile/organizations/${id}?${new URLSearchParams(query)}`;
+  const pageOf = async (query: Record<string, string>, who = owner): Promise<string> =>
+    (await who.get(url(query))).html;
+  async function join(name: string, role: Role, riga: readonly Right[] = []) {
+    people += 1;
+    const person = await addPerson(on.service, name, `member${people}@example.test`);
+    const subject = { accountId: person.accountId };
+    await on.service.memberships.setRole(subject, on.seeded.organization.id, role);
+    if (riga.length > 0) await on.service.memberships.setRights(subject, rigaId, riga);
+    on.service.access.forget(person.accountId);
+    return person;
+  }
+  /** Returns the rights that the page prints, by the name of the row. */
+  function rowsOf(html: string): Map<string, string> {
+    const rows = html.split('<li class="entry').slice(1);
+    return new Map(
+      rows.map((row) => {
+        const [, name = ''] = /<strong><bdi>([^<]*)/.exec(row) ?? [];
+        const [, rights = ''] = /Rights in .*?<dd>\s*(?:<bdi>)?([^<]*)/s.exec(row) ?? [];
+        return [name, rights];
+      }),
+    );
+  }
+  const connect = async (who: SeededPerson, client: TestClient): Promise<string> => {
+    const partner = partnerTokens(on.issuer, { ...on.seeded, person: who });
+    return (await partner.tokens(client)).accessToken;
+  };
+  /** Returns the rights of a token or API key in a warehouse, as introspection states them. */
+  async function introspected(token: string, warehouseId: string): Promise<string | undefined> {
+    const { body } = await introspect(on.issuer, on.clients.resourceServer, token);
+    const organizations = (body.organizations ?? []) as readonly {
+      warehouses: readonly { id: string; rights: readonly Right[] }[];
+    }[];
+    const all = organizations.flatMap(({ warehouses }) => warehouses);
+    const rights = all.find(({ id }) => id === warehouseId)?.rights;
+    return rights?.map((right) => RIGHTS[right]).join(', ');
+  }
+
+  it('lists only the people and machine clients with a right in the chosen warehouse, in the operator’s words', async () => {
+    await join('Vera Viewer', 'viewer', ['read']);
+    await join('Mona Member', 'member', ['write']);
+    const { id } = on.clients.machine;
+    await on.service.memberships.setRights({ clientId: id }, rigaId, ['read', 'write']);
+    const riga = rowsOf(await pageOf({ warehouse: rigaId }));
+    expect([...riga]).to.have.deep.members([
+      ['Olga Owner', 'see stock, change stock, manage'],
+      ['Vera Viewer', 'see stock'],
+      ['Mona Member', 'change stock'],
+      ['Night Sync', 'see stock, change stock'],
+    ]);
+    const rotterdam = rowsOf(await pageOf({ warehouse: on.seeded.warehouse.id }));
+    expect([...rotterdam.keys()]).to.have.members(['Olga Owner', 'Grace Person']);
+    const all = textOf(await pageOf({}));
+    expect(all).to.match(/Vera Viewer viewer \S+ Warehouses 1 of 2/);
+    expect(all).to.match(/Olga Owner owner you \S+ Warehouses All 2/);
+    expect(all).to.not.include('Rights in');
+  });
+
+  it('states for each client and API key the rights that introspection answers, after its limit', async () => {
+    const { organization, warehouse, elsewhere } = on.seeded;
+    const places = [null, [organization.id], [warehouse.id], [rigaId], [elsewhere.id]];
+    const limits: AccessLimit[] = places.flatMap((one) =>
+      [false, true].map((isReadOnly) => ({ places: one, isReadOnly })),
+    );
+    const members = [
+      await join('Ada Admin', 'admin'),
+      await join('Rosa Reader', 'member', ['read', 'manage']),
+      await join('Willem Writer', 'member', ['write']),
+      await join('Viola Viewer', 'viewer', ['read']),
+      await join('Noor None', 'member'),
+    ];
+    const credentials = await Promise.all(
+      members.map(async ({ accountId, name, ...member }) => {
+        const client = await addTestClient(on.service, `App of ${name}`);
+        const token = await connect({ accountId, name, ...member }, client);
+        const draft = { accountId, name: `Key of ${name}`, expiresInDays: 30 };
+        const { value, key } = await on.service.apiKeys.add(draft, ORIGIN);
+        return { accountId, name, clientId: client.id, keyId: key.id, token, value };
+      }),
+    );
+    let before = NO_LIMIT;
+    for (const limit of limits) {
+      const next = { ...limit, until: null };
+      for (const { accountId, clientId, keyId } of credentials) {
+        await on.service.connections.limit({ accountId, clientId, limit: before }, next);
+        await on.service.apiKeys.limit(accountId, keyId, limit, ORIGIN);
+      }
+      before = next;
+      for (const id of [rigaId, warehouse.id]) {
+        const rows = rowsOf(await pageOf({ warehouse: id }));
+        for (const { name, token, value } of credentials) {
+          const what = `${name} ${JSON.stringify(limit)}`;
+          expect(rows.get(`App of ${name}`), what).to.equal(await introspected(token, id));
+          expect(rows.get(`Key of ${name}`), what).to.equal(await introspected(value, id));
+        }
+      }
+    }
+  });
+
+  it('a client has the rights of all who connected it, and names only those with access to the warehouse', async () => {
+    const client = await addTestClient(on.service, 'Shared App');
+    const [reader, writer, other] = [
+      await join('Rita Reader', 'viewer', ['read']),
+      await join('Walt Writer', 'member', ['read', 'write']),
+      await join('Otto Other', 'member'),
+    ];
+    for (const person of [reader, writer, other]) await connect(person, client);
+    const html = await pageOf({ warehouse: rigaId, show: 'clients', q: 'shared' });
+    expect(rowsOf(html).get('Shared App')).to.equal('see stock, change stock');
+    const [, row = ''] = html.split('Shared App</bdi>');
+    expect(row).to.include('Rita Reader').and.include('Walt Writer').and.not.include('Otto Other');
+  });
+
+  it('leaves out blocked clients, and clients and API keys of a suspended person', async () => {
+    const blocked = await addTestClient(on.service, 'Blocked App');
+    const gone = await addTestClient(on.service, 'App of a suspended person');
+    const person = await join('Sam Suspended', 'member', ['read']);
+    await connect(person, gone);
+    await connect(await join('Bo Connected', 'member', ['read']), blocked);
+    const draft = { accountId: person.accountId, name: 'Lost key', expiresInDays: 30 };
+    await on.service.apiKeys.add(draft, ORIGIN);
+    const names = ['Blocked App', 'App of a suspended person', 'Lost key'];
+    const here = async () => names.filter((name) => shown.some((html) => rowsOf(html).has(name)));
+    let shown = [await pageOf({ warehouse: rigaId })];
+    expect(await here()).to.deep.equal(names);
+    await owner.fillIn(
+      `/profile/organizations/${on.seeded.organization.id}/clients/${blocked.id}/end`,
+    );
+    await on.service.accounts.suspend(person.accountId);
+    shown = [await pageOf({ warehouse: rigaId })];
+    expect(await here()).to.deep.equal([]);
+    expect(rowsOf(shown[0] ?? '').get('Sam Suspended')).to.equal('see stock');
+    expect(textOf(shown[0] ?? '')).to.match(/Sam Suspended member suspended/);
+  });
+
+  it('leaves out a client after the end date that the person set, before a job ends the connection', async () => {
+    const client = await addTestClient(on.service, 'App until yesterday');
+    const { accountId, ...person } = await join('Una Until', 'member', ['read']);
+    const token = await connect({ accountId, ...person }, client);
+    const shows = async () =>
+      rowsOf(await pageOf({ warehouse: rigaId })).has('App until yesterday');
+    expect(await shows()).to.equal(true);
+    const until = new Date(Date.now() - 1_000);
+    const whose = { accountId, clientId: client.id, limit: NO_LIMIT };
+    await on.service.connections.limit(whose, { ...NO_LIMIT, until });
+    expect(await introspected(token, rigaId)).to.equal(undefined);
+    expect(await shows()).to.equal(false);
+  });
+
+  it('an organization that asks first shows no requests under a warehouse, and only approved clients', async () => {
+    const path = `/profile/organizations/${on.seeded.organization.id}`;
+    const client = await addTestClient(on.service, 'Waiting App');
+    await connect(await join('Wanda Waiting', 'member', ['read']), client);
+    await owner.fillIn(`${path}/policy`, { clients: 'ask', api_keys: 'refuse', approve: [] });
+    expect(await pageOf({}))
+      .to.include('id="requests"')
+      .and.include('Waiting App');
+    const html = await pageOf({ warehouse: rigaId });
+    expect(html).to.not.include('id="requests"').and.not.include('Waiting App');
+    expect(textOf(html)).to.not.include('Key of Ada Admin');
+    await owner.fillIn(`${path}/clients/${client.id}/decide`, {
+      decision: 'approve',
+      sentence: '',
+    });
+    expect(rowsOf(await pageOf({ warehouse: rigaId })).get('Waiting App')).to.equal('see stock');
+    await owner.fillIn(`${path}/policy`, { clients: 'open', api_keys: 'allow', approve: [] });
+  });
+
+  it('ignores a warehouse that is unknown or of another organization', async () => {
+    const draft = { organizationId: on.seeded.elsewhere.id, name: 'Foreign' };
+    const foreign = await on.service.organizations.addWarehouse(draft);
+    const all = [...rowsOf(await pageOf({})).keys()];
+    for (const warehouse of [foreign.id, 'wh_x', '\0', "'", 'x'.repeat(5_000), '']) {
+      const { status, html } = await owner.get(url({ warehouse }));
+      expect(status, warehouse).to.equal(200);
+      expect([...rowsOf(html).keys()], warehouse).to.deep.equal(all);
+      expect(html).to.not.include('Foreign');
+    }
+    expect(
+      (await owner.get(`${url()}warehouse=${rigaId}&warehouse=x&show[]=table`)).status,
+    ).to.equal(200);
+  });
+
+  it('the table has a row per person, a column per warehouse, and says each right to a screen reader', async () => {
+    const html = await pageOf({ show: 'table', q: 'grace' });
+    const [, table = ''] = /<table>(.*)<\/table>/s.exec(html) ?? [];
+    expect(textOf(table)).to.match(
+      / Rights of people in the warehouses of Northern Logistics Person Riga Rotterdam Grace Person member grace@example\.test – No access see stock, change stock /,
+    );
+    expect(table.match(/<th scope="col">/g)).to.have.length(3);
+    expect(table.match(/<th scope="row">/g)).to.have.length(1);
+    expect(html).to.match(/role="region" aria-labelledby="table-caption" tabindex="0"/);
+    const own = textOf(await pageOf({ show: 'table', q: 'olga' }));
+    expect(own).to.include(
+      'All see stock, change stock, manage All see stock, change stock, manage',
+    );
+    const member = Object.assign(await signedIn(on.service, on.seeded.person), on.seeded.person);
+    for (const query of [{ show: 'table' }, { warehouse: rigaId }]) {
+      expect((await member.get(url(query))).status).to.equal(404);
+    }
+  });
+
+  it('the warehouse stays chosen through search, order and paging, and a new choice keeps the search', async () => {
+    const { id } = on.seeded.organization;
+    await on.service.database.query(
+      `WITH added AS (INSERT INTO accounts (id, email, name, created_at)
+          SELECT 'acc_m' || lpad(i::text, 15, '0'), 'many' || i || '@example.test', 'Many ' || i, now()
+          FROM generate_series(1, 60) i RETURNING id),
+        joined AS (INSERT INTO organization_memberships (account_id, organization_id, role, created_at)
+          SELECT id, '${id}', 'member', now() FROM added RETURNING account_id)
+        SELECT count(*) FROM joined`,
+    );
+    await on.service.database.query(
+      `INSERT INTO warehouse_rights (account_id, organization_id, warehouse_id, rights)
+        SELECT id, '${id}', '${rigaId}', '{read}' FROM accounts WHERE name LIKE 'Many %'
+          AND name <> 'Many 7'`,
+    );
+    const seen: string[] = [];
+    for (const show of ['people', 'table']) {
+      seen.length = 0;
+      let next: string | undefined = url({ show, warehouse: rigaId, q: 'many', order: 'since' });
+      for (; next; ) {
+        const { html }: { html: string } = await owner.get(next);
+        seen.push(...[...html.matchAll(/<strong><bdi>(Many \d+)/g)].map(([, name = '']) => name));
+        next = html.match(/rel="next" href="([^"]*)"/)?.[1]?.replaceAll('&amp;', '&');
+        const [, form = ''] = /<form class="tools" method="get"(.*?)<\/form>/s.exec(html) ?? [];
+        expect(form).to.match(new RegExp(`name="show" value="${show}"`));
+        expect(form).to.include('name="q" value="many"').and.include('name="order" value="since"');
+        expect(form).to.match(new RegExp(`value="${rigaId}" selected`));
+      }
+      expect(new Set(seen).size, show).to.equal(59);
+      expect(seen, show).to.have.length(59).and.not.include('Many 7');
+    }
+    const [first] = rowsOf(
+      await pageOf({ warehouse: rigaId, show: 'people', q: 'many 60' }),
+    ).keys();
+    expect(first).to.equal('Many 60');
+  });
+
+  it('the page needs as many queries for one person as for 60, with a warehouse as without, and one more for the table', async () => {
+    const { elsewhere, organization } = on.seeded;
+    const subject = { accountId: owner.accountId };
+    await on.service.memberships.setRole(subject, elsewhere.id, 'owner');
+    on.service.access.forget(owner.accountId);
+    const name =
+      'gatehouse_store_operation_duration_seconds_count{store="database",operation="query"}';
+    const queries = async () => (await scrape(on.service)).get(name) ?? 0;
+    /** The minimum of five, because background queries may run during some of them. */
+    async function queriesOf(path: string): Promise<number> {
+      const counts: number[] = [];
+      for (let time = 0; time < 5; time += 1) {
+        const start = await queries();
+        expect((await owner.get(path)).status, path).to.equal(200);
+        counts.push((await queries()) - start);
+      }
+      return Math.min(...counts);
+    }
+    const one = await queriesOf(url({}, elsewhere.id));
+    expect(await queriesOf(url({}, organization.id))).to.equal(one);
+    expect(await queriesOf(url({ warehouse: rigaId }))).to.equal(one);
+    expect(await queriesOf(url({ warehouse: rigaId, show: 'people' }))).to.equal(one);
+    expect(await queriesOf(url({ show: 'table' }))).to.equal(one + 1);
+    expect(await queriesOf(url({ show: 'table' }, elsewhere.id))).to.equal(one + 1);
+  });
+
+  it('an organization with more than 20 warehouses has the filter, but no table, and says so', async () => {
+    const { id: organizationId } = on.seeded.organization;
+    expect(await pageOf({})).to.include('Show people and warehouses as a table');
+    for (let number = 3; number <= 21; number += 1) {
+      if (number === 21) expect(await pageOf({ show: 'table' })).to.include('<table>');
+      await on.service.organizations.addWarehouse({ organizationId, name: `Depot ${number}` });
+      on.service.access.forgetOrganization(organizationId);
+    }
+    const html = await pageOf({ show: 'table' });
+    expect(html).to.not.include('<table>').and.not.include('as a table');
+    expect(textOf(html)).to.include(
+      'A table of people and warehouses exists only up to 20 warehouses.',
+    );
+    expect(html.match(/<option value="wh_/g)).to.have.length(21);
+  });
+});

@@ -1,0 +1,240 @@
+/** What `/profile` tells its user: what to do first, what protects and uses the account, and what happened. */
+import { expect } from 'chai';
+import { listActing } from '../../src/authorizations/connected-clients.ts';
+import { scrape } from '../support/metrics.ts';
+import { addPerson, addTestClient, type SeededPerson } from '../support/seed.ts';
+import { startSeeded } from '../support/seeded.ts';
+import { forEachDeployment } from '../support/service.ts';
+import { textOf } from './client-owner.ts';
+import { addPasskey } from './passkeys/soft-passkey.ts';
+import { type SignedInPerson, signedIn } from './signed-in-person.ts';
+
+const DAY_MS = 86_400_000;
+/** One more than on the profile of 0.1.0. All run at the same time. */
+const QUERIES = 5;
+
+forEachDeployment('the home of a user', (start) => {
+  const on = startSeeded({ on: start, clock: true });
+  const query = (text: string, values: unknown[] = []) => on.service.database.query(text, values);
+  let credentials: SeededPerson;
+  let person: SignedInPerson;
+  let people = 0;
+
+  beforeEach(async () => {
+    people += 1;
+    credentials = await addPerson(on.service, 'Pat', `pat-${people}@example.test`);
+    person = await signedIn(on.service, credentials);
+  });
+
+  const join = () =>
+    on.service.memberships.setRole(credentials, on.seeded.organization.id, 'member');
+  const home = async (): Promise<string> => (await person.get('/profile')).html;
+  const headingsOn = async (path: string): Promise<string[]> =>
+    [...(await person.get(path)).html.matchAll(/<h2 id="([^"]*)"/g)].map(([, id = '']) => id);
+  const sectionOf = (html: string, id: string): string =>
+    html.match(new RegExp(`<section[^>]*aria-labelledby="${id}"[\\s\\S]*?</section>`))?.[0] ?? '';
+
+  /** Connects a client that was used as many days ago. */
+  async function connect(name: string, days?: number): Promise<string> {
+    const { id } = await addTestClient(on.service, name);
+    const used = days === undefined ? null : new Date(on.clock.clock() - days * DAY_MS);
+    await query(
+      `INSERT INTO connections (account_id, client_id, connected_at, approved_at, last_used_at,
+          consented_name, consented_hosts)
+        VALUES ($1, $2, $3, $3, $4, '', '{}')`,
+      [credentials.accountId, id, new Date(on.clock.clock()), used],
+    );
+    return id;
+  }
+
+  async function addKey(name: string, days?: number): Promise<void> {
+    const { accountId } = credentials;
+    const origin = { address: '::1', browser: '' };
+    const { key } = await on.service.apiKeys.add({ accountId, name, expiresInDays: 30 }, origin);
+    const used = days === undefined ? null : new Date(on.clock.clock() - days * DAY_MS);
+    await query('UPDATE api_keys SET last_used_at = $2 WHERE id = $1', [key.id, used]);
+  }
+
+  const actingOn = (html: string): string[] =>
+    [...sectionOf(html, 'acting').matchAll(/<strong><a href="[^"]*"><bdi>([^<]*)</g)].map(
+      ([, name = '']) => name,
+    );
+
+  it('the profile of a new user begins with what to do: join an organization, add a passkey', async () => {
+    const html = await home();
+    expect((await headingsOn('/profile'))[0]).to.equal('next');
+    const steps = textOf(sectionOf(html, 'next'));
+    expect(steps).to.include('You are not in an organization yet. Your administrator can add you.');
+    expect(html).to.include('<a class="button" href="/profile/security/passkeys/new">');
+    expect(steps).to.not.include('Connect an app');
+    expect(html).to.not.include('id="acting"');
+  });
+
+  it('the profile tells a member without an app how to connect one', async () => {
+    await join();
+    const steps = textOf(sectionOf(await home(), 'next'));
+    expect(steps).to.include(
+      'Connect an app Open the app and choose to connect it with Gatehouse.',
+    );
+    expect(steps).to.not.include('Join an organization');
+    await connect('Sorter', 1);
+    expect(textOf(sectionOf(await home(), 'next'))).to.not.include('Connect an app');
+  });
+
+  it('a user with an organization, a passkey and an app sees no list of what to do', async () => {
+    await join();
+    await connect('Sorter', 1);
+    await addPasskey(on.issuer, person);
+    expect(await home()).to.not.include('id="next"');
+  });
+
+  it('the profile says how the account is protected, in words and not by color alone', async () => {
+    const protection = async () => textOf(sectionOf(await home(), 'protection'));
+    expect(await protection()).to.include(
+      'Could be better. Only a password protects your account.',
+    );
+    expect(await home()).to.include('<a href="/profile/security">See how you sign in</a>');
+    await query('UPDATE accounts SET password_hash = NULL WHERE id = $1', [credentials.accountId]);
+    on.service.accounts.forget(credentials.accountId);
+    expect(await protection()).to.include('Needs attention. You have no sign-in method');
+    await addPasskey(on.issuer, person);
+    expect(await protection()).to.match(/Good\. You can sign in with the passkey Laptop/);
+  });
+
+  it('the profile names the five apps and API keys that were used last, and leads to all of them', async () => {
+    for (const [place, name] of ['A', 'B', 'C', 'D'].entries()) await connect(`App ${name}`, place);
+    await connect('Unused app');
+    await addKey('Fresh key', 0.5);
+    await addKey('Old key', 20);
+    const html = await home();
+    expect(actingOn(html)).to.deep.equal(['App A', 'Fresh key', 'App B', 'App C', 'App D']);
+    const section = sectionOf(html, 'acting');
+    expect(section).to.match(/href="\/profile\/connections">All 5 connected apps</);
+    expect(section).to.match(/href="\/profile\/api-keys">All 2 API keys</);
+    expect(section.match(/<time /g)).to.have.length(5);
+  });
+
+  it('the profile names no app that is disconnected and no expired API key, and marks suspended apps', async () => {
+    const gone = await connect('Gone app', 1);
+    await connect('Limited app', 1);
+    const suspended = await connect('Suspended app', 2);
+    await addKey('Short key', 1);
+    const { accountId } = credentials;
+    await on.service.connections.end({ accountId, clientId: gone }, 'person_disconnected');
+    await query(
+      `UPDATE connections SET limit_until = $2 WHERE account_id = $1 AND client_id <> $3`,
+      [accountId, new Date(on.clock.clock() + 20 * DAY_MS), suspended],
+    );
+    await on.service.clients.suspend(suspended);
+    const html = await home();
+    expect(actingOn(html)).to.have.members(['Limited app', 'Short key', 'Suspended app']);
+    expect(textOf(html)).to.include('Suspended app suspended App');
+    on.clock.advance((31 * DAY_MS) / 1000);
+    person = await signedIn(on.service, credentials);
+    expect(actingOn(await home())).to.deep.equal(['Suspended app']);
+  });
+
+  it('the profile shows the three latest entries of the activity log', async () => {
+    const { accountId } = credentials;
+    for (const client_name of ['One', 'Two', 'Three', 'Four']) {
+      const details = { client_name };
+      await on.service.activity.record({
+        action: 'connected',
+        actor: 'person',
+        accountId,
+        details,
+      });
+    }
+    const latest = sectionOf(await home(), 'latest');
+    expect([...latest.matchAll(/<bdi>(\w+)<\/bdi>/g)].map(([, name]) => name)).to.deep.equal([
+      ...['Four', 'Three', 'Two'],
+    ]);
+    expect(latest).to.include('<a href="/profile/activity">All activity</a>');
+  });
+
+  it('a list without entries says what to do next and links to it', async () => {
+    const links = async (page: string): Promise<string> => {
+      const { html } = await person.get(`/profile/${page}`);
+      const [, words = ''] = html.split('<div class="empty without-entries">');
+      return /<a class="button[^>]*href="([^"]*)"/.exec(words)?.[1] ?? '';
+    };
+    expect(await links('connections')).to.equal('/profile/organizations');
+    expect(await links('organizations')).to.equal('/profile');
+    expect(await links('api-keys')).to.equal('#create');
+    expect(await links('oauth-clients')).to.equal('/profile/oauth-clients/new');
+    await query('DELETE FROM activity WHERE account_id = $1', [credentials.accountId]);
+    expect(await links('activity')).to.equal('/profile/security');
+    expect(await home()).to.not.include('id="latest"');
+  });
+
+  it('the profile puts first what to do, then protection, apps, activity and access', async () => {
+    await join();
+    await connect('Sorter', 1);
+    expect(await headingsOn('/profile')).to.deep.equal([
+      ...['next', 'protection', 'acting', 'latest', 'reach', 'developers'],
+    ]);
+    expect(await home()).to.include('<a href="/profile/oauth-clients">OAuth Clients</a>');
+  });
+
+  it('the profile sends five queries, also for a user with 1,000 apps', async () => {
+    const queries = async (): Promise<number> =>
+      (await scrape(on.service)).get(
+        'gatehouse_store_operation_duration_seconds_count{store="database",operation="query"}',
+      ) ?? 0;
+    const count = async (path: string): Promise<number> => {
+      const counts: number[] = [];
+      // Take the minimum, because background queries may run during some requests.
+      for (let times = 0; times < 5; times += 1) {
+        const before = await queries();
+        await person.get(path);
+        counts.push((await queries()) - before);
+      }
+      return Math.min(...counts);
+    };
+    // This page sends one query for its own data.
+    const others = (await count('/profile/activity')) - 1;
+    expect((await count('/profile')) - others).to.equal(QUERIES);
+    await fill(1);
+    expect((await count('/profile')) - others).to.equal(QUERIES);
+  });
+
+  it('the apps and API keys of the profile are found by indexes', async () => {
+    await fill(10);
+    const asked: { text: string; values: readonly unknown[] }[] = [];
+    const recorded = async (text: string, values: readonly unknown[] = []) => {
+      asked.push({ text, values });
+      return [];
+    };
+    const now = new Date(on.clock.clock());
+    await listActing({ query: recorded } as never, credentials.accountId, now, 5);
+    const [{ text, values } = { text: '', values: [] }] = asked;
+    const plan = JSON.stringify(await query(`EXPLAIN ${text}`, [...values]));
+    expect(plan).to.not.include('Seq Scan');
+  });
+
+  /** Connects 1,000 of 5,000 new clients with the user and with other users, who have API keys. */
+  async function fill(others: number): Promise<void> {
+    const mark = `${people}`.padStart(3, '0');
+    const client = `'gate_ci_${mark}' || lpad(i::text, 19, '0')`;
+    const account = `'acc_${mark}' || lpad(a::text, 19, '0')`;
+    for (const statement of [
+      `INSERT INTO clients (id, kind, name, redirect_uris, native, created_at, updated_at)
+        SELECT ${client}, 'confidential', 'App ' || i, '{https://a.example/cb}', false, now(), now()
+        FROM generate_series(1, 5000) i`,
+      `INSERT INTO accounts (id, email, email_key, name, created_at)
+        SELECT ${account}, 'a' || a || '@${mark}.test', 'a' || a || '@${mark}.test', 'A', now()
+        FROM generate_series(1, ${others}) a`,
+      `INSERT INTO connections (account_id, client_id, connected_at, approved_at, consented_name,
+          consented_hosts)
+        SELECT account, ${client}, now(), now(), '', '{}' FROM generate_series(1, 1000) i,
+          (SELECT '${credentials.accountId}' AS account
+            UNION ALL SELECT ${account} FROM generate_series(1, ${others}) a) accounts`,
+      `INSERT INTO api_keys (id, account_id, name, key_hash, last_four, created_at)
+        SELECT 'key_${mark}' || lpad((a * 1000 + i)::text, 13, '0'), ${account}, 'Key', '${mark}' || a || ' ' || i,
+          'x7Qa', now() FROM generate_series(1, ${others}) a, generate_series(1, 100) i`,
+      'ANALYZE',
+    ]) {
+      await query(statement);
+    }
+  }
+});

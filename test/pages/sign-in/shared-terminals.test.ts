@@ -1,0 +1,208 @@
+/** Computers that several people use: sessions end earlier there, and the next user finds nothing. */
+import { expect } from 'chai';
+import { GRACE, startWithUpstream, WITH_PLATFORM } from '../../sign-in-upstream/service.ts';
+import { describeInBrowser } from '../../support/browser.ts';
+import { authorizationUrl } from '../../support/oauth.ts';
+import { createPerson, type Page, type Person } from '../../support/person.ts';
+import { startSeeded } from '../../support/seeded.ts';
+import { forEachDeployment, type Overrides } from '../../support/service.ts';
+
+const MINUTE = 60;
+const HOUR = 3_600;
+const INACTIVE = 'signed out because you were inactive for';
+const ENDED = 'signed out because your session was ended';
+const HERE = { 'x-forwarded-for': '10.1.2.3' };
+const ELSEWHERE = { 'x-forwarded-for': '203.0.113.9' };
+const SHARED: Overrides = {
+  server: { proxyHops: 1 },
+  sessions: { sharedTerminals: ['10.1.0.0/16', '2001:db8::/32'] },
+};
+
+const sessionCookie = ({ headers }: Page): string =>
+  headers.getSetCookie().find((line) => line.startsWith('gate_session=')) ?? '';
+
+forEachDeployment('a shared terminal', (start) => {
+  let found: Overrides = {};
+  const on = startSeeded({ on: start, clock: true, settings: SHARED, reloaded: () => found });
+
+  async function signedIn(headers: Record<string, string>, who: 'person' | 'other' = 'person') {
+    const person = createPerson(on.issuer);
+    const { email, password } = on.seeded[who];
+    const form = await person.get('/login', headers);
+    return { person, answer: await person.submit(form, { email, password }, headers) };
+  }
+  const opens = async (person: Person, headers: Record<string, string>) =>
+    (await person.get('/profile', headers)).status === 200;
+
+  it('a session there ends after 15 minutes without a request, any other after 12 hours', async () => {
+    const { person: there } = await signedIn(HERE);
+    const { person: mapped } = await signedIn({ 'x-forwarded-for': '::ffff:10.1.2.3' });
+    const { person: sixth } = await signedIn({ 'x-forwarded-for': '2001:db8::1' });
+    const { person: elsewhere } = await signedIn(ELSEWHERE);
+    on.clock.advance(15 * MINUTE - 1);
+    expect(await opens(there, HERE)).to.equal(true);
+    on.clock.advance(1);
+    expect(await opens(mapped, HERE)).to.equal(false);
+    expect(await opens(sixth, HERE)).to.equal(false);
+    on.clock.advance(15 * MINUTE - 1);
+    expect(await opens(there, HERE)).to.equal(false);
+    expect(await opens(elsewhere, ELSEWHERE)).to.equal(true);
+  });
+
+  it('the session cookie there ends with the browser, and the terminal is no known device', async () => {
+    const { person, answer } = await signedIn(HERE);
+    expect(sessionCookie(answer))
+      .to.include('httponly')
+      .and.not.match(/expires|max-age/i);
+    expect(person.cookieNames).to.not.include('gate_device');
+    const other = await signedIn(ELSEWHERE);
+    expect(sessionCookie(other.answer)).to.match(/expires/i);
+    expect(other.person.cookieNames).to.include('gate_device');
+  });
+
+  it('an address that is no address is no shared terminal', async () => {
+    const { answer } = await signedIn({ 'x-forwarded-for': 'unknown' });
+    expect(sessionCookie(answer)).to.match(/expires/i);
+  });
+
+  it('a reload applies to an open session from its next request on', async () => {
+    found = { sessions: { sharedTerminals: ['203.0.113.0/24'] } };
+    const { person } = await signedIn(ELSEWHERE);
+    await on.service.reload();
+    on.clock.advance(HOUR);
+    expect(await opens(person, ELSEWHERE)).to.equal(true);
+    on.clock.advance(15 * MINUTE);
+    expect(await opens(person, ELSEWHERE)).to.equal(false);
+    found = {};
+    await on.service.reload();
+  });
+
+  it('the sign-in page says why the session ended', async () => {
+    const { person } = await signedIn(HERE);
+    on.clock.advance(15 * MINUTE);
+    const { location = '' } = await person.get('/profile/connections', HERE);
+    const page = await person.get(location, HERE);
+    expect(page.html).to.include(`${INACTIVE} 15 minutes. Sign in again to continue.`);
+    expect(page.url.searchParams.get('return_to')).to.equal('/profile/connections');
+    const { person: idle } = await signedIn(ELSEWHERE);
+    on.clock.advance(12 * HOUR);
+    expect((await idle.open('/profile', ELSEWHERE)).html).to.include(`${INACTIVE} 12 hours`);
+    const { person: ended } = await signedIn(ELSEWHERE);
+    await on.service.accounts.endSessions(on.seeded.person.accountId);
+    expect((await ended.open('/profile', ELSEWHERE)).html).to.include(ENDED);
+  });
+
+  it('the sign-in page says nothing after a sign-out, on a first visit, or about a forged cookie', async () => {
+    const { person } = await signedIn(ELSEWHERE);
+    await person.submit(await person.get('/logout'), {});
+    const forged =
+      'gate_session=0123456789abcdefghijk; gate_session.sig=0123456789abcdefghijklmnopq';
+    for (const page of [
+      await person.get('/login'),
+      await createPerson(on.issuer).get('/login'),
+      await createPerson(on.issuer).get('/login', { cookie: forged }),
+    ]) {
+      expect(page.status).to.equal(200);
+      expect(page.html).to.not.include('You were signed out');
+    }
+  });
+
+  for (const fields of [{}, { forget: 'yes' }]) {
+    const what = 'forget' in fields ? 'a computer was forgotten' : 'a sign-out';
+    it(`after ${what} on a shared terminal the next user sees no draft, notice, email address or waiting app of the previous one`, async () => {
+      const person = createPerson(on.issuer);
+      const url = authorizationUrl(on.issuer, on.clients.confidential);
+      await person.open(url);
+      await person.signIn(on.seeded.person);
+      const form = await person.get('/profile/api-keys');
+      await on.service.accounts.endSessions(on.seeded.person.accountId);
+      const sent = await person.submit(form, { name: 'Night sync' });
+      const draft = sent.location?.searchParams.get('form') ?? '';
+      expect(draft).to.match(/^[A-Za-z0-9_-]{43}$/);
+      await person.signIn(on.seeded.person);
+      const security = await person.get('/profile/security');
+      const [, form_token = ''] = /name="form_token" value="([^"]+)"/.exec(security.html) ?? [];
+      await person.post('/profile/security/sign-out-everywhere', { form_token });
+      expect(person.cookieNames).to.include.members(['gate_browser', 'gate_notice']);
+      await person.submit(await person.get('/logout', HERE), fields, HERE);
+      const left = person.cookieNames.filter((name) => /browser|notice|waiting|session/.test(name));
+      expect(left).to.deep.equal('forget' in fields ? ['gate_notice'] : []);
+      await person.open('/logout');
+      expect((await person.get('/login')).html).to.not.include(on.seeded.person.email);
+      await person.signIn(on.seeded.other);
+      for (const path of [`/profile/api-keys?form=${draft}`, '/profile/security']) {
+        const { status, html } = await person.get(path);
+        expect(status).to.equal(200);
+        expect(html).to.not.include('Night sync').and.not.include('class="notice"');
+        expect(html).to.not.include(on.seeded.person.email);
+      }
+    });
+  }
+
+  it('a forgotten computer keeps no cookie that says who used it', async () => {
+    const { person } = await signedIn(ELSEWHERE);
+    await person.submit(await person.get('/logout'), {});
+    expect(person.cookieNames).to.include('gate_device');
+    const page = await person.get('/logout');
+    const gone = await person.submit(page, { forget: 'yes' });
+    expect(gone.headers.get('clear-site-data')).to.equal('"cache", "storage"');
+    expect(person.cookieNames).to.deep.equal(['gate_notice']);
+    expect((await person.follow(gone)).html).to.include('This computer is forgotten');
+  });
+
+  it('names that are no cookie of ours are left alone, whatever they are', async () => {
+    const person = createPerson(on.issuer);
+    const form = await person.get('/logout');
+    const cookie = `${person.cookieHeader('/logout')}; gate_=1; gate_x%00=2; ;;=; shop=3; gate_"=4`;
+    const { status, headers } = await person.submit(form, { forget: 'yes' }, { cookie });
+    expect(status).to.equal(303);
+    expect(headers.getSetCookie().join()).to.not.include('shop');
+  });
+});
+
+describeInBrowser('two users of one browser, in Chromium', (visit) => {
+  const here = { sessions: { sharedTerminals: ['127.0.0.0/8', '::1/128'] } };
+  const on = startSeeded({ settings: here });
+
+  it('after a sign-out on a shared terminal, the URLs of the previous user show nothing that they typed', async () => {
+    const { page, problems } = await visit();
+    const typed = 'first@example.test';
+    await page.goto(`${on.issuer}/login`);
+    await page.fill('#email', typed);
+    await page.fill('#password', 'a wrong password');
+    await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+    await page.waitForURL('**/login?answer=*');
+    const failed = page.url();
+    expect(await page.inputValue('#email')).to.equal(typed);
+    await page.fill('#email', on.seeded.person.email);
+    await page.fill('#password', on.seeded.person.password);
+    await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+    await page.waitForURL('**/profile');
+    await page.goto(`${on.issuer}/logout`);
+    await page.locator('main').getByRole('button', { name: 'Sign out', exact: true }).click();
+    await page.getByRole('heading', { name: 'You are signed out' }).waitFor();
+    await page.goto(failed);
+    expect(await page.inputValue('#email')).to.equal('');
+    expect(problems).to.deep.equal([
+      'Failed to load resource: the server responded with a status of 401 (Unauthorized)',
+    ]);
+  });
+});
+
+describe('a provider at a shared terminal', () => {
+  const sharedTerminals = ['127.0.0.0/8', '::1/128'];
+  const on = startWithUpstream({ passwords: false, settings: { sessions: { sharedTerminals } } });
+
+  it('asks every time who signs in, also if the session ended without a sign-out', async () => {
+    const person = on.traveller();
+    on.upstream.account = GRACE;
+    const page = await person.get('/login');
+    expect(page.html).to.include('Sign in with <bdi>Warehouse platform</bdi>');
+    const there = await person.submit(page, WITH_PLATFORM);
+    expect(there.location?.searchParams.get('prompt')).to.equal('login');
+    expect((await person.travel(there)).html).to.include('Grace Person');
+    on.clock.advance(15 * MINUTE);
+    const again = await person.submit(await person.open('/profile'), WITH_PLATFORM);
+    expect(again.location?.searchParams.get('prompt')).to.equal('login');
+  });
+});

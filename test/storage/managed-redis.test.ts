@@ -1,0 +1,244 @@
+/** A managed Redis: TLS, an account with few rights, and an INFO that does not show everything. */
+import { execFileSync } from 'node:child_process';
+import { cpSync, readFileSync, rmSync } from 'node:fs';
+import path from 'node:path';
+import { getCACertificates, setDefaultCACertificates } from 'node:tls';
+import { expect } from 'chai';
+import { explained } from '../../src/service/startup-errors.ts';
+import { createRedis } from '../../src/storage/redis/redis.ts';
+import { redisLimits } from '../../src/storage/shared-limits.ts';
+import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
+import { examine } from '../doctor/doctor-findings.ts';
+import { tokensOf } from '../provider/partner-tokens.ts';
+import { eventually } from '../support/eventually.ts';
+import { clientCredentials, exchangeCode, refresh, revokeCurrent } from '../support/oauth.ts';
+import { createOpened } from '../support/opened.ts';
+import { freshMigratedDatabaseUrl } from '../support/postgres-server.ts';
+import { freePort } from '../support/programs.ts';
+import { ask, portOf } from '../support/redis-groups.ts';
+import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
+import {
+  describeOn,
+  openssl,
+  postgresServer,
+  redisServer,
+  required,
+} from '../support/requirements.ts';
+import { type Seeded, startSeeded } from '../support/seeded.ts';
+import { startsOn } from '../support/service.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
+import { type ManagedRedis, startManagedRedis } from './managed-redis.ts';
+import { failureOf } from './waiting.ts';
+
+const DEPLOYMENT_GUIDE = new URL('../../docs/operations/deploy.md', import.meta.url);
+const PASSWORD = 'the password of this test';
+
+/** Issues, refreshes and revokes tokens of a person and of a machine. */
+async function expectLifeOfTokens({ issuer, partner, clients }: Seeded): Promise<void> {
+  const { confidential, machine } = clients;
+  const exchanged = tokensOf(
+    await exchangeCode(issuer, confidential, await partner.code(confidential)),
+  );
+  expect(await partner.isActive(exchanged.accessToken)).to.equal(true);
+  const renewed = tokensOf(await refresh(issuer, confidential, exchanged.refreshToken));
+  const { accessToken } = tokensOf(await clientCredentials(issuer, machine));
+  for (const token of [renewed.accessToken, accessToken]) {
+    expect(await partner.isActive(token)).to.equal(true);
+    expect((await revokeCurrent(issuer, token)).status).to.equal(204);
+    expect(await partner.isActive(token)).to.equal(false);
+  }
+}
+
+const warningsOf = ({ service }: Pick<Seeded, 'service'>): readonly string[] =>
+  service.logLines
+    .map((line) => JSON.parse(line))
+    .flatMap(({ level, msg }) =>
+      level === 40 && String(msg).startsWith('Redis') ? [String(msg)] : [],
+    );
+
+describeOn([postgresServer, redisServer, openssl], 'a Redis with TLS and few rights', () => {
+  let redis: RedisServer;
+  let redisUrl: string;
+  const trusted = getCACertificates();
+  before(async () => {
+    const folder = temporaryDirectory('managed-redis');
+    const [certificate, key] = ['server.crt', 'server.key'].map((name) => path.join(folder, name));
+    execFileSync(required(openssl), [
+      ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'],
+      ...['-subj', '/CN=managed', '-addext', 'subjectAltName=DNS:localhost', '-days', '2'],
+      ...['-keyout', `${key}`, '-out', `${certificate}`],
+    ]);
+    setDefaultCACertificates([...trusted, readFileSync(`${certificate}`, 'utf8')]);
+    const tlsPort = await freePort();
+    redis = await startRedisServer({
+      'tls-port': String(tlsPort),
+      'tls-auth-clients': 'no',
+      'tls-cert-file': `${certificate}`,
+      'tls-key-file': `${key}`,
+    });
+    const [, rule = ''] =
+      /^ACL SETUSER gatehouse (.*)$/m.exec(readFileSync(DEPLOYMENT_GUIDE, 'utf8')) ?? [];
+    const rights = rule.split(' ').map((word) => (word.startsWith('>') ? `>${PASSWORD}` : word));
+    await ask(redis, 'ACL', 'SETUSER', 'gatehouse', ...rights);
+    redisUrl = `rediss://gatehouse:${encodeURIComponent(PASSWORD)}@localhost:${tlsPort}`;
+  });
+  after(() => setDefaultCACertificates(trusted));
+  const start = startsOn('postgres');
+  const on = startSeeded({
+    on: (options) => start({ ...options, settings: { storage: { redisUrl } } }),
+  });
+
+  /** Returns the commands and keys that were refused since the last call. */
+  async function refused(): Promise<readonly string[]> {
+    const entries = (await ask(redis, 'ACL', 'LOG')) as string[][];
+    await ask(redis, 'ACL', 'LOG', 'RESET');
+    return entries.map((entry) => String(entry[entry.indexOf('object') + 1]));
+  }
+
+  it('the rights that the deployment guide grants are enough for the life of a token', async () => {
+    await expectLifeOfTokens(on);
+    expect(await refused()).to.deep.equal([]);
+    expect(warningsOf(on)).to.deep.equal([]);
+  });
+
+  it('the rights are enough for rate limits, and to ask replicas before a revocation is acknowledged', async () => {
+    const client = createRedis(redisUrl, { timeoutFactor: TIMEOUT_FACTOR });
+    await client.connect();
+    try {
+      const options = { name: 'test', attempts: 1, windowSeconds: 60, log: { warn: expect.fail } };
+      const limit = redisLimits(client).createAttemptLimit({
+        ...options,
+        onStoreUnavailable: 'throw',
+      });
+      expect(await limit.count('key')).to.equal(undefined);
+      expect(await limit.count('key')).to.include({ isFirst: true });
+      await limit.refund('key');
+      await limit.forget('key');
+    } finally {
+      client.disconnect();
+    }
+    expect(await on.service.store.isReplicated('authorization', 'some-id')).to.equal(true);
+    expect(await refused()).to.deep.equal([]);
+  });
+
+  it('the doctor can check everything with these rights', async () => {
+    const { databaseUrl = '' } = on.service.settings.storage;
+    const { of } = await examine({
+      ...{ GATEHOUSE_ISSUER: on.issuer, DATABASE_URL: databaseUrl, REDIS_URL: redisUrl },
+    });
+    for (const check of ['redis', 'redis_eviction', 'redis_persistence', 'redis_replication']) {
+      expect(of(check).status, check).to.equal('ok');
+    }
+    expect(await refused()).to.deep.equal([]);
+  });
+
+  it('a command that the account may not use within a script is answered 503, and 200 once it may', async () => {
+    const { clients, partner } = on;
+    const code = await partner.code(clients.confidential);
+    await ask(redis, 'ACL', 'SETUSER', 'gatehouse', '-set');
+    const exchange = () => exchangeCode(on.issuer, clients.confidential, code);
+    expect((await exchange()).status).to.equal(503);
+    await ask(redis, 'ACL', 'SETUSER', 'gatehouse', '+set');
+    expect((await exchange()).status).to.equal(200);
+    expect(await refused()).to.include('set');
+  });
+
+  it('an account without the right to use INFO is refused at once with a remedy', async () => {
+    await ask(redis, 'ACL', 'SETUSER', 'gatehouse', '-info');
+    const warn = console.warn;
+    // ioredis prints the refusal, too.
+    console.warn = () => {};
+    try {
+      const failure = await failureOf(start({ settings: { storage: { redisUrl } } }));
+      expect(explained(failure)).to.contain('NOPERM').and.contain('grant the missing privilege');
+    } finally {
+      console.warn = warn;
+      await ask(redis, 'ACL', 'SETUSER', 'gatehouse', '+info');
+    }
+  });
+});
+
+describeOn([postgresServer, redisServer], 'a Redis whose INFO does not show everything', () => {
+  const opened = createOpened();
+  after(opened.closeAll);
+  let redis: RedisServer;
+  let managed: ManagedRedis;
+  before(async () => {
+    redis = await startRedisServer({ appendfsync: 'always' });
+    managed = await opened.add(startManagedRedis(Number(portOf(redis))), (one) => one.close());
+    managed.refuse(/^(ACL|BGREWRITEAOF|BGSAVE|CLIENT|CONFIG|DEBUG|HELLO|ROLE|SAVE|SLOWLOG)$/);
+    managed.hide(
+      /^(master_repl|second_repl|role|maxmemory|used_memory|redis_version|connected_slaves)/,
+    );
+  });
+  const start = startsOn('postgres');
+  const on = startSeeded({
+    on: (options) => start({ ...options, settings: { storage: { redisUrl: managed.url } } }),
+  });
+  const startAgain = async (acceptVolatileRedis = false) => {
+    const databaseUrl = await freshMigratedDatabaseUrl();
+    const storage = { databaseUrl, redisUrl: managed.url, acceptVolatileRedis };
+    return failureOf(start({ settings: { storage } }));
+  };
+
+  it('the service starts, serves the life of a token, and warns once of each fact that it cannot check', async () => {
+    await expectLifeOfTokens(on);
+    expect(warningsOf(on)).to.deep.equal([
+      'Redis reports no replication id (master_replid of INFO): a restart is recognized by the ' +
+        'run id; after a failover without a new run id, run `revoke --recorded`',
+      'Redis does not report its maxmemory-policy: make sure that it is noeviction, because any ' +
+        'other policy would lose tokens',
+    ]);
+  });
+
+  it('the doctor names the checks that it could not make', async () => {
+    const { databaseUrl = '' } = on.service.settings.storage;
+    const { of, troubles } = await examine({
+      ...{ GATEHOUSE_ISSUER: on.issuer, DATABASE_URL: databaseUrl, REDIS_URL: managed.url },
+    });
+    for (const [check, field] of [
+      ['redis_version', 'redis_version'],
+      ['redis_eviction', 'maxmemory_policy'],
+      ['redis_memory', 'used_memory'],
+      ['redis_replication', 'connected_slaves'],
+    ] as const) {
+      expect(of(check).status, check).to.equal('not_checked');
+      expect(of(check).message).to.contain(field);
+    }
+    expect(of('redis_persistence').status).to.equal('ok');
+    expect(troubles.filter(({ check }) => check.startsWith('redis'))).to.deep.equal([]);
+  });
+
+  it('revocations are repeated on an older backup of a Redis without a replication id', async () => {
+    const { accessToken } = await on.partner.tokens(on.clients.confidential);
+    const backup = `${redis.directory}-backup`;
+    cpSync(redis.directory, backup, { recursive: true });
+    expect((await revokeCurrent(on.issuer, accessToken)).status).to.equal(204);
+    await redis.kill();
+    rmSync(redis.directory, { recursive: true });
+    cpSync(backup, redis.directory, { recursive: true });
+    await redis.restart();
+    await eventually(() => on.service.store.ping());
+    expect(await on.partner.isActive(accessToken)).to.equal(false);
+    const repeats = on.service.logLines.map((line) => JSON.parse(line));
+    expect(repeats.filter(({ revived }) => revived === 1)).to.have.length(1);
+  });
+
+  it('a Redis that reports neither a replication id nor a run id is refused at once with a remedy', async () => {
+    managed.hide(/^(master_repl|run_id)/);
+    expect(explained(await startAgain())).to.contain('neither master_replid nor run_id');
+    expect(await startAgain()).to.be.instanceOf(StorageUnavailable);
+  });
+
+  it('a Redis that does not report whether it persists is refused, unless the settings accept a loss', async () => {
+    managed.hide(/^aof_/);
+    expect(explained(await startAgain())).to.contain('does not report whether it keeps');
+    expect(await startAgain(true)).to.equal(undefined);
+  });
+
+  it('a Redis that has no INFO is refused at once with a remedy', async () => {
+    managed.refuse(/^INFO$/);
+    expect(explained(await startAgain())).to.contain('docs/operations/deploy.md');
+  });
+});
