@@ -304,6 +304,7 @@ export async function startService(given: ServiceParts) {
     settings,
     isSeeded,
     database,
+    changes,
     store,
     /** Returns every route of the public listener, with the steps before its response. */
     routes: () => current.application.routes,

@@ -335,9 +335,17 @@ describe('a stream of changes', () => {
     });
 
     it('nothing is repeated after a position of another database server, or a text that is no position', () => {
-      const position = positionAt(1_012);
+      const [early, late] = [positionAt(1_012), positionAt(1_023)];
       server = 2;
-      for (const text of [position, positionAt(1_012), '1-', '-1', '1-A', `1-${'z'.repeat(13)}`]) {
+      for (const text of [
+        early,
+        late,
+        positionAt(1_012),
+        '1-',
+        '-1',
+        '1-A',
+        `1-${'z'.repeat(13)}`,
+      ]) {
         expect(beginningOf(open(text)), text).to.equal(FIRST);
       }
     });

@@ -1,4 +1,5 @@
 /** The whole service, started in this process on free loopback ports, with empty stores. */
+import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
 import { createMemberships, type Memberships } from '../../src/accounts/access/memberships.ts';
 import {
@@ -10,8 +11,11 @@ import { logMixin } from '../../src/base/current-request.ts';
 import { settingsFile } from '../../src/config/schema/schema.ts';
 import { type Settings, settingsFrom } from '../../src/config/settings.ts';
 import { type Service, startService } from '../../src/service/service.ts';
+import { sendToAllNodes } from '../../src/storage/change-feed.ts';
+import type { Database } from '../../src/storage/queries.ts';
 import { realNow } from './clock.ts';
 import { freshDataDirectory } from './embedded-postgres.ts';
+import { eventually } from './eventually.ts';
 import { createOpened } from './opened.ts';
 import { freshMigratedDatabaseUrl } from './postgres-server.ts';
 import { freePort } from './programs.ts';
@@ -91,7 +95,7 @@ export async function startTestService(options: StartOptions = {}): Promise<Test
   const timeShift = options.clock ? () => clock() - storesNow() : () => 0;
   const parts = { settings, loadSettings, clock, timeShift, log, timeoutFactor, auditPauseMs };
   const service = await startService({ ...parts, ...(reloadWaitMs && { reloadWaitMs }) });
-  const { database } = service;
+  const database = createHeardDatabase(service);
   return {
     ...service,
     issuer: settings.issuer,
@@ -99,6 +103,25 @@ export async function startTestService(options: StartOptions = {}): Promise<Test
     organizations: sharing?.organizations ?? createOrganizations({ database, clock }),
     memberships: sharing?.memberships ?? createMemberships({ database, clock }),
     logLines,
+  };
+}
+
+/** A database whose transactions resolve when this node has also received their notifications. */
+function createHeardDatabase({ database, changes }: Service): Database {
+  const heard = new Set<string>();
+  changes.onMessage((text) => heard.add(text));
+  return {
+    ...database,
+    async transaction(work) {
+      const result = await database.transaction(work);
+      const marker = randomUUID();
+      await sendToAllNodes(database, marker);
+      // PostgreSQL delivers in the order of the commits. A feed that is not live delivers nothing.
+      await eventually(() => {
+        if (changes.isLive && !heard.has(marker)) throw new Error('no notification has arrived');
+      });
+      return result;
+    },
   };
 }
 
