@@ -19,6 +19,11 @@ const RETRY_PAUSE = 250;
 const MAX_PAUSE = 2_000;
 /** Milliseconds over which the APIs of a crashed node spread their reconnection, at random. */
 const SPREAD = 1_000;
+/**
+ * The same for a node that is leaving, which ends its streams after 3 seconds. Two refused attempts and
+ * the overlap must fit into the rest.
+ */
+const HANDOVER_SPREAD = 750;
 /** Milliseconds. A `Retry-After` may name any time, and Node's timers fire at once beyond 2^31. */
 const MAX_RETRY_AFTER = 600_000;
 /**
@@ -87,7 +92,7 @@ export function createChangeStream(parts: {
 
   /** Waits first: the leaving node closes its port, so a load balancer chooses another node. */
   function openNext(): void {
-    if (!next && again === undefined) openIn(RETRY_PAUSE * Math.random());
+    if (!next && again === undefined) openIn(HANDOVER_SPREAD * Math.random());
   }
 
   /** Replaces the current stream by the next one as soon as no change can be missing. */

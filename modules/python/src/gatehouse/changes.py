@@ -65,8 +65,8 @@ class Changes:
                 while not self._needs_stream():
                     self._state_changed.clear()
                     await self._state_changed.wait()
-                # The random time before a handover lets a load balancer choose another node.
-                handover_ms = random.random() * 250 if self._current else 0
+                # Before a handover: a load balancer must choose another node, and not all APIs at once.
+                handover_ms = random.random() * 750 if self._current else 0
                 await asyncio.sleep((self._wait_ms or handover_ms) / 1_000)
                 if self._needs_stream():
                     stream = Stream()
