@@ -18,9 +18,6 @@ interface OpenApiDocument {
 }
 
 const file = new URL('../../views/openapi.yaml', import.meta.url);
-// Check the document at startup.
-const text = readFileSync(file, 'utf8');
-parse(text);
 
 const HEADERS = {
   'Retry-After': { description: 'In seconds.', schema: { type: 'integer' } },
@@ -28,7 +25,7 @@ const HEADERS = {
 
 /** Returns the document for a service at this address, with the errors of each endpoint. */
 export function openApiDocument(issuer: string): OpenApiDocument {
-  const document: OpenApiDocument = parse(text);
+  const document: OpenApiDocument = parse(readFileSync(file, 'utf8'));
   for (const [path, methods] of Object.entries(document.paths)) {
     for (const { responses } of Object.values(methods)) {
       for (const [status, errors] of answersOf(path)) responses[status] ??= response(errors);
