@@ -31,4 +31,4 @@ EXPOSE 3000 3001
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \
   CMD ["node", "-e", "fetch(`http://localhost:${process.env.GATEHOUSE_OPERATORS_PORT || 3001}/readyz`).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
-CMD ["node", "--max-semi-space-size=8", "--heap-growing-percent=150", "src/main.ts"]
+CMD ["node", "--max-semi-space-size=8", "--heap-growing-percent=150", "--no-allocation-site-pretenuring", "src/main.ts"]
