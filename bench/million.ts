@@ -26,7 +26,7 @@ interface MillionScale {
   readonly refreshes: number;
 }
 
-/** From a million on there are more users than a node caches by default (10,000). */
+/** From a million on as many users as a node caches by default. */
 const peopleFor = (authorizations: number): number =>
   Math.min(100_000, Math.ceil(authorizations / 10));
 /** Shares of the rate of the closed loop at which the open loop runs. */
