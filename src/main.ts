@@ -44,6 +44,7 @@ async function main(): Promise<void> {
     log.warn({ variable: path, remedy }, `${path} ${message}`);
   }
   listenToSignals(service, log);
+  continueAfterUnexpectedErrors(service, log);
   say(`Gatehouse answers at ${settings.issuer} (operators: ${service.operatorsUrl})`);
   if (service.isSeeded) say(`Demo account: ${DEMO.email}, password ${DEMO.password}`);
   log.info({ issuer: settings.issuer }, 'started');
@@ -89,6 +90,23 @@ function listenToSignals(service: Service, log: Logger): void {
   process.on('SIGTERM', close).off('SIGTERM', endAtOnce);
   process.on('SIGINT', close).off('SIGINT', endAtOnce);
   process.on('SIGHUP', () => void hangUp());
+}
+
+/**
+ * The last resort for an error, or a rejected promise, that no request and no job has caught. The
+ * process continues, because decisions rest on the stores and on caches of at most a minute: an
+ * exit would end all requests in progress, and a caller who can cause the error could end every
+ * node.
+ */
+function continueAfterUnexpectedErrors(service: Service, log: Logger): void {
+  process.on('uncaughtException', (err, origin) => {
+    service.metrics.outcomes.failedUnexpectedly();
+    try {
+      log.error({ err, origin }, 'unexpected error outside of requests and jobs');
+    } catch {
+      // The log itself may have failed, and an error in this listener would end the process.
+    }
+  });
 }
 
 /** Exits on a signal during the start, which PID 1 of a container would otherwise ignore. */

@@ -144,7 +144,7 @@ describe('frozen names', () => {
       gatehouse_start_time_seconds, gatehouse_store_errors_total{store,operation},
       gatehouse_store_operation_duration_seconds_count{store,operation},
       gatehouse_store_up{store}, gatehouse_token_requests_refused_total{grant_type,error},
-      gatehouse_tokens_issued_total{grant_type},
+      gatehouse_tokens_issued_total{grant_type}, gatehouse_unexpected_errors_total,
       gatehouse_upstream_sign_ins_total{provider,outcome}`;
     expectFrozen(names, frozen);
   });

@@ -18,6 +18,7 @@ import { operatorWith, valueFrom } from './operator/run-operator.ts';
 import { failureOf } from './storage/waiting.ts';
 import { hurryTime } from './support/clock.ts';
 import { eventually } from './support/eventually.ts';
+import { scrape } from './support/metrics.ts';
 import { authorizationUrl, exchangeCode } from './support/oauth.ts';
 import { createOpened } from './support/opened.ts';
 import { createPerson, type Person } from './support/person.ts';
@@ -26,6 +27,14 @@ import { temporaryDirectory } from './support/temporary-directory.ts';
 
 const MAIN = new URL('../src/main.ts', import.meta.url).pathname;
 const DEMO = { email: 'ada@demo.test', password: 'gatehouse-demo' };
+
+/** Makes a program fail outside of every request and job when it gets one of two signals. */
+const FAILING_ON_SIGNALS = {
+  NODE_OPTIONS: `--import=data:text/javascript,${[
+    "process.on('SIGUSR2',()=>{throw/**/Error('thrown')})",
+    "process.on('SIGWINCH',()=>{Promise.reject(Error('rejected'))})",
+  ].join(';')}`,
+};
 
 describe('node src/main.ts', () => {
   const dataDirectory = path.join(temporaryDirectory('main'), 'data');
@@ -60,7 +69,7 @@ describe('node src/main.ts', () => {
         }
       },
       untilLogged: async () => void (await logged),
-      terminate: () => child.kill('SIGTERM'),
+      kill: (signal) => child.kill(signal),
       outcome: async () => ({ exitCode: await closed, printed, log: await log }),
     };
   }
@@ -94,7 +103,7 @@ describe('node src/main.ts', () => {
     };
     // Debug output of the libraries goes to standard error, in which the test below searches for
     // secrets.
-    service = start({ ...environment, ...systemd, DEBUG: '*' });
+    service = start({ ...environment, ...systemd, ...FAILING_ON_SIGNALS, DEBUG: '*' });
     await service.untilPrinted('Gatehouse answers at ');
   });
 
@@ -153,6 +162,19 @@ describe('node src/main.ts', () => {
     expect((await person.get('/profile')).status).to.equal(200);
   });
 
+  it('an error or rejection outside of requests and jobs is logged and counted, and the service continues', async () => {
+    const [, operatorsUrl = ''] = /\(operators: (\S+)\)/.exec(service.printed()) ?? [];
+    const counter = 'gatehouse_unexpected_errors_total';
+    expect((await scrape({ operatorsUrl })).get(counter)).to.equal(0);
+    for (const [index, signal] of (['SIGUSR2', 'SIGWINCH'] as const).entries()) {
+      service.kill(signal);
+      await eventually(async () =>
+        expect((await scrape({ operatorsUrl })).get(counter)).to.equal(index + 1),
+      );
+    }
+    expect((await person.get('/profile')).status).to.equal(200);
+  });
+
   it('on SIGTERM the service answers current requests, refuses new connections, writes all log lines, and exits with 0', async () => {
     const ids: unknown[] = [];
     for (let count = 0; count < 20; count += 1) {
@@ -173,7 +195,7 @@ describe('node src/main.ts', () => {
     });
     asked.flushHeaders();
     await once(asked, 'continue');
-    service.terminate();
+    service.kill('SIGTERM');
     await eventually(async () => expect(await accepts(new URL(issuer))).to.equal(false));
     asked.end(body);
     const [answer] = await once(asked, 'response');
@@ -190,6 +212,13 @@ describe('node src/main.ts', () => {
       .map((line) => JSON.parse(line));
     expect(lines.at(-1)).to.include({ path: '/login', status: 403 });
     expect(lines.map(({ msg }) => msg)).to.include.members(['started', 'closing']);
+    const unexpected = lines.filter(
+      ({ msg }) => msg === 'unexpected error outside of requests and jobs',
+    );
+    expect(unexpected.map(({ err }) => (err as Error).message)).to.deep.equal([
+      'thrown',
+      'rejected',
+    ]);
     const requestIds = lines.map(({ requestId }) => requestId);
     expect(requestIds.filter((id) => ids.includes(id))).to.deep.equal(ids);
     for (const cookie of person.cookieHeader('/profile').split('; ')) {
@@ -213,7 +242,7 @@ describe('node src/main.ts', () => {
     const unavailable = `postgres://nobody@127.0.0.1:${await freePort()}/it`;
     const run = start({ ...environment, DATABASE_URL: unavailable });
     await run.untilLogged();
-    run.terminate();
+    run.kill('SIGTERM');
     const { log } = await run.outcome();
     expect(JSON.parse(log).msg).to.match(
       /^not started yet, retrying for 60 s: the database does not/,
@@ -265,7 +294,7 @@ interface Run {
   untilPrinted(words: string): Promise<void>;
   /** Resolves when the log has any output. */
   untilLogged(): Promise<void>;
-  terminate(): void;
+  kill(signal: NodeJS.Signals): void;
   /** Resolves when the process has ended, with its standard error and log. */
   outcome(): Promise<{ exitCode: number | null; printed: string; log: string }>;
 }

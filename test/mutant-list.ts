@@ -1067,7 +1067,7 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
     'if (size <= maxSize) break;', 'break;'],
   ['a recently used value is not evicted',
     'entries.set(key, cached);', ''],
-  { in: 'src/host/host.ts', by: 'provider/introspection-changes' },
+  { in: 'src/host/failures.ts', by: 'provider/introspection-changes' },
   ['a client that closes its stream of changes is not logged as a failure',
     'if (error.headerSent && CLIENT_LEFT.includes(error.code)) return;', ''],
   { in: 'src/sandbox/stock.ts', by: 'sandbox/partner-app' },

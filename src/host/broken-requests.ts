@@ -1,8 +1,91 @@
-/** Answers invalid or oversized HTTP and timeouts; logs dropped connections. */
-import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
+/** Answers invalid or oversized HTTP, timeouts and unexpected errors; logs dropped connections. */
+import {
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+  STATUS_CODES,
+} from 'node:http';
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
-import { newRequestId } from './request-log.ts';
+import { failureText, newRequestId } from './request-log.ts';
+
+/** Handles a request. May throw or reject. */
+export type RequestHandler = (request: IncomingMessage, response: ServerResponse) => unknown;
+
+/**
+ * The only place where requests enter the service. Passes `handler` only targets that every parser
+ * reads alike, and answers each error that it does not catch itself: in an event handler of Node,
+ * such an error would end the process, and a proxy would repeat the request at the next node.
+ */
+export function guardRequests(
+  handler: RequestHandler,
+  log: Pick<Logger, 'info' | 'error'> | undefined,
+): RequestListener {
+  return async function answerRequest(request, response) {
+    try {
+      if (toOriginForm(request)) await handler(request, response);
+      else refuseTarget(request, response, log);
+    } catch (err) {
+      const requestId = String(response.getHeader('X-Request-Id') ?? newRequestId());
+      log?.error({ requestId, err }, 'request failed');
+      // The client would take a second answer for a part of the first one.
+      if (response.headersSent) response.destroy();
+      else answerText(response, { status: 500, requestId, text: failureText(requestId) });
+    }
+  };
+}
+
+/** A path with an optional query (RFC 9112 §3.2.1): visible ASCII characters without a fragment. */
+const ORIGIN_FORM = /^\/[!"$-~]*$/;
+const ABSOLUTE_FORM = /^https?:\/\//i;
+
+/**
+ * Replaces a target in absolute-form by the path and the host in it (RFC 9112 §3.2.2). Returns false
+ * for every other target that is not in origin-form: Koa would parse it with `url.parse`, which
+ * throws for an invalid host and reads some targets as having no path.
+ */
+function toOriginForm(request: IncomingMessage): boolean {
+  const { url: target = '', headers } = request;
+  if (ORIGIN_FORM.test(target)) return true;
+  const url = ABSOLUTE_FORM.test(target) ? URL.parse(target) : null;
+  if (!url || url.username || url.password || target.includes('#')) return false;
+  request.url = `${url.pathname}${url.search}`;
+  // A request without a Host stays invalid (§3.2).
+  if (headers.host !== undefined) headers.host = url.host;
+  return ORIGIN_FORM.test(request.url);
+}
+
+/** Does not log the target, which may contain a secret. */
+function refuseTarget(
+  { socket }: IncomingMessage,
+  response: ServerResponse,
+  log: Pick<Logger, 'info'> | undefined,
+): void {
+  const requestId = newRequestId();
+  const { remoteAddress: address } = socket;
+  log?.info({ requestId, status: 400, address, code: 'invalid_target' }, 'no request');
+  const text =
+    'The request target must be a path with an optional query, in percent-encoded ASCII and ' +
+    `without a fragment (RFC 9112 §3.2). Reference: ${requestId}\n`;
+  answerText(response, { status: 400, requestId, text });
+}
+
+function answerText(
+  response: ServerResponse,
+  { status, requestId, text }: { status: number; requestId: string; text: string },
+): void {
+  response.shouldKeepAlive = false;
+  for (const name of response.getHeaderNames()) response.removeHeader(name);
+  response
+    .writeHead(status, {
+      'Cache-Control': 'no-store',
+      'Content-Type': 'text/plain; charset=utf-8',
+      'Content-Length': Buffer.byteLength(text),
+      'X-Request-Id': requestId,
+    })
+    .end(text);
+}
 
 /** The status for an error of Node's parser or timers; any other error means invalid HTTP (400). */
 const STATUSES: Readonly<Record<string, number>> = {

@@ -1,7 +1,9 @@
 /** Error handling: JSON for clients, a page for users, a log line for the operator. */
+import type Koa from 'koa';
 import type { Context, Middleware } from 'koa';
 import type { Logger } from 'pino';
 import type { Step } from '../base/answer.ts';
+import { requestFields } from '../base/current-request.ts';
 import type { ErrorPage } from '../pages/error-page/error-page.ts';
 import { errorBody, OAuthError, oauthErrorAnswer } from '../provider/oauth-error.ts';
 import { shownPath } from './requests.ts';
@@ -80,4 +82,16 @@ export function statusOf(error: unknown): number {
 
 function logFailure(ctx: Context, error: unknown, log: Logger): void {
   log.error({ requestId: ctx.state.requestId, path: shownPath(ctx), err: error }, 'request failed');
+}
+
+/** Codes of errors that mean that the client closed the connection during the answer. */
+const CLIENT_LEFT = ['ERR_STREAM_PREMATURE_CLOSE', 'ECONNRESET', 'EPIPE'];
+
+/** Logs the errors that Koa emits after the steps of a request; Koa's own listener prints them. */
+export function logKoaErrors(app: Koa, log: Logger): void {
+  app.on('error', (error, ctx?: Context) => {
+    // A client that disconnects during an answer, such as a stream, is no failure of the service.
+    if (error.headerSent && CLIENT_LEFT.includes(error.code)) return;
+    log.error({ ...requestFields(ctx?.state), err: error }, 'request failed');
+  });
 }

@@ -1,10 +1,8 @@
 /** The Koa application: its middleware in order, the routes for programs, and the pages. */
-import type { RequestListener } from 'node:http';
 import Koa, { type Context, type Middleware } from 'koa';
 import Router from 'koa-router';
 import type { Logger } from 'pino';
 import type { Answer } from '../base/answer.ts';
-import { requestFields } from '../base/current-request.ts';
 import type { Settings } from '../config/settings.ts';
 import type { ErrorPage } from '../pages/error-page/error-page.ts';
 import { get, type Route } from '../pages/routes.ts';
@@ -17,8 +15,9 @@ import { ENDPOINT, metadata } from '../provider/endpoints.ts';
 import type { AuthorizationServer } from '../provider/provider.ts';
 import { sendAnswer, statusOfAnswer } from './answers.ts';
 import type { Brand } from './brand.ts';
+import type { RequestHandler } from './broken-requests.ts';
 import { type ExactRoutes, exactRoutes, listRoutes, type RunSteps } from './exact-routes.ts';
-import { answerErrorPages, answerJsonErrors } from './failures.ts';
+import { answerErrorPages, answerJsonErrors, logKoaErrors } from './failures.ts';
 import type { ObserveRequest } from './metrics/durations.ts';
 import { createRequestLog, requestLog } from './request-log.ts';
 import {
@@ -29,9 +28,6 @@ import {
   requireChecked,
 } from './requests.ts';
 import { securityHeaders } from './security-headers.ts';
-
-/** Codes of errors that mean that the client closed the connection during the answer. */
-const CLIENT_LEFT = ['ERR_STREAM_PREMATURE_CLOSE', 'ECONNRESET', 'EPIPE'];
 
 export interface HostParts {
   readonly settings: Settings;
@@ -51,7 +47,7 @@ export interface HostParts {
 
 export interface Host {
   /** Answers every request of the public listener. */
-  readonly handle: RequestListener;
+  readonly handle: RequestHandler;
   /** Every route with its own steps; steps that all requests share run before them. */
   readonly routes: readonly Route[];
 }
@@ -70,12 +66,7 @@ export function createHost(parts: HostParts): Host {
   const { protocol, host } = new URL(issuer);
   Object.defineProperty(app.request, 'protocol', { value: protocol.slice(0, -1) });
   Object.defineProperty(app.request, 'host', { value: host });
-  app.on('error', (error, ctx?: Context) => {
-    // A client that disconnects during an answer, such as a stream, is no failure of the service.
-    if (error.headerSent && CLIENT_LEFT.includes(error.code)) return;
-    // Koa emits this after the request's own steps, so add the fields of the request here.
-    log.error({ ...requestFields(ctx?.state), err: error }, 'request failed');
-  });
+  logKoaErrors(app, log);
 
   app.use(requestLog({ log, observeRequest }));
   const checkIssuerHost = checkHost(issuer);
@@ -105,11 +96,10 @@ export function createHost(parts: HostParts): Host {
     sendAnswer(ctx, answer ?? uncaught(ctx), headers.data);
   }
   const showPage = app.callback();
-  const handle: RequestListener = (request, response) => {
+  const handle: RequestHandler = (request, response) => {
     const ctx = app.createContext(request, response) as Context;
     const steps = stepsOf(ctx);
-    if (steps) answerProgram(ctx, steps).catch(ctx.onerror);
-    else showPage(request, response);
+    return steps ? answerProgram(ctx, steps) : showPage(request, response);
   };
   return { handle, routes: [...listRoutes(forPrograms), ...engine, ...forBrowsers] };
 }

@@ -4,7 +4,6 @@ import {
   type IncomingMessage,
   type OutgoingHttpHeader,
   type OutgoingHttpHeaders,
-  type RequestListener,
   type Server,
   type ServerOptions,
   ServerResponse,
@@ -12,7 +11,7 @@ import {
 import { Server as NetServer } from 'node:net';
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { answerBrokenRequests } from './broken-requests.ts';
+import { answerBrokenRequests, guardRequests, type RequestHandler } from './broken-requests.ts';
 import { oneAtATime } from './one-at-a-time.ts';
 
 /** Limits of one connection. Times in milliseconds. */
@@ -61,8 +60,8 @@ export interface ListenOptions extends Pick<ServerOptions, 'ServerResponse'> {
   readonly maxConnections?: number;
   /** Lets several processes listen on the same port if each sets this. Default: false. */
   readonly reusePort?: boolean;
-  /** Logs invalid requests and dropped connections. */
-  readonly log?: Pick<Logger, 'info' | 'warn'>;
+  /** Logs invalid and failed requests, and dropped connections. */
+  readonly log?: Pick<Logger, 'info' | 'warn' | 'error'>;
 }
 
 /** Thrown if this system cannot share a port between several processes (SO_REUSEPORT). */
@@ -72,7 +71,7 @@ export class PortNotShared extends Error {
 
 /** Rejects if the address is in use, and with PortNotShared if the system cannot share a port. */
 export function listen(
-  handler: RequestListener,
+  handler: RequestHandler,
   port: number,
   host: string,
   options: ListenOptions = {},
@@ -85,7 +84,7 @@ export function listen(
     headersTimeout: usual.headersTimeout * timeoutFactor,
     requestTimeout: usual.requestTimeout * timeoutFactor,
   };
-  const answer = oneAtATime(handler);
+  const answer = oneAtATime(guardRequests(handler, log));
   const server = createServer(
     // Disable both checks: Node itself would answer without a Host or with an unknown expectation,
     // and log nothing.
@@ -110,7 +109,7 @@ export function listen(
  * proxy or probe on this machine may use the other. A machine without IPv6 or IPv4 has only one.
  */
 export async function listenOnHost(
-  handler: RequestListener,
+  handler: RequestHandler,
   port: number,
   host: string,
   options: ListenOptions = {},

@@ -6,6 +6,7 @@ import type { Logger } from 'pino';
 import { ConfigurationProblems } from '../config/problems.ts';
 import { answerAudit, type ReadAudit } from './audit.ts';
 import { exactRoutes } from './exact-routes.ts';
+import { logKoaErrors } from './failures.ts';
 import { answerLeaks, type EndLeaked } from './leaks.ts';
 import type { MetricsText } from './metrics/metrics.ts';
 import { answerChanges, type PushChanges } from './pushed-changes.ts';
@@ -43,6 +44,7 @@ export interface OperatorsHostParts {
 export function createOperatorsHost(parts: OperatorsHostParts): Koa {
   const app = new Koa();
   const log = parts.log.child({ listener: 'operators' });
+  logKoaErrors(app, log);
   app.use(requestLog({ log, quietPaths: ['/healthz', '/readyz', '/metrics', '/audit'] }));
   app.use(requireChecked(checkRepeatedHeaders));
   const requireOwnName = requireOperatorsName(parts.operatorsHost);

@@ -1,7 +1,9 @@
 /** HTTP requests of the service to itself: through every middleware, but past all proxies. */
-import { type RequestListener, request } from 'node:http';
+import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
+import type { Logger } from 'pino';
 import type { PostForm } from '../pages/routes.ts';
+import type { RequestHandler } from './broken-requests.ts';
 import { addressOf, drain, listen } from './listeners.ts';
 
 /**
@@ -13,12 +15,13 @@ import { addressOf, drain, listen } from './listeners.ts';
  */
 export function createOwnRequests(parts: {
   issuer: string;
-  handler: () => RequestListener;
+  log: Logger;
+  handler: () => RequestHandler;
 }): PostForm {
-  const { issuer, handler } = parts;
+  const { issuer, log, handler } = parts;
   const { host } = new URL(issuer);
   return async (path, form) => {
-    const server = await listen(handler(), 0, '127.0.0.1');
+    const server = await listen(handler(), 0, '127.0.0.1', { log });
     try {
       return await post(new URL(path, addressOf(server)), host, `${new URLSearchParams(form)}`);
     } finally {

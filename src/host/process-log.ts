@@ -55,8 +55,10 @@ export function createProcessLog({ level, format }: ProcessLogOptions): Logger {
   };
   const log = pino({ level, mixin: logMixin, ...(format === 'words' && WORDS) }, stream);
   process.on('exit', stream.flushSync);
-  process.on('uncaughtExceptionMonitor', (err) =>
-    log.fatal({ err }, 'the process exits after an unexpected error'),
-  );
+  process.on('uncaughtExceptionMonitor', (err) => {
+    // The listener that main.ts adds after the start keeps the process running, and logs the error.
+    if (process.listenerCount('uncaughtException') > 0) return;
+    log.fatal({ err }, 'the process exits after an unexpected error');
+  });
   return log;
 }

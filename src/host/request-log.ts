@@ -87,5 +87,9 @@ function answerUncaught(ctx: Context, err: unknown, log: Logger): void {
     return;
   }
   log.error({ requestId, err }, 'request failed');
-  ctx.body = `Something went wrong on our side. Reference: ${requestId}\n`;
+  ctx.body = failureText(requestId);
 }
+
+/** The answer to a request that failed where no error page can be shown. */
+export const failureText = (requestId: string): string =>
+  `Something went wrong on our side. Reference: ${requestId}\n`;

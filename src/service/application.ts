@@ -1,5 +1,4 @@
 /** Everything above the open stores that depends on the settings: a reload replaces all of it. */
-import type { RequestListener } from 'node:http';
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
 import { type AccountMail, createAccountMail } from '../accounts/mail/account-mail.ts';
@@ -15,6 +14,7 @@ import { createSeals } from '../base/seals.ts';
 import { problemsOfKnown } from '../clients/client-problems.ts';
 import type { Settings } from '../config/settings.ts';
 import { createBrand } from '../host/brand.ts';
+import type { RequestHandler } from '../host/broken-requests.ts';
 import { createFormTokens } from '../host/form-token.ts';
 import { createHost } from '../host/host.ts';
 import { createMetrics, type Metrics } from '../host/metrics/metrics.ts';
@@ -60,7 +60,7 @@ export interface ApplicationParts {
 
 export interface Application {
   /** Answers every request of the public listener. */
-  readonly handle: RequestListener;
+  readonly handle: RequestHandler;
   /** All routes of the public listener. */
   readonly routes: readonly Route[];
   /** Absent if the service sends no mail. */
@@ -247,7 +247,7 @@ export function createApplication(parts: ApplicationParts): Application {
     oneTimeValues,
     seals: createSeals('consent', keys),
     outcomes,
-    postForm: createOwnRequests({ issuer, handler: () => handle }),
+    postForm: createOwnRequests({ issuer, log, handler: () => handle }),
   });
 
   const { requireSameOrigin } = formTokens;

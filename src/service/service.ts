@@ -1,5 +1,5 @@
 /** The only place that wires the service: stores, their caches, the application, the listeners. */
-import type { RequestListener, Server } from 'node:http';
+import type { Server } from 'node:http';
 import { hostname } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
@@ -13,6 +13,7 @@ import type { Clock } from '../base/clock.ts';
 import { neededCredentials } from '../config/operators-listener.ts';
 import { createReload } from '../config/reload.ts';
 import type { Settings } from '../config/settings.ts';
+import type { RequestHandler } from '../host/broken-requests.ts';
 import { createForwardedWatch } from '../host/forwarded-watch.ts';
 import { addressOf, createDeparture, drain, listenOnHost } from '../host/listeners.ts';
 import { createMetrics } from '../host/metrics/metrics.ts';
@@ -343,8 +344,8 @@ async function listen(parts: {
   readonly timeoutFactor: number;
   readonly departure: ReturnType<typeof createDeparture>;
   readonly opened: AsyncDisposableStack;
-  readonly handle: RequestListener;
-  readonly handleOperators: RequestListener;
+  readonly handle: RequestHandler;
+  readonly handleOperators: RequestHandler;
   readonly endStreams: () => void;
 }) {
   const { server, log, timeoutFactor, departure, opened, handle, handleOperators, endStreams } =

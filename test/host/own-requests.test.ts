@@ -2,6 +2,7 @@
 import { createServer, type RequestListener } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
+import { pino } from 'pino';
 import { createOwnRequests } from '../../src/host/own-requests.ts';
 
 describe('requests of the service to itself', () => {
@@ -14,7 +15,11 @@ describe('requests of the service to itself', () => {
 
   it('the service can send requests to its own issuer, even if DNS does not know the issuer', async () => {
     const issuer = 'https://auth.nowhere.example';
-    const postForm = createOwnRequests({ issuer, handler: () => handler });
+    const postForm = createOwnRequests({
+      issuer,
+      log: pino({ level: 'silent' }),
+      handler: () => handler,
+    });
     const form = { grant_type: 'refresh_token', refresh_token: 'a b&c=é' };
     expect(await postForm('/oauth/token', form)).to.deep.equal({ status: 401, body: 'no' });
     expect(seen).to.deep.equal([
@@ -27,6 +32,7 @@ describe('requests of the service to itself', () => {
     const addresses: unknown[] = [];
     const postForm = createOwnRequests({
       issuer: 'http://localhost:3000',
+      log: pino({ level: 'silent' }),
       handler: () => (request, response) => {
         addresses.push({ port: request.socket.localPort, host: request.socket.localAddress });
         response.end();

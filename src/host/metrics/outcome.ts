@@ -22,6 +22,8 @@ export interface Outcomes
   valueLeaked(kind: string): void;
   cleaned(job: string, removed: number): void;
   cleaningFailed(job: string): void;
+  /** An error that no request and no job has caught. */
+  failedUnexpectedly(): void;
   /** This node repeated recorded revocations on another Redis, where `revived` had been undone. */
   endsRepeated(revived: number): void;
 }
@@ -144,6 +146,10 @@ export function createOutcomeMetrics(registry: Registry): Outcomes {
     name: 'gatehouse_cleaning_failures_total',
     help: 'Failed runs of the removal of expired records.',
   });
+  const unexpected = count(
+    'gatehouse_unexpected_errors_total',
+    'Errors that no request and no background job has caught: each is a bug.',
+  );
 
   const repeats = count(
     'gatehouse_ends_repeats_total',
@@ -190,6 +196,7 @@ export function createOutcomeMetrics(registry: Registry): Outcomes {
       cleaningFailures(job, 0);
     },
     cleaningFailed: (job) => cleaningFailures(job),
+    failedUnexpectedly: () => unexpected.inc(),
   };
 }
 
