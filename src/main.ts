@@ -101,11 +101,7 @@ function listenToSignals(service: Service, log: Logger): void {
 function continueAfterUnexpectedErrors(service: Service, log: Logger): void {
   process.on('uncaughtException', (err, origin) => {
     service.metrics.outcomes.failedUnexpectedly();
-    try {
-      log.error({ err, origin }, 'unexpected error outside of requests and jobs');
-    } catch {
-      // The log itself may have failed, and an error in this listener would end the process.
-    }
+    log.error({ err, origin }, 'unexpected error outside of requests and jobs');
   });
 }
 
@@ -126,6 +122,8 @@ function isTerminalOpen(): boolean {
 
 process.on('SIGTERM', endAtOnce);
 process.on('SIGINT', endAtOnce);
+// If standard error has no reader any more, what is written there is lost.
+process.stderr.on('error', () => {});
 await main().catch((error: unknown) => {
   const why = explained(error);
   say(why);

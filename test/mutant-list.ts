@@ -735,7 +735,7 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
   { in: 'src/accounts/activity/audit-output.ts', by: 'many-nodes/audit-output' },
   ['a node without a reader lets another one write', '(error ? fail(error) : done())', 'done()'],
   { in: 'src/host/process-log.ts', by: 'many-nodes/audit-output' },
-  ['the log reports that its reader has gone', 'done(brokenBy)', 'done()'],
+  ['the log reports that its reader has gone', 'done(failure ??', 'done(undefined ??'],
   { in: 'src/accounts/activity/activity.ts', by: 'accounts/audit' },
   ['a count of refused sign-ins that could not be recorded is kept', 'group.count += count;', ''],
   { in: 'src/operator/audit.ts', by: 'operator/audit' },

@@ -42,6 +42,39 @@ describe('the log of a process', () => {
     expect(run.lines.at(-1)?.err).to.include({ message: 'unheard of' });
   });
 
+  it('while the log cannot be written, lines wait, further ones are dropped and counted, and nothing throws', async () => {
+    const run = await logOf(`
+      import { droppedLogLines } from '${PROCESS_LOG}';
+      import fs from 'node:fs';
+      const { writeSync } = fs;
+      const full = () => { throw Object.assign(new Error('no space'), { code: 'ENOSPC' }); };
+      const flushed = () => new Promise((done) => log.flush((error) => done(error?.message ?? 'written')));
+      log.info({ n: 0 }, 'line');
+      const outcomes = [await flushed()];
+      fs.writeSync = full;
+      log.info({ n: 1 }, 'line');
+      outcomes.push(await flushed());
+      for (let n = 2; n < 20_000; n += 1) log.warn({ n }, 'line');
+      const waiting = droppedLogLines();
+      fs.writeSync = writeSync;
+      outcomes.push(await flushed(), await flushed());
+      setImmediate(() => log.info({ outcomes, dropped: droppedLogLines(), waiting }, 'end'));`);
+    expect(run.exitCode).to.equal(0);
+    const end = run.lines.find(({ msg }) => msg === 'end') ?? {};
+    const { dropped } = end;
+    expect(dropped).to.equal(end.waiting).and.to.be.within(1_000, 19_000);
+    expect(end.outcomes).to.deep.equal([
+      'written',
+      'no space',
+      'log lines were dropped',
+      'written',
+    ]);
+    const kept = Array.from({ length: 20_000 - Number(dropped) }, (_, n) => n);
+    expect(numbers(run)).to.deep.equal(kept);
+    const [{ lines } = {}] = run.lines.filter(({ msg }) => msg === 'log lines were dropped');
+    expect(lines).to.equal(dropped);
+  });
+
   it('warnings are written to the log at once, even if the process is killed immediately afterwards', async () => {
     const killed = 'process.kill(process.pid, "SIGKILL");';
     const run = await logOf(`log.info('before'); log.warn('wrong'); log.info('after'); ${killed}`);

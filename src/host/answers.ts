@@ -3,7 +3,7 @@ import { pipeline, Readable } from 'node:stream';
 import type { Context } from 'koa';
 import type { Answer } from '../base/answer.ts';
 
-export const statusOfAnswer = ({ status, body }: Answer): number =>
+const statusOfAnswer = ({ status, body }: Answer): number =>
   status ?? (body === undefined ? 204 : 200);
 
 /**

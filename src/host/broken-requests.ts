@@ -28,17 +28,18 @@ export function guardRequests(
       else refuseTarget(request, response, log);
     } catch (err) {
       const requestId = String(response.getHeader('X-Request-Id') ?? newRequestId());
-      log?.error({ requestId, err }, 'request failed');
       // The client would take a second answer for a part of the first one.
       if (response.headersSent) response.destroy();
-      else answerText(response, { status: 500, requestId, text: failureText(requestId) });
+      else answerText(response, 500, { requestId, text: failureText(requestId) });
+      log?.error({ requestId, err }, 'request failed');
     }
   };
 }
 
 /** A path with an optional query (RFC 9112 §3.2.1): visible ASCII characters without a fragment. */
 const ORIGIN_FORM = /^\/[!"$-~]*$/;
-const ABSOLUTE_FORM = /^https?:\/\//i;
+/** A host as browsers and proxies write it, without userinfo or escapes. */
+const ABSOLUTE_FORM = /^https?:\/\/(([a-z0-9.-]+|\[[0-9a-f:.]+\])(?::\d+)?)([/?].*)?$/i;
 
 /**
  * Replaces a target in absolute-form by the path and the host in it (RFC 9112 §3.2.2). Returns false
@@ -48,9 +49,12 @@ const ABSOLUTE_FORM = /^https?:\/\//i;
 function toOriginForm(request: IncomingMessage): boolean {
   const { url: target = '', headers } = request;
   if (ORIGIN_FORM.test(target)) return true;
-  const url = ABSOLUTE_FORM.test(target) ? URL.parse(target) : null;
-  if (!url || url.username || url.password || target.includes('#')) return false;
-  request.url = `${url.pathname}${url.search}`;
+  const [, authority, name, path = ''] = ABSOLUTE_FORM.exec(target) ?? [];
+  const url = URL.parse(`http://${authority}`);
+  // `URL` also reads numbers and shortened addresses as hosts.
+  if (!url || url.hostname !== name?.toLowerCase()) return false;
+  const { pathname: root } = url;
+  request.url = path.startsWith(root) ? path : root + path;
   // A request without a Host stays invalid (§3.2).
   if (headers.host !== undefined) headers.host = url.host;
   return ORIGIN_FORM.test(request.url);
@@ -64,22 +68,25 @@ function refuseTarget(
 ): void {
   const requestId = newRequestId();
   const { remoteAddress: address } = socket;
-  log?.info({ requestId, status: 400, address, code: 'invalid_target' }, 'no request');
   const text =
     'The request target must be a path with an optional query, in percent-encoded ASCII and ' +
     `without a fragment (RFC 9112 §3.2). Reference: ${requestId}\n`;
-  answerText(response, { status: 400, requestId, text });
+  answerText(response, 400, { requestId, text });
+  log?.info({ requestId, status: 400, address, code: 'invalid_target' }, 'no request');
 }
 
+/** Ends the connection, and keeps nothing of an answer that was begun. */
 function answerText(
   response: ServerResponse,
-  { status, requestId, text }: { status: number; requestId: string; text: string },
+  status: number,
+  { requestId, text }: { requestId: string; text: string },
 ): void {
-  response.shouldKeepAlive = false;
   for (const name of response.getHeaderNames()) response.removeHeader(name);
+  response.shouldKeepAlive = false;
   response
-    .writeHead(status, {
+    .writeHead(status, STATUS_CODES[status], {
       'Cache-Control': 'no-store',
+      Connection: 'close',
       'Content-Type': 'text/plain; charset=utf-8',
       'Content-Length': Buffer.byteLength(text),
       'X-Request-Id': requestId,

@@ -13,7 +13,7 @@ import {
 } from '../provider/cross-origin.ts';
 import { ENDPOINT, metadata } from '../provider/endpoints.ts';
 import type { AuthorizationServer } from '../provider/provider.ts';
-import { sendAnswer, statusOfAnswer } from './answers.ts';
+import { sendAnswer } from './answers.ts';
 import type { Brand } from './brand.ts';
 import type { RequestHandler } from './broken-requests.ts';
 import { type ExactRoutes, exactRoutes, listRoutes, type RunSteps } from './exact-routes.ts';
@@ -88,12 +88,10 @@ export function createHost(parts: HostParts): Host {
   const stepsOf = exactRoutes([answerJsonErrors({ issuer, log })], forPrograms);
   const logRequest = createRequestLog({ log, observeRequest });
   async function answerProgram(ctx: Context, steps: RunSteps<Answer>): Promise<void> {
-    let answer: Answer | undefined;
     await logRequest(ctx, async () => {
-      answer = checkRequest(ctx.req) ?? (await steps(ctx));
-      ctx.res.statusCode = statusOfAnswer(answer);
+      sendAnswer(ctx, checkRequest(ctx.req) ?? (await steps(ctx)), headers.data);
     });
-    sendAnswer(ctx, answer ?? uncaught(ctx), headers.data);
+    if (!ctx.headerSent) sendAnswer(ctx, uncaught(ctx), headers.data);
   }
   const showPage = app.callback();
   const handle: RequestHandler = (request, response) => {

@@ -26,7 +26,8 @@ export function oneAtATime(handler: RequestListener): RequestListener {
     const { socket } = request;
     response.once('close', () => {
       const next = pipeline.waiting.shift();
-      if (!next || socket.destroyed) {
+      // After an answer that ends the connection, no request is handled (RFC 9112 §9.6).
+      if (!next || socket.destroyed || !response.shouldKeepAlive) {
         pipelines.delete(socket);
         return;
       }

@@ -18,10 +18,20 @@ const WORDS = {
   timestamp: stdTimeFunctions.isoTime,
 };
 
+/** Lines wait for up to this many bytes while they cannot be written; further lines are dropped. */
+const MAX_WAITING_BYTES = 1_048_576;
+
+/** Of this process, which has one standard output. */
+let dropped = 0;
+
+/** Returns how many log lines were dropped so far, because standard output was full or closed. */
+export const droppedLogLines = (): number => dropped;
+
 /**
  * Writes in batches: one write per line would double the cost of logging. Nothing is lost on an
  * orderly exit or an uncaught exception; a process that is killed (SIGKILL, out of memory) loses
- * the lines of its last quarter of a second at most.
+ * the lines of its last quarter of a second at most. Never throws: if the lines cannot be written,
+ * because a disk is full or the reader has gone, requests are answered without them.
  */
 export function createProcessLog({ level, format }: ProcessLogOptions): Logger {
   // Write synchronously: an asynchronous write that is pending at the exit may never happen.
@@ -29,28 +39,48 @@ export function createProcessLog({ level, format }: ProcessLogOptions): Logger {
     fd: 1,
     sync: true,
     minLength: BATCH_BYTES,
+    maxLength: MAX_WAITING_BYTES,
     periodicFlush: FLUSH_INTERVAL_MS,
   });
-  let brokenBy: Error | undefined;
+  /** Why the latest write failed; undefined if it succeeded. */
+  let failure: NodeJS.ErrnoException | undefined;
+  let droppedAtFlush = dropped;
+  let reported = dropped;
   output.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error;
-    // From now on pino drops all lines.
-    brokenBy = error;
+    failure = error;
+  });
+  output.on('drop', () => {
+    dropped += 1;
+  });
+  output.on('write', () => {
+    failure = undefined;
+    const lines = dropped - reported;
+    reported = dropped;
+    // Not in this listener: the write is still in progress.
+    if (lines > 0) setImmediate(() => log.warn({ lines }, 'log lines were dropped'));
   });
   const stream = {
     // This symbol makes pino set `lastLevel`.
     [Symbol.for('pino.metadata')]: true,
     lastLevel: 0,
     write(line: string): void {
+      if (failure?.code === 'EPIPE') {
+        // The reader of the output does not come back.
+        dropped += 1;
+        return;
+      }
       output.write(line);
       if (this.lastLevel >= WARN) output.flush();
     },
     // One write suffices for less than a batch. pino's own `flushSync` would retry forever once the
     // reader of the output is gone.
     flushSync: () => output.flush(),
+    /** Fails if a line since the last flush may be missing in the output. */
     flush(done: (error?: Error) => void) {
       output.flush();
-      done(brokenBy);
+      const isComplete = dropped === droppedAtFlush;
+      droppedAtFlush = dropped;
+      done(failure ?? (isComplete ? undefined : new Error('log lines were dropped')));
     },
   };
   const log = pino({ level, mixin: logMixin, ...(format === 'words' && WORDS) }, stream);

@@ -1,5 +1,6 @@
 /** No request target ends the process, and no error of one request concerns another. */
 import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { expect } from 'chai';
 import { createOwnRequests } from '../../src/host/own-requests.ts';
@@ -14,6 +15,10 @@ const INVALID = [
   'http://?',
   'http://',
   'https://a@localhost/login',
+  'http://@localhost/login',
+  'http://%6cocalhost/login',
+  'http://2130706433/login',
+  'http://localhost:99999/login',
   'ftp://localhost/login',
   'javascript:alert(1)',
   'x@[',
@@ -99,6 +104,9 @@ describe('request targets', () => {
       expect(found, request).to.deep.equal(statuses);
     }
     expect(await isServing(url, path)).to.equal(true);
+    // The requests after a refused one are not handled (RFC 9112 §9.6).
+    const handled = service.logLines.filter((line) => line.includes('"status":499'));
+    expect(handled).to.deep.equal([]);
   });
 
   it('a target in absolute-form is served by its path, for the host that it names (RFC 9112 §3.2.2)', async () => {
@@ -112,15 +120,20 @@ describe('request targets', () => {
     expect(await statusOf(`HTTP://${host}/login`, 'elsewhere.example')).to.equal('200');
     expect(await statusOf('http://elsewhere.example/login', host)).to.equal('421');
     expect(await statusOf(`http://${host}`, host)).to.equal('303');
+    expect(await statusOf(`http://${host}/x/../login`, host)).to.equal('404');
   });
 
   it('an error that a handler throws or rejects with is logged and answered 500, and the next request is served', async () => {
-    const failures: Record<string, () => unknown> = {
+    const failures: Record<string, (response: ServerResponse) => unknown> = {
       '/throws': () => {
         throw new Error('thrown');
       },
       '/rejects': () => Promise.reject(new Error('rejected')),
       '/odd': () => Promise.reject(undefined),
+      '/half': (response) => {
+        response.statusMessage = 'Fine';
+        response.writeHead(200, { 'X-Odd': '\n' });
+      },
     };
     const logged: unknown[] = [];
     const log = { error: (fields: { err: unknown }) => void logged.push(fields.err) };
@@ -129,7 +142,7 @@ describe('request targets', () => {
       log: log as never,
       handler: () => (request, response) => {
         response.setHeader('Set-Cookie', 'session=half-done');
-        return failures[request.url ?? '']?.() ?? response.end('here');
+        return failures[request.url ?? '']?.(response) ?? response.end('here');
       },
     });
     for (const path of Object.keys(failures)) {
@@ -141,6 +154,7 @@ describe('request targets', () => {
       'thrown',
       'rejected',
       undefined,
+      'Invalid character in header content ["X-Odd"]',
     ]);
     expect(await postForm('/', {})).to.deep.equal({ status: 200, body: 'here' });
   });

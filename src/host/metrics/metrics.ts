@@ -1,6 +1,7 @@
 /** All metrics of this service for Prometheus, in a registry of their own. */
 import { readFileSync } from 'node:fs';
-import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { droppedLogLines } from '../process-log.ts';
 import {
   createRequestMetrics,
   createStoreMetrics,
@@ -54,6 +55,15 @@ function processMetrics(): Registry {
   if (!processRegistry) {
     processRegistry = new Registry();
     collectDefaultMetrics({ register: processRegistry });
+    new Counter({
+      name: 'gatehouse_log_lines_dropped_total',
+      help: 'Log lines that could not be written: the disk is full, or their reader has gone.',
+      registers: [processRegistry],
+      collect() {
+        this.reset();
+        this.inc(droppedLogLines());
+      },
+    });
   }
   return processRegistry;
 }
