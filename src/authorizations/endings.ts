@@ -132,12 +132,14 @@ export interface Endings {
    */
   endRecorded(end: End, onFirst?: () => void): Promise<void>;
   /**
-   * Notifies every node that the authorization or machine token of this value no longer exists. An
-   * earlier request may have ended it and then failed before the nodes were notified.
+   * Notifies every node again if the authorization or machine token of this value was ended: an
+   * earlier request may have recorded the end and failed before the nodes were notified.
    *
    * @param clientId the client that presents the value
+   * @returns false if no such end of this client is recorded; then nothing is announced, because any
+   *   client can make up values
    */
-  announceUnknown(value: string, clientId: string): Promise<void>;
+  announceAgain(value: string, clientId: string): Promise<boolean>;
   /**
    * Repeats all recorded revocations, for a token store that was restored from a backup.
    *
@@ -229,10 +231,11 @@ export function createEndings(parts: {
       await announceEnd();
     },
 
-    async announceUnknown(value, clientId) {
+    async announceAgain(value, clientId) {
       const id = readValue(value)?.authorizationId;
-      if (id !== undefined) await revocations.announceEnd(id);
-      else if (isMachineToken(value)) await revocations.announceMachineTokens([clientId]);
+      if (id !== undefined) return revocations.announceRecorded({ id, clientId });
+      if (!isMachineToken(value)) return false;
+      return revocations.announceRecorded({ machineToken: value, clientId });
     },
 
     repeatRecorded: (since, onProgress) =>

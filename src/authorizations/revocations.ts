@@ -71,6 +71,17 @@ export interface Revocations {
   /** Notifies every node that this authorization has ended, recorded or not. */
   announceEnd(id: string): Promise<void>;
   announceEnds(ids: readonly string[]): Promise<void>;
+  /**
+   * Notifies every node again of the recorded end of an authorization or machine token.
+   *
+   * @returns false if no such end of this client is recorded
+   */
+  announceRecorded(
+    ended: { readonly clientId: string } & (
+      | { readonly id: string }
+      | Pick<MachineTokenEnd, 'machineToken'>
+    ),
+  ): Promise<boolean>;
   /** Notifies every node that machine access tokens of these clients have ended. */
   announceMachineTokens(clientIds: readonly string[]): Promise<void>;
   /** Undefined unless this authorization was ended by itself, not with its whole connection. */
@@ -244,6 +255,18 @@ export function createRevocations(parts: {
     announceEnd: (id) => announceKeys('authorizations', id),
     announceEnds: (ids) => announceKeys('authorizations', ...ids),
     announceMachineTokens: (clientIds) => announceKeys('clients', ...clientIds),
+
+    async announceRecorded(ended) {
+      const { values, use } = createParameters();
+      const found =
+        'id' in ended
+          ? `${announcementSql('authorizations', ended.id, use)} FROM ended_authorizations
+            WHERE id = ${use(ended.id)}`
+          : `${announcementSql('clients', ended.clientId, use)} FROM ended_machine_tokens
+            WHERE key = ${use(keyOf(ended.machineToken))}`;
+      const sql = `SELECT ${found} AND client_id = ${use(ended.clientId)}`;
+      return (await database.query(sql, values)).length > 0;
+    },
 
     async recordOrAnnounce(end, isKeptHere) {
       const recorded = await recordInTime(end, isKeptHere);

@@ -272,7 +272,7 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
     }),
     revocation: [
       recordRevocation(requests),
-      ...revocation({ authentication, authorizations, machineTokens, endings }),
+      ...revocation({ authentication, authorizations, machineTokens, endings, failures }),
     ],
     revokeCurrentToken: [
       recordRevocation(requests),

@@ -21,7 +21,15 @@ import { OAuthError, printable } from './oauth-error.ts';
 export function revocation(
   parts: RevocationParts & { readonly authentication: ClientAuthentication },
 ): Step[] {
-  const { authentication } = parts;
+  const { authentication, failures } = parts;
+
+  /** RFC 7009 §2.2: an unknown token is treated as already revoked. Too many are guesses. */
+  async function countGuess(ctx: Context): Promise<void> {
+    const unknown = new OAuthError(400, 'invalid_request', 'the token is unknown');
+    const refusal = isFromPage(ctx) ? unknown : await failures.answerOf(ctx, unknown);
+    if (refusal !== unknown) throw refusal;
+  }
+
   return [
     allowPages,
     readOAuthForm,
@@ -34,8 +42,8 @@ export function revocation(
       if (token && token.clientId !== clientId) {
         throw new OAuthError(400, 'invalid_grant', 'the token was issued to another client');
       }
-      // RFC 7009 §2.2: an unknown token is treated as already revoked.
-      await (token ? token.end(ctx) : parts.endings.announceUnknown(value, clientId));
+      if (token) await token.end(ctx);
+      else if (!(await parts.endings.announceAgain(value, clientId))) await countGuess(ctx);
       // Clients ignore the body (RFC 7009 §2.2), but some libraries expect JSON in every response.
       return { body: {} };
     },
@@ -45,7 +53,8 @@ export function revocation(
 interface RevocationParts {
   readonly authorizations: Pick<Authorizations, 'find'>;
   readonly machineTokens: MachineTokens;
-  readonly endings: Pick<Endings, 'end' | 'endMachineToken' | 'announceUnknown'>;
+  readonly endings: Pick<Endings, 'end' | 'endMachineToken' | 'announceAgain'>;
+  readonly failures: Pick<FailureLimits, 'answerOf'>;
 }
 
 /** An existing token, with a function that ends it for the client. */
@@ -112,7 +121,6 @@ export function recordRevocation(requests: Pick<ClientRequests, 'record'>): Step
 export function revokeCurrentToken(
   parts: RevocationParts & {
     readonly clients: ClientRegistry;
-    readonly failures: Pick<FailureLimits, 'answerOf'>;
   },
 ): Step[] {
   const { clients, failures } = parts;

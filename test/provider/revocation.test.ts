@@ -1,5 +1,6 @@
 /** `POST /oauth/revoke` (RFC 7009): how standard client libraries end an authorization. */
 import { expect } from 'chai';
+import { eventually } from '../support/eventually.ts';
 import {
   type Answer,
   ask,
@@ -12,8 +13,11 @@ import { startSeeded } from '../support/seeded.ts';
 import { type Tokens, tokensOf } from './partner-tokens.ts';
 import { expectRefusal } from './refusals.ts';
 
+/** Refused requests of an address before further ones get 429. */
+const MAX_FAILURES = 60;
+
 describe('token revocation', () => {
-  const on = startSeeded();
+  const on = startSeeded({ settings: { limits: { clientFailuresPerAddress: MAX_FAILURES } } });
 
   const revoke = (
     token: string | undefined,
@@ -47,6 +51,37 @@ describe('token revocation', () => {
     for (const token of [accessToken, `gate_at_${'x'.repeat(65)}`, 'x', 'a.b.c', '☃']) {
       expectDone(await revoke(token));
     }
+  });
+
+  it('an unknown token is announced to no node, and too many of them are answered 429', async () => {
+    const announced: string[] = [];
+    const { accessToken } = await on.partner.tokens(on.clients.confidential);
+    const ended = tokensOf(await clientCredentials(on.issuer, on.clients.machine));
+    expectDone(await revoke(accessToken));
+    expectDone(await revoke(ended.accessToken, on.clients.machine));
+    on.service.changes.onChange((topic, key) => announced.push(`${topic} ${key}`));
+    const madeUp = [`gate_mt_${'x'.repeat(43)}`, `gate_rt_${'x'.repeat(65)}0`];
+    for (const token of madeUp) expectDone(await revoke(token, on.clients.public));
+    // Ended values of other clients are unknown to this one.
+    for (const token of [accessToken, ended.accessToken]) {
+      expectDone(await revoke(token, on.clients.public));
+    }
+    // Its own ended values are announced again, and are no guesses.
+    expectDone(await revoke(ended.accessToken, on.clients.machine));
+    for (let count = 0; count < MAX_FAILURES; count += 1) expectDone(await revoke(accessToken));
+    // In one database, the end of a machine token and its announcement are one statement.
+    const again = [
+      `clients ${on.clients.machine.id}`,
+      `authorizations ${accessToken.slice(8, 30)}`,
+    ];
+    await eventually(() => expect(announced).to.include(again[1]));
+    expect(again).to.include.members(announced);
+    const statuses = new Set<number>();
+    for (let count = 0; count <= MAX_FAILURES; count += 1) {
+      statuses.add((await revoke(madeUp[0], on.clients.public)).status);
+    }
+    expect([...statuses]).to.deep.equal([200, 429]);
+    expectDone(await revoke(accessToken));
   });
 
   it('a client cannot revoke the token of another client', async () => {
