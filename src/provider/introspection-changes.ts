@@ -6,7 +6,7 @@ import type { ChangeFeed } from '../storage/change-feed.ts';
 import { authenticatedClient, type ClientAuthentication } from './client-authentication.ts';
 import { readOAuthForm } from './form.ts';
 import { OAuthError } from './oauth-error.ts';
-import { createRecentChanges } from './recent-changes.ts';
+import { createRecentChanges, type RecentChanges } from './recent-changes.ts';
 
 const HEARTBEAT_INTERVAL_MS = 250;
 /**
@@ -18,57 +18,56 @@ const FIRST_HEARTBEAT = `: heartbeat-ms=${HEARTBEAT_INTERVAL_MS}\n\n`;
 const REPEATED = `: heartbeat-ms=${HEARTBEAT_INTERVAL_MS} repeated\n\n`;
 /** Asks readers to open their next stream at another node; for older versions it is a heartbeat. */
 const LEAVING = ': leaving\n\n';
-/** A stream ends if more than this waits for a slow reader, in addition to the socket's buffer. */
-const MAX_WAITING_BYTES = 64 * 1024;
+/** Characters that wait in a stream for its reader. What follows waits in the shared list. */
+const BUFFER_LENGTH = 16 * 1024;
+/**
+ * A stream whose reader is further behind ends. Readers give up a stream at the same time, because
+ * they get no heartbeat until they have read all changes.
+ */
+const MAX_LAG_MS = 900;
 
 export type ChangeStreams = ReturnType<typeof createChangeStreams>;
 
 /**
  * The event streams of one node; a reload of the settings does not end them.
  *
- * Each change is written to every stream before `announce` of the feed returns. While the feed is
- * not live there are no streams, because a stream promises to miss no change.
+ * Each change is written to every stream whose reader keeps up before `announce` of the feed returns.
+ * While the feed is not live there are no streams, because a stream promises to miss no change.
  */
 export function createChangeStreams(changes: ChangeFeed) {
-  const streams = new Map<Readable, string>();
+  const streams = new Set<ChangeStream>();
   const recent = createRecentChanges(changes);
   let isLeaving = false;
 
-  function end(stream: Readable): void {
+  function end(stream: ChangeStream): void {
     streams.delete(stream);
     stream.push(null);
   }
 
-  function send(text: string): void {
-    for (const stream of streams.keys()) {
-      // Keep nothing for a slow reader: it clears its cache when its stream ends.
-      if (!stream.push(text)) stream.destroy();
-    }
+  function addToAll(text: string): void {
+    recent.add(text);
+    for (const stream of streams) stream.write();
   }
 
   changes.onChange((topic, key) => {
     // Skip hashes of API keys: a message with the key's id follows.
-    if (topic === 'everything') recent.clear();
-    if (topic !== 'api-keys') {
-      const text = `data: ${key || topic}\n\n`;
-      if (topic !== 'everything') recent.add(text);
-      send(text);
-    }
-    for (const [stream, clientId] of streams) {
+    if (topic !== 'api-keys') addToAll(`data: ${key || topic}\n\n`);
+    if (topic === 'everything') recent.repeatNone();
+    for (const stream of streams) {
       // End the client's own stream, so that its access is checked when it reconnects.
-      if (!changes.isLive || (topic === 'clients' && key === clientId)) end(stream);
+      if (!changes.isLive || (topic === 'clients' && key === stream.clientId)) end(stream);
     }
   });
 
   function endAll(): void {
-    for (const stream of [...streams.keys()]) end(stream);
+    for (const stream of streams) end(stream);
   }
 
   const heartbeat = setInterval(() => {
     // After a stall, this may run before the feed notices that it has missed notifications.
     const position = recent.position();
-    if (changes.isLive) send(position ? `: at=${position}\n\n` : ':\n\n');
-    else endAll();
+    if (!changes.isLive) return endAll();
+    for (const stream of streams) stream.beat(position ? `: at=${position}\n\n` : ':\n\n');
   }, HEARTBEAT_INTERVAL_MS).unref();
 
   function stop(): void {
@@ -86,15 +85,12 @@ export function createChangeStreams(changes: ChangeFeed) {
     open(clientId: string, max: number, after = ''): Readable | 'leaving' | 'away' | 'too many' {
       if (isLeaving) return 'leaving';
       if (!changes.isLive) return 'away';
-      const ofClient = [...streams.values()].filter((owner) => owner === clientId);
+      const ofClient = [...streams].filter((stream) => stream.clientId === clientId);
       if (ofClient.length >= max) return 'too many';
-      const stream = new Readable({ highWaterMark: MAX_WAITING_BYTES, read: () => {} });
-      streams.set(stream, clientId);
-      stream.once('close', () => streams.delete(stream));
-      stream.on('error', () => {});
-      // Send something at once: proxies may delay headers without a body.
       const missed = recent.after(after);
-      stream.push(missed ? `${missed.join('')}${REPEATED}` : FIRST_HEARTBEAT);
+      const stream = new ChangeStream(clientId, recent, missed);
+      streams.add(stream);
+      stream.once('close', () => streams.delete(stream));
       return stream;
     },
 
@@ -105,13 +101,71 @@ export function createChangeStreams(changes: ChangeFeed) {
      */
     leave(withinMs: number): void {
       isLeaving = true;
-      send(LEAVING);
+      addToAll(LEAVING);
       setTimeout(stop, withinMs).unref();
     },
 
     /** Ends all streams, and opens no more. */
     end: stop,
   };
+}
+
+/** Writes changes as fast as its reader reads them, and then heartbeats. */
+class ChangeStream extends Readable {
+  readonly clientId: string;
+  readonly #recent: RecentChanges;
+  /** The number of the next change to write. */
+  #next: number;
+  /** The first heartbeat, which follows the change before this number. */
+  #beginning: { readonly at: number; readonly text: string } | undefined;
+  #isReading = true;
+
+  /** @param missed the number of the first change that a lost stream has missed, if it is known */
+  constructor(clientId: string, recent: RecentChanges, missed: number | undefined) {
+    super({ highWaterMark: BUFFER_LENGTH });
+    this.clientId = clientId;
+    this.#recent = recent;
+    this.#next = missed ?? recent.next;
+    this.#beginning = { at: recent.next, text: missed === undefined ? FIRST_HEARTBEAT : REPEATED };
+    this.on('error', () => {});
+    // Send something at once: proxies may delay headers without a body.
+    this.write();
+  }
+
+  override _read(): void {
+    this.#isReading = true;
+    this.write();
+  }
+
+  /** Writes the changes that are not written yet, until the buffer is full. */
+  write(): void {
+    let text = '';
+    while (this.#isReading) {
+      if (this.#beginning?.at === this.#next) {
+        text += this.#beginning.text;
+        this.#beginning = undefined;
+      }
+      const change = text.length < BUFFER_LENGTH && this.#recent.find(this.#next);
+      if (change) {
+        this.#next += 1;
+        text += change.text;
+      } else {
+        if (text === '') return;
+        this.#isReading = this.push(text);
+        text = '';
+      }
+    }
+  }
+
+  /** Writes a heartbeat, or ends the stream if its reader is too far behind. */
+  beat(text: string): void {
+    const isBehind = this.#next < this.#recent.next;
+    if (!isBehind && this.#isReading) this.#isReading = this.push(text);
+    else if (isBehind) {
+      const { arrivedAt = Number.NEGATIVE_INFINITY } = this.#recent.find(this.#next) ?? {};
+      if (performance.now() - arrivedAt > MAX_LAG_MS) this.destroy();
+    }
+  }
 }
 
 export function introspectionChanges(parts: {

@@ -1,7 +1,8 @@
 /** `POST /oauth/introspect` (RFC 7662): returns a token's state, user, client and access. */
 import type { Context } from 'koa';
 import type { Access } from '../accounts/access/access.ts';
-import type { People } from '../accounts/access/people.ts';
+import type { People, Person } from '../accounts/access/people.ts';
+import type { Organization } from '../accounts/access/reach.ts';
 import type { Account } from '../accounts/account.ts';
 import type { ApiKey } from '../accounts/api-keys/api-key.ts';
 import type { ApiKeys } from '../accounts/api-keys/api-keys.ts';
@@ -95,8 +96,18 @@ async function describeKey(key: ApiKey, ctx: Context, parts: IntrospectionParts)
     ...(key.expiresAt && { exp: secondsOf(key.expiresAt) }),
     iat: secondsOf(key.createdAt),
     iss: parts.issuer,
-    organizations: await parts.access.through(person, { limit: key }),
+    ...organizationsIn(person, await parts.access.through(person, { limit: key })),
   };
+}
+
+/**
+ * Names also the person's organizations with a policy that are left out: a later change of the policy
+ * is announced as one change of the organization, and concerns this answer.
+ */
+function organizationsIn({ policies }: Pick<Person, 'policies'>, reached: readonly Organization[]) {
+  const isReached = (id: string): boolean => reached.some((organization) => organization.id === id);
+  const withheld = [...policies.keys()].filter((id) => !isReached(id));
+  return { organizations: reached, ...(withheld.length > 0 && { withheld }) };
 }
 
 /** Returns the earlier time: an answer must not be cached beyond the end of the connection. */
@@ -163,6 +174,6 @@ async function describe(
     ...answer,
     authorization: id,
     ...personIn(account),
-    organizations: await access.through(parties, { clientId, limit }),
+    ...organizationsIn(parties, await access.through(parties, { clientId, limit })),
   };
 }

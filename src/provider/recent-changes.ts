@@ -1,10 +1,10 @@
-/** Keeps the changes of the last minute, to repeat them to a reader whose stream was lost. */
+/** The latest changes, kept once for all streams: to write them, and to repeat them after a loss. */
 import type { ChangeFeed, FeedPosition } from '../storage/change-feed.ts';
 
 /** Milliseconds for which changes are kept. */
 const KEPT_FOR = 60_000;
-/** Maximum number of changes: all of them must fit into the buffer of a stream. */
-const MAX_CHANGES = 800;
+/** Maximum number of changes, about 8 MB: an import can change the access of so many users. */
+const MAX_CHANGES = 50_000;
 /**
  * Milliseconds by which more is repeated than was asked for. A change arrives up to 950 ms after its
  * commit, and the position that is recorded with it may be just as old.
@@ -17,30 +17,48 @@ const POSITION = /^([0-9a-z]{1,12})-([0-9a-z]{1,12})$/;
 const textOf = ({ server, time }: FeedPosition): string =>
   `${server.toString(36)}-${time.toString(36)}`;
 
+export type RecentChanges = ReturnType<typeof createRecentChanges>;
+
+interface RecentChange {
+  readonly text: string;
+  /** The time of the position that was known when the change arrived; undefined without one. */
+  readonly time: number | undefined;
+  /** When the change arrived, by `performance.now()`. */
+  readonly arrivedAt: number;
+}
+
 /**
  * Times are those of the database server, so that a reader may continue at another node, whatever
  * the clocks of the reader and the nodes show.
  */
 export function createRecentChanges(feed: Pick<ChangeFeed, 'position'>) {
-  /** Each change with the time of the position that was known when it arrived, oldest first. */
-  let recent: { readonly time: number; readonly text: string }[] = [];
-  /** `recent` has all changes that were committed later than this. */
+  /** By number, oldest first. */
+  const recent = new Map<number, RecentChange>();
+  let first = 0;
+  let next = 0;
+  /** The changes from this number on are all that were committed later than `completeSince`. */
+  let repeatableFrom = 0;
   let completeSince: FeedPosition | undefined;
   let last: FeedPosition | undefined;
 
-  function forgetAll(since: FeedPosition | undefined): void {
-    recent = [];
+  function repeatNone(since: FeedPosition | undefined): void {
+    repeatableFrom = next;
     completeSince = since;
   }
 
   function position(): FeedPosition | undefined {
     const now = feed.position;
-    if (!now) forgetAll(undefined);
-    else if (now.server !== completeSince?.server) forgetAll(now);
+    if (!now) repeatNone(undefined);
+    else if (now.server !== completeSince?.server) repeatNone(now);
     // The database's clock was set back, so the times of recent changes can no longer be compared.
-    else if (last && now.time < last.time) forgetAll(last);
+    else if (last && now.time < last.time) repeatNone(last);
     last = now;
     return now;
+  }
+
+  function isOld({ time, arrivedAt }: RecentChange, now: FeedPosition | undefined): boolean {
+    if (now && time !== undefined) return time < now.time - KEPT_FOR;
+    return arrivedAt < performance.now() - KEPT_FOR;
   }
 
   return {
@@ -52,31 +70,45 @@ export function createRecentChanges(feed: Pick<ChangeFeed, 'position'>) {
 
     add(text: string): void {
       const now = position();
-      if (!now) return;
-      recent.push({ time: now.time, text });
+      recent.set(next, { text, time: now?.time, arrivedAt: performance.now() });
+      next += 1;
       for (;;) {
-        const [oldest] = recent;
-        if (!oldest) return;
-        if (recent.length <= MAX_CHANGES && oldest.time >= now.time - KEPT_FOR) return;
-        recent.shift();
-        completeSince = { server: now.server, time: oldest.time + 1 };
+        const oldest = recent.get(first);
+        if (!oldest || (recent.size <= MAX_CHANGES && !isOld(oldest, now))) return;
+        recent.delete(first);
+        first += 1;
+        if (first <= repeatableFrom) continue;
+        repeatableFrom = first;
+        if (now && oldest.time !== undefined) {
+          completeSince = { server: now.server, time: oldest.time + 1 };
+        }
       }
     },
 
-    /** Forgets all changes: everything may have changed. */
-    clear: () => forgetAll(undefined),
+    /** Repeats none of the changes so far: everything may have changed. */
+    repeatNone: () => repeatNone(undefined),
+
+    /** The number that the next change will have. */
+    get next(): number {
+      return next;
+    },
+
+    /** Returns the change with this number; undefined if it is not kept any more, or not known yet. */
+    find: (number: number): RecentChange | undefined => recent.get(number),
 
     /**
-     * Returns all changes after this position, and some from before it; undefined if some may be
-     * missing, or if the text is no position.
+     * Returns the number of the first change after this position, or shortly before it; undefined if
+     * changes may be missing, or if the text is no position.
      */
-    after(text: string): readonly string[] | undefined {
+    after(text: string): number | undefined {
       const [, server = '', time = ''] = POSITION.exec(text) ?? [];
       const from = Number.parseInt(time, 36) - OVERLAP;
       const now = position();
       if (!now || !completeSince || Number.parseInt(server, 36) !== now.server) return undefined;
       if (!(from >= completeSince.time)) return undefined;
-      return recent.filter((change) => change.time >= from).map((change) => change.text);
+      let number = next;
+      while (number > repeatableFrom && (recent.get(number - 1)?.time ?? 0) >= from) number -= 1;
+      return number;
     },
   };
 }

@@ -43,6 +43,11 @@ interface Reach {
   /** When the token or API key expires; absent if it does not expire. */
   readonly expiresAt?: Date;
   readonly organizations: readonly Organization[];
+  /**
+   * The ids of organizations of this person that admit only other clients, or no API keys; absent if
+   * there are none. They give no access.
+   */
+  readonly withheld?: readonly string[];
 }
 
 export type Role = 'owner' | 'admin' | 'member' | 'viewer';

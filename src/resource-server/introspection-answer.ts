@@ -52,11 +52,12 @@ type Fields = Readonly<Record<string, unknown>>;
 
 function callerIn(answer: Fields): CallerFields {
   const subject = textIn(answer, 'sub');
-  const { exp, username, organizations } = answer;
+  const { exp, username, organizations, withheld } = answer;
   const reach = {
     subject,
     ...(typeof exp === 'number' && { expiresAt: new Date(exp * 1000) }),
     organizations: organizationsIn(organizations),
+    ...(withheld !== undefined && { withheld: listIn(withheld).filter(isText) }),
   };
   const person = {
     accountId: subject,
@@ -122,6 +123,8 @@ function textIn(fields: Fields, name: string): string {
   if (typeof value !== 'string' || value === '') throw malformed(`has no ${name}`);
   return value;
 }
+
+const isText = (value: unknown): value is string => typeof value === 'string';
 
 function listIn(value: unknown): unknown[] {
   if (Array.isArray(value)) return value;

@@ -20,6 +20,7 @@ export class KnownCaller {
   declare readonly apiKey?: string;
   declare readonly expiresAt?: Date;
   declare organizations: CallerFields['organizations'];
+  declare readonly withheld?: readonly string[];
   readonly #clock: () => number;
   readonly #onEnd: () => void;
   /** Undefined until the API first reads `signal`. */

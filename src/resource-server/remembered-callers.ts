@@ -254,6 +254,7 @@ function isInUse({ caller, since, usedAt }: Remembered, now: number): boolean {
 /** The ids of a caller in events: account, client, authorization or API key, organizations. */
 function namesOf(caller: KnownCaller): string[] {
   const names = caller.organizations.map(({ id }) => id);
+  if (caller.withheld) names.push(...caller.withheld);
   for (const id of [caller.subject, caller.clientId, caller.authorization, caller.apiKey]) {
     if (id !== undefined && !names.includes(id)) names.push(id);
   }

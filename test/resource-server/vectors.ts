@@ -41,6 +41,7 @@ export interface StreamVector {
 export interface AnswerMembers {
   readonly exp?: number;
   readonly organizations: readonly string[];
+  readonly withheld?: readonly string[];
 }
 
 export interface CacheStep {

@@ -97,6 +97,7 @@ def read_answer(body: bytes, issuer: str) -> Optional[Caller]:
     organizations, names = _organizations(answer)
     authorization, api_key = _optional(answer, "authorization"), _optional(answer, "api_key")
     names.update(name for name in (subject, client_id, authorization, api_key) if name)
+    names.update(_withheld(answer))
     return Caller(
         method=method,
         subject=subject,
@@ -110,6 +111,14 @@ def read_answer(body: bytes, issuer: str) -> Optional[Caller]:
         expires_at=expires_at,
         names=tuple(sorted(names)),
     )
+
+
+def _withheld(answer: dict[str, Any]) -> list[str]:
+    """Returns the ids of organizations that are left out, and that changes can concern."""
+    ids = answer.get("withheld", [])
+    if not isinstance(ids, list):
+        raise MalformedAnswer
+    return [each for each in ids if isinstance(each, str)]
 
 
 def _organizations(answer: dict[str, Any]) -> tuple[tuple[Organization, ...], set[str]]:
