@@ -17,7 +17,7 @@ export type RedirectUriCode =
   | 'response_parameter'
   | 'spelling';
 
-type RedirectUriWarningCode = 'plain_http' | 'localhost_name' | 'query_rewritten';
+type RedirectUriWarningCode = 'plain_http' | 'localhost_name';
 
 /** `native`: a public client on the user's own device (RFC 8252), with rules of its own. */
 export interface RedirectUriOptions {
@@ -71,11 +71,6 @@ export function redirectUriWarnings(
     const message = 'Prefer http://127.0.0.1 or http://[::1] to the name localhost.';
     warnings.push({ code: 'localhost_name', message });
   }
-  const query = queryAsSent(parsed);
-  if (query !== parsed.search) {
-    const message = `Its query will be sent as ${query}, followed by our parameters.`;
-    warnings.push({ code: 'query_rewritten', message });
-  }
   return warnings;
 }
 
@@ -88,7 +83,7 @@ const BROKEN_ESCAPE = /%(?![0-9A-F]{2})/i;
 const DOT_SEGMENT = /(?:^|\/)(?:\.|%2e){1,2}(?=\/|$)/i;
 
 /** The parameters of authorization responses (RFC 6749 §4.1.2, RFC 9207 §2). */
-const RESPONSE_PARAMETERS = new Set([
+export const RESPONSE_PARAMETERS = new Set([
   'code',
   'state',
   'iss',
@@ -176,11 +171,3 @@ function foreignCharacterMessage(uri: string, character: string): string {
 
 const isLoopback = (hostname: string): boolean =>
   /^(?:127\..*|\[::1\]|(?:.*\.)?localhost)$/.test(hostname);
-
-/** Returns the query as oidc-provider will send it: URLSearchParams re-encodes all of it. */
-function queryAsSent(parsed: URL): string {
-  const sent = new URL(parsed);
-  sent.searchParams.set('code', '');
-  sent.searchParams.delete('code');
-  return sent.search;
-}

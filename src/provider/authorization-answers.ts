@@ -1,6 +1,7 @@
 /** Sends a refused authorization request back to its client, in the query and with `error_uri`. */
 import type { Context } from 'koa';
 import type { KoaContextWithOIDC } from 'oidc-provider';
+import { RESPONSE_PARAMETERS } from '../clients/redirect-uri-rules.ts';
 import { clientOf } from './engine-clients.ts';
 import { errorBody } from './oauth-error.ts';
 
@@ -34,10 +35,28 @@ export const answerRefusals =
 
 export function refusalUrl(issuer: string, redirectUri: string, payload: object): string {
   const { error, error_description: description, ...others } = payload as Refusal;
-  const uri = new URL(redirectUri);
   const members = { ...errorBody(issuer, error, description ?? error), ...others };
-  for (const [name, value] of Object.entries(members)) uri.searchParams.set(name, value);
-  return uri.href;
+  return withParameters(redirectUri, Object.entries(members));
+}
+
+/** RFC 6749 §3.1.2: the redirect URI's own query is retained, so append to its text. */
+function withParameters(redirectUri: string, parameters: (readonly [string, string])[]): string {
+  const before = redirectUri.includes('?') ? redirectUri.replace(/&?$/, '&') : `${redirectUri}?`;
+  const text = new URLSearchParams(Object.fromEntries(parameters));
+  return `${before.replace('?&', '?')}${text}`;
+}
+
+/** Step before the engine, which would encode the redirect URI's own query anew in its answer. */
+export async function keepQuery(ctx: KoaContextWithOIDC, next: () => Promise<void>): Promise<void> {
+  await next();
+  const { redirect_uri: asked } = ctx.oidc?.params ?? {};
+  if (ctx.status !== 303 || typeof asked !== 'string' || !asked.includes('?')) return;
+  const sent = new URL(ctx.response.get('location'), ctx.oidc.issuer);
+  const { protocol, host, pathname } = new URL(asked);
+  if (sent.protocol !== protocol || sent.host !== host || sent.pathname !== pathname) return;
+  const answer = [...sent.searchParams].filter(([name]) => RESPONSE_PARAMETERS.has(name));
+  ctx.set('Location', withParameters(asked, answer));
+  ctx.body = '';
 }
 
 /** Shows a page that opens an app on the user's device. */

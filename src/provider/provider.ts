@@ -29,6 +29,7 @@ import { type ApprovalsParts, createApprovals } from './approvals.ts';
 import {
   answerRefusals,
   handOverToApp,
+  keepQuery,
   refusalUrl,
   type ShowHandover,
 } from './authorization-answers.ts';
@@ -231,7 +232,12 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
 
   const interactions = createInteractions({ provider, store, accounts, sessions, clock });
   const handOver = handOverToApp(parts.showHandover) as Middleware;
-  const composed = compose([nameParties, handOver, ...provider.middleware]);
+  const composed = compose([
+    nameParties,
+    handOver,
+    keepQuery as Middleware,
+    ...provider.middleware,
+  ]);
   const asked = {
     issuer,
     authentication,

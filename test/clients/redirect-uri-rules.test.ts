@@ -104,10 +104,6 @@ describe('redirect URI warnings', () => {
     expect(warnings('http://localhost/cb', native)).to.deep.equal(['localhost_name']);
     expect(warnings('http://localhost/cb')).to.deep.equal([]);
   });
-
-  it('a query of a redirect URI that a browser would spell differently causes a warning', () => {
-    expect(warnings('https://app.example/cb?x=a%20b')).to.deep.equal(['query_rewritten']);
-  });
 });
 
 function itAccepts(options: typeof web, uris: string): void {

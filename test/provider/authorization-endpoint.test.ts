@@ -199,26 +199,34 @@ describe('authorization endpoint', () => {
     expect(elsewhere.received).to.deep.equal([]);
   });
 
-  it('a redirect keeps the query of the redirect URI, but replaces its state, code and iss', async () => {
-    const uri = `${REDIRECT_URI}?state=x&code=y&iss=z&keep=1`;
-    const draft = { kind: 'public', name: 'Old', redirectUris: [uri], isNative: false } as const;
-    const refused = await on.service.clients.add(draft).catch((refusal: unknown) => refusal);
-    expect(refused).to.have.property('code', 'client_invalid');
+  it('a redirect URI cannot have a parameter of the answer', async () => {
+    for (const name of ['code', 'state', 'iss', 'error', 'error_description', 'error_uri']) {
+      const redirectUris = [`${REDIRECT_URI}?${name}=x`];
+      const draft = { kind: 'public', name: 'Old', redirectUris, isNative: false } as const;
+      const refused = await on.service.clients.add(draft).catch((refusal: unknown) => refusal);
+      expect(refused, name).to.have.property('code', 'client_invalid');
+    }
+  });
 
-    // Simulate a redirect URI that was registered before this rule existed.
-    const { client: old } = await on.service.clients.add({
-      ...draft,
-      redirectUris: [REDIRECT_URI],
-    });
-    const values = [old.id, [uri]];
-    await on.service.database.query('UPDATE clients SET redirect_uris = $2 WHERE id = $1', values);
-    const change = { client_id: old.id, redirect_uri: uri, ...pkce().parameters };
-    const { searchParams } = await eventually(() =>
-      person.authorize(request(change), on.seeded.person),
-    );
-    const { code, ...rest } = Object.fromEntries(searchParams);
-    expect(code).to.match(/^gate_ac_/);
-    expect(rest).to.deep.equal({ state: STATE, iss: on.issuer, keep: '1' });
-    expect(searchParams.size).to.equal(4);
+  it('an answer is appended to the redirect URI as it is registered (RFC 6749 §3.1.2)', async () => {
+    for (const query of ['?x=a%20b&y&z=1%2B1', '?', '?y&', '?a=b=c&a=(d)']) {
+      const uri = REDIRECT_URI + query;
+      const draft = { kind: 'public', name: 'Odd', redirectUris: [uri], isNative: false } as const;
+      const { client } = await on.service.clients.add(draft);
+      const change = { client_id: client.id, redirect_uri: uri, ...pkce().parameters };
+      const start = `${uri}${/[?&]$/.test(uri) ? '' : '&'}`;
+      const answered = await eventually(() => person.authorize(request(change), on.seeded.person));
+      expect(answered.href)
+        .to.match(/[?&]code=gate_ac_/)
+        .and.satisfy((href: string) => href.startsWith(start));
+      const { location: refused } = await person.get(request({ ...change, scope: 'all' }));
+      expect(refused?.href)
+        .to.include('error=invalid_scope')
+        .and.satisfy((href: string) => href.startsWith(start));
+      for (const { search } of [answered, refused ?? expect.fail()]) {
+        const names = [...new URLSearchParams(search.slice(query.length)).keys()];
+        expect(names).to.include.members(['state', 'iss']).and.have.length(new Set(names).size);
+      }
+    }
   });
 });
