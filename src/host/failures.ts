@@ -1,6 +1,6 @@
 /** Error handling: JSON for clients, a page for users, a log line for the operator. */
 import type Koa from 'koa';
-import type { Context, Middleware } from 'koa';
+import { type Context, HttpError, type Middleware } from 'koa';
 import type { Logger } from 'pino';
 import type { Step } from '../base/answer.ts';
 import { requestFields } from '../base/current-request.ts';
@@ -76,7 +76,8 @@ function isMissedByProgram(ctx: Context): boolean {
 export function statusOf(error: unknown): number {
   if (!(error instanceof Error)) return 500;
   const { status, expose } = error as Error & { status?: unknown; expose?: unknown };
-  const isMeant = expose === true || error instanceof OAuthError;
+  // `ctx.throw` sets no `expose` from 500 on.
+  const isMeant = expose === true || error instanceof HttpError || error instanceof OAuthError;
   return isMeant && typeof status === 'number' ? status : 500;
 }
 

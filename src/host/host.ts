@@ -1,10 +1,12 @@
 /** The Koa application: its middleware in order, the routes for programs, and the pages. */
+import { METHODS } from 'node:http';
 import Koa, { type Context, type Middleware } from 'koa';
 import Router from 'koa-router';
 import type { Logger } from 'pino';
 import type { Answer } from '../base/answer.ts';
 import type { Settings } from '../config/settings.ts';
 import type { ErrorPage } from '../pages/error-page/error-page.ts';
+import { openApiDocument } from '../pages/openapi.ts';
 import { get, type Route } from '../pages/routes.ts';
 import {
   answerPreflight,
@@ -109,7 +111,8 @@ const uncaught = ({ status, body }: Context): Answer => ({
   body: String(body),
 });
 
-const METADATA_HEADERS = {
+/** Any web page may read these documents. */
+const DOCUMENT_HEADERS = {
   'Access-Control-Allow-Origin': '*',
   'Cache-Control': 'public, max-age=3600',
 };
@@ -119,6 +122,7 @@ function oauthRoutes(parts: HostParts): ExactRoutes {
   const { settings, server, refreshSession } = parts;
   const { issuer } = settings;
   const preflight = [answerPreflight('POST')];
+  const openApi = JSON.stringify(openApiDocument(issuer));
   return {
     [ENDPOINT.introspection]: { POST: server.introspection },
     [ENDPOINT.introspectionChanges]: { GET: server.introspectionChanges },
@@ -132,7 +136,15 @@ function oauthRoutes(parts: HostParts): ExactRoutes {
       OPTIONS: [answerPreflight('GET')],
       GET: [
         function answerMetadata(): Answer {
-          return { headers: METADATA_HEADERS, body: metadata(issuer) };
+          return { headers: DOCUMENT_HEADERS, body: metadata(issuer) };
+        },
+      ],
+    },
+    '/openapi.json': {
+      OPTIONS: [answerPreflight('GET')],
+      GET: [
+        function answerOpenApi(): Answer {
+          return { headers: DOCUMENT_HEADERS, body: openApi };
         },
       ],
     },
@@ -157,7 +169,8 @@ function engineRoutes({ settings, server }: HostParts): Route[] {
 }
 
 function mounted(engine: readonly Route[], pages: readonly Route[]): Router {
-  const router = new Router({ sensitive: true, strict: true });
+  // With all methods that Node parses, none is answered 501.
+  const router = new Router({ sensitive: true, strict: true, methods: METHODS });
   const add = ({ method, path, steps }: Route) => router.register(path, [method], [...steps]);
   // Only GET: a HEAD request would also issue a code, which could not be read.
   for (const route of engine) add(route).methods = ['GET'];

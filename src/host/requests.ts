@@ -28,9 +28,12 @@ const refusalOf = (status: number, text: string): Answer => ({
  * a request with another host (or one for another service) is refused with 421.
  */
 export function checkHost(issuer: string): CheckRequest {
-  const { host } = new URL(issuer);
+  const { host, port, protocol } = new URL(issuer);
+  // A client may name the default port of the scheme (RFC 9110 §4.2.3).
+  const withPort = port ? host : `${host}:${protocol === 'https:' ? 443 : 80}`;
   return ({ headers: { host: named } }) => {
-    if (named?.toLowerCase() === host) return undefined;
+    const lowered = named?.toLowerCase();
+    if (lowered === host || lowered === withPort) return undefined;
     const text = `This service answers only at ${issuer}, but the request was for`;
     // RFC 9112 §3.2: a request without a Host is invalid.
     return refusalOf(named === undefined ? 400 : 421, `${text} ${shownHost(named)}.\n`);

@@ -1,10 +1,8 @@
 /** `/openapi.json`: the endpoints for clients and APIs as an OpenAPI 3.1 document. */
 import { readFileSync } from 'node:fs';
-import type { Context } from 'koa';
 import { parse } from 'yaml';
 import packageFile from '../../package.json' with { type: 'json' };
 import { answersOf } from './error-reference.ts';
-import { get, type Route } from './routes.ts';
 
 interface Operation {
   readonly responses: Record<string, object>;
@@ -47,16 +45,4 @@ function response(errors: readonly { readonly code: string; readonly title: stri
     headers: HEADERS,
     content: { 'application/json': { schema } },
   };
-}
-
-/** Any web page may read the document, like the metadata. */
-export function openApiPage({ issuer }: { readonly issuer: string }): Route[] {
-  const document = openApiDocument(issuer);
-  return [
-    get('/openapi.json', function answerOpenApi(ctx: Context): void {
-      ctx.set('Access-Control-Allow-Origin', '*');
-      ctx.set('Cache-Control', 'public, max-age=3600');
-      ctx.body = document;
-    }),
-  ];
 }

@@ -60,6 +60,10 @@ async function formFrom(ctx: Context, tooLarge: 400 | 413): Promise<URLSearchPar
   if (type && type !== CONTENT_TYPE && ctx.is(CONTENT_TYPE) === false) {
     throw new OAuthError(400, 'invalid_request', `the body must be ${CONTENT_TYPE}`);
   }
+  const encoding = ctx.get('content-encoding');
+  if (encoding && encoding.toLowerCase() !== 'identity') {
+    throw new OAuthError(400, 'invalid_request', 'the body must not have a Content-Encoding');
+  }
   const { length = MAX_BYTES } = ctx.request;
   const body = length > MAX_BYTES ? 'too large' : await readBody(ctx.req, length);
   if (typeof body !== 'string') return new URLSearchParams(body.toString());

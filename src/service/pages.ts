@@ -38,7 +38,6 @@ import { clientCreatedPage, clientSecretsPage } from '../pages/oauth-clients/sec
 import { clientSettingsPage } from '../pages/oauth-clients/settings.ts';
 import { clientTestCallback, clientTestPage } from '../pages/oauth-clients/test.ts';
 import { createClientTestRunner } from '../pages/oauth-clients/test-run.ts';
-import { openApiPage } from '../pages/openapi.ts';
 import { organizationsPage } from '../pages/organizations/organizations.ts';
 import { isSignedInAs } from '../pages/page.ts';
 import type { PageKit } from '../pages/page-kit.ts';
@@ -320,6 +319,5 @@ export function listPages(parts: {
         })
       : [],
     errorReferencePage({ kit, issuer, lifetimes }),
-    openApiPage({ issuer }),
   ].flat();
 }

@@ -10,7 +10,7 @@ describe('paths and methods', () => {
     const { port } = on.service.settings.server;
     return rawRequest(port, path, { method, headers: { host: `localhost:${port}` } });
   };
-  const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
+  const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'TRACE', 'PROPFIND'];
 
   const programs = {
     '/oauth/token': 'POST',
@@ -20,6 +20,7 @@ describe('paths and methods', () => {
     '/oauth/introspect/changes': 'GET, HEAD',
     '/oauth/revoke': 'POST',
     '/.well-known/oauth-authorization-server': 'GET, HEAD',
+    '/openapi.json': 'GET, HEAD',
   };
   const pages = {
     '/': 'HEAD, GET',

@@ -26,6 +26,8 @@ POST /oauth/token/refresh: refuseOtherBodies readForm refuseOAuth requireSameOri
 POST /login/platform/backchannel-logout: refusePages readOAuthForm endSessions
 OPTIONS /.well-known/oauth-authorization-server: preflight
 GET /.well-known/oauth-authorization-server: answerMetadata
+OPTIONS /openapi.json: preflight
+GET /openapi.json: answerOpenApi
 GET /oauth/authorize: pageToClient requireNavigationOrSilence ignoreOpenIdParameters recognize engine
 GET /oauth/authorize/:uid: pageToClient requireNavigation engine
 GET /interaction/:uid: pageToClient show
@@ -145,7 +147,6 @@ GET /profile/security/passkeys/:id/remove: requireSignedIn askToRemove
 POST /profile/security/passkeys/:id/remove: OWN FORM requireRecentSignIn remove
 GET /errors: index
 GET /errors/:code: show
-GET /openapi.json: answerOpenApi
 GET /assets/:name: serveAsset
 GET /favicon.ico: serveIcon
 GET /apple-touch-icon.png: serveIcon

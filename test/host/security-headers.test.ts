@@ -194,6 +194,14 @@ describe('security headers', () => {
 describe('security headers of an https issuer', () => {
   const start = startsOn();
 
+  it('a Host with the default port of the scheme names the issuer, too', async () => {
+    const { settings } = await start({ settings: { issuer: 'https://gatehouse.example' } });
+    const statusFor = async (host: string): Promise<number> =>
+      (await rawRequest(settings.server.port, METADATA, { headers: { host } })).status;
+    expect(await statusFor('gatehouse.example:443')).to.equal(200);
+    expect(await statusFor('gatehouse.example:80')).to.equal(421);
+  });
+
   it('pages, JSON and assets make browsers use https for all later requests (HSTS)', async () => {
     const service = await start({ settings: { issuer: 'https://gatehouse.example' } });
     const ask = (path: string): Promise<RawAnswer> =>

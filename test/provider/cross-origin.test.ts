@@ -217,6 +217,15 @@ describe('calls from web pages', () => {
       });
     }
 
+    it('a CORS preflight allows any page to read the documents about the service', async () => {
+      for (const path of ['/openapi.json', '/.well-known/oauth-authorization-server']) {
+        const headers = { origin: OWN, 'access-control-request-method': 'GET' };
+        const answer = await send(path, 'OPTIONS', headers);
+        expect(answer.status, path).to.equal(204);
+        expect(answer.headers.get('access-control-allow-origin'), path).to.equal(OWN);
+      }
+    });
+
     for (const path of ['/oauth/introspect', '/oauth/token/refresh']) {
       it(`any CORS preflight to ${path} is refused`, async () => {
         const answer = await preflight(path, { origin: OWN });

@@ -48,6 +48,14 @@ describe('the token endpoint', () => {
     expect(answer.status, answer.text).to.equal(200);
   };
 
+  it('a compressed body is refused by its Content-Encoding, and uses nothing up', async () => {
+    const code = await on.partner.code(on.clients.confidential);
+    const body = `${exchangeForm(code)}`;
+    const answer = await send('POST', body, { 'content-encoding': 'gzip' });
+    expectRefusal(answer, 400, 'invalid_request', 'the body must not have a Content-Encoding');
+    expect((await send('POST', body, { 'content-encoding': 'identity' })).status).to.equal(200);
+  });
+
   describe('answers', () => {
     const ACCESS_TOKEN = /^gate_at_[A-Za-z0-9_-]{95}$/;
     const REFRESH_TOKEN = /^gate_rt_[A-Za-z0-9_-]{66,}$/;

@@ -105,6 +105,21 @@ describe('the live requests of a client', () => {
     await waitUntilWatched(nodes[0]);
   });
 
+  it('while a node receives no changes, it answers 503 with Retry-After instead of an event stream', async () => {
+    const answers: Response[] = [];
+    await eventually(async () => {
+      await nodes[0].database.query(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'gatehouse changes'",
+      );
+      for (let count = 0; count < 4; count += 1) answers.push((await listen()).response);
+      expect(answers.map(({ status }) => status)).to.include(503);
+    });
+    expect(answers.filter(({ status }) => status !== 200 && status !== 503)).to.deep.equal([]);
+    const refused = answers.find(({ status }) => status === 503);
+    expect(refused?.headers.get('retry-after')).to.equal('2');
+    await eventually(async () => expect((await listen()).response.status).to.equal(200));
+  });
+
   it('a user can have four event streams; opening a fifth ends the oldest', async () => {
     const opened = [];
     for (let count = 0; count < 5; count += 1) opened.push(await listen());
