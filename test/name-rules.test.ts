@@ -1,5 +1,7 @@
 import { expect } from 'chai';
-import { holdsReserved, lookOf, reservedWords } from '../src/base/name-rules.ts';
+import { holdsReserved, lookOf, reservedWords, variantTest } from '../src/base/name-rules.ts';
+import { languages, textsFor } from '../src/base/texts.ts';
+import { checkClientName } from '../src/clients/client-rules.ts';
 
 describe('the look-alike key of a name', () => {
   it('names that look alike have the same key', () => {
@@ -62,5 +64,140 @@ describe('names reserved for the service', () => {
     for (const issuer of ['http://localhost:3000', 'http://127.0.0.1:3000', 'http://[::1]:3000']) {
       expect(reservedWords(issuer), issuer).to.have.length(1);
     }
+  });
+});
+
+/** Names by the code of their refusal. */
+const REFUSED = {
+  name_reserved: [
+    'Verified ✔ App',
+    'Checked by the operator',
+    '(official)',
+    'Operator',
+    'Support',
+    'Storm Support',
+    'VERIFIED storm',
+    'V e r i f i e d',
+    'Veri-fied Storm',
+    'Vérífïed Storm',
+    'Ⅴｅｒｉｆｉｅｄ',
+    'Ver1f1ed',
+    'Official24',
+    'ⓥⓔⓡⓘⓕⓘⓔⓓ',
+    'Storm_Official',
+    'StormOfficial',
+    'verifiedapp',
+    'OfficialStorm',
+    'Geprüfte App',
+    'GEPRUEFT',
+    'Vom Betreiber',
+    'Offizielle Anbindung',
+    ...'✔ ✓ ☑ ✅ 🗸 🗹 🮱 √ 🛡 ⛨ 🔒 🔐'.split(' ').map((mark) => `Storm ${mark}`),
+    '🅥🅔🅡🅘🅕🅘🅔🅓',
+  ],
+  name_address: [
+    'evil.example/login',
+    'evil。com',
+    'evil｡com',
+    'evil．com',
+    'evil․com',
+    'ⓔⓥⓘⓛ.ⓒⓞⓜ',
+    'shop.co.uk',
+    'Sign in at evil.example',
+    'storm.gmbh',
+    'storm.zuerich.',
+    'пример.рф',
+    '例子.中国',
+    'xn--e1afmkfd.xn--p1ai',
+    'a.onion',
+    'nas.local',
+    'app.internal',
+    'mail@storm.engineering',
+    'https:⁄⁄storm',
+  ],
+} as const;
+
+/** Names that resemble the refused ones, and are accepted. */
+const ACCEPTED = [
+  'Node.js App',
+  'Version 2.0',
+  'Stock v2.10',
+  'St.Petersburg',
+  'A.P. Moller',
+  'Acme Inc. App',
+  'Storm S.p.A.',
+  '東京。大阪',
+  'Checkout',
+  'Checklists',
+  'Cooperator',
+  'Netzbetreiber',
+  'Unofficial Storm',
+  'Inoffizielle App',
+  'Supportive Care',
+  'My App',
+  'Accounting',
+  'gate_rt_ tester',
+  'gate_ci_0000000000000000000000',
+  'gate_key_nightly-export',
+];
+
+describe('names that mislead their readers', () => {
+  for (const [code, names] of Object.entries(REFUSED)) {
+    it(`names are refused with the code "${code}", a cause and a remedy`, () => {
+      for (const name of names) {
+        const [problem] = checkClientName(name);
+        expect(problem, name).to.include({ code });
+        expect(problem?.message, name).to.match(/\w.*[.:] ?.*\w/);
+      }
+    });
+  }
+
+  it('names that only resemble these are accepted', () => {
+    for (const name of ACCEPTED) expect(checkClientName(name), name).to.deep.equal([]);
+  });
+
+  it('every language reserves the words of its own statements', () => {
+    for (const language of languages()) {
+      const t = textsFor(language);
+      const words = t('names.reserved-words').split(/\s+/).concat(t('consent.verified'));
+      expect(words.length, language).to.be.greaterThan(5);
+      for (const word of words) {
+        expect(checkClientName(`Storm ${word}`)[0], word).to.include({ code: 'name_reserved' });
+      }
+      expect(t('names.generic-words').split(/\s+/).length, language).to.be.greaterThan(20);
+    }
+  });
+});
+
+describe('a verified client’s name with generic words', () => {
+  const isLike = (name: string, verified: string) => variantTest(name)(lookOf(verified));
+
+  it('is the name of that client, however it is spelled', () => {
+    for (const name of [
+      'Xero App',
+      'My Xero',
+      'Xero for Accounting',
+      'XeroApp',
+      'my-xero-login',
+      'Xéro – die App',
+      'XER0 Konto',
+      'X\u0435r\u043e App',
+      'Xero™',
+      'Xero 2',
+      'Xero2.0 App',
+    ]) {
+      expect(isLike(name, 'Xero'), name).to.equal(true);
+    }
+  });
+
+  it('a name with another word, or inside another word, is free', () => {
+    for (const name of ['Xerox App', 'Xero Storm', 'Storm for Xero', 'My App', 'Unofficial Xero']) {
+      expect(isLike(name, 'Xero'), name).to.equal(false);
+    }
+  });
+
+  it('a verified client that is named by generic words alone reserves no other name', () => {
+    expect(isLike('Accounting App', 'Accounting')).to.equal(false);
+    expect(isLike('My Accounting App', 'Accounting App')).to.equal(false);
   });
 });

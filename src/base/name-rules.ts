@@ -1,5 +1,9 @@
 /** Rules for names that other people read: allowed characters, and names that look alike. */
+import { domainToASCII } from 'node:url';
+import { tlds } from '@hapi/tlds';
 import unhomoglyph from 'unhomoglyph';
+import type { Problem } from './refusal.ts';
+import { inEnglish, languages, message, textsFor, type Values } from './texts.ts';
 
 /**
  * Characters that do not show or that change how others show: controls, lone surrogates, direction
@@ -28,29 +32,29 @@ export function isOverloaded(name: string): boolean {
 const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' });
 const marksIn = (text: string): number => text.match(MARKS)?.length ?? 0;
 
-/** A problem that can be thrown as one of the problems of a `Refusal`. */
-export interface NameProblem {
-  readonly code: 'name_marks' | 'name_scripts' | 'name_address';
-  readonly message: string;
+type NameProblemCode =
+  | 'missing'
+  | 'too_long'
+  | 'character'
+  | 'marks'
+  | 'scripts'
+  | 'address'
+  | 'reserved'
+  | 'taken';
+
+/** Returns a problem that pages show in the user's language. */
+export function nameProblem(code: NameProblemCode, values?: Values): Problem {
+  const text = message(`names.${code}`, values);
+  return { code: `name_${code}`, message: inEnglish(text), text };
 }
 
 /** Returns the problems of a name that could mislead its readers. */
-export function claimProblems(name: string): NameProblem[] {
-  const problems: NameProblem[] = [];
-  if (isOverloaded(name)) {
-    const message = `Use at most ${MAX_MARKS} accents or other marks on one letter.`;
-    problems.push({ code: 'name_marks', message });
-  }
-  if (!isOfOneWriting(name)) {
-    const message =
-      'Use letters of one alphabet: those of two can look the same. Latin letters may stand next ' +
-      'to Chinese, Japanese or Korean ones.';
-    problems.push({ code: 'name_scripts', message });
-  }
-  if (holdsAddress(name)) {
-    const message = 'Leave out the web address: a name does not prove whose address it is.';
-    problems.push({ code: 'name_address', message });
-  }
+export function claimProblems(name: string): Problem[] {
+  const problems: Problem[] = [];
+  if (isOverloaded(name)) problems.push(nameProblem('marks', { max: MAX_MARKS }));
+  if (!isOfOneWriting(name)) problems.push(nameProblem('scripts'));
+  if (holdsAddress(name)) problems.push(nameProblem('address'));
+  if (speaksForService(name)) problems.push(nameProblem('reserved'));
   return problems;
 }
 
@@ -75,17 +79,17 @@ function isOfOneWriting(name: string): boolean {
   return WRITINGS.some((writing) => writing.test(letters));
 }
 
-/** Common top-level domains, except endings that are usual in program names, such as `js`. */
-const ENDINGS = new Set(
-  'app biz cloud com dev edu gov info int mil net online org shop site store tech test xyz'.split(
-    ' ',
-  ),
-);
-const REGIONS = new Intl.DisplayNames('en', { type: 'region', fallback: 'none' });
+/** Top-level domains that are reserved for private use, tests and examples (RFC 6761 and others). */
+const RESERVED_TLDS = 'alt example internal invalid local localhost onion test'.split(' ');
+const TLDS: ReadonlySet<string> = new Set([...tlds, ...RESERVED_TLDS]);
 
 function holdsAddress(name: string): boolean {
-  // Normalizes full-width dots and slashes.
-  const text = name.normalize('NFKC').toLowerCase();
+  // Browsers take the ideographic full stop for a dot, too. Other signs only look like dots and slashes.
+  const text = name
+    .normalize('NFKC')
+    .replaceAll('。', '.')
+    .replace(/[^\p{L}\p{M}0-9]/gu, (sign) => unhomoglyph(sign))
+    .toLowerCase();
   if (text.includes('://')) return true;
   return text.split(/[^\p{L}\p{M}\p{N}.-]/u).some(isHost);
 }
@@ -94,9 +98,70 @@ function isHost(word: string): boolean {
   const labels = word.replace(/\.$/, '').split('.');
   const last = labels.at(-1) ?? '';
   if (labels.length < 2 || labels.includes('')) return false;
-  if (labels[0] === 'www' || ENDINGS.has(last) || last.startsWith('xn--')) return true;
-  // Two-letter top-level domains belong to countries.
-  return /^[a-z]{2}$/.test(last) && REGIONS.of(last.toUpperCase()) !== undefined;
+  return labels[0] === 'www' || last.startsWith('xn--') || TLDS.has(domainToASCII(last));
+}
+
+/** Marks that readers take for a check of ours, and boxed letters, which could spell any word. */
+const VOUCHING_MARKS = /[√⍻☑✅✓✔⛨🔏🔐🔒🗸🗹🛡🮱𐄂\u{1F150}-\u{1F189}]/u;
+const WORD_ENDS =
+  /[^\p{L}\p{N}\p{M}]+|(?<=\p{Ll})(?=\p{Lu})|(?<=\p{L})(?=\p{N})|(?<=\p{N})(?=\p{L})/u;
+
+/** True if the name has a mark or a word of our own statements about clients, in any language. */
+function speaksForService(name: string): boolean {
+  const plain = name.normalize('NFKC');
+  if (VOUCHING_MARKS.test(plain)) return true;
+  const looks = plain
+    .split(WORD_ENDS)
+    .filter((word) => word !== '')
+    .map(lookOf);
+  let end = 0;
+  const edges = looks.map((look) => {
+    end += look.length;
+    return end;
+  });
+  return isFramed(looks.join(''), [0, ...edges], looksOf('reserved-words'));
+}
+
+/** Returns a test for names of which `name` differs only by numbers and generic words, by `lookOf`. */
+export function variantTest(name: string): (look: string) => boolean {
+  const variants = [name, name.replace(/v?\p{N}+/giu, '')].map(lookOf);
+  return (look) =>
+    variants.some((text) => text.includes(look) && isFramed(text, [0, text.length], [look])) &&
+    // Common words belong to no client: otherwise “Accounting” would reserve “My Accounting”.
+    !reach(look, [0], looksOf('generic-words')).has(look.length);
+}
+
+/** True if one of the words, with nothing but generic words around it, lies between two edges. */
+function isFramed(text: string, edges: readonly number[], words: readonly string[]): boolean {
+  const generic = looksOf('generic-words');
+  const ends = [...reach(text, edges, generic)].flatMap((at) =>
+    words.filter((word) => text.startsWith(word, at)).map((word) => at + word.length),
+  );
+  const reached = reach(text, ends, generic);
+  return edges.some((edge) => reached.has(edge));
+}
+
+/** Returns all positions to which a sequence of the words leads from one of the positions. */
+function reach(text: string, from: readonly number[], words: readonly string[]): Set<number> {
+  const reached = new Set(from);
+  // The loop also visits the positions that it adds.
+  for (const at of reached) {
+    for (const word of words) if (text.startsWith(word, at)) reached.add(at + word.length);
+  }
+  return reached;
+}
+
+const wordLooks = new Map<string, readonly string[]>();
+
+/** Returns the looks of the words in all languages, read once. */
+function looksOf(list: 'reserved-words' | 'generic-words'): readonly string[] {
+  const known = wordLooks.get(list);
+  if (known) return known;
+  const texts = languages().map((language) => textsFor(language)(`names.${list}`));
+  const words = texts.join(' ').match(/\S+/g) ?? [];
+  const found = [...new Set(words.map(lookOf))];
+  wordLooks.set(list, found);
+  return found;
 }
 
 /**

@@ -1,10 +1,13 @@
 /** Errors for requests that a rule forbids, with texts for the operator command and the pages. */
+import type { Message } from './texts.ts';
 
 /** One problem of one value. `index` is the value's position if it is part of a list. */
 export interface Problem<Code extends string = string> {
   readonly code: Code;
   /** A sentence for the user: what is wrong, and what to do about it. */
   readonly message: string;
+  /** The same sentence in all languages, if pages translate it. */
+  readonly text?: Message;
   readonly index?: number;
 }
 

@@ -1,5 +1,6 @@
 /** Registers clients: only once, even if the form for it is sent twice. */
 import type { Clock } from '../base/clock.ts';
+import { nameProblem } from '../base/name-rules.ts';
 import { ACCOUNT_ID, newValue } from '../base/random-id.ts';
 import { Refusal, refuseViolations } from '../base/refusal.ts';
 import { lockAccount } from '../storage/account-turns.ts';
@@ -8,7 +9,6 @@ import { type Client, hasSecret } from './client.ts';
 import {
   type ClientDraft,
   invalidClient,
-  NAME_TAKEN,
   type Naming,
   normalizeClientName,
   refuseInvalidClient,
@@ -53,7 +53,8 @@ export async function refuseTakenName(
   const { name, ownerAccountId, naming = 'by its owner', redirectUris } = client;
   if (!checks || naming !== 'by its owner') return;
   if (!(await checks.isNameTaken(tx, normalizeClientName(name), ownerAccountId))) return;
-  throw invalidClient([NAME_TAKEN], redirectUris);
+  // The same problem for every taken name, so that it does not reveal which organizations exist.
+  throw invalidClient([nameProblem('taken')], redirectUris);
 }
 
 export interface CreationForm {

@@ -1,5 +1,5 @@
 /** The rules for a client's name, redirect URIs and links, no matter who registers it. */
-import { claimProblems, INVISIBLE } from '../base/name-rules.ts';
+import { claimProblems, INVISIBLE, nameProblem } from '../base/name-rules.ts';
 import { type Problem, Refusal } from '../base/refusal.ts';
 import {
   type ClientKind,
@@ -71,24 +71,13 @@ export type Naming = 'by its owner' | 'by the operator' | 'as before';
 export function checkClientName(name: string, naming: Naming = 'by its owner'): Problem[] {
   if (naming === 'as before') return [];
   const kept = normalizeClientName(name);
-  if (kept === '') return [{ code: 'name_missing', message: 'Give the client a name.' }];
+  if (kept === '') return [nameProblem('missing')];
   if ([...kept].length > MAX_CLIENT_NAME_LENGTH) {
-    const message = `Use at most ${MAX_CLIENT_NAME_LENGTH} characters for the name.`;
-    return [{ code: 'name_too_long', message }];
+    return [nameProblem('too_long', { max: MAX_CLIENT_NAME_LENGTH })];
   }
-  if (INVISIBLE.test(kept)) {
-    const message =
-      'Remove the invisible or text-direction character: type the name instead of pasting it.';
-    return [{ code: 'name_character', message }];
-  }
+  if (INVISIBLE.test(kept)) return [nameProblem('character')];
   return naming === 'by the operator' ? [] : claimProblems(kept);
 }
-
-/** The same problem for every taken name, so that it does not reveal which organizations exist. */
-export const NAME_TAKEN: Problem = {
-  code: 'name_taken',
-  message: "Choose another name: this one could be taken for someone else's.",
-};
 
 /** Returns the name in the stored form: in Unicode's form NFC, without outer spaces. */
 export const normalizeClientName = (name: string): string => name.normalize('NFC').trim();

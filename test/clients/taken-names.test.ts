@@ -30,6 +30,27 @@ describe('a client name that resembles a taken name', () => {
     expect(await refusalOf(add('Southern Logistics'))).to.equal('accepted');
   });
 
+  it('the name of a verified client is taken with generic words, too, except a name of generic words alone', async () => {
+    for (const name of ['Xero', 'Accounting']) {
+      const { client } = await on.service.clients.add({ ...partner, name });
+      await on.service.clients.verify(client.id, true);
+    }
+    for (const name of [
+      'Xero App',
+      'My Xero',
+      'Xero für Buchhaltung',
+      'XER0-Login',
+      'Accounting',
+    ]) {
+      expect(await problemsOf(add(name)), name).to.have.nested.property('[0].code', 'name_taken');
+    }
+    const operator = { naming: 'by the operator' };
+    expect(await refusalOf(add('Xero Connect', operator))).to.equal('accepted');
+    for (const name of ['Xerox App', 'Accounting App', 'My Accounting']) {
+      expect(await refusalOf(add(name)), name).to.equal('accepted');
+    }
+  });
+
   it('checking a client name takes one query, whether the name is taken or free', async () => {
     await refusalOf(add('Northern Logistics'));
     const { takenNames, database } = on.service;

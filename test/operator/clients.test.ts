@@ -80,6 +80,12 @@ describe('operator clients', () => {
     const update = `clients update ${robot.id} --name`;
     expect((await refusal(`${update} storm.de`)).code).to.equal('client_invalid');
     expect(await value(`${update} storm.de --allow-name`)).to.include({ name: 'storm.de' });
+    const refused = await refusal(`${update} Support`);
+    expect(refused.problems).to.have.length(1);
+    expect(refused.problems[0]).to.have.all.keys('code', 'message').and.include({
+      code: 'name_reserved',
+    });
+    expect(await value(`${update} Support --allow-name`)).to.include({ name: 'Support' });
   });
 
   it('commands suspend and resume a client', async () => {

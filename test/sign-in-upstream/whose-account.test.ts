@@ -140,6 +140,8 @@ describe('a user without an account, with a provider that creates accounts', () 
     for (const [sub, name] of [
       ['service', 'Gatehouse Security'],
       ['organization', 'N\u043erthern L\u043egistics'],
+      ['operator', 'Support (official)'],
+      ['website', 'evil.example/login'],
     ] as const) {
       const email = `${sub}@example.test`;
       await on.signIn({ sub, email, email_verified: true, name });

@@ -1,4 +1,5 @@
 /** Finds, links or creates the account of a user who signs in with a provider. */
+import { claimProblems } from '../../base/name-rules.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { transactionOf } from '../../storage/account-turns.ts';
 import type { Database, Queries } from '../../storage/queries.ts';
@@ -138,7 +139,9 @@ export function createResolveIdentity(parts: ResolveIdentityParts): {
     const named = nameFor(claimed, verifiedEmail);
     // At many providers users choose their names, and pages show the name of a client's owner.
     const isTaken = await takenNames.isTaken(database, named, undefined);
-    const name = isTaken ? verifiedEmail : named;
+    // A person may write their name in two scripts.
+    const claims = claimProblems(named).filter(({ code }) => code !== 'name_scripts');
+    const name = isTaken || claims.length > 0 ? verifiedEmail : named;
     try {
       return await accounts.add({ email: verifiedEmail, name }, async (tx, account) => {
         const details = { provider: from.id, provider_name: from.label };

@@ -1,5 +1,5 @@
 /** Finds names of clients that users could mistake for someone else's. */
-import { holdsReserved, lookOf, reservedWords } from '../../base/name-rules.ts';
+import { holdsReserved, lookOf, reservedWords, variantTest } from '../../base/name-rules.ts';
 import type { OwnText } from '../../base/texts.ts';
 import type { Queries } from '../../storage/queries.ts';
 
@@ -22,20 +22,25 @@ export function createTakenNames(issuer: string, brandName: () => OwnText) {
     /**
      * True if the name looks like that of the service, of an organization or of a client that the
      * operator verified. Owners and admins may use the name of their organization, and owners of a
-     * verified client its name. Makes the same queries, whatever the result is.
+     * verified client its name. The name of a verified client is also taken with generic words around
+     * it. Makes the same queries, whatever the result is.
      *
      * @param tx the transaction that creates or changes the client.
      * @param ownerAccountId absent if the operator provides the client.
      */
     async isTaken(tx: Queries, name: string, ownerAccountId: string | undefined): Promise<boolean> {
       const look = lookOf(name);
+      const isVariant = variantTest(name);
       const brand = brandName();
       const brandNames = typeof brand === 'string' ? [brand] : Object.values(brand);
       let isTaken = holdsReserved(name, reservedWords(issuer, brandNames));
       let after: string | undefined = '';
       while (after !== undefined) {
         const found = await candidates(tx, look, { ownerAccountId, after });
-        isTaken ||= found.some((other) => (other.key ?? lookOf(other.name)) === look);
+        isTaken ||= found.some(({ organizationId, name: other, key }) => {
+          const otherLook = key ?? lookOf(other);
+          return otherLook === look || (organizationId === null && isVariant(otherLook));
+        });
         const missing = found.filter(({ organizationId, key }) => organizationId && key === null);
         if (missing.length > 0) await keepKeys(tx, missing);
         // After an upgrade or an import there may be more than one batch.

@@ -76,11 +76,12 @@ function failure(
     code,
     message,
     remedy,
-    problems = [],
+    problems: found = [],
   }: Pick<Refusal, 'code' | 'message' | 'remedy'> & {
     readonly problems?: Refusal['problems'];
   },
 ): Failure {
+  const problems = found.map(({ text: _, ...problem }) => problem);
   return {
     exitCode,
     value: { error: { code, message, remedy, ...(problems.length > 0 && { problems }) } },

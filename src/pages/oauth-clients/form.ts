@@ -141,7 +141,7 @@ export function clientFormView(
     problems: [
       ...(problem === undefined ? [] : [{ message: problem }]),
       ...changes.map((message) => ({ message })),
-      ...findings.name.map(({ message }) => ({ field: 'name', message })),
+      ...findings.name.map(({ message, text = message }) => ({ field: 'name', message: text })),
       ...findings.redirectUris.map(({ index, message }) => ({
         field: `redirect-uri-${(index ?? 0) + 1}`,
         message: index === undefined ? message : `Redirect URI ${index + 1}: ${message}`,
@@ -149,7 +149,7 @@ export function clientFormView(
     ],
     drawnFrom: typed.drawnFrom,
     name: typed.name,
-    nameProblem: nameProblem?.message,
+    nameProblem: nameProblem?.text ?? nameProblem?.message,
     rows,
     canAddRow: rows !== undefined && rows.length < MAX_REDIRECT_URIS,
   };

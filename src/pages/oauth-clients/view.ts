@@ -63,7 +63,7 @@ export interface ClientFormView {
   /** Shown above the form; a problem with a field is also shown next to the field. */
   readonly problems: readonly FormProblem[];
   readonly name: string;
-  readonly nameProblem: string | undefined;
+  readonly nameProblem: Text | undefined;
   /** Undefined for a client to which users are never redirected. */
   readonly rows: readonly RedirectUriRow[] | undefined;
   readonly canAddRow: boolean;
