@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { holdsReserved, lookOf, reservedWords, variantTest } from '../src/base/name-rules.ts';
+import { FORMS, randomId, SECRET_KINDS } from '../src/base/random-id.ts';
 import { languages, textsFor } from '../src/base/texts.ts';
 import { checkClientName } from '../src/clients/client-rules.ts';
 
@@ -115,6 +116,7 @@ const REFUSED = {
     'mail@storm.engineering',
     'https:⁄⁄storm',
   ],
+  name_secret: SECRET_KINDS.map((kind) => randomId(FORMS[kind].prefix, FORMS[kind].minLength)),
 } as const;
 
 /** Names that resemble the refused ones, and are accepted. */

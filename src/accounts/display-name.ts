@@ -1,5 +1,6 @@
 /** Names of users, organizations and warehouses: any text that a page can show unchanged. */
-import { hasBlankLetter, isOverloaded } from '../base/name-rules.ts';
+import { hasBlankLetter, isOverloaded, nameProblem } from '../base/name-rules.ts';
+import { holdsSecret } from '../base/random-id.ts';
 import { Refusal } from '../base/refusal.ts';
 
 const MAX_NAME_LENGTH = 200;
@@ -9,9 +10,14 @@ const INVISIBLE = /[\p{C}\p{Zl}\p{Zp}]/u;
 /**
  * Returns the name in the stored form: in Unicode's form NFC, without outer spaces.
  *
- * @throws Refusal `name_invalid`
+ * @throws Refusal `name_invalid`, or `name_secret` with this problem
  */
 export function displayName(entered: string): string {
+  if (holdsSecret(entered)) {
+    const problem = nameProblem('secret');
+    const options = { problems: [problem] };
+    throw new Refusal(problem.code, 'This cannot be a name.', problem.message, options);
+  }
   const name = visibleText(entered);
   if (name !== undefined && !hasBlankLetter(name) && !isOverloaded(name)) return name;
   throw new Refusal(

@@ -40,7 +40,8 @@ type NameProblemCode =
   | 'scripts'
   | 'address'
   | 'reserved'
-  | 'taken';
+  | 'taken'
+  | 'secret';
 
 /** Returns a problem that pages show in the user's language. */
 export function nameProblem(code: NameProblemCode, values?: Values): Problem {

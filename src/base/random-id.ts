@@ -50,6 +50,14 @@ export const SECRET_KINDS = (Object.keys(FORMS) as ValueKind[]).filter(
   (kind): kind is SecretKind => kind !== 'client_id',
 );
 
+/** A shorter part of a secret leaves an attacker more than 70 unknown bits. */
+const SECRET = new RegExp(
+  `(?:${SECRET_KINDS.map((kind) => FORMS[kind].prefix).join('|')})[A-Za-z0-9_-]{30}`,
+);
+
+/** True if the text contains what has the form of one of our secrets, even if its end is missing. */
+export const holdsSecret = (text: string): boolean => SECRET.test(text);
+
 export const CHECKSUM_LENGTH = 6;
 
 /** Appends the CRC-32 in base64url. Its 32 bits fill 36 from the right: it begins with A to D. */

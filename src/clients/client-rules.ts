@@ -1,5 +1,6 @@
 /** The rules for a client's name, redirect URIs and links, no matter who registers it. */
 import { claimProblems, INVISIBLE, nameProblem } from '../base/name-rules.ts';
+import { holdsSecret } from '../base/random-id.ts';
 import { type Problem, Refusal } from '../base/refusal.ts';
 import {
   type ClientKind,
@@ -72,6 +73,7 @@ export function checkClientName(name: string, naming: Naming = 'by its owner'): 
   if (naming === 'as before') return [];
   const kept = normalizeClientName(name);
   if (kept === '') return [nameProblem('missing')];
+  if (holdsSecret(kept)) return [nameProblem('secret')];
   if ([...kept].length > MAX_CLIENT_NAME_LENGTH) {
     return [nameProblem('too_long', { max: MAX_CLIENT_NAME_LENGTH })];
   }

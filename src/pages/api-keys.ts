@@ -71,7 +71,7 @@ interface ApiKeyForm {
   readonly limit: LimitFields;
   /** Shown above the form; a problem with a field is also shown next to the field. */
   readonly problems: readonly FormProblem[];
-  readonly nameProblem: string | undefined;
+  readonly nameProblem: Text | undefined;
   readonly expiryProblem: string | undefined;
 }
 
@@ -163,10 +163,9 @@ export function apiKeysPage(parts: {
   ): ApiKeyForm {
     const { problems } = refusal instanceof Refusal ? refusal : { problems: [] };
     const said = refusal instanceof Refusal ? `${refusal.message} ${refusal.remedy}` : refusal;
-    const problemOf = (code: string): string | undefined =>
-      problems.find((problem) => problem.code === code)?.message;
-    const nameProblem = problemOf('name_invalid');
-    const expiryProblem = problemOf('expiry_invalid');
+    const name = problems.find(({ code }) => code.startsWith('name_'));
+    const nameProblem = name?.text ?? name?.message;
+    const expiryProblem = problems.find(({ code }) => code === 'expiry_invalid')?.message;
     return {
       action: PATH,
       creationKey: newCreationKey(),

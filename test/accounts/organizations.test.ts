@@ -39,5 +39,9 @@ describe('organizations', () => {
     for (const name of ['', ' ', 'a\0', 'a\u202Eb', 'a'.repeat(201), '\uD800'].concat(blank)) {
       expect(await refusalOf(organizations.add({ name }))).to.equal('name_invalid');
     }
+    const secret = `gate_key_${'k'.repeat(43)}`;
+    for (const draft of [{ name: secret }, { name: 'Nord', externalId: secret }]) {
+      expect(await refusalOf(organizations.add(draft))).to.equal('name_secret');
+    }
   });
 });

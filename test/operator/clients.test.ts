@@ -88,6 +88,29 @@ describe('operator clients', () => {
     expect(await value(`${update} Support --allow-name`)).to.include({ name: 'Support' });
   });
 
+  it('no command accepts a secret as a name, and none records it', async () => {
+    const secret = `gate_rt_${'r'.repeat(66)}`;
+    const robot = await addClient('--kind machine');
+    const { id: place } = await value('organizations add --name Nord');
+    const { id: hall } = await value(`warehouses add --organization ${place} --name Hall`);
+    for (const line of [
+      'clients add --kind machine --allow-name',
+      `clients update ${robot.id}`,
+      'accounts add --email eve@example.test --generate-password',
+      'accounts update ada@example.test',
+      'organizations add',
+      `organizations rename ${place}`,
+      `warehouses add --organization ${place}`,
+      `warehouses update ${hall}`,
+    ]) {
+      const error = await refusal(`${line} --name ${secret}`);
+      expect(`${error.message} ${error.remedy}`, line).to.match(/looks like a secret.* revoked/);
+      expect(JSON.stringify(error), line).not.to.include(secret);
+    }
+    await expectWrongUsage(run, [`clients suspend ${robot.id} --reason ${secret}`]);
+    expect(JSON.stringify(await value('audit --limit 100'))).not.to.include('gate_rt_');
+  });
+
   it('commands suspend and resume a client', async () => {
     const app = await addOwned();
     expect((await run(`clients suspend ${app.id}`)).output).to.match(/State +suspended/);

@@ -1,18 +1,63 @@
 /** The rules of names, on each form with a name: what is refused, and that nothing typed is lost. */
 import { expect } from 'chai';
+import { randomId } from '../../src/base/random-id.ts';
+import { addPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { type ClientOwner, LIST, REDIRECT_URI, signInOwner } from './client-owner.ts';
+import { type ClientOwner, LIST, REDIRECT_URI, signInOwner, textOf } from './client-owner.ts';
+import { addPasskey } from './passkeys/soft-passkey.ts';
 
 describe('a name typed into a form', () => {
   const on = startSeeded();
+  const SECRET = `gate_rt_${randomId('', 66)}`;
   let owner: ClientOwner;
   let client: string;
+  /** The path of each form with a name, and the field of the name. */
+  let forms: readonly (readonly [path: string, field: string, more?: Record<string, string>])[];
 
   before(async () => {
-    owner = await signInOwner(on.service, on.seeded.person);
+    const { accountId, ...credentials } = await addPerson(on.service, 'Olga', 'olga@example.test');
+    const { organization } = on.seeded;
+    await on.service.memberships.setRole({ accountId }, organization.id, 'owner');
+    owner = await signInOwner(on.service, credentials);
     const { id } = await owner.createClient('Stock Sync');
     client = `${LIST}/${id}/settings`;
+    await addPasskey(on.issuer, owner);
+    const [passkey] = await on.service.passkeys.of(accountId);
+    const asked = on.clients.confidential;
+    await on.partner.tokens(asked);
+    forms = [
+      [`${LIST}/new`, 'name', { redirect_uris: REDIRECT_URI }],
+      [client, 'name', { redirect_uris: REDIRECT_URI }],
+      ['/profile/api-keys', 'name', { expires_in_days: '30' }],
+      [`/profile/security/passkeys/${passkey?.id}`, 'name'],
+      [
+        `/profile/organizations/${organization.id}/clients/${asked.id}/decide`,
+        'sentence',
+        { decision: 'decline' },
+      ],
+    ];
   });
+
+  for (const [language, said] of [
+    ['en', 'This looks like a secret. If it is one, it should be revoked'],
+    ['de', 'Das sieht wie ein geheimer Wert aus. Wenn es einer ist, sollte er widerrufen werden'],
+  ] as const) {
+    it(`every form says in the language of the person (${language}) that the name looks like a secret, and nothing records it`, async () => {
+      await owner.send('/language', { language });
+      for (const [path, field, more] of forms) {
+        const typed = `Key ${SECRET}`;
+        const page = await owner.send(path, { ...more, [field]: typed });
+        expect(page.status, path).to.equal(422);
+        expect(textOf(page.html), path).to.include(said);
+        expect(page.html, path).to.include(typed);
+      }
+      const { database } = on.service;
+      for (const table of ['activity', 'clients', 'api_keys', 'passkeys', 'client_decisions']) {
+        const rows = await database.query(`SELECT t::text AS row FROM ${table} t`);
+        expect(JSON.stringify(rows), table).not.to.include('gate_rt_');
+      }
+    });
+  }
 
   it('a client form refuses a name that speaks for the service, says why and what to do, and keeps what was typed', async () => {
     for (const path of [`${LIST}/new`, client]) {

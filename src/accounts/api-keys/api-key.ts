@@ -163,7 +163,8 @@ export function createApiKeyCreation(parts: {
     /**
      * Makes a key. The result's `value` is returned only here.
      *
-     * @throws Refusal `api_key_invalid` with the problems `name_invalid` and `expiry_invalid`, or
+     * @throws Refusal `api_key_invalid` with the problems `name_invalid`, `name_secret` and
+     *   `expiry_invalid`, or
      *   `too_many_api_keys`.
      * @throws AccountBusy
      */
@@ -186,8 +187,10 @@ function acceptableName(entered: string, expiresInDays: number | undefined, maxD
     name = displayName(entered);
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
+    problems.push(...error.problems);
   }
-  if (name === '' || [...name].length > MAX_NAME_LENGTH) {
+  const isValid = name !== '' && [...name].length <= MAX_NAME_LENGTH;
+  if (!isValid && problems.length === 0) {
     const message = `Give the key a name of 1 to ${MAX_NAME_LENGTH} visible characters.`;
     problems.push({ code: 'name_invalid', message });
   }

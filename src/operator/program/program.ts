@@ -1,6 +1,7 @@
 /** Defines all commands, and the options that they have in common. */
 import { Command, InvalidArgumentError } from 'commander';
 import packageFile from '../../../package.json' with { type: 'json' };
+import { holdsSecret } from '../../base/random-id.ts';
 import { addAccountCommands } from '../accounts/accounts.ts';
 import { addApiKeyCommands } from '../accounts/api-keys.ts';
 import { addSessionCommands } from '../accounts/sessions.ts';
@@ -128,6 +129,9 @@ function commandPath(command: Command): string {
 const MAX_REASON_LENGTH = 500;
 
 function reason(text: string): string {
+  if (holdsSecret(text)) {
+    throw new InvalidArgumentError('Leave out the secret: the audit log would keep it.');
+  }
   if (text.trim() !== '' && text.length <= MAX_REASON_LENGTH && !/\p{C}/u.test(text)) return text;
   throw new InvalidArgumentError(`Write 1 to ${MAX_REASON_LENGTH} visible characters.`);
 }

@@ -14,6 +14,7 @@ import {
   undecidedIn,
 } from '../../authorizations/organization-reach.ts';
 import type { Clock } from '../../base/clock.ts';
+import { holdsSecret } from '../../base/random-id.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { type Message, message, type Text } from '../../base/texts.ts';
 import { formOf } from '../../provider/form.ts';
@@ -127,11 +128,13 @@ export function createPolicySteps(parts: {
     const form = formOf(ctx);
     const by = actor(ctx);
     const typed = form.get('sentence') ?? '';
-    const sentence = visibleText(typed);
+    const sentence = holdsSecret(typed) ? undefined : visibleText(typed);
     const decision = form.get('decision');
     if (decision === 'decline' && typed.trim() !== '' && sentence === undefined) {
       ctx.status = 422;
-      const problem = message('organization-decision.too-long', { max: MAX_SENTENCE_LENGTH });
+      const problem = holdsSecret(typed)
+        ? message('names.secret')
+        : message('organization-decision.too-long', { max: MAX_SENTENCE_LENGTH });
       return drawDecision(ctx, typed, problem);
     }
     const decisions = {

@@ -6,6 +6,7 @@ import { displayName } from '../../accounts/display-name.ts';
 import type { Passkey } from '../../accounts/passkeys/passkey.ts';
 import { MAX_PASSKEYS, type Passkeys } from '../../accounts/passkeys/passkeys.ts';
 import type { SignInMethods } from '../../accounts/sign-in-methods.ts';
+import { holdsSecret } from '../../base/random-id.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { isMessage, type Message, message, type Text } from '../../base/texts.ts';
 import { formOf } from '../../provider/form.ts';
@@ -139,7 +140,7 @@ export function passkeysPage(parts: {
     if (answer === '') return seeOther(ctx, NEW);
     const account = accountOf(ctx);
     // Replace an invalid name: the authenticator has stored the passkey already.
-    const name = nameFrom(form) ?? defaultName(ctx);
+    const name = acceptable(form.get('name') ?? '') ?? defaultName(ctx);
     const added = await passkeySignIns.add(ctx, account, { answer, name });
     if (isMessage(added)) {
       if (!isPaused(ctx)) ctx.status = 422;
@@ -166,11 +167,14 @@ export function passkeysPage(parts: {
   }
 
   async function rename(ctx: Context): Promise<void> {
-    const name = nameFrom(formOf(ctx));
+    const typed = formOf(ctx).get('name') ?? '';
+    const name = acceptable(typed);
     if (name === undefined) {
       ctx.status = 422;
-      const problem = message('passkey.name-problem', { max: MAX_NAME_LENGTH });
-      return draw(ctx, formOf(ctx).get('name') ?? '', problem);
+      const problem = holdsSecret(typed)
+        ? message('names.secret')
+        : message('passkey.name-problem', { max: MAX_NAME_LENGTH });
+      return draw(ctx, typed, problem);
     }
     const isRenamed = await passkeys.rename(accountOf(ctx).id, String(ctx.params.id), name);
     if (isRenamed) await kit.notices.redirect(ctx, SECURITY, message('passkey.renamed'));
@@ -219,9 +223,9 @@ export function passkeysPage(parts: {
 }
 
 /** Returns undefined if the entered name is invalid. */
-function nameFrom(form: URLSearchParams): string | undefined {
+function acceptable(entered: string): string | undefined {
   try {
-    const name = displayName(form.get('name') ?? '');
+    const name = displayName(entered);
     return [...name].length <= MAX_NAME_LENGTH ? name : undefined;
   } catch (error) {
     if (error instanceof Refusal) return undefined;
