@@ -248,6 +248,15 @@ describe('code that is allowed in one place only', () => {
     ]);
   });
 
+  it('only base/outgoing-requests.ts sends HTTP requests, and the package for APIs its own', () => {
+    const sends =
+      /(?<!\.)\bfetch\(|import (\{[^}]*\b(request|get)\b[^}]*\}|\w+) from 'node:https?'|'(undici|node:http2)'/;
+    expect(containing(sends)).to.deep.equal([
+      'src/base/outgoing-requests.ts',
+      'src/resource-server/introspection-endpoint.ts',
+    ]);
+  });
+
   it('only clients, accounts, authorizations, import and storage contain SQL', () => {
     const statement = /\b(SELECT|INSERT\s+INTO|UPDATE|DELETE\s+FROM|CREATE\s+TABLE|LISTEN)\s/;
     const asked = /\.query\s*(<[^()]*>)?\(/;

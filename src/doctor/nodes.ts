@@ -1,5 +1,6 @@
 /** The doctor's check of the nodes: which ones run, the local one's readiness, clocks and keys. */
 import { systemClock } from '../base/clock.ts';
+import { AnswerRefused, fetchAnswer } from '../base/outgoing-requests.ts';
 import { Refusal } from '../base/refusal.ts';
 import { operatorsUrl } from '../config/operators-listener.ts';
 import { ConfigurationProblems } from '../config/problems.ts';
@@ -19,6 +20,7 @@ import { type Findings, ok, problem, type Verdict, warning } from './findings.ts
 
 /** Longer than the two seconds in which the service answers even if a store is unavailable. */
 const TIMEOUT_MS = 5_000;
+const MAX_ANSWER_BYTES = 64 * 1024;
 
 /** @param listedNodes undefined if the database, which has the list, cannot be used */
 export async function checkNodes(
@@ -88,10 +90,10 @@ export async function checkNodeClocks(
 
 async function askReady(url: string): Promise<{ ok: boolean; text: string } | undefined> {
   try {
-    const answer = await fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MS) });
+    const answer = await fetchAnswer(url, { timeoutMs: TIMEOUT_MS, maxBytes: MAX_ANSWER_BYTES });
     return { ok: answer.ok, text: (await answer.text()).slice(0, 200) };
-  } catch {
-    return undefined;
+  } catch (error) {
+    return error instanceof AnswerRefused ? { ok: false, text: error.message } : undefined;
   }
 }
 

@@ -1,8 +1,7 @@
 /** Sends the doctor's requests, each on a new connection, to the issuer or to another address. */
-import { request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http';
-import { request as httpsRequest } from 'node:https';
-import { text } from 'node:stream/consumers';
+import type { IncomingMessage } from 'node:http';
 import { TLSSocket } from 'node:tls';
+import { type OpenedAnswer, openAnswer } from '../base/outgoing-requests.ts';
 
 export interface DoctorRequest {
   readonly method?: 'GET' | 'POST';
@@ -47,10 +46,10 @@ export interface DoctorRequests {
 
 /** Longer than the two seconds in which the service itself always answers. */
 const TIMEOUT_MS = 10_000;
+/** Several times as long as the longest page. */
+const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
 
 /**
- * Sends requests without `fetch`, which sends its own `Host` and does not expose the certificate.
- *
  * @param address to connect to; the issuer's if absent. The `Host` is always the issuer's
  * @param from the local address to connect from
  */
@@ -66,38 +65,23 @@ export function createRequests({
   signal: AbortSignal;
 }): DoctorRequests {
   const { host, hostname: servername } = new URL(issuer);
-  const { protocol, hostname, port } = new URL(address);
-  const isTls = protocol === 'https:';
-  const start = isTls ? httpsRequest : httpRequest;
 
   const ask = (
     { path, form, headers = {}, method = form ? 'POST' : 'GET' }: DoctorRequest,
     signal: AbortSignal,
-  ): Promise<IncomingMessage> => {
-    const body = form && `${new URLSearchParams(form)}`;
-    const options: RequestOptions & { servername?: string } = {
+  ): Promise<OpenedAnswer> =>
+    openAnswer(address, {
       method,
-      path,
-      agent: false,
-      hostname: hostname.replace(/^\[|\]$/g, ''),
-      ...(port !== '' && { port }),
-      ...(isTls && { servername }),
-      ...(from !== undefined && { localAddress: from, family: 4 }),
-      headers: {
-        host,
-        'user-agent': 'Gatehouse doctor',
-        ...(body !== undefined && {
-          'content-type': 'application/x-www-form-urlencoded',
-          'content-length': Buffer.byteLength(body),
-        }),
-        ...headers,
-      },
+      body: form && new URLSearchParams(form),
+      headers: { host, 'user-agent': 'Gatehouse doctor', ...headers },
       signal,
-    };
-    return new Promise((resolve, reject) => {
-      start(options, resolve).once('error', reject).end(body);
+      connect: {
+        path,
+        agent: false,
+        servername,
+        ...(from !== undefined && { localAddress: from, family: 4 }),
+      },
     });
-  };
 
   return {
     async send(request) {
@@ -106,18 +90,30 @@ export function createRequests({
     },
 
     async openStream(request, signal) {
-      const message = await ask(request, signal);
-      if (message.statusCode !== 200) return wholeAnswer(message);
+      const answer = await ask(request, signal);
+      const { message } = answer;
+      if (message.statusCode !== 200) return wholeAnswer(answer);
       message.setEncoding('utf8');
       return { chunks: message, close: () => message.destroy() };
     },
   };
 }
 
-async function wholeAnswer(message: IncomingMessage): Promise<DoctorAnswer> {
+async function wholeAnswer(answer: OpenedAnswer): Promise<DoctorAnswer> {
   // Read these first: once the connection is closed, its addresses are unknown.
-  const ends = endsOf(message);
-  return { ...answerOf(message, await text(message)), ...ends };
+  const ends = endsOf(answer.message);
+  const whole = await answer.whole(MAX_ANSWER_BYTES);
+  const answered = await whole.text();
+  const { status, headers } = whole;
+  const requestId = headers.get('x-request-id') ?? undefined;
+  return {
+    status,
+    headers,
+    text: answered,
+    body: jsonObject(answered),
+    requestId: requestId?.startsWith('req_') ? requestId : undefined,
+    ...ends,
+  };
 }
 
 function endsOf({
@@ -128,21 +124,6 @@ function endsOf({
     from: plainAddress(socket.localAddress ?? ''),
     to: plainAddress(socket.remoteAddress ?? ''),
     certificateEnds: certificate?.valid_to ? new Date(certificate.valid_to) : undefined,
-  };
-}
-
-function answerOf(message: IncomingMessage, answered: string) {
-  const headers = new Headers();
-  for (let index = 0; index < message.rawHeaders.length; index += 2) {
-    headers.append(message.rawHeaders[index] ?? '', message.rawHeaders[index + 1] ?? '');
-  }
-  const requestId = headers.get('x-request-id') ?? undefined;
-  return {
-    status: message.statusCode ?? 0,
-    headers,
-    text: answered,
-    body: jsonObject(answered),
-    requestId: requestId?.startsWith('req_') ? requestId : undefined,
   };
 }
 

@@ -1,4 +1,5 @@
 /** Sends a GraphQL request with a user's access token to the API that the operator configured. */
+import { AnswerRefused, openAnswer } from '../base/outgoing-requests.ts';
 import type { CallApi } from '../pages/routes.ts';
 
 /** Time limit for the request and the whole answer. */
@@ -17,9 +18,8 @@ export function createApiCalls(
   return async (accessToken) => {
     const signal = AbortSignal.timeout(timeoutMs);
     try {
-      const response = await fetch(api.graphqlUrl, {
+      const answer = await openAnswer(api.graphqlUrl, {
         method: 'POST',
-        redirect: 'manual',
         signal,
         headers: {
           authorization: `Bearer ${accessToken}`,
@@ -28,28 +28,18 @@ export function createApiCalls(
         },
         body: JSON.stringify({ query: api.exampleQuery }),
       });
-      return { status: response.status, ...(await readStart(response)) };
+      const { bytes, isCut } = await answer.readStart(MAX_BYTES_READ);
+      const { statusCode: status = 0 } = answer.message;
+      return { status, body: new TextDecoder().decode(bytes), isCut };
     } catch (error) {
       return { failure: signal.aborted ? 'it took too long to answer' : reasonOf(error) };
     }
   };
 }
 
-async function readStart(response: Response): Promise<{ body: string; isCut: boolean }> {
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for await (const chunk of response.body ?? []) {
-    chunks.push(chunk);
-    length += chunk.length;
-    // Break: leaving the loop cancels the rest of the answer.
-    if (length > MAX_BYTES_READ) break;
-  }
-  const bytes = Buffer.concat(chunks).subarray(0, MAX_BYTES_READ);
-  return { body: new TextDecoder().decode(bytes), isCut: length > MAX_BYTES_READ };
-}
-
 /** Returns Node's code, such as `ECONNREFUSED`, but no addresses: those are for operators only. */
 function reasonOf(error: unknown): string {
-  const { cause } = error as { cause?: { code?: unknown } };
-  return typeof cause?.code === 'string' ? `no connection (${cause.code})` : 'no connection';
+  if (error instanceof AnswerRefused) return `it sent ${error.message}`;
+  const { code } = error as { code?: unknown };
+  return typeof code === 'string' ? `no connection (${code})` : 'no connection';
 }

@@ -1,10 +1,14 @@
 /** HTTP requests of the service to itself: through every middleware, but past all proxies. */
-import { request } from 'node:http';
-import { text } from 'node:stream/consumers';
-import type { Logger } from 'pino';
+import type { RequestListener } from 'node:http';
+import { fetchAnswer } from '../base/outgoing-requests.ts';
 import type { PostForm } from '../pages/routes.ts';
 import type { RequestHandler } from './broken-requests.ts';
 import { addressOf, drain, listen } from './listeners.ts';
+
+/** Longer than any request to this service may take. */
+const TIMEOUT_MS = 20_000;
+/** Far more than an answer to a form of a client has. */
+const MAX_BYTES = 1024 * 1024;
 
 /**
  * The issuer's address may be unreachable from this machine (a proxy, a name that resolves only
@@ -23,22 +27,17 @@ export function createOwnRequests(parts: {
   return async (path, form) => {
     const server = await listen(handler(), 0, '127.0.0.1', { log });
     try {
-      return await post(new URL(path, addressOf(server)), host, `${new URLSearchParams(form)}`);
+      const answer = await fetchAnswer(new URL(path, addressOf(server)), {
+        method: 'POST',
+        headers: { host },
+        body: new URLSearchParams(form),
+        timeoutMs: TIMEOUT_MS,
+        maxBytes: MAX_BYTES,
+        connect: { agent: false },
+      });
+      return { status: answer.status, body: await answer.text() };
     } finally {
       await drain(server);
     }
   };
-}
-
-/** Does not use `fetch`, which sends its own `Host` header. */
-function post(url: URL, host: string, body: string): ReturnType<PostForm> {
-  const headers = { host, 'content-type': 'application/x-www-form-urlencoded' };
-  return new Promise((resolve, reject) => {
-    const outgoing = request(url, { method: 'POST', headers, agent: false }, (response) => {
-      const { statusCode: status = 0 } = response;
-      text(response).then((answered) => resolve({ status, body: answered }), reject);
-    });
-    outgoing.on('error', reject);
-    outgoing.end(body);
-  });
 }

@@ -1,6 +1,7 @@
 /** `operator reload`: makes the local service read its settings again. */
 import type { Command } from 'commander';
 import { z } from 'zod';
+import { AnswerRefused, fetchAnswer } from '../base/outgoing-requests.ts';
 import { Refusal } from '../base/refusal.ts';
 import { findKeys, loadSettingsWithoutSecrets } from '../config/load.ts';
 import {
@@ -15,6 +16,8 @@ import { REFUSED } from './command/report.ts';
 
 /** Long, because the service runs concurrent reloads one after the other. */
 const RELOAD_TIMEOUT_MS = 60_000;
+/** Enough for the outcome of a thousand nodes. */
+const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
 
 /** The answer of the operators' listener to a reload (host/operators-host.ts). */
 const OUTCOME = z.union([
@@ -96,15 +99,7 @@ async function reload(url: string, method: string, credentials: string[]): Promi
     );
   }
   const { data: outcome } = OUTCOME.safeParse(await answer.json().catch(() => undefined));
-  if (outcome === undefined) {
-    throw new Refusal(
-      'not_gatehouse',
-      `The server at ${url} is not the operators' listener of Gatehouse, or is of an older ` +
-        `version: it answered ${answer.status}.`,
-      'Check that server.operators_port is that of the running service, or send SIGHUP to ' +
-        'the process.',
-    );
-  }
+  if (outcome === undefined) throw notGatehouse(url, `it answered ${answer.status}`);
   if ('problems' in outcome) throw new ConfigurationProblems(outcome.problems);
   if ('code' in outcome) {
     throw new Refusal(
@@ -116,6 +111,15 @@ async function reload(url: string, method: string, credentials: string[]): Promi
   }
   return outcome;
 }
+
+const notGatehouse = (url: string, why: string): Refusal =>
+  new Refusal(
+    'not_gatehouse',
+    `The server at ${url} is not the operators' listener of Gatehouse, or is of an older ` +
+      `version: ${why}.`,
+    'Check that server.operators_port is that of the running service, or send SIGHUP to ' +
+      'the process.',
+  );
 
 function reportReload(outcome: Outcome): Report {
   const { nodes, changed, needs_restart: needsRestart } = outcome;
@@ -157,10 +161,11 @@ async function ask(
 ): Promise<Response> {
   const headers = credential === undefined ? {} : { authorization: `Bearer ${credential}` };
   try {
-    const signal = AbortSignal.timeout(RELOAD_TIMEOUT_MS);
-    const answer = await fetch(url, { method, headers, signal });
+    const limits = { timeoutMs: RELOAD_TIMEOUT_MS, maxBytes: MAX_ANSWER_BYTES };
+    const answer = await fetchAnswer(url, { method, headers, ...limits });
     return answer.status === 401 && others.length > 0 ? await ask(url, method, others) : answer;
   } catch (cause) {
+    if (cause instanceof AnswerRefused) throw notGatehouse(url, `it sent ${cause.message}`);
     throw new Refusal(
       'not_running',
       `No server answers at ${url}.`,

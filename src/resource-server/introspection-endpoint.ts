@@ -84,8 +84,14 @@ export function createIntrospectionEndpoint(options: EndpointOptions): Introspec
         else reject(unreachable(url, error));
       };
       request.on('error', broken);
-      request.on('close', () => clearTimeout(timer));
+      let isAnswered = false;
+      request.on('close', () => {
+        clearTimeout(timer);
+        // Node reports no error if the server switches to another protocol (status 101).
+        if (!isAnswered) broken(new Error('no answer'));
+      });
       request.on('response', (response) => {
+        isAnswered = true;
         let text = '';
         response.setEncoding('utf8');
         response.on('error', broken);

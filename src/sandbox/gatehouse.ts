@@ -8,6 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { parse } from 'yaml';
+import { fetchAnswer } from '../base/outgoing-requests.ts';
 
 export interface Gatehouse {
   readonly issuer: string;
@@ -123,8 +124,8 @@ const source = (name: string): string => fileURLToPath(new URL(`../${name}`, imp
 
 async function answers(issuer: string): Promise<boolean> {
   try {
-    const { ok } = await fetch(new URL('/.well-known/oauth-authorization-server', issuer));
-    return ok;
+    const url = new URL('/.well-known/oauth-authorization-server', issuer);
+    return (await fetchAnswer(url, { timeoutMs: 2_000, maxBytes: 64 * 1024 })).ok;
   } catch {
     return false;
   }

@@ -70,6 +70,7 @@ export async function createPartner(registration: PartnerRegistration, apiUrl: U
     algorithm: 'oauth2',
     // The sandbox uses http, but only on loopback.
     execute: [oauth.allowInsecureRequests],
+    [oauth.customFetch]: createWireLog().fetch,
   });
 
   return function connect(): PartnerConnection {

@@ -1,4 +1,5 @@
 /** A log of requests and answers for display, with shortened tokens. */
+import { openAnswer } from '../base/outgoing-requests.ts';
 
 export interface Exchange {
   /** One line, such as `POST http://localhost:4400/oauth/token → 200 OK`. */
@@ -23,13 +24,15 @@ export interface WireLog {
 interface WireRequest {
   readonly method: string;
   readonly headers: Record<string, string>;
-  readonly body?: RequestInit['body'] | undefined;
-  readonly signal?: AbortSignal;
+  readonly body?: unknown;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** The headers that matter to an integration. */
 const SHOWN_HEADERS = ['authorization', 'content-type', 'www-authenticate', 'retry-after'];
 const MAX_EXCHANGES = 30;
+const TIMEOUT_MS = 10_000;
+const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
 
 export function createWireLog(): WireLog {
   const exchanges: Exchange[] = [];
@@ -39,16 +42,18 @@ export function createWireLog(): WireLog {
   };
 
   async function recorded(url: string, options: WireRequest, isStream: boolean): Promise<Response> {
-    const { method, headers, body: sent = null } = options;
-    const response = await fetch(url, { ...options, body: sent, redirect: 'manual' });
+    const { method, headers, body, signal } = options;
+    const limit = isStream && signal ? signal : AbortSignal.timeout(TIMEOUT_MS);
+    const opened = await openAnswer(url, { method, headers, body, signal: limit });
+    const staysOpen = isStream && opened.message.statusCode === 200;
+    const response = staysOpen ? opened.stream() : await opened.whole(MAX_ANSWER_BYTES);
     const asked = `${method} ${url}`;
     const answered = `${response.status} ${response.statusText}`;
-    const staysOpen = isStream && response.ok;
-    const body = staysOpen ? 'stays open' : await response.clone().text();
+    const shown = staysOpen ? 'stays open' : await response.clone().text();
     keep({
       title: `${asked} → ${answered}${staysOpen ? ', stays open' : ''}`,
-      request: message(asked, new Headers(headers), String(sent ?? '')),
-      answer: message(answered, response.headers, body),
+      request: message(asked, new Headers(headers), String(body ?? '')),
+      answer: message(answered, response.headers, shown),
     });
     return response;
   }

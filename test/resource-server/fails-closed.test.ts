@@ -1,5 +1,6 @@
 /** No failure between an API and the service makes the API accept a caller. */
 import type { Socket } from 'node:net';
+import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import {
   createIntrospector,
@@ -108,6 +109,16 @@ describe('an API fails closed', () => {
   );
   closes('the answer is too long', 'malformed_answer', (answer) =>
     answer.end(JSON.stringify(ACTIVE) + ' '.repeat(5 * 1024 * 1024)),
+  );
+  for (const [coding, encode] of Object.entries({ br: brotliCompressSync, gzip: gzipSync })) {
+    closes(
+      `the answer is encoded as ${coding}, which is not decoded`,
+      'malformed_answer',
+      (answer) => answer.setHeader('content-encoding', coding).end(encode(JSON.stringify(ACTIVE))),
+    );
+  }
+  closes('the service switches to another protocol', 'unreachable', ({ socket }) =>
+    socket?.write('HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n'),
   );
   for (const status of [500, 502, 400, 403, 404, 301, 204]) {
     closes(`the service answers ${status}`, 'failed', withStatus(status));

@@ -1,0 +1,189 @@
+/** What a hostile server can do to the requests that this program sends to it. */
+import type { RequestListener, ServerResponse } from 'node:http';
+import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
+import { expect } from 'chai';
+import { fetchAnswer } from '../src/base/outgoing-requests.ts';
+import { createFindings } from '../src/doctor/findings.ts';
+import { checkNodes } from '../src/doctor/nodes.ts';
+import { createRequests } from '../src/doctor/requests.ts';
+import { createApiCalls } from '../src/host/api-calls.ts';
+import { createOwnRequests } from '../src/host/own-requests.ts';
+import { listen } from '../src/sandbox/listening.ts';
+import { createWireLog } from '../src/sandbox/wire-log.ts';
+import { createProviderFetch } from '../src/upstream/fetching.ts';
+import { operatorWith } from './operator/run-operator.ts';
+import { atEndOfFile } from './support/end-of-run.ts';
+
+const BODY = '{"data":"a decoded body"}';
+const SIGNAL = new AbortController().signal;
+const told = async (answer: Response): Promise<string> => `${answer.status} ${await answer.text()}`;
+
+/** Every caller of the function, each with how it reports an answer or the lack of one. */
+const CALLERS: Readonly<Record<string, (url: URL) => Promise<string>>> = {
+  'the sign-in with a provider': async (url) =>
+    told(await createProviderFetch(url.origin)(url.href, { method: 'GET', headers: {} })),
+  'a client test': async (url) =>
+    JSON.stringify(await createApiCalls({ graphqlUrl: url.href, exampleQuery: '{a}' })('token')),
+  'the service itself': async ({ origin }) => {
+    const postForm = createOwnRequests({ issuer: origin, handler: () => hostile });
+    const { status, body } = await postForm('/', {});
+    return `${status} ${body}`;
+  },
+  'the doctor': async ({ origin }) => {
+    const { send } = createRequests({ issuer: origin, signal: SIGNAL });
+    const { status, text } = await send({ path: '/' });
+    return `${status} ${text}`;
+  },
+  'the doctor, of a stream': async ({ origin }) => {
+    const { openStream } = createRequests({ issuer: origin, signal: SIGNAL });
+    const stream = await openStream({ path: '/?status=401' }, SIGNAL);
+    return JSON.stringify(stream);
+  },
+  'the doctor, of the local node': async ({ port }) => {
+    const findings = createFindings(() => {});
+    const server = { operatorsHost: '127.0.0.1', operatorsPort: Number(port) };
+    await checkNodes(findings, { server } as Parameters<typeof checkNodes>[1], []);
+    return JSON.stringify(findings.all);
+  },
+  'the command `reload`': async ({ port }) => {
+    const { output } = await operatorWith({ GATEHOUSE_OPERATORS_PORT: port })('reload --json');
+    return output;
+  },
+  'the sandbox': async (url) =>
+    told(await createWireLog().fetch(url.href, { method: 'GET', headers: {} })),
+};
+
+const encoded = (coding: string, encode: (text: string) => Buffer) => (response: ServerResponse) =>
+  response.setHeader('content-encoding', coding).end(encode(BODY));
+const CODINGS: Readonly<Record<string, (response: ServerResponse) => void>> = {
+  br: encoded('br', brotliCompressSync),
+  gzip: encoded('gzip', gzipSync),
+  'X-GZIP': encoded('X-GZIP', gzipSync),
+  deflate: encoded('deflate', deflateSync),
+  zstd: encoded('zstd', zstdCompressSync),
+  'identity, br': encoded('identity, br', brotliCompressSync),
+};
+
+let answer: (response: ServerResponse) => void = () => {};
+let accepted: (string | undefined)[] = [];
+let paths: string[] = [];
+const hostile: RequestListener = ({ headers, url = '' }, response) => {
+  accepted.push(headers['accept-encoding']);
+  paths.push(url);
+  if (url.includes('status=401')) response.statusCode = 401;
+  answer(response);
+};
+
+/** Returns what `ask` reports: its answer, or the messages of its error. */
+const outcomeOf = (ask: Promise<string>): Promise<string> =>
+  ask.catch((error: Error) => `${error.name} ${error.message} ${error.cause}`);
+
+describe('a request to another server', () => {
+  let url: URL;
+  before(async () => {
+    const { port, close } = await listen(hostile, { host: '127.0.0.1', port: 0 });
+    url = new URL(`http://127.0.0.1:${port}/`);
+    atEndOfFile(close);
+  });
+  beforeEach(() => {
+    accepted = [];
+    paths = [];
+  });
+
+  for (const [caller, ask] of Object.entries(CALLERS)) {
+    it(`${caller} accepts no content coding, decodes none, and names the one that was sent`, async () => {
+      for (const [coding, send] of Object.entries(CODINGS)) {
+        answer = send;
+        const outcome = await outcomeOf(ask(url));
+        expect(outcome, coding).to.include(`content coding`).and.include(coding.toLowerCase());
+        expect(outcome, coding).not.to.include('decoded');
+      }
+      expect(new Set(accepted)).to.deep.equal(new Set(['identity']));
+    });
+
+    it(`${caller} follows no redirect`, async () => {
+      answer = (response) => response.writeHead(307, { location: '/elsewhere' }).end();
+      await outcomeOf(ask(url));
+      expect(paths.join()).not.to.include('elsewhere');
+      expect(paths).to.have.length(1);
+    });
+
+    it(`${caller} stops reading an answer without an end`, async () => {
+      let sent = 0;
+      const closed = new Promise<void>((resolve) => {
+        answer = (response) => {
+          response.on('close', resolve).on('error', () => {});
+          const piece = Buffer.alloc(64 * 1024, 'x');
+          const next = (): void => {
+            while (!response.destroyed && response.write(piece)) sent += piece.length;
+          };
+          response.on('drain', next);
+          next();
+        };
+      });
+      const outcome = await outcomeOf(ask(url));
+      await closed;
+      expect(outcome).to.match(/an answer of more than \d+ bytes|"isCut":true/);
+      expect(sent).to.be.below(16 * 1024 * 1024);
+    });
+
+    it(`${caller} does not wait for an answer after a switch to another protocol`, async () => {
+      answer = ({ socket }) =>
+        socket?.write('HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n');
+      expect(await outcomeOf(ask(url))).to.match(
+        /no connection|without an answer|No server|no node/,
+      );
+    });
+  }
+
+  it('no connection is used twice, even if the server keeps it open', async () => {
+    const ports = new Set<number | undefined>();
+    answer = (response) => {
+      ports.add(response.socket?.remotePort);
+      response.setHeader('connection', 'keep-alive').end(BODY);
+    };
+    const limits = { timeoutMs: 60_000, maxBytes: 1_000 };
+    for (const _ of [1, 2, 3]) await fetchAnswer(url, limits);
+    expect(ports.size).to.equal(3);
+  });
+
+  it('an answer that says that it is not encoded is read', async () => {
+    for (const coding of ['identity', 'none', '']) {
+      answer = (response) => response.setHeader('content-encoding', coding).end(BODY);
+      const limits = { timeoutMs: 60_000, maxBytes: 1_000 };
+      expect(await told(await fetchAnswer(url, limits))).to.equal(`200 ${BODY}`);
+    }
+  });
+
+  it('an answer that arrives slowly is given up after the time limit, and the cause is named', async () => {
+    const slow: readonly ((response: ServerResponse) => void)[] = [
+      () => {},
+      (response) => response.write('{'),
+      (response) => {
+        const timer = setInterval(() => response.write('x'), 5);
+        response.on('close', () => clearInterval(timer));
+      },
+      ({ socket }) => {
+        const timer = setInterval(() => socket?.write('HTTP/1.1 100 Continue\r\n\r\n'), 5);
+        socket?.on('close', () => clearInterval(timer));
+      },
+    ];
+    for (const each of slow) {
+      answer = each;
+      const outcome = await outcomeOf(
+        fetchAnswer(url, { timeoutMs: 40, maxBytes: 1_000 }).then(told),
+      );
+      expect(outcome).to.match(/^TimeoutError /);
+    }
+  });
+
+  it('the caller can end a request while its answer arrives, with a reason', async () => {
+    const controller = new AbortController();
+    answer = (response) => {
+      response.write('{');
+      controller.abort(new Error('no longer needed'));
+    };
+    const limits = { timeoutMs: 60_000, maxBytes: 1_000, signal: controller.signal };
+    expect(await outcomeOf(fetchAnswer(url, limits).then(told))).to.include('no longer needed');
+  });
+});
