@@ -11,8 +11,12 @@ export const hasDatabase = (directory: string): boolean =>
 /** A marker that exists from before the first file is created until the database is complete. */
 const firstStartIn = (directory: string): string => path.join(directory, '.first-start');
 
-/** A directory with only such files is empty: sockets and lock files (`.…`), a disk's `lost+found`. */
-const isIgnored = (name: string): boolean => name.startsWith('.') || name === 'lost+found';
+/** The file that a running process has locked (storage/embedded/directory-lock.ts). */
+export const LOCK_FILE = 'gatehouse.lock';
+
+/** A directory with only such files is empty: a socket (`.…`), the lock, a disk's `lost+found`. */
+const isIgnored = (name: string): boolean =>
+  name.startsWith('.') || name === LOCK_FILE || name === 'lost+found';
 
 /** Marks an empty directory, so that a start that fails half-way is not taken for damage. */
 export function beginFirstStart(directory: string): void {

@@ -126,7 +126,7 @@ describe('a database unpacked from the image', () => {
       const database = await openIn(directory);
       expect(await database.query('SELECT 1 AS one'), name).to.deep.equal([{ one: 1 }]);
       await database.close();
-      expect(readdirSync(directory), name).to.deep.equal(['postgres']);
+      expect(readdirSync(directory), name).to.deep.equal(['gatehouse.lock', 'postgres']);
     }
   });
 

@@ -1,5 +1,4 @@
-import { access, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
+import { mkdir, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
@@ -74,6 +73,52 @@ describe('embedded PostgreSQL, a data directory used by several processes', () =
   });
 });
 
+describe('embedded PostgreSQL, whose socket or lock file is removed while it runs', () => {
+  let directory: string;
+  let owner: OtherProcess;
+
+  beforeEach('an owner that recovers what a killed one left', async () => {
+    directory = await freshDataDirectory();
+    await (await startOtherProcess(directory, 'own')).kill();
+    // While PostgreSQL recovers, it may open any file of its folder; that must not free the lock.
+    owner = await startOtherProcess(directory, 'own');
+    expect(owner.outcome).to.equal('opened');
+  });
+  afterEach(() => owner.kill());
+
+  const removeWhere = async (isRemoved: (name: string) => boolean): Promise<void> => {
+    for (const name of await readdir(directory)) {
+      if (isRemoved(name)) await rm(path.join(directory, name));
+    }
+  };
+
+  const outcomeOf = async (sharing: 'own' | 'share'): Promise<string> => {
+    const other = await startOtherProcess(directory, sharing);
+    await other.kill();
+    return other.outcome;
+  };
+
+  it('another process is refused without the sockets, until the owner is killed', async () => {
+    await owner.query(insert('of the owner'));
+    await removeWhere((name) => name.startsWith('.'));
+    for (const sharing of ['own', 'share'] as const) {
+      expect(await outcomeOf(sharing), sharing).to.equal('data_directory_in_use');
+    }
+    await owner.kill();
+    const next = await startOtherProcess(directory, 'own');
+    expect(await next.query(IDS)).to.deep.equal([{ id: 'of the owner' }]);
+    await next.close();
+  });
+
+  it('another process is refused without the lock file, and a command still shares the database', async () => {
+    await removeWhere((name) => name.endsWith('.lock'));
+    expect(await outcomeOf('own')).to.equal('data_directory_in_use');
+    const command = await startOtherProcess(directory, 'share');
+    expect(await command.query(IDS)).to.deep.equal([]);
+    await command.close();
+  });
+});
+
 describe('embedded PostgreSQL', () => {
   it('after kill -9 of its process the embedded database starts again with every acknowledged row', async () => {
     const directory = await freshDataDirectory();
@@ -117,7 +162,7 @@ describe('embedded PostgreSQL', () => {
     const database = await openDatabase({ dataDirectory: directory, sharing: 'own' });
     expect(await readdir(directory)).to.include('.s.PGSQL.5432');
     await database.close();
-    expect(await readdir(directory)).to.deep.equal(['postgres']);
+    expect(await readdir(directory)).to.deep.equal(['gatehouse.lock', 'postgres']);
   });
 
   it('the embedded database can be opened after a failed attempt', async () => {
@@ -140,7 +185,7 @@ describe('embedded PostgreSQL', () => {
 });
 
 describe('lock of a data directory', () => {
-  it('if ten processes compete for the lock of a killed process, only one at a time gets it', async () => {
+  it('of ten that compete for the lock of a data directory only one at a time gets it', async () => {
     const folder = temporaryDirectory('lock');
     let holders = 0;
     let maxHolders = 0;
@@ -156,35 +201,19 @@ describe('lock of a data directory', () => {
       maxHolders = Math.max(maxHolders, holders);
       await delay(Math.random() * 5);
       holders -= 1;
-      await lock.release();
-      await leaveDeadClaim(folder, `.own-dead${String(taken).padStart(2, '0')}`);
+      lock.release();
     };
-    await leaveDeadClaim(folder, '.own-dead00');
     await Promise.all(Array.from({ length: 10 }, contend));
     expect([maxHolders, taken]).to.deep.equal([1, 10]);
   });
 
-  it('taking the lock of a data directory removes files of killed processes, and releasing frees the lock', async () => {
+  it('a folder that cannot be locked is refused with the cause and the remedy', async () => {
     const folder = temporaryDirectory('lock');
-    await leaveDeadClaim(folder, '.own-dead00');
-    const lock = await takeDirectoryLock(folder);
-    expect(await readdir(folder)).to.have.length(1);
-    expect(await takeDirectoryLock(folder)).to.equal(undefined);
-    await lock?.release();
-    expect(await readdir(folder)).to.deep.equal([]);
-    const next = await takeDirectoryLock(folder);
-    expect(next).not.to.equal(undefined);
-    await next?.release();
+    await mkdir(path.join(folder, 'gatehouse.lock'));
+    const refused = await takeDirectoryLock(folder).catch((error: Error) => error);
+    expect(refused).to.include({ code: 'data_directory_not_writable' });
+    expect((refused as Error).message)
+      .to.include('unable to open')
+      .and.include('permission');
   });
 });
-
-/** Leaves a socket without a listener, as a killed process does. */
-async function leaveDeadClaim(folder: string, name: string): Promise<void> {
-  const server = createServer();
-  const hidden = path.join(folder, name.replace('own', 'tmp'));
-  await new Promise<void>((resolve) => server.listen(hidden, resolve));
-  // Closing removes the path to which the socket was bound, so rename the socket first.
-  await rename(hidden, path.join(folder, name));
-  await new Promise((resolve) => server.close(resolve));
-  await access(path.join(folder, name));
-}

@@ -75,8 +75,11 @@ export async function serveEmbeddedPostgres(
     const deadline = Date.now() + LOCK_TIMEOUT_MS;
     for (;;) {
       const lock = await takeDirectoryLock(folder.path);
-      if (lock) return await serve(folder, lock);
-      if (sharing === 'share' && (await accepts(path.join(folder.path, SOCKET_NAME)))) {
+      // A process still serves the database if the file that it has locked was removed.
+      const isServed = await accepts(path.join(folder.path, SOCKET_NAME));
+      if (lock && !isServed) return await serve(folder, lock);
+      lock?.release();
+      if (sharing === 'share' && isServed) {
         const { path: socketDirectory, close } = folder;
         return { socketDirectory, listen: undefined, close };
       }
@@ -103,12 +106,12 @@ async function serve(folder: DataFolder, lock: DirectoryLock): Promise<EmbeddedP
         await waitForOthers(server);
         await server.close();
         await db.close();
-        await lock.release();
+        lock.release();
         await folder.close();
       },
     };
   } catch (error) {
-    await lock.release();
+    lock.release();
     throw error;
   }
 }
