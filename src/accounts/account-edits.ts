@@ -1,7 +1,13 @@
 /** Changes of an account that also affect other rows: a new email address, or its deletion. */
 import { Refusal, refuseViolations } from '../base/refusal.ts';
 import type { Database, InTransaction, Queries } from '../storage/queries.ts';
-import { type Account, type AccountRow, accountFrom, isAccountId } from './account.ts';
+import {
+  ACCOUNT_COLUMNS,
+  type Account,
+  type AccountRow,
+  accountFrom,
+  isAccountId,
+} from './account.ts';
 import { emailKey, keyEmails, newEmailProblem, normalizeEmail } from './email.ts';
 
 export type AccountEdits = ReturnType<typeof createAccountEdits>;
@@ -40,7 +46,7 @@ export function createAccountEdits({
         change(id, 'email = $2', [email], async (tx) => {
           // Use a second statement, because changing the address clears the key (migration 0027).
           const [row] = await tx.query<AccountRow>(
-            'UPDATE accounts SET email_key = $2 WHERE id = $1 RETURNING *',
+            `UPDATE accounts SET email_key = $2 WHERE id = $1 RETURNING ${ACCOUNT_COLUMNS}`,
             [id, emailKey(email)],
           );
           await tx.query('DELETE FROM password_links WHERE account_id = $1', [id]);
@@ -80,7 +86,10 @@ export function createAccountEdits({
 /** Deletes the account in the transaction `tx`. Returns undefined if there is no such account. */
 export async function deleteAccount(tx: Queries, id: string): Promise<AccountRow | undefined> {
   // The database also deletes all rows that refer to the account, and notifies nodes of each.
-  const [row] = await tx.query<AccountRow>('DELETE FROM accounts WHERE id = $1 RETURNING *', [id]);
+  const [row] = await tx.query<AccountRow>(
+    `DELETE FROM accounts WHERE id = $1 RETURNING ${ACCOUNT_COLUMNS}`,
+    [id],
+  );
   await tx.query(
     `UPDATE activity SET address = NULL, browser = NULL, details = details - ARRAY['api_key_name', 'subject']
       WHERE account_id = $1`,

@@ -8,6 +8,7 @@ import { mapPage, type Page, type PageRequest, pageOf } from '../storage/pages.t
 import { BEYOND_LOST, type Database, type InTransaction } from '../storage/queries.ts';
 import { createPeople, type People } from './access/people.ts';
 import {
+  ACCOUNT_COLUMNS,
   type Account,
   type AccountRow,
   type AccountState,
@@ -60,11 +61,9 @@ export interface AccountRegistry extends AccountEdits {
   endSessions(id: string, inTransaction?: InTransaction<Account>): Promise<Account>;
   /**
    * Ends every browser session of all users, because a restored store does not know who has signed
-   * out since the backup.
-   *
-   * @returns the number of accounts.
+   * out since the backup. Writes one row, whatever the number of accounts.
    */
-  endEverySession(inTransaction: InTransaction): Promise<number>;
+  endEverySession(inTransaction: InTransaction): Promise<void>;
   /** @throws Refusal `account_unknown` or `name_invalid` */
   rename(id: string, name: string, inTransaction?: InTransaction<Account>): Promise<Account>;
   /** Sets the kinds of mail that the user does not want. @throws Refusal `account_unknown` */
@@ -101,7 +100,7 @@ export function createAccountRegistry(parts: {
     if (!isAccountId(id)) throw unknownAccount(id);
     const changed = await transactionOf(database, id, async (tx) => {
       const [row] = await tx.query<AccountRow>(
-        `UPDATE accounts SET ${assignments} WHERE id = $1 RETURNING *`,
+        `UPDATE accounts SET ${assignments} WHERE id = $1 RETURNING ${ACCOUNT_COLUMNS}`,
         [id, ...values],
       );
       if (row === undefined) throw unknownAccount(id);
@@ -161,7 +160,7 @@ export function createAccountRegistry(parts: {
           const [row] = await tx.query<AccountRow>(
             `INSERT INTO accounts (id, email, email_key, name, password_hash, created_at)
               VALUES ($1, $2, $3, $4, $5, $6)
-              RETURNING *`,
+              RETURNING ${ACCOUNT_COLUMNS}`,
             [randomId('acc_', 16), email, emailKey(email), name, passwordHash, new Date(clock())],
           );
           if (row === undefined) throw new Error('INSERT … RETURNING answered no row');
@@ -195,15 +194,13 @@ export function createAccountRegistry(parts: {
     endSessions: (id, inTransaction) =>
       change(id, 'session_generation = session_generation + 1', [], inTransaction),
 
-    async endEverySession(inTransaction) {
-      return database.transaction(async (tx) => {
-        const rows = await tx.query(
-          `UPDATE accounts SET session_generation = session_generation + ${BEYOND_LOST} RETURNING 1`,
-        );
+    endEverySession: (inTransaction) =>
+      database.transaction(async (tx) => {
+        // Follow the clock: the lost history of an older database may include another such end.
+        await tx.query(`UPDATE session_cutoff SET generation =
+          greatest(generation + ${BEYOND_LOST}, extract(epoch FROM clock_timestamp()) * 1000000)`);
         await inTransaction(tx);
-        return rows.length;
-      });
-    },
+      }),
 
     forget,
   };

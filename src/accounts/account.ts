@@ -41,22 +41,27 @@ export function stateOf({ isSuspended, isEmailTaken, signInMethods }: ListedAcco
   return signInMethods.length > 0 ? 'active' : 'no password yet';
 }
 
+/** Check an id before a query with it: PostgreSQL throws for some invalid ids (with a NUL byte). */
+export const isAccountId = (id: string): boolean => ACCOUNT_ID.test(id);
+
+/** SQL: the account's own generation and that of all accounts (`endEverySession`), as a bigint. */
+export const SESSION_GENERATION =
+  '(session_generation + (SELECT c.generation FROM session_cutoff c))';
+
+export const ACCOUNT_COLUMNS = `id, email, email_key, name, password_hash, created_at, suspended_at,
+  ${SESSION_GENERATION}::float8 AS session_generation,
+  ended_sessions, unwanted_mail, external_id, language`;
+export const SELECT_ACCOUNTS = `SELECT ${ACCOUNT_COLUMNS} FROM accounts`;
+
 /** SQL: all accounts with their sign-in methods (`ways_in`) and their `state` (see `stateOf`). */
 export const LISTED_ACCOUNTS = `SELECT *, CASE WHEN suspended_at IS NOT NULL THEN 'suspended'
     WHEN email_key IS NULL THEN 'address taken'
     WHEN ways_in = '{}' THEN 'no password yet' ELSE 'active' END AS state
-  FROM (SELECT *, array_remove(ARRAY[
+  FROM (SELECT ${ACCOUNT_COLUMNS}, array_remove(ARRAY[
       CASE WHEN password_hash IS NOT NULL THEN 'password' END,
       CASE WHEN EXISTS (SELECT FROM passkeys p WHERE p.account_id = a.id) THEN 'passkey' END,
       CASE WHEN EXISTS (SELECT FROM account_identities i WHERE i.account_id = a.id)
         THEN 'provider' END], NULL) AS ways_in FROM accounts a) AS person`;
-
-/** Check an id before a query with it: PostgreSQL throws for some invalid ids (with a NUL byte). */
-export const isAccountId = (id: string): boolean => ACCOUNT_ID.test(id);
-
-export const ACCOUNT_COLUMNS =
-  'id, email, email_key, name, password_hash, created_at, suspended_at, session_generation, ended_sessions, unwanted_mail, external_id, language';
-export const SELECT_ACCOUNTS = `SELECT ${ACCOUNT_COLUMNS} FROM accounts`;
 
 export interface AccountRow {
   readonly id: string;

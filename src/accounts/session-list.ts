@@ -88,7 +88,7 @@ export function createSessionList(parts: {
     /** Finds a session by its public id or its uid, even if it has ended. */
     async find(id: string): Promise<RecordedSession | undefined> {
       const [row] = await database.query<Omit<RecordedSession, 'origin'> & Origin>(
-        `SELECT uid, account_id AS "accountId", generation, begun_at AS "begunAt", address, browser
+        `SELECT uid, account_id AS "accountId", generation::float8, begun_at AS "begunAt", address, browser
           FROM browser_sessions WHERE ${isSessionId(id) ? PUBLIC_ID_COLUMN : 'uid'} = $1`,
         [id],
       );

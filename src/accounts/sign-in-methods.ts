@@ -1,7 +1,13 @@
 /** Passkeys and linked providers of an account: sign-in methods that its user may remove. */
 import { lockedTransactionOf } from '../storage/account-turns.ts';
 import type { Database, InTransaction, Queries } from '../storage/queries.ts';
-import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from './account.ts';
+import {
+  ACCOUNT_COLUMNS,
+  type Account,
+  type AccountRow,
+  accountFrom,
+  SELECT_ACCOUNTS,
+} from './account.ts';
 import type { AccountRegistry } from './account-registry.ts';
 import { type NewActivity, type Origin, SessionEnded } from './activity/activity.ts';
 
@@ -96,7 +102,7 @@ export function createSignInMethods({
         await removeWith(accountId, [id], { origin, tx });
         const [row] = await tx.query<AccountRow>(
           `UPDATE accounts SET session_generation = session_generation + 1 WHERE id = $1
-            RETURNING *`,
+            RETURNING ${ACCOUNT_COLUMNS}`,
           [accountId],
         );
         return row && accountFrom(row);
@@ -150,7 +156,7 @@ export function createSignInMethods({
           const [changed] = await tx.query<AccountRow>(
             `UPDATE accounts SET password_hash = CASE WHEN $2 THEN NULL ELSE password_hash END,
                 session_generation = session_generation + $3
-              WHERE id = $1 RETURNING *`,
+              WHERE id = $1 RETURNING ${ACCOUNT_COLUMNS}`,
             [accountId, password, endsSessions ? 1 : 0],
           );
           return accountFrom(changed ?? row);

@@ -1,6 +1,7 @@
 /** Stores the user's approval in the connection. */
 import { type ConnectionLimit, NO_LIMIT } from '../accounts/access/access-limit.ts';
 import type { Organization } from '../accounts/access/reach.ts';
+import { SESSION_GENERATION } from '../accounts/account.ts';
 import type { Database, Queries } from '../storage/queries.ts';
 import { isFullFor } from './client-standing.ts';
 
@@ -90,8 +91,8 @@ async function insert(
         SELECT $1, $2, $3::timestamptz, $3::timestamptz, $4, $5::text[], $6::jsonb,
             $11::text[], $12::boolean, $13::timestamptz
           FROM accounts
-          WHERE id = $1 AND ($7::int IS NULL
-            OR (suspended_at IS NULL AND session_generation <= $7 AND $9::text <> ALL(ended_sessions)))
+          WHERE id = $1 AND ($7::bigint IS NULL
+            OR (suspended_at IS NULL AND ${SESSION_GENERATION} <= $7 AND $9::text <> ALL(ended_sessions)))
           AND NOT ${isFullFor('$1', '$2', '$18')}
           FOR SHARE
         ON CONFLICT (account_id, client_id) DO UPDATE

@@ -188,9 +188,8 @@ export function createInteractions(parts: {
     async signIn(ctx, account, method) {
       // Read the session now: a user may have signed in in another tab since this page was shown.
       const present = await sessions.current(ctx);
-      // A session that was signed out from elsewhere is replaced like another user's session.
-      const isOwn =
-        present?.accountId === account.id && !account.endedSessions.includes(present.uid);
+      // A session that was ended elsewhere is replaced like another user's session.
+      const isOwn = present?.accountId === account.id && isActive(account, present);
       const came = isOwn ? present.method : 'password';
       if (came !== 'upstream' && (!present || isOwn)) {
         const login = loginOf(account, stronger(came, method));

@@ -3,6 +3,7 @@ import type { Clock } from '../../base/clock.ts';
 import { currentRequest } from '../../base/current-request.ts';
 import { deleteExpired } from '../../storage/cleaning.ts';
 import type { Queries } from '../../storage/queries.ts';
+import { SESSION_GENERATION } from '../account.ts';
 import type { Action, Details } from './activity-words.ts';
 
 /** The address of a request and its User-Agent header. Absent if an operator acted. */
@@ -103,7 +104,7 @@ export function createActivity(parts: {
         SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $12, $13
           WHERE $10::text IS NULL OR EXISTS (SELECT FROM accounts
             WHERE id = $2 AND suspended_at IS NULL
-              AND session_generation <= $11 AND $10 <> ALL(ended_sessions))
+              AND ${SESSION_GENERATION} <= $11 AND $10 <> ALL(ended_sessions))
         RETURNING 1`,
       [
         new Date(clock()),

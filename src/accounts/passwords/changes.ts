@@ -1,7 +1,7 @@
 /** Changes passwords, of signed-in users or through one-time links. */
 import { lockedTransactionOf } from '../../storage/account-turns.ts';
 import type { Database, InTransaction, Queries } from '../../storage/queries.ts';
-import { type Account, type AccountRow, accountFrom } from '../account.ts';
+import { ACCOUNT_COLUMNS, type Account, type AccountRow, accountFrom } from '../account.ts';
 import type { AccountRegistry } from '../account-registry.ts';
 import type { Activity, Origin } from '../activity/activity.ts';
 import type { LinkPurpose, PasswordLinks } from './links.ts';
@@ -61,7 +61,7 @@ export function createPasswordChanges(parts: {
         `UPDATE accounts SET password_hash = coalesce($2, password_hash),
             session_generation = session_generation + 1
           WHERE id = $1
-          RETURNING *`,
+          RETURNING ${ACCOUNT_COLUMNS}`,
         [id, passwordHash],
       );
       await links.forget(id, tx);

@@ -98,11 +98,8 @@ async function endAll(
   { confirm }: Operator,
 ): Promise<Report> {
   await confirm('Ends every browser session of all people.');
-  const count = await accounts.endEverySession(recordChange('signed_out_everywhere', {}));
-  return {
-    value: { accounts: count, browser_sessions_ended: true },
-    text: `Signed all ${count} people out everywhere.`,
-  };
+  await accounts.endEverySession(recordChange('signed_out_everywhere', {}));
+  return { value: { browser_sessions_ended: true }, text: 'Signed all people out everywhere.' };
 }
 
 interface ListedSession extends Pick<StartedSession, 'origin'>, ActiveSession {

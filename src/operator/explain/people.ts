@@ -124,8 +124,8 @@ async function sessionState(
     return { ...facts, state: 'revoked', why, ...(end && { revokedAt: end.at }) };
   }
   if (generation < account.sessionGeneration) {
-    const why = `The session in ${where} was ended with all others of the person: signed out everywhere, or a new password.`;
-    const remedy = `\`audit --account ${account.email}\` shows when and by whom.`;
+    const why = `The session in ${where} was ended with all others of the person, or of all people: signed out everywhere, or a new password.`;
+    const remedy = `\`audit --account ${account.email}\` or \`audit --action signed_out_everywhere\` shows when and by whom.`;
     return { ...facts, state: 'revoked', why, remedy };
   }
   const active = (await activeAmong(registries, [session])).get(uid);
