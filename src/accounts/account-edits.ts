@@ -9,6 +9,7 @@ import {
   isAccountId,
 } from './account.ts';
 import { emailKey, keyEmails, newEmailProblem, normalizeEmail } from './email.ts';
+import { eraseFromLog } from './erasure.ts';
 
 export type AccountEdits = ReturnType<typeof createAccountEdits>;
 
@@ -70,10 +71,10 @@ export function createAccountEdits({
       const removed = await refuseViolations(
         { clients_owner_account_id_fkey: () => ownerOfClients(id) },
         database.transaction(async (tx) => {
-          const row = await deleteAccount(tx, id);
-          if (row === undefined) throw unknownAccount(id);
-          await inTransaction?.(tx, accountFrom(row));
-          return accountFrom(row);
+          const [account] = await deleteAccounts(tx, [id]);
+          if (account === undefined) throw unknownAccount(id);
+          await inTransaction?.(tx, account);
+          return account;
         }),
       );
       forget(id);
@@ -83,29 +84,21 @@ export function createAccountEdits({
   };
 }
 
-/** Deletes the account in the transaction `tx`. Returns undefined if there is no such account. */
-export async function deleteAccount(tx: Queries, id: string): Promise<AccountRow | undefined> {
-  // The database also deletes all rows that refer to the account, and notifies nodes of each.
-  const [row] = await tx.query<AccountRow>(
-    `DELETE FROM accounts WHERE id = $1 RETURNING ${ACCOUNT_COLUMNS}`,
-    [id],
-  );
-  await tx.query(
-    `UPDATE activity SET address = NULL, browser = NULL, details = details - ARRAY['api_key_name', 'subject']
-      WHERE account_id = $1`,
-    [id],
-  );
-  await tx.query(FORGET_NAME_ELSEWHERE, [id]);
-  return row;
+/** Deletes the accounts in the transaction `tx`. Returns those that there were. */
+export async function deleteAccounts(tx: Queries, ids: readonly string[]): Promise<Account[]> {
+  const deleted: Account[] = [];
+  // One by one: the database also deletes all rows that refer to an account, and notifies nodes of
+  // each, so one statement for all could reach its time limit.
+  for (const id of ids) {
+    const rows = await tx.query<AccountRow>(
+      `DELETE FROM accounts WHERE id = $1 RETURNING ${ACCOUNT_COLUMNS}`,
+      [id],
+    );
+    deleted.push(...rows.map(accountFrom));
+  }
+  if (ids.length > 0) await eraseFromLog(tx, ids);
+  return deleted;
 }
-
-/** Removes the user's name from other users' logs, as the actor or as the person concerned. */
-const FORGET_NAME_ELSEWHERE = `
-  UPDATE activity SET details = details
-      - CASE WHEN details ->> 'by_account_id' = $1 THEN 'by_name' ELSE 'person_name' END
-    WHERE action IN ('membership_removed', 'member_removed', 'client_barred', 'client_admitted',
-        'client_changed', 'client_transferred')
-      AND (details ->> 'by_account_id' = $1 OR details ->> 'person_id' = $1)`;
 
 /** @throws Refusal `email_invalid` or `email_ambiguous` */
 export function acceptedEmail(entered: string): string {

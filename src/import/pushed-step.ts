@@ -1,5 +1,5 @@
 /** Compares a batch of pushed lines with the database, and writes the differences. */
-import { deleteAccount } from '../accounts/account-edits.ts';
+import { deleteAccounts } from '../accounts/account-edits.ts';
 import type { Queries } from '../storage/queries.ts';
 import type { ImportChange, ImportFacts, ImportStep } from './change.ts';
 import { createImportIndex } from './import-index.ts';
@@ -127,7 +127,10 @@ async function removeAccounts(
     async write(tx) {
       const owns = suspended.map(({ own }) => own);
       const records = owns.length > 0 ? await suspendAccounts(tx, owns, now) : [];
-      for (const { own } of deleted) await deleteAccount(tx, own.id);
+      await deleteAccounts(
+        tx,
+        deleted.map(({ own }) => own.id),
+      );
       return [
         ...records,
         ...deleted.map(({ own: { id: accountId, external_id } }) => ({

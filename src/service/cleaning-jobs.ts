@@ -1,5 +1,6 @@
 /** The background jobs: they remove expired data and finish interrupted work. */
 import type { Logger } from 'pino';
+import { createErasureJob } from '../accounts/erasure.ts';
 import type { AccountMail } from '../accounts/mail/account-mail.ts';
 import { createTimeLimitJob, type Endings } from '../authorizations/endings.ts';
 import type { LeakedValues } from '../authorizations/leaked-values.ts';
@@ -72,6 +73,7 @@ export function cleaningJobs(parts: {
     passkey_challenges: passkeys.removeExpired,
     upstream_sign_outs: (limit) => upstreamSessions.finishEnded(store.removeSessionByUid, limit),
     activity: removeActivity,
+    erased_people: createErasureJob(database),
     refused_sign_ins: () => activity.writeRefused().then(() => 0),
     revocations: (limit) => revocations.removeOlderThan(retainedSince(), limit),
     machine_token_ends: revocations.removeExpired,

@@ -1,0 +1,70 @@
+/** Erases deleted users from the security log, in steps, because the log of a user has any length. */
+import type { CleaningJob } from '../storage/cleaning.ts';
+import type { Queries } from '../storage/queries.ts';
+
+/** Maximum number of entries erased in the transaction of a deletion; a job erases the others. */
+const AT_ONCE = 1_000;
+
+/**
+ * Removes addresses, browsers, names of API keys and ids at providers from the log of the users,
+ * and their names from the logs of others. Their ids stay.
+ *
+ * @param tx the transaction that deletes the accounts
+ */
+export async function eraseFromLog(tx: Queries, accountIds: readonly string[]): Promise<void> {
+  await tx.query('INSERT INTO erased_people (account_id) SELECT unnest($1::text[])', [accountIds]);
+  const limit = Math.ceil(AT_ONCE / accountIds.length);
+  await tx.query(eraseSome('account_id = ANY($2)'), [limit, accountIds]);
+}
+
+/** Returns the job that erases the remaining entries of deleted users. */
+export const createErasureJob =
+  (database: Queries): CleaningJob =>
+  async (limit) => {
+    let erased = 0;
+    while (erased < limit) {
+      const [step] = await database.query<{ people: number; entries: number }>(
+        eraseSome('true ORDER BY account_id LIMIT 1'),
+        [limit - erased],
+      );
+      if (!step?.people) break;
+      erased += step.entries;
+    }
+    return erased;
+  };
+
+/** SQL: the next `$1` entries by id that name the user `g` here. Each has an index with this order. */
+const nextEntries = (account: string): string =>
+  `(SELECT id FROM activity WHERE ${account} = g.account_id AND id > g.after_id ORDER BY id LIMIT $1)`;
+
+const BY = "details ->> 'by_account_id'";
+const CONCERNED = "details ->> 'person_id'";
+const IS_GONE = '= ANY(ARRAY(SELECT account_id FROM gone))';
+
+/** SQL: erases up to `$1` entries of each user, and forgets the users of which none is left. */
+const eraseSome = (which: string): string => `
+  WITH gone AS MATERIALIZED (
+    SELECT account_id, after_id FROM erased_people WHERE ${which} FOR UPDATE SKIP LOCKED
+  ), found AS MATERIALIZED (
+    SELECT g.account_id, f.id FROM gone g, LATERAL (${nextEntries('account_id')}
+      UNION ${nextEntries(BY)} UNION ${nextEntries(CONCERNED)} ORDER BY id LIMIT $1) f
+  ), erased AS (
+    UPDATE activity SET
+        address = CASE WHEN account_id ${IS_GONE} THEN NULL ELSE address END,
+        browser = CASE WHEN account_id ${IS_GONE} THEN NULL ELSE browser END,
+        details = details - ARRAY[
+          CASE WHEN account_id ${IS_GONE} THEN 'api_key_name' END,
+          CASE WHEN account_id ${IS_GONE} THEN 'subject' END,
+          CASE WHEN ${BY} ${IS_GONE} THEN 'by_name' END,
+          CASE WHEN ${CONCERNED} ${IS_GONE} THEN 'person_name' END]
+      WHERE id = ANY(ARRAY(SELECT id FROM found))
+  ), step AS (
+    SELECT g.account_id, count(f.id) AS entries, max(f.id) AS last
+      FROM gone g LEFT JOIN found f USING (account_id) GROUP BY g.account_id
+  ), done AS (
+    DELETE FROM erased_people e USING step s WHERE e.account_id = s.account_id AND s.entries < $1
+  ), continued AS (
+    UPDATE erased_people e SET after_id = s.last FROM step s
+      WHERE e.account_id = s.account_id AND s.entries >= $1
+  )
+  SELECT count(*)::int AS people, coalesce(sum(entries), 0)::int AS entries FROM step`;

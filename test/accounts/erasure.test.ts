@@ -1,0 +1,133 @@
+/** Deleted users are erased from the security log, however many entries it has. */
+import { expect } from 'chai';
+import { deleteAccounts } from '../../src/accounts/account-edits.ts';
+import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
+import { createErasureJob, eraseFromLog } from '../../src/accounts/erasure.ts';
+import { systemClock } from '../../src/base/clock.ts';
+import { silentChangeFeed } from '../../src/storage/change-feed.ts';
+import type { Database } from '../../src/storage/queries.ts';
+import type { Line } from '../import/import-file.ts';
+import { push, SENDERS } from '../import/pushing.ts';
+import { operatorFor, valueFrom } from '../operator/run-operator.ts';
+import { forEachDatabase } from '../support/databases.ts';
+import { describeOn, postgresServer } from '../support/requirements.ts';
+import { startSeeded } from '../support/seeded.ts';
+
+const PERSON = 'acc_aaaaaaaaaaaaaaaa';
+const OWNER = 'acc_bbbbbbbbbbbbbbbb';
+
+const BY_THEM = { by_account_id: PERSON, by_name: 'Pat' };
+const ABOUT_THEM = { person_id: PERSON, person_name: 'Pat' };
+
+const addAccount = (database: Database, id: string) =>
+  database.query(
+    `INSERT INTO accounts (id, email, email_key, name, external_id, created_at)
+      VALUES ($1, $2, $2, 'Pat Person', $1, now())`,
+    [id, `${id.toLowerCase()}@demo.test`],
+  );
+
+/** Adds entries to the log of `account`, with these details. */
+const addEntries = (
+  database: Database,
+  { account, details = {}, count = 1 }: { account: string; details?: object; count?: number },
+) =>
+  database.query(
+    `INSERT INTO activity (at, account_id, actor, action, details, address, browser)
+      SELECT now(), $1, 'person', 'membership_removed', $2, '192.0.2.1', 'Firefox'
+        FROM generate_series(1, $3)`,
+    [account, JSON.stringify(details), count],
+  );
+
+describeOn([postgresServer], 'the deletion of an account, with 200,000 entries in the log', () => {
+  const on = startSeeded({ on: 'postgres', settings: { senders: SENDERS } });
+
+  before('fill the log', async () => {
+    const { database } = on.service;
+    await database.query(`INSERT INTO activity (at, account_id, actor, action, details)
+      SELECT now(), 'acc_' || n, 'operator', 'membership_removed',
+          jsonb_build_object('import_id', n, 'organization_name', 'Quay')
+        FROM generate_series(1, 200000) n`);
+    await database.query('ANALYZE activity');
+  });
+
+  /** A person who is named by three entries: one of their log, two of another user's. */
+  beforeEach('add the person', async () => {
+    const { database } = on.service;
+    await addAccount(database, PERSON);
+    await addEntries(database, { account: PERSON });
+    await addEntries(database, { account: OWNER, details: BY_THEM });
+    await addEntries(database, { account: OWNER, details: ABOUT_THEM });
+  });
+
+  for (const [how, remove] of Object.entries({
+    'a command': () => valueFrom(operatorFor(on.service), `accounts delete ${PERSON} --yes`),
+    'a pushed change': async () => {
+      const line: Line = { type: 'account', id: PERSON, removed: true, deleted: true };
+      expect((await push(on.service, [line])).results).to.deep.equal(['ok']);
+    },
+  })) {
+    it(`by ${how} erases the three entries that name the person`, async () => {
+      await remove();
+      expect(await entriesWith(on.service.database)).to.equal(0);
+    });
+  }
+
+  it('reads the log by index only', async () => {
+    const scanned = await on.service.database.transaction(async (tx) => {
+      const count = async () => {
+        const [row] = await tx.query<{ read: number }>(
+          `SELECT seq_tup_read::int AS read FROM pg_stat_xact_user_tables
+            WHERE relname = 'activity'`,
+        );
+        return row?.read ?? 0;
+      };
+      const before = await count();
+      await deleteAccounts(tx, [PERSON]);
+      return (await count()) - before;
+    });
+    expect(scanned).to.equal(0);
+  });
+});
+
+/** Returns how many entries name the person or have the person's address. */
+async function entriesWith(database: Database): Promise<number> {
+  const rows = await database.query(
+    `SELECT FROM activity WHERE details ?| ARRAY['by_name', 'person_name', 'subject', 'api_key_name']
+      OR (account_id = $1 AND (address IS NOT NULL OR browser IS NOT NULL))`,
+    [PERSON],
+  );
+  return rows.length;
+}
+
+forEachDatabase('the log of a deleted user', (open) => {
+  it('is erased up to a limit with the account, and the rest by the job', async () => {
+    const database = await open();
+    const parts = { database, changes: silentChangeFeed, clock: systemClock };
+    await addAccount(database, PERSON);
+    const own = { subject: 'idp-17', api_key_name: 'Till', ...BY_THEM, ...ABOUT_THEM };
+    await addEntries(database, { account: PERSON, details: own, count: 700 });
+    await addEntries(database, { account: OWNER, details: BY_THEM, count: 700 });
+    await addEntries(database, { account: OWNER, details: ABOUT_THEM, count: 700 });
+    await createAccountRegistry(parts).remove(PERSON);
+    expect(await entriesWith(database)).to.equal(1_100);
+    const job = createErasureJob(database);
+    expect([await job(600), await job(600), await job(600)]).to.deep.equal([600, 500, 0]);
+    expect(await entriesWith(database)).to.equal(0);
+    const kept = await database.query(
+      `SELECT FROM activity WHERE account_id = $1 AND address IS NOT NULL`,
+      [OWNER],
+    );
+    expect(kept, 'addresses of other users').to.have.length(1_400);
+  });
+
+  it('two users who are named by one entry, and are deleted together, are both erased', async () => {
+    const database = await open();
+    await addEntries(database, {
+      account: OWNER,
+      details: { by_account_id: OWNER, by_name: 'Olga', ...ABOUT_THEM },
+    });
+    await database.transaction((tx) => eraseFromLog(tx, [OWNER, PERSON]));
+    expect(await entriesWith(database)).to.equal(0);
+    expect(await createErasureJob(database)(10)).to.equal(0);
+  });
+});
