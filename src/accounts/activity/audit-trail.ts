@@ -10,6 +10,8 @@ export interface Place {
   readonly generation: string;
   /** Entries up to this id are older than the generation. */
   readonly oldUntil: string;
+  /** No entry of the generation has an earlier transaction. */
+  readonly firstXact: string;
   /** The transaction of the entry before this place; 0 among the old entries. */
   readonly xact: string;
   readonly id: string;
@@ -26,7 +28,9 @@ export type AuditTrail = ReturnType<typeof createAuditTrail>;
 export const MAX_PAGE = 1_000;
 const LEASE = "clock_timestamp() + interval '10 seconds'";
 const CURSOR = /^([0-9a-f]{12})-(\d{1,18})-(\d{1,18})$/;
-const PLACE = 'generation, old_until AS "oldUntil", xact, id';
+const PLACE = 'generation, old_until AS "oldUntil", first_xact AS "firstXact", xact, id';
+/** How many entries one statement reads in search of the first that is not out. */
+const LATER_ENTRIES = 10_000;
 
 export function createAuditTrail({ database }: { readonly database: Database }) {
   /** Returns the place up to which the log is out. Begins a new generation in a restored copy. */
@@ -38,13 +42,13 @@ export function createAuditTrail({ database }: { readonly database: Database }) 
     );
     if (log) return log;
     if (isBegun) throw new Error('the table audit_output has no row: restore it from a backup');
-    await database.transaction(beginGeneration);
+    await beginGeneration(database);
     return find(true);
   }
 
   /** @param until `xmax` to include entries that a transaction still running could precede */
   async function read(
-    { generation, oldUntil, xact, id }: Place,
+    { generation, oldUntil, firstXact, xact, id }: Place,
     limit: number,
     until: 'xmin' | 'xmax' = 'xmin',
   ): Promise<Following[]> {
@@ -54,11 +58,12 @@ export function createAuditTrail({ database }: { readonly database: Database }) 
             WHERE $1::text = '0' AND id > $2 AND id <= $3 ORDER BY id LIMIT $4)
           UNION ALL
           (SELECT xact, ${ACTIVITY_COLUMNS} FROM activity
-            WHERE (xact, id) > ($1::text::xid8, CASE $1 WHEN '0' THEN 0 ELSE $2 END)
+            WHERE (xact, id) > (CASE $1 WHEN '0' THEN $5 ELSE $1 END::text::xid8,
+                CASE $1 WHEN '0' THEN 0 ELSE $2 END)
               AND xact < pg_snapshot_${until}(pg_current_snapshot()) AND id > $3
             ORDER BY xact, id LIMIT $4)
         ) found ORDER BY xact, id LIMIT $4`,
-      [xact, id, oldUntil, limit],
+      [xact, id, oldUntil, limit, firstXact],
     );
     return rows.map((row) => {
       const record = auditRecordFrom(row);
@@ -134,20 +139,54 @@ export function createAuditTrail({ database }: { readonly database: Database }) 
  * Begins a generation in which the present entries are ordered by id: the transactions of another
  * cluster's counter would hide new entries, or be hidden themselves.
  */
-async function beginGeneration(tx: Queries): Promise<void> {
-  // Do not make other writers wait behind this lock for long: the next reader tries again.
-  await tx.query("SET LOCAL lock_timeout = '2s'");
-  // The lock is granted only when no transaction is writing, so every entry up to the highest id is committed.
-  await tx.query('LOCK TABLE activity IN SHARE ROW EXCLUSIVE MODE');
-  // Start at the first entry that may not be out yet, even if others are then on the log twice.
-  // The transactions of entries up to `old_until` are of a still older cluster and say nothing.
-  await tx.query(
-    `UPDATE audit_output o SET generation = left(replace(gen_random_uuid()::text, '-', ''), 12),
-        origin = audit_origin(), old_until = coalesce((SELECT max(id) FROM activity), 0), xact = '0',
-        id = least(id, (SELECT min(id) - 1 FROM activity a
-          WHERE a.id > o.old_until AND (a.xact, a.id) > (o.xact, o.id)))
-      WHERE origin <> audit_origin()`,
+async function beginGeneration(database: Database): Promise<void> {
+  const [restored] = await database.query<Place>(
+    `SELECT ${PLACE} FROM audit_output WHERE origin <> audit_origin()`,
   );
+  if (!restored) return;
+  // Before the lock, for which every sign-in waits. Entries that are added meanwhile have higher ids.
+  const first = await firstNotOut(database, restored);
+  await database.transaction(async (tx) => {
+    // Do not make other writers wait behind this lock for long: the next reader tries again.
+    await tx.query("SET LOCAL lock_timeout = '2s'");
+    // The lock is granted only when no transaction is writing, so every entry up to the highest id is committed.
+    await tx.query('LOCK TABLE activity IN SHARE ROW EXCLUSIVE MODE');
+    await tx.query(
+      `UPDATE audit_output SET generation = left(replace(gen_random_uuid()::text, '-', ''), 12),
+          origin = audit_origin(), old_until = coalesce((SELECT max(id) FROM activity), 0), xact = '0',
+          id = least(id, $1::bigint - 1), first_xact = pg_snapshot_xmin(pg_current_snapshot())
+        WHERE generation = $2`,
+      [first, restored.generation],
+    );
+  });
+}
+
+type Later = Pick<Place, 'xact' | 'id'> & { first: string | null; count: number };
+
+/**
+ * Returns the lowest id of the entries that may not be out yet, even if others are then on the log
+ * twice. Reads them in pages, because their number has no limit, but a statement has a time limit.
+ */
+async function firstNotOut(database: Queries, place: Place): Promise<string | null> {
+  let { xact, id } = place;
+  // Entries of this generation follow all old ones, of which some may not be out: their ids decide.
+  if (xact === '0') return null;
+  let first: string | null = null;
+  for (;;) {
+    // The transactions of entries up to `oldUntil` are of a still older cluster and say nothing.
+    const [last]: Later[] = await database.query<Later>(
+      `WITH later AS MATERIALIZED (SELECT xact, id FROM activity
+          WHERE xact IS NOT NULL AND (xact, id) > ($1::text::xid8, $2::bigint)
+          ORDER BY xact, id LIMIT ${LATER_ENTRIES})
+        SELECT xact, id, (SELECT count(*)::int FROM later) AS count,
+            least($4, (SELECT min(id) FROM later WHERE id > $3)) AS first
+          FROM later ORDER BY xact DESC, id DESC LIMIT 1`,
+      [xact, id, place.oldUntil, first],
+    );
+    first = last?.first ?? first;
+    if (!last || last.count < LATER_ENTRIES) return first;
+    ({ xact, id } = last);
+  }
 }
 
 const AGAIN =
