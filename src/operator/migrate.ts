@@ -8,7 +8,7 @@ import type { Operator } from './command/operator.ts';
 
 export function addMigrateCommand(
   program: Command,
-  { announce, print, progress, environment }: Operator,
+  { announce, print, progress, environment, onWait }: Operator,
 ): void {
   program
     .command('migrate')
@@ -28,11 +28,12 @@ export function addMigrateCommand(
         const isAsked = dryRun || !database.embedded;
         const pending = isAsked ? await pendingMigrations(database) : undefined;
         let started = 0;
-        const showProgress = (): void => {
+        const onMigration = (): void => {
           started += 1;
           progress.show('Migrations started', started, pending?.length);
         };
-        const names = dryRun && pending ? pending : await migrate(database, showProgress);
+        const names =
+          dryRun && pending ? pending : await migrate(database, { onMigration, onWait });
         const done = dryRun ? 'Missing' : 'Applied';
         print({
           value: { dry_run: dryRun, migrations: names },

@@ -7,7 +7,7 @@ import { durationSeconds } from '../config/schema/kinds.ts';
 import type { SettingsWithoutSecrets } from '../config/settings.ts';
 import { requireEmbeddedDatabase, requireTables } from '../service/deployment.ts';
 import { type OpenDatabase, openDatabase } from '../storage/database.ts';
-import { MigrationsPending, pendingMigrations } from '../storage/migrate.ts';
+import { requireSchema } from '../storage/migrate.ts';
 import { type ListedNode, listNodes } from '../storage/nodes.ts';
 import { wholeNumber } from './command/arguments.ts';
 import type { Operator, Report } from './command/operator.ts';
@@ -82,8 +82,7 @@ export async function readDatabase<Result>(
   const database = await openDatabase({ ...storage, timeoutFactor: TIMEOUT_FACTOR });
   try {
     await requireTables(database, storage);
-    const pending = await pendingMigrations(database);
-    if (pending.length > 0) throw new MigrationsPending(pending);
+    await requireSchema(database, { autoMigrate: false });
     return await read(database);
   } finally {
     await database.close();

@@ -77,18 +77,24 @@ const TIMEOUT_FACTOR = 10;
  * Opens the database of the settings while `work` runs. If a running service has opened an embedded
  * database, it is reached through that service.
  *
+ * @param readsOnly a command that changes nothing migrates nothing either
  * @param announce called with the settings, before anything is opened
+ * @param onWait called with the session for which a migration waits
  * @throws ConfigurationProblems, NoDeployment, StorageUnavailable, or Refusal `migrations_pending`
  */
 export async function withRegistries<Result>(
   {
     environment,
     by,
+    readsOnly,
     announce,
+    onWait,
   }: {
     readonly environment: Variables;
     readonly by?: OperatedBy;
+    readonly readsOnly: boolean;
     readonly announce: (settings: SettingsWithoutSecrets) => void;
+    readonly onWait: (session: string) => void;
   },
   work: (registries: Registries) => Promise<Result>,
 ): Promise<Result> {
@@ -101,7 +107,7 @@ export async function withRegistries<Result>(
   await using opened = new AsyncDisposableStack();
   opened.defer(() => database.close());
   await requireTables(database, storage);
-  await requireSchema(database, storage);
+  await requireSchema(database, { autoMigrate: storage.autoMigrate && !readsOnly }, onWait);
   await keyEmails(database);
   // A command ends after its work, so it caches nothing and needs no change feed. It awaits its
   // records and reports failures itself, so it needs no log.

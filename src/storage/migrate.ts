@@ -1,6 +1,7 @@
 /** Migrates the schema with the SQL files in the folder `migrations`. */
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { Refusal } from '../base/refusal.ts';
 import type { OpenDatabase } from './database.ts';
@@ -10,6 +11,13 @@ const MIGRATIONS = path.join(import.meta.dirname, 'migrations');
 const TABLE = 'gatehouse_migrations';
 /** Migrations use a connection without a query timeout: one may rewrite a table. */
 const CONNECT_TIMEOUT_MS = 5_000;
+/** Short, because every reader of a table waits behind a migration that waits for the table. */
+const LOCK_TIMEOUT_MS = 300;
+/** PostgreSQL cancels an autovacuum only for a lock that waits longer than its deadlock_timeout, 1 s. */
+const VACUUM_LOCK_TIMEOUT_MS = 1_500;
+const LOCK_PAUSE_MS = 2_000;
+const WATCH_INTERVAL_MS = 100;
+const LOCK_NOT_AVAILABLE = '55P03';
 /** Long, because the embedded database accepts no connection while another process migrates it. */
 const EMBEDDED_CONNECT_TIMEOUT_MS = 60_000;
 
@@ -18,27 +26,31 @@ const EMBEDDED_CONNECT_TIMEOUT_MS = 60_000;
  * several nodes start at once, one migrates and the others wait. On the embedded database, where all
  * connections share one session, that lock has no effect: one transaction blocks the others instead.
  *
- * @param onMigration called when a migration begins.
+ * A migration that waits for the lock of another session, such as a backup, is tried again until
+ * that session ends, however long it takes.
+ *
+ * @param events.onMigration called when a migration begins.
+ * @param events.onWait called with the session for which a migration waits.
  * @returns the names of the migrations applied now.
  * @throws StorageUnavailable if the server cannot be reached.
  */
 export async function migrate(
   database: OpenDatabase,
-  onMigration: () => void = () => {},
+  { onMigration = () => {}, onWait = () => {} }: MigrationEvents = {},
 ): Promise<string[]> {
   const { runner } = await import('node-pg-migrate');
   const client = new pg.Client({
     ...database.connection,
+    application_name: 'gatehouse migrate',
     connectionTimeoutMillis: database.embedded ? EMBEDDED_CONNECT_TIMEOUT_MS : CONNECT_TIMEOUT_MS,
   });
   client.on('error', () => {});
   await client.connect().catch((cause: unknown) => {
     throw new StorageUnavailable('postgresql', cause);
   });
-  try {
-    // Begin before the runner lists missing files; its COMMIT or a disconnect ends the transaction.
-    if (database.embedded) await client.query('BEGIN');
-    const applied = await runner({
+  const started = new Set<string>();
+  const run = () =>
+    runner({
       dbClient: client,
       dir: MIGRATIONS,
       direction: 'up',
@@ -46,16 +58,73 @@ export async function migrate(
       advisoryLockMode: 'wait',
       singleTransaction: database.embedded,
       log: (line) => {
-        if (line.startsWith('### MIGRATION')) onMigration();
-        if (!line.startsWith('### MIGRATION 0001_')) return;
+        const name = /^### MIGRATION (\S+)/.exec(line)?.[1];
+        if (name === undefined || started.has(name)) return;
+        started.add(name);
+        onMigration();
+        if (!name.startsWith('0001_')) return;
         // Queued before the migration; migration 0060 reads it. A lost connection fails the migration.
         client.query("SET gatehouse.is_new = 'yes'", () => {});
       },
     });
-    if (database.embedded) await client.query('COMMIT');
-    return applied.map((migration) => migration.name);
+  try {
+    if (!database.embedded) await repeatWithLocks(database, client, run, onWait);
+    else {
+      // Begin before the runner lists missing files; its COMMIT or a disconnect ends the transaction.
+      await client.query('BEGIN');
+      await run();
+      await client.query('COMMIT');
+    }
+    return [...started];
   } finally {
     await client.end();
+  }
+}
+
+interface MigrationEvents {
+  readonly onMigration?: (() => void) | undefined;
+  readonly onWait?: ((session: string) => void) | undefined;
+}
+
+const BLOCKER = `SELECT concat(coalesce(nullif(application_name, ''), backend_type), ' (process ', pid,
+      ')', to_char(xact_start AT TIME ZONE 'UTC', '", whose transaction began "YYYY-MM-DD"T"HH24:MI:SS"Z"'))
+    AS session FROM pg_stat_activity WHERE pid = ANY(pg_blocking_pids($1)) ORDER BY xact_start LIMIT 1`;
+
+/** Repeats the work with pauses, in which readers continue, while another session has a lock. */
+async function repeatWithLocks(
+  database: OpenDatabase,
+  client: pg.Client,
+  work: () => Promise<unknown>,
+  onWait: (session: string) => void,
+): Promise<void> {
+  const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
+  let session: string | undefined;
+  // Ask on another connection while the migration waits: later, nothing tells for what it waited.
+  const watch = setInterval(async () => {
+    const found = await database
+      .query<{ session: string }>(BLOCKER, [rows[0]?.pid])
+      .catch(() => []);
+    if (found[0] === undefined || found[0].session === session) return;
+    ({ session } = found[0]);
+    onWait(session);
+  }, WATCH_INTERVAL_MS);
+  try {
+    for (;;) {
+      const isVacuum = session?.startsWith('autovacuum');
+      await client.query(
+        `SET lock_timeout = ${isVacuum ? VACUUM_LOCK_TIMEOUT_MS : LOCK_TIMEOUT_MS}`,
+      );
+      try {
+        await work();
+        return;
+      } catch (error) {
+        if (!(error instanceof pg.DatabaseError) || error.code !== LOCK_NOT_AVAILABLE) throw error;
+        await client.query('ROLLBACK');
+        await delay(LOCK_PAUSE_MS);
+      }
+    }
+  } finally {
+    clearInterval(watch);
   }
 }
 
@@ -79,16 +148,17 @@ export class MigrationsPending extends Refusal {
 export async function requireSchema(
   database: OpenDatabase,
   { autoMigrate }: { autoMigrate: boolean },
+  onWait?: MigrationEvents['onWait'],
 ): Promise<void> {
   // Do not compare first: during another process's migration the embedded database is too slow.
   if (database.embedded && autoMigrate) {
-    await migrate(database);
+    await migrate(database, { onWait });
     return;
   }
   const pending = await pendingMigrations(database);
   if (pending.length === 0) return;
   if (!autoMigrate) throw new MigrationsPending(pending);
-  await migrate(database);
+  await migrate(database, { onWait });
 }
 
 /** False for a database on which Gatehouse was never started. */

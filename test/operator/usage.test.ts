@@ -28,6 +28,7 @@ const idle = {
     confirm: async () => {},
     by: () => ({ operator: 'nobody' }),
     announce: () => {},
+    onWait: () => {},
     run: async () => {},
     print: () => {},
     say: () => {},

@@ -1,5 +1,6 @@
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import { runner } from 'node-pg-migrate';
 import pg from 'pg';
@@ -12,7 +13,9 @@ import {
 } from '../../src/storage/migrate.ts';
 import { areValuesChecked } from '../../src/storage/nodes.ts';
 import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
+import { operatorOn, refusalFrom, valueFrom } from '../operator/run-operator.ts';
 import { forEachDatabase } from '../support/databases.ts';
+import { eventually } from '../support/eventually.ts';
 import { freshDatabaseUrl } from '../support/postgres-server.ts';
 import { freePort } from '../support/programs.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
@@ -123,6 +126,27 @@ describeOn([postgresServer], 'migrations with several nodes', () => {
     await database.close();
   });
 
+  it('a command that only reads names the pending migrations and applies none; a command that writes applies them', async () => {
+    const database = await openEmpty();
+    await migrate(database);
+    await migrateDown(database, 2);
+    const pending = NAMES.slice(-2);
+    const run = operatorOn(database);
+    for (const command of ['accounts list', 'audit', 'nodes', 'sessions list --account a@b.test']) {
+      const refused = await refusalFrom(run, command);
+      expect(refused.code, command).to.equal('migrations_pending');
+      expect(refused.message, command).to.contain(pending.join(', '));
+    }
+    expect(await pendingMigrations(database)).to.deep.equal(pending);
+    await valueFrom(run, ['organizations', 'add', '--name', 'Quay']);
+    expect(await pendingMigrations(database)).to.deep.equal([]);
+    await database.query(
+      "INSERT INTO gatehouse_migrations (name, run_on) VALUES ('9999_of-tomorrow', now())",
+    );
+    expect(await valueFrom(run, 'organizations list')).to.have.length(1);
+    await database.close();
+  });
+
   it('a node starts on the database schema of a later version', async () => {
     const database = await openEmpty();
     await migrate(database);
@@ -132,6 +156,41 @@ describeOn([postgresServer], 'migrations with several nodes', () => {
     await requireSchema(database, { autoMigrate: true });
     await requireSchema(database, { autoMigrate: false });
     expect(await appliedMigrations(database)).to.deep.equal([...NAMES, '9999_of-tomorrow']);
+    await database.close();
+  });
+
+  it('a migration that waits for a backup names it, blocks no reader, and is applied after the backup', async () => {
+    const database = await openEmpty();
+    await migrate(database);
+    const altering = NAMES.indexOf('0063_language-of-an-account');
+    await migrateDown(database, NAMES.length - altering);
+    const backup = new pg.Client({ ...database.connection, application_name: 'pg_dump' });
+    await backup.connect();
+    const waits: string[] = [];
+    const started: number[] = [];
+    let applied: Promise<string[]> | undefined;
+    try {
+      await backup.query('BEGIN; LOCK TABLE accounts IN ACCESS SHARE MODE');
+      const [onMigration, onWait] = [
+        () => void started.push(1),
+        (reason: string) => void waits.push(reason),
+      ];
+      applied = migrate(database, { onMigration, onWait });
+      applied.catch(() => {});
+      await eventually(() => expect(waits).to.have.length(1));
+      for (let reads = 0; reads < 30; reads += 1) {
+        expect(await database.query('SELECT id FROM accounts LIMIT 1')).to.deep.equal([]);
+        await delay(50);
+      }
+      expect(await pendingMigrations(database)).to.deep.equal(NAMES.slice(altering));
+    } finally {
+      await backup.query('COMMIT');
+      await backup.end();
+    }
+    expect(await applied).to.deep.equal(NAMES.slice(altering));
+    expect(waits).to.have.length(1);
+    expect(waits[0]).to.match(/^pg_dump \(process \d+\), whose transaction began \d{4}-\d\d-\d\dT/);
+    expect(started, 'a repeated migration is counted once').to.have.length(NAMES.length - altering);
     await database.close();
   });
 

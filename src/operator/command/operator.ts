@@ -38,6 +38,8 @@ export interface Operator extends Surroundings {
    * calls `announce` itself.
    */
   readonly announce: (settings: SettingsWithoutSecrets) => void;
+  /** Reports on standard error for which session a migration waits. */
+  readonly onWait: (session: string) => void;
   /** Opens the registries, does the work, prints its report. */
   readonly run: (work: (registries: Registries) => Promise<Report>) => Promise<void>;
   /** Who runs the command and why, for the audit log. */

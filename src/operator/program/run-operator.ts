@@ -48,9 +48,14 @@ export async function runOperator(
       progress.clear();
       stderr.write(`Acting on ${describeDeployment(settings)}\n`);
     },
+    onWait(session) {
+      progress.clear();
+      stderr.write(`A migration waits for ${session}. It is tried again until that ends.\n`);
+    },
     run: async (work) => {
-      const { announce, by } = operator;
-      print(await withRegistries({ ...surroundings, by: by(), announce }, work));
+      const { announce, by, onWait } = operator;
+      const readsOnly = onlyReads(command);
+      print(await withRegistries({ ...surroundings, by: by(), readsOnly, announce, onWait }, work));
     },
     confirm: (what) => requireConfirmation(what, command?.opts() ?? {}, surroundings),
     print,
