@@ -25,7 +25,7 @@ const CALLERS: Readonly<Record<string, (url: URL) => Promise<string>>> = {
   'a client test': async (url) =>
     JSON.stringify(await createApiCalls({ graphqlUrl: url.href, exampleQuery: '{a}' })('token')),
   'the service itself': async ({ origin }) => {
-    const postForm = createOwnRequests({ issuer: origin, handler: () => hostile });
+    const postForm = createOwnRequests({ issuer: origin, log: pino({ level: 'silent' }), handler: () => hostile });
     const { status, body } = await postForm('/', {});
     return `${status} ${body}`;
   },
