@@ -2,6 +2,7 @@
 import type { RequestListener, ServerResponse } from 'node:http';
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { expect } from 'chai';
+import { pino } from 'pino';
 import { fetchAnswer } from '../src/base/outgoing-requests.ts';
 import { createFindings } from '../src/doctor/findings.ts';
 import { checkNodes } from '../src/doctor/nodes.ts';
@@ -25,7 +26,11 @@ const CALLERS: Readonly<Record<string, (url: URL) => Promise<string>>> = {
   'a client test': async (url) =>
     JSON.stringify(await createApiCalls({ graphqlUrl: url.href, exampleQuery: '{a}' })('token')),
   'the service itself': async ({ origin }) => {
-    const postForm = createOwnRequests({ issuer: origin, log: pino({ level: 'silent' }), handler: () => hostile });
+    const postForm = createOwnRequests({
+      issuer: origin,
+      log: pino({ level: 'silent' }),
+      handler: () => hostile,
+    });
     const { status, body } = await postForm('/', {});
     return `${status} ${body}`;
   },
