@@ -52,16 +52,17 @@ type Fields = Readonly<Record<string, unknown>>;
 
 function callerIn(answer: Fields): CallerFields {
   const subject = textIn(answer, 'sub');
-  const { exp, username, organizations, withheld } = answer;
+  const exp = timeIn(answer, 'exp');
+  // Check a member that is not used, too: a proxy or program that changes it may change the others.
+  timeIn(answer, 'iat');
   const reach = {
     subject,
-    ...(typeof exp === 'number' && { expiresAt: new Date(exp * 1000) }),
-    organizations: organizationsIn(organizations),
-    ...(withheld !== undefined && { withheld: listIn(withheld).filter(isText) }),
+    ...(exp !== undefined && { expiresAt: new Date(exp * 1000) }),
+    organizations: organizationsIn(answer.organizations),
   };
   const person = {
     accountId: subject,
-    ...(typeof username === 'string' && { username }),
+    ...optional(answer, 'username', 'username'),
     ...externalIdIn(answer),
   };
   const tokenType = textIn(answer, 'token_type').toLowerCase();
@@ -105,8 +106,7 @@ const named = (fields: Fields) => ({
   name: textIn(fields, 'name'),
 });
 
-const externalIdIn = ({ external_id: externalId }: Fields): { externalId?: string } =>
-  typeof externalId === 'string' ? { externalId } : {};
+const externalIdIn = (fields: Fields) => optional(fields, 'external_id', 'externalId');
 
 /** Returns the member if the answer has it: older versions of the service do not send all. */
 function optional<Name extends string>(
@@ -115,7 +115,20 @@ function optional<Name extends string>(
   name: Name,
 ): { [Key in Name]?: string } {
   const { [from]: value } = fields;
-  return typeof value === 'string' ? ({ [name]: value } as { [Key in Name]?: string }) : {};
+  if (value === undefined) return {};
+  if (typeof value !== 'string') throw malformed(`has another value instead of a text in ${from}`);
+  return { [name]: value } as { [Key in Name]?: string };
+}
+
+/** The end of the year 9999, in seconds: many languages have no dates after it. */
+const MAX_TIME = 253_402_300_799;
+
+/** A wrong `exp` must not be read as an absent one: an access without `exp` never expires. */
+function timeIn(fields: Fields, name: 'exp' | 'iat'): number | undefined {
+  const value = fields[name];
+  if (value === undefined) return undefined;
+  if (typeof value === 'number' && value >= 0 && value <= MAX_TIME) return value;
+  throw malformed(`has another value instead of a time in ${name}`);
 }
 
 function textIn(fields: Fields, name: string): string {

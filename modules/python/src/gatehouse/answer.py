@@ -9,6 +9,8 @@ from .ended import Ended
 
 ROLES = frozenset({"owner", "admin", "member", "viewer"})
 RIGHTS = frozenset({"read", "write", "manage"})
+# The end of the year 9999, in seconds: there are no dates after it.
+MAX_TIME = 253_402_300_799
 
 
 class MalformedAnswer(Exception):
@@ -76,7 +78,7 @@ class Caller:
 def read_answer(body: bytes, issuer: str) -> Optional[Caller]:
     """Returns the caller, or None for an inactive token. Raises MalformedAnswer."""
     try:
-        answer = json.loads(body.decode())
+        answer = json.loads(body.decode(), parse_constant=_no_json)
     except (ValueError, RecursionError):
         raise MalformedAnswer from None
     if not isinstance(answer, dict) or not isinstance(answer.get("active"), bool):
@@ -85,10 +87,9 @@ def read_answer(body: bytes, issuer: str) -> Optional[Caller]:
         return None
     subject = _text(answer, "sub")
     token_type = _text(answer, "token_type").lower()
-    expires_at = answer.get("exp")
+    expires_at = _time(answer, "exp")
+    _time(answer, "iat")
     if answer.get("iss") != issuer or token_type not in ("bearer", "api_key"):
-        raise MalformedAnswer
-    if expires_at is not None and type(expires_at) not in (int, float):
         raise MalformedAnswer
     client_id = _text(answer, "client_id") if token_type == "bearer" else None
     method = "api_key" if client_id is None else "authorization_code"
@@ -172,5 +173,21 @@ def _text(parent: dict[str, Any], name: str) -> str:
 
 
 def _optional(parent: dict[str, Any], name: str) -> Optional[str]:
-    value = parent.get(name)
-    return value if isinstance(value, str) else None
+    value = parent.get(name, "")
+    if not isinstance(value, str):
+        raise MalformedAnswer
+    return value if name in parent else None
+
+
+def _time(parent: dict[str, Any], name: str) -> Union[int, float, None]:
+    """A wrong `exp` must not be read as an absent one: an access without `exp` never expires."""
+    value = parent.get(name, 0)
+    # A bool is an int, and no comparison with NaN is true.
+    if type(value) not in (int, float) or not 0 <= value <= MAX_TIME:
+        raise MalformedAnswer
+    return value if name in parent else None
+
+
+def _no_json(_: str) -> None:
+    """Refuses NaN and Infinity, which Python would read."""
+    raise MalformedAnswer
