@@ -1,16 +1,19 @@
 """Introspections over real sockets, and from threads."""
 
 import asyncio
+import gc
+import logging
 import multiprocessing
 import threading
 import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, Optional
+from unittest import mock
 
 from harness import active, settings
 
-from gatehouse import AsyncGatehouse, Gatehouse, Settings, Unavailable
+from gatehouse import AsyncGatehouse, Gatehouse, Settings, Unavailable, connection
 
 
 class RealService:
@@ -21,6 +24,8 @@ class RealService:
         self.connections = 0
         self.closes_after_answer = False
         self.closes_before_answer = False
+        # Sends one byte every 10 ms, for ever: of the headers, or of the body.
+        self.drips: Optional[bytes] = None
         self.hosts: list[str] = []
 
     def __enter__(self) -> "RealService":
@@ -56,6 +61,12 @@ class RealService:
                 self.requests += 1
                 if self.closes_before_answer:
                     break
+                drips = self.drips
+                while drips is not None:
+                    writer.write(drips)
+                    await writer.drain()
+                    await asyncio.sleep(0.01)
+                    drips = drips[-1:]
                 body = active()
                 length = f"Content-Length: {len(body)}"
                 writer.write(f"HTTP/1.1 200 OK\r\n{length}\r\n\r\n".encode() + body)
@@ -71,8 +82,8 @@ class RealService:
 
     def settings(self, **options: Any) -> Settings:
         # The tests may run on a busy machine.
-        options = {"timeout_seconds": 30, **options}
-        return settings(introspection_endpoint=self.endpoint, change_stream=False, **options)
+        options = {"timeout_seconds": 30, "change_stream": False, **options}
+        return settings(introspection_endpoint=self.endpoint, **options)
 
 
 class Connections(unittest.TestCase):
@@ -122,21 +133,65 @@ class Connections(unittest.TestCase):
             with Gatehouse(service.settings(**options)) as gate:
                 service.loop.call_soon_threadsafe(time.sleep, 1.5)
                 with ThreadPoolExecutor(8) as threads:
+                    reasons = set(threads.map(lambda each: self.reason(gate, each), "abcdefgh"))
+                self.assertEqual(reasons, {"timed_out"})
+                self.expect_recovery(gate)
 
-                    def reason(token: str) -> str:
-                        with self.assertRaises(Unavailable) as raised:
-                            gate.introspect(token)
-                        return raised.exception.reason
+    def reason(self, gate: Gatehouse, token: str) -> str:
+        with self.assertRaises(Unavailable) as raised:
+            gate.introspect(token)
+        return raised.exception.reason
 
-                    self.assertEqual(set(threads.map(reason, "abcdefgh")), {"timed_out"})
+    def expect_recovery(self, gate: Gatehouse) -> None:
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            try:
+                self.assertEqual(gate.introspect("later").subject, "acc_a")
+                return
+            except Unavailable:
+                pass
+        self.fail("introspections did not recover")
+
+    def test_an_answer_that_arrives_byte_by_byte_is_timed_out_and_keeps_no_place(self) -> None:
+        head = b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n"
+        for drips in (head + b"X: x", head + b"\r\n "):
+            with self.subTest(drips), RealService() as service:
+                options = {"timeout_seconds": 0.2, "max_connections": 2}
+                with Gatehouse(service.settings(**options)) as gate:
+                    service.drips = drips
+                    with ThreadPoolExecutor(4) as threads:
+                        reasons = set(threads.map(lambda each: self.reason(gate, each), "abcd"))
+                    self.assertEqual(reasons, {"timed_out"})
+                    # The connections that drip go on.
+                    service.drips = None
+                    self.expect_recovery(gate)
+
+    def test_a_stream_whose_headers_arrive_byte_by_byte_is_given_up(self) -> None:
+        with RealService() as service, mock.patch.object(connection, "STREAM_OPENING_SECONDS", 0.1):
+            service.drips = b"HTTP/1.1 200 OK\r\nX: x"
+            with Gatehouse(service.settings(change_stream=True)):
                 deadline = time.monotonic() + 20
-                while time.monotonic() < deadline:
-                    try:
-                        self.assertEqual(gate.introspect("later").subject, "acc_a")
-                        return
-                    except Unavailable:
-                        pass
-                self.fail("introspections did not recover")
+                while service.requests < 2 and time.monotonic() < deadline:
+                    time.sleep(0.01)
+                self.assertGreater(service.requests, 1)
+
+    def test_closing_during_introspections_ends_them_and_leaves_no_task(self) -> None:
+        complaints: list[str] = []
+        handler = logging.Handler()
+        handler.addFilter(lambda record: complaints.append(record.getMessage()) is not None)
+        logging.getLogger("asyncio").addHandler(handler)
+        self.addCleanup(logging.getLogger("asyncio").removeHandler, handler)
+        with RealService() as service, ThreadPoolExecutor(4) as threads:
+            service.drips = b"HTTP/1.1 200 OK\r\nX: x"
+            gate = Gatehouse(service.settings(timeout_seconds=0.3, max_connections=2))
+            gate.start()
+            asked = [threads.submit(self.reason, gate, each) for each in "aabc"]
+            while service.requests < 2:
+                time.sleep(0.01)
+            gate.close()
+            self.assertEqual({each.result() for each in asked}, {"timed_out"})
+        gc.collect()
+        self.assertEqual(complaints, [])
 
     def test_a_second_event_loop_is_refused_with_the_remedy(self) -> None:
         with RealService() as service:

@@ -94,13 +94,18 @@ class AsyncGatehouse(_Guard):
             self._reading = loop.create_task(self._changes.run())
 
     async def aclose(self) -> None:
-        """Ends the change stream and what is remembered, and closes all connections."""
+        """Ends the change stream and what is remembered, and closes all connections.
+
+        Waits until the requests in progress have their answers, or reach their time limits.
+        """
         if self._loop is None:
             return
         if self.settings.change_stream:
             self._reading.cancel()
             await asyncio.gather(self._reading, return_exceptions=True)
         self._cache.changed(())
+        requests = [task for tasks in self._in_progress.values() for task in tasks]
+        await asyncio.gather(*requests, return_exceptions=True)
         await self._connection.close()
 
     async def authenticate(self, request: Request) -> Caller:
@@ -221,6 +226,7 @@ class Gatehouse(_Guard):
         """Ends the change stream and its thread."""
         if self._pid == os.getpid():
             self._run(self._gate.aclose(), None)
+            self._run(_others_end(), None)
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
             self._loop.close()
@@ -246,6 +252,11 @@ class Gatehouse(_Guard):
         except concurrent.futures.TimeoutError:
             future.cancel()
             raise Unavailable("timed_out") from None
+
+
+async def _others_end() -> None:
+    """Waits for the calls in progress: an event loop that is closed destroys its tasks."""
+    await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
 
 
 def _key(token: str) -> bytes:

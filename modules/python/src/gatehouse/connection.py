@@ -1,12 +1,15 @@
 """The requests to the service.
 
-No request is cancelled, but the client's timeouts end it: with the versions of Debian 12 a
-cancelled request keeps its place in the pool (httpcore 0.16) or goes on (anyio 3.6).
+No request is cancelled, but timeouts end it: with the versions of Debian 12 a cancelled request
+keeps its place in the pool (httpcore 0.16) or goes on (anyio 3.6). The timeouts of httpx are for
+each read, so every read of a connection also ends at the deadline of the request that reads.
 """
 
 import asyncio
 import base64
 import contextlib
+import contextvars
+import math
 import re
 import ssl
 from collections.abc import AsyncIterator
@@ -21,8 +24,11 @@ from .settings import Settings
 MAX_ANSWER_BYTES = 4 * 1024 * 1024
 # The service closes an idle connection after 65 seconds.
 KEEP_ALIVE_SECONDS = 60
-# The headers must arrive within 5 seconds.
 STREAM_TIMEOUT = httpx.Timeout(3, connect=2)
+STREAM_OPENING_SECONDS = 5
+
+# When the answer must have arrived, by the time of the event loop. Each request has its own task.
+_deadline: contextvars.ContextVar[float] = contextvars.ContextVar("deadline", default=math.inf)
 
 
 class TooLong(Exception):
@@ -75,6 +81,7 @@ class Connection:
         """Asks about a token. Raises httpx.HTTPError or TooLong."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._timeout_seconds
+        _deadline.set(deadline)
         async with self._places:
             if loop.time() >= deadline:
                 raise httpx.PoolTimeout("no connection was free in time")
@@ -92,9 +99,10 @@ class Connection:
     async def _send(self, token: str, attempts: int) -> httpx.Response:
         is_new = False
 
-        async def trace(event: str, _: dict[str, Any]) -> None:
+        async def trace(event: str, info: dict[str, Any]) -> None:
             nonlocal is_new
             is_new = is_new or event.startswith("connection.connect_")
+            await _limit_reads(event, info)
 
         request = self._introspections.build_request(
             "POST",
@@ -121,8 +129,15 @@ class Connection:
         headers = {**self._headers, "Accept": "text/event-stream"}
         client = httpx.AsyncClient(timeout=STREAM_TIMEOUT, **self._options)
         try:
-            request = client.build_request("GET", f"{self._endpoint}/changes", headers=headers)
+            _deadline.set(asyncio.get_running_loop().time() + STREAM_OPENING_SECONDS)
+            request = client.build_request(
+                "GET",
+                f"{self._endpoint}/changes",
+                headers=headers,
+                extensions={"trace": _limit_reads},
+            )
             response = await client.send(request, stream=True)
+            _deadline.set(math.inf)
             try:
                 yield response
             finally:
@@ -133,6 +148,23 @@ class Connection:
     async def close(self) -> None:
         """Closes the connections of introspections."""
         await self._introspections.aclose()
+
+
+async def _limit_reads(event: str, info: dict[str, Any]) -> None:
+    """Traces a request of httpx: the reads of each new connection end at the deadline."""
+    if event not in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
+        return
+    stream = info["return_value"]
+    read_once = stream.read
+
+    async def read(max_bytes: int, timeout: Optional[float] = None) -> bytes:
+        left = _deadline.get() - asyncio.get_running_loop().time()
+        if left <= 0:
+            raise httpx.ReadTimeout("the answer did not arrive in time")
+        piece: bytes = await read_once(max_bytes, timeout=min(timeout or left, left))
+        return piece
+
+    stream.read = read
 
 
 def retry_after_seconds(response: httpx.Response) -> Optional[int]:
