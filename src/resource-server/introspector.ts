@@ -14,6 +14,8 @@ import { isMadeUp } from './value-checksum.ts';
 export interface IntrospectorOptions {
   /** The service's public origin, such as `https://auth.example.com`. */
   readonly issuer: string;
+  /** Allows an issuer with http on another machine, as in a test network. Default: false. */
+  readonly allowInsecureIssuer?: boolean;
   /** An internal address of the endpoint, such as `http://10.0.0.7:3000/oauth/introspect`. */
   readonly introspectionEndpoint?: string;
   /** The id of a client of the kind `resource-server`. */
@@ -95,7 +97,7 @@ export function introspectorOver(
   if (!(maxAgeMs >= MIN_REMEMBER_FOR_MS)) {
     throw new TypeError(`rememberForMs must be at least ${MIN_REMEMBER_FOR_MS}`);
   }
-  const { host } = requestOrigin(issuer);
+  const { host } = requestOrigin(options);
   const url = endpointOf(options);
   const { resource } = options;
   const { parameter } = resource ? protectedResourceMetadata({ issuer, resource }) : {};
@@ -213,10 +215,17 @@ function printOnceASecond(): (failure: IntrospectionFailure) => void {
   };
 }
 
-function requestOrigin(issuer: string): URL {
+function requestOrigin({ issuer, allowInsecureIssuer = false }: IntrospectorOptions): URL {
   const url = URL.canParse(issuer) ? new URL(issuer) : undefined;
-  if (url?.origin === issuer) return url;
-  throw new TypeError('issuer must be an origin without a path: https://auth.example.com');
+  if (url?.origin !== issuer) {
+    throw new TypeError('issuer must be an origin without a path: https://auth.example.com');
+  }
+  const isLoopback = /^(localhost|\[::1\]|127(\.\d+){3})$/.test(url.hostname);
+  if (url.protocol === 'https:' || isLoopback || allowInsecureIssuer) return url;
+  throw new TypeError(
+    `the issuer ${issuer} is http: others on the network could read tokens and the client secret, ` +
+      'and forge answers. Use the https address, or set allowInsecureIssuer in a test network',
+  );
 }
 
 function endpointOf({ issuer, introspectionEndpoint }: IntrospectorOptions): URL {

@@ -236,6 +236,26 @@ describe('an API fails closed', () => {
       expect(() => createIntrospector(options), JSON.stringify(wrong)).to.throw(TypeError);
     }
   });
+
+  it('createIntrospector refuses an http issuer on another machine unless allowInsecureIssuer is set', () => {
+    const create = (issuer: string, more: Partial<IntrospectorOptions> = {}) =>
+      createIntrospector({ issuer, clientId: 'a', clientSecret: 'b', ...more }).close();
+    const REMOTE = [
+      'auth.example.com',
+      '10.0.0.7:3000',
+      'localhost.example',
+      '127.example',
+      '[::2]',
+    ];
+    for (const host of REMOTE) {
+      const issuer = `http://${host}`;
+      expect(() => create(issuer), host).to.throw(TypeError, `${issuer} is http`);
+      create(issuer, { allowInsecureIssuer: true });
+    }
+    for (const host of ['localhost:3000', '127.0.0.1', '127.9.9.9:1', '[::1]:3000']) {
+      create(`http://${host}`);
+    }
+  });
 });
 
 describe('an API of a real service fails closed', () => {

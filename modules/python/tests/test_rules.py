@@ -88,10 +88,16 @@ class Rules(unittest.TestCase):
         for wrong, name in (
             ({"issuer": f"{ISSUER}/"}, "issuer"),
             ({"issuer": "auth.example.com"}, "issuer"),
+            ({"issuer": "http://auth.example.com"}, "which is http.*allow_insecure_issuer"),
+            ({"issuer": "http://10.0.0.7:3000"}, "which is http"),
+            ({"issuer": "http://localhost.example"}, "which is http"),
             ({"client_secret": ""}, "client_secret"),
             ({"introspection_endpoint": "http://10.0.0.7:3000/x?y"}, "introspection_endpoint"),
             ({"remember_seconds": 601}, "remember_seconds"),
         ):
             with self.assertRaisesRegex(ValueError, name):
                 Settings(**{**right, **wrong})
+        for issuer in ("http://localhost:3000", "http://127.9.9.9", "http://[::1]:3000"):
+            Settings(**{**right, "issuer": issuer})
+        Settings(**{**right, "issuer": "http://auth.example.com"}, allow_insecure_issuer=True)
         self.assertNotIn("gate_cs_a", repr(Settings(**right)))

@@ -1,5 +1,6 @@
 """The settings of the module, checked when they are made."""
 
+import ipaddress
 import ssl
 import time
 from dataclasses import dataclass, field
@@ -13,7 +14,8 @@ class Settings:
 
     `introspection_endpoint` is for an API that reaches the service at an internal address.
     Without `change_stream` nothing is remembered. `resource_metadata` is the address of the API's
-    own metadata (RFC 9728).
+    own metadata (RFC 9728). `allow_insecure_issuer` allows an issuer with http on another machine,
+    as in a test network.
     """
 
     issuer: str
@@ -27,12 +29,20 @@ class Settings:
     max_connections: int = 16
     resource_metadata: Optional[str] = None
     ssl_context: Optional[ssl.SSLContext] = None
+    allow_insecure_issuer: bool = False
 
     def __post_init__(self) -> None:
         if not _is_address(self.issuer) or urlsplit(self.issuer).path:
             raise ValueError(
                 f"issuer is {self.issuer!r}: set the public origin of Gatehouse, "
                 "without a path or final slash, such as https://auth.example.com"
+            )
+        is_insecure = urlsplit(self.issuer).scheme == "http" and not _is_loopback(self.issuer)
+        if is_insecure and not self.allow_insecure_issuer:
+            raise ValueError(
+                f"issuer is {self.issuer!r}, which is http: others on the network could read "
+                "tokens and the client secret, and forge answers. Use the https address, or set "
+                "allow_insecure_issuer in a test network"
             )
         if not _is_address(self.endpoint):
             raise ValueError(
@@ -57,6 +67,14 @@ def _is_address(value: str) -> bool:
     parts = urlsplit(value)
     has_more = parts.query or parts.fragment or "@" in parts.netloc
     return parts.scheme in ("http", "https") and bool(parts.hostname) and not has_more
+
+
+def _is_loopback(address: str) -> bool:
+    host = urlsplit(address).hostname or ""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 class Clock:
