@@ -1,5 +1,6 @@
 # Gatehouse as an image: docs/operations/deploy.md, "In a container".
 # The image behind a tag changes. Use the digest that you have tested: --build-arg NODE_IMAGE=node:24-bookworm-slim@sha256:…
+# Its Node must be 24.22.1 or later: earlier ones have a hole (src/base/node-holes.ts). The tag has the latest Node 24.
 ARG NODE_IMAGE=node:24-bookworm-slim
 FROM ${NODE_IMAGE} AS build
 WORKDIR /opt/gatehouse

@@ -1,5 +1,6 @@
 /** The doctor's check of the nodes: which ones run, the local one's readiness, clocks and keys. */
 import { systemClock } from '../base/clock.ts';
+import { holesOfNode } from '../base/node-holes.ts';
 import { AnswerRefused, fetchAnswer } from '../base/outgoing-requests.ts';
 import { Refusal } from '../base/refusal.ts';
 import { operatorsUrl } from '../config/operators-listener.ts';
@@ -21,6 +22,18 @@ import { type Findings, ok, problem, type Verdict, warning } from './findings.ts
 /** Longer than the two seconds in which the service answers even if a store is unavailable. */
 const TIMEOUT_MS = 5_000;
 const MAX_ANSWER_BYTES = 64 * 1024;
+
+/** @param version of the Node that runs the doctor, which is that of the service on this machine */
+export function checkNodeVersion(findings: Findings, version = process.versions.node): void {
+  const holes = holesOfNode(version).map(({ hole, mendedIn }) =>
+    warning(
+      `Node ${version} has ${hole}`,
+      `install Node ${mendedIn} or later on every machine, and restart the service there`,
+    ),
+  );
+  const none = ok(`Node ${version}, of which no hole is known`);
+  findings.add('node_version', process.execPath, ...(holes.length > 0 ? holes : [none]));
+}
 
 /** @param listedNodes undefined if the database, which has the list, cannot be used */
 export async function checkNodes(
