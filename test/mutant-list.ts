@@ -661,7 +661,7 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
     "if (problem.error !== 'access_denied') problems.record(problem);", 'problems.record(problem);'],
   { in: 'src/base/outgoing-requests.ts', by: 'outgoing-requests' },
   ['no request accepts a content coding', "'accept-encoding', 'identity'", "'accept-encoding', 'br'"],
-  ['an encoded answer is refused', '!NOT_ENCODED.includes(coding)', 'false'],
+  ['an encoded answer is refused', 'if (NOT_ENCODED.includes(coding)) return answer;', 'return answer;'],
   ['no more of an answer is read than the limit', 'if (size > maxBytes) break;', ''],
   ['no connection is used twice', 'shouldKeepAlive = false', 'shouldKeepAlive = true'],
   ['a switch to another protocol ends a request',

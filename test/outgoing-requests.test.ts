@@ -148,7 +148,7 @@ describe('a request to another server', () => {
       response.setHeader('connection', 'keep-alive').end(BODY);
     };
     const limits = { timeoutMs: 60_000, maxBytes: 1_000 };
-    for (const _ of [1, 2, 3]) await fetchAnswer(url, limits);
+    for (const _ of [1, 2, 3]) await fetchAnswer(url, {}, limits);
     expect(ports.size).to.equal(3);
   });
 
@@ -156,7 +156,7 @@ describe('a request to another server', () => {
     for (const coding of ['identity', 'none', '']) {
       answer = (response) => response.setHeader('content-encoding', coding).end(BODY);
       const limits = { timeoutMs: 60_000, maxBytes: 1_000 };
-      expect(await told(await fetchAnswer(url, limits))).to.equal(`200 ${BODY}`);
+      expect(await told(await fetchAnswer(url, {}, limits))).to.equal(`200 ${BODY}`);
     }
   });
 
@@ -176,7 +176,7 @@ describe('a request to another server', () => {
     for (const each of slow) {
       answer = each;
       const outcome = await outcomeOf(
-        fetchAnswer(url, { timeoutMs: 40, maxBytes: 1_000 }).then(told),
+        fetchAnswer(url, {}, { timeoutMs: 40, maxBytes: 1_000 }).then(told),
       );
       expect(outcome).to.match(/^TimeoutError /);
     }
@@ -188,7 +188,10 @@ describe('a request to another server', () => {
       response.write('{');
       controller.abort(new Error('no longer needed'));
     };
-    const limits = { timeoutMs: 60_000, maxBytes: 1_000, signal: controller.signal };
-    expect(await outcomeOf(fetchAnswer(url, limits).then(told))).to.include('no longer needed');
+    const { signal } = controller;
+    const limits = { timeoutMs: 60_000, maxBytes: 1_000 };
+    expect(await outcomeOf(fetchAnswer(url, { signal }, limits).then(told))).to.include(
+      'no longer needed',
+    );
   });
 });

@@ -141,11 +141,6 @@ const CONNECTION_ERRORS: readonly (Trouble & { readonly codes: RegExp })[] = [
       'nor a plain port https',
   },
   {
-    codes: /^answer_encoded$/,
-    message: 'the answer is compressed, although the request accepts no compression',
-    remedy: 'make the proxy compress only answers to requests whose Accept-Encoding allows it',
-  },
-  {
     codes: /SELF_SIGNED|UNABLE_TO_VERIFY|UNABLE_TO_GET_ISSUER/,
     message: 'the certificate was issued by an authority that this machine does not trust',
     remedy:

@@ -16,13 +16,7 @@ import { checkFlow } from './flow.ts';
 import { hopsVerdict, ignoredHeader } from './forwarded-for.ts';
 import { checkMail } from './mail.ts';
 import { checkNodeDifferences } from './node-differences.ts';
-import {
-  addSettingsProblems,
-  checkKeys,
-  checkNodeClocks,
-  checkNodes,
-  checkNodeVersion,
-} from './nodes.ts';
+import { addSettingsProblems, checkKeys, checkNodeClocks, checkNodes } from './nodes.ts';
 import { checkPeople } from './people.ts';
 import { checkProviders } from './providers.ts';
 import type { DoctorRequests, Send } from './requests.ts';
@@ -62,7 +56,6 @@ async function checkEverything(
   { address, mail: testMailTo, environment, signal, by, streamWatch }: ExaminationOptions,
 ): Promise<void> {
   const settings = settingsChecked(findings, environment);
-  checkNodeVersion(findings);
   if (!settings) return findings.notChecked(['everything_else'], 'the settings have problems');
   const database = await checkDatabase(findings, settings);
   try {

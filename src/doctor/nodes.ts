@@ -20,19 +20,14 @@ import { clockTrouble } from './database.ts';
 import { type Findings, ok, problem, type Verdict, warning } from './findings.ts';
 
 /** Longer than the two seconds in which the service answers even if a store is unavailable. */
-const TIMEOUT_MS = 5_000;
-const MAX_ANSWER_BYTES = 64 * 1024;
+const LIMITS = { timeoutMs: 5_000, maxBytes: 64 * 1024 };
 
 /** @param version of the Node that runs the doctor, which is that of the service on this machine */
-export function checkNodeVersion(findings: Findings, version = process.versions.node): void {
-  const holes = holesOfNode(version).map(({ hole, mendedIn }) =>
-    warning(
-      `Node ${version} has ${hole}`,
-      `install Node ${mendedIn} or later on every machine, and restart the service there`,
-    ),
-  );
-  const none = ok(`Node ${version}, of which no hole is known`);
-  findings.add('node_version', process.execPath, ...(holes.length > 0 ? holes : [none]));
+export function nodeVerdict(version: string): Verdict {
+  const [known] = holesOfNode(version);
+  if (!known) return ok(`Node ${version}, of which no hole is known`);
+  const remedy = `install Node ${known.mendedIn} or later, and restart the service`;
+  return warning(`Node ${version} has ${known.hole}`, remedy);
 }
 
 /** @param listedNodes undefined if the database, which has the list, cannot be used */
@@ -54,6 +49,7 @@ export async function checkNodes(
   }
   const url = operatorsUrl(server, '/readyz');
   findings.add('nodes', url, readyVerdict(url, await askReady(url), listedNodes));
+  findings.add('node_version', process.execPath, nodeVerdict(process.versions.node));
 }
 
 function readyVerdict(
@@ -103,7 +99,7 @@ export async function checkNodeClocks(
 
 async function askReady(url: string): Promise<{ ok: boolean; text: string } | undefined> {
   try {
-    const answer = await fetchAnswer(url, { timeoutMs: TIMEOUT_MS, maxBytes: MAX_ANSWER_BYTES });
+    const answer = await fetchAnswer(url, {}, LIMITS);
     return { ok: answer.ok, text: (await answer.text()).slice(0, 200) };
   } catch (error) {
     return error instanceof AnswerRefused ? { ok: false, text: error.message } : undefined;

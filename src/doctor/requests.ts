@@ -1,7 +1,7 @@
 /** Sends the doctor's requests, each on a new connection, to the issuer or to another address. */
 import type { IncomingMessage } from 'node:http';
 import { TLSSocket } from 'node:tls';
-import { type OpenedAnswer, openAnswer } from '../base/outgoing-requests.ts';
+import { openAnswer, wholeAnswer } from '../base/outgoing-requests.ts';
 
 export interface DoctorRequest {
   readonly method?: 'GET' | 'POST';
@@ -69,7 +69,7 @@ export function createRequests({
   const ask = (
     { path, form, headers = {}, method = form ? 'POST' : 'GET' }: DoctorRequest,
     signal: AbortSignal,
-  ): Promise<OpenedAnswer> =>
+  ): Promise<IncomingMessage> =>
     openAnswer(address, {
       method,
       body: form && new URLSearchParams(form),
@@ -86,34 +86,27 @@ export function createRequests({
   return {
     async send(request) {
       const signal = AbortSignal.any([interruption, AbortSignal.timeout(TIMEOUT_MS)]);
-      return wholeAnswer(await ask(request, signal));
+      return doctorAnswer(await ask(request, signal));
     },
 
     async openStream(request, signal) {
-      const answer = await ask(request, signal);
-      const { message } = answer;
-      if (message.statusCode !== 200) return wholeAnswer(answer);
+      const message = await ask(request, signal);
+      if (message.statusCode !== 200) return doctorAnswer(message);
       message.setEncoding('utf8');
       return { chunks: message, close: () => message.destroy() };
     },
   };
 }
 
-async function wholeAnswer(answer: OpenedAnswer): Promise<DoctorAnswer> {
+async function doctorAnswer(message: IncomingMessage): Promise<DoctorAnswer> {
   // Read these first: once the connection is closed, its addresses are unknown.
-  const ends = endsOf(answer.message);
-  const whole = await answer.whole(MAX_ANSWER_BYTES);
-  const answered = await whole.text();
+  const ends = endsOf(message);
+  const whole = await wholeAnswer(message, MAX_ANSWER_BYTES);
   const { status, headers } = whole;
-  const requestId = headers.get('x-request-id') ?? undefined;
-  return {
-    status,
-    headers,
-    text: answered,
-    body: jsonObject(answered),
-    requestId: requestId?.startsWith('req_') ? requestId : undefined,
-    ...ends,
-  };
+  const text = await whole.text();
+  const id = headers.get('x-request-id') ?? undefined;
+  const requestId = id?.startsWith('req_') ? id : undefined;
+  return { status, headers, text, body: jsonObject(text), requestId, ...ends };
 }
 
 function endsOf({

@@ -1,5 +1,5 @@
 /** Sends a GraphQL request with a user's access token to the API that the operator configured. */
-import { AnswerRefused, openAnswer } from '../base/outgoing-requests.ts';
+import { AnswerRefused, openAnswer, startOfAnswer } from '../base/outgoing-requests.ts';
 import type { CallApi } from '../pages/routes.ts';
 
 /** Time limit for the request and the whole answer. */
@@ -28,8 +28,8 @@ export function createApiCalls(
         },
         body: JSON.stringify({ query: api.exampleQuery }),
       });
-      const { bytes, isCut } = await answer.readStart(MAX_BYTES_READ);
-      const { statusCode: status = 0 } = answer.message;
+      const { bytes, isCut } = await startOfAnswer(answer, MAX_BYTES_READ);
+      const { statusCode: status = 0 } = answer;
       return { status, body: new TextDecoder().decode(bytes), isCut };
     } catch (error) {
       return { failure: signal.aborted ? 'it took too long to answer' : reasonOf(error) };

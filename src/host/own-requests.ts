@@ -5,10 +5,8 @@ import type { PostForm } from '../pages/routes.ts';
 import type { RequestHandler } from './broken-requests.ts';
 import { addressOf, drain, listen } from './listeners.ts';
 
-/** Longer than any request to this service may take. */
-const TIMEOUT_MS = 20_000;
-/** Far more than an answer to a form of a client has. */
-const MAX_BYTES = 1024 * 1024;
+/** More than any request of a client to this service takes. */
+const LIMITS = { timeoutMs: 20_000, maxBytes: 1024 * 1024 };
 
 /**
  * The issuer's address may be unreachable from this machine (a proxy, a name that resolves only
@@ -27,14 +25,9 @@ export function createOwnRequests(parts: {
   return async (path, form) => {
     const server = await listen(handler(), 0, '127.0.0.1', { log });
     try {
-      const answer = await fetchAnswer(new URL(path, addressOf(server)), {
-        method: 'POST',
-        headers: { host },
-        body: new URLSearchParams(form),
-        timeoutMs: TIMEOUT_MS,
-        maxBytes: MAX_BYTES,
-        connect: { agent: false },
-      });
+      const body = new URLSearchParams(form);
+      const request = { method: 'POST', headers: { host }, body, connect: { agent: false } };
+      const answer = await fetchAnswer(new URL(path, addressOf(server)), request, LIMITS);
       return { status: answer.status, body: await answer.text() };
     } finally {
       await drain(server);

@@ -14,10 +14,8 @@ import { describeReload } from '../config/reload.ts';
 import type { Operator, Report } from './command/operator.ts';
 import { REFUSED } from './command/report.ts';
 
-/** Long, because the service runs concurrent reloads one after the other. */
-const RELOAD_TIMEOUT_MS = 60_000;
-/** Enough for the outcome of a thousand nodes. */
-const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
+/** A long time, because the service runs concurrent reloads one after the other. */
+const LIMITS = { timeoutMs: 60_000, maxBytes: 4 * 1024 * 1024 };
 
 /** The answer of the operators' listener to a reload (host/operators-host.ts). */
 const OUTCOME = z.union([
@@ -99,7 +97,15 @@ async function reload(url: string, method: string, credentials: string[]): Promi
     );
   }
   const { data: outcome } = OUTCOME.safeParse(await answer.json().catch(() => undefined));
-  if (outcome === undefined) throw notGatehouse(url, `it answered ${answer.status}`);
+  if (outcome === undefined) {
+    throw new Refusal(
+      'not_gatehouse',
+      `The server at ${url} is not the operators' listener of Gatehouse, or is of an older ` +
+        `version: it answered ${answer.status}.`,
+      'Check that server.operators_port is that of the running service, or send SIGHUP to ' +
+        'the process.',
+    );
+  }
   if ('problems' in outcome) throw new ConfigurationProblems(outcome.problems);
   if ('code' in outcome) {
     throw new Refusal(
@@ -111,15 +117,6 @@ async function reload(url: string, method: string, credentials: string[]): Promi
   }
   return outcome;
 }
-
-const notGatehouse = (url: string, why: string): Refusal =>
-  new Refusal(
-    'not_gatehouse',
-    `The server at ${url} is not the operators' listener of Gatehouse, or is of an older ` +
-      `version: ${why}.`,
-    'Check that server.operators_port is that of the running service, or send SIGHUP to ' +
-      'the process.',
-  );
 
 function reportReload(outcome: Outcome): Report {
   const { nodes, changed, needs_restart: needsRestart } = outcome;
@@ -161,14 +158,13 @@ async function ask(
 ): Promise<Response> {
   const headers = credential === undefined ? {} : { authorization: `Bearer ${credential}` };
   try {
-    const limits = { timeoutMs: RELOAD_TIMEOUT_MS, maxBytes: MAX_ANSWER_BYTES };
-    const answer = await fetchAnswer(url, { method, headers, ...limits });
+    const answer = await fetchAnswer(url, { method, headers }, LIMITS);
     return answer.status === 401 && others.length > 0 ? await ask(url, method, others) : answer;
   } catch (cause) {
-    if (cause instanceof AnswerRefused) throw notGatehouse(url, `it sent ${cause.message}`);
+    const instead = cause instanceof AnswerRefused ? `, but there is ${cause.message}` : '';
     throw new Refusal(
       'not_running',
-      `No server answers at ${url}.`,
+      `No server of Gatehouse answers at ${url}${instead}.`,
       'Start the service on this machine. If it is running, send SIGHUP to its process: ' +
         'server.operators_host or operators_port may have changed since it started. If it ' +
         'ended during the reload, `gatehouse nodes` lists which other nodes have reloaded.',

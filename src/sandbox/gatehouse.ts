@@ -125,7 +125,7 @@ const source = (name: string): string => fileURLToPath(new URL(`../${name}`, imp
 async function answers(issuer: string): Promise<boolean> {
   try {
     const url = new URL('/.well-known/oauth-authorization-server', issuer);
-    return (await fetchAnswer(url, { timeoutMs: 2_000, maxBytes: 64 * 1024 })).ok;
+    return (await fetchAnswer(url, {}, { timeoutMs: 2_000, maxBytes: 64 * 1024 })).ok;
   } catch {
     return false;
   }

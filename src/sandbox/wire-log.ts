@@ -1,5 +1,11 @@
 /** A log of requests and answers for display, with shortened tokens. */
-import { openAnswer } from '../base/outgoing-requests.ts';
+import { Readable } from 'node:stream';
+import {
+  type OutgoingRequest,
+  openAnswer,
+  responseOf,
+  wholeAnswer,
+} from '../base/outgoing-requests.ts';
 
 export interface Exchange {
   /** One line, such as `POST http://localhost:4400/oauth/token → 200 OK`. */
@@ -21,12 +27,10 @@ export interface WireLog {
 }
 
 /** The request options that openid-client and this app use. */
-interface WireRequest {
+type WireRequest = OutgoingRequest & {
   readonly method: string;
   readonly headers: Record<string, string>;
-  readonly body?: unknown;
-  readonly signal?: AbortSignal | undefined;
-}
+};
 
 /** The headers that matter to an integration. */
 const SHOWN_HEADERS = ['authorization', 'content-type', 'www-authenticate', 'retry-after'];
@@ -42,11 +46,13 @@ export function createWireLog(): WireLog {
   };
 
   async function recorded(url: string, options: WireRequest, isStream: boolean): Promise<Response> {
-    const { method, headers, body, signal } = options;
-    const limit = isStream && signal ? signal : AbortSignal.timeout(TIMEOUT_MS);
-    const opened = await openAnswer(url, { method, headers, body, signal: limit });
-    const staysOpen = isStream && opened.message.statusCode === 200;
-    const response = staysOpen ? opened.stream() : await opened.whole(MAX_ANSWER_BYTES);
+    const { method, headers, body } = options;
+    const signal = (isStream && options.signal) || AbortSignal.timeout(TIMEOUT_MS);
+    const opened = await openAnswer(url, { method, headers, body, signal });
+    const staysOpen = isStream && opened.statusCode === 200;
+    const response = staysOpen
+      ? responseOf(opened, Readable.toWeb(opened))
+      : await wholeAnswer(opened, MAX_ANSWER_BYTES);
     const asked = `${method} ${url}`;
     const answered = `${response.status} ${response.statusText}`;
     const shown = staysOpen ? 'stays open' : await response.clone().text();

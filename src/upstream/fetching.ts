@@ -1,22 +1,14 @@
 /** Requests to a provider: limited time and size, no redirects, no access to internal networks. */
-import { AnswerRefused, fetchAnswer } from '../base/outgoing-requests.ts';
+import { AnswerRefused, fetchAnswer, type OutgoingRequest } from '../base/outgoing-requests.ts';
 import { isAddress, lookupFor, resolveEndpoint } from './internal-networks.ts';
 
 /** Time limit of a request. Short, because a user waits for the answer. */
 export const TIME_LIMIT_SECONDS = 5;
-/** Maximum length of an answer: discovery documents and key sets are only a few kilobytes. */
-const MAX_ANSWER_BYTES = 256 * 1024;
-
-/** The options that both openid-client and jose pass to `fetch`; their types differ. */
-interface Options {
-  readonly method: string;
-  readonly headers: Record<string, string> | Headers;
-  readonly body?: unknown;
-  readonly signal?: AbortSignal | undefined;
-}
+/** Discovery documents and key sets are only a few kilobytes long. */
+const LIMITS = { timeoutMs: TIME_LIMIT_SECONDS * 1000, maxBytes: 256 * 1024 };
 
 /** Like `fetch`, for OpenID Connect clients: throws a TypeError if there is no answer. */
-export type ProviderFetch = (url: string, options: Options) => Promise<Response>;
+export type ProviderFetch = (url: string, options: OutgoingRequest) => Promise<Response>;
 
 /**
  * Replaces the global `fetch`, which cannot check the address that it connects to.
@@ -24,26 +16,17 @@ export type ProviderFetch = (url: string, options: Options) => Promise<Response>
  * @param issuer of the provider; an internal address is allowed only in a network of its host
  */
 export function createProviderFetch(issuer: string): ProviderFetch {
-  const lookup = lookupFor(issuer);
-  return async (url, { method, headers, body, signal }) => {
+  const connect = { lookup: lookupFor(issuer) };
+  return async (url, options) => {
     try {
       const { hostname } = new URL(url);
       // Check an IP address here, because Node calls `lookup` only for names.
       if (isAddress(hostname)) await resolveEndpoint(hostname, issuer);
-      return await fetchAnswer(url, {
-        method,
-        headers,
-        body,
-        signal,
-        timeoutMs: TIME_LIMIT_SECONDS * 1000,
-        maxBytes: MAX_ANSWER_BYTES,
-        connect: { lookup },
-      });
+      return await fetchAnswer(url, { ...options, connect }, LIMITS);
     } catch (error) {
-      const { name } = error as Error;
       // Both libraries recognize a timeout by its name.
-      if (error instanceof AnswerRefused || name === 'TimeoutError') throw error;
-      throw new TypeError('fetch failed', { cause: error });
+      const isKnown = error instanceof AnswerRefused || (error as Error).name === 'TimeoutError';
+      throw isKnown ? error : new TypeError('fetch failed', { cause: error });
     }
   };
 }

@@ -23,20 +23,18 @@ const held = new Set<DatabaseSync>();
 export async function takeDirectoryLock(directory: string): Promise<DirectoryLock | undefined> {
   // Import it here: most deployments have no embedded database.
   const sqlite = await import('node:sqlite');
-  let file: DatabaseSync | undefined;
+  const file = new sqlite.DatabaseSync(path.join(directory, LOCK_FILE), { open: false });
+  const release = (): void => {
+    held.delete(file);
+    if (file.isOpen) file.close();
+  };
   try {
-    const opened = new sqlite.DatabaseSync(path.join(directory, LOCK_FILE));
-    file = opened;
-    opened.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE');
-    held.add(opened);
-    return {
-      release() {
-        held.delete(opened);
-        opened.close();
-      },
-    };
+    file.open();
+    file.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE');
+    held.add(file);
+    return { release };
   } catch (error) {
-    file?.close();
+    release();
     if ((error as { errcode?: number }).errcode === SQLITE_BUSY) return undefined;
     throw new DataDirectoryRefused(directory, {
       code: 'data_directory_not_writable',
