@@ -35,11 +35,30 @@ files=$(setting appenddirname)
 
 # No rewrite may begin while the files are copied, and a rewrite in progress has to end first.
 percentage=$(setting auto-aof-rewrite-percentage)
-trap 'redis config set auto-aof-rewrite-percentage "$percentage" >/dev/null' EXIT
+[ "$percentage" != 0 ] || fail 'Redis does not rewrite its files (auto-aof-rewrite-percentage 0): another' \
+  "backup is running, or one was interrupted. If none is running, repair it, and run this again:
+  ${REDIS_CLI:-redis-cli} config set auto-aof-rewrite-percentage 100
+If you switched rewriting off on purpose, use 1000000 instead of 100."
+copying=
+finish() {
+  [ -z "$copying" ] || kill "$copying" 2>/dev/null || :
+  redis config set auto-aof-rewrite-percentage "$percentage" >/dev/null
+}
+trap finish EXIT
+# Not every shell runs the command of EXIT when a signal ends it. PIPE: the reader of the archive has gone.
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 141' PIPE
+trap 'exit 143' TERM
 [ "$(redis config set auto-aof-rewrite-percentage 0)" = OK ] || fail 'Redis does not stop rewriting its files'
 while redis info persistence | grep -q 'aof_rewrite_in_progress:1'; do sleep 1; done
 copied=$(ls "$directory/$files")
 # tar says so and exits with 1 if a file grows while it is read, as the last one of a busy Redis does. That
 # is no failure: when Redis loads it, it drops an incomplete command at the end.
-tar -C "$directory" -cf - "$files" || [ $? = 1 ] || fail "$directory/$files cannot be read"
+# In the background, because a shell runs the command of a signal only after its present command, but at once
+# during `wait`.
+tar -C "$directory" -cf - "$files" &
+copying=$!
+wait "$copying" || [ $? = 1 ] || fail "$directory/$files cannot be read"
+copying=
 [ "$(ls "$directory/$files")" = "$copied" ] || fail 'Redis rewrote its files meanwhile: run it again'

@@ -4,16 +4,21 @@
 #   backup.sh FOLDER
 #
 # Run it on the machine of Redis. The environment says:
-#   DATABASE_URL_FILE  a file with the URL of the database (default: /etc/gatehouse/database-url)
+#   DATABASE_URL_FILE  see with-database.sh
 #   REDIS_CLI, REDISCLI_AUTH  see backup-redis.sh
 set -eu
 umask 077
 folder=${1:?name the folder to write to}
 mkdir -p "$folder"
-url=$(cat "${DATABASE_URL_FILE:-/etc/gatehouse/database-url}")
+new=$(mktemp -d "$folder/new.XXXXXX")
+trap 'rm -r "$new"' EXIT
+# Not every shell runs the command of EXIT when a signal ends it.
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
 
-"$(dirname "$0")/backup-redis.sh" >"$folder/redis.tar.new"
-pg_dump --format=custom --file="$folder/gatehouse.dump.new" "$url"
-mv "$folder/redis.tar.new" "$folder/redis.tar"
-mv "$folder/gatehouse.dump.new" "$folder/gatehouse.dump"
+here=$(dirname "$0")
+"$here/backup-redis.sh" >"$new/redis.tar"
+"$here/with-database.sh" pg_dump --format=custom --file="$new/gatehouse.dump"
+mv "$new/redis.tar" "$new/gatehouse.dump" "$folder"
 echo "Both stores are in $folder."

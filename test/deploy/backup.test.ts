@@ -1,13 +1,15 @@
 /** `deploy/backup.sh`, on a Redis configured as in real deployments. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { constants } from 'node:os';
 import path from 'node:path';
+import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import { freshDatabaseUrl } from '../support/postgres-server.ts';
 import { findProgram, freePort, runProgram } from '../support/programs.ts';
-import { startRedisServer } from '../support/redis-server.ts';
+import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import {
   describeOn,
   openssl,
@@ -27,6 +29,15 @@ const redisCli = { program: findProgram('redis-cli'), remedy: 'redis-cli (packag
 describeOn([postgresServer, redisServer, openssl, pgDump, redisCli], 'deploy/backup.sh', () => {
   const folder = temporaryDirectory('backup');
   const file = (name: string): string => path.join(folder, name);
+
+  /** Starts `backup-redis.sh`, whose archive is larger than a pipe: it waits until that is read. */
+  const startBackup = ({ url }: { readonly url: string }) =>
+    spawn('/bin/sh', [path.join(ROOT, 'deploy/backup-redis.sh')], {
+      env: { PATH: process.env.PATH, REDIS_CLI: `redis-cli -p ${new URL(url).port}` },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+  const ended = async (script: ReturnType<typeof startBackup>): Promise<number | null> =>
+    script.exitCode ?? (await once(script, 'exit'))[0];
 
   it('the backup script saves a Redis with TLS, a password and an ACL, and fails without the password', async () => {
     const port = await freePort();
@@ -68,18 +79,12 @@ describeOn([postgresServer, redisServer, openssl, pgDump, redisCli], 'deploy/bac
     const administrator = new Redis(redis.url);
     const [, redisFolder] = (await administrator.config('GET', 'dir')) as string[];
     await administrator.set('large', 'x'.repeat(5_000_000));
-    const script = spawn(path.join(ROOT, 'deploy/backup-redis.sh'), {
-      env: {
-        PATH: process.env.PATH,
-        REDIS_CLI: `redis-cli -p ${new URL(redis.url).port}`,
-      },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
+    const script = startBackup(redis);
     // Now tar has opened the file, and blocks until the archive is read.
     await once(script.stdout, 'readable');
     await administrator.set('another', 'y'.repeat(100_000));
     const chunks: Buffer[] = await script.stdout.toArray();
-    expect(script.exitCode ?? (await once(script, 'exit'))[0]).to.equal(0);
+    expect(await ended(script)).to.equal(0);
     administrator.disconnect();
     await redis.stop();
     writeFileSync(file('redis.tar'), Buffer.concat(chunks));
@@ -89,5 +94,103 @@ describeOn([postgresServer, redisServer, openssl, pgDump, redisCli], 'deploy/bac
     const restored = new Redis(redis.url);
     expect(await restored.strlen('large')).to.equal(5_000_000);
     restored.disconnect();
+  });
+
+  describe('an interrupted or second backup', () => {
+    let redis: RedisServer;
+    let administrator: Redis;
+    const percentage = async (): Promise<string | undefined> =>
+      ((await administrator.config('GET', REWRITE_PERCENTAGE)) as string[])[1];
+
+    before(async () => {
+      redis = await startRedisServer();
+      administrator = new Redis(redis.url);
+      await administrator.set('large', 'x'.repeat(5_000_000));
+      await administrator.config('SET', REWRITE_PERCENTAGE, '80');
+    });
+    after(() => administrator.disconnect());
+
+    for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM', 'SIGPIPE'] as const) {
+      it(`a backup that ${signal} ends lets Redis rewrite its files again`, async () => {
+        const script = startBackup(redis);
+        await once(script.stdout, 'readable');
+        expect(await percentage()).to.equal('0');
+        script.kill(signal);
+        expect(await ended(script)).to.equal(128 + constants.signals[signal]);
+        expect(await percentage()).to.equal('80');
+      });
+    }
+
+    it('a backup whose reader has gone lets Redis rewrite its files again', async () => {
+      const script = startBackup(redis);
+      await once(script.stdout, 'readable');
+      script.stdout.destroy();
+      script.stderr.destroy();
+      expect(await ended(script)).to.be.above(0);
+      expect(await percentage()).to.equal('80');
+    });
+
+    it('a second backup at the same time is refused, and leaves the setting to the first one', async () => {
+      const first = startBackup(redis);
+      await once(first.stdout, 'readable');
+      const second = startBackup(redis);
+      const errors = await text(second.stderr);
+      expect(await ended(second)).to.equal(1);
+      const repair = /^ {2}(redis-cli .*)$/m.exec(errors)?.[1] ?? '';
+      expect(repair).to.contain(`config set ${REWRITE_PERCENTAGE} 100`);
+      expect(await percentage()).to.equal('0');
+      first.stdout.resume();
+      expect(await ended(first)).to.equal(0);
+      expect(await percentage()).to.equal('80');
+
+      // A backup that was killed cannot repair the setting. Its successor says how.
+      await administrator.config('SET', REWRITE_PERCENTAGE, '0');
+      runProgram('sh', ['-ec', repair], { cwd: folder });
+      expect(await percentage()).to.equal('100');
+      await administrator.config('SET', REWRITE_PERCENTAGE, '80');
+    });
+  });
+
+  it('the password of the database is on no command line, and a failed backup leaves no files', async () => {
+    const redis = await startRedisServer();
+    const url = new URL(await freshDatabaseUrl());
+    writeFileSync(
+      file('secret-url'),
+      `postgres://postgres:s%40cret%2f%25@${url.host}${url.pathname}\n`,
+    );
+    const programs = temporaryDirectory('programs');
+    const fake = path.join(programs, 'pg_dump');
+    writeFileSync(
+      fake,
+      `#!/bin/sh\nprintf '%s\\n' "$PGPASSWORD" "$@" > ${file('seen')}\nexec ${required(pgDump)} "$@"\n`,
+      { mode: 0o755 },
+    );
+    const kept = temporaryDirectory('kept');
+    const backUp = () =>
+      runProgram(
+        'sh',
+        [
+          '-ec',
+          'PATH=$1:$PATH DATABASE_URL_FILE=$2 REDIS_CLI=$3 "$4" "$5"',
+          'sh',
+          programs,
+          file('secret-url'),
+          `redis-cli -p ${new URL(redis.url).port}`,
+          BACKUP,
+          kept,
+        ],
+        { cwd: folder },
+      );
+    backUp();
+    const [password, ...args] = readFileSync(file('seen'), 'utf8').split('\n');
+    expect(password).to.equal('s@cret/%');
+    expect(args.join(' '))
+      .to.contain(`--dbname=postgres://postgres@${url.host}/`)
+      .and.not.contain('cret');
+    const made = () => readdirSync(kept);
+    expect(made()).to.have.members(['gatehouse.dump', 'redis.tar']);
+    writeFileSync(fake, '#!/bin/sh\nexit 1\n', { mode: 0o755 });
+    expect(backUp).to.throw();
+    expect(made()).to.have.members(['gatehouse.dump', 'redis.tar']);
   });
 });
