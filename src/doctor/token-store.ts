@@ -129,10 +129,18 @@ function persistenceVerdict(
     return warning(message, found.remedy, 'storage.accept_volatile_redis');
   }
   if (found) return problem(found.message, found.remedy);
-  if (!reports.some(({ isDiskFailing }) => isDiskFailing)) return ok('the append-only file is on');
+  if (reports.some(({ isDiskFailing }) => isDiskFailing)) {
+    return problem(
+      'the last write to the append-only file failed',
+      'see the log of Redis: the disk may be full or read-only',
+    );
+  }
+  if (!reports.some(({ isRewritingOff }) => isRewritingOff))
+    return ok('the append-only file is on');
   return problem(
-    'the last write to the append-only file failed',
-    'see the log of Redis: the disk may be full or read-only',
+    'Redis does not rewrite its append-only file (auto-aof-rewrite-percentage is 0), which grows ' +
+      'until the disk is full',
+    'if no backup is running, one was interrupted: `redis-cli config set auto-aof-rewrite-percentage 100`',
   );
 }
 

@@ -37,6 +37,12 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
       expect(fine.of(check).status, check).to.equal('ok');
     }
     expect(fine.of('redis_memory').status).to.equal('ok');
+    const administrator = new Redis(good.url);
+    await administrator.config('SET', 'auto-aof-rewrite-percentage', '0');
+    administrator.disconnect();
+    const interrupted = (await withStores(databaseUrl, good.url)).of('redis_persistence');
+    expect(interrupted.status).to.equal('problem');
+    expect(interrupted.remedy).to.contain('config set auto-aof-rewrite-percentage 100');
     await good.stop();
 
     const bad = await startRedisServer({

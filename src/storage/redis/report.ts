@@ -18,7 +18,14 @@ export interface RedisReport {
   readonly needsReplicas: boolean;
   /** True if the last write to the append-only file failed. */
   readonly isDiskFailing: boolean;
+  /** True if Redis does not rewrite its append-only file, as during a backup. */
+  readonly isRewritingOff: boolean;
 }
+
+const REWRITING = 'auto-aof-rewrite-percentage';
+/** With the default settings Redis rewrites a file of 64 MiB that has doubled since it was rewritten. */
+const isOvergrown = (size = 0, rewrittenSize = 0): boolean =>
+  size > 64 * 1024 ** 2 && size > 10 * rewrittenSize;
 
 /** Returns one report for each master. @throws StorageUnavailable if a master does not answer. */
 export async function reportRedis(redis: Redis | Cluster, clock: Clock): Promise<RedisReport[]> {
@@ -28,6 +35,8 @@ export async function reportRedis(redis: Redis | Cluster, clock: Clock): Promise
 
 async function reportOne(master: Redis, clock: Clock): Promise<RedisReport> {
   const info = await reply(master.info());
+  // Not in INFO. An account without the right to CONFIG knows it only from the size of the file.
+  const [, percentage] = await master.config('GET', REWRITING).catch((): string[] => []);
   const startedAt = performance.now();
   const ourTime = clock();
   const [seconds, microseconds] = await reply(master.time());
@@ -49,5 +58,7 @@ async function reportOne(master: Redis, clock: Clock): Promise<RedisReport> {
     // INFO has this field only if min-replicas-to-write is set.
     needsReplicas: field('min_slaves_good_slaves') !== undefined,
     isDiskFailing: field('aof_last_write_status') === 'err',
+    isRewritingOff:
+      percentage === '0' || isOvergrown(count('aof_current_size'), count('aof_base_size')),
   };
 }
