@@ -88,11 +88,14 @@ export const heldBack = (removals: number): Refusal =>
     `If this is intended, run: gatehouse changes allow ${removals}. Then send the line again.`,
   );
 
-export const UNAVAILABLE = new Refusal(
-  'storage_unavailable',
-  'The database did not answer.',
-  'Send the line again. If the line was applied after all, the answer is "unchanged".',
-);
+export const notDone = (code: StorageUnavailable['code']): Refusal =>
+  new Refusal(
+    code,
+    code === 'statement_too_long'
+      ? 'The database did not finish within the time limit.'
+      : 'The database did not answer.',
+    'Send the line again. If the line was applied after all, the answer is "unchanged".',
+  );
 
 export const tooManyLines = (count: number): Refusal =>
   new Refusal(

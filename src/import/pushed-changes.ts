@@ -17,10 +17,10 @@ import {
   isPassing,
   type LineAnswer,
   MAX_LINES,
+  notDone,
   reasonOf,
   refusalOf,
   tooManyLines,
-  UNAVAILABLE,
 } from './pushed-answers.ts';
 import { type PushedLine, readPushedLines, removes } from './pushed-line.ts';
 import { isRemoval, recordPushed, stepOf } from './pushed-step.ts';
@@ -138,6 +138,7 @@ export function createPushedChanges(parts: {
         answers.set(number, { line: number, result: 'refused', ...reasonOf(refusal) });
         return false;
       });
+      let code: StorageUnavailable['code'] = 'storage_unavailable';
       try {
         for (const batch of batchesOf(valid)) {
           for await (const one of apply(batch, push)) answers.set(one.line, one);
@@ -146,11 +147,12 @@ export function createPushedChanges(parts: {
         if (valid.some((line) => line.type === 'account')) await keyEmails(database);
       } catch (error) {
         if (!(error instanceof StorageUnavailable)) throw error;
+        ({ code } = error);
       }
       const held = [...answers.values()].filter(({ result }) => result === 'held_back').length;
       return lines.map(({ number: line }) => {
         const found = answers.get(line);
-        if (found === undefined) return { line, result: 'not_done', ...reasonOf(UNAVAILABLE) };
+        if (found === undefined) return { line, result: 'not_done', ...reasonOf(notDone(code)) };
         return found.result === 'held_back' ? { ...found, ...reasonOf(heldBack(held)) } : found;
       });
     },

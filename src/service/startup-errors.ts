@@ -18,6 +18,18 @@ export interface Trouble {
 export function troubleOf(error: unknown): Trouble | undefined {
   if (error instanceof Refusal) return error;
   // The error's own text is for clients: it names neither the store nor the cause.
+  if (error instanceof StorageUnavailable && error.code === 'statement_too_long') {
+    return {
+      code: error.code,
+      message:
+        'the database works, but a statement was stopped at its time limit: it had too much to do, or ' +
+        `waited for another session (${error.reason})`,
+      remedy:
+        'try again when the database is less busy, or with less at once (--limit, fewer lines); if ' +
+        'it always fails, report it with the number of rows of your deployment',
+      mayPass: true,
+    };
+  }
   if (error instanceof StorageUnavailable) {
     const store = error.reason.startsWith('redis') ? REDIS : POSTGRESQL;
     const { remedy, mayPass = false } = knownRemedy(store, error) ?? {};

@@ -59,7 +59,8 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
     application_name: 'gatehouse',
     max: options.databaseConnections ?? 10,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS * timeoutFactor,
-    query_timeout: limit,
+    // Later than the server, whose error says that only this statement took too long.
+    query_timeout: limit * 1.1,
     // Also set the limits on the server: a statement of a disconnected client would keep its locks.
     ...(embedded ? {} : { statement_timeout: limit, lock_timeout: limit }),
     keepAlive: true,

@@ -7,7 +7,8 @@
  * `allow_redirect: false` answers an authorization request with our own error page.
  */
 export class StorageUnavailable extends Error {
-  readonly code = 'storage_unavailable';
+  /** For operators. `statement_too_long`: the database works, but our time limit ended a statement. */
+  readonly code: 'storage_unavailable' | 'statement_too_long';
   readonly status = 503;
   readonly statusCode = 503;
   readonly expose = true;
@@ -21,9 +22,16 @@ export class StorageUnavailable extends Error {
   constructor(store: 'postgresql' | 'redis', cause: unknown) {
     super('temporarily_unavailable', { cause });
     this.name = 'StorageUnavailable';
+    this.code = isOurLimit(cause) ? 'statement_too_long' : 'storage_unavailable';
     this.reason = `${store}: ${reasonOf(cause)}`;
   }
 }
+
+/** SQLSTATEs of statement_timeout (an operator may also cancel a statement) and of lock_timeout. */
+const isOurLimit = (cause: unknown): boolean =>
+  cause instanceof Error &&
+  'code' in cause &&
+  (cause.code === '55P03' || (cause.code === '57014' && !cause.message.includes('user request')));
 
 /** For a host with several addresses, joins the reasons: the AggregateError has no message. */
 function reasonOf(cause: unknown): string {

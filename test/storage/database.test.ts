@@ -2,6 +2,7 @@ import { createServer, type Socket } from 'node:net';
 import { expect } from 'chai';
 import pg from 'pg';
 import { Refusal } from '../../src/base/refusal.ts';
+import { failureOf as operatorFailure } from '../../src/operator/program/failure.ts';
 import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
 import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
 import { forEachDatabase } from '../support/databases.ts';
@@ -113,6 +114,45 @@ forEachDatabase('database', (open) => {
       expect(await namesOf('vanished')).to.deep.equal([]);
     }
     await database.query(...add('afterwards'));
+  });
+});
+
+describeOn([postgresServer], 'a statement that reaches its time limit', () => {
+  it('is reported as such, and not as a database that does not answer', async () => {
+    const url = { databaseUrl: await freshMigratedDatabaseUrl(), dataDirectory: '' };
+    const [impatient, other] = [
+      await openDatabase({ ...url, timeoutFactor: 0.5 }),
+      await openDatabase({ ...url, timeoutFactor: TIMEOUT_FACTOR }),
+    ];
+    const lock = 'LOCK TABLE organizations IN ACCESS EXCLUSIVE MODE';
+    const endings: readonly (readonly [string, () => Promise<unknown>])[] = [
+      ['work', () => impatient.query('SELECT pg_sleep(60)')],
+      [
+        'work in a transaction',
+        () => impatient.transaction((tx) => tx.query('SELECT pg_sleep(60)')),
+      ],
+      [
+        'a lock',
+        () =>
+          other.transaction(async (tx) => {
+            await tx.query(lock);
+            return impatient.query('SELECT FROM organizations');
+          }),
+      ],
+    ];
+    for (const [what, work] of endings) {
+      const error = await failureOf(work());
+      expect(error, what).to.be.instanceOf(StorageUnavailable);
+      expect(error, what).to.include({ code: 'statement_too_long', status: 503 });
+      expect(error, what).to.include({ error: 'temporarily_unavailable' });
+      const { exitCode, text, value } = operatorFailure(error);
+      expect(exitCode).to.equal(1);
+      expect(value).to.have.nested.property('error.code', 'statement_too_long');
+      expect(text)
+        .to.include('the database works')
+        .and.not.match(/running|does not answer/);
+    }
+    await Promise.all([impatient.close(), other.close()]);
   });
 });
 
