@@ -46,7 +46,7 @@ function withParameters(redirectUri: string, parameters: (readonly [string, stri
   return `${before.replace('?&', '?')}${text}`;
 }
 
-/** Step before the engine, which would encode the redirect URI's own query anew in its answer. */
+/** Step before the engine, which would encode the redirect URI's own query again in its answer. */
 export async function keepQuery(ctx: KoaContextWithOIDC, next: () => Promise<void>): Promise<void> {
   await next();
   const { redirect_uri: asked } = ctx.oidc?.params ?? {};
