@@ -106,7 +106,7 @@ describe('metrics', () => {
     const requests = counted(samples, 'gatehouse_http_requests_total');
     expect(requests).to.include({
       '{route="unmatched",method="GET",status="404"}': 2,
-      '{route="unmatched",method="other",status="501"}': 1,
+      '{route="unmatched",method="other",status="405"}': 1,
       '{route="/assets/:name",method="GET",status="404"}': 1,
       '{route="/profile/connections/:id",method="GET",status="303"}': 1,
     });
