@@ -135,7 +135,7 @@ export function createAccountRegistry(parts: {
       const query = {
         select: `SELECT * FROM (${LISTED_ACCOUNTS}) AS known
           WHERE ($1::text IS NULL OR state = $1) AND ($2::text[] IS NULL OR id = ANY($2))`,
-        order: 'created_at, id',
+        order: ['created_at', 'id'],
         cells: ['id', 'email', 'name', 'state'],
         values: [state ?? null, ids ?? null],
       };

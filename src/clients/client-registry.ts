@@ -163,7 +163,7 @@ export function createClientRegistry(parts: {
           AND ($2::text IS NULL OR c.owner_account_id = $2)
           AND ($3::boolean IS NULL OR c.suspended_at IS NOT NULL)
           AND ($4::boolean IS NULL OR a.suspended_at IS NOT NULL)`,
-        order: 'created_at, id',
+        order: ['created_at', 'id'],
         cells: ['id', 'kind', 'name', "coalesce(owner_name, '(operator)')", CLIENT_STATE],
         values: [kind, ownerAccountId, isSuspended, isOwnerSuspended].map((one) => one ?? null),
       };

@@ -94,7 +94,8 @@ export function createClientReports(parts: { readonly database: Database; readon
             FROM client_reports r JOIN clients c ON c.id = r.client_id
             JOIN accounts a ON a.id = r.account_id LEFT JOIN accounts o ON o.id = c.owner_account_id
             WHERE r.at > $1 AND (r.client_id = $2 OR $2::text IS NULL)`,
-          order: 'at DESC, id',
+          order: ['at', 'id'],
+          isDescending: true,
           cells: ['id', '"clientName"', '"ownerName"', 'email', 'reason', 'sentence'],
           values: [new Date(clock() - LIFETIME_MS), clientId ?? null],
         },

@@ -12,18 +12,25 @@ export interface PageRequest {
 
 export interface Page<Item> {
   readonly items: readonly Item[];
-  /** The number of items after this page. */
+  /** The number of items after this page; `MAX_MORE + 1` if there are more than `MAX_MORE`. */
   readonly more: number;
 }
+
+/** How many items after a page are counted, because counting reads them. */
+export const MAX_MORE = 1_000;
 
 interface ListQuery {
   /** A statement whose columns have names, one of them `id`. */
   readonly select: string;
-  /** ORDER BY for the columns of `select`; the last column must be unique. */
-  readonly order: string;
+  /** Expressions to sort by; the last one must be unique, and none may be null. A long list needs their index. */
+  readonly order: readonly string[];
+  /** True to sort by all of them in descending order. */
+  readonly isDescending?: boolean;
   /** Text expressions that `match` searches. */
   readonly cells: readonly string[];
   readonly values?: readonly unknown[];
+  /** Returns the condition for the item with the id in a parameter, if no index has the column `id`. */
+  readonly hasId?: (parameter: string) => string;
 }
 
 /** Compares all letters, including non-ASCII ones, in the same way in every locale of the database. */
@@ -37,27 +44,39 @@ export const byName = (column: string): string =>
 /** @throws Refusal `after_unknown` */
 export async function pageOf<Row extends object>(
   queries: Queries,
-  { select, order, cells, values = [] }: ListQuery,
+  { select, order, isDescending, cells, values = [], hasId = (id) => `id = ${id}` }: ListQuery,
   { match, after, limit }: PageRequest,
 ): Promise<Page<Row>> {
-  const [$match, $after, $limit] = [1, 2, 3].map((place) => `$${values.length + place}`);
+  const given = [...values];
+  const use = (value: unknown): string => `$${given.push(value)}`;
+  const keys = order.join(', ');
+  const sorted = order.map((key) => `${key}${isDescending ? ' DESC' : ''}`).join(', ');
   const text = `lower(concat_ws(E'\\n', ${cells.join(', ')}) ${ANY_LOCALE})`;
-  const rows = await queries.query<Row & { found: number; place: number }>(
-    `WITH list AS (
-        SELECT it.*, row_number() OVER (ORDER BY ${order}) AS place FROM (${select}) AS it
+  const conditions: string[] = [];
+  if (match !== undefined)
+    conditions.push(`strpos(${text}, lower(${use(match)}::text ${ANY_LOCALE})) > 0`);
+  const afterIt = (parameter: string) => `FROM (${select}) AS it WHERE ${hasId(parameter)}`;
+  if (after !== undefined)
+    conditions.push(
+      `(${keys}) ${isDescending ? '<' : '>'} (SELECT ${keys} ${afterIt(use(after))})`,
+    );
+  const rows = await queries.query<Row & { found: number }>(
+    `WITH page AS (
+        SELECT * FROM (${select}) AS it ${conditions.length > 0 ? 'WHERE' : ''} ${conditions.join(' AND ')}
+          ORDER BY ${sorted} LIMIT ${use(limit === undefined ? null : limit + MAX_MORE + 1)}
       )
-      SELECT *, count(*) OVER ()::integer AS found FROM list
-      WHERE (${$match}::text IS NULL OR strpos(${text}, lower(${$match}::text ${ANY_LOCALE})) > 0)
-        AND (${$after}::text IS NULL OR place > (SELECT place FROM list WHERE id = ${$after}))
-      ORDER BY place LIMIT ${$limit}`,
-    [...values, match ?? null, after ?? null, limit ?? null],
+      SELECT *, (SELECT count(*)::integer FROM page) AS found FROM page
+        ORDER BY ${sorted} LIMIT ${use(limit ?? null)}`,
+    given,
   );
   if (rows.length === 0 && after !== undefined) {
-    const idOf = `SELECT FROM (${select}) AS it WHERE id = $${values.length + 1}`;
-    const known = await queries.query(idOf, [...values, after]);
+    const known = await queries.query(`SELECT ${afterIt(`$${values.length + 1}`)}`, [
+      ...values,
+      after,
+    ]);
     if (known.length === 0) throw unknownAfter(after);
   }
-  const items = rows.map(({ found: _, place: __, ...row }) => row as unknown as Row);
+  const items = rows.map(({ found: _, ...row }) => row as unknown as Row);
   return { items, more: (rows[0]?.found ?? 0) - rows.length };
 }
 

@@ -32,6 +32,7 @@ const idle = {
     run: async () => {},
     print: () => {},
     say: () => {},
+    printArray: async () => {},
     json: false,
     progress: { show: () => {}, clear: () => {} },
     onInterrupt: () => {},

@@ -4,7 +4,7 @@ import { isClientId } from '../../base/random-id.ts';
 import { createCache } from '../../storage/cache.ts';
 import type { ChangeFeed } from '../../storage/change-feed.ts';
 import { doAllNodesKnowAccessRules } from '../../storage/nodes.ts';
-import { byName, type Page, type PageRequest, pageOf } from '../../storage/pages.ts';
+import { mapPage, type Page, type PageRequest, pageOf } from '../../storage/pages.ts';
 import type { Queries } from '../../storage/queries.ts';
 import { createClientBlocks } from '../organizations/client-blocks.ts';
 import { admittedBy } from '../organizations/organization-policy.ts';
@@ -110,7 +110,7 @@ export function createAccess(parts: {
     },
 
     /**
-     * Lists members of an organization, or subjects with access to a warehouse: users first, by name.
+     * Lists members of an organization, or subjects with access to a warehouse, as they joined.
      *
      * @param page if `role` is set, only members with this role are listed.
      * @throws Refusal `organization_unknown` or `warehouse_unknown`
@@ -123,7 +123,8 @@ export function createAccess(parts: {
       const { organization } = await findPlace(database, kind, id);
       const query = {
         select: `SELECT * FROM (
-          SELECT coalesce(m.account_id, m.client_id) AS id,
+          SELECT m.id AS membership, m.account_id, m.client_id,
+            coalesce(m.account_id, m.client_id) AS id,
             CASE WHEN m.client_id IS NULL THEN 'person' ELSE 'machine' END AS kind,
             coalesce(a.name, c.name) AS name, a.email, m.role,
             CASE WHEN m.role IN ('owner', 'admin') THEN ARRAY['read', 'write', 'manage']
@@ -137,7 +138,8 @@ export function createAccess(parts: {
             AND (r.account_id = m.account_id OR r.client_id = m.client_id)
           WHERE m.organization_id = $1 AND ($3::text IS NULL OR m.role = $3)
         ) AS member WHERE ${kind === 'organization'} OR rights <> '{}'`,
-        order: `kind DESC, ${byName('name')}, id`,
+        order: ['membership'],
+        hasId: (id: string) => `(account_id = ${id} OR client_id = ${id})`,
         // Search the columns that operators see.
         cells: [
           'id',
@@ -148,7 +150,11 @@ export function createAccess(parts: {
         ],
         values: [organization.id, id, role ?? null],
       };
-      return pageOf<Member>(database, query, page);
+      type Row = Member & Record<'membership' | 'account_id' | 'client_id', unknown>;
+      return mapPage(
+        await pageOf<Row>(database, query, page),
+        ({ membership: _, account_id: __, client_id: ___, ...member }): Member => member,
+      );
     },
   };
 }

@@ -159,7 +159,8 @@ export function createApiKeys(parts: {
         {
           select: `SELECT k.*, a.email FROM (SELECT ${API_KEY_COLUMNS} FROM api_keys) k
             JOIN accounts a ON a.id = k."accountId" WHERE a.id = $1 OR $1::text IS NULL`,
-          order: '"createdAt" DESC, id',
+          order: ['"createdAt"', 'id'],
+          isDescending: true,
           cells: ['id', 'email', 'name', '"lastFour"'],
           values: [accountId ?? null],
         },

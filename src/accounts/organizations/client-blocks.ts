@@ -128,7 +128,7 @@ export function createClientBlocks(parts: {
             LEFT JOIN accounts a ON a.id = b.barred_by
             WHERE (b.organization_id = $1 OR $1::text IS NULL)
               AND (b.client_id = $2 OR $2::text IS NULL)`,
-          order: `${byName('"organizationName"')}, at DESC NULLS LAST, id`,
+          order: [byName('"organizationName"'), '-coalesce(extract(epoch FROM at), 0)', 'id'],
           cells: ['id', '"organizationName"', '"clientName"', 'by'],
           values: [organizationId ?? null, clientId ?? null],
         },

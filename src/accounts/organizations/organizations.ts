@@ -59,14 +59,14 @@ export function createOrganizations(parts: {
           o.asks_first AS "asksFirst", o.allows_api_keys AS "allowsApiKeys", ${POLICY} AS policy,
           (SELECT count(*)::integer FROM warehouses w WHERE w.organization_id = o.id) AS warehouses
           FROM organizations o`,
-        order: `${byName('name')}, id`,
+        order: [byName('name'), 'id'],
         cells: ['id', 'name', 'warehouses::text', 'policy', '"externalId"'],
       };
       return pageOf<OrganizationRecord>(database, query, page);
     },
 
     /**
-     * Lists warehouses, sorted by the name of their organization, then by their own name.
+     * Lists warehouses by the id of their organization, then by their own name.
      *
      * @param organizationId only warehouses of this organization.
      * @throws Refusal `organization_unknown`
@@ -81,7 +81,7 @@ export function createOrganizations(parts: {
             w.created_at AS "createdAt", w.external_id AS "externalId", o.name AS "organizationName"
           FROM warehouses w JOIN organizations o ON o.id = w.organization_id
           WHERE $1::text IS NULL OR o.id = $1`,
-        order: `${byName('"organizationName"')}, "organizationId", ${byName('name')}, id`,
+        order: ['"organizationId"', byName('name'), 'id'],
         cells: ['id', 'name', '"organizationName"', '"externalId"'],
         values: [organizationId ?? null],
       };

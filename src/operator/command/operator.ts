@@ -50,6 +50,8 @@ export interface Operator extends Surroundings {
   readonly print: (report: Report) => void;
   /** True if `--json` was given: a program reads the output. */
   readonly json: boolean;
+  /** Prints one JSON array page by page, so that it may be larger than the memory. */
+  readonly printArray: (pages: AsyncIterable<readonly object[]>) => Promise<void>;
   /** Shows the progress of a command that may take long. */
   readonly progress: Progress;
   /** Prints a line for people while a command works; with `--json` prints nothing. */

@@ -1,6 +1,7 @@
 /** Formats the reports of commands: tables, and lists page by page. */
 import type { Command } from 'commander';
-import type { Page, PageRequest } from '../../storage/pages.ts';
+import { Refusal } from '../../base/refusal.ts';
+import { MAX_MORE, type Page, type PageRequest } from '../../storage/pages.ts';
 import type { Registries } from '../registries.ts';
 import { wholeNumber } from './arguments.ts';
 import type { Operator, Report } from './operator.ts';
@@ -71,6 +72,8 @@ export interface ListForm<Item> {
 
 /** Number of rows for people by default; programs get all rows. */
 const DEFAULT_ROWS = 100;
+/** Number of rows that are read and held at once for a program. */
+const JSON_ROWS = 5_000;
 
 export const listed = (command: Command): Command =>
   command
@@ -91,27 +94,64 @@ export const addList = <Item, Options extends object>(
   verb = 'list',
 ): Command =>
   listed(noun.command(verb)).action((options: ListOptions & Options) =>
-    operator.run(async (registries) => {
-      const page = await find(registries, requestedPage(options, operator), options);
-      return listReport(page, form, options);
-    }),
+    operator.run((registries) =>
+      listReport(operator, form, options, (page) => find(registries, page, options)),
+    ),
   );
 
-export const requestedPage = (
-  { match, limit, after }: ListOptions,
-  { json }: Pick<Operator, 'json'>,
-): PageRequest => ({ match, after, limit: limit ?? (json ? undefined : DEFAULT_ROWS) });
+type FindPage<Item> = (page: PageRequest) => Promise<Page<Item>>;
 
-export function listReport<Item>(
-  { items, more }: Page<Item>,
-  { heading, row, value, nothing, filters }: ListForm<Item>,
-  options: object,
-): Report {
+/** Finds a page for people, or prints all entries if a program asks for no number of them. */
+export async function listReport<Item>(
+  { json, printArray }: Pick<Operator, 'json' | 'printArray'>,
+  form: ListForm<Item>,
+  options: ListOptions,
+  find: FindPage<Item>,
+): Promise<Report> {
+  const { heading, row, value, nothing, filters } = form;
+  const { match, after, limit } = options;
+  if (json && limit === undefined) {
+    await printArray(pagesOf(form, { match, after }, find));
+    return { value: undefined, text: '' };
+  }
+  const { items, more } = await find({ match, after, limit: limit ?? DEFAULT_ROWS });
   const isFiltered = Object.entries(options).some(
     ([name, value]) => value !== undefined && filters?.concat('match', 'after').includes(name),
   );
   const rows = items.map(row);
   const text = table(heading, rows, isFiltered ? 'Nothing matches these options.' : nothing);
-  const next = `\n\nThere are ${more} more: add --after ${rows.at(-1)?.[0]}`;
+  const next = `\n\nThere are ${countText(more)} more: add --after ${rows.at(-1)?.[0]}`;
   return { value: items.map(value), text: more > 0 ? text + next : text };
+}
+
+/** Returns the number of entries after a page, or of a whole list, in words if they were not all counted. */
+export const countText = (count: number): string =>
+  count > MAX_MORE ? 'more than 1,000' : `${count}`;
+
+async function* pagesOf<Item>(
+  { row, value }: ListForm<Item>,
+  { match, after }: PageRequest,
+  find: FindPage<Item>,
+): AsyncIterable<object[]> {
+  let page = await find({ match, after, limit: JSON_ROWS });
+  yield page.items.map(value);
+  while (page.more > 0) {
+    const ids = page.items.map((item) => row(item)[0]);
+    page = await findAfter(ids, (after) => find({ match, after, limit: JSON_ROWS }));
+    yield page.items.map(value);
+  }
+}
+
+/** Continues after the last of these entries that was not removed meanwhile. */
+async function findAfter<Found>(
+  ids: readonly (string | undefined)[],
+  find: (after: string | undefined) => Promise<Found>,
+): Promise<Found> {
+  try {
+    return await find(ids.at(-1));
+  } catch (error) {
+    const isRemoved = error instanceof Refusal && error.code === 'after_unknown';
+    if (!isRemoved || ids.length === 1) throw error;
+    return findAfter(ids.slice(0, -1), find);
+  }
 }

@@ -4,6 +4,7 @@ import type { AuditRecord } from '../../accounts/activity/audit.ts';
 import type { PlaceKind } from '../../accounts/organizations/places.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { inEnglish } from '../../base/texts.ts';
+import { countText } from '../command/report.ts';
 import type { Registries } from '../registries.ts';
 import { by, explainParties } from './credentials.ts';
 import type { Explanation } from './explanation.ts';
@@ -30,7 +31,7 @@ export const explainPlace =
       const { items, more } = await access.clientBlocks.list({ limit: 1 }, { organizationId: id });
       const size = items.length + more;
       const blocks =
-        size > 0 ? ` The organization blocks ${size} clients: see \`blocks list\`.` : '';
+        size > 0 ? ` The organization blocks ${countText(size)} clients: see \`blocks list\`.` : '';
       return {
         state: 'active',
         why: `The organization has ${reach}, and ${warehouses} warehouses.${blocks}`,

@@ -104,11 +104,7 @@ export function addImportCommand(program: Command, operator: Operator): void {
             pruneAtMost: options.pruneAtMost ?? settings.import.pruneAtMost,
             show: showing('Comparing'),
           });
-        const countOrphans = async () => {
-          const { items, more } = await clients.list({ limit: 1 }, { isOwnerSuspended: true });
-          return items.length + more;
-        };
-        if (isDryRun) return importReport(await compare(), await countOrphans());
+        if (isDryRun) return importReport(await compare(), await clients.countOfSuspendedOwners());
         await using lock = await importer.lock({
           startedBy: `${operator.by().operator}, process ${process.pid} on ${hostname()}`,
           onWait: options.wait
@@ -126,7 +122,7 @@ export function addImportCommand(program: Command, operator: Operator): void {
         }
         const id = newImportId();
         await importer.carryOut(plan, { lock, id, show: showing('Writing') });
-        return importReport(report, await countOrphans(), id);
+        return importReport(report, await clients.countOfSuspendedOwners(), id);
       });
     } finally {
       await source.close();

@@ -11,17 +11,11 @@ import {
 } from '../../accounts/access/reach.ts';
 import type { FoundPlace, PlaceKind } from '../../accounts/organizations/places.ts';
 import { Refusal } from '../../base/refusal.ts';
+import type { PageRequest } from '../../storage/pages.ts';
 import { WrongUsage } from '../command/arguments.ts';
 import { accountNamed, clientNamed } from '../command/names.ts';
 import type { Operator, Report } from '../command/operator.ts';
-import {
-  type ListForm,
-  type ListOptions,
-  listed,
-  listReport,
-  requestedPage,
-  table,
-} from '../command/report.ts';
+import { type ListForm, type ListOptions, listed, listReport, table } from '../command/report.ts';
 import type { Registries } from '../registries.ts';
 
 interface MembershipOptions {
@@ -118,8 +112,9 @@ export function addMembershipCommands(program: Command, operator: Operator): voi
       }
       const kind = organization === undefined ? 'warehouse' : 'organization';
       return run(async ({ access }) => {
-        const page = { ...requestedPage(options, operator), role };
-        return listReport(await access.reachedBy(kind, id, page), memberList(kind), page);
+        const find = (page: PageRequest) => access.reachedBy(kind, id, { ...page, role });
+        const given = { ...options, ...(role && { role }) };
+        return listReport(operator, memberList(kind), given, find);
       });
     });
 }

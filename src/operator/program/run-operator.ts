@@ -1,4 +1,5 @@
 /** Runs one command line: from parsing its words to its exit code. */
+import { once } from 'node:events';
 import { userInfo } from 'node:os';
 import { type Command, CommanderError } from 'commander';
 import type { Variables } from '../../config/environment.ts';
@@ -27,6 +28,7 @@ export async function runOperator(
   const json = args.includes('--json');
   const progress = createProgress(stderr);
   let exitCode = 0;
+  let isArrayStarted = false;
   /** The command that is run, once commander has found it. */
   let command: Command | undefined;
 
@@ -61,6 +63,22 @@ export async function runOperator(
     print,
     json,
     progress,
+    async printArray(pages) {
+      // The reader may be gone, as after `| head`.
+      const gone = new AbortController();
+      stdout.once('error', () => gone.abort());
+      let before = '[';
+      for await (const page of pages) {
+        if (gone.signal.aborted) return;
+        isArrayStarted = true;
+        const text = page.map((one) => JSON.stringify(one)).join(',');
+        if (text !== '' && !stdout.write(before + text)) {
+          await once(stdout, 'drain', { signal: gone.signal }).catch(() => {});
+        }
+        if (text !== '') before = ',';
+      }
+      stdout.write(before === '[' ? '[]\n' : ']\n');
+    },
     say(line) {
       progress.clear();
       if (!json) stdout.write(`${line}\n`);
@@ -84,7 +102,8 @@ export async function runOperator(
     const failure = failureOf(error);
     exitCode = failure.exitCode;
     if (failure.stack) stderr.write(`${failure.stack}\n`);
-    if (json) print(failure);
+    // A value on standard output that is cut off stays so: a program must not take it for complete.
+    if (json && !isArrayStarted) print(failure);
     // Print nothing else: commander has already printed its message.
     else if (!(error instanceof CommanderError)) stderr.write(`${failure.text}\n`);
   }
