@@ -91,7 +91,7 @@ export interface ListedConnection {
   readonly limit: ConnectionLimit;
 }
 
-/** Lists connections by client, latest first: all, or the ones of a user, of a client, or of both. */
+/** Lists connections, latest first: all, or only the ones of a user, of a client, or of the two. */
 export async function listConnections(
   database: Queries,
   { accountId, clientId }: { accountId?: string | undefined; clientId?: string | undefined },
@@ -108,7 +108,7 @@ export async function listConnections(
         JOIN clients c ON c.id = n.client_id JOIN accounts a ON a.id = n.account_id
         WHERE n.ended_at IS NULL
           AND (n.account_id = $1 OR $1::text IS NULL) AND (n.client_id = $2 OR $2::text IS NULL)`,
-      order: ['"clientId"', '"connectedAt"', '"accountId"'],
+      order: ['"connectedAt"', '"accountId"', '"clientId"'],
       isDescending: true,
       hasId: (id) =>
         `"accountId" = split_part(${id}, '/', 1) AND "clientId" = split_part(${id}, '/', 2)`,

@@ -4,7 +4,7 @@ import { isClientId } from '../../base/random-id.ts';
 import { createCache } from '../../storage/cache.ts';
 import type { ChangeFeed } from '../../storage/change-feed.ts';
 import { doAllNodesKnowAccessRules } from '../../storage/nodes.ts';
-import { mapPage, type Page, type PageRequest, pageOf } from '../../storage/pages.ts';
+import { type Page, type PageRequest, pageOf } from '../../storage/pages.ts';
 import type { Queries } from '../../storage/queries.ts';
 import { createClientBlocks } from '../organizations/client-blocks.ts';
 import { admittedBy } from '../organizations/organization-policy.ts';
@@ -150,11 +150,7 @@ export function createAccess(parts: {
         ],
         values: [organization.id, id, role ?? null],
       };
-      type Row = Member & Record<'membership' | 'account_id' | 'client_id', unknown>;
-      return mapPage(
-        await pageOf<Row>(database, query, page),
-        ({ membership: _, account_id: __, client_id: ___, ...member }): Member => member,
-      );
+      return pageOf<Member>(database, query, page);
     },
   };
 }

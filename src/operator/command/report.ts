@@ -133,25 +133,15 @@ async function* pagesOf<Item>(
   { match, after }: PageRequest,
   find: FindPage<Item>,
 ): AsyncIterable<object[]> {
-  let page = await find({ match, after, limit: JSON_ROWS });
-  yield page.items.map(value);
-  while (page.more > 0) {
-    const ids = page.items.map((item) => row(item)[0]);
-    page = await findAfter(ids, (after) => find({ match, after, limit: JSON_ROWS }));
+  for (let ids = [after]; ; ) {
+    const page = await find({ match, after: ids.pop(), limit: JSON_ROWS }).catch((error) => {
+      // The last entry was removed meanwhile: continue after the one before it.
+      const isRemoved = error instanceof Refusal && error.code === 'after_unknown';
+      if (!isRemoved || ids.length === 0) throw error;
+    });
+    if (!page) continue;
     yield page.items.map(value);
-  }
-}
-
-/** Continues after the last of these entries that was not removed meanwhile. */
-async function findAfter<Found>(
-  ids: readonly (string | undefined)[],
-  find: (after: string | undefined) => Promise<Found>,
-): Promise<Found> {
-  try {
-    return await find(ids.at(-1));
-  } catch (error) {
-    const isRemoved = error instanceof Refusal && error.code === 'after_unknown';
-    if (!isRemoved || ids.length === 1) throw error;
-    return findAfter(ids.slice(0, -1), find);
+    if (page.more === 0) return;
+    ids = page.items.map((item) => row(item)[0]);
   }
 }

@@ -128,8 +128,12 @@ const memberList = (kind: PlaceKind): ListForm<Member> => ({
     ...(kind === 'warehouse' ? [rights.join(',')] : []),
     isSuspended ? 'suspended' : 'active',
   ],
-  value: ({ rights, isSuspended, ...member }) => ({
-    ...member,
+  value: ({ id, kind: subject, name, email, role, rights, isSuspended }) => ({
+    id,
+    kind: subject,
+    name,
+    email,
+    role,
     ...(kind === 'warehouse' && { rights }),
     suspended: isSuspended,
   }),
