@@ -170,13 +170,13 @@ describe('mail about problems of a client', () => {
     const clients = [
       await addClient(on.service, 'Quiet', quiet),
       await addClient(on.service, 'Gone', gone),
-      await addClient(on.service, 'Provided by the operator'),
+      await addClient(on.service, 'Provided by no person'),
     ];
     await on.service.accounts.suspend(gone.accountId);
     for (const client of clients) await useWrongSecret(on.service, client);
     await settled();
     expect([...to(quiet), ...to(gone)]).to.deep.equal([]);
-    const about = mail.received.filter(({ text }) => text.includes('Provided by the operator'));
+    const about = mail.received.filter(({ text }) => text.includes('Provided by no person'));
     expect(about).to.deep.equal([]);
   });
 
