@@ -89,36 +89,47 @@ export function startCleaning(parts: {
   const stopping = new AbortController();
   const { signal } = stopping;
 
-  async function clean(name: string, job: CleaningJob): Promise<void> {
-    while (!signal.aborted) {
+  /** Runs one batch of the job. Returns true if there may be more to remove. */
+  async function clean(name: string, job: CleaningJob): Promise<boolean> {
+    try {
       const removed = await job(BATCH);
       outcomes.cleaned(name, removed);
-      if (removed < BATCH) return;
-      await delay(BATCH_PAUSE_MS, undefined, { signal });
+      return removed >= BATCH;
+    } catch (err) {
+      if (signal.aborted) return false;
+      outcomes.cleaningFailed(name);
+      log.warn({ err, job: name }, 'expired records could not be removed');
+      return false;
     }
   }
 
-  async function round(): Promise<void> {
-    for (const [name, job] of Object.entries(jobs)) {
-      await clean(name, job).catch((err: unknown) => {
-        if (signal.aborted) return;
-        outcomes.cleaningFailed(name);
-        log.warn({ err, job: name }, 'expired records could not be removed');
-      });
+  /** Runs one batch of each job in turn, so that a backlog of one job delays no other. */
+  async function round(until = Number.POSITIVE_INFINITY): Promise<void> {
+    let left = Object.entries(jobs);
+    while (left.length > 0 && !signal.aborted && performance.now() < until) {
+      const unfinished: typeof left = [];
+      for (const [name, job] of left) {
+        if (!signal.aborted && (await clean(name, job))) unfinished.push([name, job]);
+      }
+      left = unfinished;
+      if (left.length > 0) await delay(BATCH_PAUSE_MS, undefined, { signal }).catch(() => {});
     }
   }
 
   async function run(): Promise<void> {
     while (!signal.aborted) {
-      await round();
-      await delay(ROUND_PAUSE_MS, undefined, { signal, ref: false }).catch(() => {});
+      // The jobs that were finished early may have more to remove after a minute.
+      const next = performance.now() + ROUND_PAUSE_MS;
+      await round(next);
+      const pause = Math.max(BATCH_PAUSE_MS, next - performance.now());
+      await delay(pause, undefined, { signal, ref: false }).catch(() => {});
     }
   }
 
   const done = run();
   return {
     /** Runs every job immediately, without waiting for the next scheduled run. */
-    round,
+    round: () => round(),
     async stop() {
       stopping.abort();
       await done;

@@ -1,6 +1,7 @@
 /** Records when a secret, an API key or a connection was last used; writes it in the background. */
 import type { Logger } from 'pino';
 import type { Clock } from '../base/clock.ts';
+import { outsideRequests } from '../base/current-request.ts';
 import { createBackgroundWriter } from './background-writer.ts';
 
 export interface Use {
@@ -13,10 +14,15 @@ export type WriteUses = (uses: readonly Use[]) => Promise<void>;
 
 export type LastUsed<Kind extends string> = ReturnType<typeof createLastUsed<Kind>>;
 
-interface KindUse<Kind> {
-  readonly kind: Kind;
+/** An id that was used in the last minutes. */
+interface UsedId {
   readonly id: string;
-  readonly at: number;
+  /** The latest use. */
+  at: number;
+  /** The latest use that is in the database. */
+  writtenUse?: number;
+  /** When that use was written. */
+  writtenAt?: number;
 }
 
 /** The first use is written, then at most one use in this many milliseconds. */
@@ -24,72 +30,128 @@ const PRECISION_MS = 5 * 60_000;
 /** The pause between the first new use and the write of all uses that are due. */
 const PAUSE_MS = 5_000;
 const BATCH = 500;
-/** Maximum number of uses in memory; further ones are dropped until the next write. */
+/** Maximum number of ids of a kind that wait for their first write; uses of others are dropped. */
 const MAX_WAITING = 100_000;
-
-const keyOf = ({ kind, id }: KindUse<string>): string => `${kind} ${id}`;
 
 /**
  * Collects uses in memory and writes them a few seconds later, in batches. Retries failures.
  *
- * @param writers one writer for each kind (secret, API key, …), because each has its own table.
+ * @param writers writes the uses of each kind; must not overwrite a time with an earlier one.
  */
-export function createLastUsed<Kind extends string>({
-  clock,
-  log,
-  writers,
-}: {
+export function createLastUsed<Kind extends string>(parts: {
   readonly clock: Clock;
   readonly log: Pick<Logger, 'warn'>;
   readonly writers: Readonly<Record<Kind, WriteUses>>;
 }) {
-  /** When the use of each id was last written; entries are deleted after `PRECISION_MS`. */
-  const written = new Map<string, number>();
+  const { clock, log, writers } = parts;
+  const kinds = Object.entries<WriteUses>(writers).map(
+    ([kind, write]) => [kind, createUses({ kind, write, clock, log })] as const,
+  );
+  const usesOf = new Map<string, ReturnType<typeof createUses>>(kinds);
+  const forAll = (work: (uses: ReturnType<typeof createUses>) => unknown) =>
+    Promise.all(kinds.map(([, uses]) => work(uses)));
+  const timer = outsideRequests(() =>
+    setInterval(() => void forAll((uses) => uses.addDue()), PAUSE_MS),
+  ).unref();
+
+  return {
+    /** Only stores the use in memory, so it never delays a request. */
+    record: (kind: Kind, id: string): void => usesOf.get(kind)?.record(id),
+    /** Writes all uses that are due. */
+    async flush(): Promise<void> {
+      await forAll((uses) => uses.flush());
+    },
+    /** Writes all uses, due or not, and stops. */
+    async close(): Promise<void> {
+      clearInterval(timer);
+      await forAll((uses) => uses.close());
+    },
+  };
+}
+
+/** The uses of one kind: many used connections must not push out the use of a secret. */
+function createUses({
+  kind,
+  write,
+  clock,
+  log,
+}: {
+  readonly kind: string;
+  readonly write: WriteUses;
+  readonly clock: Clock;
+  readonly log: Pick<Logger, 'warn'>;
+}) {
+  const usedIds = new Map<string, UsedId>();
+  /**
+   * The ids that wait until they may be written again, those with the oldest write first. So a
+   * flush handles only ids that are due: handling all of them would stop the process for 100 ms
+   * or more if 100,000 users are active.
+   */
+  const written = new Set<UsedId>();
   let isClosing = false;
 
-  /** Returns the uses that are not due yet or could not be written. */
-  async function writeDue(uses: readonly KindUse<Kind>[]): Promise<readonly KindUse<Kind>[]> {
-    const now = clock();
-    for (const [key, at] of written) if (now - at >= PRECISION_MS) written.delete(key);
-    const left = new Set(uses);
-    for (const [kind, write] of Object.entries<WriteUses>(writers)) {
-      const ofKind = uses.filter((use) => use.kind === kind);
-      const due = ofKind.filter((use) => isClosing || !written.has(keyOf(use)));
+  /** Returns the uses that could not be written. */
+  async function writeUses(uses: readonly UsedId[]): Promise<readonly UsedId[]> {
+    for (let start = 0; start < uses.length; start += BATCH) {
       // Use the same order on every node: two nodes that write the same rows must not deadlock.
-      due.sort((a, b) => (a.id < b.id ? -1 : 1));
+      const batch = uses.slice(start, start + BATCH).sort((a, b) => (a.id < b.id ? -1 : 1));
+      const times = batch.map(({ at }) => at);
       try {
-        for (let start = 0; start < due.length; start += BATCH) {
-          const batch = due.slice(start, start + BATCH);
-          await write(batch.map(({ id, at }) => ({ id, at: new Date(at) })));
-          for (const use of batch) {
-            written.set(keyOf(use), now);
-            left.delete(use);
-          }
-        }
+        await write(batch.map(({ id, at }) => ({ id, at: new Date(at) })));
       } catch (err) {
         log.warn({ err, kind }, 'the time of the last use could not be written');
+        return uses.slice(start);
+      }
+      const writtenAt = clock();
+      for (const [index, used] of batch.entries()) {
+        written.add(Object.assign(used, { writtenUse: times[index], writtenAt }));
       }
     }
-    return [...left];
+    return [];
   }
 
   const writer = createBackgroundWriter({
     pauseMs: PAUSE_MS,
-    maxWaiting: MAX_WAITING,
-    keyOf,
-    write: writeDue,
+    maxWaiting: Number.POSITIVE_INFINITY,
+    write: writeUses,
   });
 
+  /** Lets the writer write the ids that were used again and are due; forgets the others. */
+  function addDue(): void {
+    const now = clock();
+    for (const used of written) {
+      const age = now - (used.writtenAt ?? 0);
+      // A negative age means that the clock was set back, so the real age is unknown.
+      if (!isClosing && age >= 0 && age < PRECISION_MS) return;
+      written.delete(used);
+      if (used.at !== used.writtenUse) writer.add(used);
+      else usedIds.delete(used.id);
+    }
+  }
+
   return {
-    /** Only stores the use in memory, so it never delays a request. */
-    record(kind: Kind, id: string): void {
-      if (!isClosing) writer.add({ kind, id, at: clock() });
+    addDue,
+    record(id: string): void {
+      if (isClosing) return;
+      const known = usedIds.get(id);
+      if (known) {
+        known.at = clock();
+        return;
+      }
+      if (usedIds.size - written.size >= MAX_WAITING) return;
+      const used = { id, at: clock() };
+      usedIds.set(id, used);
+      writer.add(used);
     },
-    flush: writer.flush,
-    /** Writes all uses, due or not, and stops. */
-    close(): Promise<void> {
+    flush(): Promise<void> {
+      addDue();
+      return writer.flush();
+    },
+    async close(): Promise<void> {
       isClosing = true;
-      return writer.close();
+      await writer.flush();
+      addDue();
+      await writer.close();
     },
   };
 }

@@ -22,11 +22,39 @@ describe('cleaning', () => {
         grants: async () => 0,
       },
     });
-    await eventually(() => expect(reported.at(-1)).to.equal('grants 0'));
+    await eventually(() => expect(reported.at(-1)).to.equal('tokens 7'));
     await cleaning.stop();
-    expect(reported).to.deep.equal(['broken failed', 'tokens 1000', 'tokens 7', 'grants 0']);
+    expect(reported).to.deep.equal(['broken failed', 'tokens 1000', 'grants 0', 'tokens 7']);
     expect(lines).to.have.length(1);
     expect(JSON.parse(lines[0] ?? '')).to.include({ level: 40, job: 'broken' });
+  });
+
+  it('a job with a backlog delays no other job: each runs one batch in turn', async () => {
+    const calls: string[] = [];
+    let backlog = 5_500;
+    const cleaning = startCleaning({
+      jobs: {
+        large: async (limit) => {
+          calls.push('large');
+          const removed = Math.min(limit, backlog);
+          backlog -= removed;
+          return removed;
+        },
+        failing: async () => {
+          calls.push('failing');
+          throw new Error('failed');
+        },
+        small: async () => {
+          calls.push('small');
+          return 1;
+        },
+      },
+      log: pino({ level: 'silent' }),
+      outcomes: { cleaned: () => {}, cleaningFailed: () => {} },
+    });
+    await eventually(() => expect(backlog).to.equal(0));
+    await cleaning.stop();
+    expect(calls).to.deep.equal(['large', 'failing', 'small', ...Array(5).fill('large')]);
   });
 });
 

@@ -9,6 +9,7 @@ describe('last-used times', () => {
   let time: TestClock;
   let written: (readonly Use[])[];
   let isFailing: boolean;
+  let duringWrite: () => void;
   let lastUsed: LastUsed<'key' | 'other'>;
   const logLines: string[] = [];
 
@@ -16,12 +17,14 @@ describe('last-used times', () => {
     time = createTestClock();
     written = [];
     isFailing = false;
+    duringWrite = () => {};
     lastUsed = createLastUsed({
       clock: time.clock,
       log: pino({}, { write: (line) => void logLines.push(line) }),
       writers: {
         key: async (uses) => {
           if (isFailing) throw new Error('unavailable');
+          duringWrite();
           written.push(uses);
         },
         other: async () => {},
@@ -88,5 +91,84 @@ describe('last-used times', () => {
     for (let index = 0; index < 1_200; index += 1) lastUsed.record('key', `id-${index}`);
     await lastUsed.flush();
     expect(written.map((uses) => uses.length)).to.deep.equal([500, 500, 200]);
+  });
+
+  it('many used ids of one kind push out no use of another kind', async () => {
+    for (let index = 0; index < 100_100; index += 1) lastUsed.record('other', `id-${index}`);
+    lastUsed.record('key', 'a');
+    await lastUsed.flush();
+    expect(written).to.deep.equal([[{ id: 'a', at: at() }]]);
+  });
+
+  it('an id that is used all the time is written every five minutes, however many others are used', async () => {
+    for (let minute = 0; minute < 11; minute += 1) {
+      for (let index = 0; index < 60_000; index += 1) lastUsed.record('key', `${minute} ${index}`);
+      lastUsed.record('key', 'a');
+      await lastUsed.flush();
+      time.advance(MINUTE);
+    }
+    const writes = written.flat().filter(({ id }) => id === 'a');
+    expect(writes).to.have.length(3);
+  });
+
+  it('after the clock was set back, uses are written again', async () => {
+    lastUsed.record('key', 'a');
+    await lastUsed.flush();
+    time.advance(-60 * MINUTE);
+    lastUsed.record('key', 'a');
+    await lastUsed.flush();
+    expect(written).to.have.length(2);
+  });
+
+  it('the work of a write depends on the uses that are due, not on all users of the last minutes', async () => {
+    let idsRead = 0;
+    /** An id that counts how often it is compared. */
+    const countingId = (text: string) =>
+      ({
+        toString() {
+          idsRead += 1;
+          return text;
+        },
+      }) as string;
+    const ids = Array.from({ length: 1_200 }, (_, index) => countingId(`id-${index}`));
+    for (const id of ids) lastUsed.record('key', id);
+    await lastUsed.flush();
+    expect(idsRead).to.be.greaterThan(0);
+    for (const id of ids) lastUsed.record('key', id);
+    idsRead = 0;
+    lastUsed.record('key', 'other');
+    await lastUsed.flush();
+    expect(written.at(-1)?.map(({ id }) => id)).to.deep.equal(['other']);
+    expect(idsRead).to.equal(0);
+  });
+
+  it('a use that comes while its id is being written is written five minutes later', async () => {
+    lastUsed.record('key', 'a');
+    duringWrite = () => {
+      time.advance(1);
+      lastUsed.record('key', 'a');
+    };
+    await lastUsed.flush();
+    duringWrite = () => {};
+    const latest = at();
+    time.advance(5 * MINUTE - 1);
+    await lastUsed.flush();
+    expect(written).to.have.length(1);
+    time.advance(1);
+    await lastUsed.flush();
+    expect(written[1]).to.deep.equal([{ id: 'a', at: latest }]);
+  });
+
+  it('a use that comes while its id is being written is written on close', async () => {
+    lastUsed.record('key', 'a');
+    duringWrite = () => {
+      duringWrite = () => {};
+      time.advance(1);
+      lastUsed.record('key', 'a');
+    };
+    void lastUsed.flush();
+    await Promise.resolve();
+    await lastUsed.close();
+    expect(written[1]).to.deep.equal([{ id: 'a', at: at() }]);
   });
 });
