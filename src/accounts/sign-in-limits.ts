@@ -99,8 +99,9 @@ export function createSignInLimits({
       const account = emailKey(email);
       const network = networkOf(address);
       const limits = [
-        ['account and address', perBoth, `${account} ${network}`, 'forget'],
+        // Keep this limit first: beyond it, made-up accounts must not make further counters.
         ['address', perAddress, network, 'give back'],
+        ['account and address', perBoth, `${account} ${network}`, 'forget'],
         // Keep this limit last: what other limits refuse must not count for the whole account.
         ['account', perAccount, account, 'give back'],
       ] as const;

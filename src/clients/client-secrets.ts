@@ -224,8 +224,6 @@ const lastSecret = (areOthersLeaked: boolean): Refusal =>
 export const MAX_SECRETS = 2;
 
 const isSecret = formTest('client_secret');
-/** No secret has this hash: it is compared in place of secrets that do not exist. */
-const NO_HASH = Buffer.alloc(43);
 
 export interface NewClientSecret {
   readonly id: string;
@@ -247,27 +245,15 @@ export async function newClientSecret(database: Queries): Promise<NewClientSecre
 }
 
 /**
- * Returns the client's secret if `presented` is one, even if it leaked. The work is the same for an
- * unknown client (`undefined`), a client without secrets, a wrong and a right secret, so that the
- * time reveals nothing. The caller must check `refusedFrom`, and that the client is not suspended.
+ * Returns the client's secret if `presented` is one, even if it leaked. The caller must check
+ * `refusedFrom`, and that the client is not suspended.
  */
 export function findSecret(
   client: Client | undefined,
   presented: string,
 ): ClientSecret | undefined {
   // Require exactly our alphabet and length: no NUL, space or newline at the end.
-  const isWellFormed = isSecret(presented);
-  const hash = Buffer.from(sha256(isWellFormed ? presented : ''));
-  let found: ClientSecret | undefined;
-  const places = Math.max(MAX_SECRETS, client?.secrets.length ?? 0);
-  for (let place = 0; place < places; place += 1) {
-    const live = client?.secrets[place];
-    const isEqual = timingSafeEqual(hash, live === undefined ? NO_HASH : Buffer.from(live.hash));
-    found = isEqual ? live : found;
-  }
-  return isWellFormed ? found : undefined;
+  if (!isSecret(presented)) return undefined;
+  const hash = Buffer.from(sha256(presented));
+  return client?.secrets.find((secret) => timingSafeEqual(hash, Buffer.from(secret.hash)));
 }
-
-/** True if `presented` is a secret of the client, also a leaked one; see `findSecret`. */
-export const matchesSecret = (client: Client | undefined, presented: string): boolean =>
-  findSecret(client, presented) !== undefined;

@@ -5,7 +5,7 @@ import type { Clock } from '../base/clock.ts';
 import { requestState } from '../base/request-state.ts';
 import type { Client } from '../clients/client.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
-import { findSecret, matchesSecret, refusedFrom } from '../clients/client-secrets.ts';
+import { findSecret, refusedFrom } from '../clients/client-secrets.ts';
 import type { LastUsed } from '../storage/last-used.ts';
 import { isFromPage, requireOwnPage } from './cross-origin.ts';
 import { type FailureLimits, TooManyFailures } from './failure-limits.ts';
@@ -51,19 +51,16 @@ export function createClientAuthentication(parts: {
     // RFC 6749 §5.2 requires it if the header was used. Also sent if there were no credentials.
     const challenge = { 'WWW-Authenticate': `Basic realm="${issuer}"` };
     if (!id) throw new OAuthError(401, 'invalid_client', 'the request names no client', challenge);
+    const client = await clients.find(id);
     const refusal = async (cause: string): Promise<OAuthError> => {
       const description = 'client authentication failed';
       const headers = byHeader ? challenge : {};
       const refused = new OAuthError(401, 'invalid_client', description, headers, cause);
-      return mayBePage && isFromPage(ctx) ? refused : failures.answerOf(ctx, refused, id);
+      return mayBePage && isFromPage(ctx) ? refused : failures.answerOf(ctx, refused, client?.id);
     };
-    const client = await clients.find(id);
-    if (client) ctx.state.clientId = client.id;
-    if (!client || client.isSuspended) {
-      // Do the same work as for a known client, so that the time does not reveal which ids exist.
-      matchesSecret(undefined, secret ?? '');
-      throw await refusal(client ? 'the client is suspended' : 'there is no such client');
-    }
+    if (!client) throw await refusal('there is no such client');
+    ctx.state.clientId = client.id;
+    if (client.isSuspended) throw await refusal('the client is suspended');
     // Check the origin before the secret, so that no page can guess secrets.
     if (mayBePage) requireOwnPage(client, ctx);
     const publicProblem = secret === undefined ? undefined : WRONG_METHOD;

@@ -3,7 +3,6 @@ import type { Context } from 'koa';
 import type { Logger } from 'pino';
 import type { CreateAttemptLimit } from '../base/attempt-limits.ts';
 import { networkOf } from '../base/network-address.ts';
-import { isClientId } from '../base/random-id.ts';
 import type { Settings } from '../config/settings.ts';
 import { OAuthError } from './oauth-error.ts';
 import type { ProviderOutcomes } from './outcomes.ts';
@@ -22,12 +21,6 @@ export class TooManyFailures extends OAuthError {
 
 export type FailureLimits = ReturnType<typeof createFailureLimits>;
 
-/**
- * Correct requests are never counted and never refused, so the failures of others lock no client
- * out. Endpoints check the limits only when they refuse: a correct request costs nothing here. That
- * is enough because secrets, tokens and codes have at least 256 random bits (rule:
- * attempt-limits.ts).
- */
 /** Counts wrong secrets of senders by address, together with wrong client secrets. */
 export const createWrongSecretLimit = (
   createAttemptLimit: CreateAttemptLimit,
@@ -45,6 +38,12 @@ export const createWrongSecretLimit = (
     onStoreUnavailable: 'count here',
   });
 
+/**
+ * Correct requests are never counted and never refused, so the failures of others lock no client
+ * out. Endpoints check the limits only when they refuse: a correct request costs nothing here. That
+ * is enough because secrets, tokens and codes have at least 256 random bits (rule:
+ * attempt-limits.ts).
+ */
 export function createFailureLimits(parts: {
   readonly settings: Settings;
   readonly createAttemptLimit: CreateAttemptLimit;
@@ -60,34 +59,32 @@ export function createFailureLimits(parts: {
   const perBoth = create('client_address', limits.clientFailures);
   const perAddress = create('client_failures_address', limits.clientFailuresPerAddress);
 
+  /** A client that does not exist has no count of its own: any caller can make up ids. */
   async function secondsToWait(ctx: Context, clientId?: string): Promise<number | undefined> {
     const network = networkOf(ctx.ip);
-    const [ofBoth, ofAddress] = await Promise.all([
-      clientId === undefined ? undefined : perBoth.count(`${clientId} ${network}`),
-      perAddress.count(network),
-    ]);
-    if (ofBoth?.isFirst || ofAddress?.isFirst) {
-      const limit = ofAddress?.isFirst ? 'address' : 'client and address';
-      // The client may have sent anything as its id, such as a secret in the wrong field.
-      const named = clientId !== undefined && isClientId(clientId) ? clientId : undefined;
+    const ofAddress = await perAddress.count(network);
+    const isCounted = !ofAddress && clientId !== undefined;
+    const over = isCounted ? await perBoth.count(`${clientId} ${network}`) : ofAddress;
+    if (over?.isFirst) {
+      const limit = ofAddress ? 'address' : 'client and address';
       const { requestId } = ctx.state;
-      const about = { requestId, limit, address: ctx.ip, clientId: named };
+      const about = { requestId, limit, address: ctx.ip, clientId };
       log.warn(about, 'too many refused requests: further ones are answered 429 for a while');
     }
-    const isOver = ofBoth !== undefined || ofAddress !== undefined;
-    if (clientId !== undefined) outcomes.clientSecretRefused(isOver ? 'throttled' : 'wrong');
-    if (!isOver) return undefined;
-    return Math.max(ofBoth?.seconds ?? 0, ofAddress?.seconds ?? 0);
+    return over?.seconds;
   }
 
   return {
     /**
-     * Counts a refusal by network address and, if a client id was sent (known or not), by the pair.
+     * Counts a refusal by network address and, if the client exists, by the pair.
      *
      * @returns the error to send: the refusal itself, or TooManyFailures instead of it
      */
     async answerOf(ctx: Context, refusal: OAuthError, clientId?: string): Promise<OAuthError> {
       const seconds = await secondsToWait(ctx, clientId);
+      const outcome = seconds === undefined ? 'wrong' : 'throttled';
+      const isOfClient = clientId !== undefined || refusal.code === 'invalid_client';
+      if (isOfClient) outcomes.clientSecretRefused(outcome);
       return seconds === undefined ? refusal : new TooManyFailures(seconds, refusal);
     },
   };

@@ -8,7 +8,7 @@ import { createPasswordLinkRequests } from '../accounts/passwords/link-mail.ts';
 import { createStrongSignIns } from '../accounts/strong-sign-ins.ts';
 import { createApprovalRequests } from '../authorizations/approval-requests.ts';
 import type { Endings } from '../authorizations/endings.ts';
-import type { CreateAttemptLimit } from '../base/attempt-limits.ts';
+import type { AttemptLimit, CreateAttemptLimit } from '../base/attempt-limits.ts';
 import type { Clock } from '../base/clock.ts';
 import { createSeals } from '../base/seals.ts';
 import { problemsOfKnown } from '../clients/client-problems.ts';
@@ -32,6 +32,7 @@ import type { SignInPolicy } from '../pages/sign-in/sign-in-policy.ts';
 import { createPageKit } from '../pages/signed-in.ts';
 import { browserDetails } from '../pages/words/browser.ts';
 import { createRightsInWords } from '../pages/words/rights.ts';
+import { createWrongSecretLimit } from '../provider/failure-limits.ts';
 import type { ChangeStreams } from '../provider/introspection-changes.ts';
 import { createAuthorizationServer } from '../provider/provider.ts';
 import { createSessionRequirements } from '../provider/session-requirements.ts';
@@ -65,6 +66,8 @@ export interface Application {
   readonly routes: readonly Route[];
   /** Absent if the service sends no mail. */
   readonly mail: AccountMail | undefined;
+  /** Counts wrong secrets of senders at the operators' listener. */
+  readonly wrongSecrets: AttemptLimit;
   /** Finishes the background work. Requests in progress can still be answered. */
   close(): Promise<void>;
 }
@@ -268,6 +271,7 @@ export function createApplication(parts: ApplicationParts): Application {
     handle,
     routes,
     mail,
+    wrongSecrets: createWrongSecretLimit(createAttemptLimit, settings.limits, log),
     async close() {
       await server.authorizations.close();
       await background.close();

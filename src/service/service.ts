@@ -20,7 +20,6 @@ import { createMetrics } from '../host/metrics/metrics.ts';
 import { createOperatorsHost } from '../host/operators-host.ts';
 import { createPushedChanges } from '../import/pushed-changes.ts';
 import { createRemovalLimit } from '../import/removal-limit.ts';
-import { createWrongSecretLimit } from '../provider/failure-limits.ts';
 import { createChangeStreams } from '../provider/introspection-changes.ts';
 import { startCleaning } from '../storage/cleaning.ts';
 import { startKeySightings } from '../storage/key-sightings.ts';
@@ -270,8 +269,7 @@ export async function startService(given: ServiceParts) {
       readAudit: registries.auditTrail.page,
       senders: {
         senders: () => current.settings.senders,
-        wrongSecrets: () =>
-          createWrongSecretLimit(limits.createAttemptLimit, current.settings.limits, log),
+        wrongSecrets: () => current.application.wrongSecrets,
       },
     }).callback(),
     endStreams() {

@@ -4,14 +4,13 @@ import { systemClock } from '../../src/base/clock.ts';
 import { redirectHosts } from '../../src/clients/client.ts';
 import { createClientRegistry } from '../../src/clients/client-registry.ts';
 import { writeClientUses, writeSecretUses } from '../../src/clients/client-row.ts';
-import { matchesSecret } from '../../src/clients/client-secrets.ts';
 import { listenForChanges, silentChangeFeed } from '../../src/storage/change-feed.ts';
 import { testDatabase } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
 import { createOpened } from '../support/opened.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { wordsOf } from '../support/words.ts';
-import { partner } from './drafts.ts';
+import { matchesSecret, partner } from './drafts.ts';
 import { refusalOf } from './refusals.ts';
 
 const ADDED_ELSEWHERE = `INSERT INTO clients

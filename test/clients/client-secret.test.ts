@@ -1,12 +1,8 @@
 import { expect } from 'chai';
 import type { Client } from '../../src/clients/client.ts';
-import {
-  matchesSecret,
-  type NewClientSecret,
-  newClientSecret,
-} from '../../src/clients/client-secrets.ts';
+import { type NewClientSecret, newClientSecret } from '../../src/clients/client-secrets.ts';
 import { testDatabase } from '../support/databases.ts';
-import { partner } from './drafts.ts';
+import { matchesSecret, partner } from './drafts.ts';
 
 describe('client secret', () => {
   const database = testDatabase();

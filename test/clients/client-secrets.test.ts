@@ -1,10 +1,9 @@
 import { expect } from 'chai';
 import type { Client } from '../../src/clients/client.ts';
 import { createClientRegistry } from '../../src/clients/client-registry.ts';
-import { matchesSecret } from '../../src/clients/client-secrets.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import { testDatabase } from '../support/databases.ts';
-import { partner } from './drafts.ts';
+import { matchesSecret, partner } from './drafts.ts';
 import { refusalOf } from './refusals.ts';
 
 describe('secrets of a client', () => {

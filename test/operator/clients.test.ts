@@ -2,7 +2,7 @@ import { userInfo } from 'node:os';
 import { expect } from 'chai';
 import { createConnections } from '../../src/authorizations/connections.ts';
 import { createClientRegistry } from '../../src/clients/client-registry.ts';
-import { matchesSecret } from '../../src/clients/client-secrets.ts';
+import { matchesSecret } from '../clients/drafts.ts';
 import { setUpOperator } from './operator-suite.ts';
 import { expectWrongUsage } from './run-operator.ts';
 

@@ -1,5 +1,7 @@
 /** Limits for refused requests, counted over all nodes. They never refuse a valid request. */
 import { expect } from 'chai';
+import { Redis } from 'ioredis';
+import { LEAK_SENDERS, reportLeaks } from '../authorizations/leak-reports.ts';
 import { type Answer, ask, basic, type TestClient } from '../support/oauth.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
@@ -99,19 +101,37 @@ describe('refused requests', () => {
     expect(warnings(from)[0]).to.include({ limit: 'address' });
   });
 
-  it('unknown clients are limited like known ones, and a secret sent as client_id is not logged', async () => {
-    for (const client of [wrong(on.clients.resourceServer), unknownClient(7)]) {
-      const from = freshAddress();
-      const seen = await statuses(PER_BOTH + 2, () => introspect(on.service, client, from));
-      expect(seen).to.deep.equal([...times(PER_BOTH, 401), 429, 429]);
-      expect(warnings(from)).to.have.length(1);
-      expect(warnings(from)[0]).to.include({ clientId: client.id, limit: 'client and address' });
-    }
-    // Send a secret as the client id.
+  it('made-up client ids share the limit of their address, and make no counter of their own', async () => {
+    const counters = async (): Promise<number> => {
+      const { redisUrl } = on.service.settings.storage;
+      const inTable = "SELECT 1 FROM rate_limits WHERE key LIKE 'gh:l:client_address:%'";
+      if (redisUrl === undefined) return (await on.service.database.query(inTable)).length;
+      const redis = new Redis(redisUrl);
+      return (await redis.keys('gh:l:client_address:*').finally(() => redis.disconnect())).length;
+    };
+    const before = await counters();
     const from = freshAddress();
+    const seen = await statuses(PER_ADDRESS + 3, (index) =>
+      introspect(on.service, unknownClient(100 + index), from),
+    );
+    expect(seen).to.deep.equal([...times(PER_ADDRESS, 401), 429, 429, 429]);
+    expect(await counters()).to.equal(before);
+    expect(warnings(from)).to.have.length(1);
+    expect(warnings(from)[0]).to.include({ limit: 'address' });
+  });
+
+  it('a known client is limited with its address, and a secret sent as client_id is not logged', async () => {
+    const client = wrong(on.clients.resourceServer);
+    const from = freshAddress();
+    const seen = await statuses(PER_BOTH + 2, () => introspect(on.service, client, from));
+    expect(seen).to.deep.equal([...times(PER_BOTH, 401), 429, 429]);
+    expect(warnings(from)).to.have.length(1);
+    expect(warnings(from)[0]).to.include({ clientId: client.id, limit: 'client and address' });
+    // Send a secret as the client id.
+    const other = freshAddress();
     const mixedUp = { ...unknownClient(8), id: `gate_cs_${'s'.repeat(43)}` };
-    await statuses(PER_BOTH + 2, () => introspect(on.service, mixedUp, from));
-    expect(warnings(from)[0]).not.to.have.property('clientId');
+    await statuses(PER_ADDRESS + 2, () => introspect(on.service, mixedUp, other));
+    expect(warnings(other)[0]?.clientId).to.equal(undefined);
     expect(on.service.logLines.join()).not.to.include('sssss');
   });
 
@@ -175,7 +195,7 @@ describeOn([postgresServer, redisServer], 'refused requests at several nodes', (
     const storage = { redisUrl: redis.url };
     const service = await startTestService({
       deployment: 'postgres+redis',
-      settings: { ...settings, storage },
+      settings: { ...settings, storage, senders: LEAK_SENDERS },
     });
     try {
       const { clients } = await seed(service);
@@ -186,6 +206,10 @@ describeOn([postgresServer, redisServer], 'refused requests at several nodes', (
       const seen = await statuses(PER_BOTH + 1, () => introspect(service, guess, from));
       expect(seen).to.deep.equal([...times(PER_BOTH, 401), 429]);
       expect((await introspect(service, clients.resourceServer, from)).status).to.equal(200);
+      const reports = await statuses(PER_ADDRESS + 1, () =>
+        reportLeaks(service, [], { secret: 'wrong' }),
+      );
+      expect(reports).to.deep.equal([...times(PER_ADDRESS, 401), 429]);
     } finally {
       await service.close();
       await redis.stop();
