@@ -49,6 +49,7 @@ function withParameters(redirectUri: string, parameters: (readonly [string, stri
 /** Step before the engine, which would encode the redirect URI's own query again in its answer. */
 export async function keepQuery(ctx: KoaContextWithOIDC, next: () => Promise<void>): Promise<void> {
   await next();
+  // The engine has compared this text with the registered one, character by character.
   const { redirect_uri: asked } = ctx.oidc?.params ?? {};
   if (ctx.status !== 303 || typeof asked !== 'string' || !asked.includes('?')) return;
   const sent = new URL(ctx.response.get('location'), ctx.oidc.issuer);

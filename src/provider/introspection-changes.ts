@@ -20,42 +20,54 @@ const REPEATED = `: heartbeat-ms=${HEARTBEAT_INTERVAL_MS} repeated\n\n`;
 const LEAVING = ': leaving\n\n';
 /** Characters that wait in a stream for its reader. What follows waits in the shared list. */
 const BUFFER_LENGTH = 16 * 1024;
-/**
- * A stream whose reader is further behind ends. Readers give up a stream at the same time, because
- * they get no heartbeat until they have read all changes.
- */
+/** A stream whose reader is further behind ends, so that no API uses an answer that changed before. */
 const MAX_LAG_MS = 900;
+/** Readers give up a stream that has not begun after this time. */
+const MAX_BEGINNING_MS = 2_000;
 
 export type ChangeStreams = ReturnType<typeof createChangeStreams>;
 
 /**
  * The event streams of one node; a reload of the settings does not end them.
  *
- * Each change is written to every stream whose reader keeps up before `announce` of the feed returns.
- * While the feed is not live there are no streams, because a stream promises to miss no change.
+ * Each change is written to every stream whose reader keeps up in the same turn of the event loop, and
+ * so before a request that announces it is answered. While the feed is not live there are no streams,
+ * because a stream promises to miss no change.
  */
 export function createChangeStreams(changes: ChangeFeed) {
   const streams = new Set<ChangeStream>();
   const recent = createRecentChanges(changes);
   let isLeaving = false;
+  let isWriting = false;
 
   function end(stream: ChangeStream): void {
     streams.delete(stream);
     stream.push(null);
   }
 
+  function writeAll(): void {
+    isWriting = false;
+    for (const stream of streams) stream.write();
+  }
+
+  /** Changes of one turn, such as all that one read from PostgreSQL brought, are written together. */
   function addToAll(text: string): void {
     recent.add(text);
-    for (const stream of streams) stream.write();
+    if (isWriting) return;
+    isWriting = true;
+    process.nextTick(writeAll);
   }
 
   changes.onChange((topic, key) => {
     // Skip hashes of API keys: a message with the key's id follows.
     if (topic !== 'api-keys') addToAll(`data: ${key || topic}\n\n`);
     if (topic === 'everything') recent.repeatNone();
+    if (changes.isLive && topic !== 'clients') return;
     for (const stream of streams) {
       // End the client's own stream, so that its access is checked when it reconnects.
-      if (!changes.isLive || (topic === 'clients' && key === stream.clientId)) end(stream);
+      if (changes.isLive && key !== stream.clientId) continue;
+      stream.write();
+      end(stream);
     }
   });
 
@@ -116,9 +128,11 @@ class ChangeStream extends Readable {
   readonly #recent: RecentChanges;
   /** The number of the next change to write. */
   #next: number;
-  /** The first heartbeat, which follows the change before this number. */
-  #beginning: { readonly at: number; readonly text: string } | undefined;
+  /** The first heartbeat, until it is written: it follows all changes that are known then. */
+  #beginning: string | undefined;
   #isReading = true;
+  /** When the stream was opened, and then when it began (`performance.now()`). */
+  #since = performance.now();
 
   /** @param missed the number of the first change that a lost stream has missed, if it is known */
   constructor(clientId: string, recent: RecentChanges, missed: number | undefined) {
@@ -126,7 +140,7 @@ class ChangeStream extends Readable {
     this.clientId = clientId;
     this.#recent = recent;
     this.#next = missed ?? recent.next;
-    this.#beginning = { at: recent.next, text: missed === undefined ? FIRST_HEARTBEAT : REPEATED };
+    this.#beginning = missed === undefined ? FIRST_HEARTBEAT : REPEATED;
     this.on('error', () => {});
     // Send something at once: proxies may delay headers without a body.
     this.write();
@@ -139,32 +153,38 @@ class ChangeStream extends Readable {
 
   /** Writes the changes that are not written yet, until the buffer is full. */
   write(): void {
-    let text = '';
     while (this.#isReading) {
-      if (this.#beginning?.at === this.#next) {
-        text += this.#beginning.text;
-        this.#beginning = undefined;
-      }
-      const change = text.length < BUFFER_LENGTH && this.#recent.find(this.#next);
-      if (change) {
-        this.#next += 1;
+      let text = '';
+      let change = this.#recent.find(this.#next);
+      while (change && text.length < BUFFER_LENGTH) {
         text += change.text;
-      } else {
-        if (text === '') return;
-        this.#isReading = this.push(text);
-        text = '';
+        this.#next += 1;
+        change = this.#recent.find(this.#next);
       }
+      if (!change && this.#beginning !== undefined && this.#next === this.#recent.next) {
+        text += this.#beginning;
+        this.#beginning = undefined;
+        this.#since = performance.now();
+      }
+      if (text === '') return;
+      this.#isReading = this.push(text);
     }
   }
 
   /** Writes a heartbeat, or ends the stream if its reader is too far behind. */
   beat(text: string): void {
-    const isBehind = this.#next < this.#recent.next;
-    if (!isBehind && this.#isReading) this.#isReading = this.push(text);
-    else if (isBehind) {
-      const { arrivedAt = Number.NEGATIVE_INFINITY } = this.#recent.find(this.#next) ?? {};
-      if (performance.now() - arrivedAt > MAX_LAG_MS) this.destroy();
+    if (this.#next === this.#recent.next) {
+      if (this.#isReading) this.#isReading = this.push(text);
+      return;
     }
+    const now = performance.now();
+    // A stream that has not begun vouches for nothing yet.
+    if (this.#beginning !== undefined) {
+      if (now - this.#since > MAX_BEGINNING_MS) this.destroy();
+      return;
+    }
+    const change = this.#recent.find(this.#next);
+    if (!change || now - Math.max(change.arrivedAt, this.#since) > MAX_LAG_MS) this.destroy();
   }
 }
 

@@ -105,8 +105,8 @@ async function describeKey(key: ApiKey, ctx: Context, parts: IntrospectionParts)
  * is announced as one change of the organization, and concerns this answer.
  */
 function organizationsIn({ policies }: Pick<Person, 'policies'>, reached: readonly Organization[]) {
-  const isReached = (id: string): boolean => reached.some((organization) => organization.id === id);
-  const withheld = [...policies.keys()].filter((id) => !isReached(id));
+  const ids = new Set(policies.size > 0 ? reached.map(({ id }) => id) : []);
+  const withheld = [...policies.keys()].filter((id) => !ids.has(id));
   return { organizations: reached, ...(withheld.length > 0 && { withheld }) };
 }
 

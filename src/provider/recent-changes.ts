@@ -5,6 +5,8 @@ import type { ChangeFeed, FeedPosition } from '../storage/change-feed.ts';
 const KEPT_FOR = 60_000;
 /** Maximum number of changes, about 8 MB: an import can change the access of so many users. */
 const MAX_CHANGES = 50_000;
+/** A reader must be able to read the repeated changes within the two seconds that it waits. */
+const MAX_REPEATED = 5_000;
 /**
  * Milliseconds by which more is repeated than was asked for. A change arrives up to 950 ms after its
  * commit, and the position that is recorded with it may be just as old.
@@ -108,7 +110,7 @@ export function createRecentChanges(feed: Pick<ChangeFeed, 'position'>) {
       if (!(from >= completeSince.time)) return undefined;
       let number = next;
       while (number > repeatableFrom && (recent.get(number - 1)?.time ?? 0) >= from) number -= 1;
-      return number;
+      return next - number > MAX_REPEATED ? undefined : number;
     },
   };
 }

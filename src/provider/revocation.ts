@@ -23,10 +23,14 @@ export function revocation(
 ): Step[] {
   const { authentication, failures } = parts;
 
-  /** RFC 7009 §2.2: an unknown token is treated as already revoked. Too many are guesses. */
+  /**
+   * RFC 7009 §2.2: an unknown token is treated as already revoked. Of a public client, whose id any
+   * caller can send, too many are guesses.
+   */
   async function countGuess(ctx: Context): Promise<void> {
+    if (authenticatedClient(ctx).kind !== 'public') return;
     const unknown = new OAuthError(400, 'invalid_request', 'the token is unknown');
-    const refusal = isFromPage(ctx) ? unknown : await failures.answerOf(ctx, unknown);
+    const refusal = await failures.answerOf(ctx, unknown);
     if (refusal !== unknown) throw refusal;
   }
 
