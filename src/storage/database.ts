@@ -62,13 +62,23 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
     // Later than the server, whose error says that only this statement took too long.
     query_timeout: limit * 1.1,
     // Also set the limits on the server: a statement of a disconnected client would keep its locks.
-    ...(embedded ? {} : { statement_timeout: limit, lock_timeout: limit }),
+    ...(embedded ? {} : serverLimits(limit)),
     keepAlive: true,
   });
   // The pool emits `error` if an idle connection is lost; unhandled, that would end the process.
   pool.on('error', ignore);
   return poolDatabase(pool, connection, embedded);
 }
+
+/**
+ * A process that is stopped inside a transaction, or whose machine is gone, would keep its locks, and
+ * block every other node.
+ */
+const serverLimits = (limit: number): pg.ClientConfig => ({
+  statement_timeout: limit,
+  lock_timeout: limit,
+  idle_in_transaction_session_timeout: limit,
+});
 
 const ignore = (): void => {};
 
@@ -158,9 +168,10 @@ function throwUnavailable(error: unknown): never {
 
 /**
  * SQLSTATEs of a server that cannot serve us at present: connection, authentication, unknown database,
- * resources, operator intervention, system error, read-only, lock timeout.
+ * resources, operator intervention, system error, read-only, transaction idle for too long, lock
+ * timeout.
  */
-const UNAVAILABLE_STATES = /^(08|28|3D000|53|57|58|25006|55P03)/;
+const UNAVAILABLE_STATES = /^(08|28|3D000|53|57|58|25006|25P03|55P03)/;
 
 function unavailable(error: unknown): StorageUnavailable | undefined {
   if (error instanceof StorageUnavailable) return error;

@@ -188,6 +188,31 @@ describeOn([postgresServer], 'database on a failing server', () => {
     });
   }
 
+  it('a process that is stopped inside a transaction loses its locks, and blocks no other node for long', async () => {
+    const id = 'frozen';
+    await database.query(ADD, [id, 'name', new Date(0)]);
+    const lock = 'SELECT 1 FROM organizations WHERE id = $1 FOR UPDATE';
+    const [locked, thawed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const frozen = failureOf(
+      limited.transaction(async (tx) => {
+        await tx.query(lock, [id]);
+        locked.resolve();
+        await thawed.promise;
+        await tx.query('SELECT 1');
+      }),
+    );
+    try {
+      await locked.promise;
+      expect(await database.query(`${lock} SKIP LOCKED`, [id])).to.deep.equal([]);
+      await eventually(async () =>
+        expect(await database.query(`${lock} SKIP LOCKED`, [id])).to.have.length(1),
+      );
+    } finally {
+      thawed.resolve();
+    }
+    expect(await frozen).to.be.instanceOf(StorageUnavailable);
+  });
+
   it('terminated idle database connections are replaced', async () => {
     await Promise.all(Array.from({ length: 5 }, () => database.query('SELECT pg_sleep(0.05)')));
     await terminateAll();
