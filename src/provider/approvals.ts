@@ -33,8 +33,6 @@ export interface Asked {
   readonly generation?: number;
   /** The present limit as the page showed it. Absent on a page of an older version. */
   readonly limit?: LimitJson;
-  /** `placeKey` of each organization and warehouse that the page offered to choose. */
-  readonly offered?: readonly string[];
   /** The limit that the user chose instead; added from the submitted form. */
   readonly chosenLimit?: LimitJson;
 }

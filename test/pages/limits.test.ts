@@ -278,6 +278,26 @@ forEachDeployment('a limit on the access of a client or an API key', (start) => 
     await on.service.database.query('DELETE FROM organizations WHERE id = ANY($1)', [added]);
   });
 
+  it('a user who reaches 5,000 warehouses can approve and deny, with a form of the usual size', async () => {
+    const { database } = on.service;
+    await database.query(
+      `INSERT INTO warehouses (id, organization_id, name, created_at)
+        SELECT 'wh_many' || n, $1, 'Hall ' || n, now() FROM generate_series(1, 5000) n`,
+      [on.seeded.elsewhere.id],
+    );
+    on.service.access.forgetOrganization(on.seeded.elsewhere.id);
+    for (const decision of ['deny', 'approve']) {
+      const page = await person.open(authorization());
+      expect(page.html).to.include('Hall 5000');
+      const answered = await person.follow(await person.submit(page, { decision }));
+      expect(answered.location?.href).to.include(
+        decision === 'deny' ? 'error=access_denied' : 'code=',
+      );
+    }
+    await database.query("DELETE FROM warehouses WHERE id LIKE 'wh_many%'");
+    on.service.access.forgetOrganization(on.seeded.elsewhere.id);
+  });
+
   it('the user must approve again if the limit was changed while the consent page was open', async () => {
     await connect();
     const page = await person.open(authorization());

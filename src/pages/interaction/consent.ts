@@ -12,7 +12,6 @@ import {
 import type { ClientStandings } from '../../authorizations/client-standing.ts';
 import type { ConnectedConsent, Connections } from '../../authorizations/connections.ts';
 import type { Clock } from '../../base/clock.ts';
-import { sha256 } from '../../base/random-id.ts';
 import type { Seals } from '../../base/seals.ts';
 import { type Message, message } from '../../base/texts.ts';
 import { type Client, isSameLinks, LINKS, type LinkKind } from '../../clients/client.ts';
@@ -98,15 +97,26 @@ export function createConsentSteps(parts: {
 }) {
   const { kit, clock, access, clientStandings, connections } = parts;
   const { interactions, seals } = parts;
+
+  /** Returns what the user may choose for the client, and which organizations leave it out and why. */
+  async function choicesOf(accountId: string, clientId: string) {
+    const all = await access.accessOf({ accountId });
+    const ids = all.map(({ id }) => id);
+    const excluded = await access.clientBlocks.exclusions(ids, [clientId]);
+    const exclusions = excluded.get(clientId) ?? [];
+    // The limit may contain organizations that can still approve the client.
+    const blocked = exclusions.filter(({ why }) => why === 'blocked');
+    const allowed = all.filter(({ id }) => blocked.every((one) => one.organizationId !== id));
+    return { all, allowed, exclusions };
+  }
+
   return {
     /** Answers `GET /interaction/:uid` while the interaction waits for a decision. */
     async show(ctx: Context, interaction: PendingConsent, typed?: TypedLimit): Promise<void> {
       const { uid, client, account, redirectUri, askedBefore } = interaction;
       const accountId = account.id;
-      const all = await access.accessOf({ accountId });
-      const ids = all.map(({ id }) => id);
-      const [excluded, admitted, earlier, generation, isPossible, standing] = await Promise.all([
-        access.clientBlocks.exclusions(ids, [client.id]),
+      const [choices, admitted, earlier, generation, isPossible, standing] = await Promise.all([
+        choicesOf(accountId, client.id),
         access.accessThrough(accountId, { clientId: client.id }),
         connections.find(accountId, client.id),
         connections.generationOf(accountId, client.id),
@@ -115,10 +125,7 @@ export function createConsentSteps(parts: {
       ]);
       const limit = earlier?.limit ?? NO_LIMIT;
       const kept = askedBefore && chosenBefore(askedBefore, limit);
-      const exclusions = excluded.get(client.id) ?? [];
-      // The limit may contain organizations that can still approve the client.
-      const blocked = exclusions.filter(({ why }) => why === 'blocked');
-      const allowed = all.filter(({ id }) => blocked.every((one) => one.organizationId !== id));
+      const { all, allowed, exclusions } = choices;
       const asked = askedOf(uid, accountId, client, generation, limit);
       const organizations = compareAccess(
         earlier?.access ? limitAccess(earlier.access, limit) : undefined,
@@ -129,7 +136,7 @@ export function createConsentSteps(parts: {
       const since = earlier ? [...sinceThen(earlier, asked), ...changes] : [];
       await kit.render(ctx, 'consent', {
         action: ctx.path,
-        shown: seals.seal({ ...asked, offered: placesIn(allowed).map(placeKey) }),
+        shown: seals.seal(asked),
         client: {
           name: client.name,
           tile: tileOf(client),
@@ -158,12 +165,14 @@ export function createConsentSteps(parts: {
     /** Answers a click on *Approve*. */
     async approve(ctx: Context, interaction: PendingConsent): Promise<void> {
       const form = formOf(ctx);
-      const asked = seals.open<Asked>(form.get(SHOWN_FIELD) ?? '');
+      const page = seals.open<Asked>(form.get(SHOWN_FIELD) ?? '');
       // The sealed field is invalid or belongs to another interaction: ask again.
-      if (asked?.interaction !== interaction.uid) return seeOther(ctx, ctx.path);
-      const { offered, ...page } = asked;
-      const isOffered = (id: string) => offered?.includes(placeKey(id)) ?? false;
-      const chosen = limitIn(form, isOffered, clock());
+      if (page?.interaction !== interaction.uid) return seeOther(ctx, ctx.path);
+      // Compare with the present choices: a list of all that the page offered can be too large for
+      // a form, and what the user gained since is not on the page.
+      const { allowed } = await choicesOf(interaction.account.id, interaction.client.id);
+      const offered = new Set(placesIn(allowed));
+      const chosen = limitIn(form, (id) => offered.has(id), clock());
       if (chosen === 'foreign') return seeOther(ctx, ctx.path);
       if (chosen?.problem !== undefined) {
         ctx.status = 422;
@@ -174,9 +183,6 @@ export function createConsentSteps(parts: {
     },
   };
 }
-
-/** Shortens the id of a place for the sealed field: 200 full ids would make the form too large. */
-const placeKey = (id: string): string => sha256(id).slice(0, 8);
 
 /** Returns the limit that the user chose on the earlier page; undefined if it is not valid now. */
 function chosenBefore(
