@@ -89,7 +89,15 @@ function listenToSignals(service: Service, log: Logger): void {
 
   process.on('SIGTERM', close).off('SIGTERM', endAtOnce);
   process.on('SIGINT', close).off('SIGINT', endAtOnce);
-  process.on('SIGHUP', () => void hangUp());
+  process.on('SIGHUP', () => void hangUp()).off('SIGHUP', rememberHangUp);
+  if (isHungUp) void hangUp();
+}
+
+let isHungUp = false;
+
+/** A reload during the start is done afterwards: by default the signal ends the process. */
+function rememberHangUp(): void {
+  isHungUp = true;
 }
 
 /**
@@ -122,6 +130,7 @@ function isTerminalOpen(): boolean {
 
 process.on('SIGTERM', endAtOnce);
 process.on('SIGINT', endAtOnce);
+process.on('SIGHUP', rememberHangUp);
 // If standard error has no reader any more, what is written there is lost.
 process.stderr.on('error', () => {});
 await main().catch((error: unknown) => {

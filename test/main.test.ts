@@ -250,7 +250,7 @@ describe('node src/main.ts', () => {
     expect(again.isSeeded).to.equal(false);
   });
 
-  it('a start waits for an unavailable database, and logs that it waits', async () => {
+  it('a start waits for an unavailable database, logs that it waits, and is not ended by SIGHUP', async () => {
     const environment = {
       ...(await onFreePorts()),
       GATEHOUSE_COOKIE_KEYS: randomBytes(32).toString('base64url'),
@@ -259,8 +259,11 @@ describe('node src/main.ts', () => {
     const unavailable = `postgres://nobody@127.0.0.1:${await freePort()}/it`;
     const run = start({ ...environment, DATABASE_URL: unavailable });
     await run.untilLogged();
+    run.kill('SIGHUP');
     run.kill('SIGTERM');
-    const { log } = await run.outcome();
+    const { log, exitCode } = await run.outcome();
+    // 143: ended by SIGTERM, which would find no process after an unhandled SIGHUP.
+    expect(exitCode).to.equal(143);
     expect(JSON.parse(log).msg).to.match(
       /^not started yet, retrying for 60 s: the database does not/,
     );
