@@ -15,6 +15,8 @@ const CONNECT_TIMEOUT_MS = 5_000;
 const LOCK_TIMEOUT_MS = 300;
 /** PostgreSQL cancels an autovacuum only for a lock that waits longer than its deadlock_timeout, 1 s. */
 const VACUUM_LOCK_TIMEOUT_MS = 1_500;
+/** Readers fail during an attempt that waits for so long, so only one of so many attempts does. */
+const ATTEMPTS_PER_LONG_ONE = 4;
 const LOCK_PAUSE_MS = 2_000;
 const WATCH_INTERVAL_MS = 100;
 const LOCK_NOT_AVAILABLE = '55P03';
@@ -86,7 +88,9 @@ interface MigrationEvents {
   readonly onWait?: ((session: string) => void) | undefined;
 }
 
-const BLOCKER = `SELECT concat(coalesce(nullif(application_name, ''), backend_type), ' (process ', pid,
+/** An ordinary role sees the name of another role's client, but not that a session is an autovacuum. */
+const HIDDEN = 'a session that this role may not see';
+const BLOCKER = `SELECT concat(coalesce(nullif(application_name, ''), backend_type, '${HIDDEN}'), ' (process ', pid,
       ')', to_char(xact_start AT TIME ZONE 'UTC', '", whose transaction began "YYYY-MM-DD"T"HH24:MI:SS"Z"'))
     AS session FROM pg_stat_activity WHERE pid = ANY(pg_blocking_pids($1)) ORDER BY xact_start LIMIT 1`;
 
@@ -98,22 +102,26 @@ async function repeatWithLocks(
   onWait: (session: string) => void,
 ): Promise<void> {
   const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
-  let session: string | undefined;
+  let [session, isOver] = ['', false];
   // Ask on another connection while the migration waits: later, nothing tells for what it waited.
-  const watch = setInterval(async () => {
-    const found = await database
-      .query<{ session: string }>(BLOCKER, [rows[0]?.pid])
-      .catch(() => []);
-    if (found[0] === undefined || found[0].session === session) return;
-    ({ session } = found[0]);
-    onWait(session);
-  }, WATCH_INTERVAL_MS);
-  try {
+  const watch = async (): Promise<void> => {
     for (;;) {
-      const isVacuum = session?.startsWith('autovacuum');
-      await client.query(
-        `SET lock_timeout = ${isVacuum ? VACUUM_LOCK_TIMEOUT_MS : LOCK_TIMEOUT_MS}`,
-      );
+      await delay(WATCH_INTERVAL_MS);
+      if (isOver) return;
+      const found = await database
+        .query<{ session: string }>(BLOCKER, [rows[0]?.pid])
+        .catch(() => []);
+      if (found[0] === undefined || found[0].session === session) continue;
+      ({ session } = found[0]);
+      onWait(session);
+    }
+  };
+  void watch();
+  try {
+    for (let attempt = 1; ; attempt += 1) {
+      const isVacuum = session.startsWith('autovacuum') || session.startsWith(HIDDEN);
+      const isLong = isVacuum && attempt % ATTEMPTS_PER_LONG_ONE === 2;
+      await client.query(`SET lock_timeout = ${isLong ? VACUUM_LOCK_TIMEOUT_MS : LOCK_TIMEOUT_MS}`);
       try {
         await work();
         return;
@@ -124,7 +132,7 @@ async function repeatWithLocks(
       }
     }
   } finally {
-    clearInterval(watch);
+    isOver = true;
   }
 }
 

@@ -16,7 +16,7 @@ import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
 import { operatorOn, refusalFrom, valueFrom } from '../operator/run-operator.ts';
 import { forEachDatabase } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
-import { freshDatabaseUrl } from '../support/postgres-server.ts';
+import { freshDatabaseUrl, startPostgresServer } from '../support/postgres-server.ts';
 import { freePort } from '../support/programs.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
@@ -178,7 +178,7 @@ describeOn([postgresServer], 'migrations with several nodes', () => {
       applied = migrate(database, { onMigration, onWait });
       applied.catch(() => {});
       await eventually(() => expect(waits).to.have.length(1));
-      for (let reads = 0; reads < 30; reads += 1) {
+      for (let reads = 0; reads < 60; reads += 1) {
         expect(await database.query('SELECT id FROM accounts LIMIT 1')).to.deep.equal([]);
         await delay(50);
       }
@@ -191,6 +191,80 @@ describeOn([postgresServer], 'migrations with several nodes', () => {
     expect(waits).to.have.length(1);
     expect(waits[0]).to.match(/^pg_dump \(process \d+\), whose transaction began \d{4}-\d\d-\d\dT/);
     expect(started, 'a repeated migration is counted once').to.have.length(NAMES.length - altering);
+    await database.close();
+  });
+
+  it('an ordinary role, which does not see what an autovacuum does, migrates in spite of it', async () => {
+    const { url, createDatabase } = await startPostgresServer();
+    const [administrated, ownUrl] = [new URL(await createDatabase()), new URL(url)];
+    const admin = new pg.Client({ connectionString: administrated.href });
+    await admin.connect();
+    await admin.query('ALTER SYSTEM SET autovacuum_naptime = 1');
+    await admin.query('SELECT pg_reload_conf()');
+    await admin.query(`CREATE ROLE gatehouse LOGIN;
+      ALTER DATABASE ${administrated.pathname.slice(1)} OWNER TO gatehouse`);
+    [ownUrl.username, ownUrl.pathname] = ['gatehouse', administrated.pathname];
+    const database = await openDatabase({
+      databaseUrl: ownUrl.href,
+      dataDirectory: '',
+      timeoutFactor: TIMEOUT_FACTOR,
+    });
+    try {
+      await migrate(database);
+      const altering = NAMES.indexOf('0063_language-of-an-account');
+      await migrateDown(database, NAMES.length - altering);
+      // Slow: it takes minutes for so many rows.
+      await admin.query(`ALTER TABLE accounts SET (autovacuum_vacuum_cost_delay = 100,
+          autovacuum_vacuum_cost_limit = 1, autovacuum_vacuum_insert_threshold = 0,
+          autovacuum_analyze_threshold = 2000000000);
+        INSERT INTO accounts (id, email, email_key, name, created_at)
+          SELECT 'acc_' || lpad(n::text, 16, '0'), n || '@demo.test', n || '@demo.test', 'A', now()
+            FROM generate_series(1, 50000) n`);
+      const vacuums = async () =>
+        (
+          await admin.query(`SELECT FROM pg_stat_progress_vacuum
+            WHERE relid = 'accounts'::regclass AND datname = current_database()`)
+        ).rowCount;
+      await eventually(async () => expect(await vacuums()).to.equal(1));
+      const waits: string[] = [];
+      await migrate(database, { onWait: (session) => void waits.push(session) });
+      expect(await pendingMigrations(database)).to.deep.equal([]);
+      expect(waits[0]).to.match(/^a session that this role may not see \(process \d+\)$/);
+    } finally {
+      await database.close();
+      await admin.end();
+    }
+  });
+
+  it('a waiting migration asks for what it waits only when the last question was answered', async () => {
+    const database = await openEmpty();
+    await migrate(database);
+    await migrateDown(database, 1);
+    const blocker = new pg.Client(database.connection);
+    await blocker.connect();
+    const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
+    let asked = 0;
+    const slow: OpenDatabase = {
+      ...database,
+      query: async (...query) => {
+        asked += 1;
+        await answered;
+        return database.query(...query);
+      },
+    };
+    await blocker.query('BEGIN; LOCK TABLE gatehouse_migrations');
+    const applied = migrate(slow);
+    applied.catch(() => {});
+    try {
+      await eventually(() => expect(asked).to.equal(1));
+      await delay(500);
+      expect(asked).to.equal(1);
+    } finally {
+      await blocker.query('COMMIT');
+      await blocker.end();
+      answer();
+    }
+    expect(await applied).to.deep.equal(NAMES.slice(-1));
     await database.close();
   });
 
