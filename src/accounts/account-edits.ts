@@ -96,7 +96,10 @@ export async function deleteAccounts(tx: Queries, ids: readonly string[]): Promi
     );
     deleted.push(...rows.map(accountFrom));
   }
-  if (ids.length > 0) await eraseFromLog(tx, ids);
+  await eraseFromLog(
+    tx,
+    deleted.map(({ id }) => id),
+  );
   return deleted;
 }
 

@@ -12,7 +12,13 @@ const AT_ONCE = 1_000;
  * @param tx the transaction that deletes the accounts
  */
 export async function eraseFromLog(tx: Queries, accountIds: readonly string[]): Promise<void> {
-  await tx.query('INSERT INTO erased_people (account_id) SELECT unnest($1::text[])', [accountIds]);
+  if (accountIds.length === 0) return;
+  // An earlier account with this id may not be erased yet.
+  await tx.query(
+    `INSERT INTO erased_people (account_id) SELECT unnest($1::text[])
+      ON CONFLICT (account_id) DO UPDATE SET after_id = 0`,
+    [accountIds],
+  );
   const limit = Math.ceil(AT_ONCE / accountIds.length);
   await tx.query(eraseSome('account_id = ANY($2)'), [limit, accountIds]);
 }

@@ -120,6 +120,33 @@ forEachDatabase('the log of a deleted user', (open) => {
     expect(kept, 'addresses of other users').to.have.length(1_400);
   });
 
+  it('a second deletion, while the first one is still being erased, changes nothing', async () => {
+    const database = await open();
+    const parts = { database, changes: silentChangeFeed, clock: systemClock };
+    await addAccount(database, PERSON);
+    await addEntries(database, { account: PERSON, count: 1_500 });
+    await createAccountRegistry(parts).remove(PERSON);
+    await database.transaction((tx) => deleteAccounts(tx, [PERSON]));
+    expect(await entriesWith(database)).to.equal(500);
+    await createErasureJob(database)(1_000);
+    expect(await entriesWith(database)).to.equal(0);
+  });
+
+  it('an account that is created with an id that is still being erased, and is deleted, is erased from the beginning', async () => {
+    const database = await open();
+    const parts = { database, changes: silentChangeFeed, clock: systemClock };
+    await addAccount(database, PERSON);
+    await addEntries(database, { account: PERSON, count: 1_500 });
+    await createAccountRegistry(parts).remove(PERSON);
+    await addAccount(database, PERSON);
+    await database.query("UPDATE activity SET address = '192.0.2.1' WHERE account_id = $1", [
+      PERSON,
+    ]);
+    await createAccountRegistry(parts).remove(PERSON);
+    await createErasureJob(database)(3_000);
+    expect(await entriesWith(database)).to.equal(0);
+  });
+
   it('two users who are named by one entry, and are deleted together, are both erased', async () => {
     const database = await open();
     await addEntries(database, {
