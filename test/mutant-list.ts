@@ -505,7 +505,7 @@ const LIST: readonly (Place | readonly [rule: string, from: string, to: string])
   { in: 'src/authorizations/consents.ts', by: 'authorizations/connections' },
   ['a signed-out session cannot approve', ' AND $9::text <> ALL(ended_sessions)', ' AND $9::text IS NOT NULL'],
   { in: 'src/accounts/activity/activity.ts', by: 'provider/ended-sessions' },
-  ['an ended session cannot change anything', 'if (recorded.length === 0) throw new SessionEnded();', ''],
+  ['an ended session cannot change anything', 'if (!(await insert(entry, tx))) throw new SessionEnded();', 'await insert(entry, tx);'],
   { in: 'src/provider/interactions.ts', by: 'pages/security' },
   ['signing in again after a sign-out starts a new session', ' && isActive(account, present);', ';'],
   { in: 'src/provider/client-authentication.ts', by: 'provider/cross-origin' },

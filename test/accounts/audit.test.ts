@@ -111,6 +111,11 @@ describe('refused sign-ins while PostgreSQL is away', () => {
   const countsOf = async (accountId: string) =>
     (await activity.of(accountId, { limit: 10 })).map(({ details }) => details.count);
 
+  before('add the accounts', () =>
+    database.query(`INSERT INTO accounts (id, email, email_key, name, created_at)
+      SELECT id, id, id, 'A', now() FROM unnest(ARRAY['acc_a', 'acc_b', 'acc_c']) id`),
+  );
+
   it('a refused sign-in that could not be recorded is in a later count', async () => {
     isAway = true;
     expect(await refuse('acc_a').catch(String)).to.equal('Error: away');
@@ -133,5 +138,24 @@ describe('refused sign-ins while PostgreSQL is away', () => {
     await activity.writeRefused();
     await activity.writeRefused(true);
     expect(await countsOf('acc_b')).to.deep.equal([3, undefined]);
+  });
+
+  it('a refused sign-in of an account that was deleted in the meantime is not recorded', async () => {
+    for (const _ of ['first', 'second']) await refuse('acc_c');
+    await database.query("DELETE FROM accounts WHERE id = 'acc_c'");
+    now += 60_000;
+    await activity.writeRefused();
+    expect(await countsOf('acc_c')).to.deep.equal([undefined]);
+  });
+
+  it('a refused sign-in of no known account is counted', async () => {
+    for (const _ of ['first', 'second']) {
+      await activity.recordRefused({ action: 'sign_in_refused', actor: 'person' });
+    }
+    now += 60_000;
+    await activity.writeRefused();
+    const rows = await database.query(`SELECT details -> 'count' AS count FROM activity
+      WHERE action = 'sign_in_refused' AND account_id IS NULL ORDER BY id DESC`);
+    expect(rows).to.deep.equal([{ count: 1 }, { count: null }]);
   });
 });

@@ -94,17 +94,29 @@ export function createActivity(parts: {
    *
    * @throws SessionEnded
    */
-  async function record(
+  async function record(entry: NewActivity, tx: Queries = database): Promise<void> {
+    if (!(await insert(entry, tx))) throw new SessionEnded();
+  }
+
+  /**
+   * Returns false if the session has ended.
+   *
+   * @param late true if the account may have been erased from the log since the action. Then nothing
+   *   is recorded.
+   */
+  async function insert(
     { action, actor, accountId, details = {}, origin }: NewActivity,
-    tx: Queries = database,
-  ): Promise<void> {
+    tx: Queries,
+    { late = false } = {},
+  ): Promise<boolean> {
     const recorded = await tx.query(
       `INSERT INTO activity (at, account_id, actor, action, details, address, browser,
           operator, reason, request_id, trace_id)
         SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $12, $13
-          WHERE $10::text IS NULL OR EXISTS (SELECT FROM accounts
-            WHERE id = $2 AND suspended_at IS NULL
-              AND ${SESSION_GENERATION} <= $11 AND $10 <> ALL(ended_sessions))
+          WHERE ($10::text IS NULL OR EXISTS (SELECT FROM accounts
+              WHERE id = $2 AND suspended_at IS NULL
+                AND ${SESSION_GENERATION} <= $11 AND $10 <> ALL(ended_sessions)))
+            ${late ? 'AND ($2 IS NULL OR EXISTS (SELECT FROM accounts WHERE id = $2 FOR KEY SHARE))' : ''}
         RETURNING 1`,
       [
         new Date(clock()),
@@ -119,7 +131,7 @@ export function createActivity(parts: {
         ...idsOfRequest(),
       ],
     );
-    if (recorded.length === 0) throw new SessionEnded();
+    return recorded.length > 0;
   }
 
   return {
@@ -137,7 +149,7 @@ export function createActivity(parts: {
       group.count += 1;
       if (known) return;
       refused.set(key, group);
-      await record(entry);
+      await insert(entry, database, { late: true });
       group.count -= 1;
     },
 
@@ -152,7 +164,8 @@ export function createActivity(parts: {
         }
         // Continue to count: then the next one is not recorded alone.
         Object.assign(group, { since: clock(), count: 0 });
-        await record({ ...entry, details: { ...entry.details, count } }).catch((error: unknown) => {
+        const counted = { ...entry, details: { ...entry.details, count } };
+        await insert(counted, database, { late: true }).catch((error: unknown) => {
           group.count += count;
           throw error;
         });
