@@ -98,12 +98,15 @@ describe('the audit', () => {
 describe('refused sign-ins while PostgreSQL is away', () => {
   const database = testDatabase();
   let isAway = false;
+  let isBroken = (_values: readonly unknown[]): boolean => false;
   let now = Date.parse('2026-01-01T00:00:00Z');
   const activity = createActivity({
     clock: () => now,
     database: {
       query: (text, values) =>
-        isAway ? Promise.reject(new Error('away')) : database.query(text, values),
+        isAway || isBroken(values ?? [])
+          ? Promise.reject(new Error('away'))
+          : database.query(text, values),
     },
   });
   const refuse = (accountId: string) =>
@@ -146,6 +149,35 @@ describe('refused sign-ins while PostgreSQL is away', () => {
     now += 60_000;
     await activity.writeRefused();
     expect(await countsOf('acc_c')).to.deep.equal([undefined]);
+  });
+
+  it('a refusal in a session that ended is recorded, and one that cannot be recorded keeps no other from being recorded', async () => {
+    const session = { uid: 'ended', generation: 0 };
+    const origin = { address: '192.0.2.1', browser: 'x', session };
+    const inSession = () =>
+      activity.recordRefused({
+        action: 'sign_in_failed',
+        actor: 'person',
+        accountId: 'acc_a',
+        origin,
+      });
+    await database.query(
+      "UPDATE accounts SET ended_sessions = ended_sessions || ARRAY['ended'] WHERE id = 'acc_a'",
+    );
+    const before = (await countsOf('acc_a')).length;
+    for (const _ of ['first', 'second']) {
+      await inSession();
+      await refuse('acc_b');
+    }
+    const others = (await countsOf('acc_b')).length;
+    now += 60_000;
+    isBroken = (values) => values.includes('acc_a');
+    expect(await activity.writeRefused().catch(String)).to.equal('Error: away');
+    expect((await countsOf('acc_b')).length).to.equal(others + 1);
+    isBroken = () => false;
+    await activity.writeRefused(true);
+    expect((await countsOf('acc_a')).slice(0, 2)).to.deep.equal([1, undefined]);
+    expect((await countsOf('acc_a')).length).to.equal(before + 2);
   });
 
   it('a refused sign-in of no known account is counted', async () => {

@@ -141,7 +141,10 @@ export function createActivity(parts: {
      * Records the first refused sign-in at once, and counts equal ones, so that an attacker cannot
      * fill the log: `writeRefused` records their number.
      */
-    async recordRefused(entry: NewActivity): Promise<void> {
+    async recordRefused({ origin, ...refusal }: NewActivity): Promise<void> {
+      // A refusal needs no session, which may end before the number is written.
+      const from = origin && { address: origin.address, browser: origin.browser };
+      const entry: NewActivity = { ...refusal, origin: from };
       const key = JSON.stringify([entry.accountId, entry.action, entry.details]);
       const known = refused.get(key);
       const group = known ?? { entry, since: clock(), count: 0 };
@@ -153,11 +156,17 @@ export function createActivity(parts: {
       group.count -= 1;
     },
 
-    /** Call this every minute, and with `isLast` before the end. Keeps what cannot be recorded. */
+    /**
+     * Call this every minute, and with `isLast` before the end. Keeps what cannot be recorded, and
+     * then throws the first error.
+     */
     async writeRefused(isLast = false): Promise<void> {
+      const errors: unknown[] = [];
       for (const [key, group] of refused) {
         const { entry, since, count } = group;
-        if (!isLast && clock() - since < MINUTE_MS) continue;
+        const age = clock() - since;
+        // A negative age means that the clock was set back, so the real age is unknown.
+        if (!isLast && age >= 0 && age < MINUTE_MS) continue;
         if (count === 0) {
           refused.delete(key);
           continue;
@@ -167,9 +176,10 @@ export function createActivity(parts: {
         const counted = { ...entry, details: { ...entry.details, count } };
         await insert(counted, database, { late: true }).catch((error: unknown) => {
           group.count += count;
-          throw error;
+          errors.push(error);
         });
       }
+      if (errors.length > 0) throw errors[0];
     },
 
     /**
