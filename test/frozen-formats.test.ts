@@ -172,12 +172,9 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
         name: string, reasons: [string] },`;
     const session = 'session: { accountId: <account>, acr: string, amr: [string], uid: string }';
     const unlimited = '{ isReadOnly: boolean, places: null, until: null }';
-    const asked = (
-      more: string,
-      offered = '',
-    ) => `{ accountId: <account>,${more} clientId: <client>,
+    const asked = (more: string) => `{ accountId: <account>,${more} clientId: <client>,
       hosts: [string], interaction: string, isVerified: boolean, limit: ${unlimited},
-      links: { homepage: string, privacy: string, support: string }, name: string,${offered}
+      links: { homepage: string, privacy: string, support: string }, name: string,
       providedBy: string }`;
 
     const browser = on.traveller();
@@ -186,10 +183,7 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     );
     expectFrozen(await recordIn('i', lastSegment(signIn)), `${interaction('')} returnTo: string }`);
     const consent = await browser.follow(await browser.submit(signIn, { email, password }));
-    expectFrozen(
-      openSealed('consent', fieldOf(consent, 'shown')),
-      asked('', ''),
-    );
+    expectFrozen(openSealed('consent', fieldOf(consent, 'shown')), asked(''));
     await browser.submit(consent, { decision: 'approve' });
     const uid = lastSegment(consent);
     expectFrozen(
