@@ -137,7 +137,7 @@ describe('frozen names', () => {
       gatehouse_http_requests_total{route,method,status},
       gatehouse_import_last_changes{type,change},
       gatehouse_import_last_success_timestamp_seconds, gatehouse_introspections_total{active},
-      gatehouse_leaked_values_total{kind},
+      gatehouse_leaked_values_total{kind}, gatehouse_log_lines_dropped_total,
       gatehouse_mails_total{outcome}, gatehouse_node_holes, gatehouse_passkeys_total{outcome},
       gatehouse_people_signed_in_total{method}, gatehouse_refresh_retries_total,
       gatehouse_replays_total{kind}, gatehouse_sign_ins_total{outcome},

@@ -1,5 +1,5 @@
 /** HTTP requests of the service to itself: through every middleware, but past all proxies. */
-import type { RequestListener } from 'node:http';
+import type { Logger } from 'pino';
 import { fetchAnswer } from '../base/outgoing-requests.ts';
 import type { PostForm } from '../pages/routes.ts';
 import type { RequestHandler } from './broken-requests.ts';

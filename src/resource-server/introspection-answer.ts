@@ -59,6 +59,7 @@ function callerIn(answer: Fields): CallerFields {
     subject,
     ...(exp !== undefined && { expiresAt: new Date(exp * 1000) }),
     organizations: organizationsIn(answer.organizations),
+    ...(answer.withheld !== undefined && { withheld: listIn(answer.withheld).filter(isText) }),
   };
   const person = {
     accountId: subject,

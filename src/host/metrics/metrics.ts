@@ -1,7 +1,8 @@
 /** All metrics of this service for Prometheus, in a registry of their own. */
 import { readFileSync } from 'node:fs';
-import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { holesOfNode } from '../../base/node-holes.ts';
+import { droppedLogLines } from '../process-log.ts';
 import {
   createRequestMetrics,
   createStoreMetrics,
