@@ -95,6 +95,23 @@ const REFUSED = {
     'Offizielle Anbindung',
     ...'✔ ✓ ☑ ✅ 🗸 🗹 🮱 √ 🛡 ⛨ 🔒 🔐'.split(' ').map((mark) => `Storm ${mark}`),
     '🅥🅔🅡🅘🅕🅘🅔🅓',
+    ...'🆗 ⛊ ⛉ ⎷ 🔑 ⚿ ✪ 🎖'.split(' ').map((mark) => `Storm ${mark}`),
+    '🇻🇪🇷🇮🇫🇮🇪🇩 Storm',
+    'ᴠᴇʀɪꜰɪᴇᴅ Acme',
+    'Acme Vᴇrified',
+    'Veʀified',
+    'ꜰᴏᴏ.ᴄᴏᴍ',
+    'Verıfied',
+    'Verɩfied',
+    'Officia|',
+    'Off|cial Storm',
+    'Verif¡ed',
+    'Verif!ed',
+    'Verified!',
+    'verifiedacme',
+    'xeroverified',
+    'Sun Official',
+    ...'Vérifié Verificado Oficial Официальный 公式 认证 官方アプリ'.split(' '),
   ],
   name_address: [
     'evil.example/login',
@@ -115,6 +132,12 @@ const REFUSED = {
     'app.internal',
     'mail@storm.engineering',
     'https:⁄⁄storm',
+    'evil . com',
+    'evil·com',
+    'evil‧com',
+    'evil•com',
+    'evil[.]com',
+    'Storm at 192.168.1.1',
   ],
   name_secret: SECRET_KINDS.map((kind) => randomId(FORMS[kind].prefix, FORMS[kind].minLength)),
 } as const;
@@ -136,6 +159,11 @@ const ACCEPTED = [
   'Unofficial Storm',
   'Inoffizielle App',
   'Supportive Care',
+  'Storm™ and Storm®',
+  'Storm .NET',
+  'Storm · Online',
+  'Storm 1.2.3',
+  'Əliyev',
   'My App',
   'Accounting',
   'gate_rt_ tester',
@@ -164,7 +192,7 @@ describe('names that mislead their readers', () => {
       const words = t('names.reserved-words').split(/\s+/).concat(t('consent.verified'));
       expect(words.length, language).to.be.greaterThan(5);
       for (const word of words) {
-        expect(checkClientName(`Storm ${word}`)[0], word).to.include({ code: 'name_reserved' });
+        expect(checkClientName(`${word} 24`)[0], word).to.include({ code: 'name_reserved' });
       }
       expect(t('names.generic-words').split(/\s+/).length, language).to.be.greaterThan(20);
     }
@@ -196,6 +224,11 @@ describe('a verified client’s name with generic words', () => {
     for (const name of ['Xerox App', 'Xero Storm', 'Storm for Xero', 'My App', 'Unofficial Xero']) {
       expect(isLike(name, 'Xero'), name).to.equal(false);
     }
+  });
+
+  it('a verified client with a name of few letters reserves no other name', () => {
+    expect(isLike('Togo App', 'Go')).to.equal(false);
+    expect(isLike('X3', 'X')).to.equal(false);
   });
 
   it('a verified client that is named by generic words alone reserves no other name', () => {

@@ -1,4 +1,5 @@
 /** Rules for names that other people read: allowed characters, and names that look alike. */
+import { isIPv4 } from 'node:net';
 import { domainToASCII } from 'node:url';
 import { tlds } from '@hapi/tlds';
 import unhomoglyph from 'unhomoglyph';
@@ -89,57 +90,65 @@ function holdsAddress(name: string): boolean {
   const text = name
     .normalize('NFKC')
     .replaceAll('。', '.')
+    .replace(/ +\. +|[[({]\.[\])}]/g, '.')
     .replace(/[^\p{L}\p{M}0-9]/gu, (sign) => unhomoglyph(sign))
+    .replaceAll('·', '.')
     .toLowerCase();
   if (text.includes('://')) return true;
   return text.split(/[^\p{L}\p{M}\p{N}.-]/u).some(isHost);
 }
 
 function isHost(word: string): boolean {
+  if (isIPv4(word)) return true;
   const labels = word.replace(/\.$/, '').split('.');
   const last = labels.at(-1) ?? '';
   if (labels.length < 2 || labels.includes('')) return false;
   return labels[0] === 'www' || last.startsWith('xn--') || TLDS.has(domainToASCII(last));
 }
 
-/** Marks that readers take for a check of ours, and boxed letters, which could spell any word. */
-const VOUCHING_MARKS = /[√⍻☑✅✓✔⛨🔏🔐🔒🗸🗹🛡🮱𐄂\u{1F150}-\u{1F189}]/u;
-const WORD_ENDS =
-  /[^\p{L}\p{N}\p{M}]+|(?<=\p{Ll})(?=\p{Lu})|(?<=\p{L})(?=\p{N})|(?<=\p{N})(?=\p{L})/u;
+/**
+ * Symbols, of which readers take many for a check of ours, and phonetic letters, such as small
+ * capitals, because they could spell any word. They have no capital letter, but `ɪ` and `ʀ` do.
+ */
+const MISLEADING = /[[\p{So}--[©®°]]√ɪʀ[[\p{Ll}&&\p{Script=Latin}]--\p{Changes_When_Uppercased}]]/v;
+/** Signs that stand for a letter at their place. */
+const SIGN_LETTERS: Readonly<Record<string, string>> = { '¡': 'i', '!': 'i', $: 's', '@': 'a' };
+const WORD_ENDS = /[^\p{L}\p{N}\p{M}]+|(?<=\p{Ll})(?=\p{Lu})/u;
 
-/** True if the name has a mark or a word of our own statements about clients, in any language. */
+/** True if the name has a symbol, or a word of our own statements about clients. */
 function speaksForService(name: string): boolean {
   const plain = name.normalize('NFKC');
-  if (VOUCHING_MARKS.test(plain)) return true;
-  const looks = plain
-    .split(WORD_ENDS)
-    .filter((word) => word !== '')
-    .map(lookOf);
-  let end = 0;
-  const edges = looks.map((look) => {
-    end += look.length;
-    return end;
+  if (MISLEADING.test(plain)) return true;
+  const read = plain
+    .replaceAll('|', 'l')
+    .replace(/[¡!$@](?=\p{L})/gu, (sign) => SIGN_LETTERS[sign] ?? sign);
+  const harmless = looksOf('harmless-words');
+  return [plain, read].some((text) => {
+    const words = text.split(WORD_ENDS).map(lookOf);
+    const look = words.filter((word) => !harmless.includes(word)).join('');
+    return looksOf('reserved-words').some((word) => look.includes(word));
   });
-  return isFramed(looks.join(''), [0, ...edges], looksOf('reserved-words'));
 }
+
+/** Shorter names occur in other names by chance: “to”, “Go” and “App” in “Togo App”. */
+const SHORTEST_WITH_VARIANTS = 4;
 
 /** Returns a test for names of which `name` differs only by numbers and generic words, by `lookOf`. */
 export function variantTest(name: string): (look: string) => boolean {
   const variants = [name, name.replace(/v?\p{N}+/giu, '')].map(lookOf);
   return (look) =>
-    variants.some((text) => text.includes(look) && isFramed(text, [0, text.length], [look])) &&
+    look.length >= SHORTEST_WITH_VARIANTS &&
+    variants.some((text) => text.includes(look) && isFramed(text, look)) &&
     // Common words belong to no client: otherwise “Accounting” would reserve “My Accounting”.
     !reach(look, [0], looksOf('generic-words')).has(look.length);
 }
 
-/** True if one of the words, with nothing but generic words around it, lies between two edges. */
-function isFramed(text: string, edges: readonly number[], words: readonly string[]): boolean {
+/** True if the text is the word with nothing but generic words around it. */
+function isFramed(text: string, word: string): boolean {
   const generic = looksOf('generic-words');
-  const ends = [...reach(text, edges, generic)].flatMap((at) =>
-    words.filter((word) => text.startsWith(word, at)).map((word) => at + word.length),
-  );
-  const reached = reach(text, ends, generic);
-  return edges.some((edge) => reached.has(edge));
+  const starts = [...reach(text, [0], generic)].filter((at) => text.startsWith(word, at));
+  const ends = starts.map((at) => at + word.length);
+  return reach(text, ends, generic).has(text.length);
 }
 
 /** Returns all positions to which a sequence of the words leads from one of the positions. */
@@ -155,7 +164,7 @@ function reach(text: string, from: readonly number[], words: readonly string[]):
 const wordLooks = new Map<string, readonly string[]>();
 
 /** Returns the looks of the words in all languages, read once. */
-function looksOf(list: 'reserved-words' | 'generic-words'): readonly string[] {
+function looksOf(list: 'reserved-words' | 'harmless-words' | 'generic-words'): readonly string[] {
   const known = wordLooks.get(list);
   if (known) return known;
   const texts = languages().map((language) => textsFor(language)(`names.${list}`));
