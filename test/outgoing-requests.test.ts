@@ -69,6 +69,7 @@ const CODINGS: Readonly<Record<string, (response: ServerResponse) => void>> = {
   'identity, br': encoded('identity, br', brotliCompressSync),
 };
 
+const LIMITS = { timeoutMs: 5_000, maxBytes: 1_000 };
 let answer: (response: ServerResponse) => void = () => {};
 let accepted: (string | undefined)[] = [];
 let paths: string[] = [];
@@ -152,12 +153,27 @@ describe('a request to another server', () => {
     expect(ports.size).to.equal(3);
   });
 
-  it('an answer that says that it is not encoded is read', async () => {
-    for (const coding of ['identity', 'none', '']) {
+  it('an answer that names no content coding that exists is read', async () => {
+    for (const coding of ['identity', 'none', '', 'UTF-8', 'utf8, identity']) {
       answer = (response) => response.setHeader('content-encoding', coding).end(BODY);
       const limits = { timeoutMs: 60_000, maxBytes: 1_000 };
       expect(await told(await fetchAnswer(url, {}, limits))).to.equal(`200 ${BODY}`);
     }
+  });
+
+  it('an answer with a status that does not exist is refused, and the status is named', async () => {
+    for (const status of ['000', '600', '999']) {
+      answer = ({ socket }) => socket?.end(`HTTP/1.1 ${status} X\r\nContent-Length: 0\r\n\r\n`);
+      const outcome = await outcomeOf(fetchAnswer(url, {}, LIMITS).then(told));
+      expect(outcome).to.include(`AnswerRefused an answer with the status ${Number(status)},`);
+    }
+  });
+
+  it('an answer with any reason phrase is read', async () => {
+    answer = ({ socket }) =>
+      socket?.end('HTTP/1.1 200 \x01\u00ff\r\nContent-Length: 2\r\n\r\nok', 'latin1');
+    const outcome = await outcomeOf(fetchAnswer(url, {}, LIMITS).then(told));
+    expect(outcome).to.equal('200 ok');
   });
 
   it('an answer that arrives slowly is given up after the time limit, and the cause is named', async () => {

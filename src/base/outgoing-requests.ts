@@ -1,5 +1,5 @@
 /** Sends every request to another server: limited time and size, nothing decoded or redirected. */
-import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { request as httpRequest, type IncomingMessage, STATUS_CODES } from 'node:http';
 import { request as httpsRequest, type RequestOptions } from 'node:https';
 
 export interface OutgoingRequest {
@@ -63,14 +63,19 @@ export async function openAnswer(
   });
   signal.addEventListener('abort', () => answer.destroy(signal.reason));
   const coding = answer.headers['content-encoding']?.toLowerCase() ?? '';
-  if (NOT_ENCODED.includes(coding)) return answer;
+  const status = answer.statusCode ?? 0;
+  const isStatus = status >= 200 && status <= 599;
+  if (isStatus && !coding.split(',').some((each) => CODINGS.includes(each.trim()))) return answer;
   answer.destroy();
+  if (!isStatus)
+    throw new AnswerRefused(`an answer with the status ${status}, which does not exist`);
   const refused = JSON.stringify(coding.slice(0, 40));
   throw new AnswerRefused(`an answer with the content coding ${refused}`);
 }
 
-/** Servers of event streams send `none` to prevent a proxy from encoding them. */
-const NOT_ENCODED: readonly string[] = ['', 'identity', 'none'];
+/** The registered ones without `identity`: servers also send values such as `none` and `UTF-8`. */
+const CODINGS: readonly string[] =
+  'aes128gcm br compress dcb dcz deflate exi gzip pack200-gzip x-compress x-gzip zstd'.split(' ');
 
 /** @throws AnswerRefused if the answer is longer. */
 export async function wholeAnswer(answer: IncomingMessage, maxBytes: number): Promise<Response> {
@@ -98,9 +103,10 @@ export function responseOf(
   answer: IncomingMessage,
   body: ConstructorParameters<typeof Response>[0],
 ): Response {
-  const { statusCode: status = 0, statusMessage: statusText = '', headersDistinct } = answer;
+  const { statusCode: status = 0, headersDistinct } = answer;
   const headers = Object.entries(headersDistinct).flatMap(([name, values = []]) =>
     values.map((value): [string, string] => [name, value]),
   );
-  return new Response(body, { status, statusText, headers });
+  // The server's own phrase may have characters that a `Response` refuses.
+  return new Response(body, { status, statusText: STATUS_CODES[status] ?? '', headers });
 }
