@@ -59,7 +59,7 @@ function callerIn(answer: Fields): CallerFields {
     subject,
     ...(exp !== undefined && { expiresAt: new Date(exp * 1000) }),
     organizations: organizationsIn(answer.organizations),
-    ...(answer.withheld !== undefined && { withheld: listIn(answer.withheld).filter(isText) }),
+    ...(answer.withheld !== undefined && { withheld: listIn(answer.withheld).map(asText) }),
   };
   const person = {
     accountId: subject,
@@ -138,7 +138,10 @@ function textIn(fields: Fields, name: string): string {
   return value;
 }
 
-const isText = (value: unknown): value is string => typeof value === 'string';
+function asText(value: unknown): string {
+  if (typeof value === 'string') return value;
+  throw malformed('has another value instead of a text in a list');
+}
 
 function listIn(value: unknown): unknown[] {
   if (Array.isArray(value)) return value;

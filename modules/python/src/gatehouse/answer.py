@@ -117,9 +117,9 @@ def read_answer(body: bytes, issuer: str) -> Optional[Caller]:
 def _withheld(answer: dict[str, Any]) -> list[str]:
     """Returns the ids of organizations that are left out, and that changes can concern."""
     ids = answer.get("withheld", [])
-    if not isinstance(ids, list):
+    if not isinstance(ids, list) or not all(isinstance(each, str) for each in ids):
         raise MalformedAnswer
-    return [each for each in ids if isinstance(each, str)]
+    return ids
 
 
 def _organizations(answer: dict[str, Any]) -> tuple[tuple[Organization, ...], set[str]]:
