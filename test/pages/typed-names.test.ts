@@ -62,8 +62,8 @@ describe('a name typed into a form', () => {
   it('a client form refuses a name that speaks for the service, says why and what to do, and keeps what was typed', async () => {
     for (const path of [`${LIST}/new`, client]) {
       for (const [language, said] of [
-        ['en', /id="name-problem">Leave out words and signs .* the operator can allow/],
-        ['de', /id="name-problem">Lassen Sie Wörter und Zeichen weg, .* der Betreiber/],
+        ['en', /id="name-problem">Leave out words that could .* the operator can allow/],
+        ['de', /id="name-problem">Lassen Sie Wörter weg, .* der Betreiber/],
       ] as const) {
         await owner.send('/language', { language });
         const fields = { name: 'Geprüft ✔ Sync', redirect_uris: REDIRECT_URI };
