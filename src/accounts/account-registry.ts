@@ -1,7 +1,7 @@
 /** All accounts: found on each request, added and suspended by operators. */
 import type { Clock } from '../base/clock.ts';
 import { randomId } from '../base/random-id.ts';
-import { refuseViolations } from '../base/refusal.ts';
+import { Refusal, refuseViolations } from '../base/refusal.ts';
 import { transactionOf } from '../storage/account-turns.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import { mapPage, type Page, type PageRequest, pageOf } from '../storage/pages.ts';
@@ -197,8 +197,16 @@ export function createAccountRegistry(parts: {
     endEverySession: (inTransaction) =>
       database.transaction(async (tx) => {
         // Follow the clock: the lost history of an older database may include another such end.
-        await tx.query(`UPDATE session_cutoff SET generation =
-          greatest(generation + ${BEYOND_LOST}, extract(epoch FROM clock_timestamp()) * 1000000)`);
+        const raised = await tx.query(`UPDATE session_cutoff SET generation =
+          greatest(generation + ${BEYOND_LOST}, extract(epoch FROM clock_timestamp()) * 1000000)
+          RETURNING 1`);
+        if (raised.length === 0) {
+          throw new Refusal(
+            'session_cutoff_missing',
+            'the table session_cutoff has lost its row, without which no user is signed in',
+            'run `INSERT INTO session_cutoff VALUES (0)` in the database, and then this command again',
+          );
+        }
         await inTransaction(tx);
       }),
 

@@ -44,9 +44,12 @@ export function stateOf({ isSuspended, isEmailTaken, signInMethods }: ListedAcco
 /** Check an id before a query with it: PostgreSQL throws for some invalid ids (with a NUL byte). */
 export const isAccountId = (id: string): boolean => ACCOUNT_ID.test(id);
 
-/** SQL: the account's own generation and that of all accounts (`endEverySession`), as a bigint. */
-export const SESSION_GENERATION =
-  '(session_generation + (SELECT c.generation FROM session_cutoff c))';
+/**
+ * SQL: the account's own generation and that of all accounts (`endEverySession`), as a bigint. If the
+ * latter is missing, 2^53: later than each session, and no safe integer, so `isActive` refuses it.
+ */
+export const SESSION_GENERATION = `coalesce(
+  session_generation + (SELECT c.generation FROM session_cutoff c), 9007199254740992)`;
 
 export const ACCOUNT_COLUMNS = `id, email, email_key, name, password_hash, created_at, suspended_at,
   ${SESSION_GENERATION}::float8 AS session_generation,

@@ -39,7 +39,7 @@ export interface UpstreamSignIn extends Identity, UpstreamProof {
  * True if this session of the account is active: the account is not suspended, its sessions were
  * not ended after this session began, and this session was not signed out from elsewhere. On a node
  * that has not received a change yet, the session's generation may be later than the account's. A
- * session whose generation is not a number is not active.
+ * session whose generation is not a safe integer is not active.
  */
 export const isActive = (
   account: Account | undefined,
@@ -47,6 +47,7 @@ export const isActive = (
 ): account is Account =>
   account !== undefined &&
   !account.isSuspended &&
+  Number.isSafeInteger(generation) &&
   generation >= account.sessionGeneration &&
   !account.endedSessions.includes(uid);
 

@@ -2,13 +2,14 @@
 import { expect } from 'chai';
 import { listenForChanges } from '../../src/storage/change-feed.ts';
 import type { OpenDatabase } from '../../src/storage/database.ts';
+import { failureOf } from '../storage/waiting.ts';
 import { openTestDatabase } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
 import { createPerson, type Person } from '../support/person.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
-import { operatorFor, operatorOn, valueFrom } from './run-operator.ts';
+import { operatorFor, operatorOn, refusalFrom, valueFrom } from './run-operator.ts';
 
 const END_ALL = 'sessions end --all --yes';
 
@@ -51,6 +52,39 @@ describe('sessions end --all, on a running service', () => {
     await restore();
     await run(END_ALL);
     await eventually(async () => expect(await isSignedIn(later)).to.equal(false));
+  });
+
+  it('exactly one number is stored: it can be neither removed nor added twice', async () => {
+    const { database } = on.service;
+    for (const statement of [
+      'DELETE FROM session_cutoff',
+      'TRUNCATE session_cutoff',
+      'INSERT INTO session_cutoff VALUES (0)',
+    ]) {
+      expect(await failureOf(database.query(statement)), statement).to.be.instanceOf(Error);
+    }
+    expect(await database.query('SELECT FROM session_cutoff')).to.have.length(1);
+  });
+
+  it('without the number no session is active, also one that begins then, and the command says how to restore it', async () => {
+    const { database } = on.service;
+    const [kept] = await database.query<{ generation: string }>('SELECT * FROM session_cutoff');
+    const before = await signedIn();
+    await database.query('ALTER TABLE session_cutoff DISABLE TRIGGER session_cutoff_kept');
+    await database.query('DELETE FROM session_cutoff');
+    await database.query('ALTER TABLE session_cutoff ENABLE TRIGGER session_cutoff_kept');
+    // The cache of the node forgets the account.
+    await database.query("UPDATE accounts SET name = name || '.'");
+    await eventually(async () => expect(await isSignedIn(before)).to.equal(false));
+    const during = createPerson(on.issuer);
+    await during.signIn(on.seeded.person).catch(() => {});
+    expect(await isSignedIn(during)).to.equal(false);
+    const refused = await refusalFrom(operatorFor(on.service), END_ALL);
+    expect(refused.code).to.equal('session_cutoff_missing');
+    await database.query(/`(INSERT .*?)`/.exec(refused.remedy ?? '')?.[1] ?? '');
+    await database.query('UPDATE session_cutoff SET generation = $1', [kept?.generation]);
+    expect(await isSignedIn(await signedIn())).to.equal(true);
+    expect(await isSignedIn(during)).to.equal(false);
   });
 
   it('explain says that the session was ended with all others', async () => {
