@@ -1,7 +1,6 @@
 /**
  * The previous release. Its sources are an archive in the repository instead of being read from
- * git, because a shallow clone, a copy without history and the copies of `npm run mutants` must test
- * the upgrade as well.
+ * git, because a shallow clone and a copy without history must test the upgrade as well.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync, symlinkSync } from 'node:fs';
