@@ -22,6 +22,7 @@ const EXCEPTIONS: readonly string[] = [
   '/<[^>]*>/g',
   // The checker does not support flag v; each expression is one class of characters.
   String.raw`/[[\p{Mn}\p{Me}]--\p{Script=Tibetan}]/gv`,
+  String.raw`/[[\p{So}--[©®°]]√ɪʀ[[\p{Ll}&&\p{Script=Latin}]--\p{Changes_When_Uppercased}]]/v`,
   String.raw`/[^[\p{L}\p{N}\p{M}]--[[\p{M}&&\p{Script=Inherited}]--[\u3099\u309a]]]/gv`,
   // This expression is applied only to the example query that the operator configures.
   String.raw`/"""[\s\S]*?"""|"(?:\\.|[^"\\\n])*"|#[^\n]*/g`,

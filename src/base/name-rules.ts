@@ -90,7 +90,8 @@ function holdsAddress(name: string): boolean {
   const text = name
     .normalize('NFKC')
     .replaceAll('。', '.')
-    .replace(/ +\. +|[[({]\.[\])}]/g, '.')
+    .replace(/ +/g, ' ')
+    .replace(/ \. |[[({]\.[\])}]/g, '.')
     .replace(/[^\p{L}\p{M}0-9]/gu, (sign) => unhomoglyph(sign))
     .replaceAll('·', '.')
     .toLowerCase();
