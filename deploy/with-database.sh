@@ -8,12 +8,21 @@
 #   DATABASE_URL_FILE  a file with the URL of the database (default: /etc/gatehouse/database-url)
 set -eu
 
+refuse() {
+  echo "$1" >&2
+  exit 1
+}
+
 # Replaces each %XX by its character.
 decoded() {
   rest=$1
   while [ "$rest" != "${rest#*%}" ]; do
     printf '%s' "${rest%%\%*}"
     rest=${rest#*%}
+    case $rest in
+      [0-9A-Fa-f][0-9A-Fa-f]*) ;;
+      *) refuse 'Write % in the password of the URL of the database as %25.' ;;
+    esac
     printf "\\$(printf %03o "0x${rest%"${rest#??}"}")"
     rest=${rest#??}
   done
@@ -22,21 +31,27 @@ decoded() {
 
 program=${1:?name the program to run}
 shift
-url=$(cat "${DATABASE_URL_FILE:-/etc/gatehouse/database-url}")
+file=${DATABASE_URL_FILE:-/etc/gatehouse/database-url}
+url=$(cat "$file")
 case $url in
-  *[?\&]password=*)
-    echo 'Write the password before the host in the URL of the database: postgres://user:password@host/name' >&2
-    exit 1
+  postgres://* | postgresql://*) ;;
+  *) refuse "$file does not begin with postgres:// or postgresql://." ;;
+esac
+case $url in
+  *[?\&]password=* | *[?\&]sslpassword=*)
+    refuse 'Write the password before the host in the URL of the database: postgres://user:password@host/name'
     ;;
 esac
+# As the service reads it: an @ in the password is a part of it, because only the last one ends the account.
 account=${url#*://}
-account=${account%%/*}
+account=${account%%[/?]*}
 case $account in
   *:*@*)
-    account=${account%%@*}
+    after=${url#*://"${account%@*}@"}
+    account=${account%@*}
     PGPASSWORD=$(decoded "${account#*:}")
     export PGPASSWORD
-    url=${url%%://*}://${account%%:*}@${url#*@}
+    url=${url%%://*}://${account%%:*}@$after
     ;;
 esac
 exec "$program" --dbname="$url" "$@"

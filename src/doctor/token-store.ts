@@ -137,7 +137,8 @@ function persistenceVerdict(
   }
   if (!reports.some(({ isRewritingOff }) => isRewritingOff))
     return ok('the append-only file is on');
-  return problem(
+  // No problem: each backup turns it off, and lasts for minutes.
+  return warning(
     'Redis does not rewrite its append-only file (auto-aof-rewrite-percentage is 0), which grows ' +
       'until the disk is full',
     'if no backup is running, one was interrupted: `redis-cli config set auto-aof-rewrite-percentage 100`',

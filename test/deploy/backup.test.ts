@@ -193,4 +193,34 @@ describeOn([postgresServer, redisServer, openssl, pgDump, redisCli], 'deploy/bac
     expect(backUp).to.throw();
     expect(made()).to.have.members(['gatehouse.dump', 'redis.tar']);
   });
+
+  const connect = (url: string): string => {
+    writeFileSync(file('any-url'), url);
+    writeFileSync(file('show'), '#!/bin/sh\necho "$PGPASSWORD" "$@" > shown\n', { mode: 0o755 });
+    const script = path.join(ROOT, 'deploy/with-database.sh');
+    const shown = `DATABASE_URL_FILE=${file('any-url')} sh ${script} ${file('show')}`;
+    runProgram('sh', ['-c', shown], { cwd: folder });
+    return readFileSync(file('shown'), 'utf8').trim();
+  };
+
+  it('an @ in the password of the database does not end it', () => {
+    expect(connect('postgres://ada:s@cret@host:5/db')).to.equal(
+      's@cret --dbname=postgres://ada@host:5/db',
+    );
+    expect(connect('postgresql://ada@host/db')).to.equal('--dbname=postgresql://ada@host/db');
+  });
+
+  for (const [url, cause] of [
+    ['postgres://ada:100%@host/db', /Write % .* as %25/],
+    ['mysql://ada:secret@host/db', /does not begin with postgres/],
+    ['postgres://ada@host/db?password=secret', /before the host/],
+    ['postgres://ada@host/db?sslmode=require&sslpassword=secret', /before the host/],
+  ] as const) {
+    it(`the URL ${url} is refused, and no program sees it`, () => {
+      expect(() => connect(url))
+        .to.throw(cause)
+        .with.property('message')
+        .that.does.not.contain('secret');
+    });
+  }
 });

@@ -41,7 +41,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
     await administrator.config('SET', 'auto-aof-rewrite-percentage', '0');
     administrator.disconnect();
     const interrupted = (await withStores(databaseUrl, good.url)).of('redis_persistence');
-    expect(interrupted.status).to.equal('problem');
+    expect(interrupted.status).to.equal('warning');
     expect(interrupted.remedy).to.contain('config set auto-aof-rewrite-percentage 100');
     await good.stop();
 
