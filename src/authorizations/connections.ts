@@ -16,7 +16,7 @@ import type { Organization } from '../accounts/access/reach.ts';
 import type { EndingCause } from '../accounts/activity/activity-words.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Client } from '../clients/client.ts';
-import { transactionOf } from '../storage/account-turns.ts';
+import { createAccountTurns, transactionOf } from '../storage/account-turns.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import type { WriteUses } from '../storage/last-used.ts';
 import { doAllNodesKnowAccessRules, requireAccessRules } from '../storage/nodes.ts';
@@ -186,6 +186,8 @@ export const hasGeneration =
   (person: Person): boolean =>
     (generationIn(person, clientId) ?? 0) >= seen;
 
+const MAX_APPROVING = 1_000;
+
 export function createConnections(parts: {
   readonly database: Database;
   readonly changes: ChangeFeed;
@@ -193,6 +195,8 @@ export function createConnections(parts: {
   readonly people?: People;
 }): Connections {
   const { database, clock, people = createPeople(parts) } = parts;
+  /** Many users may approve one client at once: all but one of a node wait without a connection. */
+  const inClientTurn = createAccountTurns(MAX_APPROVING);
 
   return {
     async find(accountId, clientId) {
@@ -210,7 +214,9 @@ export function createConnections(parts: {
       const limits = isLimited(consent.limit ?? {});
       if (limits && !(await doAllNodesKnowAccessRules(database))) return undefined;
       const connected = await database.inTurn(consent.accountId, () =>
-        rememberConsent(database, new Date(clock()), consent),
+        inClientTurn(consent.maxPeople ? consent.clientId : undefined, () =>
+          rememberConsent(database, new Date(clock()), consent),
+        ),
       );
       // Clear the cache now: the first token may be used before the database announces the limit.
       if (consent.limit) people.forget('connections', connectionId(consent));

@@ -1,27 +1,28 @@
-/** Runs the changes of an account one after the other, so that they use at most one connection. */
+/** Runs the changes of an account, or of a client, one after the other: they use at most one connection. */
 import { AccountBusy } from '../base/refusal.ts';
 import type { Database, InTurn, Queries } from './queries.ts';
 import { StorageUnavailable } from './storage-unavailable.ts';
 
-/** Maximum number of waiting requests of each account, in addition to the running one. */
+/** The waiting requests of each account: one person, or an attacker with one account, sends them all. */
 const MAX_WAITING = 10;
 
 type Waiting = PromiseWithResolvers<void>;
 
-export function createAccountTurns(): InTurn {
-  /** The waiting requests, in order, of each account with running work. */
+/** @param maxWaiting how many requests wait for each id, in addition to the running one */
+export function createAccountTurns(maxWaiting = MAX_WAITING): InTurn {
+  /** The waiting requests, in order, of each id with running work. */
   const queues = new Map<string, Waiting[]>();
 
-  return async (accountId, work) => {
-    if (accountId === undefined) return work();
-    const queue = queues.get(accountId) ?? [];
-    if (queues.has(accountId)) {
-      if (queue.length >= MAX_WAITING) throw new AccountBusy();
+  return async (id, work) => {
+    if (id === undefined) return work();
+    const queue = queues.get(id) ?? [];
+    if (queues.has(id)) {
+      if (queue.length >= maxWaiting) throw new AccountBusy();
       const turn: Waiting = Promise.withResolvers();
       queue.push(turn);
       await turn.promise;
     } else {
-      queues.set(accountId, queue);
+      queues.set(id, queue);
     }
     try {
       return await work();
@@ -32,7 +33,7 @@ export function createAccountTurns(): InTurn {
     } finally {
       const next = queue.shift();
       if (next) next.resolve();
-      else queues.delete(accountId);
+      else queues.delete(id);
     }
   };
 }
