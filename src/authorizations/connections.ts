@@ -54,7 +54,10 @@ export interface Connections {
    *   limit was changed, or a node runs that would ignore the limit), or if the client has as many
    *   users as an unchecked client may have
    */
-  rememberConsent(consent: NewConsent): ReturnType<typeof rememberConsent>;
+  rememberConsent(
+    consent: NewConsent,
+    inTransaction?: InTransaction,
+  ): ReturnType<typeof rememberConsent>;
   /**
    * Changes the limit of the client's access, in force from its next call.
    *
@@ -210,12 +213,12 @@ export function createConnections(parts: {
       return row && { ...row, limit: limitFrom(row.limit) };
     },
 
-    async rememberConsent(consent) {
+    async rememberConsent(consent, inTransaction) {
       const limits = isLimited(consent.limit ?? {});
       if (limits && !(await doAllNodesKnowAccessRules(database))) return undefined;
       const connected = await database.inTurn(consent.accountId, () =>
         inClientTurn(consent.maxPeople ? consent.clientId : undefined, () =>
-          rememberConsent(database, new Date(clock()), consent),
+          rememberConsent(database, new Date(clock()), consent, inTransaction),
         ),
       );
       // Clear the cache now: the first token may be used before the database announces the limit.

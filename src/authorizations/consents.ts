@@ -2,7 +2,7 @@
 import { type ConnectionLimit, NO_LIMIT } from '../accounts/access/access-limit.ts';
 import type { Organization } from '../accounts/access/reach.ts';
 import { SESSION_GENERATION } from '../accounts/account.ts';
-import type { Database, Queries } from '../storage/queries.ts';
+import type { Database, InTransaction, Queries } from '../storage/queries.ts';
 import { isFullFor } from './client-standing.ts';
 
 /** The client as the consent page showed it. If it has changed since, the user is asked again. */
@@ -53,20 +53,24 @@ export const isLimit = (places: string, isReadOnly: string, until: string): stri
 const ENDED = hasEnded('$3::timestamptz');
 
 /** Implements `Connections.rememberConsent`. */
-export async function rememberConsent(
+export function rememberConsent(
   database: Database,
   now: Date,
   consent: NewConsent,
+  inTransaction?: InTransaction,
 ): Promise<Connected | undefined> {
-  if (!consent.maxPeople) return insert(database, now, consent);
   return database.transaction(async (tx) => {
     // Two users may not both get the last place: the second transaction waits here, and its INSERT
     // then counts the first user. This lock is taken first, and only here. Lock also
     // for a connected user or a checked client: either may have changed when the INSERT runs.
-    await tx.query(`SELECT pg_advisory_xact_lock(hashtext('gatehouse people'), hashtext($1))`, [
-      consent.clientId,
-    ]);
-    return insert(tx, now, consent);
+    if (consent.maxPeople) {
+      await tx.query(`SELECT pg_advisory_xact_lock(hashtext('gatehouse people'), hashtext($1))`, [
+        consent.clientId,
+      ]);
+    }
+    const connected = await insert(tx, now, consent);
+    if (connected) await inTransaction?.(tx);
+    return connected;
   });
 }
 

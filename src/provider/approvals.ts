@@ -104,7 +104,7 @@ export function createApprovals(parts: ApprovalsParts) {
       const { accountId, clientId, name, hosts } = asked;
       const shown = asked.limit && limitFrom(asked.limit);
       const limit = asked.chosenLimit ? limitFrom(asked.chosenLimit) : shown;
-      const connected = await connections.rememberConsent({
+      const approval = {
         accountId,
         clientId,
         name,
@@ -119,15 +119,20 @@ export function createApprovals(parts: ApprovalsParts) {
           generation: asked.generation,
           limit: shown,
         },
-      });
+      };
+      const connected = await connections.rememberConsent(approval, (tx) =>
+        activity.record(
+          {
+            action: 'connected',
+            actor: 'person',
+            accountId,
+            details: { client_id: clientId, client_name: name, ...(limit && limitDetails(limit)) },
+            origin: requestOrigin(ctx),
+          },
+          tx,
+        ),
+      );
       if (connected === undefined) return undefined;
-      await activity.record({
-        action: 'connected',
-        actor: 'person',
-        accountId,
-        details: { client_id: clientId, client_name: name, ...(limit && limitDetails(limit)) },
-        origin: requestOrigin(ctx),
-      });
       if (connected.isNew) mail?.notify(ctx, { accountId, client: { id: clientId, name }, limit });
       return connected.generation;
     },

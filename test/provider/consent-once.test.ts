@@ -8,6 +8,7 @@ import { createOpened } from '../support/opened.ts';
 import { createPerson, type Page, type Person } from '../support/person.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { seed } from '../support/seed.ts';
+import { startSeeded } from '../support/seeded.ts';
 import { type Deployment, startTestService, type TestService } from '../support/service.ts';
 import { answerIn } from './authorization-outcome.ts';
 
@@ -64,6 +65,32 @@ for (const { title, needs, open } of PLACES) {
     });
   });
 }
+
+describe('an approval that cannot be recorded', () => {
+  const on = startSeeded();
+
+  it('connects nothing, and the next request asks again', async () => {
+    const { accountId } = on.seeded.person;
+    const { id } = on.clients.confidential;
+    const recorded = () =>
+      on.service.database.query(`SELECT FROM activity WHERE action = 'connected'`);
+    const person = createPerson(on.issuer);
+    await person.signIn(on.seeded.person);
+    const request = authorizationUrl(on.issuer, on.clients.confidential);
+    const consent = await person.follow(await person.get(request));
+    await on.service.database.query(
+      `ALTER TABLE activity ADD CONSTRAINT disk_full CHECK (action <> 'connected')`,
+    );
+    const failed = await person.follow(await person.submit(consent, { decision: 'approve' }));
+    expect(failed.status).to.be.at.least(500);
+    expect(await on.service.connections.find(accountId, id)).to.equal(undefined);
+    await on.service.database.query('ALTER TABLE activity DROP CONSTRAINT disk_full');
+    const again = await person.follow(await person.get(request));
+    const done = await person.follow(await person.submit(again, { decision: 'approve' }));
+    expect(answerIn(done)).to.have.property('code');
+    expect(await recorded()).to.have.length(1);
+  });
+});
 
 /** Returns the cookies of the interaction, without those of the session. */
 function cookiesOf(person: Person, url: URL | undefined): string {
