@@ -1,5 +1,6 @@
 /** All mails to people, sent to a real mail server: languages, HTML, hostile names, brand, looks. */
 import { expect } from 'chai';
+import { pino } from 'pino';
 import type { ExpiringKey } from '../../src/accounts/api-keys/api-key.ts';
 import {
   expiryMail,
@@ -10,7 +11,7 @@ import {
   requestMail,
 } from '../../src/accounts/mail/account-mail.ts';
 import type { Letter, MailBrand } from '../../src/accounts/mail/letter.ts';
-import { createSendMail } from '../../src/accounts/mail/mail.ts';
+import { createBackgroundMail, createSendMail } from '../../src/accounts/mail/mail.ts';
 import { passwordMail } from '../../src/accounts/passwords/link-mail.ts';
 import { SECRET_KINDS } from '../../src/base/random-id.ts';
 import { languages, message, textsFor } from '../../src/base/texts.ts';
@@ -239,5 +240,23 @@ describe('mails to people', () => {
         expect(problems).to.deep.equal([]);
       });
     }
+  });
+});
+
+describe('mails in the background', () => {
+  it('mails for which anyone can ask take no place of the notices to users', async () => {
+    const outcomes: string[] = [];
+    const mail = createBackgroundMail({
+      log: pino({ enabled: false }),
+      outcomes: { mailed: (outcome) => outcomes.push(outcome) },
+    });
+    const slowServer = Promise.withResolvers<boolean>();
+    const send = () => slowServer.promise;
+    const asked = Array.from({ length: 200 }, () => mail.begin('a link', send, 'anyone'));
+    const notices = Array.from({ length: 50 }, () => mail.begin('a notice', send));
+    slowServer.resolve(true);
+    expect((await Promise.all(notices)).filter(Boolean)).to.have.lengthOf(50);
+    expect((await Promise.all(asked)).filter(Boolean)).to.have.lengthOf(50);
+    expect(outcomes.filter((outcome) => outcome === 'dropped')).to.have.lengthOf(150);
   });
 });

@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import { startsWithMail } from '../support/mail-server.ts';
 import { authorizationUrl } from '../support/oauth.ts';
+import { addPerson } from '../support/seed.ts';
 import { GRACE, startWithUpstream, WITH_PLATFORM } from './service.ts';
 
 describe('signing in with a provider', () => {
@@ -48,6 +49,26 @@ describe('signing in with a provider', () => {
     const moved = { sub: GRACE.sub, email: 'oscar@example.test', email_verified: false };
     expect((await on.signIn(moved)).html).to.include('Grace Person');
     expect(await identities(accountId)).to.have.lengthOf(1);
+  });
+
+  it('an account whose address changes during the sign-in is not linked by its former address', async () => {
+    const email = 'mover@example.test';
+    const { accountId } = await addPerson(on.service, 'Mona Mover', email);
+    const { database } = on.service;
+    const { query } = database;
+    Object.assign(database, {
+      query: async (text: string, values: unknown[]) => {
+        const rows = await query(text, values);
+        if (!text.includes('email_key = $1')) return rows;
+        Object.assign(database, { query });
+        await on.service.accounts.changeEmail(accountId, 'mona@new.example');
+        return rows;
+      },
+    });
+    const arrived = await on.signIn({ sub: 'mover', email, email_verified: true });
+    expect(database.query, 'the address was changed meanwhile').to.equal(query);
+    expect(arrived.html).to.not.include('Mona Mover');
+    expect(await identities(accountId)).to.have.lengthOf(0);
   });
 
   it('one account can be linked with several providers', async () => {

@@ -1,7 +1,7 @@
 /** Finds, links or creates the account of a user who signs in with a provider. */
 import { claimProblems } from '../../base/name-rules.ts';
 import { Refusal } from '../../base/refusal.ts';
-import { transactionOf } from '../../storage/account-turns.ts';
+import { lockedTransactionOf, transactionOf } from '../../storage/account-turns.ts';
 import type { Database, Queries } from '../../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from '../account.ts';
 import type { AccountRegistry } from '../account-registry.ts';
@@ -110,6 +110,7 @@ export function createResolveIdentity(parts: ResolveIdentityParts): {
   async function findMatch(
     from: IdentitySource,
     person: ProviderIdentity,
+    queries: Queries = database,
   ): Promise<Account | undefined> {
     if (from.match === 'none') return undefined;
     const { externalId, verifiedEmail } = await person.claims();
@@ -117,7 +118,7 @@ export function createResolveIdentity(parts: ResolveIdentityParts): {
     const value = isById ? externalId : verifiedEmail;
     // Refuse control characters: no external id has any, and PostgreSQL throws for a NUL byte.
     if (value === undefined || value === '' || /\p{C}/u.test(value)) return undefined;
-    const [row] = await database.query<AccountRow>(
+    const [row] = await queries.query<AccountRow>(
       `${SELECT_ACCOUNTS} WHERE ${isById ? 'external_id' : 'email_key'} = $1`,
       [isById ? value : emailKey(value)],
     );
@@ -172,9 +173,12 @@ export function createResolveIdentity(parts: ResolveIdentityParts): {
     const found = await findMatch(from, person);
     if (found?.isSuspended) return refuse(from, person, found, { reason: 'suspended', origin });
     if (found) {
-      const outcome = await transactionOf(database, found.id, (tx) =>
-        link(tx, found.id, { from, person, origin }),
-      );
+      const outcome = await lockedTransactionOf(database, found.id, async (tx) => {
+        // The address, or the external id, may have changed since: it links only its present owner.
+        const still = await findMatch(from, person, tx);
+        return still?.id === found.id ? link(tx, found.id, { from, person, origin }) : 'unknown';
+      });
+      if (outcome === 'unknown') return outcome;
       return outcome === 'taken'
         ? refuse(from, person, found, { reason: 'taken', origin })
         : { account: found, isNewLink: outcome === 'linked' };

@@ -100,6 +100,8 @@ interface MailOutcomes {
 
 /** Maximum number of mails in progress: each needs memory and a connection. Others are dropped. */
 const MAX_AT_ONCE = 100;
+/** The share of mails for which anyone can ask: they must not push out the notices to users. */
+const MAX_ASKED_AT_ONCE = 50;
 
 /** Sends mail in the background: no request waits for it or fails with it. */
 export function createBackgroundMail({
@@ -116,10 +118,11 @@ export function createBackgroundMail({
      *
      * @param what names the mail in the log.
      * @param work resolves with true if a mail was sent.
+     * @param by `anyone` if a request without a session causes this mail.
      * @returns true if a mail was sent, for the few requests that need to know. Never rejects.
      */
-    begin(what: string, work: () => Promise<boolean>): Promise<boolean> {
-      if (inProgress.size >= MAX_AT_ONCE) {
+    begin(what: string, work: () => Promise<boolean>, by?: 'anyone'): Promise<boolean> {
+      if (inProgress.size >= (by === 'anyone' ? MAX_ASKED_AT_ONCE : MAX_AT_ONCE)) {
         outcomes.mailed('dropped');
         log.warn({ what }, 'too many mails at once: one was dropped');
         return Promise.resolve(false);

@@ -36,7 +36,7 @@ export function createPasswordLinkRequests(parts: {
   return {
     /** Works in the background, so that only a mail, and not the response, shows the outcome. */
     begin(email: string, origin: Origin): void {
-      background.begin('a link to set a password', () => sendLink(email, origin));
+      background.begin('a link to set a password', () => sendLink(email, origin), 'anyone');
     },
   };
 }
