@@ -2,9 +2,13 @@ import { Readable, Writable } from 'node:stream';
 import { expect } from 'chai';
 import { createActivity } from '../../src/accounts/activity/activity.ts';
 import { runOperator } from '../../src/operator/program/run-operator.ts';
+import { startTcpProxy } from '../storage/tcp-proxy.ts';
 import { eventually } from '../support/eventually.ts';
+import { freshDatabaseUrl } from '../support/postgres-server.ts';
+import { freePort } from '../support/programs.ts';
+import { describeOn, postgresServer } from '../support/requirements.ts';
 import { setUpOperator } from './operator-suite.ts';
-import { variablesOf } from './run-operator.ts';
+import { operatorWith, variablesOf } from './run-operator.ts';
 
 describe('operator audit', () => {
   const { run, value, refusal, parts } = setUpOperator();
@@ -149,5 +153,48 @@ describe('operator audit by cursor', () => {
     interrupt();
     expect(await running).to.equal(0);
     expect(stdout.writableLength).to.equal(Buffer.byteLength(`${JSON.stringify(first)}\n`));
+  });
+});
+
+describeOn([postgresServer], 'audit --follow while the database is away', () => {
+  it('the command waits until the database answers, and then prints each later entry once', async () => {
+    const url = new URL(await freshDatabaseUrl());
+    const target = Number(url.port);
+    const proxy = await startTcpProxy(target);
+    url.port = String(proxy.port);
+    const environment = { DATABASE_URL: url.href };
+    const operator = operatorWith(environment);
+    await operator('migrate');
+    const lines: string[] = [];
+    const errors: string[] = [];
+    const into = (list: string[]) =>
+      new Writable({
+        write(chunk, _encoding, done) {
+          list.push(...String(chunk).split('\n').filter(Boolean));
+          done();
+        },
+      });
+    let interrupt = () => {};
+    const running = runOperator(['audit', '--follow', '--after', 'start', '--json'], {
+      ...{ environment, stdin: Readable.from([]), stdout: into(lines), stderr: into(errors) },
+      onInterrupt: (end) => {
+        interrupt = end;
+      },
+    });
+    const add = (name: string) =>
+      operator(`accounts add --email ${name}@example.test --name ${name} --invite`);
+    await add('ada');
+    const perAccount = 2;
+    await eventually(() => expect(lines).to.have.length(perAccount));
+    proxy.leadTo(await freePort());
+    proxy.breakAll();
+    await eventually(() => expect(errors.join()).to.contain('does not answer'));
+    proxy.leadTo(target);
+    await add('bob');
+    await eventually(() => expect(lines).to.have.length(2 * perAccount));
+    interrupt();
+    expect(await running).to.equal(0);
+    expect(new Set(lines).size).to.equal(lines.length);
+    await proxy.close();
   });
 });
