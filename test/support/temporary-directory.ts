@@ -1,6 +1,6 @@
 /** Folders of one test run, removed when the run ends, except after SIGKILL. */
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statfsSync } from 'node:fs';
+import { freemem, tmpdir } from 'node:os';
 import path from 'node:path';
 
 /**
@@ -17,8 +17,24 @@ export function temporaryDirectory(purpose: string): string {
   return mkdtempSync(path.join(runFolder, `${purpose}-`));
 }
 
+/** A run writes some gigabytes; memory for twice as much is free where a folder in memory is used. */
+const NEEDED_BYTES = 6 * 1024 ** 3;
+const IN_MEMORY = '/dev/shm';
+
+/** The folder in memory if it has room and can run programs: databases and copies are faster there. */
+function placeForRun(): string {
+  try {
+    const { bavail, bsize } = statfsSync(IN_MEMORY);
+    const isLarge = Math.min(bavail * bsize, freemem()) > NEEDED_BYTES;
+    const mount = readFileSync('/proc/mounts', 'utf8').match(/^\S+ \/dev\/shm tmpfs (\S+)/m);
+    return isLarge && mount && !mount[1]?.includes('noexec') ? IN_MEMORY : tmpdir();
+  } catch {
+    return tmpdir();
+  }
+}
+
 function makeRunFolder(): string {
-  const folder = mkdtempSync(path.join(tmpdir(), 'gh-'));
+  const folder = mkdtempSync(path.join(placeForRun(), 'gh-'));
   // PostgreSQL, which runs under another account, must reach its own folder in this one.
   chmodSync(folder, 0o711);
   process.env[VARIABLE] = folder;

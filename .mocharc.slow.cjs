@@ -1,0 +1,21 @@
+/** The slow run: three files at a time, since most of a slow test is waiting, and the longest first. */
+const { globSync } = require('node:fs');
+
+const LONGEST = [
+  'test/journeys/rolling-restarts.slow.ts',
+  'test/many-nodes/crashes.slow.ts',
+  'test/provider/races.slow.ts',
+  'test/authorizations/failovers.slow.ts',
+  'test/modules/python.slow.ts',
+  'test/authorizations/ends.slow.ts',
+  'test/deploy/container.slow.ts',
+];
+const files = globSync('test/**/*.slow.ts').sort();
+
+module.exports = {
+  ...require('./.mocharc.cjs'),
+  timeout: 600_000,
+  spec: [...new Set([...LONGEST.filter((file) => files.includes(file)), ...files])],
+  parallel: true,
+  jobs: 3,
+};
