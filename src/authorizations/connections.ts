@@ -16,7 +16,7 @@ import type { Organization } from '../accounts/access/reach.ts';
 import type { EndingCause } from '../accounts/activity/activity-words.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Client } from '../clients/client.ts';
-import { createAccountTurns, transactionOf } from '../storage/account-turns.ts';
+import { createSharedTurns, transactionOf } from '../storage/account-turns.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import type { WriteUses } from '../storage/last-used.ts';
 import { doAllNodesKnowAccessRules, requireAccessRules } from '../storage/nodes.ts';
@@ -199,7 +199,7 @@ export function createConnections(parts: {
 }): Connections {
   const { database, clock, people = createPeople(parts) } = parts;
   /** Many users may approve one client at once: all but one of a node wait without a connection. */
-  const inClientTurn = createAccountTurns(MAX_APPROVING);
+  const inClientTurn = createSharedTurns(MAX_APPROVING);
 
   return {
     async find(accountId, clientId) {

@@ -8,7 +8,7 @@ import { ACTIONS, type Action, actionInEnglish } from '../accounts/activity/acti
 import { type AuditRecord, auditEntry } from '../accounts/activity/audit.ts';
 import { type AuditTrail, MAX_PAGE } from '../accounts/activity/audit-trail.ts';
 import { Refusal } from '../base/refusal.ts';
-import { StorageUnavailable } from '../storage/storage-unavailable.ts';
+import { isAway } from '../storage/storage-unavailable.ts';
 import { parseTime, wholeNumber } from './command/arguments.ts';
 import { accountNamed } from './command/names.ts';
 import type { Operator, Report } from './command/operator.ts';
@@ -111,18 +111,24 @@ async function readOn(
   // The reader may be gone, as after `| head`.
   stdout.once('error', interrupt);
   let next = after ?? (await trail.end());
-  let isAway = false;
-  const read = () =>
-    trail.page(next, MAX_PAGE).catch((error: unknown) => {
-      if (!(error instanceof StorageUnavailable)) throw error;
+  let isSilent = false;
+  async function read(): Promise<
+    Pick<Awaited<ReturnType<AuditTrail['page']>>, 'entries' | 'more'>
+  > {
+    try {
+      const page = await trail.page(next, MAX_PAGE);
+      isSilent = false;
+      return page;
+    } catch (error) {
+      if (!isAway(error)) throw error;
       // Each attempt may take seconds: say it once.
-      if (!isAway) stderr.write('The database does not answer: trying again until it does.\n');
-      isAway = true;
+      if (!isSilent) stderr.write(`Trying again until the database answers (${error.reason}).\n`);
+      isSilent = true;
       return { entries: [], more: false };
-    });
+    }
+  }
   while (!signal.aborted) {
     const page = await read();
-    isAway &&= page.entries.length === 0;
     for (const { record, line } of page.entries) {
       if (signal.aborted) break;
       const text = json

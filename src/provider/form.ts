@@ -4,9 +4,11 @@ import type { Context } from 'koa';
 import { requestState } from '../base/request-state.ts';
 import { OAuthError } from './oauth-error.ts';
 
-/** Much more than any of our forms. */
+/** Much more than any request of a client. */
 const MAX_BYTES = 56 * 1024;
-/** Each chunk, however small, costs an event. A normal body of `MAX_BYTES` has about 40 chunks. */
+/** A person may tick thousands of places on a consent page, with 26 bytes each. */
+const MAX_PAGE_BYTES = 256 * 1024;
+/** Each chunk, however small, costs an event. A normal body of the largest size has about 180. */
 const MAX_CHUNKS = 1_000;
 export const CONTENT_TYPE = 'application/x-www-form-urlencoded';
 
@@ -23,7 +25,7 @@ export const findForm = forms.find;
  *   or does not arrive.
  */
 export async function readForm<Result>(ctx: Context, next: () => Promise<Result>): Promise<Result> {
-  forms.set(ctx, await formFrom(ctx, 413));
+  forms.set(ctx, await formFrom(ctx, 413, MAX_PAGE_BYTES));
   return next();
 }
 
@@ -41,7 +43,7 @@ export async function readOAuthForm<Result>(
   next: () => Promise<Result>,
 ): Promise<Result> {
   // RFC 6749 §5.2 knows no status 413: answer with 400.
-  const form = await formFrom(ctx, 400);
+  const form = await formFrom(ctx, 400, MAX_BYTES);
   const names = new Set<string>();
   for (const name of form.keys()) {
     if (names.has(name) && !MAY_REPEAT.includes(name)) {
@@ -54,7 +56,11 @@ export async function readOAuthForm<Result>(
 }
 
 /** @param tooLarge the status for a body that is too large */
-async function formFrom(ctx: Context, tooLarge: 400 | 413): Promise<URLSearchParams> {
+async function formFrom(
+  ctx: Context,
+  tooLarge: 400 | 413,
+  maxBytes: number,
+): Promise<URLSearchParams> {
   const type = ctx.req.headers['content-type'];
   // Compare first: nearly every client sends exactly this type. `ctx.is` is null without a body.
   if (type && type !== CONTENT_TYPE && ctx.is(CONTENT_TYPE) === false) {
@@ -64,15 +70,15 @@ async function formFrom(ctx: Context, tooLarge: 400 | 413): Promise<URLSearchPar
   if (encoding && encoding.toLowerCase() !== 'identity') {
     throw new OAuthError(400, 'invalid_request', 'the body must not have a Content-Encoding');
   }
-  const { length = MAX_BYTES } = ctx.request;
-  const body = length > MAX_BYTES ? 'too large' : await readBody(ctx.req, length);
+  const { length = maxBytes } = ctx.request;
+  const body = length > maxBytes ? 'too large' : await readBody(ctx.req, length);
   if (typeof body !== 'string') return new URLSearchParams(body.toString());
   const status = body === 'too large' ? tooLarge : 400;
-  throw new OAuthError(status, 'invalid_request', WHY_UNREAD[body]);
+  const why = body === 'too large' ? `the body is larger than ${maxBytes} bytes` : WHY_UNREAD[body];
+  throw new OAuthError(status, 'invalid_request', why);
 }
 
 const WHY_UNREAD = {
-  'too large': `the body is larger than ${MAX_BYTES} bytes`,
   'too many chunks': `the body came in more than ${MAX_CHUNKS} chunks`,
   'not there': 'the body did not arrive',
 } as const;
@@ -87,7 +93,7 @@ const WHY_UNREAD = {
 function readBody(
   request: IncomingMessage,
   size: number,
-): Promise<Buffer | keyof typeof WHY_UNREAD> {
+): Promise<Buffer | 'too large' | keyof typeof WHY_UNREAD> {
   const body = Buffer.allocUnsafe(size);
   let length = 0;
   let chunks = 0;

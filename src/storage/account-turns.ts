@@ -1,15 +1,24 @@
 /** Runs the changes of an account, or of a client, one after the other: they use at most one connection. */
 import { AccountBusy } from '../base/refusal.ts';
 import type { Database, InTurn, Queries } from './queries.ts';
-import { StorageUnavailable } from './storage-unavailable.ts';
+import { isAway, StorageUnavailable } from './storage-unavailable.ts';
 
 /** The waiting requests of each account: one person, or an attacker with one account, sends them all. */
 const MAX_WAITING = 10;
 
 type Waiting = PromiseWithResolvers<void>;
 
-/** @param maxWaiting how many requests wait for each id, in addition to the running one */
-export function createAccountTurns(maxWaiting = MAX_WAITING): InTurn {
+/** The turns of one thing that many users change, such as a client. */
+export const createSharedTurns = (maxWaiting: number): InTurn => createTurnsOf(maxWaiting, isAway);
+
+export const createAccountTurns = (): InTurn =>
+  createTurnsOf(MAX_WAITING, (error) => error instanceof StorageUnavailable);
+
+/**
+ * @param maxWaiting how many requests wait for each id, in addition to the running one
+ * @param concernsAll true if the waiting requests would fail like this, too: one by one, and too late
+ */
+function createTurnsOf(maxWaiting: number, concernsAll: (error: unknown) => boolean): InTurn {
   /** The waiting requests, in order, of each id with running work. */
   const queues = new Map<string, Waiting[]>();
 
@@ -27,8 +36,7 @@ export function createAccountTurns(maxWaiting = MAX_WAITING): InTurn {
     try {
       return await work();
     } catch (error) {
-      // Reject the waiting requests: they would reach the same timeout one by one, and too late.
-      if (error instanceof StorageUnavailable) for (const one of queue.splice(0)) one.reject(error);
+      if (concernsAll(error)) for (const one of queue.splice(0)) one.reject(error);
       throw error;
     } finally {
       const next = queue.shift();

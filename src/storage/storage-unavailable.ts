@@ -27,6 +27,10 @@ export class StorageUnavailable extends Error {
   }
 }
 
+/** True if the store does not answer; false if only this statement took too long. */
+export const isAway = (error: unknown): error is StorageUnavailable =>
+  error instanceof StorageUnavailable && error.code === 'storage_unavailable';
+
 /** SQLSTATEs of statement_timeout (an operator may also cancel a statement) and of lock_timeout. */
 const isOurLimit = (cause: unknown): boolean =>
   cause instanceof Error &&

@@ -66,7 +66,7 @@ describe('request lines', () => {
       [404, await get(`${issuer}/nothing`)],
       [405, await get(`${issuer}/oauth/token`, { method: 'PUT' })],
       [405, await get(`${issuer}/login`, { method: 'DELETE' })],
-      [413, await get(`${issuer}/login`, { ...form, body: 'a'.repeat(60_000) })],
+      [413, await get(`${issuer}/login`, { ...form, body: 'a'.repeat(300_000) })],
       [421, await raw('/login', { host: 'elsewhere.example' })],
       [431, await raw('/login', { host, long: 'a'.repeat(40_000) })],
       [200, await raw('/login', { host, expect: 'the-impossible' })],

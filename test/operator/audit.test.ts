@@ -188,7 +188,7 @@ describeOn([postgresServer], 'audit --follow while the database is away', () => 
     await eventually(() => expect(lines).to.have.length(perAccount));
     proxy.leadTo(await freePort());
     proxy.breakAll();
-    await eventually(() => expect(errors.join()).to.contain('does not answer'));
+    await eventually(() => expect(errors.join()).to.contain('until the database answers'));
     proxy.leadTo(target);
     await add('bob');
     await eventually(() => expect(lines).to.have.length(2 * perAccount));

@@ -161,6 +161,29 @@ forEachDeployment('the last free place for users of an unverified client', (star
 describeOn([postgresServer], 'approvals of one client while another node holds its lock', () => {
   const on = startSeeded({ on: 'postgres', settings: { limits } });
 
+  it('the locked account of one person refuses only this person', async () => {
+    const add = (_: unknown, n: number) => addPerson(on.service, 'Locked', `l${n}@example.test`);
+    const [locked, ...others] = await Promise.all(Array.from({ length: 6 }, add));
+    const owner = { ownerAccountId: on.seeded.other.accountId };
+    const { id: clientId } = await addTestClient(on.service, 'Busy', owner);
+    const { databaseUrl: connectionString } = on.service.settings.storage;
+    const holder = new pg.Client({ connectionString });
+    await holder.connect();
+    try {
+      await holder.query('BEGIN');
+      await holder.query('SELECT FROM accounts WHERE id = $1 FOR UPDATE', [locked?.accountId]);
+      const consent = { clientId, name: 'Busy', hosts: [REDIRECT_URI], maxPeople: 99 };
+      const approve = (accountId = '') =>
+        on.service.connections.rememberConsent({ ...consent, accountId });
+      const refused = approve(locked?.accountId).catch((error: Error) => error);
+      const stored = await Promise.all(others.map(({ accountId }) => approve(accountId)));
+      expect(stored.filter((connected) => connected?.isNew)).to.have.lengthOf(5);
+      expect(await refused).to.include({ code: 'statement_too_long' });
+    } finally {
+      await holder.end();
+    }
+  });
+
   it('they use one connection, and all connect as soon as the lock is free', async () => {
     const add = (_: unknown, n: number) => addPerson(on.service, 'Waiter', `w${n}@example.test`);
     const waiting = await Promise.all(Array.from({ length: 12 }, add));

@@ -3,6 +3,7 @@ import type { Clock } from '../../base/clock.ts';
 import { currentRequest } from '../../base/current-request.ts';
 import { deleteExpired } from '../../storage/cleaning.ts';
 import type { Queries } from '../../storage/queries.ts';
+import { isAway } from '../../storage/storage-unavailable.ts';
 import { SESSION_GENERATION } from '../account.ts';
 import type { Action, Details } from './activity-words.ts';
 
@@ -176,6 +177,8 @@ export function createActivity(parts: {
         const counted = { ...entry, details: { ...entry.details, count } };
         await insert(counted, database, { late: true }).catch((error: unknown) => {
           group.count += count;
+          // The others would wait for the same database, one after the other.
+          if (isAway(error)) throw error;
           errors.push(error);
         });
       }
