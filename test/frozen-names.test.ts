@@ -49,8 +49,7 @@ const NAMES: readonly (readonly [what: string, used: readonly string[], frozen: 
   [
     'limits',
     inSources(/(?:create|hourlyLimit|AttemptLimit)\(\s*(?:\{\s*name: )?'([a-z_]+)'/g),
-    `approval_requests, client_address, client_failures_address, client_offers,
-      client_problem_mails, client_reports,
+    `approval_requests, client_address, client_failures_address, client_problem_mails, client_reports,
       forgot_account, forgot_address, kept_forms,
       passkey_failures, sign_in_account, sign_in_account_address, sign_in_address, sign_in_device,
       upstream_logouts, upstream_sign_ins, waiting_sign_ins`,
@@ -99,7 +98,7 @@ const NAMES: readonly (readonly [what: string, used: readonly string[], frozen: 
       decision,
       drawn_at, drawn_from, email, end_connections, expires_in_days, forget, form_token, from, keep_tokens, language, limit_last_day, limit_places,
       limit_rights,
-      link_with, made_passkey, mail, more, name, new_owner_email, new_password, only, order, passkey, password, place, q,
+      link_with, made_passkey, mail, more, name, new_password, only, order, passkey, password, place, q,
       reason, redirect_uri, redirect_uris, remove, sentence, shown, token, viewport, warehouse`,
   ],
 ];

@@ -163,7 +163,7 @@ async function findCreated(tx: Queries, owner: string, key: string): Promise<str
 }
 
 /** @throws Refusal `clients_limit` if the user already has `max` clients or more */
-export async function refuseMoreThan(max: number, owner: string, tx: Queries): Promise<void> {
+async function refuseMoreThan(max: number, owner: string, tx: Queries): Promise<void> {
   const owned = await tx.query('SELECT FROM clients WHERE owner_account_id = $1', [owner]);
   if (owned.length < max) return;
   throw new Refusal(

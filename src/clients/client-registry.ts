@@ -21,7 +21,6 @@ import {
   unknownOwner,
 } from './client-creation.ts';
 import { type ClientEdits, createClientEdits } from './client-edits.ts';
-import { type ClientOffers, changeOwner, createClientOffers } from './client-offers.ts';
 import {
   type ClientRow,
   clientFrom,
@@ -31,12 +30,7 @@ import {
 } from './client-row.ts';
 import { type ClientSecrets, createClientSecrets, unknownClient } from './client-secrets.ts';
 
-export interface ClientRegistry
-  extends ClientCreation,
-    ClientEdits,
-    ClientOffers,
-    ClientSecrets,
-    OwnedClients {
+export interface ClientRegistry extends ClientCreation, ClientEdits, ClientSecrets, OwnedClients {
   /** Returns the client with its secrets, suspended or not; undefined if it does not exist. */
   find(id: string): Promise<Client | undefined>;
   /** Returns the current clients from the database, oldest first, that match all of `only`. */
@@ -151,7 +145,6 @@ export function createClientRegistry(parts: {
   return {
     ...createClientCreation({ database, clock, checks, readChanged }),
     ...createClientEdits({ changing, clock, checks, read, readChanged }),
-    ...createClientOffers({ database, clock, checks, readChanged }),
     ...createClientSecrets({ changing, database, clock, readChanged }),
     ...createOwnedClients(database),
 
@@ -196,13 +189,15 @@ export function createClientRegistry(parts: {
 
     async transfer(id, owner, inTransaction) {
       refuseForeignAccountId(owner);
-      const transferred = changing(id, async (tx) => {
-        if (!(await changeOwner(tx, id, owner, new Date(clock())))) throw unknownClient(id);
-        await inTransaction?.(tx);
-      });
+      // Remove the creation key, so that no form of the new owner finds this client.
+      const transferred = change(
+        id,
+        'owner_account_id = $3, creation_key = NULL, verified_at = NULL',
+        [owner ?? null],
+        inTransaction,
+      );
       const unknown = { clients_owner_account_id_fkey: () => unknownOwner(owner) };
-      await refuseViolations(unknown, transferred);
-      return readChanged(id);
+      return refuseViolations(unknown, transferred);
     },
 
     async remove(id, inTransaction) {

@@ -89,18 +89,15 @@ export interface OwnedClient extends Client {
   readonly connectedPeople: number;
   /** When the present owner received the client; absent for its first owner. */
   readonly ownedSince?: Date;
-  /** The name of the former owner who handed the client over; absent if the operator transferred it. */
-  readonly handedOverBy?: string;
 }
 
-/** Returns the secrets that the former owner may know, because they are older than the handover. */
+/** Returns the secrets that the former owner may know, because they are older than the transfer. */
 export const formerSecretsOf = ({ secrets, ownedSince }: OwnedClient): ClientSecret[] =>
   secrets.filter(({ createdAt }) => ownedSince !== undefined && createdAt <= ownedSince);
 
 interface OwnedRow extends ClientRow {
   readonly connected_people: number;
   readonly owned_since: Date | null;
-  readonly handed_over_by: string | null;
 }
 
 export type OwnedClients = ReturnType<typeof createOwnedClients>;
@@ -109,11 +106,10 @@ export type OwnedClients = ReturnType<typeof createOwnedClients>;
 export function createOwnedClients(database: Queries) {
   async function select(where: string, values: readonly string[]): Promise<OwnedClient[]> {
     const rows = await database.query<OwnedRow>(
-      `SELECT owned.*, k.owned_since, f.name AS handed_over_by,
+      `SELECT owned.*, k.owned_since,
           (SELECT count(*)::integer FROM connections
             WHERE client_id = owned.id AND ended_at IS NULL) AS connected_people
         FROM (${SELECT_CLIENTS} WHERE ${where}) owned JOIN clients k ON k.id = owned.id
-          LEFT JOIN accounts f ON f.id = k.handed_over_by
         ORDER BY owned.created_at, owned.id`,
       values,
     );
@@ -121,7 +117,6 @@ export function createOwnedClients(database: Queries) {
       ...clientFrom(row),
       connectedPeople: row.connected_people,
       ...(row.owned_since !== null && { ownedSince: row.owned_since }),
-      ...(row.handed_over_by !== null && { handedOverBy: row.handed_over_by }),
     }));
   }
 

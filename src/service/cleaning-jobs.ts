@@ -28,8 +28,7 @@ export function cleaningJobs(parts: {
   readonly leakedValues: LeakedValues;
 }): Jobs {
   const { settings, database, clock, log, store, limits, endings } = parts;
-  const { activity, auditTrail, apiKeys, clients, clientProblems, clientReports } =
-    parts.registries;
+  const { activity, auditTrail, apiKeys, clientProblems, clientReports } = parts.registries;
   const { connections, passkeys, passwordLinks, revocations } = parts.registries;
   const { sessionList, upstreamSessions } = parts.registries;
 
@@ -62,7 +61,6 @@ export function cleaningJobs(parts: {
   return {
     tokens: store.removeExpired,
     attempts: limits.removeExpired,
-    client_offers: clients.removeExpiredOffers,
     client_problems: clientProblems.removeExpired,
     client_reports: clientReports.removeExpired,
     api_keys: apiKeys.removeExpired,

@@ -28,7 +28,6 @@ import { languagePage } from '../pages/language.ts';
 import { clientPage, clientRequestsPage } from '../pages/oauth-clients/client.ts';
 import { connectPage } from '../pages/oauth-clients/connect.ts';
 import { deleteClientPage } from '../pages/oauth-clients/delete.ts';
-import { clientHandoverPages } from '../pages/oauth-clients/handover.ts';
 import { clientLinksPage } from '../pages/oauth-clients/links.ts';
 import { newClientPage } from '../pages/oauth-clients/new.ts';
 import { clientListPage } from '../pages/oauth-clients/oauth-clients.ts';
@@ -233,7 +232,7 @@ export function listPages(parts: {
     profilePage({ kit, access, activity, connections, offered, signInMethods, stopRecovery }),
     clientListPage({ kit, clients, clientProblems, limit: clientsPerPerson }),
     newClientPage({ kit, clients, activity, oneTimeValues, limit: clientsPerPerson }),
-    clientPage({ kit, own, clients, clientProblems, clientRequests }),
+    clientPage({ kit, own, clientProblems, clientRequests }),
     clientRequestsPage({
       own,
       clients,
@@ -250,16 +249,6 @@ export function listPages(parts: {
     clientTestCallback({ kit, clients, activity, clientTests, oneTimeValues, runTest }),
     clientTestPage({ kit, own, access, clientTests, oneTimeValues, lifetimes, testOrganizations }),
     clientLinksPage({ kit, own, clients }),
-    clientHandoverPages({
-      kit,
-      own,
-      clients,
-      accounts,
-      activity,
-      mail,
-      perOwner: hourlyLimit('client_offers', 20),
-      limit: clientsPerPerson,
-    }),
     deleteClientPage({ kit, own, removeClient, activity }),
     connectionsPage({
       kit,

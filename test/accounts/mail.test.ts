@@ -6,7 +6,6 @@ import {
   expiryMail,
   leakMail,
   noticeMail,
-  offerMail,
   problemsMail,
   requestMail,
 } from '../../src/accounts/mail/account-mail.ts';
@@ -49,7 +48,7 @@ const UNNAMED: readonly string[] = [
 ];
 
 /** One mail of each shape: the others differ only in their words. */
-const SHAPES = new Set(['recovered', 'new_connection', 'request', 'offer', 'link forgotten true']);
+const SHAPES = new Set(['recovered', 'new_connection', 'request', 'link forgotten true']);
 
 /** Returns every mail to this person about this name, by the kind of mail. */
 function letters(language: string, about = 'Stock Reports', name = 'Ada'): Map<string, Letter> {
@@ -77,7 +76,6 @@ function letters(language: string, about = 'Stock Reports', name = 'Ada'): Map<s
   const path = '/profile/x';
   const request = { clientName: about, personName: name, organizationName: about, path };
   all.set('request', requestMail(account, request, ISSUER));
-  const offer = { clientName: about, fromName: name, fromEmail: 'bob@example.test', path };
   const key = { accountId: 'acc', name: about, lastFour: 'x7Qa', expiresAt: AT } as ExpiringKey;
   all.set('key_expiry', expiryMail(account, key, ISSUER));
   const items = ['invalid_client', 'invalid_redirect_uri', 'other'].map((error) =>
@@ -88,7 +86,6 @@ function letters(language: string, about = 'Stock Reports', name = 'Ada'): Map<s
     const leak = { kind, clientId: 'gate_ci_x', name: about, foundAt: about };
     all.set(`leak ${kind}`, leakMail(account, { ...leak, refusedFrom: AT }, ISSUER));
   }
-  all.set('offer', offerMail(account, { ...offer, expiresAt: AT }, ISSUER));
   for (const [purpose, setsPassword] of [
     ['invitation', true],
     ['forgotten', true],
@@ -153,7 +150,7 @@ describe('mails to people', () => {
         }
         expect(html.match(/class="button"/g), what).to.have.length(1);
         expect(Buffer.byteLength(raw), what).to.be.below(30_000);
-        if (!/link|request|offer/.test(what)) expect(seen).to.include('ada@example.test');
+        if (!/link|request/.test(what)) expect(seen).to.include('ada@example.test');
         if (!UNNAMED.includes(what) && !what.startsWith('link'))
           expect(seen, what).to.include('Stock Reports');
       }

@@ -37,18 +37,18 @@ describe('the age and users of a client', () => {
   const standing = (clientId: string, accountId: string) =>
     createClientStandings({ database: open }).find(clientId, accountId);
 
-  it('a client that was handed over shows since when its present owner has it, and is as new as that', async () => {
+  it('a client with a new owner shows since when its present owner has it, and is as new as that', async () => {
     const [former, owner, self] = [await addAccount(), await addAccount(), await addAccount()];
     const clientId = await addClient(former);
     expect(await standing(clientId, self)).to.deep.include({ ownedSince: null });
     const time = systemClock();
     const later = createClientRegistry({ ...parts(), clock: () => time + 90 * DAY });
     await later.transfer(clientId, owner);
-    const handedOver = await standing(clientId, self);
-    expect(handedOver?.ownedSince).to.deep.equal(new Date(time + 90 * DAY));
+    const given = await standing(clientId, self);
+    expect(given?.ownedSince).to.deep.equal(new Date(time + 90 * DAY));
     const people = { people: 20, hasColleagues: false, isConnected: false };
     const shown = (days: number) =>
-      handedOver && describeStanding({ ...handedOver, ...people }, time + days * DAY);
+      given && describeStanding({ ...given, ...people }, time + days * DAY);
     expect(inEnglish(shown(93)?.facts ?? '')).to.match(
       /^Registered 3 months ago · given to its present owner 3 days ago · /,
     );

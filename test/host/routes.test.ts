@@ -77,14 +77,6 @@ GET /profile/oauth-clients/:id/test/leave/:organization: requireSignedIn require
 POST /profile/oauth-clients/:id/test/leave/:organization: OWN FORM requireOwnClient requireRecentSignIn changeMembership
 GET /profile/oauth-clients/:id/links: requireSignedIn requireOwnClient show
 POST /profile/oauth-clients/:id/links: OWN FORM requireOwnClient check requireRecentSignIn save
-GET /profile/oauth-clients/:id/handover: requireSignedIn requireOwnClient show
-POST /profile/oauth-clients/:id/handover: OWN FORM requireOwnClient check requireRecentSignIn offer
-GET /profile/oauth-clients/:id/handover/withdraw: requireSignedIn requireOwnClient backToHandover
-POST /profile/oauth-clients/:id/handover/withdraw: OWN FORM requireOwnClient withdraw
-GET /profile/oauth-clients/offers/:offer: requireSignedIn requireOffer showOffer
-POST /profile/oauth-clients/offers/:offer: OWN FORM requireOffer requireRecentSignIn takeOver
-GET /profile/oauth-clients/offers/:offer/decline: requireSignedIn requireOffer backToOffer
-POST /profile/oauth-clients/offers/:offer/decline: OWN FORM requireOffer decline
 GET /profile/oauth-clients/:id/delete: requireSignedIn requireOwnClient show
 POST /profile/oauth-clients/:id/delete: OWN FORM requireOwnClient check requireRecentSignIn submit
 GET /profile/connections: requireSignedIn showAll
@@ -228,8 +220,6 @@ describe('routes', () => {
     expect(without.map((row) => row.split(': ')[0])).to.deep.equal([
       'POST /profile/security/stop-recovery',
       'POST /profile/oauth-clients/:id/test',
-      'POST /profile/oauth-clients/:id/handover/withdraw',
-      'POST /profile/oauth-clients/offers/:offer/decline',
       'POST /profile/connections/disconnect-all',
       'POST /profile/connections/:id/disconnect',
       'POST /profile/connections/:id/report',

@@ -115,33 +115,6 @@ describeInBrowser('pages in the browser', (visit) => {
       await expectPage(page, 'You are signed out');
     });
 
-    it('the pages for handing over a client are accessible and fit on a phone', async () => {
-      const { page } = await visit(PHONE);
-      await enterAs(page, on.issuer, session);
-      const { clients } = on.service;
-      const { accountId } = person;
-      const { other } = on.seeded;
-      const received = { id: on.clients.confidential.id, ownerAccountId: other.accountId };
-      const to = { email: person.email, accountId };
-      const offer = await clients.offer(received, to, async () => {});
-      const own = `/profile/oauth-clients/${client.id}`;
-      await expectPages(page, {
-        '/profile/oauth-clients': 200,
-        [`/profile/oauth-clients/offers/${offer?.id}`]: 200,
-        [`${own}/settings`]: 200,
-        [`${own}/handover`]: 200,
-      });
-      const given = { id: client.id, ownerAccountId: accountId };
-      await clients.offer(given, { email: other.email, accountId: undefined }, async () => {});
-      await expectPages(page, { [own]: 200, [`${own}/handover`]: 200 });
-      await page.goto(`${on.issuer}/profile/oauth-clients/offers/${offer?.id}`);
-      await press(page, 'Take over');
-      await expectPage(page, 'Route Planner');
-      await page.goto(`${on.issuer}/profile/oauth-clients/${received.id}/secrets`);
-      await expectPage(page, 'Route Planner');
-      await clients.transfer(received.id, other.accountId);
-    });
-
     it('the pages of an organization that asks first are accessible, fit on a phone, and need no JavaScript', async () => {
       const { page } = await visit(PHONE);
       const { page: plain } = await visit({ javaScript: false });

@@ -17,10 +17,18 @@ const WIDENED = [
   'alter table browser_sessions alter column generation type bigint',
 ];
 
-/** Only announces more than nodes need: each node forgets what names the changed organization. */
+/**
+ * What nodes of the previous version do not use: announcements of more than nodes need (each node
+ * forgets what names the changed organization), and what a later migration had added.
+ */
 const NOT_NEEDED = [
   'drop trigger organizations_told_members on organizations',
   'drop function announce_organization_members()',
+  'drop trigger accounts_end_client_offers on accounts',
+  'drop trigger clients_end_offers on clients',
+  'drop function end_client_offers()',
+  'drop table client_offers',
+  'drop column handed_over_by',
 ];
 
 const later = readdirSync(MIGRATIONS)

@@ -40,24 +40,6 @@ async function newConnection({ clients, partner }: Seeded) {
   return '/profile/connections';
 }
 
-const offerOf = ({ service }: Seeded, id: string, from: string, to: string | undefined) =>
-  service.clients.offer(
-    { id, ownerAccountId: from },
-    { email: 'heir@example.test', accountId: to },
-    async () => {},
-  );
-
-/** A client that another user has offered to the person. */
-async function offeredClient(on: Seeded): Promise<readonly [string]> {
-  const { person, other } = on.seeded;
-  const { client } = await on.service.clients.add({
-    ...{ kind: 'confidential', name: 'Parcel Pilot', redirectUris: [REDIRECT_URI] },
-    ...{ isNative: false, ownerAccountId: other.accountId },
-  });
-  const offer = await offerOf(on, client.id, other.accountId, person.accountId);
-  return [`${LIST}/offers/${offer?.id}`];
-}
-
 /** All forms. The last two end sessions, so keep them last. */
 const forms: Readonly<Record<string, FormUnderTest>> = {
   'a new OAuth client': {
@@ -111,36 +93,6 @@ const forms: Readonly<Record<string, FormUnderTest>> = {
     typed: ['Stock Sync'],
     isSingleObject: true,
     needsRecentSignIn: true,
-  },
-  'the offer of a client': {
-    open: async (on) => [
-      `${(await newClient(on)).path}/handover`,
-      { new_owner_email: 'heir@example.test' },
-    ],
-    action: 'client_changed',
-    details: { client_name: 'Stock Sync', offer: 'made' },
-    typed: ['heir@example.test'],
-    isSingleObject: true,
-    needsRecentSignIn: true,
-  },
-  'the withdrawal of an offer': {
-    open: async (on) => {
-      const { path, clientId } = await newClient(on);
-      await offerOf(on, clientId, on.seeded.person.accountId, undefined);
-      return [`${path}/handover/withdraw`];
-    },
-    action: 'client_changed',
-    isSingleObject: true,
-  },
-  'the acceptance of an offer': {
-    open: offeredClient,
-    action: 'client_transferred',
-    details: { client_name: 'Parcel Pilot', handover: 'taken' },
-    needsRecentSignIn: true,
-  },
-  'declining an offer': {
-    open: async (on) => [`${(await offeredClient(on))[0]}/decline`],
-    action: 'client_changed',
   },
   'the test of a client': {
     open: async (on) => {

@@ -112,28 +112,6 @@ const LINKS: Readonly<Record<string, Message>> = {
   removed: message('activity.link-removed'),
 };
 
-/** Steps of a handover. Stored as changes of a client, because older versions know no other action. */
-const STEPS: Readonly<Record<string, Message>> = {
-  made: message('activity.step-made'),
-  received: message('activity.step-received'),
-  withdrawn: message('activity.step-withdrawn'),
-  declined: message('activity.step-declined'),
-  given: message('activity.step-given'),
-  taken: message('activity.step-taken'),
-  leaked: message('activity.step-leaked'),
-};
-
-const stepOr =
-  (otherwise: Text) =>
-  ({ offer, handover, cause }: Details): Text =>
-    STEPS[String(offer ?? handover ?? cause)] ?? otherwise;
-
-/** Returns, for example, `to Bob` or `from Ada`, if the owners arranged the handover themselves. */
-function otherOwner({ person_name: to, by_name: from }: Details): Note {
-  if (to !== undefined) return message('activity.to', { name: `${to}` });
-  return from === undefined ? undefined : message('activity.from', { name: `${from}` });
-}
-
 const WORDS = {
   signed_in: {
     what: ({ confirmation }) =>
@@ -184,7 +162,8 @@ const WORDS = {
   },
   client_added: { what: message('activity.client_added'), about: 'client_name' },
   client_changed: {
-    what: stepOr(message('activity.client_changed')),
+    what: ({ cause }) =>
+      cause === 'leaked' ? message('activity.secret-found') : message('activity.client_changed'),
     about: 'client_name',
     note: (details) => [byWhom(details), ...ending(details)],
   },
@@ -195,11 +174,7 @@ const WORDS = {
     isWarning: true,
   },
   client_resumed: { what: message('activity.client_resumed'), about: 'client_name' },
-  client_transferred: {
-    what: stepOr(message('activity.client_transferred')),
-    about: 'client_name',
-    note: otherOwner,
-  },
+  client_transferred: { what: message('activity.client_transferred'), about: 'client_name' },
   client_secret_added: {
     what: message('activity.client_secret_added'),
     about: 'client_name',

@@ -50,10 +50,6 @@ export function createAccountMail(parts: {
     });
 
   return {
-    /** Mails the user, in the background, that another user offers them a client. */
-    offerClient: (accountId: string, offer: MailedOffer) =>
-      send(accountId, 'an offer of a client', (to) => offerMail(to, offer, issuer)),
-
     /** Mails an owner or admin in the background that a client waits for an approval. */
     requestApproval: (accountId: string, request: MailedRequest) =>
       send(accountId, 'a request for an approval', (to) => requestMail(to, request, issuer)),
@@ -91,10 +87,6 @@ export function createAccountMail(parts: {
   };
 }
 
-type MailedOffer = Readonly<Record<'clientName' | 'fromName' | 'fromEmail' | 'path', string>> & {
-  readonly expiresAt: Date;
-};
-
 type MailedRequest = Readonly<
   Record<'clientName' | 'personName' | 'organizationName' | 'path', string>
 >;
@@ -112,19 +104,6 @@ export const requestMail = (
     message('mail.request', names),
     { button: message('mail.open-requests'), url: issuer + path },
     message('mail.request-limit'),
-  );
-
-export const offerMail = (
-  to: Recipient,
-  { expiresAt, path, ...names }: MailedOffer,
-  issuer: string,
-): Letter =>
-  letter(
-    to,
-    message('mail.offer-subject'),
-    message('mail.offer', names),
-    { button: message('mail.open-offer'), url: issuer + path },
-    message('mail.offer-until', { until: { iso: expiresAt.toISOString() } }),
   );
 
 export const expiryMail = (

@@ -16,15 +16,10 @@ declare module '../view-data.ts' {
         readonly lastUsed: Moment | undefined;
         /** Undefined for the first owner. */
         readonly ownedSince: Moment | undefined;
-        readonly handedOverBy: string | undefined;
         /** The number of secrets that the former owner may know. */
         readonly formerSecrets: number;
       };
       readonly secretsUrl: string;
-      /** The open offer of a handover, if there is one. */
-      readonly offer:
-        | { readonly email: string; readonly until: Moment; readonly url: string }
-        | undefined;
       readonly connectUrl: string;
       /** Undefined if no problem is open. */
       readonly problems:
@@ -56,8 +51,6 @@ declare module '../view-data.ts' {
     };
     readonly 'oauth-client-settings': ClientPage & {
       readonly form: ClientFormView;
-      /** The page to hand the client over; undefined if only the operator can do that. */
-      readonly handoverUrl: string | undefined;
       readonly deleteUrl: string;
     };
     readonly 'oauth-client-secrets': ClientPage & {

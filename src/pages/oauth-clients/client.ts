@@ -10,18 +10,16 @@ import { get, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
 import { momentOrNothing, timeOfDay, toMoment } from '../words/moment.ts';
 import type { ShownRequest } from './client-view.ts';
-import { handoverUrl } from './handover.ts';
 import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
 import { problemGroupsOf } from './problems.ts';
 
 export function clientPage(parts: {
   readonly kit: PageKit;
   readonly own: OwnClientPages;
-  readonly clients: Pick<ClientRegistry, 'findOfferOf'>;
   readonly clientProblems: ClientProblems;
   readonly clientRequests: ClientRequests;
 }): Route[] {
-  const { kit, own, clients, clientProblems, clientRequests } = parts;
+  const { kit, own, clientProblems, clientRequests } = parts;
 
   async function show(ctx: Context): Promise<void> {
     // The previous page may have shown a secret, which the browser would otherwise keep for its
@@ -31,7 +29,6 @@ export function clientPage(parts: {
     await clientRequests.watch(client.id);
     const groups = problemGroupsOf(await clientProblems.groups(client.id), client);
     const [latest, ...others] = groups.filter(({ isMended }) => !isMended);
-    const offer = await clients.findOfferOf(client.id);
     await kit.render(ctx, 'oauth-client', {
       head: await own.head(ctx, ''),
       notice: await kit.notices.take(ctx),
@@ -41,15 +38,9 @@ export function clientPage(parts: {
         connectedPeople: client.connectedPeople,
         lastUsed: momentOrNothing(client.lastUsedAt),
         ownedSince: momentOrNothing(client.ownedSince),
-        handedOverBy: client.handedOverBy,
         formerSecrets: formerSecretsOf(client).length,
       },
       secretsUrl: urlOf(client, 'secrets'),
-      offer: offer && {
-        email: offer.email,
-        until: toMoment(offer.expiresAt),
-        url: handoverUrl(client),
-      },
       connectUrl: urlOf(client, 'connect'),
       problems: latest && {
         url: urlOf(client, 'problems'),

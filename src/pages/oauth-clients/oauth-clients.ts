@@ -9,7 +9,6 @@ import { get, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
 import { momentOrNothing, toMoment } from '../words/moment.ts';
 import { tileOf } from '../words/tile.ts';
-import { offerUrl } from './handover.ts';
 import { LIST, urlOf } from './own-client.ts';
 
 const CLIENTS: ListForm<OwnedClient> = {
@@ -38,17 +37,10 @@ export function clientListPage(parts: {
   async function show(ctx: Context): Promise<void> {
     const owned = await clients.listByOwner(accountOf(ctx).id);
     const { rows, list } = listOf(owned, ctx.query, CLIENTS);
-    const offers = await clients.listOffersTo(accountOf(ctx).id);
     const counts = await clientProblems.countsOf(rows.map(({ id }) => id));
     await kit.render(ctx, 'oauth-clients', {
       notice: await kit.notices.take(ctx),
       list,
-      offers: offers.map((offer) => ({
-        url: offerUrl(offer),
-        name: offer.clientName,
-        from: { name: offer.fromName, email: offer.fromEmail },
-        until: toMoment(offer.expiresAt),
-      })),
       clients: rows.map((client) => ({
         url: urlOf(client),
         tile: tileOf(client),

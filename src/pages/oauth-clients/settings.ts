@@ -22,8 +22,6 @@ import {
   stampOf,
   type TypedClient,
 } from './form.ts';
-import { handoverUrl } from './handover.ts';
-import { SELF_SERVICE } from './new.ts';
 import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
 
 const PATH = `${CLIENT}/settings`;
@@ -57,8 +55,6 @@ export function clientSettingsPage(parts: {
       head: await own.head(ctx, 'settings'),
       notice: typedOf(ctx) ? NOTHING_SENT : await kit.notices.take(ctx),
       form: clientFormView(typed, client, frame),
-      handoverUrl:
-        client.kind === SELF_SERVICE.kind && !client.isSuspended ? handoverUrl(client) : undefined,
       deleteUrl: `${urlOf(client)}/delete`,
     });
   }

@@ -11,13 +11,6 @@ declare module '../view-data.ts' {
       readonly notice: Text | undefined;
       readonly clients: readonly OAuthClientRow[];
       readonly list: ListView;
-      /** Clients that other users offer to this one. */
-      readonly offers: readonly {
-        readonly url: string;
-        readonly name: string;
-        readonly from: AccountSummary;
-        readonly until: Moment;
-      }[];
       /** The maximum number of clients per user. */
       readonly limit: number;
       readonly hasRoom: boolean;
