@@ -24,6 +24,7 @@ const WIDENED = [
 const NOT_NEEDED = [
   'drop trigger organizations_told_members on organizations',
   'drop function announce_organization_members()',
+  'create unique index session_cutoff_one_row',
   'drop trigger accounts_end_client_offers on accounts',
   'drop trigger clients_end_offers on clients',
   'drop function end_client_offers()',
