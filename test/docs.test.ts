@@ -5,7 +5,6 @@ import { expect } from 'chai';
 import pg from 'pg';
 import { sessionId } from '../src/accounts/session-list.ts';
 import { openDatabase } from '../src/storage/database.ts';
-import { recordSettings } from '../src/storage/settings-history.ts';
 import { keysOf, operatorWith, storesOf, valueFrom } from './operator/run-operator.ts';
 import { type MailServer, startMailServer } from './support/mail-server.ts';
 import { startPostgresServer } from './support/postgres-server.ts';
@@ -149,10 +148,6 @@ describe('the documentation', () => {
     after(() => mail.close());
 
     before(async () => {
-      for (const text of ['demo: false\n', 'demo: true\n']) {
-        const entry = { hash: text, text, notKeptBecause: null, node: 'host:1', message: null };
-        await recordSettings(on.service.database, entry);
-      }
       mail = await startMailServer();
       for (const email of ['ada@demo.test', 'ada@example.com']) {
         const { id: accountId } = await on.service.accounts.add({ email, name: 'Ada' });

@@ -37,19 +37,10 @@ export interface LoadOptions {
  * @throws ConfigurationProblems with every problem of the file and the environment.
  */
 export function loadSettings(options: LoadOptions = {}): Settings {
-  const { settings, given, environment, source } = judge(options, { secretsAreNeeded: true });
+  const { settings, given, environment } = judge(options, { secretsAreNeeded: true });
   const { senders } = environment;
   const secrets = loadSecrets(given, settings.storage.dataDirectory);
-  return { ...settings, senders, source, secrets };
-}
-
-/**
- * Returns the file of the settings and where the stores are, as far as they can be known despite
- * problems, so that a command can restore an earlier file.
- */
-export function findSettingsFile(options: LoadOptions = {}) {
-  const { settings, problems, source } = examine(options, { secretsAreNeeded: false });
-  return { settings, problems, ...source };
+  return { ...settings, senders, secrets };
 }
 
 /**
@@ -129,14 +120,8 @@ export function inspectSettings(options: LoadOptions = {}): Inspection {
   };
 }
 
-function judge(options: LoadOptions, needs: { secretsAreNeeded: boolean }) {
-  const { problems, ...judged } = examine(options, needs);
-  if (problems.length > 0) throw new ConfigurationProblems(problems);
-  return judged;
-}
-
 /** Continues after a problem to find all of them; applies no rules to values that are unknown. */
-function examine(options: LoadOptions, { secretsAreNeeded }: { secretsAreNeeded: boolean }) {
+function judge(options: LoadOptions, { secretsAreNeeded }: { secretsAreNeeded: boolean }) {
   const environment = readEnvironment(options.environment);
   const { overrides, secrets: given } = environment;
   const file = path.resolve(options.file ?? environment.configFile ?? defaultFile);
@@ -165,9 +150,8 @@ function examine(options: LoadOptions, { secretsAreNeeded }: { secretsAreNeeded:
     const missing = secretProblems(given, settings.storage);
     problems.push(...missing.filter(({ path: variable }) => !unknown.has(variable)));
   }
-  const source = { file, ...(read?.text !== undefined && { text: read.text }) };
-  const all = problems.map(placed);
-  return { settings, given, environment, file, source, content, values, placed, problems: all };
+  if (problems.length > 0) throw new ConfigurationProblems(problems.map(placed));
+  return { settings, given, environment, file, content, values, placed };
 }
 
 function collect<Result>(problems: ConfigurationProblem[], work: () => Result): Result | undefined {

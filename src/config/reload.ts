@@ -2,7 +2,7 @@
 import type { Logger } from 'pino';
 import { variableOf } from './environment.ts';
 import { ConfigurationProblems } from './problems.ts';
-import { knownSettings } from './schema/known-settings.ts';
+import { expectationAt, isHeading, knownSettings } from './schema/known-settings.ts';
 import { SENDER_VARIABLES } from './senders.ts';
 import type { Settings } from './settings.ts';
 import { put, valueAt } from './validate.ts';
@@ -98,4 +98,19 @@ export function describeReload({ changed, needsRestart }: Omit<Reload, 'settings
   return lines.length === 0
     ? 'Settings reloaded: nothing has changed.'
     : ['Settings reloaded.', ...lines].join('\n');
+}
+
+const MAX_PROBLEMS = 20;
+
+/** Describes why settings were not taken, without values of the file, which may be secrets. */
+export function problemLines(error: unknown): string[] {
+  if (!(error instanceof ConfigurationProblems)) return ['its log has the cause'];
+  return error.problems.slice(0, MAX_PROBLEMS).map(({ path, file, line, message, remedy }) => {
+    const [name = ''] = path.split(' ');
+    // An unknown name may be a secret in the wrong place; a variable or a file has no line.
+    const isKnown = knownSettings.has(name) || isHeading(name) || expectationAt(name.split('.'));
+    const isElsewhere = file === undefined && /^(?:[A-Z_]+\b|\/)/.test(path);
+    const place = file === undefined ? '' : ` (${file}, line ${line})`;
+    return `${isKnown || isElsewhere ? path : 'a name in the file'}${place} ${message}; remedy: ${remedy}`;
+  });
 }

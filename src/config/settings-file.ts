@@ -13,8 +13,6 @@ export const defaultFile = fileURLToPath(new URL('../../config/gatehouse.yaml', 
 export type FileContent = Record<string, unknown>;
 
 export interface ReadSettingsFile {
-  /** Absent if there is no file. */
-  readonly text?: string;
   readonly content: FileContent;
   /** Finds the line of a setting by its path, such as `['server', 'port']`; undefined if absent. */
   readonly lineOf: (path: readonly string[]) => number | undefined;
@@ -43,7 +41,7 @@ export function readSettingsFile(file: string): ReadSettingsFile {
   const settings = Object.entries(content).filter(
     ([name, value]) => value !== null || !isHeading(name),
   );
-  return { text: source, content: Object.fromEntries(settings), lineOf };
+  return { content: Object.fromEntries(settings), lineOf };
 }
 
 function sourceOf(file: string): string | undefined {

@@ -59,11 +59,9 @@ export interface Settings {
   readonly secrets: Secrets;
   /** The systems that may call `POST /changes` and other paths of the operators' listener. */
   readonly senders: Senders;
-  /** The file that was read, and its text if it exists. Absent for commands and in tests. */
-  readonly source?: { readonly file: string; readonly text?: string };
 }
 
-export type SettingsWithoutSecrets = Omit<Settings, 'secrets' | 'senders' | 'source'>;
+export type SettingsWithoutSecrets = Omit<Settings, 'secrets' | 'senders'>;
 
 type SectionsInCode = {
   readonly [Heading in keyof SettingsFile as CamelCase<Heading>]: Section<Heading>;

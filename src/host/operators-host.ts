@@ -30,7 +30,7 @@ export interface OperatorsHostParts {
   /** Both throw ConfigurationProblems if the settings have problems; `preview` changes nothing. */
   readonly reload: {
     readonly preview: () => Promise<object>;
-    readonly everywhere: (message: string | null) => Promise<object>;
+    readonly everywhere: () => Promise<object>;
   };
   /** A reload request must present one of these; undefined if none is needed. */
   readonly reloadCredentials: () => readonly string[] | undefined;
@@ -67,7 +67,7 @@ export function createOperatorsHost(parts: OperatorsHostParts): Koa {
     },
     '/reload': {
       GET: [...forReloads, answerReload(parts.reload.preview)],
-      POST: [...forReloads, answerReload((ctx) => parts.reload.everywhere(messageIn(ctx)))],
+      POST: [...forReloads, answerReload(parts.reload.everywhere)],
     },
     '/changes': {
       POST: [
@@ -164,18 +164,13 @@ function requireCredential(accepted: () => readonly string[] | undefined): Middl
   };
 }
 
-const MAX_MESSAGE_LENGTH = 200;
-
-const messageIn = ({ query: { message = '' } }: Context): string | null =>
-  String(message).replace(/\p{C}/gu, '').slice(0, MAX_MESSAGE_LENGTH) || null;
-
 /** A failed reload keeps the settings; the answer (422) lists problems of the file. */
-function answerReload(work: (ctx: Context) => Promise<object>): Middleware {
+function answerReload(work: () => Promise<object>): Middleware {
   return async function answerReload(ctx) {
     // Nodes may take longer to answer than a connection may be idle.
     ctx.req.socket.setTimeout(0);
     try {
-      ctx.body = await work(ctx);
+      ctx.body = await work();
     } catch (error) {
       if (error instanceof ConfigurationProblems) {
         ctx.status = 422;

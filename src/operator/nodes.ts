@@ -6,7 +6,7 @@ import { settingsDigest } from '../config/node-settings.ts';
 import { durationSeconds } from '../config/schema/kinds.ts';
 import type { SettingsWithoutSecrets } from '../config/settings.ts';
 import { requireEmbeddedDatabase, requireTables } from '../service/deployment.ts';
-import { type OpenDatabase, openDatabase } from '../storage/database.ts';
+import { openDatabase } from '../storage/database.ts';
 import { requireSchema } from '../storage/migrate.ts';
 import { type ListedNode, listNodes } from '../storage/nodes.ts';
 import { wholeNumber } from './command/arguments.ts';
@@ -71,19 +71,13 @@ function seconds(text: string): number {
  * Opens the database for one query and closes it again: during `--wait` the database may restart or
  * be migrated, and an embedded database must stay free for the service that starts.
  */
-const readNodes = (storage: Storage) => readDatabase(storage, listNodes);
-
-/** Opens the database for `read` only, and migrates nothing. */
-export async function readDatabase<Result>(
-  storage: Storage,
-  read: (database: OpenDatabase) => Promise<Result>,
-): Promise<Result> {
+async function readNodes(storage: Storage): Promise<ListedNode[]> {
   requireEmbeddedDatabase(storage);
   const database = await openDatabase({ ...storage, timeoutFactor: TIMEOUT_FACTOR });
   try {
     await requireTables(database, storage);
     await requireSchema(database, { autoMigrate: false });
-    return await read(database);
+    return await listNodes(database);
   } finally {
     await database.close();
   }
@@ -164,4 +158,4 @@ const describeNode = (node: ListedNode): string =>
   `${node.node} is ${describeState(node)}; its last heartbeat was ` +
   `${Math.round(node.silentMs / 1000)} s ago.`;
 
-export const toMoment = (time: Date): string => `${time.toISOString().slice(0, 19)}Z`;
+const toMoment = (time: Date): string => `${time.toISOString().slice(0, 19)}Z`;

@@ -59,8 +59,7 @@ export function addReloadCommand(
         'its log shows the result.',
     )
     .option('--dry-run', 'only print what a reload would change on this machine, and for whom')
-    .option('--message <text>', 'why the settings change, for `config history`; 200 characters')
-    .action(async ({ dryRun, message }: { readonly dryRun?: true; readonly message?: string }) => {
+    .action(async ({ dryRun }: { readonly dryRun?: true }) => {
       const settings = loadSettingsWithoutSecrets({ environment });
       const { server } = settings;
       announce(settings);
@@ -74,8 +73,7 @@ export function addReloadCommand(
           'Send SIGHUP to the process instead, or set a fixed port.',
         );
       }
-      const query = message === undefined ? '' : `?${new URLSearchParams({ message })}`;
-      const url = operatorsUrl(server, `/reload${query}`);
+      const url = operatorsUrl(server, '/reload');
       const method = dryRun ? 'GET' : 'POST';
       const outcome = await reload(url, method, keys ? reloadCredentials(keys) : []);
       print(dryRun ? reportPreview(outcome) : reportReload(outcome));

@@ -1,22 +1,16 @@
-/** Reloads this node, or every node by a request in the database, and records the settings taken. */
+/** Reloads this node, or every node by a request in the database. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import packageFile from '../../package.json' with { type: 'json' };
 import { signInImpact } from '../accounts/sign-in-impact.ts';
 import type { Clock } from '../base/clock.ts';
-import { historyEntry, problemLines } from '../config/kept-text.ts';
 import { comparableSettings, settingsDigest } from '../config/node-settings.ts';
-import { type Reload, reloaded } from '../config/reload.ts';
+import { problemLines, type Reload, reloaded } from '../config/reload.ts';
 import type { Settings } from '../config/settings.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import { type ListedNode, listNodes, type ReloadAnswer } from '../storage/nodes.ts';
 import type { Database } from '../storage/queries.ts';
-import {
-  latestReloadRequest,
-  RELOAD_MESSAGE,
-  recordSettings,
-  requestReload,
-} from '../storage/settings-history.ts';
+import { latestReloadRequest, RELOAD_MESSAGE, requestReload } from '../storage/reload-requests.ts';
 
 /** Longer than the time after which a node without heartbeats is silent, and than a heartbeat. */
 const MAX_WAIT_MS = 40_000;
@@ -48,32 +42,23 @@ export function createSharedReload(parts: {
   }
 
   /** @param request the latest request before the file is read */
-  async function take(request: number, message: string | null): Promise<Reload> {
+  async function take(request: number): Promise<Reload> {
     const [outcome] = await Promise.allSettled([parts.reload()]);
     answer = { request: Math.max(request, answer.request), at: new Date(clock()).toISOString() };
     if (outcome.status === 'fulfilled') {
-      await record(outcome.value.settings, message);
       await beat();
       return outcome.value;
     }
-    const problems = problemLines(outcome.reason, settings());
-    answer = { ...answer, problems };
+    answer = { ...answer, problems: problemLines(outcome.reason) };
     await beat();
     throw outcome.reason;
   }
 
-  /** A failure is logged only: the settings are in force. */
-  const record = async (taken: Settings, message: string | null): Promise<void> =>
-    taken.source &&
-    recordSettings(database, { node, message, ...historyEntry(taken) }).catch((err: unknown) =>
-      log.warn({ err }, 'the settings are in force, but not in the history'),
-    );
-
   async function poll(): Promise<void> {
-    const { number, message, isFresh } = await latestReloadRequest(database);
+    const { number, isFresh } = await latestReloadRequest(database);
     if (number <= answer.request) return;
     if (state === 'starting' && !isFresh) answer = { request: number };
-    else await take(number, message);
+    else await take(number);
   }
 
   /** Reloads if there is a new request. If the database fails, the next heartbeat tries again. */
@@ -93,7 +78,7 @@ export function createSharedReload(parts: {
     answer: () => answer,
     checkRequests: checkIfRunning,
     /** Reloads this node only. */
-    here: () => take(answer.request, null),
+    here: () => take(answer.request),
 
     /** Returns what a reload would change here. `impact` is absent if the database fails. */
     async preview() {
@@ -109,11 +94,11 @@ export function createSharedReload(parts: {
      *
      * @throws ConfigurationProblems, or what prevented the reload of this node; no other is asked
      */
-    async everywhere(message: string | null) {
+    async everywhere() {
       const { taken, request } = await inTurn(async () => {
         const before = await latestReloadRequest(database).catch(() => undefined);
-        const taken = await take(before?.number ?? 0, message);
-        const asked = await requestReload(database, message).catch(() => undefined);
+        const taken = await take(before?.number ?? 0);
+        const asked = await requestReload(database).catch(() => undefined);
         // The reload covers the request unless another came between, perhaps after a change.
         if (asked && asked.previous === before?.number) {
           answer = { ...answer, request: asked.number };
@@ -126,10 +111,9 @@ export function createSharedReload(parts: {
       return { ...shown(taken), nodes: await outcomes(request) };
     },
 
-    /** Reports a difference to other nodes, records the settings, and finds a late request. */
+    /** Reports a difference to other nodes, and finds a late request. */
     async start(): Promise<void> {
       await warnOfDifference().catch(() => {});
-      await record(settings(), null);
       await checkRequests();
       state = 'running';
       await beat();

@@ -30,6 +30,8 @@ const NOT_NEEDED = [
   'drop function end_client_offers()',
   'drop table client_offers',
   'drop column handed_over_by',
+  'drop table settings_history',
+  'drop column message',
 ];
 
 const later = readdirSync(MIGRATIONS)

@@ -4,11 +4,7 @@ import path from 'node:path';
 import { expect } from 'chai';
 import { loadSettings } from '../../src/config/load.ts';
 import { listNodes } from '../../src/storage/nodes.ts';
-import {
-  latestReloadRequest,
-  requestReload,
-  settingsHistory,
-} from '../../src/storage/settings-history.ts';
+import { latestReloadRequest, requestReload } from '../../src/storage/reload-requests.ts';
 import { keysOfEnvironment } from '../config/configuration.ts';
 import { operatorWith, storesOf, valueFrom } from '../operator/run-operator.ts';
 import { eventually } from '../support/eventually.ts';
@@ -32,8 +28,7 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
   const write = (name: string, minutes: number, more = ''): void =>
     writeFileSync(fileOf(name), `tokens:\n  access_token: ${minutes}m\n${more}`);
   function read(name: string): Overrides {
-    const { tokens, source } = loadSettings({ environment: keysOfEnvironment, file: fileOf(name) });
-    return { tokens, ...(source && { source }) };
+    return { tokens: loadSettings({ environment: keysOfEnvironment, file: fileOf(name) }).tokens };
   }
   /** @param changes settings that a reload finds in addition to the file. */
   const node = (name: string, sharing?: TestService, changes: () => Overrides = () => ({})) =>
@@ -85,14 +80,11 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
   it('`reload` reaches every node, and each node reads its own file', async () => {
     write('first', 11);
     write('second', 12);
-    const { changed, nodes } = await reload(0, first, ['reload', '--message', 'ticket 4711']);
+    const { changed, nodes } = await reload(0, first, ['reload']);
     expect(changed).to.deep.equal(['tokens.access_token']);
     expect(nodes.map(({ taken }: { taken: boolean }) => taken)).to.deep.equal([true, true]);
     expect(await secondsOf(first)).to.equal('11m');
     expect(await secondsOf(second)).to.equal('12m');
-    const entries = await settingsHistory(first.database);
-    const [latest, before] = entries;
-    expect([latest?.message, before?.message]).to.deep.equal(['ticket 4711', 'ticket 4711']);
     const listed = await valueFrom(operatorAt(first), 'nodes');
     expect(
       new Set(listed.nodes.map(({ settings }: { settings: string }) => settings)).size,
@@ -232,7 +224,7 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
     const starting = node('third', first);
     // The node has read the former text.
     write('third', 20);
-    const { number: request = 0 } = (await requestReload(first.database, 'while it starts')) ?? {};
+    const { number: request = 0 } = (await requestReload(first.database)) ?? {};
     const third = await starting;
     await eventually(async () =>
       expect((await rowOf(third))?.runsWith?.reload?.request).to.equal(request),

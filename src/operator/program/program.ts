@@ -12,7 +12,6 @@ import { addCheckConfigCommand } from '../check-config.ts';
 import { addClientCommands } from '../clients/clients.ts';
 import type { Operator } from '../command/operator.ts';
 import { WIDTH } from '../command/report.ts';
-import { addConfigCommands } from '../config.ts';
 import { addConnectionCommands } from '../connections.ts';
 import { addDoctorCommand } from '../doctor.ts';
 import { addExplainCommand } from '../explain/explain.ts';
@@ -73,7 +72,6 @@ export function createProgram(operator: Operator, { json }: { readonly json: boo
   addChangesCommand(program, operator);
   addCheckConfigCommand(program, operator);
   addReloadCommand(program, operator);
-  addConfigCommands(program, operator);
   addKeyCommands(program, operator);
   addDoctorCommand(program, operator);
   addNodesCommand(program, operator);
@@ -95,9 +93,6 @@ export const READ_ONLY: readonly string[] = [
   'clients reports',
   'clients show',
   'completion',
-  'config diff',
-  'config history',
-  'config show',
   'connections list',
   'doctor',
   'explain',

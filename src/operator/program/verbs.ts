@@ -2,9 +2,6 @@
 
 /** The meaning of each verb. A suffix names a part of the noun, as in `remove-secret`. */
 export const VERBS = {
-  diff: 'compares two',
-  history: 'lists earlier states',
-  restore: 'brings an earlier state back',
   allow: 'allows more than a limit does, for an hour',
   add: 'creates a new one',
   list: 'lists all, or those that match the options',

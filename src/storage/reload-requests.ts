@@ -1,0 +1,29 @@
+/** The requests to reload on every node. */
+import { sendToAllNodes } from './change-feed.ts';
+import type { Queries } from './queries.ts';
+
+/** Makes nodes read the latest request before their next heartbeat. */
+export const RELOAD_MESSAGE = 'reload';
+
+/** Asks every node to reload. Returns the number of the request, and of the one before. */
+export async function requestReload(database: Queries) {
+  const [row] = await database.query<{ number: number; previous: number }>(
+    `INSERT INTO settings_reload AS known (number, previous)
+      VALUES (floor(extract(epoch FROM clock_timestamp()) * 1000), 0)
+      ON CONFLICT (is_only) DO UPDATE SET number = greatest(known.number + 1, excluded.number),
+        previous = known.number
+      RETURNING number::float8, previous::float8`,
+  );
+  // Ignore a failure: the nodes find the request at their next heartbeat.
+  await sendToAllNodes(database, RELOAD_MESSAGE).catch(() => {});
+  return row;
+}
+
+/** `isFresh`: a node that starts now may have read its file before the request. */
+export async function latestReloadRequest(database: Queries) {
+  const [row] = await database.query<{ number: number; isFresh: boolean }>(
+    `SELECT number::float8,
+        number / 1000 > extract(epoch FROM clock_timestamp()) - 120 AS "isFresh" FROM settings_reload`,
+  );
+  return row ?? { number: 0, isFresh: false };
+}
