@@ -4,7 +4,6 @@ import { nearestWord } from '../base/nearest-word.ts';
 import { type ConfigurationProblem, unreadableFile } from './problems.ts';
 import { knownSettings } from './schema/known-settings.ts';
 import { SENDER_VARIABLES, sendersBy, sendersFrom } from './senders.ts';
-import { removedSettings } from './unknown-keys.ts';
 
 export const environmentOfProcess: Variables = process.env;
 
@@ -218,11 +217,10 @@ function remedyFor(name: string): string | undefined {
   const plain = name.replace(/_FILE$/, '');
   if (knownVariables.includes(plain))
     return `set ${plain} instead: only secrets can be read from a file`;
-  const setting = [...knownSettings.keys(), ...removedSettings.keys()].find(
+  const setting = [...knownSettings.keys()].find(
     (known) => known.replace('.', '_').toUpperCase() === bare,
   );
   if (setting === undefined) return undefined;
-  if (removedSettings.has(setting)) return removedSettings.get(setting);
   const variable = Object.keys(settingOf).find((known) => settingOf[known] === setting);
   if (variable !== undefined) return `did you mean ${variable}?`;
   return `unset it and write \`${setting}\` into the settings file: this setting has no variable`;

@@ -10,19 +10,9 @@ export function unknownKey(path: readonly string[], key: string): ConfigurationP
     path: [...path, key].join('.'),
     // Do not show the value: it may be a secret that was put into the file.
     message: 'is not a setting',
-    remedy: removedSettings.get([...path, key].join('.')) ?? remedyOf(path, key),
+    remedy: remedyOf(path, key),
   };
 }
-
-/** Settings of older versions, and what to do instead. */
-export const removedSettings: ReadonlyMap<string, string> = new Map([
-  [
-    'server.processes',
-    'remove it and start that many processes, each with its own GATEHOUSE_OPERATORS_PORT ' +
-      'and `server.reuse_port: true` (docs/operations/deploy.md, "Several processes, several ' +
-      'nodes")',
-  ],
-]);
 
 function remedyOf(path: readonly string[], key: string): string {
   const [heading] = path;

@@ -195,11 +195,6 @@ colour: red
     expect(remediesOf(yaml).blue).to.match(/^remove it; allowed here: issuer, server,/);
   });
 
-  it('a setting that no longer exists is refused, and the message names its replacement', () => {
-    const remedies = remediesOf('server: { processes: auto }');
-    expect(remedies['server.processes']).to.include('server.reuse_port: true');
-  });
-
   it('a setting in the wrong place is refused, and the message names its right heading', () => {
     const yaml = `
       retry_window: 5s

@@ -99,7 +99,7 @@ describe('operator clients', () => {
       'accounts add --email eve@example.test --generate-password',
       'accounts update ada@example.test',
       'organizations add',
-      `organizations rename ${place}`,
+      `organizations update ${place}`,
       `warehouses add --organization ${place}`,
       `warehouses update ${hall}`,
     ]) {

@@ -1,6 +1,5 @@
 /** Edits by operator commands: their changes, the access that they end, and their log entries. */
-import { execFileSync } from 'node:child_process';
-import { readdirSync, writeFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
@@ -11,7 +10,7 @@ import { eventually } from '../support/eventually.ts';
 import { introspect } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
 import { freshDatabaseUrl } from '../support/postgres-server.ts';
-import { describeOn, postgresServer, required, zsh } from '../support/requirements.ts';
+import { describeOn, postgresServer } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { setUpOperator } from './operator-suite.ts';
@@ -42,7 +41,7 @@ describe('operator edits, on a running service', () => {
   it('deleting a warehouse or organization lists what is lost, and ends all access to it', async () => {
     const { organization, warehouse, elsewhere } = on.seeded;
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
-    await value(['warehouses', 'rename', warehouse.id, '--name', 'Europoort']);
+    await value(['warehouses', 'update', warehouse.id, '--name', 'Europoort']);
     await eventually(async () => expect(await reached(accessToken)).to.contain('Europoort'));
     const adopted = await value(`organizations update ${organization.id} --external-id 17`);
     expect(adopted).to.include({ name: organization.name, external_id: '17' });
@@ -125,7 +124,7 @@ describe('operator edits, on a running service', () => {
     expect(await sessions()).to.be.empty;
     expect(await on.partner.isActive(accessToken), 'tokens stay active').to.equal(true);
 
-    await value(['accounts', 'rename', person.email, '--name', 'Grace King']);
+    await value(['accounts', 'update', person.email, '--name', 'Grace King']);
     const { invite_link: link } = await value(`accounts invite ${person.email}`);
     await value(`accounts update ${person.email} --new-email King@Example.test`);
     const { pathname, search } = new URL(link);
@@ -313,67 +312,10 @@ describe('operator lists', () => {
   it('change commands without an effect, or with invalid options, are refused', () =>
     expectWrongUsage(run, [
       ...['clients update gate_ci_1', 'organizations update org_1', 'connections list'],
-      ...['accounts list --limit 0', 'accounts list --state odd', 'completion fish'],
+      ...['accounts list --limit 0', 'accounts list --state odd'],
       ...['memberships list --account a@b.test --role owner', ['accounts', 'list', '--reason', '']],
       'memberships list --organization org_1 --warehouse wh_1',
     ]));
-});
-
-describe('operator completion', () => {
-  it('completion in bash offers the possible next words of a command', async () => {
-    const { output } = await operatorWith({})('completion bash');
-    const offered = (...words: string[]): string =>
-      execFileSync(
-        'bash',
-        [
-          '-c',
-          `${output}\nCOMP_WORDS=(gatehouse "$@"); COMP_CWORD=$#; _gatehouse; echo "\${COMPREPLY[*]}"`,
-          '-',
-          ...words,
-        ],
-        {
-          encoding: 'utf8',
-        },
-      ).trim();
-    expect(offered('war')).to.equal('warehouses');
-    expect(offered('accounts', 'su')).to.equal('suspend');
-    expect(offered('accounts', 'list', '--li')).to.equal('--limit');
-    const version = execFileSync('bash', ['-c', `${output}\ngatehouse --version`], {
-      encoding: 'utf8',
-    });
-    expect(version, 'the completion calls the real command').to.match(/^\d+\.\d+\.\d+\n$/);
-  });
-
-  describeOn([zsh], 'in zsh without compinit in its start file', () => {
-    it('completion in zsh completes a word that the operator began to type', async () => {
-      const { output } = await operatorWith({})('completion zsh');
-      const folder = temporaryDirectory('zsh');
-      const file = (name: string, text: string): string => {
-        writeFileSync(path.join(folder, name), text);
-        return path.join(folder, name);
-      };
-      const script = file('completion', output);
-      // Types into a pseudo-terminal, then presses Tab.
-      const typing = file(
-        'typing',
-        `zmodload zsh/zpty
-        zpty typed zsh -f -i
-        zpty -w typed "HOME=${folder}; source ${script}; echo load''ed"
-        zpty -r typed seen '*loaded*'
-        for line rest in wareh ouses 'accounts sus' pend 'accounts list --st' ate; do
-          zpty -w -n typed "gatehouse $line"$'\\t'
-          zpty -r typed seen "*$line$rest*"
-          zpty -w -n typed $'\\x15'
-          print completed
-        done`,
-      );
-      const completed = execFileSync(required(zsh), ['-f', typing], {
-        encoding: 'utf8',
-        timeout: 60_000,
-      });
-      expect(completed).to.equal('completed\n'.repeat(3));
-    });
-  });
 });
 
 describeOn([postgresServer], 'operator migrate', () => {

@@ -58,11 +58,6 @@ export const openssl: Requirement = {
   remedy: 'openssl (Debian package openssl)',
 };
 
-export const zsh: Requirement = {
-  program: findProgram('zsh'),
-  remedy: 'zsh (Debian package zsh)',
-};
-
 export const chromium: Requirement = {
   program: findProgram('chromium') ?? findProgram('chromium-browser'),
   remedy: 'chromium (Debian package chromium)',

@@ -44,12 +44,6 @@ export function addImportCommand(program: Command, operator: Operator): void {
         'number, instead of import.prune_at_most',
       shareOrNumber,
     )
-    .addOption(
-      // In version 0.1 this option was the only limit.
-      new Option('--prune-most', 'the same as --prune-at-most 100%')
-        .implies({ pruneAtMost: '100%' })
-        .hideHelp(),
-    )
     .option(
       '--as-of <time>',
       'the time of the data in the file, like 2026-01-31T08:00Z; newer pushed changes are kept. ' +
@@ -68,7 +62,6 @@ export function addImportCommand(program: Command, operator: Operator): void {
         'dryRun',
         'prune',
         'pruneAtMost',
-        'pruneMost',
         'adoptByName',
         'asOf',
         'yes',

@@ -140,7 +140,6 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   'keys generate': ['keys generate --kind token'],
   doctor: ['doctor'],
   migrate: ['migrate --dry-run', 'migrate'],
-  completion: ['completion bash >> ~/.bashrc'],
 };
 
 /** Adds examples to the help of each command; the help of a noun gets one for each verb. */

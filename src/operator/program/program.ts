@@ -25,7 +25,6 @@ import { addOrganizationCommands, addWarehouseCommands } from '../places/places.
 import { addProblemCommands } from '../problems.ts';
 import { addReloadCommand } from '../reload.ts';
 import { addRevokeCommand } from '../revoke/revoke.ts';
-import { addCompletionCommand } from './completion.ts';
 import { addExamples } from './examples.ts';
 
 /** @param json silences commander, because the caller prints errors as JSON */
@@ -76,7 +75,6 @@ export function createProgram(operator: Operator, { json }: { readonly json: boo
   addDoctorCommand(program, operator);
   addNodesCommand(program, operator);
   addMigrateCommand(program, operator);
-  addCompletionCommand(program, operator);
   addExamples(program);
   return program;
 }
@@ -92,7 +90,6 @@ export const READ_ONLY: readonly string[] = [
   'clients list',
   'clients reports',
   'clients show',
-  'completion',
   'connections list',
   'doctor',
   'explain',

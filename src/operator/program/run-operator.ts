@@ -10,19 +10,17 @@ import { withRegistries } from '../registries.ts';
 import { failureOf } from './failure.ts';
 import { createProgram, onlyReads } from './program.ts';
 import { createProgress } from './progress.ts';
-import { toPresentSpelling } from './verbs.ts';
 
 /**
  * Reports every failure on the streams, and closes everything that the command opened.
  *
- * @param given the words after `gatehouse`
+ * @param args the words after `gatehouse`
  * @returns the exit code, as the help of the program explains it
  */
 export async function runOperator(
-  given: readonly string[],
+  args: readonly string[],
   surroundings: Surroundings,
 ): Promise<number> {
-  const { args, hint } = toPresentSpelling(given);
   const { stdout, stderr } = surroundings;
   // Look for `--json` here, because errors in the command line itself are printed as JSON, too.
   const json = args.includes('--json');
@@ -89,7 +87,6 @@ export async function runOperator(
   program.hook('preAction', (_program, found) => {
     command = found;
   });
-  if (hint !== undefined && !json) stderr.write(`${hint}\n`);
   try {
     await program.parseAsync(args, { from: 'user' });
   } catch (error) {
