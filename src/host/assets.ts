@@ -13,8 +13,6 @@ interface Asset {
   readonly hash: string;
   /** By content encoding; absent for images that are compressed already. */
   readonly encoded?: { readonly br: Buffer; readonly gzip: Buffer };
-  /** The content security policy of an image that could contain scripts. */
-  readonly policy?: string | undefined;
 }
 
 /** Everything that can be served, by path: no file name is ever made from a request. */
@@ -28,6 +26,7 @@ const types: Record<string, string> = {
   // The header decides about the encoding, and not a declaration in the file.
   '.svg': 'image/svg+xml; charset=utf-8',
   '.png': 'image/png',
+  '.webp': 'image/webp',
   '.ico': 'image/x-icon',
 };
 
@@ -75,7 +74,7 @@ export const iconRoutes = (own?: Asset): Route[] =>
   });
 
 function send(ctx: Context, asset: Asset, cacheControl: string): void {
-  const { body, type, hash, encoded, policy } = asset;
+  const { body, type, hash, encoded } = asset;
   // BREACH: compress only files. The length of a compressed page could reveal its form token.
   const encoding = encoded && (['br', 'gzip'] as const).find((name) => ctx.acceptsEncodings(name));
   ctx.status = 200;
@@ -83,7 +82,6 @@ function send(ctx: Context, asset: Asset, cacheControl: string): void {
   ctx.etag = encoding ? `${hash}-${encoding}` : hash;
   if (encoded) ctx.vary('Accept-Encoding');
   ctx.set('Cache-Control', cacheControl);
-  if (policy !== undefined) ctx.set('Content-Security-Policy', policy);
   if (ctx.fresh) {
     ctx.status = 304;
     return;
@@ -111,8 +109,8 @@ function assetOf(name: string, body: Buffer = readFileSync(new URL(name, directo
 }
 
 /** Adds a file of `views/assets`, or this content. @returns its URL */
-export function publish(files: Assets, name: string, body?: Buffer, policy?: string): string {
-  const plain = { ...assetOf(name, body), policy };
+export function publish(files: Assets, name: string, body?: Buffer): string {
+  const plain = assetOf(name, body);
   const asset = /text|svg/.test(plain.type) ? compressed(plain) : plain;
   const extension = extname(name);
   const url = `/assets/${name.slice(0, -extension.length)}.${asset.hash}${extension}`;

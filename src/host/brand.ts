@@ -9,16 +9,13 @@ import * as assets from './assets.ts';
 
 export type Brand = ReturnType<typeof createBrand>;
 
-/** Opened as a document, a logo may only draw, whatever its file contains. */
-const POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:";
-
 /** Returns what makes the local `brand` of the views, the stylesheet of the pages, and what serves the files. */
 export function createBrand(settings: Settings['brand']) {
   const { name, logo, logoDark, colour, homeUrl, support, privacyUrl, termsUrl } = settings;
   const files: assets.Assets = new Map();
   const publish = ({ type, base64, width, height }: Logo) => {
     const body = Buffer.from(base64, 'base64');
-    return { url: assets.publish(files, `logo.${type}`, body, POLICY), width, height };
+    return { url: assets.publish(files, `logo.${type}`, body), width, height };
   };
   const [image, dark] = [logo, logoDark].map((one) => one && publish(one));
   const icon = image?.url ?? assets.assetUrls.icon;

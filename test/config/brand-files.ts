@@ -10,20 +10,13 @@ export function logoFile(name: string, content: string | Buffer): string {
   return name;
 }
 
-export const SVG = 'xmlns="http://www.w3.org/2000/svg" viewBox="0 0 240 60"';
-
-/** A harmless logo, with most of what drawing programs write. */
-export const ACME_SVG = `<?xml version="1.0" encoding="UTF-8"?>
-<!-- Acme -->
-<svg ${SVG} xmlns:xlink="http://www.w3.org/1999/xlink" xml:space="preserve" width="240" height="60">
-  <title>Acme &amp; Co</title>
-  <defs><linearGradient id="a"><stop offset="0" stop-color="#0b5cad"/><stop offset="1" stop-color="#2a8"/></linearGradient>
-  <linearGradient id="b" xlink:href="#a" gradientTransform="rotate(90)"/></defs>
-  <style>.mark { fill: url(#b); }</style>
-  <path class="mark" d="M5 55 30 5l25 50z"/>
-  <text x="70" y="42" style="font: bold 36px sans-serif" fill="#0b5cad">Acme</text>
-</svg>
-`;
+/** Images of one pixel: lossy, lossless, and extended (with transparency). */
+export const WEBP = {
+  lossy: 'UklGRiQAAABXRUJQVlA4IBgAAAAwAQCdASoBAAEAAgA0JaQAA3AA/vuUAAA=',
+  lossless: 'UklGRhoAAABXRUJQVlA4TA0AAAAvAAAAEAcQERGIiP4HAA==',
+  extended:
+    'UklGRkoAAABXRUJQVlA4WAoAAAAQAAAAAAAAAAAAQUxQSAwAAAARBxAR/Q9ERP8DAABWUDggGAAAABQBAJ0BKgEAAQAAAP4AAA3AAP7mtQAAAA==',
+} as const;
 
 /** Returns a grey PNG image. */
 export function png(width: number, height: number): Buffer {

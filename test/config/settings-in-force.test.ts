@@ -133,7 +133,7 @@ const TESTED: Readonly<Record<string, Tested>> = {
     'testOrganizations: [on.seeded.organization.id]',
   ],
   'brand.name': ['pages/brand.test.ts', 'pages, errors and mail show the name'],
-  'brand.logo': ['pages/brand.test.ts', 'the logo is served', 'logo: acme.svg'],
+  'brand.logo': ['pages/brand.test.ts', 'the logo is served', 'logo: acme.webp'],
   'brand.logo_dark': ['pages/brand.test.ts', 'the logo is served', 'logo_dark: acme.png'],
   'brand.colour': ['pages/brand.test.ts', 'the stylesheet contains the colour'],
   'brand.home_url': ['pages/brand.test.ts', 'the footer of pages'],

@@ -1,6 +1,6 @@
 /** Pages with the operator's brand in a real browser: readable, small, and without errors. */
 import { expect } from 'chai';
-import { ACME_SVG, logoFile, png } from '../config/brand-files.ts';
+import { logoFile, png } from '../config/brand-files.ts';
 import { settingsOf } from '../config/configuration.ts';
 import { expectAccessible, PHONE } from '../support/axe.ts';
 import { describeInBrowser } from '../support/browser.ts';
@@ -11,11 +11,11 @@ const MAX_REQUESTS = 5;
 /** As sent: style and script are compressed. */
 const MAX_BYTES = 40_000;
 
-logoFile('acme.svg', ACME_SVG);
+logoFile('acme-light.png', png(240, 60));
 logoFile('acme.png', png(240, 60));
 const { brand } = settingsOf(`brand:
   name: Acme Storage
-  logo: acme.svg
+  logo: acme-light.png
   logo_dark: acme.png
   colour: "#846a00"
   support: help@acme.example

@@ -4,16 +4,17 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
 import { startGatehouse } from '../../src/sandbox/gatehouse.ts';
-import { ACME_SVG, logoFile } from '../config/brand-files.ts';
+import { logoFile, png } from '../config/brand-files.ts';
 import { fileWith } from '../config/configuration.ts';
 import { atEndOfFile } from '../support/end-of-run.ts';
 import { freePort } from '../support/programs.ts';
 
 describe('the sandbox', () => {
   it('the sandbox shows the brand of the settings file, and takes nothing else from it', async () => {
-    logoFile('sandbox.svg', ACME_SVG);
+    const picture = png(240, 60);
+    logoFile('sandbox.png', picture);
     const lookOf = fileWith(
-      'issuer: https://auth.example.com\nbrand: { name: Acme, logo: sandbox.svg }\n',
+      'issuer: https://auth.example.com\nbrand: { name: Acme, logo: sandbox.png }\n',
       'sandbox.yaml',
     );
     const stop = new AbortController().signal;
@@ -23,7 +24,8 @@ describe('the sandbox', () => {
     const html = await (await fetch(`${gatehouse.issuer}/login`)).text();
     expect(html).to.include('<title>Sign in · Acme</title>').and.include('alt="Acme"');
     const [, logo = ''] = /src="(\/assets\/logo[^"]+)"/.exec(html) ?? [];
-    expect(await (await fetch(gatehouse.issuer + logo)).text()).to.equal(ACME_SVG);
+    const answer = await fetch(gatehouse.issuer + logo);
+    expect(Buffer.from(await answer.arrayBuffer())).to.deep.equal(picture);
   });
 
   it('a settings file that cannot be read stops the sandbox before it makes a directory', async () => {

@@ -38,7 +38,7 @@ const inLanguages = ([accepts, example]: Expectation, isValid: (value: string) =
 
 const logo = (file: string, about: string) =>
   optional(
-    ['a path', `the path of a PNG or SVG file, such as \`${file}\``],
+    ['a path', `the path of a PNG or WebP file, such as \`${file}\``],
     (name) => !name.includes('\0'),
     about,
   );
@@ -59,11 +59,11 @@ export const brand = section('Whose service this is, for users (docs/operations/
       'refused.',
   }),
   logo: logo(
-    'logo.svg',
-    'PNG or SVG file with your logo, at most 32 kB, relative to the directory of the settings ' +
+    'logo.png',
+    'PNG or WebP file with your logo, at most 100 kB, relative to the directory of the settings ' +
       'file. Default: the picture of a gatehouse.',
   ),
-  logo_dark: logo('logo-dark.svg', 'Like logo, for dark pages. Default: the same as logo.'),
+  logo_dark: logo('logo-dark.png', 'Like logo, for dark pages. Default: the same as logo.'),
   colour: optional(
     [
       'a colour of # and six hexadecimal digits',
