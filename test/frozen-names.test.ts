@@ -49,7 +49,7 @@ const NAMES: readonly (readonly [what: string, used: readonly string[], frozen: 
   [
     'limits',
     inSources(/(?:create|hourlyLimit|AttemptLimit)\(\s*(?:\{\s*name: )?'([a-z_]+)'/g),
-    `approval_requests, client_address, client_failures_address, client_problem_mails, client_reports,
+    `approval_requests, client_address, client_failures_address, client_problem_mails,
       forgot_account, forgot_address, kept_forms,
       passkey_failures, sign_in_account, sign_in_account_address, sign_in_address, sign_in_device,
       upstream_logouts, upstream_sign_ins, waiting_sign_ins`,
@@ -99,7 +99,7 @@ const NAMES: readonly (readonly [what: string, used: readonly string[], frozen: 
       drawn_at, drawn_from, email, end_connections, expires_in_days, forget, form_token, from, keep_tokens, language, limit_last_day, limit_places,
       limit_rights,
       link_with, made_passkey, mail, more, name, new_password, only, order, passkey, password, place, q,
-      reason, redirect_uri, redirect_uris, remove, sentence, shown, token, viewport, warehouse`,
+      redirect_uri, redirect_uris, remove, sentence, shown, token, viewport, warehouse`,
   ],
 ];
 
@@ -126,7 +126,7 @@ describe('frozen names', () => {
       .map((sample) => sample.replace(/="[^"]*"/g, ''));
     const frozen = `gatehouse_audit_lag_seconds, gatehouse_authorizations_total{outcome}, gatehouse_build_info{version,node},
       gatehouse_change_feed_live, gatehouse_cleaning_failures_total{task},
-      gatehouse_cleaning_removed_total{task}, gatehouse_client_reports_total{reason},
+      gatehouse_cleaning_removed_total{task},
       gatehouse_client_secrets_refused_total{reason},
       gatehouse_clock_offset_seconds{store},
       gatehouse_config_last_reload_success_timestamp_seconds,

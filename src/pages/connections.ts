@@ -23,7 +23,6 @@ import type { Disconnect } from '../authorizations/endings.ts';
 import type { Clock } from '../base/clock.ts';
 import { type Message, message, type Text } from '../base/texts.ts';
 import { formOf } from '../provider/form.ts';
-import { reportUrlOf } from './client-report.ts';
 import {
   describeLimit,
   LIMITED,
@@ -69,7 +68,6 @@ declare module './view-data.ts' {
       readonly limitUrl: string;
       /** Undefined if the client has just been deleted. */
       readonly standing: DescribedStanding | undefined;
-      readonly reportUrl: string;
     };
   }
 }
@@ -188,7 +186,6 @@ export function connectionsPage(parts: {
       form: limitFields(reach.all, typed ?? limit, { isPossible, now: clock(), hasEnd: true }),
       limitUrl: url,
       standing: standing && describeStanding(standing, clock()),
-      reportUrl: reportUrlOf(client.clientId),
     });
   }
 

@@ -249,7 +249,6 @@ export function createApplication(parts: ApplicationParts): Application {
     linkRequests,
     oneTimeValues,
     seals: createSeals('consent', keys),
-    outcomes,
     postForm: createOwnRequests({ issuer, log, handler: () => handle }),
   });
 

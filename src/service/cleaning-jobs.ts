@@ -28,7 +28,7 @@ export function cleaningJobs(parts: {
   readonly leakedValues: LeakedValues;
 }): Jobs {
   const { settings, database, clock, log, store, limits, endings } = parts;
-  const { activity, auditTrail, apiKeys, clientProblems, clientReports } = parts.registries;
+  const { activity, auditTrail, apiKeys, clientProblems } = parts.registries;
   const { connections, passkeys, passwordLinks, revocations } = parts.registries;
   const { sessionList, upstreamSessions } = parts.registries;
 
@@ -62,7 +62,6 @@ export function cleaningJobs(parts: {
     tokens: store.removeExpired,
     attempts: limits.removeExpired,
     client_problems: clientProblems.removeExpired,
-    client_reports: clientReports.removeExpired,
     api_keys: apiKeys.removeExpired,
     api_key_expiry_mails: announceExpiry,
     password_links: passwordLinks.removeExpired,

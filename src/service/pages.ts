@@ -17,7 +17,6 @@ import { createApiCalls } from '../host/api-calls.ts';
 import { activityPage } from '../pages/activity.ts';
 import { apiKeyLimitPage } from '../pages/api-key-limit.ts';
 import { apiKeysPage } from '../pages/api-keys.ts';
-import { clientReportPage, type ReportOutcomes } from '../pages/client-report.ts';
 import { connectionsPage } from '../pages/connections.ts';
 import type { ErrorPage } from '../pages/error-page/error-page.ts';
 import { errorReferencePage } from '../pages/error-reference.ts';
@@ -82,13 +81,12 @@ export function listPages(parts: {
   readonly oneTimeValues: OneTimeValues;
   /** Seals the values that a page showed and that its form sends back. */
   readonly seals: Seals;
-  readonly outcomes: ReportOutcomes;
   readonly postForm: PostForm;
 }): Route[] {
   const { settings, clock, database, endings, strongSignIns, sessionRequirements, kit } = parts;
-  const { errorPage, mail, linkRequests, oneTimeValues, seals, outcomes, postForm } = parts;
+  const { errorPage, mail, linkRequests, oneTimeValues, seals, postForm } = parts;
   const { accounts, access, activity, apiKeys, clients, clientProblems } = parts.registries;
-  const { clientReports, clientStandings } = parts.registries;
+  const { clientStandings } = parts.registries;
   const { clientRequests, connections, passkeys, passwordLinks } = parts.registries;
   const { removeClient, requestStreams, sessionList } = parts.registries;
   const { interactions, sessions, authorizations, clientTests } = parts.server;
@@ -258,14 +256,6 @@ export function listPages(parts: {
       connections,
       activity,
       disconnect,
-    }),
-    clientReportPage({
-      kit,
-      clients,
-      clientReports,
-      activity,
-      limit: hourlyLimit('client_reports', 10),
-      outcomes,
     }),
     organizationsPage({ kit, clock, access, clientStandings, organizationEndings }),
     apiKeyLimitPage({ kit, clock, access, apiKeys }),

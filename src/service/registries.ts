@@ -20,7 +20,6 @@ import type { Clock } from '../base/clock.ts';
 import type { OwnText } from '../base/texts.ts';
 import { createClientProblems } from '../clients/client-problems.ts';
 import { createClientRegistry } from '../clients/client-registry.ts';
-import { createClientReports } from '../clients/client-reports.ts';
 import { createClientRequests } from '../clients/client-requests.ts';
 import { writeClientUses, writeSecretUses } from '../clients/client-row.ts';
 import { createRequestStreams } from '../clients/request-streams.ts';
@@ -77,7 +76,6 @@ export function createRegistries(parts: {
   const passkeys = createPasskeys({ database, clock, activity });
   const passwordLinks = createPasswordLinks({ database, clock, accounts, activity });
   const clientProblems = createClientProblems(parts);
-  const clientReports = createClientReports({ database, clock });
   const clientStandings = createClientStandings({ database });
   const clientRequests = createClientRequests({ database, changes, clock, log });
   const requestStreams = createRequestStreams({ requests: clientRequests, changes });
@@ -109,7 +107,6 @@ export function createRegistries(parts: {
     passwordLinks,
     revocations,
     clientProblems,
-    clientReports,
     clientStandings,
     clientRequests,
     requestStreams,

@@ -86,8 +86,6 @@ GET /profile/connections/:id: requireSignedIn show
 GET /profile/connections/:id/disconnect: requireSignedIn askToDisconnect
 POST /profile/connections/:id: OWN FORM requireRecentSignIn saveLimit
 POST /profile/connections/:id/disconnect: OWN FORM disconnectOne
-GET /profile/connections/:id/report: requireSignedIn show
-POST /profile/connections/:id/report: OWN FORM send
 GET /profile/organizations: requireSignedIn list
 GET /profile/organizations/:id: requireSignedIn requireAdmin show
 GET /profile/organizations/:id/people/:person/end: requireSignedIn requireAdmin askToEndMembership
@@ -222,7 +220,6 @@ describe('routes', () => {
       'POST /profile/oauth-clients/:id/test',
       'POST /profile/connections/disconnect-all',
       'POST /profile/connections/:id/disconnect',
-      'POST /profile/connections/:id/report',
       'POST /profile/security/password',
       'POST /profile/security/password/reset',
       'POST /profile/security/sessions/:uid/sign-out',

@@ -188,7 +188,6 @@ describeInBrowser('pages in the browser', (visit) => {
         '/profile': 200,
         '/profile/connections': 200,
         [connection]: 200,
-        [`${connection}/report`]: 200,
         [`${connection}/disconnect`]: 200,
         '/profile/connections/disconnect-all': 200,
         '/profile/api-keys/created': 200,

@@ -31,6 +31,7 @@ const NOT_NEEDED = [
   'drop table client_offers',
   'drop column handed_over_by',
   'drop table settings_history',
+  'drop table client_reports',
   'drop column message',
 ];
 

@@ -59,7 +59,6 @@ const VERBS = {
   suspend: 'refuses it until it is resumed',
   resume: 'ends a suspension',
   end: 'ends something active, such as sessions',
-  reports: 'lists what people reported about a client',
   revoke: 'revokes an API key: requests with it are refused',
   transfer: 'gives it to another owner',
   rotate: 'adds a second secret next to the current one',

@@ -128,15 +128,6 @@ const forms: Readonly<Record<string, FormUnderTest>> = {
     open: async (on) => [`${await newConnection(on)}/disconnect-all`],
     action: 'disconnected',
   },
-  'a report about a client': {
-    open: async ({ clients }) => [
-      `/profile/connections/${clients.confidential.id}/report`,
-      { reason: 'misuse', sentence: HOSTILE },
-    ],
-    action: 'account_changed',
-    details: { changed: 'report about Route Planner' },
-    typed: ['misuse', HOSTILE],
-  },
   'a sign-out everywhere': {
     open: async () => ['/profile/security/sign-out-everywhere'],
     action: 'signed_out_everywhere',

@@ -1,7 +1,6 @@
 /** Counters of outcomes: tokens, sign-ins, mail, background jobs; gauges of the last reload. */
 import { Counter, Gauge, type Registry } from 'prom-client';
 import { SECRET_KINDS } from '../../base/random-id.ts';
-import { REPORTED_REASONS, type ReportOutcomes } from '../../pages/client-report.ts';
 import type { SignInOutcomes } from '../../pages/sign-in/browser-sign-ins.ts';
 import type { PasskeyOutcomes } from '../../pages/sign-in/passkeys.ts';
 import type { PasswordOutcomes } from '../../pages/sign-in/password-check.ts';
@@ -14,7 +13,6 @@ export interface Outcomes
     PasswordOutcomes,
     PasskeyOutcomes,
     SignInOutcomes,
-    ReportOutcomes,
     UpstreamOutcomes {
   /** A mail with a password link: accepted by the mail server, not accepted, or dropped untried. */
   mailed(outcome: 'sent' | 'failed' | 'dropped'): void;
@@ -123,11 +121,6 @@ export function createOutcomeMetrics(registry: Registry): Outcomes {
     labelNames: ['provider', 'outcome'],
     registers,
   });
-  const reports = countBy('reason', {
-    name: 'gatehouse_client_reports_total',
-    help: 'Reports of people that something is wrong with a client.',
-    values: REPORTED_REASONS,
-  });
   const mails = countBy('outcome', {
     name: 'gatehouse_mails_total',
     help: 'Mails to users and owners, of every kind.',
@@ -188,7 +181,6 @@ export function createOutcomeMetrics(registry: Registry): Outcomes {
       }
     },
     cameFromUpstream: (provider, outcome) => upstream.inc({ provider, outcome }),
-    clientReported: (reason) => reports(reason),
     mailed: (outcome) => mails(outcome),
     valueLeaked: (kind) => leaks(kind),
     cleaned(job, number) {

@@ -16,7 +16,6 @@ import type { Operator, Report } from '../command/operator.ts';
 import { addList, type ListForm } from '../command/report.ts';
 import { clientRecord, type Registries } from '../registries.ts';
 import { clientValue, report, stateOf } from './client-report.ts';
-import { addReports } from './client-reports.ts';
 
 const KINDS: readonly ClientKind[] = ['confidential', 'public', 'machine', 'resource-server'];
 
@@ -45,7 +44,6 @@ export function addClientCommands(program: Command, operator: Operator): void {
   addRotateSecret(clients, operator);
   addRemoveSecret(clients, operator);
   addDelete(clients, operator);
-  addReports(clients, operator);
 }
 
 function addAdd(clients: Command, { run }: Operator): void {

@@ -94,13 +94,6 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     'clients add --kind machine --name "Nightly export"',
   ],
   'clients list': ['clients list --kind machine', 'clients list --owner ada@example.com'],
-  'clients reports': [
-    'clients reports',
-    'clients reports --client gate_ci_Vc0bq7mWcXk2f1SqXk0V7b --json',
-  ],
-  'clients remove-report': [
-    'clients remove-report gate_ci_Vc0bq7mWcXk2f1SqXk0V7b/acc_0123456789abcdef --yes',
-  ],
   'clients update': [
     'clients update gate_ci_Vc0bq7mWcXk2f1SqXk0V7b --name "Acme Sync 2"',
     'clients update gate_ci_Vc0bq7mWcXk2f1SqXk0V7b --redirect-uri https://acme.example/callback',

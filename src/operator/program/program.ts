@@ -88,7 +88,6 @@ export const READ_ONLY: readonly string[] = [
   'blocks list',
   'check-config',
   'clients list',
-  'clients reports',
   'clients show',
   'connections list',
   'doctor',

@@ -18,7 +18,6 @@ import { type Client, isSameLinks, LINKS, type LinkKind } from '../../clients/cl
 import { type Asked, askedOf } from '../../provider/approvals.ts';
 import { formOf } from '../../provider/form.ts';
 import type { Interactions, PendingConsent } from '../../provider/interactions.ts';
-import { reportUrlOf } from '../client-report.ts';
 import {
   type LimitFields,
   limitFields,
@@ -54,7 +53,6 @@ declare module '../view-data.ts' {
       };
       /** Undefined if the client has just been deleted. */
       readonly standing: DescribedStanding | undefined;
-      readonly reportUrl: string;
       readonly account: AccountSummary;
       readonly redirect: {
         /** The host in the spelling of `URL.host` (punycode); empty for a private-use scheme. */
@@ -145,7 +143,6 @@ export function createConsentSteps(parts: {
           links: linksOf(client),
         },
         standing: standing && describeStanding(standing, clock()),
-        reportUrl: reportUrlOf(client.id),
         account: { name: account.name, email: account.email },
         redirect: { host: new URL(redirectUri).host, uri: redirectUri },
         organizations: organizations.map((one) => describeReached(one, inWords)),
