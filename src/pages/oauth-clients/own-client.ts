@@ -38,7 +38,7 @@ const ownClients = requestState<OwnedClient>('requireOwnClient');
 /** Returns the client that `requireOwnClient` found. */
 export const ownClientOf = ownClients.get;
 
-export type Transaction = Parameters<ClientRegistry['isOwnedBy']>[2];
+type Transaction = Parameters<ClientRegistry['isOwnedBy']>[2];
 export type OwnClientPages = ReturnType<typeof createOwnClientPages>;
 
 /** Creates the steps and the frame that all pages about one client share. */
@@ -74,8 +74,6 @@ export function createOwnClientPages(parts: {
     page: [kit.requireSignedIn, requireOwnClient],
     /** Steps before a form. Ownership is checked last: only the user of the form may learn it. */
     form: (redraw?: Redraw): readonly Middleware[] => [...kit.ownForm(redraw), requireOwnClient],
-
-    problemCount,
 
     /** Returns the heading and tabs around each page. */
     async head(ctx: Context, part: ClientPart): Promise<ClientHead> {
