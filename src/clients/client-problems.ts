@@ -25,6 +25,9 @@ export interface ClientProblem {
   readonly requestId: string;
 }
 
+/** Mails about what the client authenticated, and about authorization requests, are counted apart. */
+export type MailedOwner = { readonly id: string } & Pick<ClientProblem, 'step'>;
+
 /** Problems of one client with the same remedy. Other values are those of the latest problem. */
 export interface ClientProblemGroup extends ClientProblem {
   readonly id: string;
@@ -34,24 +37,27 @@ export interface ClientProblemGroup extends ClientProblem {
   readonly first: Date;
   /** True if the cause is removed, as far as the stored client shows it; see `isMended`. */
   readonly isMended: boolean;
-  /** True for problems about which owners get a mail; see `isMailed`. */
+  /** True for problems about which owners get a mail: see `MAILED` and `isFromClient`. */
   readonly isMailed: boolean;
 }
 
 export type NewClientProblem = Omit<ClientProblem, 'at'> & {
   /** A problem is dropped if the client does not exist. */
   readonly clientId: string;
+  /** True if the client authenticated, or its registered redirect URI was sent: no typo or guess. */
+  readonly isFromClient?: boolean;
 };
 
-type WaitingProblem = NewClientProblem & { readonly at: Date };
+type WaitingProblem = NewClientProblem & { readonly at: Date; readonly isMailed: boolean };
 
 export type ClientProblems = ReturnType<typeof createClientProblems>;
 
+/** Maximum number of problems per client, step and `isMailed`: callers displace only their own kind. */
 const MAX_KEPT = 100;
 const LIFETIME_MS = 7 * 86_400_000;
 /** Time from the first problem to the write, which includes all later problems. */
 const PAUSE_MS = 1_000;
-/** Maximum number of problems recorded per client and minute. */
+/** Maximum number of problems recorded per minute, counted like `MAX_KEPT`. */
 const MAX_PER_MINUTE = 60;
 const MINUTE_MS = 60_000;
 /** Maximum number of problems of all clients that wait to be written. */
@@ -59,25 +65,30 @@ const MAX_WAITING = 1_000;
 const MAX_URI_LENGTH = 2_000;
 const MAX_CAUSE_LENGTH = 500;
 const MAX_SCOPE_LENGTH = 200;
+/** The errors about which owners get a mail: requests like this fail until the owner acts. */
+const MAILED = [
+  ...['invalid_request', 'invalid_scope', 'unauthorized_client', 'unsupported_grant_type'],
+  ...['unsupported_response_type', 'unsupported_response_mode'],
+];
 
 export function createClientProblems(parts: {
   readonly database: Queries;
   readonly clock: Clock;
   readonly log: Pick<Logger, 'warn'>;
   /** Called with the owners of clients whose requests began to be refused with another error. */
-  readonly onNewProblems?: ((ownerIds: readonly string[]) => void) | undefined;
+  readonly onNewProblems?: ((owners: readonly MailedOwner[]) => void) | undefined;
 }) {
   const { database, clock, log, onNewProblems } = parts;
   let minute = { number: 0, counts: new Map<string, number>() };
 
   let isClosed = false;
 
-  /** Counts the problem. Returns true if its client has exceeded the limit of this minute. */
-  function isFlood(clientId: string): boolean {
+  /** Counts a problem. Returns true if those with this key exceed the limit of this minute. */
+  function isFlood(key: string): boolean {
     const number = Math.floor(clock() / MINUTE_MS);
     if (number !== minute.number) minute = { number, counts: new Map() };
-    const count = (minute.counts.get(clientId) ?? 0) + 1;
-    minute.counts.set(clientId, count);
+    const count = (minute.counts.get(key) ?? 0) + 1;
+    minute.counts.set(key, count);
     return count > MAX_PER_MINUTE;
   }
 
@@ -85,8 +96,8 @@ export function createClientProblems(parts: {
     const batch = problems.map((problem, place) => ({ ...problem, place }));
     try {
       const values = [JSON.stringify(batch), MAX_KEPT, new Date(clock() - LIFETIME_MS)];
-      const owners = await database.query<{ id: string }>(KEEP, values);
-      if (owners.length > 0 && !isClosed) onNewProblems?.(owners.map(({ id }) => id));
+      const owners = await database.query<MailedOwner>(KEEP, values);
+      if (owners.length > 0 && !isClosed) onNewProblems?.(owners);
     } catch (err) {
       log.warn({ err, lost: batch.length }, 'recent problems of clients could not be written');
     }
@@ -101,9 +112,12 @@ export function createClientProblems(parts: {
      * written a second later, and lost if the database is unavailable.
      */
     record({ redirectUri, scope, cause, ...problem }: NewClientProblem): void {
-      if (isClosed || writer.isFull() || isFlood(problem.clientId)) return;
+      const isMailed = problem.isFromClient === true && MAILED.includes(problem.error);
+      const { clientId, step } = problem;
+      if (isClosed || writer.isFull() || isFlood(`${clientId} ${step} ${isMailed}`)) return;
       writer.add({
         ...problem,
+        isMailed,
         at: new Date(clock()),
         cause: cut(withoutSecrets(cause), MAX_CAUSE_LENGTH),
         scope: scope && cut(withoutSecrets(scope), MAX_SCOPE_LENGTH),
@@ -194,18 +208,6 @@ export const cut = (text: string, maxLength: number): string =>
   text.slice(0, maxLength).toWellFormed();
 
 /**
- * True for problems about which owners get a mail: requests like this fail until the owner acts.
- * Any caller can send any redirect URI, so only those on hosts of the client are mailed.
- */
-const isMailed = (error: string, redirectUri: string): string => `(
-  ${error} IN ('invalid_client', 'invalid_request', 'invalid_scope', 'unauthorized_client',
-    'unsupported_grant_type', 'unsupported_response_type', 'unsupported_response_mode')
-  OR ${error} = 'invalid_redirect_uri' AND EXISTS (SELECT FROM unnest(c.redirect_uris) AS uri
-    WHERE ${hostOf('uri')} = ${hostOf(redirectUri)}))`;
-
-const hostOf = (uri: string): string => `substring(${uri} FROM '^https?://[^/?#]+')`;
-
-/**
  * True if the cause of problem `p` of client `c` is removed: what was missing is registered, or the
  * client was authenticated later, which is written as its last use. The last use of a public client
  * proves nothing, because a public client is not authenticated.
@@ -219,7 +221,6 @@ const isMended = `coalesce(CASE
     OR EXISTS (SELECT FROM client_secrets s WHERE s.client_id = c.id AND s.created_at > p.at)
 END, false)`;
 
-const MAILED = isMailed('p.error', 'p.redirect_uri');
 const latest = (column: string): string =>
   `(array_agg(${column} ORDER BY p.id DESC))[1] AS ${column}`;
 
@@ -227,7 +228,7 @@ const FROM_PROBLEMS = 'FROM client_problems p JOIN clients c ON c.id = p.client_
 const GROUPS = `SELECT c.id AS "clientId", c.name AS "clientName", step, error, cause,
     count(*)::integer AS count, min(at) AS first, max(at) AS at, max(p.id) AS id,
     ${['redirect_uri', 'scope', 'auth_method', 'request_id'].map(latest).join()},
-    bool_and(${isMended}) AS "isMended", bool_or(${MAILED}) AS "isMailed"
+    bool_and(${isMended}) AS "isMended", bool_or(is_mailed) AS "isMailed"
   ${FROM_PROBLEMS}`;
 
 /** Another redirect URI is another problem only if it is the cause. */
@@ -237,33 +238,37 @@ const GROUPED_BY = `c.id, step, error, cause,
 /**
  * Adds the problems of clients that exist. The same statement deletes the oldest rows beyond each
  * client's limit; it does not see the new rows yet, so it leaves room for them. Returns the owners
- * of the clients whose new problems have an error that none of their open problems has.
+ * of the clients whose new problems have a step and error that none of their open problems has.
  */
 const KEEP = `
   WITH noted AS (
     SELECT * FROM json_to_recordset($1) AS problem (
       "clientId" text, at timestamptz, step text, error text, cause text,
-      "redirectUri" text, scope text, "authMethod" text, "requestId" text, place integer)
+      "redirectUri" text, scope text, "authMethod" text, "requestId" text, "isMailed" boolean,
+      place integer)
   ), added AS (
     INSERT INTO client_problems
-        (client_id, at, step, error, cause, redirect_uri, scope, auth_method, request_id)
+        (client_id, at, step, error, cause, redirect_uri, scope, auth_method, request_id, is_mailed)
       SELECT noted."clientId", noted.at, step, error, cause,
-        "redirectUri", scope, "authMethod", "requestId"
+        "redirectUri", scope, "authMethod", "requestId", "isMailed"
       FROM noted JOIN clients ON clients.id = noted."clientId" ORDER BY place
-      RETURNING client_id
+      RETURNING client_id, step, is_mailed
   ), crowded AS (
-    SELECT client_id, (
-        SELECT id FROM client_problems kept WHERE kept.client_id = fresh.client_id
+    SELECT client_id, step, is_mailed, (
+        SELECT id FROM client_problems kept WHERE (kept.client_id, kept.step, kept.is_mailed) =
+          (fresh.client_id, fresh.step, fresh.is_mailed)
         ORDER BY id DESC OFFSET greatest($2 - fresh.count, 0) LIMIT 1) AS last_id
-      FROM (SELECT client_id, count(*) FROM added GROUP BY client_id) fresh
+      FROM (SELECT client_id, step, is_mailed, count(*) FROM added GROUP BY 1, 2, 3) fresh
   ), removed AS (
-    DELETE FROM client_problems USING crowded
-      WHERE client_problems.client_id = crowded.client_id AND client_problems.id <= crowded.last_id
+    DELETE FROM client_problems p USING crowded
+      WHERE (p.client_id, p.step, p.is_mailed) = (crowded.client_id, crowded.step, crowded.is_mailed)
+        AND p.id <= crowded.last_id
   )
-  SELECT DISTINCT c.owner_account_id AS id FROM noted JOIN clients c ON c.id = noted."clientId"
-    WHERE c.owner_account_id IS NOT NULL AND ${isMailed('noted.error', '"redirectUri"')} AND NOT EXISTS (
-      SELECT FROM client_problems p WHERE p.client_id = c.id AND p.error = noted.error
-        AND p.at > $3 AND ${MAILED} AND NOT ${isMended})`;
+  SELECT DISTINCT c.owner_account_id AS id, noted.step
+    FROM noted JOIN clients c ON c.id = noted."clientId"
+    WHERE c.owner_account_id IS NOT NULL AND noted."isMailed" AND NOT EXISTS (
+      SELECT FROM client_problems p WHERE (p.client_id, p.step, p.error) =
+        (c.id, noted.step, noted.error) AND p.at > $3 AND p.is_mailed AND NOT ${isMended})`;
 
 type ProblemRow = Omit<ClientProblemGroup, 'redirectUri' | 'authMethod' | 'requestId' | 'scope'> & {
   readonly redirect_uri: string | null;

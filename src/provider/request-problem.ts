@@ -3,6 +3,7 @@ import type { Context } from 'koa';
 import type { KoaContextWithOIDC } from 'oidc-provider';
 import { isClientId } from '../base/random-id.ts';
 import type { NewClientProblem, SeenAuthMethod } from '../clients/client-problems.ts';
+import { findAuthenticatedClient } from './client-authentication.ts';
 import { findForm } from './form.ts';
 
 /**
@@ -30,6 +31,7 @@ export function authorizationProblem(
     cause: client ? causeOf(error) : causeOf(error).replace(/^client not found$/, SUSPENDED),
     requestId: ctx.state.requestId,
     redirectUri: params?.redirect_uri,
+    isFromClient: client?.redirectUriAllowed(String(params?.redirect_uri)) ?? false,
     // Read the raw query: the engine removes unknown scopes from its parameters.
     scope: ctx.query.scope,
   });
@@ -53,6 +55,7 @@ export function tokenProblem(
     requestId: ctx.state.requestId,
     redirectUri: form?.get('redirect_uri'),
     scope: form?.get('scope'),
+    isFromClient: (findAuthenticatedClient(ctx)?.kind ?? 'public') !== 'public',
     authMethod: methodOf(encoded !== undefined, Boolean(form?.get('client_secret'))),
   });
 }

@@ -3,9 +3,9 @@ import type { Logger } from 'pino';
 import type { AccountMail } from '../accounts/mail/account-mail.ts';
 import type { AttemptLimit } from '../base/attempt-limits.ts';
 import { message } from '../base/texts.ts';
-import type { ClientProblems } from '../clients/client-problems.ts';
+import type { ClientProblems, MailedOwner } from '../clients/client-problems.ts';
 
-/** @param perOwner allows one mail a day, counted across all nodes */
+/** @param perOwner allows one mail a day for each key, counted across all nodes */
 export function createProblemMails(parts: {
   readonly problems: Pick<ClientProblems, 'groups'>;
   readonly mail: () => Pick<AccountMail, 'reportProblems'> | undefined;
@@ -15,10 +15,12 @@ export function createProblemMails(parts: {
   const { problems, mail, perOwner, log } = parts;
   let mailing: Promise<unknown> = Promise.resolve();
 
-  async function mailOwner(ownerId: string): Promise<void> {
+  async function mailOwner({ id: ownerId, step }: MailedOwner): Promise<void> {
     const groups = await problems.groups(undefined, ownerId);
     const open = groups.filter(({ isMailed, isMended }) => isMailed && !isMended);
-    if (open.length === 0 || !mail() || (await perOwner.count(ownerId))) return;
+    if (open.length === 0 || !mail()) return;
+    // Any caller can send an authorization request: these have a mail of the day of their own.
+    if (await perOwner.count(`${ownerId} ${step}`)) return;
     // Use our own words for each error: a caller may have chosen the words of a cause.
     const items = open.map(({ clientId, clientName: client, error }) => {
       return [clientId + error, message('mail.client_problem-item', { client, error })] as const;
@@ -29,11 +31,11 @@ export function createProblemMails(parts: {
   }
 
   /** Sends one mail after another: many at once would exceed the maximum for other mails. */
-  return (ownerIds: readonly string[]): void => {
-    for (const ownerId of ownerIds) {
+  return (owners: readonly MailedOwner[]): void => {
+    for (const owner of owners) {
       mailing = mailing
-        .then(() => mailOwner(ownerId))
-        .catch((err) => log.warn({ err, ownerId }, 'an owner got no mail about a new problem'));
+        .then(() => mailOwner(owner))
+        .catch((err) => log.warn({ err, owner }, 'an owner got no mail about a new problem'));
     }
   };
 }

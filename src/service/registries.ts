@@ -18,7 +18,7 @@ import { createClientRemoval } from '../authorizations/endings.ts';
 import { createRevocations } from '../authorizations/revocations.ts';
 import type { Clock } from '../base/clock.ts';
 import type { OwnText } from '../base/texts.ts';
-import { createClientProblems } from '../clients/client-problems.ts';
+import { createClientProblems, type MailedOwner } from '../clients/client-problems.ts';
 import { createClientRegistry } from '../clients/client-registry.ts';
 import { createClientRequests } from '../clients/client-requests.ts';
 import { writeClientUses, writeSecretUses } from '../clients/client-row.ts';
@@ -41,7 +41,7 @@ export function createRegistries(parts: {
   /** Returns the name of the service, which a reload can change. */
   readonly brandName: () => OwnText;
   /** See `createClientProblems`. */
-  readonly onNewProblems?: (ownerIds: readonly string[]) => void;
+  readonly onNewProblems?: (owners: readonly MailedOwner[]) => void;
   /** The operator command that uses the registries, for the activity log. */
   readonly by?: OperatedBy;
   /** Maximum number of cached users, and of cached API keys. */

@@ -98,7 +98,7 @@ export async function startService(given: ServiceParts) {
     log,
     issuer: settings.issuer,
     brandName: () => current.settings.brand.name,
-    onNewProblems: (ownerIds) => mailProblems(ownerIds),
+    onNewProblems: (owners) => mailProblems(owners),
     maxCached: settings.storage.rememberedPeople,
     timeoutFactor,
   });

@@ -82,6 +82,29 @@ describe('recent problems of a client', () => {
     expect(await rows()).to.equal(100);
   });
 
+  it('problems that any caller can cause displace none that only the client can cause, nor their minute', async () => {
+    const own = { error: 'invalid_scope', isFromClient: true };
+    const [token, authorize] = [own, { ...own, step: 'authorize' as const }];
+    for (const [index, share] of [token, authorize, {}].entries()) {
+      await problems.groups(client.id);
+      problems.record(problem(`req_first_${index}`, share));
+      now += 60_000;
+    }
+    for (let number = 0; number < 240; number += 1) {
+      problems.record(problem(`req_${number}`, { error: 'invalid_redirect_uri' }));
+      problems.record(problem(`req_a${number}`, authorize));
+      if (number % 60 === 58) problems.record(problem(`req_own_${number}`, token));
+      if (number % 60 !== 59) continue;
+      await problems.groups(client.id);
+      now += 60_000;
+    }
+    const kept = (await requestIds()).filter((id) => /first|own/.test(id));
+    expect(kept.reverse()).to.deep.equal([
+      ...['req_first_0', 'req_own_58', 'req_own_118', 'req_own_178', 'req_own_238'],
+    ]);
+    expect(await rows()).to.equal(205);
+  });
+
   it('problems older than 7 days are not shown, and are deleted', async () => {
     await record(3);
     now += 7 * DAY - 1;

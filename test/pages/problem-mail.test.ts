@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { atEndOfFile } from '../support/end-of-run.ts';
 import { eventually } from '../support/eventually.ts';
 import { startMailServer, startsWithMail } from '../support/mail-server.ts';
-import { authorizationUrl, exchangeCode, type TestClient } from '../support/oauth.ts';
+import { authorizationUrl, exchangeCode, postForm, type TestClient } from '../support/oauth.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { addPerson, type SeededPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
@@ -37,6 +37,10 @@ async function addClient(
 const useWrongSecret = ({ issuer }: TestService, client: TestClient) =>
   exchangeCode(issuer, { ...client, secret: WRONG_SECRET }, NO_CODE);
 
+/** Sends a request that the client authenticates, and that is refused all the same. */
+const failAuthenticated = ({ issuer }: TestService, client: TestClient) =>
+  exchangeCode(issuer, client, NO_CODE, { scope: 'openid' });
+
 const authorize = ({ issuer }: TestService, client: TestClient, changes: object) =>
   fetch(authorizationUrl(issuer, { ...client, ...changes }), { redirect: 'manual' });
 
@@ -54,7 +58,7 @@ describe('mail about problems of a client', () => {
   async function settled(): Promise<void> {
     await written(on.service);
     const last = await addOwner(on.service);
-    await useWrongSecret(on.service, await addClient(on.service, 'Last', last));
+    await failAuthenticated(on.service, await addClient(on.service, 'Last', last));
     await written(on.service);
     await eventually(() => expect(to(last)).to.have.length(1));
   }
@@ -62,7 +66,7 @@ describe('mail about problems of a client', () => {
   it('names the client, what is wrong in our own words, and the page of its problems', async () => {
     const owner = await addOwner(on.service);
     const client = await addClient(on.service, 'Stock Sync', owner);
-    await useWrongSecret(on.service, client);
+    await failAuthenticated(on.service, client);
     await settled();
     await eventually(() => expect(to(owner)).to.have.length(1));
     const [first, ...others] = to(owner);
@@ -71,94 +75,97 @@ describe('mail about problems of a client', () => {
       'Subject: Requests of your OAuth client at Gatehouse are refused',
     );
     expect(first?.text)
-      .to.include('Stock Sync: The client could not authenticate.')
+      .to.include('Stock Sync: It sends a scope, but there are no scopes.')
       .and.include(`${on.issuer}/profile/oauth-clients/${client.id}/problems`)
       .and.include('/profile/security');
-    expect(first?.html).to.include('Stock Sync').and.include('The client could not authenticate.');
+    expect(first?.html).to.include('Stock Sync').and.include('It sends a scope');
   });
 
-  it('is sent at most once a day, and then names all open problems of all clients of the owner', async () => {
+  it('is sent at most once a day about authenticated requests, and names all open problems of the owner', async () => {
     const owner = await addOwner(on.service);
     const [one, two] = [
       await addClient(on.service, 'First Client', owner),
       await addClient(on.service, 'Second Client', owner),
     ];
-    await useWrongSecret(on.service, one);
+    await failAuthenticated(on.service, one);
     await settled();
     await eventually(() => expect(to(owner)).to.have.length(1));
-    await authorize(on.service, two, { redirectUri: `${REDIRECT_URI}/` });
-    const mended = await addClient(on.service, 'Resumed Client', owner);
-    await on.service.clients.suspend(mended.id);
-    await exchangeCode(on.issuer, mended, NO_CODE);
-    await on.service.clients.resume(mended.id);
-    await settled();
     on.clock.advance(DAY_SECONDS - 60);
-    await exchangeCode(on.issuer, two, NO_CODE, { scope: 'openid' });
-    await settled();
-    await eventually(() => expect(to(owner)).to.have.length(1));
-    on.clock.advance(120);
-    await fetch(authorizationUrl(on.issuer, two, { response_type: 'token' }), {
-      redirect: 'manual',
+    await postForm(on.issuer, '/oauth/token', {
+      ...{ client_id: two.id, client_secret: two.secret, grant_type: 'password' },
     });
+    await settled();
+    expect(to(owner)).to.have.length(1);
+    on.clock.advance(120);
+    await failAuthenticated(on.service, two);
     await settled();
     await eventually(() => expect(to(owner)).to.have.length(2));
     const { text = '' } = to(owner)[1] ?? {};
-    expect(text).to.include('First Client: The client could not authenticate.');
-    expect(text).to.include('Second Client: A redirect URI on one of its hosts is not registered.');
+    expect(text).to.include('First Client: It sends a scope');
     expect(text).to.include('Second Client: It sends a scope');
-    expect(text).to.not.include('Resumed Client');
+    expect(text).to.include('Second Client: It uses a grant type that does not exist here.');
     expect(text).to.match(/\/profile\/oauth-clients\r?\n/);
   });
 
   it('is sent again only for an error of which no problem was open', async () => {
     const owner = await addOwner(on.service);
     const client = await addClient(on.service, 'Stock Sync', owner);
-    await useWrongSecret(on.service, client);
+    await failAuthenticated(on.service, client);
     await settled();
     on.clock.advance(2 * DAY_SECONDS);
-    await useWrongSecret(on.service, client);
+    await failAuthenticated(on.service, client);
     await settled();
-    await eventually(() => expect(to(owner), 'the problem is still open').to.have.length(1));
-    on.clock.advance(1);
-    await on.service.clients.addSecret(client.id);
-    on.clock.advance(1);
-    await useWrongSecret(on.service, client);
+    expect(to(owner), 'the problem is still open').to.have.length(1);
+    on.clock.advance(8 * DAY_SECONDS);
+    await failAuthenticated(on.service, client);
     await settled();
-    await eventually(() => expect(to(owner), 'it was mended').to.have.length(2));
+    await eventually(() => expect(to(owner), 'it had left the list').to.have.length(2));
   });
 
-  it('is sent once for a flood of refused requests, and contains no text of them', async () => {
+  it('is not caused by requests that any stranger can send, and these use up no mail of the day', async () => {
+    const owner = await addOwner(on.service);
+    const client = await addClient(on.service, 'Stock Sync', owner);
+    await useWrongSecret(on.service, client);
+    await exchangeCode(on.issuer, { id: client.id, redirectUri: REDIRECT_URI }, NO_CODE);
+    const headers = { 'content-type': 'text/plain' };
+    const body = `client_id=${client.id}`;
+    await fetch(`${on.issuer}/oauth/token`, { method: 'POST', headers, body });
+    await authorize(on.service, client, { redirectUri: `${REDIRECT_URI}/` });
+    await authorize(on.service, client, { redirectUri: 'https://partner.example.evil.example/' });
+    await authorize(on.service, client, { redirectUri: '' });
+    await settled();
+    expect(to(owner)).to.deep.equal([]);
+    expect((await on.service.clientProblems.groups(client.id)).length).to.be.above(4);
+    await failAuthenticated(on.service, client);
+    await settled();
+    await eventually(() => expect(to(owner)).to.have.length(1));
+    expect(to(owner)[0]?.text).to.not.include('parameter');
+  });
+
+  it('about authorization requests with a registered redirect URI uses up no mail about authenticated ones', async () => {
     const owner = await addOwner(on.service);
     const client = await addClient(on.service, 'Stock Sync', owner);
     const evil = 'evil.example';
-    for (let number = 0; number < 20; number += 1) {
-      await authorize(on.service, client, { redirectUri: `${REDIRECT_URI}/${evil}/${number}` });
-      await exchangeCode(on.issuer, client, NO_CODE, { scope: `${evil}${number}` });
-      const headers = { origin: `https://${evil}`, 'content-type': 'text/plain' };
-      const body = `client_id=${client.id}`;
-      await fetch(`${on.issuer}/oauth/token`, { method: 'POST', headers, body });
-      await useWrongSecret(on.service, client);
-      if (number % 5 === 0) await written(on.service);
+    for (const changes of [{ scope: evil }, { response_type: 'token' }, { state: undefined }]) {
+      await fetch(authorizationUrl(on.issuer, client, changes), { redirect: 'manual' });
+      await written(on.service);
     }
     await settled();
     await eventually(() => expect(to(owner)).to.have.length(1));
     expect(to(owner)[0]?.raw).to.not.include(evil);
-    expect((await on.service.clientProblems.groups(client.id)).length).to.be.above(2);
+    await failAuthenticated(on.service, client);
+    await settled();
+    await eventually(() => expect(to(owner)).to.have.length(2));
   });
 
-  it('is not sent about what any stranger can cause: redirect URIs on other hosts, and old codes', async () => {
+  it('is not sent about problems of one user, such as an old code', async () => {
     const owner = await addOwner(on.service);
     const client = await addClient(on.service, 'Stock Sync', owner);
-    await authorize(on.service, client, { redirectUri: 'https://partner.example.evil.example/' });
-    await authorize(on.service, client, { redirectUri: 'http://localhost:8080/callback' });
     await exchangeCode(on.issuer, client, NO_CODE);
     await fetch(authorizationUrl(on.issuer, client, { prompt: 'none' }), { redirect: 'manual' });
     await settled();
     expect(to(owner)).to.deep.equal([]);
-    expect(await on.service.clientProblems.groups(client.id)).to.have.length(4);
-    await authorize(on.service, client, { redirectUri: `${REDIRECT_URI}/` });
-    await settled();
-    await eventually(() => expect(to(owner)).to.have.length(1));
+    expect(await on.service.clientProblems.groups(client.id)).to.have.length(2);
   });
 
   it('is not sent to owners who switched it off or are suspended, nor about clients of the operator', async () => {
@@ -173,7 +180,7 @@ describe('mail about problems of a client', () => {
       await addClient(on.service, 'Provided by no person'),
     ];
     await on.service.accounts.suspend(gone.accountId);
-    for (const client of clients) await useWrongSecret(on.service, client);
+    for (const client of clients) await failAuthenticated(on.service, client);
     await settled();
     expect([...to(quiet), ...to(gone)]).to.deep.equal([]);
     const about = mail.received.filter(({ text }) => text.includes('Provided by no person'));
@@ -183,9 +190,9 @@ describe('mail about problems of a client', () => {
   it('is in the language of the owner', async () => {
     const owner = await addOwner(on.service);
     await on.service.accounts.setLanguage(owner.accountId, 'de');
-    await useWrongSecret(on.service, await addClient(on.service, 'Lager-App', owner));
+    await failAuthenticated(on.service, await addClient(on.service, 'Lager-App', owner));
     await settled();
-    expect(to(owner)[0]?.text).to.include('Lager-App: Der Client konnte sich nicht');
+    expect(to(owner)[0]?.text).to.include('Lager-App: Er sendet einen Scope');
   });
 });
 
@@ -204,7 +211,7 @@ describeOn([postgresServer, redisServer], 'mail about problems of a client at tw
         const owner = await addOwner(on.service);
         const client = await addClient(on.service, 'Stock Sync', owner);
         const before = server.received.length;
-        await Promise.all(nodes.map((node) => useWrongSecret(node, client)));
+        await Promise.all(nodes.map((node) => failAuthenticated(node, client)));
         await Promise.all(nodes.map(written));
         await eventually(() => expect(server.received).to.have.length(before + 1));
       }
@@ -228,13 +235,15 @@ describe('problems of a client without a mail server, or with one that fails', (
   it('are recorded as usual if the service sends no mail, and use up no mail of the day', async () => {
     const owner = await addOwner(on.service);
     const client = await addClient(on.service, 'Stock Sync', owner);
-    expect((await useWrongSecret(on.service, client)).status).to.equal(401);
+    expect((await failAuthenticated(on.service, client)).status).to.equal(400);
     await expectStored(client);
     const server = await startMailServer();
     atEndOfFile(server.close);
     const mail = { smtpUrl: server.url, from: 'gatehouse@localhost' };
     await on.service.apply({ ...on.service.settings, mail });
-    await exchangeCode(on.issuer, client, NO_CODE, { scope: 'openid' });
+    await postForm(on.issuer, '/oauth/token', {
+      ...{ client_id: client.id, client_secret: client.secret, grant_type: 'password' },
+    });
     await written(on.service);
     await eventually(() => expect(server.received).to.have.length(1));
   });
@@ -244,12 +253,12 @@ describe('problems of a client without a mail server, or with one that fails', (
     const mail = { smtpUrl: 'smtp://127.0.0.1:9', from: 'gatehouse@localhost' };
     await on.service.apply({ ...on.service.settings, mail });
     const client = await addClient(on.service, 'Stock Sync', await addOwner(on.service));
-    expect((await useWrongSecret(on.service, client)).status).to.equal(401);
+    expect((await failAuthenticated(on.service, client)).status).to.equal(400);
     await expectStored(client);
     await eventually(() => {
       const failed = on.service.logLines.filter((line) => line.includes('was not mailed'));
       expect(failed).to.have.length(1);
     });
-    expect((await useWrongSecret(on.service, client)).status).to.equal(401);
+    expect((await failAuthenticated(on.service, client)).status).to.equal(400);
   });
 });
