@@ -16,6 +16,8 @@ export interface ConnectedClient {
   readonly name: string;
   /** Null if the operator provides the client. */
   readonly ownerName: string | null;
+  /** When the present owner, or the operator, received the client; null for its first owner. */
+  readonly ownedSince: Date | null;
   readonly isSuspended: boolean;
   readonly connectedAt: Date;
   /** The latest approval; the first one is `connectedAt`. */
@@ -33,7 +35,7 @@ export async function listConnectedClients(
   now: Date,
 ): Promise<ConnectedClient[]> {
   const rows = await database.query<ConnectedClient & { readonly limit: LimitJson }>(
-    `SELECT n.client_id AS "clientId", c.name, a.name AS "ownerName",
+    `SELECT n.client_id AS "clientId", c.name, a.name AS "ownerName", c.owned_since AS "ownedSince",
           c.suspended_at IS NOT NULL AS "isSuspended", n.connected_at AS "connectedAt",
           n.approved_at AS "approvedAt", n.approved_access AS "approvedAccess",
           n.last_used_at AS "lastUsedAt", ${LIMIT_COLUMN} AS limit

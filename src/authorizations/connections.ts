@@ -158,6 +158,8 @@ export type Whose =
 export interface ConnectedConsent extends RememberedConsent {
   /** The user's access at the approval; null for approvals from before this was recorded. */
   readonly access: readonly Organization[] | null;
+  /** False if the client got another owner since, also if this node has not read that yet. */
+  readonly isSameOwner: boolean;
   readonly generation: number;
   readonly limit: ConnectionLimit;
 }
@@ -205,8 +207,11 @@ export function createConnections(parts: {
     async find(accountId, clientId) {
       const [row] = await database.query<ConnectedConsent & { limit: LimitJson }>(
         `SELECT consented_name AS name, consented_hosts AS hosts, approved_access AS access,
-            generation, ${LIMIT_COLUMN} AS limit
-          FROM connections n
+            consented_owned_since AS "ownedSince", generation, ${LIMIT_COLUMN} AS limit,
+            -- Pages know times in milliseconds.
+            consented_owned_since IS NOT DISTINCT FROM date_trunc('milliseconds', c.owned_since)
+              AS "isSameOwner"
+          FROM connections n JOIN clients c ON c.id = client_id
           WHERE account_id = $1 AND client_id = $2 AND NOT ${hasEnded('$3')}`,
         [accountId, clientId, new Date(clock())],
       );

@@ -10,6 +10,8 @@ export interface RememberedConsent {
   readonly name: string;
   /** The result of `redirectHosts` for the client. */
   readonly hosts: readonly string[];
+  /** `Client.ownedSince`, which each change of the owner changes; null for the first owner. */
+  readonly ownedSince?: Date | null | undefined;
 }
 
 /** The state for which the page was rendered: an approval is valid only if it has not changed. */
@@ -77,7 +79,7 @@ export function rememberConsent(
 async function insert(
   database: Queries,
   now: Date,
-  { accountId, clientId, name, hosts, access, limit, page, maxPeople = 0 }: NewConsent,
+  { accountId, clientId, name, hosts, ownedSince, access, limit, page, maxPeople = 0 }: NewConsent,
 ): Promise<Connected | undefined> {
   const approved = access ? JSON.stringify(access) : null;
   const seen =
@@ -91,9 +93,9 @@ async function insert(
   const [row] = await database.query<Connected>(
     `INSERT INTO connections AS n (account_id, client_id, connected_at, approved_at,
           consented_name, consented_hosts, approved_access,
-          limit_places, limit_read_only, limit_until)
+          limit_places, limit_read_only, limit_until, consented_owned_since)
         SELECT $1, $2, $3::timestamptz, $3::timestamptz, $4, $5::text[], $6::jsonb,
-            $11::text[], $12::boolean, $13::timestamptz
+            $11::text[], $12::boolean, $13::timestamptz, $19::timestamptz
           FROM accounts
           WHERE id = $1 AND ($7::bigint IS NULL
             OR (suspended_at IS NULL AND ${SESSION_GENERATION} <= $7 AND $9::text <> ALL(ended_sessions)))
@@ -105,6 +107,7 @@ async function insert(
               n.connected_at + interval '1 microsecond' END),
             consented_name = excluded.consented_name,
             consented_hosts = excluded.consented_hosts,
+            consented_owned_since = excluded.consented_owned_since,
             approved_access = excluded.approved_access,
             connected_at = CASE WHEN ${ENDED} THEN $3 ELSE n.connected_at END,
             last_used_at = CASE WHEN ${ENDED} THEN NULL ELSE n.last_used_at END,
@@ -139,6 +142,7 @@ async function insert(
       shown.isReadOnly,
       shown.until,
       maxPeople,
+      ownedSince ?? null,
     ],
   );
   return row;

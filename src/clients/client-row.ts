@@ -12,8 +12,8 @@ import {
 
 /** Append `WHERE` and `ORDER BY` to this query; `c` is the table of clients. */
 export const SELECT_CLIENTS = `
-  SELECT c.id, c.kind, c.name, c.owner_account_id, a.name AS owner_name, c.redirect_uris,
-    c.native, c.suspended_at, c.created_at, c.last_used_at, c.token_generation,
+  SELECT c.id, c.kind, c.name, c.owner_account_id, a.name AS owner_name, c.owned_since,
+    c.redirect_uris, c.native, c.suspended_at, c.created_at, c.last_used_at, c.token_generation,
     c.homepage_url, c.support_url, c.privacy_url, c.verified_at,
     CASE WHEN c.verified_by_at = c.verified_at THEN c.verified_by END AS verified_by,
     (SELECT coalesce(json_agg(s ORDER BY s.created_at, s.id), '[]')
@@ -26,6 +26,7 @@ export interface ClientRow {
   readonly name: string;
   readonly owner_account_id: string | null;
   readonly owner_name: string | null;
+  readonly owned_since: Date | null;
   readonly redirect_uris: string[];
   readonly native: boolean;
   readonly suspended_at: Date | null;
@@ -57,6 +58,7 @@ export function clientFrom(row: ClientRow): Client {
     name: row.name,
     ...(row.owner_account_id !== null && { ownerAccountId: row.owner_account_id }),
     ...(row.owner_name !== null && { ownerName: row.owner_name }),
+    ...(row.owned_since !== null && { ownedSince: row.owned_since }),
     redirectUris: row.redirect_uris,
     isNative: row.native,
     isSuspended: row.suspended_at !== null,

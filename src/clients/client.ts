@@ -24,6 +24,8 @@ export interface Client {
   /** Absent if the operator provides the client. */
   readonly ownerAccountId?: string;
   readonly ownerName?: string;
+  /** When the present owner (or the operator) received the client; absent for its first owner. */
+  readonly ownedSince?: Date;
   /** In the order chosen by the owner. Empty for machine clients and resource servers. */
   readonly redirectUris: readonly string[];
   /** A public client on the user's device (RFC 8252), with loopback ports or private schemes. */
@@ -84,6 +86,7 @@ export function clientVersion(client: Omit<Client, 'version'>): string {
     client.tokenGeneration,
     client.links,
     client.isVerified,
+    client.ownedSince,
   ];
   return createHash('sha256').update(JSON.stringify(values)).digest('base64url');
 }

@@ -58,6 +58,8 @@ declare module './view-data.ts' {
     readonly connection: ConnectionRow & {
       /** The time of the latest approval; undefined if there was only one. */
       readonly approved: Moment | undefined;
+      /** Undefined if the client still belongs to its first owner. */
+      readonly ownedSince: Moment | undefined;
       readonly organizations: readonly ReachedOrganization[];
       readonly notice: Text | undefined;
       /** The user's organizations that are completely outside the limit. */
@@ -179,6 +181,7 @@ export function connectionsPage(parts: {
     await kit.render(ctx, 'connection', {
       ...rowOf(client, organizations, reach),
       approved: approvedAt > connectedAt ? toMoment(approvedAt) : undefined,
+      ownedSince: momentOrNothing(client.ownedSince),
       organizations: organizations.map((one) => describeReached(one, kit.rightsInWords(ctx))),
       notice: typedOf(ctx) ? NOTHING_SENT : await kit.notices.take(ctx),
       outside: organizationsOutside(reach.all, limit).map(({ id, name }) => ({ id, name })),

@@ -27,6 +27,8 @@ export interface Asked {
   readonly hosts: readonly string[];
   /** Absent if the operator provides the client. */
   readonly providedBy?: string;
+  /** See `Client.ownedSince`. */
+  readonly ownedSince?: string;
   readonly isVerified: boolean;
   readonly links: ClientLinks;
   /** The generation of the connection, ended or not; absent if there never was one. */
@@ -53,6 +55,7 @@ export function askedOf(
     isVerified: client.isVerified,
     links: client.links,
     ...(client.ownerName !== undefined && { providedBy: client.ownerName }),
+    ...(client.ownedSince && { ownedSince: client.ownedSince.toJSON() }),
     ...(generation !== undefined && { generation }),
     limit: limitJson(limit),
   };
@@ -63,6 +66,7 @@ export const isStillSo = (asked: Asked, client: Client): boolean =>
   asked.clientId === client.id &&
   asked.name === client.name &&
   asked.providedBy === client.ownerName &&
+  asked.ownedSince === client.ownedSince?.toJSON() &&
   asked.isVerified === client.isVerified &&
   isSameLinks(asked.links, client.links) &&
   asked.hosts.join() === redirectHosts(client).join();
@@ -101,7 +105,7 @@ export function createApprovals(parts: ApprovalsParts) {
       asked: Asked,
       session: Pick<BrowserSession, 'generation' | 'uid'>,
     ): Promise<number | undefined> {
-      const { accountId, clientId, name, hosts } = asked;
+      const { accountId, clientId, name, hosts, ownedSince } = asked;
       const shown = asked.limit && limitFrom(asked.limit);
       const limit = asked.chosenLimit ? limitFrom(asked.chosenLimit) : shown;
       const approval = {
@@ -109,6 +113,7 @@ export function createApprovals(parts: ApprovalsParts) {
         clientId,
         name,
         hosts,
+        ownedSince: ownedSince === undefined ? null : new Date(ownedSince),
         // Store the access without its limit: pages compare it later, under the limit at that time.
         access: await access.accessThrough(accountId, { clientId }),
         limit,

@@ -153,7 +153,7 @@ async function generationFor(
 }
 
 function mustAsk({ oidc }: KoaContextWithOIDC, remembered: ConnectedConsent): boolean {
-  if (oidc.prompts.has('consent')) return true;
+  if (oidc.prompts.has('consent') || !remembered.isSameOwner) return true;
   const client = clientOf(oidc.client);
   // RFC 8252 §8.6: nothing proves the identity of a public client.
   if (client.kind === 'public') return true;

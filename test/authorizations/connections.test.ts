@@ -120,7 +120,7 @@ forEachDatabase('connections', (open) => {
     const [listed, ...others] = await connections.listOf(connection.accountId);
     expect(listed).to.deep.equal({
       ...{ clientId: connection.clientId, name: 'Partner', isSuspended: false },
-      ...{ ownerName: null, lastUsedAt: null, limit: NO_LIMIT },
+      ...{ ownerName: null, ownedSince: null, lastUsedAt: null, limit: NO_LIMIT },
       ...{ connectedAt, approvedAt: new Date(time.clock()), approvedAccess: access },
     });
     expect(others).to.deep.equal([]);

@@ -87,6 +87,19 @@ describe('the page of connections', () => {
     expect(await text()).to.include('Last approved');
   });
 
+  it('the page of a connection says since when the client belongs to whom, if the owner changed', async () => {
+    const client = on.clients.confidential;
+    await connect(client);
+    expect(await textAt(pathOf(client))).to.match(/Made by Oscar Other (?!, since)/);
+    await on.service.clients.transfer(client.id, on.seeded.person.accountId);
+    expect(await textAt(pathOf(client))).to.match(/Made by Grace Person , since \d+ \w+ \d+/);
+    await on.service.clients.transfer(client.id, undefined);
+    expect(await textAt(pathOf(client))).to.match(
+      /Made by the operator of this service , since \d/,
+    );
+    await on.service.clients.transfer(client.id, on.seeded.other.accountId);
+  });
+
   it('disconnecting a client ends all its authorizations at the next introspection, and deletes the consent', async () => {
     const { confidential, otherConfidential } = on.clients;
     const tokens = [await connect(confidential), await connect(confidential)];

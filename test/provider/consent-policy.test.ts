@@ -108,6 +108,36 @@ describe('consent policy', () => {
       expect(await outcome(client)).to.equal('consent');
     });
 
+    it('a client needs consent again, once, after each change of its owner, also back to a former one', async () => {
+      const client = await connectedClient();
+      for (const owner of [on.seeded.other.accountId, undefined, on.seeded.other.accountId]) {
+        await on.service.clients.transfer(client.id, owner);
+        expect(await outcome(client, { prompt: 'none' })).to.equal('consent_required');
+        await on.partner.code(client);
+        expect(await outcome(client)).to.equal('code');
+      }
+    });
+
+    it('a node that has not read the new owner asks, and its page with the former owner approves nothing for later', async () => {
+      const client = await connectedClient();
+      const before = await on.service.clients.find(client.id);
+      await on.service.database.transaction(async (tx) => {
+        // Without triggers, so that no node is notified.
+        await tx.query('SET LOCAL session_replication_role = replica');
+        await tx.query(
+          'UPDATE clients SET owner_account_id = $2, owned_since = now() WHERE id = $1',
+          [...[client.id, on.seeded.other.accountId]],
+        );
+      });
+      expect(await on.service.clients.find(client.id)).to.equal(before);
+      expect(await outcome(client, { prompt: 'none' })).to.equal('consent_required');
+      await on.partner.code(client);
+      await edit(client, 'redirect_uris', [REDIRECT_URI, 'https://partner.example/more']);
+      expect(await outcome(client)).to.equal('consent');
+      await on.partner.code(client);
+      expect(await outcome(client)).to.equal('code');
+    });
+
     it('a client needs consent for each request with prompt=consent', async () => {
       const client = await connectedClient();
       for (let time = 0; time < 2; time += 1) {

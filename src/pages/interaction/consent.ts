@@ -197,8 +197,13 @@ function sinceThen(before: ConnectedConsent, now: Asked): Message[] {
       ? []
       : [message('consent.name-changed', { before: before.name, now: now.name })]),
     ...hostChanges(before, now),
+    ...(before.isSameOwner || now.ownedSince === undefined
+      ? []
+      : [message('consent.owned-since', { ...ownerOf(now), since: { iso: now.ownedSince } })]),
   ];
 }
+
+const ownerOf = ({ providedBy: owner = '' }: Asked) => ({ owner, isOperator: String(!owner) });
 
 function hostChanges(before: Pick<Asked, 'hosts'>, now: Asked): Message[] {
   const added = now.hosts.filter((host) => !before.hosts.includes(host)).join(', ');
@@ -217,15 +222,14 @@ const linksOf = ({ links }: Client) =>
 
 /** Lists what changed since the page was rendered, as sentences. */
 function changesOf(before: Asked, now: Asked): Message[] {
-  const owner = before.providedBy ?? '';
   return [
     ...(before.isVerified && !now.isVerified ? [message('consent.not-verified-now')] : []),
     // A page that a node of the previous version has rendered does not include the links.
     ...(isSameLinks(before.links ?? {}, now.links) ? [] : [message('consent.links-changed')]),
     ...(before.name === now.name ? [] : [message('consent.former-name', { name: before.name })]),
-    ...(before.providedBy === now.providedBy
+    ...(before.providedBy === now.providedBy && before.ownedSince === now.ownedSince
       ? []
-      : [message('consent.former-owner', { owner, isOperator: String(!owner) })]),
+      : [message('consent.former-owner', ownerOf(before))]),
     // A page that a node of the previous version has rendered has no limit.
     ...(before.limit && JSON.stringify(before.limit) !== JSON.stringify(now.limit)
       ? [message('consent.limit-changed')]
