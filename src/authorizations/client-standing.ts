@@ -1,4 +1,5 @@
 /** How many users a client has: shown on its consent page, and limited for unchecked clients. */
+import { redirectHosts } from '../clients/client.ts';
 import type { Queries } from '../storage/queries.ts';
 
 export interface ClientStanding {
@@ -17,6 +18,37 @@ export interface ClientStanding {
 }
 
 export type ClientStandings = ReturnType<typeof createClientStandings>;
+
+/** What owners and admins see of a client before they approve it: they approve exactly this. */
+export interface ApprovableClient {
+  readonly id: string;
+  readonly name: string;
+  /** Null if the operator provides the client. */
+  readonly ownerName: string | null;
+  /** See `Client.ownedSince`: tells owners of the same name apart. */
+  readonly ownedSince: Date | null;
+  /** The result of `redirectHosts`. */
+  readonly hosts: readonly string[];
+}
+
+/** @param lock `FOR SHARE OF c`: the clients cannot change until the transaction ends */
+export async function approvableClients(
+  queries: Queries,
+  ids: readonly string[],
+  lock: '' | 'FOR SHARE OF c' = '',
+): Promise<ApprovableClient[]> {
+  const rows = await queries.query<Omit<ApprovableClient, 'hosts'> & { redirectUris: string[] }>(
+    `SELECT c.id, c.name, a.name AS "ownerName", c.owned_since AS "ownedSince",
+        c.redirect_uris AS "redirectUris"
+      FROM clients c LEFT JOIN accounts a ON a.id = c.owner_account_id
+      WHERE c.id = ANY($1) ORDER BY c.id ${lock}`,
+    [ids],
+  );
+  return rows.map(({ redirectUris, ...row }) => ({
+    ...row,
+    hosts: redirectHosts({ redirectUris }),
+  }));
+}
 
 /** Maximum number of connections that are counted. */
 export const MAX_COUNTED = 1_000;

@@ -5,7 +5,9 @@ import type { Activity, NewActivity, Origin } from '../accounts/activity/activit
 import type { Action } from '../accounts/activity/activity-words.ts';
 import type { OrganizationPolicy } from '../accounts/organizations/organization-policy.ts';
 import type { Clock } from '../base/clock.ts';
+import { changedMeanwhile } from '../clients/client-edits.ts';
 import type { Queries } from '../storage/queries.ts';
+import { type ApprovableClient, approvableClients } from './client-standing.ts';
 import {
   membersConnectedTo,
   type OrganizationReach,
@@ -25,6 +27,18 @@ interface Named {
   readonly id: string;
   readonly name: string;
 }
+
+/** True if the page on which the admin decided showed the client like this. */
+export type IsAsShown = (client: ApprovableClient) => boolean;
+
+/** Locks the clients, and refuses the approval if one of them is not as the admin saw it. */
+const requireAsShown =
+  (clients: readonly Named[], isAsShown: IsAsShown) =>
+  async (tx: Queries): Promise<void> => {
+    const ids = clients.map(({ id }) => id);
+    const present = await approvableClients(tx, ids, 'FOR SHARE OF c');
+    if (!present.every(isAsShown)) throw changedMeanwhile();
+  };
 
 export type OrganizationEndings = ReturnType<typeof createOrganizationEndings>;
 
@@ -99,6 +113,9 @@ export function createOrganizationEndings(parts: {
       });
 
   return {
+    approvable: (ids: readonly string[]): Promise<ApprovableClient[]> =>
+      approvableClients(database, ids),
+
     reachOf: (organizationId: string, warehouseId?: string): Promise<OrganizationReach> =>
       reachOfOrganization(database, organizationId, new Date(clock()), warehouseId),
     rightsOf: (organizationId: string, accountIds: readonly string[]) =>
@@ -118,12 +135,18 @@ export function createOrganizationEndings(parts: {
     block: changing('block', 'client_barred'),
     unblock: changing('unblock', 'client_admitted'),
 
-    /** See `OrganizationEnds.decide`. Uses existing actions, because older nodes know no others. */
-    approve: (by: Acting, client: Named): Promise<boolean> =>
+    /**
+     * See `OrganizationEnds.decide`. Uses existing actions, because older nodes know no others.
+     *
+     * @param isAsShown absent for the operator, who decides without a page
+     * @throws Refusal `client_changed`
+     */
+    approve: (by: Acting, client: Named, isAsShown?: IsAsShown): Promise<boolean> =>
       ends.decide({
         ...whose(by),
         clientId: client.id,
         isApproved: true,
+        check: isAsShown && requireAsShown([client], isAsShown),
         inTransaction: recordFor(by, client, 'client_admitted', { decision: 'approved' }),
       }),
 
@@ -139,15 +162,21 @@ export function createOrganizationEndings(parts: {
         }),
       }),
 
-    /** See `OrganizationEnds.setPolicy`. @param approved clients to approve in this transaction */
+    /**
+     * See `OrganizationEnds.setPolicy`, and `approve` for `isAsShown`.
+     *
+     * @param approved clients to approve in this transaction
+     */
     setPolicy: (
       by: Acting,
       policy: OrganizationPolicy,
       approved: readonly Named[] = [],
+      isAsShown?: IsAsShown,
     ): Promise<boolean> =>
       ends.setPolicy({
         ...whose(by),
         policy,
+        check: isAsShown && requireAsShown(approved, isAsShown),
         approved: approved.map(({ id }) => id),
         async inTransaction(tx) {
           const details = {

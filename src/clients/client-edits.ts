@@ -169,7 +169,8 @@ export function createClientEdits(parts: {
   };
 }
 
-const changedMeanwhile = (): Refusal =>
+/** Of a decision that was made on a page with former values of the client. */
+export const changedMeanwhile = (): Refusal =>
   new Refusal(
     'client_changed',
     'The client was changed in the meantime.',

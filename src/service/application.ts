@@ -60,6 +60,8 @@ export interface ApplicationParts {
 }
 
 export interface Application {
+  /** Undefined if the service sends no mail. */
+  readonly approvalRequests: ReturnType<typeof createApprovalRequests> | undefined;
   /** Answers every request of the public listener. */
   readonly handle: RequestHandler;
   /** All routes of the public listener. */
@@ -124,6 +126,7 @@ export function createApplication(parts: ApplicationParts): Application {
     mail &&
     createApprovalRequests({
       database,
+      clock,
       people: registries.people,
       access: registries.access,
       mail,
@@ -270,6 +273,7 @@ export function createApplication(parts: ApplicationParts): Application {
     handle,
     routes,
     mail,
+    approvalRequests: requests,
     wrongSecrets: createWrongSecretLimit(createAttemptLimit, settings.limits, log),
     async close() {
       await server.authorizations.close();

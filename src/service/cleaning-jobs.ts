@@ -1,7 +1,7 @@
 /** The background jobs: they remove expired data and finish interrupted work. */
 import type { Logger } from 'pino';
 import { createErasureJob } from '../accounts/erasure.ts';
-import type { AccountMail } from '../accounts/mail/account-mail.ts';
+import { approvalMailsExpiry } from '../authorizations/approval-requests.ts';
 import { createTimeLimitJob, type Endings } from '../authorizations/endings.ts';
 import type { LeakedValues } from '../authorizations/leaked-values.ts';
 import type { Clock } from '../base/clock.ts';
@@ -10,14 +10,15 @@ import { pushedChangesCleaning } from '../import/removal-limit.ts';
 import { type startCleaning, vacuumJob } from '../storage/cleaning.ts';
 import type { Database } from '../storage/queries.ts';
 import type { TokenStore } from '../storage/token-store.ts';
+import type { Application } from './application.ts';
 import type { Registries } from './registries.ts';
 
 type Jobs = Parameters<typeof startCleaning>[0]['jobs'];
 
-/** @param parts.settings returns the settings in force, as `mail` does for the mail */
+/** @param parts.settings returns the settings in force, as `application` does for its parts */
 export function cleaningJobs(parts: {
   readonly settings: () => Settings;
-  readonly mail: () => Pick<AccountMail, 'announceExpiry'> | undefined;
+  readonly application: () => Pick<Application, 'mail' | 'approvalRequests'>;
   readonly database: Database;
   readonly clock: Clock;
   readonly log: Logger;
@@ -52,7 +53,7 @@ export function cleaningJobs(parts: {
 
   /** Begins few mails and does not wait for them: no other job may wait for the mail server. */
   async function announceExpiry(): Promise<number> {
-    const mail = parts.mail();
+    const { mail } = parts.application();
     const keys = mail ? await apiKeys.takeExpiring(20) : [];
     for (const key of keys) mail?.announceExpiry(key);
     return keys.length;
@@ -62,6 +63,11 @@ export function cleaningJobs(parts: {
     tokens: store.removeExpired,
     attempts: limits.removeExpired,
     client_problems: clientProblems.removeExpired,
+    client_reports: clientReports.removeExpired,
+    // Few, because no other job may wait for the mails. Before the job that forgets them.
+    due_approval_mails: async () =>
+      (await parts.application().approvalRequests?.announceDue(20)) ?? 0,
+    approval_mails: approvalMailsExpiry({ database, clock }),
     api_keys: apiKeys.removeExpired,
     api_key_expiry_mails: announceExpiry,
     password_links: passwordLinks.removeExpired,

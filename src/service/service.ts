@@ -204,7 +204,7 @@ export async function startService(given: ServiceParts) {
     outcomes,
     jobs: cleaningJobs({
       settings: () => current.settings,
-      mail: () => current.application.mail,
+      application: () => current.application,
       database,
       clock,
       log,

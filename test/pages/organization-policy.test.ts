@@ -16,7 +16,7 @@ import { addPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { forEachDeployment, startTestService } from '../support/service.ts';
 import { textOf } from './client-owner.ts';
-import { type SignedInPerson, signedIn } from './signed-in-person.ts';
+import { fieldOf, type SignedInPerson, signedIn } from './signed-in-person.ts';
 
 const ASK = { clients: 'ask', api_keys: 'allow' };
 const OPEN = { clients: 'open', api_keys: 'allow' };
@@ -44,8 +44,10 @@ forEachDeployment('the policy of an organization', (start) => {
   const client = () => on.clients.confidential;
   const url = (more = '') => `/profile/organizations/${on.seeded.organization.id}${more}`;
   const setPolicy = (fields: Fields) => owner.send(url('/policy'), fields);
-  const decide = (fields: Fields, id = client().id) =>
-    owner.send(url(`/clients/${id}/decide`), fields);
+  const decide = async (fields: Fields, id = client().id) => {
+    const path = url(`/clients/${id}/decide`);
+    return owner.send(path, { shown: fieldOf(await owner.get(path), 'shown'), ...fields });
+  };
   const connect = async (one = client()) =>
     (await partnerTokens(on.issuer, on.seeded, person).tokens(one)).accessToken;
   const reachedWith = async (token: string, issuer = on.issuer): Promise<unknown> => {
@@ -373,7 +375,7 @@ describe('the policy of an organization, on two nodes', () => {
       const path = `/profile/organizations/${id}`;
       await owner.send(`${path}/policy`, { clients: 'ask', api_keys: 'refuse' });
       await expectThere(0, 0);
-      await owner.send(`${path}/clients/${confidential.id}/decide`, { decision: 'approve' });
+      await owner.fillIn(`${path}/clients/${confidential.id}/decide`, { decision: 'approve' });
       await expectThere(1, 0);
       await owner.send(`${path}/clients/${confidential.id}/end`);
       await expectThere(0, 0);
@@ -426,7 +428,7 @@ describe('the policy of an organization, on two nodes', () => {
       };
       const path = `/profile/organizations/${id}`;
       const decide = (decision: string) =>
-        owner.send(`${path}/clients/${confidential.id}/decide`, { decision });
+        owner.fillIn(`${path}/clients/${confidential.id}/decide`, { decision });
       const setPolicy = (clients: string) =>
         owner.send(`${path}/policy`, { clients, api_keys: 'allow' });
       await expectCaller(1);

@@ -20,6 +20,8 @@ interface Change {
   readonly organizationId: string;
   /** The account of the owner or admin; undefined for the operator. */
   readonly by: string | undefined;
+  /** Called first in the same transaction; rejects if the change must not be made. */
+  readonly check?: InTransaction | undefined;
   /** Called in the same transaction, if something changed. */
   readonly inTransaction?: InTransaction;
 }
@@ -34,7 +36,7 @@ export function createOrganizationEnds(parts: {
   const { database, access, clock } = parts;
 
   async function change(
-    { organizationId, by, inTransaction }: Change,
+    { organizationId, by, check, inTransaction }: Change,
     work: (tx: Queries, present: Present) => Promise<readonly unknown[]>,
     accountId = by,
   ): Promise<boolean> {
@@ -43,6 +45,7 @@ export function createOrganizationEnds(parts: {
       const ids = [by, accountId].filter((id) => id !== undefined);
       const present = await lockedMembers(tx, organizationId, ids);
       if (by !== undefined && !isAdmin(present.roleOf(by))) return false;
+      await check?.(tx);
       const changed = await work(tx, present);
       if (changed.length === 0) return false;
       await inTransaction?.(tx);

@@ -87,23 +87,30 @@ export function createAccountMail(parts: {
   };
 }
 
-type MailedRequest = Readonly<
-  Record<'clientName' | 'personName' | 'organizationName' | 'path', string>
->;
+type MailedOffer = Readonly<Record<'clientName' | 'fromName' | 'fromEmail' | 'path', string>> & {
+  readonly expiresAt: Date;
+};
+
+type MailedRequest = Readonly<Record<'clientName' | 'organizationName' | 'path', string>> & {
+  /** Undefined if no member asked: the approval ended because the client changed. */
+  readonly personName?: string | undefined;
+};
 
 type Recipient = Letter['to'];
 
 export const requestMail = (
   to: Recipient,
-  { path, ...names }: MailedRequest,
+  { path, personName, ...names }: MailedRequest,
   issuer: string,
 ): Letter =>
   letter(
     to,
     message('mail.request-subject'),
-    message('mail.request', names),
+    personName === undefined
+      ? message('mail.request-again', names)
+      : message('mail.request', { ...names, personName }),
     { button: message('mail.open-requests'), url: issuer + path },
-    message('mail.request-limit'),
+    message(personName === undefined ? 'mail.request-again-limit' : 'mail.request-limit'),
   );
 
 export const expiryMail = (

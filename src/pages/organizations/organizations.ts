@@ -12,6 +12,7 @@ import type {
 import type { Clock } from '../../base/clock.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { requestState } from '../../base/request-state.ts';
+import type { Seals } from '../../base/seals.ts';
 import { isUnknown, type Message, message, type Text } from '../../base/texts.ts';
 import { byText, type ListForm, listOf } from '../lists.ts';
 import { originInSession } from '../page.ts';
@@ -40,6 +41,7 @@ export function organizationsPage(parts: {
   readonly access: Access;
   readonly clientStandings: Pick<ClientStandings, 'find'>;
   readonly organizationEndings: OrganizationEndings;
+  readonly seals: Pick<Seals, 'macOf'>;
 }): Route[] {
   const { kit, access, organizationEndings } = parts;
 

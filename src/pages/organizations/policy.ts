@@ -3,9 +3,10 @@
 import type { Context } from 'koa';
 import type { Access } from '../../accounts/access/access.ts';
 import { visibleText } from '../../accounts/display-name.ts';
-import type { ClientStandings } from '../../authorizations/client-standing.ts';
+import type { ApprovableClient, ClientStandings } from '../../authorizations/client-standing.ts';
 import type {
   ActingAdmin,
+  IsAsShown,
   OrganizationEndings,
 } from '../../authorizations/organization-endings.ts';
 import {
@@ -16,6 +17,7 @@ import {
 import type { Clock } from '../../base/clock.ts';
 import { holdsSecret } from '../../base/random-id.ts';
 import { Refusal } from '../../base/refusal.ts';
+import type { Seals } from '../../base/seals.ts';
 import { type Message, message, type Text } from '../../base/texts.ts';
 import { formOf } from '../../provider/form.ts';
 import type { PageKit } from '../page-kit.ts';
@@ -25,6 +27,10 @@ import { momentOrNothing } from '../words/moment.ts';
 import { makerOf, through } from './reach-parts.ts';
 
 const MAX_SENTENCE_LENGTH = 200;
+/** The hidden field with a mark of each client that the page showed. */
+const SHOWN_FIELD = 'shown';
+/** Characters of a mark, of which only this service can make one: more would make long forms. */
+const MARK_LENGTH = 16;
 const NOT_CHANGED = message('organization-policy.not-changed');
 
 /** The fields of a submitted policy form. */
@@ -41,11 +47,23 @@ export function createPolicySteps(parts: {
   readonly access: Pick<Access, 'areLimitsPossible'>;
   readonly clientStandings: Pick<ClientStandings, 'find'>;
   readonly organizationEndings: OrganizationEndings;
+  readonly seals: Pick<Seals, 'macOf'>;
   /** Returns the user, and the organization that the path names. */
   readonly actor: (ctx: Context) => ActingAdmin;
   readonly urlOf: (organization: { readonly id: string }) => string;
 }) {
   const { kit, clock, access, clientStandings, organizationEndings, actor, urlOf } = parts;
+
+  const markOf = (ctx: Context, client: ApprovableClient): string =>
+    parts.seals
+      .macOf(JSON.stringify(['approval', actor(ctx).organization.id, client]))
+      .slice(0, MARK_LENGTH);
+
+  /** Compares clients with the marks in the sent form: an approval is of what the page showed. */
+  function asShown(ctx: Context): IsAsShown {
+    const marks = (formOf(ctx).get(SHOWN_FIELD) ?? '').split('.');
+    return (client) => marks.includes(markOf(ctx, client));
+  }
 
   const reachOf = (ctx: Context): Promise<OrganizationReach> =>
     organizationEndings.reachOf(actor(ctx).organization.id);
@@ -54,7 +72,8 @@ export function createPolicySteps(parts: {
     const { organization } = actor(ctx);
     const [reach, isPossible] = await Promise.all([reachOf(ctx), access.areLimitsPossible()]);
     const { asksFirst, allowsApiKeys } = reach.policy;
-    const undecided = undecidedIn(reach);
+    const undecided = new Map(undecidedIn(reach).map((client) => [client.id, client]));
+    const shown = await organizationEndings.approvable([...undecided.keys()]);
     await kit.render(ctx, 'organization-policy', {
       name: organization.name,
       url: urlOf(organization),
@@ -63,10 +82,11 @@ export function createPolicySteps(parts: {
       problem: problem ?? (sent && NOTHING_SENT),
       asksFirst: sent ? sent.clients === 'ask' : asksFirst,
       allowsApiKeys: sent ? sent.apiKeys === 'allow' : allowsApiKeys,
-      clients: undecided.map((client) => ({
+      shown: shown.map((client) => markOf(ctx, client)).join('.'),
+      clients: shown.map((client) => ({
         id: client.id,
         name: client.name,
-        detail: detailOf(client),
+        detail: detailOf(client, undecided.get(client.id)?.people ?? []),
         // When the organization begins to ask first, connected clients keep their access by default.
         isChosen: sent ? sent.approved.includes(client.id) : !asksFirst,
       })),
@@ -87,10 +107,13 @@ export function createPolicySteps(parts: {
     }
     const policy = { asksFirst: clients === 'ask', allowsApiKeys: apiKeys === 'allow' };
     try {
-      await organizationEndings.setPolicy(by, policy, policy.asksFirst ? chosen : []);
+      const approving = policy.asksFirst ? chosen : [];
+      await organizationEndings.setPolicy(by, policy, approving, asShown(ctx));
     } catch (error) {
-      if (!(error instanceof Refusal && error.code === 'policies_after_update')) throw error;
+      const code = error instanceof Refusal && error.code;
+      if (code !== 'policies_after_update' && code !== 'client_changed') throw error;
       ctx.status = 409;
+      if (code === 'client_changed') return draw(ctx, { ...sent, approved: [] }, NOT_CHANGED);
       return draw(ctx, sent, message('organization-policy.after-update'));
     }
     await kit.notices.redirect(ctx, urlOf(by.organization), message('organization-policy.saved'));
@@ -106,13 +129,19 @@ export function createPolicySteps(parts: {
     const client = await clientIn(ctx);
     if (!client) return;
     const { organization } = actor(ctx);
-    const standing = await clientStandings.find(client.id, accountOf(ctx).id);
+    const [[shown], standing] = await Promise.all([
+      organizationEndings.approvable([client.id]),
+      clientStandings.find(client.id, accountOf(ctx).id),
+    ]);
+    if (!shown) return;
     await kit.render(ctx, 'organization-decision', {
-      name: client.name,
+      shown: markOf(ctx, shown),
+      name: shown.name,
+      hosts: shown.hosts.join(', '),
       organization: organization.name,
       url: urlOf(organization),
       action: ctx.path,
-      ownerName: client.ownerName ?? undefined,
+      ownerName: shown.ownerName ?? undefined,
       standing: standing && describeStanding(standing, clock()),
       wantedBy: through(client.people),
       requested: momentOrNothing(client.requestedAt),
@@ -138,17 +167,23 @@ export function createPolicySteps(parts: {
       return drawDecision(ctx, typed, problem);
     }
     const decisions = {
-      approve: () => organizationEndings.approve(by, client),
+      approve: () => organizationEndings.approve(by, client, asShown(ctx)),
       decline: () => organizationEndings.decline(by, client, sentence),
       block: () => organizationEndings.block(by, client),
     };
     const chosen = Object.hasOwn(decisions, decision ?? '') && (decision as keyof typeof decisions);
-    if (chosen && (await decisions[chosen]())) {
-      const said = message(`organization-decision.done-${chosen}`, { app: client.name });
-      return kit.notices.redirect(ctx, urlOf(by.organization), said);
+    let problem = NOT_CHANGED;
+    try {
+      if (chosen && (await decisions[chosen]())) {
+        const said = message(`organization-decision.done-${chosen}`, { app: client.name });
+        return await kit.notices.redirect(ctx, urlOf(by.organization), said);
+      }
+    } catch (error) {
+      if (!(error instanceof Refusal && error.code === 'client_changed')) throw error;
+      problem = message('organization-decision.changed');
     }
     ctx.status = 409;
-    await drawDecision(ctx, typed, NOT_CHANGED);
+    await drawDecision(ctx, typed, problem);
   }
 
   return {
@@ -171,5 +206,9 @@ const policyIn = (form: URLSearchParams): Policy => ({
   approved: [...new Set(form.getAll('approve'))],
 });
 
-const detailOf = ({ ownerName, people }: ReachingClient): Message =>
-  message('organization-policy.detail', { maker: makerOf(ownerName), people: through(people) });
+const detailOf = ({ ownerName, hosts }: ApprovableClient, people: readonly string[]): Message =>
+  message('organization-policy.client', {
+    maker: makerOf(ownerName),
+    hosts: hosts.join(', '),
+    people: through(people),
+  });

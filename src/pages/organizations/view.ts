@@ -35,6 +35,8 @@ declare module '../view-data.ts' {
       readonly problem: Text | undefined;
       readonly asksFirst: boolean;
       readonly allowsApiKeys: boolean;
+      /** Marks of the listed clients: exactly these are approved. */
+      readonly shown: string;
       /** Connected clients about which the organization has not decided. */
       readonly clients: readonly {
         readonly id: string;
@@ -44,6 +46,10 @@ declare module '../view-data.ts' {
       }[];
     };
     readonly 'organization-decision': {
+      /** A mark of what the page shows: the *Approve* button approves exactly this. */
+      readonly shown: string;
+      /** The hosts to which the client sends people, separated by commas. */
+      readonly hosts: string;
       readonly name: string;
       readonly organization: string;
       readonly url: string;

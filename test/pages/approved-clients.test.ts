@@ -1,0 +1,239 @@
+/** An approval of an organization counts for the client that its page showed, and until that changes. */
+import { expect } from 'chai';
+import { operatorFor } from '../operator/run-operator.ts';
+import { partnerTokens } from '../provider/partner-tokens.ts';
+import { eventually } from '../support/eventually.ts';
+import { startsWithMail } from '../support/mail-server.ts';
+import { introspect, type TestClient } from '../support/oauth.ts';
+import { addPerson, addTestClient, REDIRECT_URI, type SeededPerson } from '../support/seed.ts';
+import { startSeeded } from '../support/seeded.ts';
+import { forEachDeployment, startTestService } from '../support/service.ts';
+import { textOf } from './client-owner.ts';
+import { fieldOf, type SignedInPerson, signedIn } from './signed-in-person.ts';
+
+const ASK = { clients: 'ask', api_keys: 'allow' };
+const EVIL = 'https://evil.example/cb';
+const NORTHERN = ['Northern Logistics'];
+
+forEachDeployment('an approval of an organization', (start) => {
+  const on = startSeeded({ on: start });
+  let admin: SignedInPerson;
+  let person: SignedInPerson;
+  let client: TestClient;
+  let token: string;
+
+  const url = (more = '') => `/profile/organizations/${on.seeded.organization.id}${more}`;
+  const decision = ({ id } = client) => url(`/clients/${id}/decide`);
+  const approve = async () => admin.submit(await admin.get(decision()), { decision: 'approve' });
+  const addUri = (uri: string) => on.service.clients.addRedirectUri(client.id, uri);
+  const reached = async (value = token): Promise<unknown> => {
+    const { body } = await introspect(on.issuer, on.clients.resourceServer, value);
+    return (body.organizations as { name: string }[]).map(({ name }) => name);
+  };
+  const connect = async (one: TestClient) =>
+    (await partnerTokens(on.issuer, on.seeded, person).tokens(one)).accessToken;
+  const approvals = () => on.service.database.query('SELECT FROM client_decisions');
+
+  before(async () => {
+    const { accountId, ...credentials } = await addPerson(on.service, 'Olga', 'olga@example.test');
+    await on.service.memberships.setRole({ accountId }, on.seeded.organization.id, 'owner');
+    admin = await signedIn(on.service, credentials);
+    person = await signedIn(on.service, on.seeded.person);
+  });
+  beforeEach(async () => {
+    await person.send('/profile/connections/disconnect-all');
+    await on.service.database.query('DELETE FROM client_decisions');
+    await admin.fillIn(url('/policy'), ASK);
+    const owner = { ownerAccountId: on.seeded.other.accountId };
+    client = await addTestClient(on.service, 'Dock Planner', owner);
+    token = await connect(client);
+  });
+
+  it('the page of a decision shows the name, the owner and the redirect hosts of the client', async () => {
+    const text = textOf((await admin.get(decision())).html);
+    expect(text).to.include('Approve Dock Planner for Northern Logistics ?');
+    expect(text).to.include('Made by Oscar Other').and.include('Sends people to partner.example');
+    expect((await approve()).status).to.equal(303);
+    expect(await reached()).to.deep.equal(NORTHERN);
+  });
+
+  it('nothing is approved if the client got another name, host or owner after the page was opened', async () => {
+    const namesake = await addPerson(on.service, 'Oscar Other', `${client.id}@example.test`);
+    for (const [change, present] of [
+      [() => on.service.clients.edit(client.id, { name: 'Dock Planner 2' }), 'Dock Planner 2'],
+      [() => addUri(EVIL), 'evil.example, partner.example'],
+      [() => on.service.clients.transfer(client.id, namesake.accountId), 'Oscar Other'],
+      [() => on.service.clients.transfer(client.id, undefined), 'the operator of this service'],
+    ] as const) {
+      const page = await admin.get(decision());
+      await change();
+      const refused = await admin.submit(page, { decision: 'approve' });
+      expect(refused.status).to.equal(409);
+      expect(textOf(refused.html)).to.include('Nothing was approved').and.include(present);
+      expect(await approvals()).to.deep.equal([]);
+      expect(await reached()).to.deep.equal([]);
+    }
+    expect((await approve()).status).to.equal(303);
+    expect(await reached()).to.deep.equal(NORTHERN);
+  });
+
+  it('a page stays valid if only a path, a link or a secret of the client changed', async () => {
+    const page = await admin.get(decision());
+    await addUri(`${REDIRECT_URI}/more`);
+    await on.service.clients.edit(client.id, { links: { homepage: 'https://b.example/' } });
+    await on.service.clients.addSecret(client.id);
+    expect((await admin.submit(page, { decision: 'approve' })).status).to.equal(303);
+  });
+
+  it('an approval without the sealed field, or with that of another client, approves nothing', async () => {
+    const other = await addTestClient(on.service, 'Stock Sync');
+    await connect(other);
+    const shown = fieldOf(await admin.get(decision(other)), 'shown');
+    for (const field of ['', shown, `${shown}x`]) {
+      const answer = await admin.send(decision(), { decision: 'approve', shown: field });
+      expect(answer.status).to.equal(409);
+    }
+    expect((await admin.send(decision(), { decision: 'approve' })).status).to.equal(409);
+    expect(await approvals()).to.deep.equal([]);
+  });
+
+  it('a policy is not saved if a ticked client changed after the page was opened; others do not matter', async () => {
+    const other = await addTestClient(on.service, 'Stock Sync');
+    await connect(other);
+    const page = await admin.get(url('/policy'));
+    expect(textOf(page.html)).to.include(
+      'Dock Planner Made by Oscar Other , sends people to partner.example',
+    );
+    await addUri(EVIL);
+    const fields = { clients: 'ask', api_keys: 'refuse', approve: [client.id, other.id] };
+    const refused = await admin.submit(page, fields);
+    expect(refused.status).to.equal(409);
+    expect(textOf(refused.html)).to.include('Nothing was changed').and.include('evil.example');
+    const refusing = 'SELECT FROM organizations WHERE NOT allows_api_keys';
+    expect(await on.service.database.query(refusing)).to.deep.equal([]);
+    expect(await approvals()).to.deep.equal([]);
+    const saved = await admin.submit(page, { ...ASK, approve: other.id });
+    expect(saved.status).to.equal(303);
+    expect(await approvals()).to.have.length(1);
+    await admin.submit(await admin.get(url('/policy')), { ...ASK, approve: client.id });
+    expect(await reached()).to.deep.equal(NORTHERN);
+  });
+
+  it('an approved client waits again after it got a new host or owner, but not after other changes', async () => {
+    const { clients } = on.service;
+    const another = await addPerson(on.service, 'Ann', `ann-${client.id}@example.test`);
+    for (const change of [
+      () => addUri(EVIL),
+      () => clients.edit(client.id, { redirectUris: [REDIRECT_URI, 'http://partner.example/'] }),
+      () => clients.transfer(client.id, another.accountId),
+      () => clients.transfer(client.id, undefined),
+      () =>
+        clients.edit(client.id, { redirectUris: ['https://partner.example:444/', REDIRECT_URI] }),
+    ]) {
+      expect((await approve()).status).to.equal(303);
+      await clients.edit(client.id, { name: 'Dock Planner Pro' });
+      await clients.edit(client.id, { name: 'Dock Planner' });
+      await addUri(`${REDIRECT_URI}/2`);
+      await clients.edit(client.id, { redirectUris: [REDIRECT_URI] });
+      await eventually(async () => expect(await reached()).to.deep.equal(NORTHERN));
+      await change();
+      await eventually(async () => expect(await reached()).to.deep.equal([]));
+      expect(textOf((await admin.get(url())).html)).to.match(/Requests 1 .*Dock Planner/);
+    }
+    const theirs = textOf((await person.get(`/profile/connections/${client.id}`)).html);
+    expect(theirs).to.include('Northern Logistics has not approved it yet');
+  });
+
+  it('a declined client stays declined after it got a new host', async () => {
+    await admin.fillIn(decision(), { decision: 'decline' });
+    await addUri(EVIL);
+    expect(textOf((await admin.get(url())).html)).to.include('Dock Planner declined');
+  });
+
+  it('a change that races with an approval of the former client leaves no approval', async () => {
+    for (let race = 0; race < 10; race += 1) {
+      const page = await admin.get(decision());
+      const uri = `https://evil-${race}.example/`;
+      await Promise.all([admin.submit(page, { decision: 'approve' }), addUri(uri)]);
+      expect(await approvals(), uri).to.deep.equal([]);
+    }
+  });
+});
+
+describe('mail about approved clients that changed', () => {
+  const mail = startsWithMail();
+  const on = startSeeded({ on: mail.start, clock: true });
+  const DAY_SECONDS = 86_400;
+
+  let admin: SeededPerson;
+  let browser: SignedInPerson;
+  let client: TestClient;
+  let hosts = 0;
+
+  before(async () => {
+    const { id } = on.seeded.organization;
+    admin = await addPerson(on.service, 'Olga', 'olga@example.test');
+    await on.service.memberships.setRole(admin, id, 'owner');
+    browser = await signedIn(on.service, admin);
+    await browser.fillIn(`/profile/organizations/${id}/policy`, ASK);
+    client = await addTestClient(on.service, 'Dock Planner');
+    await on.partner.tokens(client);
+  });
+
+  const approve = async () => {
+    const ids = `${on.seeded.organization.id} ${client.id}`;
+    expect((await operatorFor(on.service)(`organizations approve ${ids}`)).exitCode).to.equal(0);
+  };
+  async function change(): Promise<void> {
+    hosts += 1;
+    await on.service.clients.addRedirectUri(client.id, `https://host-${hosts}.example/`);
+  }
+  const mails = () => mail.received.filter(({ text }) => text.includes('Dock Planner'));
+  const again = () => mails().filter(({ text }) => text.includes('new owner or a new address'));
+
+  it('owners and admins get one mail a day for an organization and client, from whichever node', async () => {
+    const { service } = on;
+    const settings = service.settings.mail && { mail: service.settings.mail };
+    const another = { sharing: service, clock: on.clock.clock, ...(settings && { settings }) };
+    const nodes = service.database.embedded
+      ? [service]
+      : [service, await startTestService(another)];
+    const cleanAll = () => Promise.all(nodes.flatMap((node) => [node.clean(), node.clean()]));
+    try {
+      // The mail about the request of the member was the first one of the day.
+      await eventually(() => expect(mails().length).to.be.at.least(1));
+      await approve();
+      await change();
+      await cleanAll();
+      expect(again()).to.deep.equal([]);
+      on.clock.advance(DAY_SECONDS);
+      await cleanAll();
+      await eventually(() => expect(again()).to.have.length(1));
+      expect(again()[0]?.to).to.deep.equal([admin.email]);
+      expect(again()[0]?.text)
+        .to.include('Dock Planner has a new owner or a new address')
+        .and.include('Northern Logistics')
+        .and.include(`/profile/organizations/${on.seeded.organization.id}`);
+
+      for (const _ of [1, 2, 3]) {
+        await approve();
+        await change();
+        await cleanAll();
+      }
+      // Approved within the day: there is nothing to decide.
+      await approve();
+      on.clock.advance(DAY_SECONDS);
+      await cleanAll();
+      await change();
+      on.clock.advance(DAY_SECONDS);
+      await cleanAll();
+      await eventually(() => expect(again()).to.have.length(2));
+      on.clock.advance(30 * DAY_SECONDS);
+      await cleanAll();
+      expect(await service.database.query('SELECT FROM approval_mails')).to.deep.equal([]);
+    } finally {
+      for (const node of nodes.slice(1)) await node.close();
+    }
+    expect(again()).to.have.length(2);
+  });
+});
