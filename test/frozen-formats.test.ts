@@ -120,8 +120,9 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
   }
 
   /** Opens a form draft or submit result that is stored for this browser. */
-  async function openDraft(browserId: string, accountId: string, name: string): Promise<unknown> {
-    const packed = await openKept(`${browserId} ${accountId}`, name);
+  async function openDraft(browserId: string, kind: string, name: string): Promise<unknown> {
+    const owner = `${browserId} ${kind} ${on.seeded.person.accountId}`;
+    const packed = await openKept(owner, name);
     return JSON.parse(gunzipSync(Buffer.from(String(packed), 'base64')).toString());
   }
 
@@ -332,18 +333,14 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     const [, kept = ''] = /answer=(.+)/.exec(answer.headers.get('location') ?? '') ?? [];
     const [, browserId = ''] =
       /gate_browser=([^;]+)/.exec(answer.headers.getSetCookie().join()) ?? [];
-    const draft = await openDraft(browserId, on.seeded.person.accountId, kept);
+    const draft = await openDraft(browserId, 'answer', kept);
     expect(draft, KEEP).to.have.all.keys('headers', 'html', 'path', 'status');
     // The service stores only headers that the response has: this one had no `Retry-After`.
     const names = (draft as { headers: [string, string][] }).headers.map(([name]) => name);
     expect(names).to.deep.equal(['content-security-policy', 'cross-origin-opener-policy']);
     await person.submit(await person.get('/logout'), {});
     const late = await person.submit(page, { name: 'Typed' });
-    const typed = await openDraft(
-      cookieOf(person, 'browser'),
-      on.seeded.person.accountId,
-      parameter(late, 'form'),
-    );
+    const typed = await openDraft(cookieOf(person, 'browser'), 'typed', parameter(late, 'form'));
     expect(typed, KEEP).to.deep.include(['name', 'Typed']);
   });
 

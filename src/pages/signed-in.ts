@@ -129,11 +129,11 @@ export function createPageKit(parts: {
     const owner = forms.formAccount(ctx);
     const typed = [...formOf(ctx)].filter(([name]) => TYPED_FIELDS.includes(name));
     if (owner === undefined || typed.length === 0) return undefined;
-    return formDrafts.save(ctx, typed, owner);
+    return formDrafts.save(ctx, 'typed', typed, owner);
   }
 
   async function findTyped(ctx: Context, { id }: Account): Promise<void> {
-    const typed = await formDrafts.find<[string, string][]>(ctx, ctx.query.form, id);
+    const typed = await formDrafts.find(ctx, 'typed', ctx.query.form, id);
     if (typed) typedForms.set(ctx, new URLSearchParams(typed));
   }
 

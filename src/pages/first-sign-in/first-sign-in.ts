@@ -52,7 +52,7 @@ export function firstSignInPage(parts: {
     const form = ctx.method === 'POST' ? formOf(ctx) : typedOf(ctx);
     const said = (name: string): string => form?.get(name) ?? String(ctx.query[name] ?? '');
     const [methodId, kept] = [said(WAY), said(ONWARD)];
-    const onward = await formDrafts.find<unknown>(ctx, kept, account.id);
+    const onward = await formDrafts.find(ctx, 'onward', kept, account.id);
     const method = (await signInMethods.of(account.id)).find((one) => one.id === methodId);
     const choices = method ? await firstSignIn.choices(ctx, account, method.id) : [];
     return {

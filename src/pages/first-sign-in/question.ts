@@ -69,7 +69,7 @@ export function createFirstSignIn(parts: {
     ): Promise<string> {
       const { methodId, onward } = to;
       if ((await choices(ctx, account, methodId)).length === 0) return onward;
-      const kept = await formDrafts.save(ctx, onward, account.id);
+      const kept = await formDrafts.save(ctx, 'onward', onward, account.id);
       return `${FIRST_SIGN_IN}?${new URLSearchParams({ [WAY]: methodId, ...(kept && { [ONWARD]: kept }) })}`;
     },
   };

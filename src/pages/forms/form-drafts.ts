@@ -16,13 +16,35 @@ export interface FormDrafts {
    * @param accountId undefined if the value must be readable without a signed-in user.
    * @returns the name to pass to `find`; undefined if not kept, which only costs convenience.
    */
-  save(ctx: Context, value: unknown, accountId: string | undefined): Promise<string | undefined>;
-  /** Returns undefined if the value has expired, or belongs to another browser or user. */
-  find<Value>(
+  save<Kind extends keyof DraftKinds>(
     ctx: Context,
+    kind: Kind,
+    value: DraftKinds[Kind],
+    accountId: string | undefined,
+  ): Promise<string | undefined>;
+  /** Returns undefined if the value has expired, or is of another kind, browser or user. */
+  find<Kind extends keyof DraftKinds>(
+    ctx: Context,
+    kind: Kind,
     name: unknown,
     accountId: string | undefined,
-  ): Promise<Value | undefined>;
+  ): Promise<DraftKinds[Kind] | undefined>;
+}
+
+/** The values that are kept, by kind: a URL may name a draft of another kind. */
+export interface DraftKinds {
+  readonly typed: [string, string][];
+  readonly answer: SubmitResult;
+  readonly email: string;
+  readonly onward: string;
+}
+
+/** The page that responded to a form. */
+interface SubmitResult {
+  readonly path: string;
+  readonly status: number;
+  readonly headers: readonly (readonly [string, string])[];
+  readonly html: string;
 }
 
 const NAME = /^[A-Za-z0-9_-]{43}$/;
@@ -52,37 +74,34 @@ export function createFormDrafts(parts: {
     return browser;
   }
 
-  async function kept(
-    ctx: Context,
-    value: unknown,
-    accountId: string | undefined,
-  ): Promise<string | undefined> {
+  const kept: FormDrafts['save'] = async (ctx, kind, value, accountId) => {
     const packed = (await pack(JSON.stringify(value))).toString('base64');
     const maxLength = accountId === undefined ? MAX_ANONYMOUS_LENGTH : MAX_LENGTH;
     if (packed.length > maxLength) return undefined;
     if (await limit.count(accountId ?? networkOf(ctx.ip))) return undefined;
     const browser = browserOf(ctx) ?? newBrowser(ctx);
-    return oneTimeValues.store(ownerOf(browser, accountId), packed);
-  }
+    return oneTimeValues.store(ownerOf(browser, kind, accountId), packed);
+  };
 
   return {
-    save: (ctx, value, accountId) =>
-      kept(ctx, value, accountId).catch((err: unknown) => {
+    save: (ctx, kind, value, accountId) =>
+      kept(ctx, kind, value, accountId).catch((err: unknown) => {
         log.warn({ requestId: ctx.state.requestId, err }, 'a form draft could not be stored');
         return undefined;
       }),
 
-    async find<Value>(ctx: Context, name: unknown, accountId: string | undefined) {
+    async find(ctx, kind, name, accountId) {
       const browser = browserOf(ctx);
       if (browser === undefined || typeof name !== 'string' || !NAME.test(name)) return undefined;
-      const packed = await oneTimeValues.peek<string>(ownerOf(browser, accountId), name);
+      const packed = await oneTimeValues.peek<string>(ownerOf(browser, kind, accountId), name);
       if (packed === undefined) return undefined;
-      return JSON.parse((await unpack(Buffer.from(packed, 'base64'))).toString()) as Value;
+      return JSON.parse((await unpack(Buffer.from(packed, 'base64'))).toString());
     },
   };
 }
 
-const ownerOf = (browser: string, accountId = 'nobody'): string => `${browser} ${accountId}`;
+const ownerOf = (browser: string, kind: keyof DraftKinds, accountId = 'nobody'): string =>
+  `${browser} ${kind} ${accountId}`;
 
 const pack = promisify<string, Buffer>(gzip);
 const unpack = promisify<Buffer, Buffer>(gunzip);

@@ -7,13 +7,6 @@ const ANSWER = 'answer';
 /** The response headers that are kept with the page. */
 const HEADERS = ['content-security-policy', 'cross-origin-opener-policy', 'retry-after'];
 
-interface Answer {
-  readonly path: string;
-  readonly status: number;
-  readonly headers: readonly (readonly [string, string])[];
-  readonly html: string;
-}
-
 /**
  * A browser does not store a `no-store` response to a form: the Back button would ask to send the
  * form again ("Confirm Form Resubmission"). So the response is kept here, and the browser is
@@ -40,8 +33,8 @@ export function submitResults(parts: {
       if (status >= 500 || (status >= 300 && status < 400)) return;
       const sent = HEADERS.filter((name) => ctx.res.hasHeader(name));
       const headers = sent.map((name) => [name, ctx.response.get(name)] as const);
-      const answer: Answer = { path, status, headers, html: body };
-      const name = await forms.save(ctx, answer, await accountOf(ctx));
+      const answer = { path, status, headers, html: body };
+      const name = await forms.save(ctx, ANSWER, answer, await accountOf(ctx));
       if (name === undefined) return;
       ctx.remove('Retry-After');
       const query = new URLSearchParams(ctx.querystring);
@@ -56,7 +49,7 @@ export function submitResults(parts: {
       const [, area] = ctx.path.split('/');
       // Check only the profile: other pages, such as the one of a failed sign-in, need no sign-in.
       if (visitor && area === 'profile' && (await isBlocked(ctx, visitor))) return next();
-      const found = await forms.find<Answer>(ctx, ctx.query[ANSWER], visitor?.account.id);
+      const found = await forms.find(ctx, ANSWER, ctx.query[ANSWER], visitor?.account.id);
       if (found?.path !== ctx.path) return next();
       for (const [name, value] of found.headers) ctx.set(name, value);
       ctx.status = found.status;

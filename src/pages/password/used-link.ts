@@ -63,7 +63,7 @@ export function createAfterLink(parts: {
 
   /** Redirects to the sign-in of the waiting authorization; if none waits, to `/login`. */
   async function redirectToSignIn(ctx: Context, { email }: Account): Promise<void> {
-    const form = await formDrafts.save(ctx, email, undefined);
+    const form = await formDrafts.save(ctx, 'email', email, undefined);
     const query = form ? `?form=${form}` : '';
     await kit.notices.redirect(ctx, `${await waiting.path(ctx)}${query}`, SET);
   }

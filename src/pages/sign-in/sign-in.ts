@@ -94,7 +94,7 @@ export function createSignInForm(parts: {
 
   /** Returns the email address and the notice from the page that redirected here. */
   async function arrival(ctx: Context): Promise<{ email: string; notice?: Text }> {
-    const email = await formDrafts.find<string>(ctx, ctx.query.form, undefined);
+    const email = await formDrafts.find(ctx, 'email', ctx.query.form, undefined);
     const notice = await kit.notices.take(ctx);
     return { email: email ?? '', ...(notice && { notice }) };
   }

@@ -1,7 +1,9 @@
 /** `/login`: its redirect after the sign-in, also if a hostile link names the target. */
 import { expect } from 'chai';
 import { createPerson } from '../../support/person.ts';
+import { rawRequest } from '../../support/raw-request.ts';
 import { startSeeded } from '../../support/seeded.ts';
+import { fieldOf } from '../signed-in-person.ts';
 
 /** Targets that a browser, or a careless comparison, may resolve to a place outside the profile. */
 const REFUSED_TARGETS = [
@@ -53,5 +55,35 @@ describe('the sign-in page', () => {
     }
     const twice = await signedIn.get('/login?return_to=/profile&return_to=//evil.example');
     expect(twice.location?.href).to.equal(`${on.issuer}/profile`);
+  });
+
+  it('the kept page of a failed sign-in is no email address for the sign-in form', async () => {
+    const { host, port } = new URL(on.issuer);
+    const person = createPerson(on.issuer);
+    const page = await person.get('/login');
+    // These headers make the request a navigation; `fetch` cannot set them.
+    const navigation = { 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'navigate' };
+    const cookie = person.cookieHeader('/');
+    const failed = await rawRequest(Number(port), '/login', {
+      headers: { host, cookie, ...navigation },
+      form: {
+        form_token: fieldOf(page, 'form_token'),
+        email: on.seeded.person.email,
+        password: 'wrong',
+      },
+    });
+    const location = failed.headers.get('location') ?? '';
+    const [browser = ''] = /(?:__Host-)?gate_browser=[^;]+/.exec(
+      failed.headers.getSetCookie().join(),
+    ) ?? [''];
+    const open = async (path: string): Promise<string> => {
+      const headers = { host, cookie: `${cookie}; ${browser}`, ...navigation };
+      return (await rawRequest(Number(port), path, { headers })).text;
+    };
+    expect(location).to.match(/[?&]answer=/);
+    expect(await open(location)).to.include('role="alert"');
+    const form = await open(location.replace('answer=', 'form='));
+    expect(form).to.include('name="email"').and.not.include('[object');
+    expect(/name="email"[^>]*value="([^"]*)"/.exec(form)?.[1] ?? '').to.equal('');
   });
 });
