@@ -7,7 +7,6 @@ import type { AttemptLimit } from '../base/attempt-limits.ts';
 import type { Clock } from '../base/clock.ts';
 import { expiryJob } from '../storage/cleaning.ts';
 import type { Queries } from '../storage/queries.ts';
-import { adminsOf } from './organization-reach.ts';
 
 export interface ConnectedNow {
   readonly accountId: string;
@@ -114,4 +113,14 @@ export function createApprovalRequests(parts: {
       return due.length;
     },
   };
+}
+
+/** Returns the account ids of the organization's owners and admins who are not suspended. */
+async function adminsOf(queries: Queries, organizationId: string): Promise<string[]> {
+  const rows = await queries.query<{ id: string }>(
+    `SELECT a.id FROM organization_memberships m JOIN accounts a ON a.id = m.account_id
+      WHERE m.organization_id = $1 AND m.role IN ('owner', 'admin') AND a.suspended_at IS NULL`,
+    [organizationId],
+  );
+  return rows.map(({ id }) => id);
 }

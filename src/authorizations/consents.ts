@@ -89,7 +89,8 @@ async function insert(
   const chosen = limit ?? NO_LIMIT;
   const shown = page?.limit ?? NO_LIMIT;
   // A connection that was ended keeps the generation of its end. Lock the account's row, so that
-  // its sessions are ended either before (seen here) or after this write.
+  // its sessions are ended either before (seen here) or after this write, and a new membership,
+  // whose foreign key waits for this lock, finds the connection (migration 0081).
   const [row] = await database.query<Connected>(
     `INSERT INTO connections AS n (account_id, client_id, connected_at, approved_at,
           consented_name, consented_hosts, approved_access,
@@ -100,7 +101,7 @@ async function insert(
           WHERE id = $1 AND ($7::bigint IS NULL
             OR (suspended_at IS NULL AND ${SESSION_GENERATION} <= $7 AND $9::text <> ALL(ended_sessions)))
           AND NOT ${isFullFor('$1', '$2', '$18')}
-          FOR SHARE
+          FOR UPDATE
         ON CONFLICT (account_id, client_id) DO UPDATE
           -- A renewal is approved later than the connection began, so RETURNING recognizes it.
           SET approved_at = greatest($3, CASE WHEN NOT ${ENDED} THEN

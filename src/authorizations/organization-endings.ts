@@ -1,19 +1,10 @@
-/** Lets owners, admins and operators see and change who reaches an organization; records changes. */
+/** Lets owners, admins and operators change who reaches an organization, and records the changes. */
 import type { OrganizationEnds } from '../accounts/access/organization-ends.ts';
 import type { Account } from '../accounts/account.ts';
 import type { Activity, NewActivity, Origin } from '../accounts/activity/activity.ts';
 import type { Action } from '../accounts/activity/activity-words.ts';
 import type { OrganizationPolicy } from '../accounts/organizations/organization-policy.ts';
-import type { Clock } from '../base/clock.ts';
-import { changedMeanwhile } from '../clients/client-edits.ts';
 import type { Queries } from '../storage/queries.ts';
-import { type ApprovableClient, approvableClients } from './client-standing.ts';
-import {
-  membersConnectedTo,
-  type OrganizationReach,
-  reachOfOrganization,
-  rightsOfMembers,
-} from './organization-reach.ts';
 
 export type ActingAdmin = Acting & { readonly admin: NonNullable<Acting['admin']> };
 
@@ -44,52 +35,45 @@ export type OrganizationEndings = ReturnType<typeof createOrganizationEndings>;
 
 /** Like `OrganizationEnds`, and records each change in the activity logs. */
 export function createOrganizationEndings(parts: {
-  readonly database: Queries;
-  readonly clock: Clock;
   readonly activity: Activity;
   readonly ends: OrganizationEnds;
 }) {
-  const { database, clock, activity, ends } = parts;
+  const { activity, ends } = parts;
 
   const whose = ({ admin, organization }: Acting) => ({
     organizationId: organization.id,
     by: admin?.account.id,
   });
 
-  /** Records the action for the acting person and, without the origin, for the users concerned. */
+  /**
+   * Records the action for the acting person and, without the origin, for the users concerned.
+   *
+   * @param concerned the account; undefined for the organization, whose decisions about a client are
+   *   in the logs of all members who connected the client (`Activity.of`)
+   */
   async function record(
     tx: Queries,
     { admin, organization }: Acting,
-    [own, others]: readonly [Action, Action],
+    [own, others]: readonly [Action, Action?],
     details: NewActivity['details'],
-    concerned: readonly string[],
+    concerned?: string,
   ): Promise<void> {
-    const all = {
-      ...details,
-      organization_id: organization.id,
-      organization_name: organization.name,
-    };
-    if (!admin) {
-      const everybody = concerned.length === 0 ? [undefined] : concerned;
-      const entry = { action: own, actor: 'operator', details: all } as const;
-      return activity.recordAll(
-        everybody.map((accountId) => ({ ...entry, accountId })),
-        tx,
-      );
-    }
+    const { id: organization_id, name: organization_name } = organization;
+    const all = { ...details, organization_id, organization_name };
+    if (!admin) return activity.record({ action: own, actor: 'operator', details: all }, tx);
     const { account, origin } = admin;
     await activity.record(
       { action: own, actor: 'person', accountId: account.id, details: all, origin },
       tx,
     );
+    if (!others || concerned === account.id) return;
     const theirs = { ...all, by_account_id: account.id, by_name: account.name };
-    const entries = concerned
-      .filter((id) => id !== account.id)
-      .map((accountId) => ({ action: others, actor: 'organization', accountId, details: theirs }));
-    await activity.recordAll(entries as NewActivity[], tx);
+    await activity.record(
+      { action: others, actor: 'organization', accountId: concerned, details: theirs },
+      tx,
+    );
   }
 
-  /** Records the action for the acting person and for the members who connected the client. */
   const recordFor =
     (
       by: Acting,
@@ -97,11 +81,8 @@ export function createOrganizationEndings(parts: {
       action: Action,
       more: NewActivity['details'] = {},
     ) =>
-    async (tx: Queries): Promise<void> => {
-      const concerned = await membersConnectedTo(tx, by.organization.id, clientId);
-      const details = { client_id: clientId, client_name: name, ...more };
-      await record(tx, by, [action, action], details, concerned);
-    };
+    (tx: Queries): Promise<void> =>
+      record(tx, by, [action, action], { client_id: clientId, client_name: name, ...more });
 
   const changing =
     (change: 'block' | 'unblock', action: Action) =>
@@ -113,14 +94,6 @@ export function createOrganizationEndings(parts: {
       });
 
   return {
-    approvable: (ids: readonly string[]): Promise<ApprovableClient[]> =>
-      approvableClients(database, ids),
-
-    reachOf: (organizationId: string, warehouseId?: string): Promise<OrganizationReach> =>
-      reachOfOrganization(database, organizationId, new Date(clock()), warehouseId),
-    rightsOf: (organizationId: string, accountIds: readonly string[]) =>
-      rightsOfMembers(database, organizationId, accountIds),
-
     endMembership: (by: ActingAdmin, { id: accountId, name }: Named): Promise<boolean> =>
       ends.endMembership({
         organizationId: by.organization.id,
@@ -128,7 +101,7 @@ export function createOrganizationEndings(parts: {
         accountId,
         async inTransaction(tx) {
           const details = { person_id: accountId, person_name: name };
-          await record(tx, by, ['member_removed', 'membership_removed'], details, [accountId]);
+          await record(tx, by, ['member_removed', 'membership_removed'], details, accountId);
         },
       }),
 
@@ -183,7 +156,7 @@ export function createOrganizationEndings(parts: {
             clients: policy.asksFirst ? 'ask' : 'open',
             api_keys: policy.allowsApiKeys ? 'allow' : 'refuse',
           };
-          await record(tx, by, ['organization_changed', 'organization_changed'], details, []);
+          await record(tx, by, ['organization_changed'], details);
           for (const client of approved) {
             await recordFor(by, client, 'client_admitted', { decision: 'approved' })(tx);
           }

@@ -1,28 +1,38 @@
-/** Lists the users, clients and keys with access to an organization, for its owners and admins. */
-
-import type { Right, Role } from '../accounts/access/reach.ts';
+/**
+ * Reads the users, clients and keys with access to an organization, for its owners and admins. No
+ * statement reads more than a step of a list, whatever the number of members.
+ */
+import { type AccessLimit, limitAccess } from '../accounts/access/access-limit.ts';
+import { isAdmin } from '../accounts/access/organization-ends.ts';
+import { type Right, type Role, rightsBy } from '../accounts/access/reach.ts';
 import {
   OPEN_POLICY,
   type OrganizationPolicy,
 } from '../accounts/organizations/organization-policy.ts';
-import type { Queries } from '../storage/queries.ts';
+import type { Clock } from '../base/clock.ts';
+import { isClientId } from '../base/random-id.ts';
+import { createTurns } from '../storage/account-turns.ts';
+import type { Database } from '../storage/queries.ts';
 import { hasEnded } from './consents.ts';
 
-export interface OrganizationReach {
-  readonly policy: OrganizationPolicy;
-  readonly people: readonly ReachingPerson[];
-  /** Clients that members have connected, even if a client has no access, and blocked clients. */
-  readonly clients: readonly ReachingClient[];
-  readonly machines: readonly ReachingMachine[];
-  /** Unexpired API keys of members; empty if the organization allows no API keys. */
-  readonly apiKeys: readonly ReachingKey[];
+export type OrganizationReach = ReturnType<typeof createOrganizationReach>;
+
+export type Reach = ReturnType<OrganizationReach['of']>;
+
+/** Part of a list, in the order of `at`. */
+export interface Step<Row> {
+  readonly rows: readonly Row[];
+  /** The `from` of the following step; undefined after the last one. */
+  readonly next: string | undefined;
 }
 
 interface Reaching {
+  /** The place in the list: a list continues after it. */
+  readonly at: string;
   readonly id: string;
   readonly name: string;
-  /** In the chosen warehouse, unordered, with duplicates; meaningless if none was chosen. */
-  readonly rights: readonly Right[] | null;
+  /** In the chosen warehouse, unordered, with duplicates; empty if none was chosen. */
+  readonly rights: readonly Right[];
 }
 
 export interface ReachingPerson extends Reaching {
@@ -42,17 +52,19 @@ export interface ReachingClient extends Reaching {
   /** Null if the operator provides the client. */
   readonly ownerName: string | null;
   readonly isSuspended: boolean;
+  /**
+   * How many members have connected the client, at most `MAX_COUNTED` + 1. If there are more than
+   * `MAX_EXAMINED`, `people`, `rights` and `lastUsedAt` are those of the latest to connect it.
+   */
+  readonly count: number;
   /** Names of the members who have connected the client, most recently used first. */
   readonly people: readonly string[];
   /** When the first of these members connected the client; null if no member has connected it. */
   readonly requestedAt: Date | null;
-  /** The latest use by any member. */
   readonly lastUsedAt: Date | null;
   /** Null unless the client is blocked. */
   readonly blockedAt: Date | null;
   readonly blockedBy: string | null;
-  /** True if the client is blocked because another client of its owner is. */
-  readonly followsBar: boolean;
   /** The time of the stored decision, even if the organization is open now; null if undecided. */
   readonly decidedAt: Date | null;
   readonly decidedBy: string | null;
@@ -60,177 +72,329 @@ export interface ReachingClient extends Reaching {
   readonly sentence: string | null;
 }
 
-export interface ReachingMachine extends Reaching {
-  readonly role: Role;
-  readonly isSuspended: boolean;
-  readonly warehouses: number | null;
-  readonly lastUsedAt: Date | null;
-}
+export type ReachingMachine = Pick<
+  ReachingPerson,
+  keyof Reaching | 'role' | 'isSuspended' | 'warehouses'
+> &
+  Pick<ReachingClient, 'lastUsedAt'>;
 
 export interface ReachingKey extends Reaching {
   readonly lastFour: string;
-  readonly personId: string;
   readonly person: string;
   readonly createdAt: Date;
   readonly lastUsedAt: Date | null;
 }
 
-/** SQL expression, like `access.ts`: which rights the membership `m` has of those stored in `r`. */
-const rights = (isReadOnly = 'false'): string =>
-  `CASE WHEN m.role IN ('owner', 'admin')
-        THEN CASE WHEN ${isReadOnly} THEN '{read}' ELSE '{read,write,manage}' END::text[]
-      WHEN m.role = 'member' AND NOT ${isReadOnly} THEN r.rights
-      WHEN 'read' = ANY(r.rights) THEN '{read}' END`;
+/** How many members or machine clients one statement reads. */
+const MEMBERS_AT_ONCE = 1_000;
+const CLIENTS_AT_ONCE = 100;
+/** Of each client, how many connections are examined for names, rights and the last use. */
+const MAX_EXAMINED = 250;
+export const MAX_COUNTED = 1_000;
+/** How many pages read at once in this process: each uses one connection of the pool. */
+const MAX_READING = 2;
 
-/** SQL join: the rights of the member `m` in the chosen warehouse `$2`. */
-const RIGHTS_THERE = `LEFT JOIN warehouse_rights r ON r.organization_id = $1
-      AND r.warehouse_id = $2 AND r.account_id = m.account_id`;
+export function createOrganizationReach({
+  database,
+  clock,
+}: {
+  readonly database: Database;
+  readonly clock: Clock;
+}) {
+  const inTurn = createTurns(MAX_READING);
+  return {
+    /**
+     * Runs `work` in the turn of the account and, of all accounts, two at a time. The pages of
+     * organizations then leave connections for introspection, however often they are reloaded.
+     *
+     * @throws AccountBusy
+     */
+    forPage: <Result>(accountId: string, work: () => Promise<Result>): Promise<Result> =>
+      database.inTurn(accountId, () => inTurn(work)),
 
-/** Like `RIGHTS_THERE`; if no warehouse is chosen, counts the warehouses with rights instead. */
-const rightsCounted = (subject: 'account_id' | 'client_id'): string =>
-  `LEFT JOIN (SELECT ${subject}, min(rights) AS rights, count(*)::integer AS held,
-      count(*) FILTER (WHERE 'read' = ANY(rights))::integer AS readable
-    FROM warehouse_rights WHERE organization_id = $1 AND (warehouse_id = $2 OR $2::text IS NULL)
-    GROUP BY ${subject}) r ON r.${subject} = m.${subject}`;
+    async policyOf(organizationId: string): Promise<OrganizationPolicy> {
+      const [policy = OPEN_POLICY] = await database.query<OrganizationPolicy>(
+        `SELECT asks_first AS "asksFirst", allows_api_keys AS "allowsApiKeys"
+          FROM organizations WHERE id = $1`,
+        [organizationId],
+      );
+      return policy;
+    },
 
-const WAREHOUSES = `CASE m.role WHEN 'member' THEN coalesce(r.held, 0)
-      WHEN 'viewer' THEN coalesce(r.readable, 0) END AS warehouses`;
+    /**
+     * @param warehouseId a chosen warehouse: the lists leave out what has no access to it, such as
+     *   blocked clients, and the clients and API keys of suspended people
+     */
+    of: (organizationId: string, warehouseId?: string) =>
+      createReach({ database, clock, organizationId, warehouseId }),
+  };
+}
 
-/** SQL condition: the membership reaches the chosen warehouse, if one is chosen. */
-const reachesChosen = (isReadOnly?: string): string =>
-  `($2::text IS NULL OR (${rights(isReadOnly)}) IS NOT NULL)`;
+function createReach(parts: {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly organizationId: string;
+  readonly warehouseId: string | undefined;
+}) {
+  const { database, clock, organizationId, warehouseId } = parts;
+  const place = [organizationId, warehouseId ?? null];
+  const isListed = ({ rights }: Reaching): boolean =>
+    warehouseId === undefined || rights.length > 0;
 
-/** SQL condition: a connection or key reaches the chosen warehouse or, if none is chosen, any. */
-const leavesSomething = (limited: 'n' | 'k'): string =>
-  `(${limited}.limit_places IS NULL OR ${limited}.limit_places && ARRAY[$1::text, $2]
-    OR ($2::text IS NULL AND EXISTS (SELECT FROM warehouses w LEFT JOIN warehouse_rights r
-      ON r.warehouse_id = w.id AND r.account_id = m.account_id WHERE w.organization_id = $1
-        AND w.id = ANY(${limited}.limit_places) AND (${rights()}) IS NOT NULL)))
-    AND ($2::text IS NULL OR a.suspended_at IS NULL)
-    AND ${reachesChosen(`${limited}.limit_read_only`)}`;
+  /** Converts the first row of a member to what the member reaches. */
+  const memberFrom = <Row extends MemberRow>({ stored, held, readable, ...row }: Row) => ({
+    ...row,
+    rights: warehouseId === undefined ? [] : rightsBy(row.role, stored),
+    warehouses: isAdmin(row.role) ? null : row.role === 'viewer' ? readable : held,
+  });
 
-/**
- * Always runs five queries.
- *
- * @param now API keys and connections that ended before this time are left out
- * @param warehouseId of a chosen warehouse: leaves out what has no access to it, such as blocked
- *   clients, and the clients and API keys of suspended people
- */
-export async function reachOfOrganization(
-  database: Queries,
-  organizationId: string,
-  now: Date,
-  warehouseId: string | null = null,
-): Promise<OrganizationReach> {
-  const values = [organizationId, warehouseId];
-  const [[policy = OPEN_POLICY], people, clients, machines, apiKeys] = await Promise.all([
-    database.query<OrganizationPolicy>(
-      `SELECT asks_first AS "asksFirst", allows_api_keys AS "allowsApiKeys"
-        FROM organizations WHERE id = $1`,
-      [organizationId],
-    ),
-    database.query<ReachingPerson>(
-      `SELECT a.id, a.name, a.email, m.role, a.suspended_at IS NOT NULL AS "isSuspended",
-          ${rights()} AS rights, m.created_at AS since, s.at AS "lastSignedInAt", ${WAREHOUSES}
-        FROM organization_memberships m JOIN accounts a ON a.id = m.account_id
-        ${rightsCounted('account_id')}
-        LEFT JOIN LATERAL (SELECT at FROM activity
-          WHERE account_id = a.id AND action = 'signed_in' AND NOT details ? 'confirmation'
-          ORDER BY id DESC LIMIT 1) s ON true
-        WHERE m.organization_id = $1 AND ${reachesChosen()}`,
-      values,
-    ),
-    database.query<ReachingClient>(
-      `SELECT c.id, c.name, o.name AS "ownerName", c.suspended_at IS NOT NULL AS "isSuspended",
-          coalesce(n.people, '{}') AS people, n.rights, n.requested_at AS "requestedAt",
-          n.last_used_at AS "lastUsedAt",
-          b.barred_at AS "blockedAt", a.name AS "blockedBy",
-          coalesce(b.follows, false) AS "followsBar", d.decided_at AS "decidedAt",
-          by.name AS "decidedBy", d.sentence,
+  /** Returns the rights of a credential by the rules of `Access.through`; undefined without access. */
+  function rightsWithin({ role, held, limit, isSuspended }: CredentialRow) {
+    const warehouses = (held ?? [])
+      .map(({ id, rights }) => ({ id, name: '', rights: rightsBy(role, rights) }))
+      .filter(({ rights }) => rights.length > 0);
+    const all = [{ id: organizationId, name: '', role, warehouses }];
+    const [within] = limitAccess(all, limit);
+    if (!within || warehouseId === undefined) return within && [];
+    const rights = within.warehouses.find(({ id }) => id === warehouseId)?.rights ?? [];
+    return rights.length > 0 && !isSuspended ? rights : undefined;
+  }
+
+  async function readClients(ids: string, value: unknown): Promise<Step<ReachingClient>> {
+    const rows = await database.query<ClientRow>(
+      `WITH RECURSIVE ${ids}
+        SELECT c.id AS at, c.id, c.name, o.name AS "ownerName",
+          c.suspended_at IS NOT NULL AS "isSuspended", b.barred_at AS "blockedAt",
+          a.name AS "blockedBy", d.decided_at AS "decidedAt", by.name AS "decidedBy", d.sentence,
           CASE WHEN b.client_id IS NOT NULL THEN 'blocked'
             WHEN NOT own.asks_first OR d.is_approved THEN 'admitted'
-            WHEN d.client_id IS NOT NULL THEN 'declined' ELSE 'waiting' END AS state
-        FROM (
-          SELECT n.client_id, string_to_array(string_agg(
-              DISTINCT array_to_string(${rights('n.limit_read_only')}, ','), ','), ',') AS rights,
-            max(n.last_used_at) AS last_used_at, min(n.connected_at) AS requested_at,
-            array_agg(a.name ORDER BY n.last_used_at DESC NULLS LAST, a.name, a.id) AS people
-          FROM organization_memberships m
-          JOIN connections n ON n.account_id = m.account_id AND NOT ${hasEnded('$3')}
-          JOIN accounts a ON a.id = n.account_id ${RIGHTS_THERE}
-          WHERE m.organization_id = $1 AND ${leavesSomething('n')} GROUP BY n.client_id
-        ) n
-        FULL JOIN (SELECT * FROM barred_clients WHERE organization_id = $1) b
-          ON b.client_id = n.client_id
-        JOIN clients c ON c.id = coalesce(n.client_id, b.client_id)
+            WHEN d.client_id IS NOT NULL THEN 'declined' ELSE 'waiting' END AS state,
+          (SELECT count(*)::integer FROM (SELECT FROM member_connections
+            WHERE organization_id = $1 AND client_id = c.id LIMIT ${MAX_COUNTED + 1}) n) AS count,
+          (SELECT min(connected_at) FROM member_connections
+            WHERE organization_id = $1 AND client_id = c.id) AS "requestedAt"
+        FROM ids JOIN clients c ON c.id = ids.client_id
         JOIN organizations own ON own.id = $1
-        LEFT JOIN client_decisions d ON d.organization_id = own.id AND d.client_id = c.id
+        LEFT JOIN barred_clients b ON b.organization_id = $1 AND b.client_id = c.id
+        LEFT JOIN client_decisions d ON d.organization_id = $1 AND d.client_id = c.id
         LEFT JOIN accounts by ON by.id = d.decided_by
         LEFT JOIN accounts o ON o.id = c.owner_account_id
-        LEFT JOIN accounts a ON a.id = b.barred_by`,
-      [...values, now],
-    ),
-    database.query<ReachingMachine>(
-      `SELECT c.id, c.name, m.role, c.suspended_at IS NOT NULL AS "isSuspended",
-          ${rights()} AS rights, c.last_used_at AS "lastUsedAt", ${WAREHOUSES}
-        FROM organization_memberships m JOIN clients c ON c.id = m.client_id
-        ${rightsCounted('client_id')} WHERE m.organization_id = $1 AND ${reachesChosen()}`,
-      values,
-    ),
-    database.query<ReachingKey>(
-      `SELECT ${rights('k.limit_read_only')} AS rights, k.id, k.name, k.last_four AS "lastFour",
-          a.id AS "personId", a.name AS person,
-          k.created_at AS "createdAt", k.last_used_at AS "lastUsedAt"
-        FROM organization_memberships m JOIN accounts a ON a.id = m.account_id
-        JOIN api_keys k ON k.account_id = a.id
-        JOIN organizations o ON o.id = m.organization_id AND o.allows_api_keys ${RIGHTS_THERE}
-        WHERE m.organization_id = $1 AND (k.expires_at IS NULL OR k.expires_at > $3)
-          AND ${leavesSomething('k')}`,
-      [...values, now],
-    ),
-  ]);
-  const admitted = clients.filter(({ state }) => warehouseId === null || state === 'admitted');
-  return { policy, people, clients: admitted, machines, apiKeys };
-}
+        LEFT JOIN accounts a ON a.id = b.barred_by ORDER BY c.id`,
+      [organizationId, value],
+    );
+    const examined = await database.query<ConnectionRow>(
+      `SELECT n.client_id AS "clientId", n.last_used_at AS "lastUsedAt", a.name AS person,
+          a.suspended_at IS NOT NULL AS "isSuspended", m.role, h.held, ${limitOf('n')} AS limit
+        FROM unnest($3::text[]) AS c (id)
+        CROSS JOIN LATERAL (SELECT account_id FROM member_connections
+          WHERE organization_id = $1 AND client_id = c.id
+          ORDER BY connected_at DESC LIMIT ${MAX_EXAMINED}) latest
+        JOIN connections n ON n.account_id = latest.account_id AND n.client_id = c.id
+          AND NOT ${hasEnded('$4')}
+        JOIN organization_memberships m
+          ON m.account_id = n.account_id AND m.organization_id = $1
+        JOIN accounts a ON a.id = n.account_id ${heldWithin('n')}
+        ORDER BY n.last_used_at DESC NULLS LAST, a.name, a.id`,
+      [...place, rows.map(({ id }) => id), new Date(clock())],
+    );
+    const byClient = Map.groupBy(examined, ({ clientId }) => clientId);
+    const clients = rows.flatMap((row): ReachingClient[] => {
+      const through = (byClient.get(row.id) ?? []).flatMap((one) => {
+        const rights = rightsWithin(one);
+        return rights ? [{ ...one, rights }] : [];
+      });
+      const isWhole = row.count <= MAX_EXAMINED;
+      const isConnected = through.length > 0 || !isWhole;
+      const isBlocked = row.state === 'blocked' && warehouseId === undefined;
+      if (!isConnected && !isBlocked) return [];
+      if (warehouseId !== undefined && row.state !== 'admitted') return [];
+      const used = through.flatMap(({ lastUsedAt }) => lastUsedAt ?? []);
+      return [
+        {
+          ...row,
+          count: isWhole ? through.length : row.count,
+          people: through.map(({ person }) => person),
+          rights: through.flatMap(({ rights }) => rights),
+          lastUsedAt: used[0] ?? null,
+        },
+      ];
+    });
+    return stepOf(rows, clients, CLIENTS_AT_ONCE);
+  }
 
-/** Returns the rights of these members by the id of the warehouse, with one query. */
-export const rightsOfMembers = (
-  queries: Queries,
-  organizationId: string,
-  accountIds: readonly string[],
-): Promise<{ id: string; rights: Readonly<Record<string, readonly Right[] | null>> }[]> =>
-  queries.query(
-    `SELECT m.account_id AS id, json_object_agg(w.id, ${rights()}) AS rights
-      FROM organization_memberships m JOIN warehouses w ON w.organization_id = m.organization_id
-      LEFT JOIN warehouse_rights r ON r.warehouse_id = w.id AND r.account_id = m.account_id
-      WHERE m.organization_id = $1 AND m.account_id = ANY($2) GROUP BY m.account_id`,
-    [organizationId, accountIds],
-  );
+  return {
+    async people(from = '0'): Promise<Step<ReachingPerson>> {
+      const rows = await database.query<Omit<ReachingPerson, 'rights'> & MemberRow>(
+        `SELECT m.id AS at, a.id, a.name, a.email, m.role, m.created_at AS since,
+            a.suspended_at IS NOT NULL AS "isSuspended", s.at AS "lastSignedInAt", r.*
+          FROM ${membersAfter('account_id')} JOIN accounts a ON a.id = m.account_id
+          LEFT JOIN LATERAL (SELECT at FROM activity
+            WHERE account_id = a.id AND action = 'signed_in' AND NOT details ? 'confirmation'
+            ORDER BY id DESC LIMIT 1) s ON true
+          ${rightsOf('account_id')} ORDER BY m.id`,
+        [...place, numberFrom(from)],
+      );
+      return stepOf(rows, rows.map(memberFrom).filter(isListed), MEMBERS_AT_ONCE);
+    },
+
+    async machines(from = '0'): Promise<Step<ReachingMachine>> {
+      const rows = await database.query<Omit<ReachingMachine, 'rights'> & MemberRow>(
+        `SELECT m.id AS at, c.id, c.name, m.role, c.suspended_at IS NOT NULL AS "isSuspended",
+            c.last_used_at AS "lastUsedAt", r.*
+          FROM ${membersAfter('client_id')} JOIN clients c ON c.id = m.client_id
+          ${rightsOf('client_id')} ORDER BY m.id`,
+        [...place, numberFrom(from)],
+      );
+      return stepOf(rows, rows.map(memberFrom).filter(isListed), MEMBERS_AT_ONCE);
+    },
+
+    /** Lists the unexpired API keys of members, in the order of the members. */
+    async apiKeys(from = '0'): Promise<Step<ReachingKey>> {
+      const rows = await database.query<KeyRow>(
+        `SELECT m.id AS at, k.id, k.name, k.last_four AS "lastFour", a.name AS person,
+            k.created_at AS "createdAt", k.last_used_at AS "lastUsedAt",
+            a.suspended_at IS NOT NULL AS "isSuspended", m.role, h.held, ${limitOf('k')} AS limit
+          FROM ${membersAfter('account_id')} JOIN accounts a ON a.id = m.account_id
+          LEFT JOIN api_keys k ON k.account_id = a.id
+            AND (k.expires_at IS NULL OR k.expires_at > $4)
+          ${heldWithin('k')} ORDER BY m.id, k.id`,
+        [...place, numberFrom(from), new Date(clock())],
+      );
+      const keys = rows.flatMap((row): ReachingKey[] => {
+        const { id } = row;
+        const rights = id === null ? undefined : rightsWithin(row);
+        return id !== null && rights ? [{ ...row, id, rights }] : [];
+      });
+      return stepOf(rows, keys, MEMBERS_AT_ONCE);
+    },
+
+    /** Lists the clients that members have connected, even if without access, and blocked ones. */
+    clients: (from = ''): Promise<Step<ReachingClient>> =>
+      readClients(CLIENTS_AFTER, isClientId(from) ? from : ''),
+
+    /** Returns those of these clients that `clients` lists, each found by its id. */
+    clientsNamed: async (ids: readonly string[]): Promise<readonly ReachingClient[]> =>
+      (await readClients(CLIENTS_NAMED, ids.filter(isClientId))).rows,
+
+    /** Returns the member, or undefined. */
+    async person(id: string) {
+      const [person] = await database.query<Pick<ReachingPerson, 'id' | 'name'>>(
+        `SELECT a.id, a.name FROM organization_memberships m JOIN accounts a ON a.id = m.account_id
+          WHERE m.organization_id = $1 AND m.account_id = $2`,
+        [organizationId, id],
+      );
+      return person;
+    },
+
+    /** Returns the ids of two owners who can sign in, or of the only one. */
+    async owners(): Promise<readonly string[]> {
+      const owners = await database.query<{ id: string }>(
+        `SELECT a.id FROM organization_memberships m JOIN accounts a ON a.id = m.account_id
+          WHERE m.organization_id = $1 AND m.role = 'owner' AND a.suspended_at IS NULL LIMIT 2`,
+        [organizationId],
+      );
+      return owners.map(({ id }) => id);
+    },
+  };
+}
 
 /** Returns the connected clients that are not blocked and were neither approved nor declined. */
-export const undecidedIn = ({ clients }: OrganizationReach): readonly ReachingClient[] =>
-  clients.filter(({ state, decidedAt }) => state !== 'blocked' && decidedAt === null);
+export const isUndecided = ({ state, decidedAt }: ReachingClient): boolean =>
+  state !== 'blocked' && decidedAt === null;
 
-export async function membersConnectedTo(
-  queries: Queries,
-  organizationId: string,
-  clientId: string,
-): Promise<string[]> {
-  const rows = await queries.query<{ id: string }>(
-    `SELECT n.account_id AS id FROM connections n
-      JOIN organization_memberships m ON m.account_id = n.account_id AND m.organization_id = $1
-      WHERE n.client_id = $2 AND n.ended_at IS NULL`,
-    [organizationId, clientId],
-  );
-  return rows.map(({ id }) => id);
+/** Reads a whole list, step by step. Only for lists that are short. */
+export async function allOf<Row>(read: (from?: string) => Promise<Step<Row>>): Promise<Row[]> {
+  const rows: Row[] = [];
+  let from: string | undefined;
+  do {
+    const step: Step<Row> = await read(from);
+    rows.push(...step.rows);
+    from = step.next;
+  } while (from !== undefined);
+  return rows;
 }
 
-/** Returns the account ids of the organization's owners and admins who are not suspended. */
-export async function adminsOf(queries: Queries, organizationId: string): Promise<string[]> {
-  const rows = await queries.query<{ id: string }>(
-    `SELECT a.id FROM organization_memberships m JOIN accounts a ON a.id = m.account_id
-      WHERE m.organization_id = $1 AND m.role IN ('owner', 'admin') AND a.suspended_at IS NULL`,
-    [organizationId],
-  );
-  return rows.map(({ id }) => id);
+type ClientRow = Omit<ReachingClient, 'people' | 'rights' | 'lastUsedAt'>;
+
+/** The number of warehouses with rights or, in a chosen warehouse, the stored rights. */
+interface MemberRow {
+  readonly at: string;
+  readonly role: Role;
+  readonly stored: readonly Right[] | null;
+  readonly held: number;
+  readonly readable: number;
 }
+
+/** A connection or API key of a member. */
+interface CredentialRow {
+  readonly role: Role;
+  readonly isSuspended: boolean;
+  readonly limit: AccessLimit;
+  /** The stored rights in the chosen warehouse; if none is chosen, in those of the limit. */
+  readonly held:
+    | readonly { readonly id: string; readonly rights: readonly Right[] | null }[]
+    | null;
+}
+
+interface ConnectionRow extends CredentialRow {
+  readonly clientId: string;
+  readonly person: string;
+  readonly lastUsedAt: Date | null;
+}
+
+/** `id` is null for a member without API keys. */
+type KeyRow = Omit<ReachingKey, 'id' | 'rights'> & CredentialRow & { readonly id: string | null };
+
+const numberFrom = (from: string): string => (/^\d{1,18}$/.test(from) ? from : '0');
+
+const stepOf = <Row>(read: readonly { at: string }[], rows: readonly Row[], size: number) => ({
+  rows,
+  next: read.length >= size ? read.at(-1)?.at : undefined,
+});
+
+// SQL fragments: $1 is the organization, $2 the chosen warehouse or null, $3 the end of the step before.
+
+const membersAfter = (subject: 'account_id' | 'client_id'): string =>
+  `(SELECT * FROM organization_memberships
+    WHERE organization_id = $1 AND ${subject} IS NOT NULL AND id > $3
+    ORDER BY id LIMIT ${MEMBERS_AT_ONCE}) m`;
+
+/** The columns of `MemberRow` about the rights of the membership `m`. */
+const rightsOf = (subject: 'account_id' | 'client_id'): string =>
+  `CROSS JOIN LATERAL (SELECT min(rights) AS stored, count(*)::integer AS held,
+      count(*) FILTER (WHERE 'read' = ANY(rights))::integer AS readable FROM warehouse_rights
+    WHERE ${subject} = m.${subject} AND organization_id = $1
+      AND ($2::text IS NULL OR warehouse_id = $2)) r`;
+
+/** The column `held` of a `CredentialRow`. */
+const heldWithin = (limited: 'n' | 'k'): string =>
+  `CROSS JOIN LATERAL (SELECT json_agg(json_build_object('id', w.id, 'rights', r.rights)) AS held
+    FROM warehouses w
+    LEFT JOIN warehouse_rights r ON r.warehouse_id = w.id AND r.account_id = m.account_id
+    WHERE w.organization_id = $1 AND w.id = ANY(CASE WHEN $2::text IS NULL
+      THEN ${limited}.limit_places ELSE ARRAY[$2::text] END)) h`;
+
+const limitOf = (limited: 'n' | 'k'): string =>
+  `json_build_object('places', ${limited}.limit_places, 'isReadOnly', ${limited}.limit_read_only)`;
+
+const nextClient = (after: string): string =>
+  `(SELECT client_id FROM member_connections WHERE organization_id = $1 AND client_id > ${after}
+    ORDER BY client_id LIMIT 1)`;
+
+/** The ids of the clients after `$2`: jumps through the index from one client to the next. */
+const CLIENTS_AFTER = `connected AS (
+    SELECT ${nextClient('$2')} AS client_id
+    UNION ALL SELECT ${nextClient('connected.client_id')} FROM connected WHERE client_id IS NOT NULL
+  ), ids AS (
+    SELECT client_id FROM (
+      (SELECT client_id FROM connected WHERE client_id IS NOT NULL LIMIT ${CLIENTS_AT_ONCE})
+      UNION (SELECT client_id FROM barred_clients WHERE organization_id = $1 AND client_id > $2
+        ORDER BY client_id LIMIT ${CLIENTS_AT_ONCE})
+    ) both_kinds ORDER BY client_id LIMIT ${CLIENTS_AT_ONCE}
+  )`;
+
+const CLIENTS_NAMED = `ids AS (
+    SELECT id AS client_id FROM unnest($2::text[]) AS id
+    WHERE EXISTS (SELECT FROM member_connections WHERE organization_id = $1 AND client_id = id)
+      OR EXISTS (SELECT FROM barred_clients WHERE organization_id = $1 AND client_id = id)
+  )`;

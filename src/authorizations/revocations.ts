@@ -5,6 +5,7 @@ import type { Activity, NewActivity, Origin } from '../accounts/activity/activit
 import type { Details, EndingCause } from '../accounts/activity/activity-words.ts';
 import type { Clock } from '../base/clock.ts';
 import { boundToRequest } from '../base/current-request.ts';
+import { createTurns } from '../storage/account-turns.ts';
 import { createBackgroundWriter } from '../storage/background-writer.ts';
 import { announcementSql, announceToAllNodes, type ChangeTopic } from '../storage/change-feed.ts';
 import { type CleaningJob, deleteExpired, expiryJob } from '../storage/cleaning.ts';
@@ -361,23 +362,6 @@ function createParameters() {
 function detailsOf(end: End): LogDetails {
   if ('machineToken' in end) return { clientId: end.clientId };
   return { clientId: end.authorization.clientId, cause: end.cause, actor: end.actor };
-}
-
-/** Runs at most `max` functions at once. Further ones wait and start in the order of their calls. */
-function createTurns(max: number) {
-  const waiting: (() => void)[] = [];
-  let free = max;
-  return async <Result>(work: () => Promise<Result>): Promise<Result> => {
-    if (free > 0) free -= 1;
-    else await new Promise<void>((resolve) => waiting.push(resolve));
-    try {
-      return await work();
-    } finally {
-      const next = waiting.shift();
-      if (next) next();
-      else free += 1;
-    }
-  };
 }
 
 /** Resolves to undefined if `pending` takes longer. */

@@ -23,6 +23,10 @@ import {
   createOrganizationEndings,
   type OrganizationEndings,
 } from '../authorizations/organization-endings.ts';
+import {
+  createOrganizationReach,
+  type OrganizationReach,
+} from '../authorizations/organization-reach.ts';
 import { systemClock } from '../base/clock.ts';
 import type { Client } from '../clients/client.ts';
 import type { Variables } from '../config/environment.ts';
@@ -57,6 +61,7 @@ export interface Registries extends CommonRegistries {
   readonly database: OpenDatabase;
   readonly organizations: Organizations;
   readonly organizationEndings: OrganizationEndings;
+  readonly organizationReach: OrganizationReach;
   readonly memberships: Memberships;
   readonly importer: Importer;
   readonly audit: Audit;
@@ -137,10 +142,10 @@ export async function withRegistries<Result>(
     ...registries,
     organizations: createOrganizations({ ...parts, asksFirst }),
     organizationEndings: createOrganizationEndings({
-      ...parts,
       activity,
       ends: createOrganizationEnds({ ...parts, access }),
     }),
+    organizationReach: createOrganizationReach(parts),
     memberships: createMemberships(parts),
     importer: createImporter({ ...parts, activity, asksFirst }),
     disconnect: createDisconnect(connections, activity),

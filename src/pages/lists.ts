@@ -95,20 +95,13 @@ export function listOf<Row>(
   rows: readonly Row[],
   query: ParsedUrlQuery,
   form: ListForm<Row>,
-): { readonly rows: readonly Row[]; readonly list: ListView } {
-  const asked = (name: string): string => String(query[name] ?? '').slice(0, MAX_PARAMETER_LENGTH);
-  const { path, orders, filters = [], kept = {} } = form;
-  const search = asked('q').trim();
-  const order = orders.find(({ name }) => name === asked('order')) ?? orders[0];
-  const filter = filters.find(({ name }) => name === asked('only'));
-
+): ListPage<Row> {
+  const { asked, order, chosen, matches, urlWith, tools } = askedOf(query, form);
   const placeOf = (row: Row): Place => ({ key: order.keyOf(row), id: form.idOf(row) });
   const compare = (a: Place, b: Place): number =>
     order.compare(a.key, b.key) || (a.id === b.id ? 0 : a.id < b.id ? -1 : 1);
-  const words = normalized(search).split(/\s+/);
   const found = rows
-    .filter((row) => !filter || filter.has(row))
-    .filter((row) => search === '' || hasAll(normalized(form.textOf(row)), words))
+    .filter(matches)
     .map((row) => ({ row, ...placeOf(row) }))
     .sort(compare);
 
@@ -116,20 +109,99 @@ export function listOf<Row>(
   const rest = after.id === '' ? found : found.filter((one) => compare(one, after) > 0);
   const shown = rest.slice(0, PAGE_SIZE);
   const last = rest.length > PAGE_SIZE ? shown.at(-1) : undefined;
-  const chosen = {
-    ...kept,
-    ...(search !== '' && { q: search }),
-    ...(order !== orders[0] && { order: order.name }),
-    ...(filter && { only: filter.name }),
+  return {
+    rows: shown.map(({ row }) => row),
+    isMore: false,
+    list: {
+      ...tools,
+      total: rows.length,
+      found: found.length,
+      nextUrl: last && urlWith({ ...chosen, after: last.id, key: last.key }),
+      firstUrl: after.id === '' ? undefined : urlWith(chosen),
+      hasTools: rows.length > MAX_WITHOUT_TOOLS,
+    },
   };
+}
+
+/**
+ * Like `listOf`, for a list that may be long. A list that one step reads has all orders. A longer
+ * one has only the order of the steps: a search or filter reads step by step, until the page is full.
+ *
+ * @param maxSteps how many steps a page reads; the next page continues
+ */
+export async function stepListOf<Row extends { readonly at: string }>(
+  read: (
+    from?: string,
+  ) => Promise<{ readonly rows: readonly Row[]; readonly next?: string | undefined }>,
+  query: ParsedUrlQuery,
+  form: ListForm<Row>,
+  maxSteps: number,
+): Promise<ListPage<Row>> {
+  const { asked, chosen, matches, urlWith, tools } = askedOf(query, form);
+  const from = asked('from') || undefined;
+  let step = await read(from);
+  if (from === undefined && step.next === undefined) return listOf(step.rows, query, form);
+  const found = step.rows.filter(matches);
+  for (let steps = 1; found.length <= PAGE_SIZE && step.next && steps < maxSteps; steps += 1) {
+    step = await read(step.next);
+    found.push(...step.rows.filter(matches));
+  }
+  // A page ends before the next place, because the next page begins after a place.
+  const beyond = found.findIndex(({ at }, one) => one >= PAGE_SIZE && at !== found[one - 1]?.at);
+  const rows = beyond === -1 ? found : found.slice(0, beyond);
+  const next = beyond === -1 ? step.next : rows.at(-1)?.at;
+  const { order: _, ...kept } = chosen;
+  return {
+    rows,
+    isMore: true,
+    list: {
+      ...tools,
+      orders: [],
+      total: found.length,
+      found: found.length,
+      nextUrl: next && urlWith({ ...kept, from: next }),
+      firstUrl: from && urlWith(kept),
+      hasTools: true,
+    },
+  };
+}
+
+interface ListPage<Row> {
+  readonly rows: readonly Row[];
+  /** True if the list is longer than what was counted. */
+  readonly isMore: boolean;
+  readonly list: ListView;
+}
+
+/** Reads the search, order and filter that a query asks for. */
+function askedOf<Row>(
+  query: ParsedUrlQuery,
+  { path, orders, filters = [], kept = {}, textOf }: ListForm<Row>,
+) {
+  const asked = (name: string): string => String(query[name] ?? '').slice(0, MAX_PARAMETER_LENGTH);
+  const search = asked('q').trim();
+  const words = normalized(search).split(/\s+/);
+  const order = orders.find(({ name }) => name === asked('order')) ?? orders[0];
+  const filter = filters.find(({ name }) => name === asked('only'));
   const urlWith = (parameters: Readonly<Record<string, string>>): string => {
     const query = new URLSearchParams(parameters);
     return query.size === 0 ? path : `${path}?${query}`;
   };
   const everything = { name: '', label: message('lists.all') };
+  const chosen: Readonly<Record<string, string>> = {
+    ...kept,
+    ...(search !== '' && { q: search }),
+    ...(order !== orders[0] && { order: order.name }),
+    ...(filter && { only: filter.name }),
+  };
   return {
-    rows: shown.map(({ row }) => row),
-    list: {
+    asked,
+    order,
+    chosen,
+    urlWith,
+    matches: (row: Row): boolean =>
+      (!filter || filter.has(row)) && (search === '' || hasAll(normalized(textOf(row)), words)),
+    tools: {
       action: path,
       kept: Object.entries(kept).map(([name, value]) => ({ name, value })),
       search,
@@ -137,12 +209,7 @@ export function listOf<Row>(
       filters: (filters.length > 0 ? [everything, ...filters] : []).map((one) =>
         choiceOf(one, one.name === (filter?.name ?? '')),
       ),
-      total: rows.length,
-      found: found.length,
       allUrl: urlWith(kept),
-      nextUrl: last && urlWith({ ...chosen, after: last.id, key: last.key }),
-      firstUrl: after.id === '' ? undefined : urlWith(chosen),
-      hasTools: rows.length > MAX_WITHOUT_TOOLS,
     },
   };
 }

@@ -9,6 +9,7 @@ import { createRecoveryWaits } from '../accounts/passwords/recovery-waits.ts';
 import type { StrongSignIns } from '../accounts/strong-sign-ins.ts';
 import type { Endings } from '../authorizations/endings.ts';
 import { createOrganizationEndings } from '../authorizations/organization-endings.ts';
+import { createOrganizationReach } from '../authorizations/organization-reach.ts';
 import type { Clock } from '../base/clock.ts';
 import { createNetworkCheck } from '../base/network-address.ts';
 import type { Seals } from '../base/seals.ts';
@@ -188,8 +189,6 @@ export function listPages(parts: {
     ? createPasswordChange({ checkPassword, passwordChanges, disconnect, signIns })
     : undefined;
   const organizationEndings = createOrganizationEndings({
-    database,
-    clock,
     activity,
     ends: createOrganizationEnds({ database, access, clock }),
   });
@@ -265,7 +264,14 @@ export function listPages(parts: {
       limit: hourlyLimit('client_reports', 10),
       outcomes,
     }),
-    organizationsPage({ kit, clock, access, clientStandings, organizationEndings, seals }),
+    organizationsPage({
+      kit,
+      clock,
+      access,
+      clientStandings,
+      organizationEndings,
+      organizationReach: createOrganizationReach({ database, clock }),
+    }),
     apiKeyLimitPage({ kit, clock, access, apiKeys }),
     apiKeysPage({ kit, clock, access, apiKeys, oneTimeValues, mail, limits }),
     activityPage({ kit, activity }),

@@ -46,6 +46,23 @@ function createTurnsOf(maxWaiting: number, concernsAll: (error: unknown) => bool
   };
 }
 
+/** Runs at most `max` functions at once. Further ones wait and start in the order of their calls. */
+export function createTurns(max: number) {
+  const waiting: (() => void)[] = [];
+  let free = max;
+  return async <Result>(work: () => Promise<Result>): Promise<Result> => {
+    if (free > 0) free -= 1;
+    else await new Promise<void>((resolve) => waiting.push(resolve));
+    try {
+      return await work();
+    } finally {
+      const next = waiting.shift();
+      if (next) next();
+      else free += 1;
+    }
+  };
+}
+
 /** Runs a transaction in the account's turn, so it takes no connection while it waits. */
 export const transactionOf = <Result>(
   database: Database,

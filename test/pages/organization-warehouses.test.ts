@@ -1,4 +1,4 @@
-/** `/profile/organizations/:id` by warehouse: the filter, and the table of people and warehouses. */
+/** `/profile/organizations/:id` by warehouse: the filter. */
 import { expect } from 'chai';
 import { type AccessLimit, NO_LIMIT } from '../../src/accounts/access/access-limit.ts';
 import type { Right, Role } from '../../src/accounts/access/reach.ts';
@@ -207,27 +207,8 @@ forEachDeployment('the page of an organization, by warehouse', (start) => {
       expect(html).to.not.include('Foreign');
     }
     expect(
-      (await owner.get(`${url()}warehouse=${rigaId}&warehouse=x&show[]=table`)).status,
+      (await owner.get(`${url()}warehouse=${rigaId}&warehouse=x&show[]=people`)).status,
     ).to.equal(200);
-  });
-
-  it('the table has a row per person, a column per warehouse, and says each right to a screen reader', async () => {
-    const html = await pageOf({ show: 'table', q: 'grace' });
-    const [, table = ''] = /<table>(.*)<\/table>/s.exec(html) ?? [];
-    expect(textOf(table)).to.match(
-      / Rights of people in the warehouses of Northern Logistics Person Riga Rotterdam Grace Person member grace@example\.test – No access see stock, change stock /,
-    );
-    expect(table.match(/<th scope="col">/g)).to.have.length(3);
-    expect(table.match(/<th scope="row">/g)).to.have.length(1);
-    expect(html).to.match(/role="region" aria-labelledby="table-caption" tabindex="0"/);
-    const own = textOf(await pageOf({ show: 'table', q: 'olga' }));
-    expect(own).to.include(
-      'All see stock, change stock, manage All see stock, change stock, manage',
-    );
-    const member = Object.assign(await signedIn(on.service, on.seeded.person), on.seeded.person);
-    for (const query of [{ show: 'table' }, { warehouse: rigaId }]) {
-      expect((await member.get(url(query))).status).to.equal(404);
-    }
   });
 
   it('the warehouse stays chosen through search, order and paging, and a new choice keeps the search', async () => {
@@ -246,7 +227,7 @@ forEachDeployment('the page of an organization, by warehouse', (start) => {
           AND name <> 'Many 7'`,
     );
     const seen: string[] = [];
-    for (const show of ['people', 'table']) {
+    for (const show of ['people']) {
       seen.length = 0;
       let next: string | undefined = url({ show, warehouse: rigaId, q: 'many', order: 'since' });
       for (; next; ) {
@@ -267,7 +248,7 @@ forEachDeployment('the page of an organization, by warehouse', (start) => {
     expect(first).to.equal('Many 60');
   });
 
-  it('the page needs as many queries for one person as for 60, with a warehouse as without, and one more for the table', async () => {
+  it('the page needs as many queries for one person as for 60, with a warehouse as without', async () => {
     const { elsewhere, organization } = on.seeded;
     const subject = { accountId: owner.accountId };
     await on.service.memberships.setRole(subject, elsewhere.id, 'owner');
@@ -288,24 +269,5 @@ forEachDeployment('the page of an organization, by warehouse', (start) => {
     const one = await queriesOf(url({}, elsewhere.id));
     expect(await queriesOf(url({}, organization.id))).to.equal(one);
     expect(await queriesOf(url({ warehouse: rigaId }))).to.equal(one);
-    expect(await queriesOf(url({ warehouse: rigaId, show: 'people' }))).to.equal(one);
-    expect(await queriesOf(url({ show: 'table' }))).to.equal(one + 1);
-    expect(await queriesOf(url({ show: 'table' }, elsewhere.id))).to.equal(one + 1);
-  });
-
-  it('an organization with more than 20 warehouses has the filter, but no table, and says so', async () => {
-    const { id: organizationId } = on.seeded.organization;
-    expect(await pageOf({})).to.include('Show people and warehouses as a table');
-    for (let number = 3; number <= 21; number += 1) {
-      if (number === 21) expect(await pageOf({ show: 'table' })).to.include('<table>');
-      await on.service.organizations.addWarehouse({ organizationId, name: `Depot ${number}` });
-      on.service.access.forgetOrganization(organizationId);
-    }
-    const html = await pageOf({ show: 'table' });
-    expect(html).to.not.include('<table>').and.not.include('as a table');
-    expect(textOf(html)).to.include(
-      'A table of people and warehouses exists only up to 20 warehouses.',
-    );
-    expect(html.match(/<option value="wh_/g)).to.have.length(21);
   });
 });

@@ -276,9 +276,6 @@ describe('the page of an organization', () => {
         .split('<li')
         .filter((entry) => entry.includes(next.name));
       expect(textOf(row)).to.include('blocked').and.include('Olga Owner');
-      expect(textOf(row)).to.include(
-        'Why Another app of its owner with the same redirect host is blocked',
-      );
       const token = await on.service.access.accessThrough(member.accountId, {
         clientId: next.id,
       });

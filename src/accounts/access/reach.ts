@@ -81,7 +81,8 @@ const named = (id: string, external_id: string | null, name: string) =>
 const rightsOf = (role: Role, row: ReachRow): readonly Right[] =>
   row.warehouse_id === null ? [] : rightsBy(role, row.rights);
 
-function rightsBy(role: Role, rights: readonly Right[] | null): readonly Right[] {
+/** Returns which of the stored rights the role has, in the order of `RIGHTS`. */
+export function rightsBy(role: Role, rights: readonly Right[] | null): readonly Right[] {
   if (role === 'owner' || role === 'admin') return RIGHTS;
   const most = role === 'viewer' ? (['read'] as const) : RIGHTS;
   return intern(most.filter((right) => rights?.includes(right)));

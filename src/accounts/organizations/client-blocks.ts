@@ -85,10 +85,8 @@ export function createClientBlocks(parts: {
             CASE WHEN b.client_id IS NULL THEN d.sentence END AS sentence,
             CASE WHEN b.client_id IS NOT NULL THEN 'blocked'
               WHEN d.client_id IS NOT NULL THEN 'declined' ELSE 'waiting' END AS why,
-            coalesce(b.barred_at, d.decided_at, (SELECT min(n.connected_at)
-              FROM connections n JOIN organization_memberships m
-                ON m.account_id = n.account_id AND m.organization_id = o.id
-              WHERE n.client_id = c.id AND n.ended_at IS NULL)) AS at
+            coalesce(b.barred_at, d.decided_at, (SELECT min(connected_at)
+              FROM member_connections WHERE organization_id = o.id AND client_id = c.id)) AS at
           FROM unnest($2::text[]) AS c (id) JOIN organizations o ON o.id = ANY($1)
           LEFT JOIN barred_clients b ON b.organization_id = o.id AND b.client_id = c.id
           LEFT JOIN client_decisions d ON d.organization_id = o.id AND d.client_id = c.id

@@ -2,7 +2,7 @@
 import { type Command, Option } from 'commander';
 import type { OrganizationPolicy } from '../../accounts/organizations/organization-policy.ts';
 import { policyText } from '../../accounts/organizations/organizations.ts';
-import { undecidedIn } from '../../authorizations/organization-reach.ts';
+import { allOf, isUndecided } from '../../authorizations/organization-reach.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { WrongUsage } from '../command/arguments.ts';
 import { clientNamed } from '../command/names.ts';
@@ -37,15 +37,15 @@ export function addPolicyCommands(organizations: Command, operator: Operator): v
       if (approveConnected && clients !== 'ask') {
         throw new WrongUsage('--approve-connected needs the policy ask');
       }
-      return run(async ({ organizations, organizationEndings }) => {
+      return run(async ({ organizations, organizationEndings, organizationReach }) => {
         const organization = await organizations.find('organization', id);
-        const reach = await organizationEndings.reachOf(id);
-        const before = reach.policy;
+        const before = await organizationReach.policyOf(id);
         const policy = {
           asksFirst: clients === undefined ? before.asksFirst : clients === 'ask',
           allowsApiKeys: apiKeys === undefined ? before.allowsApiKeys : apiKeys === 'allow',
         };
-        const approved = approveConnected ? undecidedIn(reach) : [];
+        const connected = approveConnected ? await allOf(organizationReach.of(id).clients) : [];
+        const approved = connected.filter(isUndecided);
         if (clients !== undefined || apiKeys !== undefined) {
           await organizationEndings.setPolicy({ organization }, policy, approved);
         }
@@ -64,16 +64,16 @@ export function addPolicyCommands(organizations: Command, operator: Operator): v
     .description('list the clients that members have connected and that wait for an approval')
     .argument('<id>', 'the organization')
     .action((id: string) =>
-      run(async ({ organizations, organizationEndings }) => {
+      run(async ({ organizations, organizationReach }) => {
         await organizations.find('organization', id);
-        const { clients } = await organizationEndings.reachOf(id);
+        const clients = await allOf(organizationReach.of(id).clients);
         const requests = clients
           .filter(({ state }) => state === 'waiting')
           .map((client) => ({
             id: client.id,
             name: client.name,
             owner_name: client.ownerName,
-            people: client.people.length,
+            people: client.count,
             requested_at: client.requestedAt,
           }));
         const rows = requests.map((one) => [

@@ -9,6 +9,7 @@ import type {
   ActingAdmin,
   OrganizationEndings,
 } from '../../authorizations/organization-endings.ts';
+import type { OrganizationReach } from '../../authorizations/organization-reach.ts';
 import type { Clock } from '../../base/clock.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { requestState } from '../../base/request-state.ts';
@@ -20,7 +21,7 @@ import type { PageKit } from '../page-kit.ts';
 import { get, post, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
 import { createPolicySteps } from './policy.ts';
-import { reachParts, rightsTable } from './reach-parts.ts';
+import { reachParts } from './reach-parts.ts';
 
 const PATH = '/profile/organizations';
 const ONE = `${PATH}/:id`;
@@ -30,9 +31,6 @@ const UNBLOCK = `${ONE}/clients/:client/let-in`;
 const DECIDE = `${ONE}/clients/:client/decide`;
 const POLICY = `${ONE}/policy`;
 
-/** Organizations with more warehouses have no table of people and warehouses. */
-const MAX_IN_TABLE = 20;
-
 const admin = requestState<Organization>('requireAdmin');
 
 export function organizationsPage(parts: {
@@ -41,9 +39,9 @@ export function organizationsPage(parts: {
   readonly access: Access;
   readonly clientStandings: Pick<ClientStandings, 'find'>;
   readonly organizationEndings: OrganizationEndings;
-  readonly seals: Pick<Seals, 'macOf'>;
+  readonly organizationReach: OrganizationReach;
 }): Route[] {
-  const { kit, access, organizationEndings } = parts;
+  const { kit, access, organizationEndings, organizationReach } = parts;
 
   /** Continues for owners and admins (see `admin`); throws 404 for all other users. */
   async function requireAdmin(ctx: Context, next: Next): Promise<void> {
@@ -83,16 +81,19 @@ export function organizationsPage(parts: {
     const { query } = ctx;
     const { id: organizationId, warehouses } = organization;
     const warehouse = warehouses.find(({ id }) => id === query.warehouse);
-    const reach = await organizationEndings.reachOf(organizationId, warehouse?.id);
     const inWords = kit.rightsInWords(ctx);
     const looking = { accountId, organization, warehouse, inWords, url, query };
-    const isTable = query.show === 'table' && warehouses.length <= MAX_IN_TABLE;
+    const [policy, parts] = await organizationReach.forPage(accountId, async () => {
+      const policy = await organizationReach.policyOf(organizationId);
+      const reach = organizationReach.of(organizationId, warehouse?.id);
+      return [policy, await reachParts(policy, reach, looking)] as const;
+    });
     await kit.render(ctx, 'organization', {
       name: organization.name,
       lead: message('organization.lead', { role: organization.role }),
       notice: await kit.notices.take(ctx),
       problem,
-      ...reach.policy,
+      ...policy,
       policyUrl: `${url}/policy`,
       url,
       warehouses: warehouses.map(({ id: value, name: label }) => ({
@@ -100,25 +101,20 @@ export function organizationsPage(parts: {
         label,
         isChosen: value === warehouse?.id,
       })),
-      maxInTable: MAX_IN_TABLE,
-      parts: isTable
-        ? [await rightsTable(reach, looking, organizationEndings)]
-        : reachParts(reach, looking),
+      parts,
     });
   }
 
   const show = (ctx: Context): Promise<void> => draw(ctx);
 
   /** Returns the member that the path names; without one, undefined, and Koa answers 404. */
-  async function member(ctx: Context) {
-    const { people } = await organizationEndings.reachOf(admin.get(ctx).id);
-    return people.find(({ id }) => id === ctx.params.person);
-  }
+  const member = (ctx: Context) =>
+    organizationReach.of(admin.get(ctx).id).person(`${ctx.params.person}`);
 
   /** Returns the listed client that the path names, or undefined. */
   async function client(ctx: Context) {
-    const { clients } = await organizationEndings.reachOf(admin.get(ctx).id);
-    return clients.find(({ id }) => id === ctx.params.client);
+    const reach = organizationReach.of(admin.get(ctx).id);
+    return (await reach.clientsNamed([`${ctx.params.client}`]))[0];
   }
 
   /** @param end returns false if nothing changed; then Koa answers 404. */
@@ -190,7 +186,7 @@ export function organizationsPage(parts: {
       }),
       consequences: [
         message('organizations.block-effect', { organization: organization.name }),
-        message('organizations.block-people', { count: found.people.length }),
+        message('organizations.block-people', { count: found.count }),
       ],
       action: ctx.path,
       button: message('organizations.block'),

@@ -10,9 +10,10 @@ import type {
   OrganizationEndings,
 } from '../../authorizations/organization-endings.ts';
 import {
+  allOf,
+  isUndecided,
   type OrganizationReach,
   type ReachingClient,
-  undecidedIn,
 } from '../../authorizations/organization-reach.ts';
 import type { Clock } from '../../base/clock.ts';
 import { holdsSecret } from '../../base/random-id.ts';
@@ -47,33 +48,21 @@ export function createPolicySteps(parts: {
   readonly access: Pick<Access, 'areLimitsPossible'>;
   readonly clientStandings: Pick<ClientStandings, 'find'>;
   readonly organizationEndings: OrganizationEndings;
-  readonly seals: Pick<Seals, 'macOf'>;
+  readonly organizationReach: OrganizationReach;
   /** Returns the user, and the organization that the path names. */
   readonly actor: (ctx: Context) => ActingAdmin;
   readonly urlOf: (organization: { readonly id: string }) => string;
 }) {
   const { kit, clock, access, clientStandings, organizationEndings, actor, urlOf } = parts;
-
-  const markOf = (ctx: Context, client: ApprovableClient): string =>
-    parts.seals
-      .macOf(JSON.stringify(['approval', actor(ctx).organization.id, client]))
-      .slice(0, MARK_LENGTH);
-
-  /** Compares clients with the marks in the sent form: an approval is of what the page showed. */
-  function asShown(ctx: Context): IsAsShown {
-    const marks = (formOf(ctx).get(SHOWN_FIELD) ?? '').split('.');
-    return (client) => marks.includes(markOf(ctx, client));
-  }
-
-  const reachOf = (ctx: Context): Promise<OrganizationReach> =>
-    organizationEndings.reachOf(actor(ctx).organization.id);
+  const { organizationReach } = parts;
 
   async function draw(ctx: Context, sent?: Policy, problem?: Text): Promise<void> {
     const { organization } = actor(ctx);
-    const [reach, isPossible] = await Promise.all([reachOf(ctx), access.areLimitsPossible()]);
-    const { asksFirst, allowsApiKeys } = reach.policy;
-    const undecided = new Map(undecidedIn(reach).map((client) => [client.id, client]));
-    const shown = await organizationEndings.approvable([...undecided.keys()]);
+    const isPossible = await access.areLimitsPossible();
+    const { asksFirst, allowsApiKeys } = await organizationReach.policyOf(organization.id);
+    const clients = await organizationReach.forPage(accountOf(ctx).id, () =>
+      allOf(organizationReach.of(organization.id).clients),
+    );
     await kit.render(ctx, 'organization-policy', {
       name: organization.name,
       url: urlOf(organization),
@@ -82,8 +71,7 @@ export function createPolicySteps(parts: {
       problem: problem ?? (sent && NOTHING_SENT),
       asksFirst: sent ? sent.clients === 'ask' : asksFirst,
       allowsApiKeys: sent ? sent.apiKeys === 'allow' : allowsApiKeys,
-      shown: shown.map((client) => markOf(ctx, client)).join('.'),
-      clients: shown.map((client) => ({
+      clients: clients.filter(isUndecided).map((client) => ({
         id: client.id,
         name: client.name,
         detail: detailOf(client, undecided.get(client.id)?.people ?? []),
@@ -97,8 +85,8 @@ export function createPolicySteps(parts: {
     const sent = policyIn(formOf(ctx));
     const { clients, apiKeys, approved } = sent;
     const by = actor(ctx);
-    const offered = new Map(undecidedIn(await reachOf(ctx)).map((client) => [client.id, client]));
-    const chosen = approved.map((id) => offered.get(id)).filter((client) => client !== undefined);
+    const reach = organizationReach.of(by.organization.id);
+    const chosen = (await reach.clientsNamed(approved)).filter(isUndecided);
     const isComplete =
       ['open', 'ask'].includes(clients ?? '') && ['allow', 'refuse'].includes(apiKeys ?? '');
     if (!isComplete || chosen.length < approved.length) {
@@ -121,8 +109,9 @@ export function createPolicySteps(parts: {
 
   /** Returns the client that the path names; undefined (a 404) if it is blocked or not connected. */
   async function clientIn(ctx: Context): Promise<ReachingClient | undefined> {
-    const { clients } = await reachOf(ctx);
-    return clients.find(({ id, state }) => id === ctx.params.client && state !== 'blocked');
+    const reach = organizationReach.of(actor(ctx).organization.id);
+    const clients = await reach.clientsNamed([`${ctx.params.client}`]);
+    return clients.find(({ state }) => state !== 'blocked');
   }
 
   async function drawDecision(ctx: Context, sentence: string, problem?: Text): Promise<void> {
@@ -143,7 +132,7 @@ export function createPolicySteps(parts: {
       action: ctx.path,
       ownerName: shown.ownerName ?? undefined,
       standing: standing && describeStanding(standing, clock()),
-      wantedBy: through(client.people),
+      wantedBy: through(client),
       requested: momentOrNothing(client.requestedAt),
       problem,
       sentence,
@@ -206,9 +195,8 @@ const policyIn = (form: URLSearchParams): Policy => ({
   approved: [...new Set(form.getAll('approve'))],
 });
 
-const detailOf = ({ ownerName, hosts }: ApprovableClient, people: readonly string[]): Message =>
-  message('organization-policy.client', {
-    maker: makerOf(ownerName),
-    hosts: hosts.join(', '),
-    people: through(people),
+const detailOf = (client: ReachingClient): Message =>
+  message('organization-policy.detail', {
+    maker: makerOf(client.ownerName),
+    people: through(client),
   });

@@ -1,21 +1,26 @@
 /** Lists the people, clients and API keys that reach an organization, for its page. */
 import { type Organization, RIGHTS, type Right } from '../../accounts/access/reach.ts';
-import type { OrganizationEndings } from '../../authorizations/organization-endings.ts';
-import type {
-  OrganizationReach,
-  ReachingClient,
-  ReachingKey,
-  ReachingMachine,
-  ReachingPerson,
+import type { OrganizationPolicy } from '../../accounts/organizations/organization-policy.ts';
+import {
+  MAX_COUNTED,
+  type Reach,
+  type ReachingClient,
+  type ReachingKey,
+  type ReachingMachine,
+  type ReachingPerson,
+  type Step,
 } from '../../authorizations/organization-reach.ts';
 import { type Message, message, type Text } from '../../base/texts.ts';
-import { byText, byTime, type ListForm, listOf } from '../lists.ts';
+import { byText, byTime, type ListForm, stepListOf } from '../lists.ts';
 import { momentOrNothing, toMoment } from '../words/moment.ts';
 import { tileOf } from '../words/tile.ts';
 import type { ReachFact, ReachPart, ReachRow } from './view.ts';
 
 /** Maximum number of rows per part on the page with all parts. */
 const MAX_ROWS_PER_PART = 10;
+/** Maximum number of steps in which a part is read, there and on its own page. */
+const MAX_STEPS_PER_PART = 3;
+const MAX_STEPS = 60;
 /** Maximum number of listed users through whom a client has access. */
 const MAX_NAMES = 3;
 
@@ -27,44 +32,45 @@ export interface Looking {
   readonly warehouse: Organization['warehouses'][number] | undefined;
   readonly inWords: (rights: readonly Right[]) => string;
   readonly url: string;
-  readonly query: Parameters<typeof listOf>[1];
+  readonly query: Parameters<typeof stepListOf>[1];
 }
 
 /** Returns all parts, or only the part that the parameter `show` names. */
-export function reachParts(reach: OrganizationReach, looking: Looking): ReachPart[] {
-  const { asksFirst, allowsApiKeys } = reach.policy;
+export async function reachParts(
+  { asksFirst, allowsApiKeys }: OrganizationPolicy,
+  reach: Reach,
+  looking: Looking,
+): Promise<ReachPart[]> {
   const { warehouse } = looking;
-  const isWaiting = ({ state }: ReachingClient): boolean => state === 'waiting';
-  const requests = reach.clients.filter(isWaiting);
-  const clients = reach.clients.filter((client) => !isWaiting(client));
+  const clients = async (isRequest: boolean, from?: string): Promise<Step<ReachingClient>> => {
+    const { rows, next } = await reach.clients(from);
+    return { rows: rows.filter(({ state }) => (state === 'waiting') === isRequest), next };
+  };
   const row = (client: ReachingClient) => clientRow(client, asksFirst, looking);
-  const keys = allowsApiKeys ? KEYS : { ...KEYS, empty: message('organization.api-keys-refused') };
-  const all = [
-    ...(asksFirst && !warehouse ? [partOf(REQUESTS, requests, looking, row)] : []),
-    partOf(PEOPLE, reach.people, looking, personRow(reach, looking)),
-    partOf(warehouse ? { ...CLIENTS, filters: [NEVER_USED] } : CLIENTS, clients, looking, row),
+  const keys = allowsApiKeys
+    ? partOf(KEYS, reach.apiKeys, looking, keyRow)
+    : partOf({ ...KEYS, empty: message('organization.api-keys-refused') }, none, looking, keyRow);
+  const parts = [
+    ...(asksFirst && !warehouse
+      ? [partOf(REQUESTS, (from) => clients(true, from), looking, row)]
+      : []),
+    partOf(PEOPLE, reach.people, looking, personRow(await reach.owners(), looking)),
+    partOf(
+      warehouse ? { ...CLIENTS, filters: [NEVER_USED] } : CLIENTS,
+      (from) => clients(false, from),
+      looking,
+      row,
+    ),
     partOf(MACHINES, reach.machines, looking, machineRow),
-    partOf(keys, reach.apiKeys, looking, keyRow),
+    keys,
   ];
-  const shown = all.filter(({ id }) => id === looking.query.show);
-  return shown.length > 0 ? shown : all;
+  const chosen = parts.filter(({ id }) => id === looking.query.show);
+  const shown: ReachPart[] = [];
+  for (const { read } of chosen.length > 0 ? chosen : parts) shown.push(await read());
+  return shown;
 }
 
-/** Returns the part that shows people and all warehouses as a table. */
-export async function rightsTable(
-  reach: OrganizationReach,
-  looking: Looking,
-  { rightsOf }: Pick<OrganizationEndings, 'rightsOf'>,
-): Promise<ReachPart> {
-  const { organization, inWords } = looking;
-  const part = partOf(TABLE, reach.people, looking, personRow(reach, looking));
-  const members = await rightsOf(organization.id, part.rows.map(idOf));
-  const rights = new Map(members.map((member) => [member.id, member.rights]));
-  const cellsOf = (id: string) =>
-    organization.warehouses.map((warehouse) => inWords(rights.get(id)?.[warehouse.id] ?? []));
-  const rows = part.rows.map((row) => ({ ...row, cells: cellsOf(row.id) }));
-  return { ...part, rows, allRights: inWords(RIGHTS) };
-}
+const none = async (): Promise<Step<ReachingKey>> => ({ rows: [], next: undefined });
 
 /** The texts of a part, and how its rows are searched, filtered and sorted. */
 interface Kind<Row> extends Omit<ListForm<Row>, 'path' | 'kept' | 'idOf'> {
@@ -74,34 +80,41 @@ interface Kind<Row> extends Omit<ListForm<Row>, 'path' | 'kept' | 'idOf'> {
   readonly empty: Message;
 }
 
-function partOf<Row extends Reached>(
+const partOf = <Row extends Reached>(
   { id, heading, note, empty, ...form }: Kind<Row>,
-  rows: readonly Row[],
+  step: (from?: string) => Promise<Step<Row>>,
   looking: Looking,
   rowOf: (row: Row) => Omit<ReachRow, 'id'>,
-): ReachPart {
-  const { url, query, warehouse } = looking;
-  const isAlone = query.show === id;
-  const kept = { show: id, ...(warehouse && { warehouse: warehouse.id }) };
-  const whole: ListForm<Row> = { ...form, path: url, kept, idOf };
-  const found = listOf(rows, isAlone ? query : {}, whole);
-  const shown = isAlone ? found.rows : found.rows.slice(0, MAX_ROWS_PER_PART);
-  return {
-    id,
-    heading,
-    note,
-    empty,
-    total: rows.length,
-    rows: shown.map((row) => {
-      const { facts, ...more } = rowOf(row);
-      return { id: row.id, ...more, facts: [...reached(row, looking), ...facts] };
-    }),
-    allUrl: shown.length < rows.length && !isAlone ? found.list.allUrl : undefined,
-    list: isAlone ? found.list : undefined,
-  };
-}
+) => ({
+  id,
+  async read(): Promise<ReachPart> {
+    const { url, query, warehouse } = looking;
+    const isAlone = query.show === id;
+    const kept = { show: id, ...(warehouse && { warehouse: warehouse.id }) };
+    const whole: ListForm<Row> = { ...form, path: url, kept, idOf };
+    const steps = isAlone ? MAX_STEPS : MAX_STEPS_PER_PART;
+    const { rows, isMore, list } = await stepListOf(step, isAlone ? query : {}, whole, steps);
+    const shown = isAlone ? rows : rows.slice(0, MAX_ROWS_PER_PART);
+    return {
+      id,
+      heading,
+      note,
+      empty,
+      total: list.total,
+      isMore,
+      rows: shown.map((row) => {
+        const { facts, ...more } = rowOf(row);
+        return { id: row.id, ...more, facts: [...reached(row, looking), ...facts] };
+      }),
+      allUrl: (isMore || shown.length < list.total) && !isAlone ? list.allUrl : undefined,
+      list: isAlone ? list : undefined,
+    };
+  },
+});
 
-type Reached = Pick<ReachingPerson, 'id' | 'rights'> & { readonly warehouses?: number | null };
+type Reached = Pick<ReachingPerson, 'at' | 'id' | 'rights'> & {
+  readonly warehouses?: number | null;
+};
 
 const idOf = ({ id }: { readonly id: string }): string => id;
 const byName = byText(
@@ -147,13 +160,6 @@ const PEOPLE: Kind<ReachingPerson> = {
       has: ({ isSuspended }) => isSuspended,
     },
   ],
-};
-
-const TABLE: Kind<ReachingPerson> = {
-  ...PEOPLE,
-  id: 'table',
-  heading: message('organization.table'),
-  note: message('organization.table-note'),
 };
 
 const REQUESTS: Kind<ReachingClient> = {
@@ -215,11 +221,10 @@ const KEYS: Kind<ReachingKey> = {
   filters: [NEVER_USED],
 };
 
-function personRow({ people }: OrganizationReach, looking: Looking) {
+function personRow(owners: readonly string[], looking: Looking) {
   const { accountId, organization, url } = looking;
-  const owners = people.filter(({ role, isSuspended }) => role === 'owner' && !isSuspended);
   return ({ id, name, email, role, ...person }: ReachingPerson) => {
-    const isLast = owners.every((owner) => owner.id === id);
+    const isLast = owners.every((owner) => owner === id);
     const isProtected = role === 'owner' && (organization.role !== 'owner' || isLast);
     return {
       name,
@@ -262,7 +267,7 @@ function clientRow({ id, name, ...client }: ReachingClient, asksFirst: boolean, 
         : []),
     ],
     facts: [
-      { label: message('organization.connected-by'), text: through(client.people) },
+      { label: message('organization.connected-by'), text: through(client) },
       ...(state === 'waiting' ? [last(message('organization.requested'), client.requestedAt)] : []),
       last(message('organization.last-used'), client.lastUsedAt),
       ...(asksFirst ? decided(client) : []),
@@ -274,14 +279,6 @@ function clientRow({ id, name, ...client }: ReachingClient, asksFirst: boolean, 
               label: message('organization.by'),
               text: client.blockedBy ?? message('organization.gone'),
             },
-            ...(client.followsBar
-              ? [
-                  {
-                    label: message('organization.why'),
-                    text: message('organization.follows'),
-                  },
-                ]
-              : []),
           ]),
     ],
     action: {
@@ -338,7 +335,7 @@ function last(label: Message, at: Date | null): ReachFact {
 /** Returns the rights in the chosen warehouse or, if none is chosen, the number of warehouses. */
 function reached(row: Reached, { organization, warehouse, inWords }: Looking): ReachFact[] {
   if (warehouse) {
-    const text = inWords(RIGHTS.filter((right) => row.rights?.includes(right)));
+    const text = inWords(RIGHTS.filter((right) => row.rights.includes(right)));
     return [{ label: message('organization.rights-in', { warehouse: warehouse.name }), text }];
   }
   if (row.warehouses === undefined) return [];
@@ -353,10 +350,10 @@ export const makerOf = (ownerName: string | null): Text =>
   ownerName ?? message('organization.operator');
 
 /** Returns, for example, `Ada, Grace, Oscar and 12 others`. */
-export function through(people: readonly string[]): Text {
-  if (people.length === 0) return message('organization.no-one');
-  const others = people.length - MAX_NAMES;
-  if (others <= 0) return people.join(', ');
+export function through({ people, count }: Pick<ReachingClient, 'people' | 'count'>): Text {
   const names = people.slice(0, MAX_NAMES).join(', ');
-  return message('organization.and-others', { names, others });
+  const others = Math.min(count, MAX_COUNTED) - MAX_NAMES;
+  if (count > MAX_COUNTED) return message('organization.and-many', { names, others });
+  if (count === 0) return message('organization.no-one');
+  return others > 0 ? message('organization.and-others', { names, others }) : names;
 }

@@ -22,8 +22,6 @@ declare module '../view-data.ts' {
       readonly policyUrl: string;
       readonly url: string;
       readonly warehouses: readonly ListChoice[];
-      /** With more warehouses, the page offers no table of people and warehouses. */
-      readonly maxInTable: number;
       readonly parts: readonly ReachPart[];
     };
     readonly 'organization-policy': {
@@ -84,9 +82,9 @@ export interface ReachPart {
   /** Shown if there are no rows. */
   readonly empty: Message;
   readonly rows: readonly ReachRow[];
-  /** The words for all rights, if the part is a table. */
-  readonly allRights?: string;
   readonly total: number;
+  /** True if there may be more rows than `total`. */
+  readonly isMore: boolean;
   /** The page with all rows; undefined if they are all shown here. */
   readonly allUrl: string | undefined;
   /** The list with its tools; undefined if only the first few rows are shown. */
@@ -103,8 +101,6 @@ export interface ReachRow {
   /** Marks such as `suspended`, `blocked`, `you`. */
   readonly marks: readonly { readonly text: Message; readonly isWarning: boolean }[];
   readonly facts: readonly ReachFact[];
-  /** For the table: the rights in each warehouse in words; an empty text if there are none. */
-  readonly cells?: readonly string[];
   /** Where to end this access; undefined if the user may not end it. */
   readonly action:
     | { readonly url: string; readonly label: Message; readonly isEnd: boolean }

@@ -1,0 +1,227 @@
+/** The page of a large organization: it reads what it shows, and leaves connections for others. */
+import { expect } from 'chai';
+import pg from 'pg';
+import { createClientBlocks } from '../../src/accounts/organizations/client-blocks.ts';
+import { createOrganizationReach } from '../../src/authorizations/organization-reach.ts';
+import { eventually } from '../support/eventually.ts';
+import { introspect } from '../support/oauth.ts';
+import { describeOn, postgresServer } from '../support/requirements.ts';
+import { addPerson } from '../support/seed.ts';
+import { startSeeded } from '../support/seeded.ts';
+import { textOf } from './client-owner.ts';
+import { type SignedInPerson, signedIn } from './signed-in-person.ts';
+
+/** More than two steps of the list. */
+const MEMBERS = 2_500;
+
+describeOn([postgresServer], 'the page of a large organization', () => {
+  const on = startSeeded();
+  let owner: SignedInPerson & { accountId: string };
+
+  before(async () => {
+    owner = await join('Olga Owner', 'owner');
+    const { confidential, public: open } = on.clients;
+    const member = `'acc_' || lpad(i::text, 16, '0')`;
+    const { id } = on.seeded.organization;
+    for (const statement of [
+      `INSERT INTO accounts (id, email, email_key, name, created_at)
+        SELECT ${member}, 'm' || i || '@example.test', 'm' || i || '@example.test', 'Member ' || i, now()
+        FROM generate_series(1, ${MEMBERS}) i`,
+      `INSERT INTO connections (account_id, client_id, connected_at, approved_at, consented_name,
+          consented_hosts)
+        SELECT ${member}, client, now(), now(), '', '{}' FROM generate_series(1, ${MEMBERS}) i,
+          unnest(ARRAY['${confidential.id}', '${open.id}']) client`,
+      `INSERT INTO organization_memberships (account_id, organization_id, role, created_at)
+        SELECT ${member}, '${id}', 'member', now() FROM generate_series(1, ${MEMBERS}) i`,
+      `INSERT INTO api_keys (id, account_id, name, key_hash, last_four, created_at)
+        SELECT 'key_' || i, ${member}, 'Key ' || i, i::text, 'x7Qa', now()
+        FROM generate_series(100, ${MEMBERS}, 100) i`,
+      'ANALYZE',
+    ]) {
+      await on.service.database.query(statement);
+    }
+  });
+
+  const url = (more = ''): string => `/profile/organizations/${on.seeded.organization.id}${more}`;
+  async function join(name: string, role: 'owner' | 'member') {
+    const email = `${name.replace(' ', '-')}@example.test`.toLowerCase();
+    const person = await addPerson(on.service, name, email);
+    const { accountId } = person;
+    await on.service.memberships.setRole({ accountId }, on.seeded.organization.id, role);
+    on.service.access.forget(accountId);
+    return Object.assign(await signedIn(on.service, person), person);
+  }
+  const count = async (table: string): Promise<number> => {
+    const [row] = await on.service.database.query<{ count: number }>(
+      `SELECT count(*)::integer FROM ${table}`,
+    );
+    return row?.count ?? 0;
+  };
+
+  let session: pg.Client | undefined;
+  afterEach(async () => {
+    await session?.end();
+    session = undefined;
+  });
+  async function anotherSession(): Promise<pg.Client> {
+    session = new pg.Client({ connectionString: on.service.settings.storage.databaseUrl });
+    await session.connect();
+    return session;
+  }
+  /** Counts the sessions of this database that wait for a lock. */
+  async function waiting(): Promise<number> {
+    const found = await session?.query(
+      `SELECT count(*)::integer FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+    );
+    return found?.rows[0].count;
+  }
+
+  it('no statement reads all members, their connections or their API keys', async () => {
+    const { database } = on.service;
+    const asked: [string, readonly unknown[]][] = [];
+    const recording = {
+      ...database,
+      query: (text: string, values: readonly unknown[] = []) => {
+        asked.push([text, values]);
+        return database.query(text, values);
+      },
+    } as unknown as typeof database;
+    const reaches = createOrganizationReach({ database: recording, clock: Date.now });
+    const { organization, warehouse } = on.seeded;
+    await reaches.policyOf(organization.id);
+    for (const chosen of [undefined, warehouse.id]) {
+      const reach = reaches.of(organization.id, chosen);
+      const { rows } = await reach.people();
+      await reach.people(rows.at(-1)?.at);
+      for (const read of [reach.machines, reach.apiKeys, reach.clients]) await read();
+      await reach.clientsNamed([on.clients.confidential.id]);
+      await reach.person(owner.accountId);
+      await reach.owners();
+    }
+    const changes = { onChange: () => {} } as never;
+    const blocks = createClientBlocks({ database: recording, changes, clock: Date.now });
+    await database.query('UPDATE organizations SET asks_first = true');
+    await blocks.exclusions([organization.id], [on.clients.confidential.id]);
+    for (const [text, values] of asked) {
+      const plan = await database.transaction(async (tx) => {
+        // In tables as small as these, reading the whole table can be the cheaper plan.
+        for (const plan of ['seqscan', 'hashjoin', 'mergejoin']) {
+          await tx.query(`SET LOCAL enable_${plan} = off`);
+        }
+        return tx.query(`EXPLAIN (ANALYZE, FORMAT JSON) ${text}`, values);
+      });
+      for (const rows of rowsIn(plan)) expect(rows, text).to.be.below(MEMBERS);
+    }
+    await database.query('UPDATE organizations SET asks_first = false');
+    expect(asked).to.have.length.above(15);
+  });
+
+  it('lists each member once, page by page, and finds each of them by a search', async () => {
+    const html = textOf((await owner.get(url())).html);
+    expect(html)
+      .to.match(/People 1000\+/)
+      .and.match(/API keys \d+\+/);
+    expect(html).to.match(/Route Planner .*? and more than 997 others/);
+    const seen: string[] = [];
+    let next: string | undefined = url('?show=people');
+    while (next) {
+      const page: { html: string } = await owner.get(next);
+      seen.push(
+        ...[...page.html.matchAll(/<strong><bdi>(Member \d+)/g)].map(([, name = '']) => name),
+      );
+      next = page.html.match(/rel="next" href="([^"]*)"/)?.[1]?.replaceAll('&amp;', '&');
+    }
+    expect(new Set(seen).size).to.equal(MEMBERS);
+    expect(seen).to.have.length(MEMBERS);
+    const found = await owner.get(url(`?show=people&q=m${MEMBERS}@example`));
+    expect(textOf(found.html)).to.include(`Member ${MEMBERS} member`);
+    expect(found.html).to.not.include('rel="next"');
+    const keys = await owner.get(url(`?show=api-keys&q=key+${MEMBERS}`));
+    expect(textOf(keys.html)).to.include(`Acts as Member ${MEMBERS}`);
+    const owners = await owner.get(url('?show=people&only=charge'));
+    expect(owners.html.match(/<li class="entry/g)).to.have.length(1);
+  });
+
+  it('ends the membership of the last of all members', async () => {
+    const path = url(`/people/acc_${`${MEMBERS}`.padStart(16, '0')}/end`);
+    const asked = await owner.get(path);
+    expect(textOf(asked.html)).to.include(`End the membership of Member ${MEMBERS}`);
+    expect((await owner.submit(asked, {})).status).to.equal(303);
+    expect(await count(`member_connections WHERE account_id LIKE '%${MEMBERS}'`)).to.equal(0);
+  });
+
+  it('stores two log entries of a decision, whatever the number of members who connected the client', async () => {
+    const before = await count('activity');
+    const { confidential } = on.clients;
+    expect((await owner.send(url(`/clients/${confidential.id}/end`))).status).to.equal(303);
+    expect(await count('activity')).to.equal(before + 2);
+    const bystander = await join('Bo Bystander', 'member');
+    const logOf = async (accountId: string) =>
+      (await on.service.activity.of(accountId, { limit: 50 })).filter(
+        ({ action }) => action === 'client_barred',
+      );
+    const [entry, ...more] = await logOf('acc_0000000000000001');
+    expect(entry).to.include({ actor: 'organization' }).and.not.have.property('origin');
+    expect(entry?.details).to.include({ by_name: 'Olga Owner', client_id: confidential.id });
+    expect(more).to.deep.equal([]);
+    expect(await logOf(bystander.accountId)).to.deep.equal([]);
+    expect(await logOf(owner.accountId)).to.have.length(1);
+    expect(await logOf(on.seeded.other.accountId)).to.deep.equal([]);
+    await owner.send(url(`/clients/${confidential.id}/let-in`));
+  });
+
+  it('a member who signed in three times is listed once', async () => {
+    const often = await join('Oda Often', 'member');
+    for (let again = 0; again < 2; again += 1) await signedIn(on.service, often);
+    const { html } = await owner.get(url('?show=people&q=oda'));
+    expect(html.match(/<li class="entry/g)).to.have.length(1);
+    expect(textOf(html)).to.match(/Oda Often .*Last signed in \d/);
+  });
+
+  it('lists a connection that is made while the membership of its user is being stored', async () => {
+    const { accountId } = await addPerson(on.service, 'Rae Racer', 'racer@example.test');
+    const clientId = on.clients.otherConfidential.id;
+    const other = await anotherSession();
+    await other.query('BEGIN');
+    await other.query(
+      `INSERT INTO organization_memberships (account_id, organization_id, role, created_at)
+        VALUES ($1, $2, 'member', now())`,
+      [accountId, on.seeded.organization.id],
+    );
+    const consent = { accountId, clientId, name: '', hosts: [] };
+    const connecting = on.service.connections.rememberConsent(consent);
+    await Promise.race([connecting, eventually(async () => expect(await waiting()).to.equal(1))]);
+    await other.query('COMMIT');
+    await connecting;
+    expect(await count(`member_connections WHERE account_id = '${accountId}'`)).to.equal(1);
+  });
+
+  it('owners who reload the page take two connections at most, and an API and a stranger are answered', async () => {
+    const owners = [owner, await join('Ole Owner', 'owner'), await join('Ona Owner', 'owner')];
+    const stranger = await signedIn(on.service, on.seeded.other);
+    const { accessToken } = await on.partner.tokens(on.clients.confidential);
+    const lock = await anotherSession();
+    await lock.query('BEGIN; LOCK TABLE activity IN ACCESS EXCLUSIVE MODE');
+    const pages = owners.flatMap((one) => [1, 2, 3, 4].map(() => one.get(url())));
+    await eventually(async () => expect(await waiting()).to.be.above(1));
+    const [introspected, page] = await Promise.all([
+      introspect(on.issuer, on.clients.resourceServer, accessToken),
+      stranger.get('/profile/connections'),
+    ]);
+    expect(await waiting()).to.be.below(3);
+    expect(introspected.body.active).to.equal(true);
+    expect(page.status).to.equal(200);
+    await lock.query('ROLLBACK');
+    await Promise.all(pages);
+  });
+});
+
+/** Returns how many rows each node of a plan returned in all its loops. */
+function rowsIn(plan: unknown): number[] {
+  if (typeof plan !== 'object' || plan === null) return [];
+  const node = plan as Record<string, unknown>;
+  const own = Number(node['Actual Rows'] ?? 0) + Number(node['Rows Removed by Filter'] ?? 0);
+  const loops = Number(node['Actual Loops'] ?? 1);
+  return [own * loops, ...Object.values(node).flatMap(rowsIn)];
+}
