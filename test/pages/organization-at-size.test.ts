@@ -215,6 +215,28 @@ describeOn([postgresServer], 'the page of a large organization', () => {
     await lock.query('ROLLBACK');
     await Promise.all(pages);
   });
+
+  it('the deletion of an organization deletes its access in steps, and continues after it was stopped', async () => {
+    const { database, organizations } = on.service;
+    const { id } = on.seeded.organization;
+    const remove = (): Promise<unknown> => organizations.remove('organization', id);
+    await database.query(`
+      CREATE FUNCTION refuse_many() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        IF (SELECT count(*) FROM gone) > 500 THEN RAISE EXCEPTION 'too many at once'; END IF;
+        RETURN NULL; END $$;
+      CREATE TRIGGER refuse_many AFTER DELETE ON organization_memberships
+        REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION refuse_many();
+      CREATE FUNCTION stop_here() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        RAISE EXCEPTION 'stopped'; END $$;
+      CREATE TRIGGER stop_here BEFORE DELETE ON organizations
+        FOR EACH ROW EXECUTE FUNCTION stop_here();`);
+    const error = await remove().catch((cause: Error) => cause.message);
+    expect(error).to.equal('stopped');
+    expect(await count(`organization_memberships WHERE organization_id = '${id}'`)).to.equal(0);
+    await database.query('DROP TRIGGER stop_here ON organizations');
+    await remove();
+    expect(await count(`organizations WHERE id = '${id}'`)).to.equal(0);
+  });
 });
 
 /** Returns how many rows each node of a plan returned in all its loops. */

@@ -29,6 +29,9 @@ export interface Dependents {
   readonly machines: number;
 }
 
+/** How many rows of access a statement deletes: each has a notification and rows that depend on it. */
+const STEP = 500;
+
 export function createPlaces(database: Database) {
   return {
     /** @throws Refusal `organization_unknown` or `warehouse_unknown` */
@@ -60,18 +63,39 @@ export function createPlaces(database: Database) {
       ),
 
     /**
-     * Deletes the place and all access to it, in force from the next call.
+     * Deletes all access to the place, step by step, and then the place. Each step is in force from
+     * the next call. If the process stops, a repeated call continues.
      *
+     * @param inTransaction runs before the first step, so that the log says who began
      * @throws Refusal `organization_unknown` or `warehouse_unknown`
      */
-    // The database also deletes all rows that depend on the place, and notifies nodes of each.
-    remove: (kind: PlaceKind, id: string, inTransaction?: InTransaction<Place>): Promise<Place> =>
-      change(
+    async remove(
+      kind: PlaceKind,
+      id: string,
+      inTransaction?: InTransaction<Place>,
+    ): Promise<Place> {
+      const { table, isOfPlace, steps } = PLACES[kind];
+      const found = 'id, name, external_id AS "externalId"';
+      const place = await change(
         kind,
-        `DELETE FROM ${PLACES[kind].table} WHERE id = $1 RETURNING id, name, external_id AS "externalId"`,
+        `SELECT ${found} FROM ${table} WHERE id = $1`,
         [id],
         inTransaction,
-      ),
+      );
+      for (const access of steps) {
+        let ended: unknown[];
+        do {
+          ended = await database.query(
+            `DELETE FROM ${access} WHERE id = ANY(ARRAY(
+                SELECT id FROM ${access} WHERE ${isOfPlace} LIMIT ${STEP})) RETURNING 1`,
+            [id],
+          );
+        } while (ended.length === STEP);
+      }
+      // The database also deletes what was added meanwhile, and notifies nodes of each row.
+      await database.query(`DELETE FROM ${table} WHERE id = $1`, [id]);
+      return place;
+    },
 
     /** Counts the rows deleted with the place, and the users and clients that lose access. */
     async dependents(kind: PlaceKind, id: string): Promise<Dependents> {
@@ -160,12 +184,17 @@ export const PLACES = {
   organization: {
     table: 'organizations',
     access: 'organization_memberships',
+    steps: ['warehouse_rights', 'organization_memberships'],
+    isOfPlace: 'organization_id = $1',
     isId: isOrganizationId,
     unknown: unknownOrganization,
   },
   warehouse: {
     table: 'warehouses',
     access: 'warehouse_rights',
+    steps: ['warehouse_rights'],
+    isOfPlace: `organization_id = (SELECT organization_id FROM warehouses WHERE id = $1)
+      AND warehouse_id = $1`,
     isId: isWarehouseId,
     unknown: unknownWarehouse,
   },
