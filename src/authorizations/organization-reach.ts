@@ -170,7 +170,8 @@ function createReach(parts: {
             WHEN NOT own.asks_first OR d.is_approved THEN 'admitted'
             WHEN d.client_id IS NOT NULL THEN 'declined' ELSE 'waiting' END AS state,
           (SELECT count(*)::integer FROM (SELECT FROM member_connections
-            WHERE organization_id = $1 AND client_id = c.id LIMIT ${MAX_COUNTED + 1}) n) AS count,
+            WHERE organization_id = $1 AND client_id = c.id
+            ORDER BY connected_at LIMIT ${MAX_COUNTED + 1}) n) AS count,
           (SELECT min(connected_at) FROM member_connections
             WHERE organization_id = $1 AND client_id = c.id) AS "requestedAt"
         FROM ids JOIN clients c ON c.id = ids.client_id
@@ -189,11 +190,11 @@ function createReach(parts: {
         CROSS JOIN LATERAL (SELECT account_id FROM member_connections
           WHERE organization_id = $1 AND client_id = c.id
           ORDER BY connected_at DESC LIMIT ${MAX_EXAMINED}) latest
-        JOIN connections n ON n.account_id = latest.account_id AND n.client_id = c.id
-          AND NOT ${hasEnded('$4')}
-        JOIN organization_memberships m
-          ON m.account_id = n.account_id AND m.organization_id = $1
-        JOIN accounts a ON a.id = n.account_id ${heldWithin('n')}
+        CROSS JOIN LATERAL (SELECT n.* FROM connections n WHERE n.account_id = latest.account_id
+          AND n.client_id = c.id AND NOT ${hasEnded('$4')} LIMIT 1) n
+        CROSS JOIN LATERAL (SELECT * FROM organization_memberships
+          WHERE account_id = n.account_id AND organization_id = $1 LIMIT 1) m
+        ${ACCOUNT} ${heldWithin('n')}
         ORDER BY n.last_used_at DESC NULLS LAST, a.name, a.id`,
       [...place, rows.map(({ id }) => id), new Date(clock())],
     );
@@ -227,7 +228,7 @@ function createReach(parts: {
       const rows = await database.query<Omit<ReachingPerson, 'rights'> & MemberRow>(
         `SELECT m.id AS at, a.id, a.name, a.email, m.role, m.created_at AS since,
             a.suspended_at IS NOT NULL AS "isSuspended", s.at AS "lastSignedInAt", r.*
-          FROM ${membersAfter('account_id')} JOIN accounts a ON a.id = m.account_id
+          FROM ${membersAfter('account_id')} ${ACCOUNT}
           LEFT JOIN LATERAL (SELECT at FROM activity
             WHERE account_id = a.id AND action = 'signed_in' AND NOT details ? 'confirmation'
             ORDER BY id DESC LIMIT 1) s ON true
@@ -254,7 +255,7 @@ function createReach(parts: {
         `SELECT m.id AS at, k.id, k.name, k.last_four AS "lastFour", a.name AS person,
             k.created_at AS "createdAt", k.last_used_at AS "lastUsedAt",
             a.suspended_at IS NOT NULL AS "isSuspended", m.role, h.held, ${limitOf('k')} AS limit
-          FROM ${membersAfter('account_id')} JOIN accounts a ON a.id = m.account_id
+          FROM ${membersAfter('account_id')} ${ACCOUNT}
           LEFT JOIN api_keys k ON k.account_id = a.id
             AND (k.expires_at IS NULL OR k.expires_at > $4)
           ${heldWithin('k')} ORDER BY m.id, k.id`,
@@ -298,7 +299,7 @@ function createReach(parts: {
   };
 }
 
-/** Returns the connected clients that are not blocked and were neither approved nor declined. */
+/** True for a connected client that is not blocked, and was neither approved nor declined. */
 export const isUndecided = ({ state, decidedAt }: ReachingClient): boolean =>
   state !== 'blocked' && decidedAt === null;
 
@@ -336,11 +337,7 @@ interface CredentialRow {
     | null;
 }
 
-interface ConnectionRow extends CredentialRow {
-  readonly clientId: string;
-  readonly person: string;
-  readonly lastUsedAt: Date | null;
-}
+type ConnectionRow = CredentialRow & Pick<KeyRow, 'person' | 'lastUsedAt'> & { clientId: string };
 
 /** `id` is null for a member without API keys. */
 type KeyRow = Omit<ReachingKey, 'id' | 'rights'> & CredentialRow & { readonly id: string | null };
@@ -352,12 +349,14 @@ const stepOf = <Row>(read: readonly { at: string }[], rows: readonly Row[], size
   next: read.length >= size ? read.at(-1)?.at : undefined,
 });
 
-// SQL fragments: $1 is the organization, $2 the chosen warehouse or null, $3 the end of the step before.
-
+// SQL fragments: $1 is the organization, $2 the chosen warehouse or null, $3 the end of the last step.
 const membersAfter = (subject: 'account_id' | 'client_id'): string =>
   `(SELECT * FROM organization_memberships
     WHERE organization_id = $1 AND ${subject} IS NOT NULL AND id > $3
     ORDER BY id LIMIT ${MEMBERS_AT_ONCE}) m`;
+
+/** The account `a` of the membership `m`. LIMIT 1 keeps PostgreSQL from reading all, here as above. */
+const ACCOUNT = `CROSS JOIN LATERAL (SELECT * FROM accounts WHERE id = m.account_id LIMIT 1) a`;
 
 /** The columns of `MemberRow` about the rights of the membership `m`. */
 const rightsOf = (subject: 'account_id' | 'client_id'): string =>
