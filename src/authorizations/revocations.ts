@@ -11,7 +11,7 @@ import { announcementSql, announceToAllNodes, type ChangeTopic } from '../storag
 import { type CleaningJob, deleteExpired, expiryJob } from '../storage/cleaning.ts';
 import { READY_MASTERS } from '../storage/known-masters.ts';
 import { removalOf } from '../storage/postgres-store.ts';
-import type { Database, Queries } from '../storage/queries.ts';
+import { createParameters, type Database, type Queries } from '../storage/queries.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import { keyOf } from '../storage/token-store.ts';
 import type { Authorization } from './authorization.ts';
@@ -350,12 +350,6 @@ export function createRevocations(parts: {
       await unwritten.close();
     },
   };
-}
-
-/** Collects a statement's parameters: `use` adds one and returns its placeholder, such as `$1`. */
-function createParameters() {
-  const values: unknown[] = [];
-  return { values, use: (value: unknown): string => `$${values.push(value)}` };
 }
 
 /** Returns the fields of log lines about a revocation: none identifies the user. */

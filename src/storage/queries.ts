@@ -40,6 +40,12 @@ export interface Database extends Queries {
   close(): Promise<void>;
 }
 
+/** Collects a statement's parameters: `use` adds one and returns its placeholder, such as `$1`. */
+export function createParameters() {
+  const values: unknown[] = [];
+  return { values, use: (value: unknown): string => `$${values.push(value)}` };
+}
+
 /**
  * Added to a generation after part of its history was lost. The sum is certainly higher than every
  * lost generation, because nothing is revoked a million times.

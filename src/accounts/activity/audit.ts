@@ -1,11 +1,6 @@
 /** The activity of all users, for operators: searched by user, subject and time. */
 import type { Queries } from '../../storage/queries.ts';
-import {
-  ACTIVITY_COLUMNS,
-  type ActivityRecord,
-  type ActivityRow,
-  activityFrom,
-} from './activity.ts';
+import { type ActivityRecord, type ActivityRow, activityFrom, findActivity } from './activity.ts';
 import { type Action, actionInEnglish } from './activity-words.ts';
 
 export interface AuditQuestion {
@@ -51,49 +46,67 @@ const REFUSED_SIGN_INS: readonly Action[] = [
   'passkey_refused',
 ];
 
-export const createAudit = ({ database }: { readonly database: Queries }) => ({
+/** Maximum number of entries with one action that are grouped. */
+const MAX_GROUPED = 5_000;
+
+export function createAudit({ database }: { readonly database: Queries }) {
   /** Returns the newest records first. */
-  async find(question: AuditQuestion): Promise<AuditRecord[]> {
+  async function find(question: AuditQuestion): Promise<AuditRecord[]> {
     const { accountId, clientId, action, actor, lastFour, requestId, importId } = question;
     const { since, until, before, limit } = question;
-    const asked = [
-      ['account_id = $', accountId],
-      [`${DETAIL.clientId} = $`, clientId],
-      ['action = $', action],
-      ['actor = $', actor],
-      [`${DETAIL.lastFour} = $`, lastFour],
-      ['request_id = $', requestId],
-      [`${DETAIL.importId} = $`, importId],
-      ['at >= $', since],
-      [BEFORE, until],
-      ['id < $', before],
-    ].filter(([, value]) => value !== undefined);
-    const conditions = asked.map(([condition], place) =>
-      String(condition).replaceAll('$', `$${place + 2}`),
-    );
-    const rows = await database.query<AuditRow>(
-      `SELECT found.*, ${EMAIL}
-        FROM (
-          SELECT ${ACTIVITY_COLUMNS} FROM activity
-          WHERE ${['true', ...conditions].join(' AND ')} ORDER BY id DESC LIMIT $1
-        ) found ORDER BY id DESC`,
-      [limit, ...asked.map(([, value]) => value)],
-    );
+    const isFrequent = COMMON_ACTIONS.includes(action);
+    const isPerson = actor === 'person';
+    const rows = await findActivity<AuditRow>(database, {
+      indexed: [
+        ['request_id', requestId],
+        [DETAIL.importId, importId],
+        ['account_id', accountId],
+        [DETAIL.clientId, clientId],
+        ['action', isFrequent ? undefined : action],
+        ['actor', isPerson ? undefined : actor],
+      ],
+      filters: [
+        ['action = $', isFrequent ? action : undefined],
+        ['actor = $', isPerson ? actor : undefined],
+        [`${DETAIL.lastFour} = $`, lastFour],
+        ['at >= $', since],
+      ],
+      within: [
+        [SINCE, since],
+        [BEFORE, until],
+      ],
+      before,
+      limit,
+      more: `, ${EMAIL}`,
+    });
     return rows.map(auditRecordFrom);
-  },
+  }
 
-  /** Returns sign-ins refused after `since`, grouped by account and cause, latest first. */
-  refusedSignIns: (since: Date, accountId?: string): Promise<RefusedSignIns[]> =>
-    database.query<RefusedSignIns>(
-      `SELECT v.account_id AS "accountId", a.email, v.action,
-          v.details - 'count' AS details, max(v.id) AS id,
-          sum(coalesce((v.details ->> 'count')::integer, 1))::integer AS count, min(v.at) AS first, max(v.at) AS last
-        FROM activity v JOIN accounts a ON a.id = v.account_id
-        WHERE v.action = ANY($1) AND v.at > $2 AND (v.account_id = $3 OR $3::text IS NULL)
-        GROUP BY v.account_id, a.email, v.action, v.details - 'count' ORDER BY max(v.id) DESC`,
-      [REFUSED_SIGN_INS, since, accountId ?? null],
-    ),
-});
+  return {
+    find,
+
+    /**
+     * Returns sign-ins refused after `since`, grouped by account and cause, latest first. Groups the
+     * latest `MAX_GROUPED` entries of each action.
+     */
+    async refusedSignIns(since: Date, ofAccount?: string): Promise<RefusedSignIns[]> {
+      const groups = new Map<string, RefusedSignIns>();
+      for (const action of REFUSED_SIGN_INS) {
+        const question = { action, since, accountId: ofAccount, limit: MAX_GROUPED };
+        for (const { id, at, accountId, email, details: all } of await find(question)) {
+          if (accountId === undefined || email === undefined) continue;
+          const { count: entries = 1, ...details } = all;
+          const key = JSON.stringify([accountId, action, details]);
+          const { id: latest = String(id), last = at, count = 0 } = groups.get(key) ?? {};
+          const sum = count + Number(entries);
+          const group = { id: latest, accountId, email, action, details, first: at, last };
+          groups.set(key, { ...group, count: sum });
+        }
+      }
+      return [...groups.values()].sort((a, b) => Number(b.id) - Number(a.id));
+    },
+  };
+}
 
 export type AuditRow = ActivityRow & { readonly email: string | null };
 
@@ -128,6 +141,13 @@ export const auditEntry = (record: AuditRecord) => {
 /** Also compares the id, which grows with time: so the index skips later records. */
 const BEFORE = `at < $ AND
   id <= coalesce((SELECT id FROM activity WHERE at < $ ORDER BY at DESC LIMIT 1), 0)`;
+/** Ids far below the first one since then are older, also by the clock of another node. */
+const SINCE =
+  'id > coalesce((SELECT id FROM activity WHERE at < $ ORDER BY at DESC LIMIT 1), 0) - 1000';
+/** The index of actions has all others. */
+const COMMON_ACTIONS: readonly (Action | undefined)[] = [
+  ...(['signed_in', 'connected', 'disconnected', 'tokens_revoked'] as const),
+];
 const DETAIL = {
   clientId: "(details ->> 'client_id')",
   lastFour: "(details ->> 'last_four')",
