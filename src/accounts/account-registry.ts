@@ -29,6 +29,7 @@ import {
 import { displayName } from './display-name.ts';
 import { emailKey } from './email.ts';
 import { hashPassword, refusePassword } from './passwords/password.ts';
+import { OWES_STRONG_METHOD, type StrongMethods } from './strong-sign-ins.ts';
 
 export interface AccountRegistry extends AccountEdits {
   /** Returns the account, suspended or not; undefined if there is none. */
@@ -37,11 +38,14 @@ export interface AccountRegistry extends AccountEdits {
   findByEmail(email: string): Promise<Account | undefined>;
   /** True if the account owns an OAuth client or an API key. */
   ownsClientOrKey(id: string): Promise<boolean>;
-  /** Lists accounts from the database, oldest first: with this state or these ids, if set. */
+  /**
+   * Lists accounts from the database, oldest first: with this state, or those that must have one of
+   * these strong sign-in methods and have none, if set.
+   */
   list(
     page?: PageRequest & {
       readonly state?: AccountState | undefined;
-      readonly ids?: readonly string[] | undefined;
+      readonly owing?: StrongMethods | undefined;
     },
   ): Promise<Page<ListedAccount>>;
   /**
@@ -131,13 +135,16 @@ export function createAccountRegistry(parts: {
       return found.length > 0;
     },
 
-    async list({ state, ids, ...page } = {}) {
+    async list({ state, owing, ...page } = {}) {
       const query = {
-        select: `SELECT * FROM (${LISTED_ACCOUNTS}) AS known
-          WHERE ($1::text IS NULL OR state = $1) AND ($2::text[] IS NULL OR id = ANY($2))`,
+        select: LISTED_ACCOUNTS,
         order: ['created_at', 'id'],
         cells: ['id', 'email', 'name', 'state'],
-        values: [state ?? null, ids ?? null],
+        filters: [
+          ['state = $', state],
+          [OWES_STRONG_METHOD, owing?.issuers],
+          ["NOT ($ AND 'passkey' = ANY(ways_in))", owing?.passkeys],
+        ] as const,
       };
       const found = await pageOf<AccountRow & { ways_in: SignInMethodKind[] }>(
         database,

@@ -1,6 +1,7 @@
 /** Which email addresses accounts can have, and when two are the same. */
 import { inOwnScript, isMailbox, MAX_ADDRESS_BYTES } from '../base/mailbox.ts';
 import { sha256 } from '../base/random-id.ts';
+import { pageOf } from '../storage/pages.ts';
 import type { Database } from '../storage/queries.ts';
 
 /**
@@ -147,11 +148,11 @@ const PLAIN_ADDRESS =
 
 /** Returns the ids of accounts whose address is no mailbox by `isMailbox`: mail may not arrive. */
 export async function accountsWithOddEmails(database: Database): Promise<string[]> {
-  const rows = await database.query<Pick<Row, 'id' | 'email'>>(
-    'SELECT id, email FROM accounts WHERE email !~ $1 ORDER BY created_at, id',
-    [PLAIN_ADDRESS],
-  );
-  return rows.filter(({ email }) => !isMailbox(email)).map(({ id }) => id);
+  const select = 'SELECT id, email, created_at FROM accounts';
+  const filters = [['email !~ $', PLAIN_ADDRESS]] as const;
+  const query = { select, order: ['created_at', 'id'], cells: [], filters };
+  const { items } = await pageOf<Pick<Row, 'id' | 'email'>>(database, query, {});
+  return items.filter(({ email }) => !isMailbox(email)).map(({ id }) => id);
 }
 
 /** Returns the accounts without a key, each with the account that has the key. */

@@ -5,7 +5,7 @@ import { DOCTOR_EMAIL_PATTERN } from './doctor-accounts.ts';
 import { canBeStrong, type UpstreamStrength } from './sign-in-strength.ts';
 
 /** The sign-in methods that are strong under the present settings. */
-interface StrongMethods {
+export interface StrongMethods {
   readonly passkeys: boolean;
   /** The issuers of providers with strong sign-ins. */
   readonly issuers: readonly string[];
@@ -102,15 +102,6 @@ export const hasStrongMethod = (passkeys: string, issuers: string): string => `(
   OR EXISTS (SELECT FROM account_identities i
     WHERE i.account_id = a.id AND i.issuer = ANY(${issuers}::text[])))`;
 
-/** Returns the ids of active users who must have a strong sign-in method and have none yet. */
-export async function listAccountsWithoutStrongMethod(
-  database: Queries,
-  ways: StrongMethods,
-): Promise<string[]> {
-  const rows = await database.query<{ id: string }>(
-    `SELECT a.id FROM accounts a
-      WHERE a.suspended_at IS NULL AND ${HAS_POWER} AND NOT ${hasStrongMethod('$1', '$2')} ORDER BY a.id`,
-    [ways.passkeys, ways.issuers],
-  );
-  return rows.map(({ id }) => id);
-}
+/** SQL: the active account `a` must have a strong method, and has no linked account of the issuers `$`. */
+export const OWES_STRONG_METHOD = `suspended_at IS NULL AND ${HAS_POWER}
+  AND NOT ${hasStrongMethod('false', '$')}`;

@@ -152,13 +152,18 @@ export function createClientRegistry(parts: {
 
     async list(page = {}, { kind, ownerAccountId, isSuspended, isOwnerSuspended } = {}) {
       const query = {
-        select: `${SELECT_CLIENTS} WHERE ($1::text IS NULL OR c.kind = $1)
-          AND ($2::text IS NULL OR c.owner_account_id = $2)
-          AND ($3::boolean IS NULL OR c.suspended_at IS NOT NULL)
-          AND ($4::boolean IS NULL OR a.suspended_at IS NOT NULL)`,
+        select: `${SELECT_CLIENTS} WHERE ($1::text IS NULL OR c.owner_account_id = $1)`,
         order: ['created_at', 'id'],
         cells: ['id', 'kind', 'name', "coalesce(owner_name, '(operator)')", CLIENT_STATE],
-        values: [kind, ownerAccountId, isSuspended, isOwnerSuspended].map((one) => one ?? null),
+        values: [ownerAccountId ?? null],
+        filters: [
+          ['kind = $', kind],
+          ['(suspended_at IS NOT NULL) = $', isSuspended],
+          [
+            '(SELECT suspended_at IS NOT NULL FROM accounts o WHERE o.id = a.owner_account_id) = $',
+            isOwnerSuspended,
+          ],
+        ] as const,
       };
       return mapPage(await pageOf<ClientRow>(database, query, page), clientFrom);
     },

@@ -1,9 +1,13 @@
 /** The doctor's checks of accounts (addresses, strong sign-in methods) and test organizations. */
 
 import { unknownOrganizations } from '../accounts/access/test-organizations.ts';
+import { createAccountRegistry } from '../accounts/account-registry.ts';
 import { accountsWithOddEmails } from '../accounts/email.ts';
-import { listAccountsWithoutStrongMethod, listStrongMethods } from '../accounts/strong-sign-ins.ts';
+import { listStrongMethods } from '../accounts/strong-sign-ins.ts';
+import { systemClock } from '../base/clock.ts';
 import type { SettingsWithoutSecrets } from '../config/settings.ts';
+import { silentChangeFeed } from '../storage/change-feed.ts';
+import { countText } from '../storage/pages.ts';
 import type { Database } from '../storage/queries.ts';
 import { type Findings, ok, type Verdict, warning } from './findings.ts';
 
@@ -28,11 +32,13 @@ async function owingVerdict(
   database: Database,
   signIn: SettingsWithoutSecrets['signIn'],
 ): Promise<Verdict> {
-  const { length } = await listAccountsWithoutStrongMethod(database, listStrongMethods(signIn));
-  if (length === 0)
+  const parts = { database, changes: silentChangeFeed, clock: systemClock };
+  const owing = listStrongMethods(signIn);
+  const { more } = await createAccountRegistry(parts).list({ owing, limit: 0 });
+  if (more === 0)
     return ok('every person to whom sign_in.require applies has a passkey or a provider');
   return warning(
-    `${length} of the people to whom sign_in.require applies have neither a passkey nor a ` +
+    `${countText(more)} of the people to whom sign_in.require applies have neither a passkey nor a ` +
       'provider: after their grace period they can only open the page to add one',
     'ask these people to add one; `accounts list --owing-a-passkey` lists them',
   );

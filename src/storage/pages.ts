@@ -19,8 +19,15 @@ export interface Page<Item> {
 /** How many items after a page are counted, because counting reads them. */
 export const MAX_MORE = 1_000;
 
+/** How many items one statement compares with a filter: it has little time, and a list any length. */
+const SCANNED = 2_000;
+
+/** Returns a number of items in words, if only `max` of them were counted. */
+export const countText = (count: number, max = MAX_MORE): string =>
+  count > max ? `more than ${max.toLocaleString('en')}` : `${count}`;
+
 interface ListQuery {
-  /** A statement whose columns have names, one of them `id`. */
+  /** A statement whose columns have names, one of them `id`. Its conditions must have an index. */
   readonly select: string;
   /** Expressions to sort by; the last one must be unique, and none may be null. A long list needs their index. */
   readonly order: readonly string[];
@@ -29,6 +36,8 @@ interface ListQuery {
   /** Text expressions that `match` searches. */
   readonly cells: readonly string[];
   readonly values?: readonly unknown[];
+  /** Conditions without an index, on the columns of row `a`: `$` is the value. Unused if the value is undefined. */
+  readonly filters?: readonly (readonly [condition: string, value: unknown])[];
   /** Returns the condition for the item with the id in a parameter, if no index has the column `id`. */
   readonly hasId?: (parameter: string) => string;
 }
@@ -41,44 +50,79 @@ export const byName = (column: string): string =>
   `regexp_replace(regexp_replace(${column}, '(\\d+)', '0000000000\\1', 'g'), '0*(\\d{10})', '\\1', 'g')
     ${ANY_LOCALE}`;
 
-/** @throws Refusal `after_unknown` */
+/**
+ * Reads a filtered list in steps, until enough entries match.
+ *
+ * @throws Refusal `after_unknown`
+ */
 export async function pageOf<Row extends object>(
   queries: Queries,
-  { select, order, isDescending, cells, values = [], hasId = (id) => `id = ${id}` }: ListQuery,
+  { select, order, isDescending, cells, values = [], filters = [], hasId = isId }: ListQuery,
   { match, after, limit }: PageRequest,
 ): Promise<Page<Row>> {
-  const given = [...values];
-  const use = (value: unknown): string => `$${given.push(value)}`;
   const keys = order.join(', ');
-  const sorted = order.map((key) => `${key}${isDescending ? ' DESC' : ''}`).join(', ');
+  const sortedBy = (direction: string): string => order.map((key) => key + direction).join(', ');
+  const [sorted, reversed] = isDescending
+    ? [sortedBy(' DESC'), sortedBy('')]
+    : [sortedBy(''), sortedBy(' DESC')];
   const text = `lower(concat_ws(E'\\n', ${cells.join(', ')}) ${ANY_LOCALE})`;
-  const conditions: string[] = [];
-  if (match !== undefined)
-    conditions.push(`strpos(${text}, lower(${use(match)}::text ${ANY_LOCALE})) > 0`);
-  const afterIt = (parameter: string) => `FROM (${select}) AS it WHERE ${hasId(parameter)}`;
-  if (after !== undefined)
-    conditions.push(
-      `(${keys}) ${isDescending ? '<' : '>'} (SELECT ${keys} ${afterIt(use(after))})`,
+  const search = [`strpos(${text}, lower($::text ${ANY_LOCALE})) > 0`, match] as const;
+  const used = [search, ...filters].filter(([, value]) => value !== undefined);
+  const most = limit === undefined ? null : limit + MAX_MORE + 1;
+  const items: Row[] = [];
+  let more = 0;
+  for (let reached: readonly string[] | undefined; ; ) {
+    const given = [...values];
+    const use = (value: unknown): string => `$${given.push(value)}`;
+    const conditions = used.map(([condition, value]) => condition.replaceAll('$', use(value)));
+    const start = reached
+      ? `(${reached.map(use).join(', ')})`
+      : after !== undefined && `(SELECT ${keys} FROM (${select}) AS it WHERE ${hasId(use(after))})`;
+    const rows = await queries.query<Row & Step>(
+      `WITH scanned AS (
+          SELECT * FROM (${select}) AS it ${start ? `WHERE (${keys}) ${isDescending ? '<' : '>'} ${start}` : ''}
+            ORDER BY ${sorted} LIMIT ${use(used.length > 0 ? SCANNED : most)}
+        ), matching AS (
+          SELECT *, row_number() OVER (ORDER BY ${sorted}) AS place FROM scanned AS a
+            WHERE ${['true', ...conditions].join(' AND ')}
+        )
+        SELECT matching.*, reached, (SELECT count(*)::integer FROM scanned) AS scanned,
+            (SELECT count(*)::integer FROM matching) AS found
+          FROM (SELECT ARRAY[${order.map((key) => `(${key})::text`).join(', ')}] AS reached
+            FROM scanned ORDER BY ${reversed} LIMIT 1) AS last
+          LEFT JOIN matching ON place <= coalesce(${use(limit === undefined ? null : limit - items.length)}, place)
+          ORDER BY place`,
+      given,
     );
-  const rows = await queries.query<Row & { found: number }>(
-    `WITH page AS (
-        SELECT * FROM (${select}) AS it ${conditions.length > 0 ? 'WHERE' : ''} ${conditions.join(' AND ')}
-          ORDER BY ${sorted} LIMIT ${use(limit === undefined ? null : limit + MAX_MORE + 1)}
-      )
-      SELECT *, (SELECT count(*)::integer FROM page) AS found FROM page
-        ORDER BY ${sorted} LIMIT ${use(limit ?? null)}`,
-    given,
-  );
-  if (rows.length === 0 && after !== undefined) {
-    const known = await queries.query(`SELECT ${afterIt(`$${values.length + 1}`)}`, [
-      ...values,
-      after,
-    ]);
-    if (known.length === 0) throw unknownAfter(after);
+    const [step] = rows;
+    if (step === undefined && start && !reached) {
+      const known = await queries.query(
+        `SELECT FROM (${select}) AS it WHERE ${hasId(`$${values.length + 1}`)}`,
+        [...values, after],
+      );
+      if (known.length === 0) throw unknownAfter(String(after));
+    }
+    const shown = rows.filter(({ place }) => place !== null);
+    items.push(
+      ...shown.map(({ place: _, reached: __, scanned: ___, found: ____, ...row }) => row as never),
+    );
+    more += (step?.found ?? 0) - shown.length;
+    if (more > MAX_MORE || used.length === 0 || step === undefined || step.scanned < SCANNED) break;
+    reached = step.reached;
   }
-  const items = rows.map(({ found: _, ...row }) => row as unknown as Row);
-  return { items, more: (rows[0]?.found ?? 0) - rows.length };
+  return { items, more: Math.min(more, MAX_MORE + 1) };
 }
+
+/** What each row of a step says of the whole step. `place` is null in the only row if none matches. */
+interface Step {
+  readonly place: string | null;
+  /** The keys of the last entry that was compared. */
+  readonly reached: readonly string[];
+  readonly scanned: number;
+  readonly found: number;
+}
+
+const isId = (parameter: string): string => `id = ${parameter}`;
 
 function unknownAfter(after: string): Refusal {
   const remedy = 'Start again without --after: the entry may have been removed meanwhile.';

@@ -136,8 +136,12 @@ export function createAccess(parts: {
           LEFT JOIN clients c ON c.id = m.client_id
           LEFT JOIN warehouse_rights r ON r.warehouse_id = $2
             AND (r.account_id = m.account_id OR r.client_id = m.client_id)
-          WHERE m.organization_id = $1 AND ($3::text IS NULL OR m.role = $3)
-        ) AS member WHERE ${kind === 'organization'} OR rights <> '{}'`,
+          WHERE m.organization_id = $1
+        ) AS member`,
+        filters: [
+          ['role = $', role],
+          ["(rights <> '{}') = $", kind === 'organization' ? undefined : true],
+        ] as const,
         order: ['membership'],
         hasId: (id: string) => `(account_id = ${id} OR client_id = ${id})`,
         // Search the columns that operators see.
@@ -148,7 +152,7 @@ export function createAccess(parts: {
           ...(kind === 'warehouse' ? ["array_to_string(rights, ',')"] : []),
           `CASE WHEN "isSuspended" THEN 'suspended' ELSE 'active' END`,
         ],
-        values: [organization.id, id, role ?? null],
+        values: [organization.id, id],
       };
       return pageOf<Member>(database, query, page);
     },

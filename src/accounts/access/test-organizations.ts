@@ -55,6 +55,7 @@ const LEAVE = `DELETE FROM organization_memberships
 /** Returns the ids that belong to no organization. */
 export const unknownOrganizations = (database: Queries, ids: readonly string[]) =>
   database.query<{ id: string }>(
-    'SELECT unnest($1::text[]) AS id EXCEPT SELECT id FROM organizations ORDER BY id',
+    `SELECT id FROM unnest($1::text[]) AS id
+      WHERE (SELECT o.id FROM organizations o WHERE o.id = id.id) IS NULL ORDER BY id`,
     [ids],
   );

@@ -82,6 +82,11 @@ const keyFromJson = (key: ApiKey): ApiKey => ({
   lastUsedAt: key.lastUsedAt && new Date(key.lastUsedAt),
 });
 
+/** Keys per statement: a concurrent request waits for one batch only. */
+const BATCH = 100;
+const SOME_LIMITED = `id = ANY (ARRAY(
+  SELECT id FROM api_keys WHERE limit_places IS NOT NULL OR limit_read_only LIMIT $1))`;
+
 const SELECT_BY_HASH = `SELECT ${API_KEY_COLUMNS} FROM api_keys WHERE key_hash = $1`;
 
 export function createApiKeys(parts: {
@@ -205,11 +210,14 @@ export function createApiKeys(parts: {
     },
 
     async revokeLimited() {
-      const revoked = await database.transaction((tx) =>
-        remove(tx, 'limit_places IS NOT NULL OR limit_read_only', [], undefined),
-      );
-      forget(revoked);
-      return revoked.length;
+      for (let total = 0; ; ) {
+        const revoked = await database.transaction((tx) =>
+          remove(tx, SOME_LIMITED, [BATCH], undefined),
+        );
+        if (revoked.length === 0) return total;
+        forget(revoked);
+        total += revoked.length;
+      }
     },
 
     async writeUses(uses) {

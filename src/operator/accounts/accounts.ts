@@ -8,10 +8,7 @@ import {
   type SignInMethodKind,
   stateOf,
 } from '../../accounts/account.ts';
-import {
-  listAccountsWithoutStrongMethod,
-  listStrongMethods,
-} from '../../accounts/strong-sign-ins.ts';
+import { listStrongMethods } from '../../accounts/strong-sign-ins.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { type PasswordOptions, readPassword, WrongUsage } from '../command/arguments.ts';
 import { addYesOption } from '../command/confirmation.ts';
@@ -78,12 +75,10 @@ function addAccounts(program: Command, operator: Operator): void {
   );
 
   addList(accounts, operator, LIST, async (registries, page, options: AccountFilters) => {
-    const { accounts, database, settings } = registries;
+    const { accounts, settings } = registries;
     const { state, owingAPasskey } = options;
-    const ids =
-      owingAPasskey &&
-      (await listAccountsWithoutStrongMethod(database, listStrongMethods(settings.signIn)));
-    return accounts.list({ ...page, state, ids });
+    const owing = owingAPasskey && listStrongMethods(settings.signIn);
+    return accounts.list({ ...page, state, owing });
   })
     .description('list every account, oldest first')
     .addOption(new Option('--state <state>', 'only those in this state').choices(ACCOUNT_STATES))

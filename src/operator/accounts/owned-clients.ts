@@ -1,7 +1,7 @@
 /** Tells the operator which clients depend on an account that is suspended or deleted. */
 import type { Account } from '../../accounts/account.ts';
 import { Refusal } from '../../base/refusal.ts';
-import type { OwnedClient } from '../../clients/client-row.ts';
+import { type OwnedClient, peopleText } from '../../clients/client-row.ts';
 import type { Report } from '../command/operator.ts';
 import type { Registries } from '../registries.ts';
 
@@ -41,4 +41,4 @@ export async function refuseOwner({ id }: Account, { clients }: Registries): Pro
 }
 
 const lineOf = ({ id, name, connectedPeople }: OwnedClient): string =>
-  `  ${id}  ${name}, ${connectedPeople} ${connectedPeople === 1 ? 'person' : 'people'} connected`;
+  `  ${id}  ${name}, ${peopleText(connectedPeople)} ${connectedPeople === 1 ? 'person' : 'people'} connected`;

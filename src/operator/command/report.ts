@@ -1,7 +1,7 @@
 /** Formats the reports of commands: tables, and lists page by page. */
 import type { Command } from 'commander';
 import { Refusal } from '../../base/refusal.ts';
-import { MAX_MORE, type Page, type PageRequest } from '../../storage/pages.ts';
+import { countText, type Page, type PageRequest } from '../../storage/pages.ts';
 import type { Registries } from '../registries.ts';
 import { wholeNumber } from './arguments.ts';
 import type { Operator, Report } from './operator.ts';
@@ -123,10 +123,6 @@ export async function listReport<Item>(
   const next = `\n\nThere are ${countText(more)} more: add --after ${rows.at(-1)?.[0]}`;
   return { value: items.map(value), text: more > 0 ? text + next : text };
 }
-
-/** Returns the number of entries after a page, or of a whole list, in words if they were not all counted. */
-export const countText = (count: number): string =>
-  count > MAX_MORE ? 'more than 1,000' : `${count}`;
 
 async function* pagesOf<Item>(
   { row, value }: ListForm<Item>,

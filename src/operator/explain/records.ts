@@ -4,7 +4,7 @@ import type { AuditRecord } from '../../accounts/activity/audit.ts';
 import type { PlaceKind } from '../../accounts/organizations/places.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { inEnglish } from '../../base/texts.ts';
-import { countText } from '../command/report.ts';
+import { countText } from '../../storage/pages.ts';
 import type { Registries } from '../registries.ts';
 import { by, explainParties } from './credentials.ts';
 import type { Explanation } from './explanation.ts';
