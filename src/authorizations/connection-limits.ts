@@ -46,10 +46,10 @@ export const setLimit = (
     return rows.length > 0;
   });
 
-/** SQL conditions, and why the connection ends. */
+/** SQL conditions and, for the index with it, their order, and why the connection ends. */
 const ENDS: Readonly<Record<'due' | 'all', readonly [string, EndingCause]>> = {
-  due: ['n.limit_until <= $1', 'time_limit'],
-  all: [IS_LIMITED, 'operator_revoked'],
+  due: ['n.limit_until <= $1 AND ended_at IS NULL ORDER BY limit_until', 'time_limit'],
+  all: [`${IS_LIMITED} AND ended_at IS NULL ORDER BY account_id`, 'operator_revoked'],
 };
 
 /** Implements `Connections.endWithLimit`. */
@@ -67,8 +67,7 @@ export const endWithLimit = (
         FROM clients c
         WHERE c.id = n.client_id AND n.ctid = ANY (ARRAY(
           SELECT n.ctid FROM connections n
-          WHERE ${condition} AND ended_at IS NULL
-          ORDER BY limit_until LIMIT $2 FOR UPDATE SKIP LOCKED))
+          WHERE ${condition} LIMIT $2 FOR UPDATE SKIP LOCKED))
         RETURNING n.account_id AS "accountId", n.client_id AS "clientId", c.name`,
       [now, limit, cause],
     );

@@ -54,6 +54,8 @@ export type ClientProblems = ReturnType<typeof createClientProblems>;
 
 /** Maximum number of problems per client, step and `isMailed`: callers displace only their own kind. */
 const MAX_KEPT = 100;
+/** Maximum number of problems of all clients together that are grouped: there may be any number. */
+const MAX_GROUPED = 10_000;
 const LIFETIME_MS = 7 * 86_400_000;
 /** Time from the first problem to the write, which includes all later problems. */
 const PAUSE_MS = 1_000;
@@ -138,11 +140,15 @@ export function createClientProblems(parts: {
       return new Map(rows.map((row) => [row.clientId, row.count]));
     },
 
-    /** Groups the problems of the last 7 days of one client, one owner or all; the latest first. */
+    /**
+     * Groups the problems of the last 7 days of one client, one owner or all; the latest first. Of
+     * all, only the latest `MAX_GROUPED` problems.
+     */
     async groups(clientId?: string, ownerId?: string): Promise<ClientProblemGroup[]> {
       await writer.flush();
       const rows = await database.query<ProblemRow>(
-        `${GROUPS} WHERE at > $1 AND (p.client_id = $2 OR $2::text IS NULL)
+        `${(clientId ?? ownerId) ? GROUPS : LATEST_GROUPS} WHERE at > $1
+            AND (p.client_id = $2 OR $2::text IS NULL)
             AND (c.owner_account_id = $3 OR $3::text IS NULL)
           GROUP BY ${GROUPED_BY} ORDER BY max(p.id) DESC`,
         [new Date(clock() - LIFETIME_MS), clientId ?? null, ownerId ?? null],
@@ -224,12 +230,15 @@ END, false)`;
 const latest = (column: string): string =>
   `(array_agg(${column} ORDER BY p.id DESC))[1] AS ${column}`;
 
-const FROM_PROBLEMS = 'FROM client_problems p JOIN clients c ON c.id = p.client_id';
-const GROUPS = `SELECT c.id AS "clientId", c.name AS "clientName", step, error, cause,
+const JOIN_CLIENTS = 'JOIN clients c ON c.id = p.client_id';
+const FROM_PROBLEMS = `FROM client_problems p ${JOIN_CLIENTS}`;
+const GROUPED = `SELECT c.id AS "clientId", c.name AS "clientName", step, error, cause,
     count(*)::integer AS count, min(at) AS first, max(at) AS at, max(p.id) AS id,
     ${['redirect_uri', 'scope', 'auth_method', 'request_id'].map(latest).join()},
-    bool_and(${isMended}) AS "isMended", bool_or(is_mailed) AS "isMailed"
-  ${FROM_PROBLEMS}`;
+    bool_and(${isMended}) AS "isMended", bool_or(${MAILED}) AS "isMailed"`;
+const GROUPS = `${GROUPED} ${FROM_PROBLEMS}`;
+const LATEST_GROUPS = `${GROUPED}
+  FROM (SELECT * FROM client_problems ORDER BY id DESC LIMIT ${MAX_GROUPED}) p ${JOIN_CLIENTS}`;
 
 /** Another redirect URI is another problem only if it is the cause. */
 const GROUPED_BY = `c.id, step, error, cause,
