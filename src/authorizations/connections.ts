@@ -16,7 +16,8 @@ import type { Organization } from '../accounts/access/reach.ts';
 import type { EndingCause } from '../accounts/activity/activity-words.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Client } from '../clients/client.ts';
-import { createSharedTurns, transactionOf } from '../storage/account-turns.ts';
+import { countOfPeople } from '../clients/client-row.ts';
+import { transactionOf } from '../storage/account-turns.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import type { WriteUses } from '../storage/last-used.ts';
 import { doAllNodesKnowAccessRules, requireAccessRules } from '../storage/nodes.ts';
@@ -98,6 +99,7 @@ export interface Connections {
    *   another node may have connected the user and the client a moment ago
    */
   generationOf(accountId: string, clientId: string, seen?: number): Promise<number | undefined>;
+  /** Counts the users of a client; `MAX_PEOPLE + 1` stands for any more. */
   countOf(clientId: string): Promise<number>;
   /**
    * Ends connections and all their authorizations with one statement that raises the generations.
@@ -127,16 +129,16 @@ export interface Connections {
     inTransaction: InTransaction<readonly EndedConnection[]>,
   ): Promise<readonly EndedConnection[]>;
   /**
-   * Removes `BATCH` connections of a client: more would take too long in one statement. The client
-   * must be suspended, so that none are added.
+   * Removes `BATCH` connections of a client, ended ones as well: more would take too long in one
+   * statement. The client must be suspended, so that none are added.
    *
-   * @param inTransaction runs in the same transaction, with the returned ids
-   * @returns the ids of the disconnected accounts; empty when all connections are removed
+   * @param inTransaction runs in the same transaction, with the ids of the disconnected accounts
+   * @returns how many users were disconnected; undefined when all connections are removed
    */
   removeSome(
     client: Pick<Client, 'id' | 'ownerAccountId'>,
     inTransaction: InTransaction<readonly string[]>,
-  ): Promise<readonly string[]>;
+  ): Promise<number | undefined>;
   /**
    * Ends all authorizations, in batches, and keeps the approvals. For use after a restore, because
    * the database lacks the latest revocations then. If interrupted, it can be run again.
@@ -265,11 +267,11 @@ export function createConnections(parts: {
     },
 
     async countOf(clientId) {
-      const [row] = await database.query<{ count: string }>(
-        'SELECT count(*) FROM connections WHERE client_id = $1 AND ended_at IS NULL',
+      const [row] = await database.query<{ count: number }>(
+        `SELECT ${countOfPeople('$1')} AS count`,
         [clientId],
       );
-      return Number(row?.count);
+      return row?.count ?? 0;
     },
 
     async end(whose, cause, inTransaction, within) {
@@ -323,16 +325,15 @@ export function createConnections(parts: {
 
     removeSome: ({ id: clientId, ownerAccountId }, inTransaction) =>
       transactionOf(database, ownerAccountId, async (tx) => {
-        const rows = await tx.query<{ account_id: string }>(
-          `DELETE FROM connections WHERE (account_id, client_id) IN (
-              SELECT account_id, client_id FROM connections
-                WHERE client_id = $1 AND ended_at IS NULL LIMIT $2)
-            RETURNING account_id`,
+        const rows = await tx.query<{ account_id: string; has_ended: boolean }>(
+          `DELETE FROM connections WHERE ctid = ANY (ARRAY(
+              SELECT ctid FROM connections WHERE client_id = $1 LIMIT $2 FOR UPDATE))
+            RETURNING account_id, ended_at IS NOT NULL AS has_ended`,
           [clientId, BATCH],
         );
-        const people = rows.map((row) => row.account_id);
+        const people = rows.filter((row) => !row.has_ended).map((row) => row.account_id);
         await inTransaction(tx, people);
-        return people;
+        return rows.length > 0 ? people.length : undefined;
       }),
 
     async endEveryAuthorization(onProgress) {

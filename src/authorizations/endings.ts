@@ -324,9 +324,8 @@ export const createClientRemoval =
     const client = await clients.suspend(id, first);
     const details = { client_id: id, client_name: client.name, cause: 'client_deleted' };
     let people = 0;
-    let removed: readonly string[];
-    do {
-      removed = await connections.removeSome(client, (tx, accountIds) => {
+    for (;;) {
+      const removed = await connections.removeSome(client, (tx, accountIds) => {
         const entries = accountIds.map((accountId) => ({
           action: 'disconnected' as const,
           actor: 'service' as const,
@@ -335,8 +334,9 @@ export const createClientRemoval =
         }));
         return activity.recordAll(entries, tx);
       });
-      people += removed.length;
-    } while (removed.length > 0);
+      if (removed === undefined) break;
+      people += removed;
+    }
     await clients.remove(id, (tx) => inTransaction?.(tx, people) ?? Promise.resolve());
     return people;
   };

@@ -1,6 +1,7 @@
 /** Reads clients with their owner's name and secrets, and writes when they were last used. */
 import { isClientId } from '../base/random-id.ts';
 import type { WriteUses } from '../storage/last-used.ts';
+import { countText } from '../storage/pages.ts';
 import type { Queries } from '../storage/queries.ts';
 import {
   type Client,
@@ -88,6 +89,7 @@ export function clientFrom(row: ClientRow): Client {
 }
 
 export interface OwnedClient extends Client {
+  /** `MAX_PEOPLE + 1` stands for any more. */
   readonly connectedPeople: number;
   /** When the present owner received the client; absent for its first owner. */
   readonly ownedSince?: Date;
@@ -96,6 +98,17 @@ export interface OwnedClient extends Client {
 /** Returns the secrets that the former owner may know, because they are older than the transfer. */
 export const formerSecretsOf = ({ secrets, ownedSince }: OwnedClient): ClientSecret[] =>
   secrets.filter(({ createdAt }) => ownedSince !== undefined && createdAt <= ownedSince);
+
+/** Maximum number of connected users that are counted, because counting reads their connections. */
+export const MAX_PEOPLE = 10_000;
+
+/** SQL: how many users have connected the client; `MAX_PEOPLE + 1` stands for any more. */
+export const countOfPeople = (client: string): string =>
+  `(SELECT count(*)::integer FROM (SELECT FROM connections
+    WHERE client_id = ${client} AND ended_at IS NULL LIMIT ${MAX_PEOPLE + 1}) AS counted)`;
+
+/** Returns the result of `countOfPeople` in words. */
+export const peopleText = (count: number): string => countText(count, MAX_PEOPLE);
 
 interface OwnedRow extends ClientRow {
   readonly connected_people: number;
@@ -108,9 +121,8 @@ export type OwnedClients = ReturnType<typeof createOwnedClients>;
 export function createOwnedClients(database: Queries) {
   async function select(where: string, values: readonly string[]): Promise<OwnedClient[]> {
     const rows = await database.query<OwnedRow>(
-      `SELECT owned.*, k.owned_since,
-          (SELECT count(*)::integer FROM connections
-            WHERE client_id = owned.id AND ended_at IS NULL) AS connected_people
+      `SELECT owned.*, k.owned_since, f.name AS handed_over_by,
+          ${countOfPeople('owned.id')} AS connected_people
         FROM (${SELECT_CLIENTS} WHERE ${where}) owned JOIN clients k ON k.id = owned.id
         ORDER BY owned.created_at, owned.id`,
       values,

@@ -143,6 +143,22 @@ describe('changes of a client', () => {
     expect(await connections.find(bob, other.id)).not.to.equal(undefined);
   });
 
+  it('the last statement of a deletion has no connection left to delete, also none that its user ended', async () => {
+    const { client } = await registry.add(partner);
+    const [ada, former] = [await addPerson(), await addPerson()];
+    for (const accountId of [ada, former]) await connect(accountId, client);
+    await connections.end({ accountId: former, clientId: client.id }, 'person_disconnected');
+    const left: number[] = [];
+    const remove: typeof registry.remove = async (id, inTransaction) => {
+      const query = 'SELECT FROM connections WHERE client_id = $1';
+      left.push((await database.query(query, [id])).length);
+      await registry.remove(id, inTransaction);
+    };
+    const clients = { suspend: registry.suspend, remove };
+    const people = await createClientRemoval({ clients, connections, activity })(client.id);
+    expect({ people, left }).to.deep.equal({ people: 1, left: [0] });
+  });
+
   it('a deletion that fails leaves the client suspended and can be repeated', async () => {
     const ada = await addPerson();
     const { client } = await registry.add({ ...partner, ownerAccountId: ada });

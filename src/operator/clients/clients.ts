@@ -8,6 +8,7 @@ import {
   normalizeLinks,
 } from '../../clients/client.ts';
 import type { ClientChanges } from '../../clients/client-edits.ts';
+import { peopleText } from '../../clients/client-row.ts';
 import { checkRedirectUris, type Naming, normalizeClientName } from '../../clients/client-rules.ts';
 import { WrongUsage } from '../command/arguments.ts';
 import { addYesOption } from '../command/confirmation.ts';
@@ -299,7 +300,7 @@ function addDelete(clients: Command, operator: Operator): void {
   aboutClient(remove, operator, async (client, registries) => {
     const { id, name } = client;
     const connected = await registries.connections.countOf(id);
-    const what = `Deletes ${name} and disconnects the ${connected} people who use it.`;
+    const what = `Deletes ${name} and disconnects the ${peopleText(connected)} people who use it.`;
     await operator.confirm(what);
     const people = await registries.removeClient(id, (tx, connected) =>
       clientRecord(registries, 'client_deleted', client, { people: connected })(tx),

@@ -3,6 +3,7 @@ import type { Action } from '../../accounts/activity/activity-words.ts';
 import { BATCH } from '../../authorizations/connections.ts';
 import { Refusal } from '../../base/refusal.ts';
 import type { Client } from '../../clients/client.ts';
+import { MAX_PEOPLE, peopleText } from '../../clients/client-row.ts';
 import { accountNamed, clientNamed } from '../command/names.ts';
 import type { Operator, Report } from '../command/operator.ts';
 import { clientRecord, type Registries } from '../registries.ts';
@@ -67,7 +68,7 @@ export async function revokeClient(
   if (client.kind === 'machine') return revokeMachine(registries, client, operator);
   const people = await registries.connections.countOf(clientId);
   const { name } = client;
-  await confirm(`Ends the connections of ${people} people to ${name}.`);
+  await confirm(`Ends the connections of ${peopleText(people)} people to ${name}.`);
   const isSuspendedMeanwhile = people > BATCH && !client.isSuspended;
   const record = (action: Action, details = {}) =>
     clientRecord(registries, action, client, details);
@@ -80,7 +81,7 @@ export async function revokeClient(
     });
     after = ended.at(-1)?.accountId;
     count += ended.length;
-    progress.show('Connections ended', count, people);
+    progress.show('Connections ended', count, people > MAX_PEOPLE ? undefined : people);
   }
   if (isSuspendedMeanwhile) await registries.clients.resume(clientId, record('client_resumed'));
   return {

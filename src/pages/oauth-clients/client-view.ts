@@ -12,7 +12,7 @@ declare module '../view-data.ts' {
       readonly client: {
         readonly id: string;
         readonly created: Moment;
-        readonly connectedPeople: number;
+        readonly connectedPeople: string;
         readonly lastUsed: Moment | undefined;
         /** Undefined for the first owner. */
         readonly ownedSince: Moment | undefined;

@@ -3,7 +3,7 @@ import type { Context } from 'koa';
 import type { ClientProblems } from '../../clients/client-problems.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
 import type { ClientRequest, ClientRequests } from '../../clients/client-requests.ts';
-import { formerSecretsOf, type OwnedClient } from '../../clients/client-row.ts';
+import { formerSecretsOf, type OwnedClient, peopleText } from '../../clients/client-row.ts';
 import type { RequestStreams } from '../../clients/request-streams.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, type Route } from '../routes.ts';
@@ -35,7 +35,7 @@ export function clientPage(parts: {
       client: {
         id: client.id,
         created: toMoment(client.createdAt),
-        connectedPeople: client.connectedPeople,
+        connectedPeople: peopleText(client.connectedPeople),
         lastUsed: momentOrNothing(client.lastUsedAt),
         ownedSince: momentOrNothing(client.ownedSince),
         formerSecrets: formerSecretsOf(client).length,

@@ -5,6 +5,7 @@ import type { Activity } from '../../accounts/activity/activity.ts';
 import type { RemoveClient } from '../../authorizations/endings.ts';
 import { Refusal } from '../../base/refusal.ts';
 import type { Text } from '../../base/texts.ts';
+import { peopleText } from '../../clients/client-row.ts';
 import { normalizeClientName } from '../../clients/client-rules.ts';
 import { formOf } from '../../provider/form.ts';
 import { requestOrigin } from '../page.ts';
@@ -28,7 +29,7 @@ export function deleteClientPage(parts: {
     const { id, name, connectedPeople } = ownClientOf(ctx);
     return kit.render(ctx, 'oauth-client-delete', {
       name,
-      connectedPeople,
+      connectedPeople: peopleText(connectedPeople),
       notice: typedOf(ctx) && NOTHING_SENT,
       action: ctx.path,
       typedName,

@@ -2,7 +2,7 @@
 import type { Context } from 'koa';
 import type { ClientProblems } from '../../clients/client-problems.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
-import type { OwnedClient } from '../../clients/client-row.ts';
+import { type OwnedClient, peopleText } from '../../clients/client-row.ts';
 import { byText, byTime, type ListForm, listOf } from '../lists.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, type Route } from '../routes.ts';
@@ -48,7 +48,7 @@ export function clientListPage(parts: {
         name: client.name,
         isSuspended: client.isSuspended,
         created: toMoment(client.createdAt),
-        connectedPeople: client.connectedPeople,
+        connectedPeople: peopleText(client.connectedPeople),
         lastUsed: momentOrNothing(client.lastUsedAt),
         problems: counts.get(client.id) ?? 0,
         problemsUrl: urlOf(client, 'problems'),

@@ -21,7 +21,7 @@ declare module '../view-data.ts' {
     };
     readonly 'oauth-client-delete': {
       readonly name: string;
-      readonly connectedPeople: number;
+      readonly connectedPeople: string;
       readonly notice: Text | undefined;
       readonly action: string;
       readonly typedName: string;
@@ -38,7 +38,7 @@ export interface OAuthClientRow {
   readonly name: string;
   readonly isSuspended: boolean;
   readonly created: Moment;
-  readonly connectedPeople: number;
+  readonly connectedPeople: string;
   /** Undefined for a client that was never used. */
   readonly lastUsed: Moment | undefined;
   /** Number of open problems of the last days. */
