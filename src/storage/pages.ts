@@ -78,45 +78,50 @@ export async function pageOf<Row extends object>(
     const start = reached
       ? `(${reached.map(use).join(', ')})`
       : after !== undefined && `(SELECT ${keys} FROM (${select}) AS it WHERE ${hasId(use(after))})`;
+    const left = limit === undefined ? null : limit - items.length;
+    const shown = `ORDER BY ${sorted} LIMIT ${use(left)}`;
+    const isFiltered = used.length > 0;
     const rows = await queries.query<Row & Step>(
       `WITH scanned AS (
           SELECT * FROM (${select}) AS it ${start ? `WHERE (${keys}) ${isDescending ? '<' : '>'} ${start}` : ''}
-            ORDER BY ${sorted} LIMIT ${use(used.length > 0 ? SCANNED : most)}
-        ), matching AS (
-          SELECT *, row_number() OVER (ORDER BY ${sorted}) AS place FROM scanned AS a
-            WHERE ${['true', ...conditions].join(' AND ')}
-        )
-        SELECT matching.*, reached, (SELECT count(*)::integer FROM scanned) AS scanned,
-            (SELECT count(*)::integer FROM matching) AS found
-          FROM (SELECT ARRAY[${order.map((key) => `(${key})::text`).join(', ')}] AS reached
-            FROM scanned ORDER BY ${reversed} LIMIT 1) AS last
-          LEFT JOIN matching ON place <= coalesce(${use(limit === undefined ? null : limit - items.length)}, place)
-          ORDER BY place`,
+            ORDER BY ${sorted} LIMIT ${use(isFiltered ? SCANNED : most)}
+        ), matching AS (SELECT * FROM scanned AS a WHERE ${['true', ...conditions].join(' AND ')})
+        ${
+          isFiltered
+            ? `SELECT * FROM (
+                SELECT (SELECT count(*)::integer FROM scanned) AS scanned,
+                  (SELECT count(*)::integer FROM matching) AS found,
+                  (SELECT ARRAY[${order.map((key) => `(${key})::text`).join(', ')}]
+                    FROM scanned ORDER BY ${reversed} LIMIT 1) AS reached
+              ) AS step LEFT JOIN (SELECT *, true AS matches FROM matching ${shown}) AS shown ON true
+              ORDER BY ${sorted}`
+            : `SELECT *, true AS matches, (SELECT count(*)::integer FROM scanned) AS found,
+                NULL AS scanned, NULL AS reached FROM scanned ${shown}`
+        }`,
       given,
     );
     const [step] = rows;
-    if (step === undefined && start && !reached) {
+    if (start && !reached && !step?.scanned && !step?.found) {
       const known = await queries.query(
         `SELECT FROM (${select}) AS it WHERE ${hasId(`$${values.length + 1}`)}`,
         [...values, after],
       );
       if (known.length === 0) throw unknownAfter(String(after));
     }
-    const shown = rows.filter(({ place }) => place !== null);
-    items.push(
-      ...shown.map(({ place: _, reached: __, scanned: ___, found: ____, ...row }) => row as never),
-    );
-    more += (step?.found ?? 0) - shown.length;
-    if (more > MAX_MORE || used.length === 0 || step === undefined || step.scanned < SCANNED) break;
-    reached = step.reached;
+    const matches = rows.filter((row) => row.matches);
+    for (const { matches: _, reached: __, scanned: ___, found: ____, ...row } of matches)
+      items.push(row as unknown as Row);
+    more += (step?.found ?? 0) - matches.length;
+    if (more > MAX_MORE || !isFiltered || (step?.scanned ?? 0) < SCANNED) break;
+    reached = step?.reached;
   }
   return { items, more: Math.min(more, MAX_MORE + 1) };
 }
 
-/** What each row of a step says of the whole step. `place` is null in the only row if none matches. */
+/** What each row of a step says of the whole step; `matches` is null in the only row if none does. */
 interface Step {
-  readonly place: string | null;
-  /** The keys of the last entry that was compared. */
+  readonly matches: true | null;
+  /** The keys of the last item that was compared. */
   readonly reached: readonly string[];
   readonly scanned: number;
   readonly found: number;

@@ -2,7 +2,7 @@
 import type { Clock } from '../../base/clock.ts';
 import { currentRequest } from '../../base/current-request.ts';
 import { deleteExpired } from '../../storage/cleaning.ts';
-import { createParameters, type Queries } from '../../storage/queries.ts';
+import type { Queries } from '../../storage/queries.ts';
 import { SESSION_GENERATION } from '../account.ts';
 import type { Action, Details } from './activity-words.ts';
 
@@ -247,93 +247,22 @@ export function createActivity(parts: {
      */
     async of(
       accountId: string,
-      { limit, before, actions, text }: ActivityPage,
+      { limit, before = Number.MAX_SAFE_INTEGER, actions, text }: ActivityPage,
     ): Promise<ActivityRecord[]> {
-      const indexed = [['account_id', accountId]] as const;
-      const filters = [
-        ['action = ANY($)', actions],
-        ['(strpos(lower(details::text), lower($)) > 0 OR address = $)', text],
-      ] as const;
-      const page = { indexed, filters, before, limit };
-      return (await findActivity<ActivityRow>(database, page)).map(activityFrom);
+      const rows = await database.query<ActivityRow>(
+        `SELECT ${ACTIVITY_COLUMNS} FROM activity
+          WHERE account_id = $1 AND id < $2
+            AND ($4::text[] IS NULL OR action = ANY($4))
+            AND ($5::text IS NULL OR strpos(lower(details::text), lower($5)) > 0 OR address = $5)
+          ORDER BY id DESC LIMIT $3`,
+        [accountId, before, limit, actions ?? null, text ?? null],
+      );
+      return rows.map(activityFrom);
     },
 
     removeOlderThan: (olderThan: Date, limit: number): Promise<number> =>
       deleteExpired(database, [{ table: 'activity', column: 'at' }], olderThan, limit),
   };
-}
-
-/** How many entries one statement compares with filters: it has little time, and a log any length. */
-const SCANNED = 5_000;
-
-/** An SQL condition, in which `$` is the value, or an expression. Unused if the value is undefined. */
-export type Asked = readonly (readonly [sql: string, value: unknown])[];
-
-/**
- * Returns the newest entries first. Reads a filtered log in steps, until enough entries match.
- *
- * @param indexed expressions with the values that they must have: each has an index, with the id as
- *   its next column
- * @param within conditions that limit the ids
- */
-export async function findActivity<Row>(
-  queries: Queries,
-  {
-    indexed,
-    filters,
-    within = [],
-    before = Number.MAX_SAFE_INTEGER,
-    limit,
-    more = '',
-  }: {
-    readonly indexed: Asked;
-    readonly filters: Asked;
-    readonly within?: Asked;
-    readonly before?: number | undefined;
-    readonly limit: number;
-    /** Further columns of the entry `found`, each with a comma before it. */
-    readonly more?: string;
-  },
-): Promise<Row[]> {
-  const given = ([, value]: Asked[number]): boolean => value !== undefined;
-  const [key, ...others] = indexed.filter(given);
-  const compared = [...others.map(([sql, value]) => [`${sql} = $`, value] as const), ...filters];
-  const rest = compared.filter(given);
-  // A range: for an equality, PostgreSQL may read the log by id until enough entries match.
-  const range = [...within, ...(key ? [[`${key[0]} BETWEEN $ AND $`, key[1]] as const] : [])];
-  const found: (Row & { id: string | null })[] = [];
-  for (let reached: string | number = before; ; ) {
-    const { values, use } = createParameters();
-    const conditions = (asked: Asked): string =>
-      ['true', ...asked.filter(given).map(([sql, value]) => sql.replaceAll('$', use(value)))].join(
-        ' AND ',
-      );
-    const left = limit - found.length;
-    const size = rest.length > 0 ? SCANNED : left;
-    const rows: (Row & Step)[] = await queries.query(
-      `WITH scanned AS (
-          SELECT ${ACTIVITY_COLUMNS} FROM activity WHERE id < ${use(reached)} AND ${conditions(range)}
-            ORDER BY ${key ? `${key[0]}, ` : ''}id DESC LIMIT ${use(size)}
-        ), found AS (
-          SELECT * FROM scanned WHERE ${conditions(rest)} ORDER BY id DESC LIMIT ${use(left)}
-        )
-        SELECT found.*, step.*${more}
-          FROM (SELECT min(id) AS reached, count(*)::integer AS scanned FROM scanned) AS step
-          LEFT JOIN found ON true ORDER BY id DESC`,
-      values,
-    );
-    found.push(...rows.filter(({ id }) => id !== null));
-    const step: Step | undefined = rows[0];
-    if (!step || found.length === limit || step.scanned < size) return found;
-    reached = step.reached;
-  }
-}
-
-/** What each row says of its whole step; `id` is null in the only row if no entry matches. */
-interface Step {
-  readonly id: string | null;
-  readonly reached: string;
-  readonly scanned: number;
 }
 
 /** Replaces characters that PostgreSQL may reject: a User-Agent can contain anything, even NUL. */

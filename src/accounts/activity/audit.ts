@@ -1,6 +1,11 @@
 /** The activity of all users, for operators: searched by user, subject and time. */
 import type { Queries } from '../../storage/queries.ts';
-import { type ActivityRecord, type ActivityRow, activityFrom, findActivity } from './activity.ts';
+import {
+  ACTIVITY_COLUMNS,
+  type ActivityRecord,
+  type ActivityRow,
+  activityFrom,
+} from './activity.ts';
 import { type Action, actionInEnglish } from './activity-words.ts';
 
 export interface AuditQuestion {
@@ -54,31 +59,37 @@ export function createAudit({ database }: { readonly database: Queries }) {
   async function find(question: AuditQuestion): Promise<AuditRecord[]> {
     const { accountId, clientId, action, actor, lastFour, requestId, importId } = question;
     const { since, until, before, limit } = question;
-    const isFrequent = COMMON_ACTIONS.includes(action);
-    const isPerson = actor === 'person';
-    const rows = await findActivity<AuditRow>(database, {
-      indexed: [
-        ['request_id', requestId],
-        [DETAIL.importId, importId],
-        ['account_id', accountId],
-        [DETAIL.clientId, clientId],
-        ['action', isFrequent ? undefined : action],
-        ['actor', isPerson ? undefined : actor],
-      ],
-      filters: [
-        ['action = $', isFrequent ? action : undefined],
-        ['actor = $', isPerson ? actor : undefined],
-        [`${DETAIL.lastFour} = $`, lastFour],
-        ['at >= $', since],
-      ],
-      within: [
-        [SINCE, since],
-        [BEFORE, until],
-      ],
-      before,
-      limit,
-      more: `, ${EMAIL}`,
-    });
+    const asked = [
+      ['account_id = $', accountId],
+      [`${DETAIL.clientId} = $`, clientId],
+      ['action = $', action],
+      ['actor = $', actor],
+      [`${DETAIL.lastFour} = $`, lastFour],
+      ['request_id = $', requestId],
+      [`${DETAIL.importId} = $`, importId],
+      ['at >= $', since],
+      ['at < $', until],
+    ].filter(([, value]) => value !== undefined);
+    const conditions = asked.map(([condition], place) =>
+      String(condition).replaceAll('$', `$${place + 4}`),
+    );
+    const [ids] = await database.query<{ first: number; last: number }>(IDS, [since, until]);
+    const { first = 0, last = 0 } = ids ?? {};
+    const rows: AuditRow[] = [];
+    // In steps: with all ids, PostgreSQL may read the whole log until enough entries match.
+    for (let to = Math.min(last, (before ?? last + 1) - 1); to >= first; to -= SCANNED) {
+      const values = [limit - rows.length, to - SCANNED, to, ...asked.map(([, value]) => value)];
+      const step = await database.query<AuditRow>(
+        `SELECT found.*, ${EMAIL}
+          FROM (
+            SELECT ${ACTIVITY_COLUMNS} FROM activity
+            WHERE ${['id > $2', 'id <= $3', ...conditions].join(' AND ')} ORDER BY id DESC LIMIT $1
+          ) found ORDER BY id DESC`,
+        values,
+      );
+      rows.push(...step);
+      if (rows.length === limit) break;
+    }
     return rows.map(auditRecordFrom);
   }
 
@@ -138,16 +149,17 @@ export const auditEntry = (record: AuditRecord) => {
   };
 };
 
-/** Also compares the id, which grows with time: so the index skips later records. */
-const BEFORE = `at < $ AND
-  id <= coalesce((SELECT id FROM activity WHERE at < $ ORDER BY at DESC LIMIT 1), 0)`;
-/** Ids far below the first one since then are older, also by the clock of another node. */
-const SINCE =
-  'id > coalesce((SELECT id FROM activity WHERE at < $ ORDER BY at DESC LIMIT 1), 0) - 1000';
-/** The index of actions has all others. */
-const COMMON_ACTIONS: readonly (Action | undefined)[] = [
-  ...(['signed_in', 'connected', 'disconnected', 'tokens_revoked'] as const),
-];
+/** How many ids one statement covers. */
+const SCANNED = 20_000;
+
+const lastBefore = (time: string): string =>
+  `(SELECT id FROM activity WHERE at < ${time}::timestamptz ORDER BY at DESC LIMIT 1)`;
+
+/** The first and last id in question. Ids grow with time, but not exactly: nodes write at the same time. */
+const IDS = `SELECT greatest(coalesce(${lastBefore('$1')}, 0) - 1000,
+      (SELECT min(id) FROM activity))::float8 AS first,
+    CASE WHEN $2::timestamptz IS NULL THEN (SELECT max(id) FROM activity)
+      ELSE coalesce(${lastBefore('$2')}, 0) END::float8 AS last`;
 const DETAIL = {
   clientId: "(details ->> 'client_id')",
   lastFour: "(details ->> 'last_four')",
