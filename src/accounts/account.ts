@@ -41,6 +41,9 @@ export function stateOf({ isSuspended, isEmailTaken, signInMethods }: ListedAcco
   return signInMethods.length > 0 ? 'active' : 'no password yet';
 }
 
+/** The address of an account of the doctor. RFC 2606 §2: no mail arrives at `.invalid`, so no user has it. */
+export const DOCTOR_EMAIL_PATTERN = 'doctor-%@gatehouse.invalid';
+
 /** Check an id before a query with it: PostgreSQL throws for some invalid ids (with a NUL byte). */
 export const isAccountId = (id: string): boolean => ACCOUNT_ID.test(id);
 

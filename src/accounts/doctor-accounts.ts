@@ -2,11 +2,15 @@
 import type { Clock } from '../base/clock.ts';
 import { randomId } from '../base/random-id.ts';
 import type { Database, InTransaction } from '../storage/queries.ts';
-import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from './account.ts';
+import {
+  type Account,
+  type AccountRow,
+  accountFrom,
+  DOCTOR_EMAIL_PATTERN,
+  SELECT_ACCOUNTS,
+} from './account.ts';
 import type { AccountRegistry } from './account-registry.ts';
 
-/** RFC 2606 §2: no mail ever arrives at `.invalid`, so no user has such an address. */
-export const DOCTOR_EMAIL_PATTERN = 'doctor-%@gatehouse.invalid';
 const IN_USE_MS = 3_600_000;
 
 export function createDoctorAccounts(parts: {

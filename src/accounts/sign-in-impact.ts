@@ -1,6 +1,6 @@
 /** Counts the people whom a change of the settings under `sign_in` affects. */
 import type { Queries } from '../storage/queries.ts';
-import { DOCTOR_EMAIL_PATTERN } from './doctor-accounts.ts';
+import { DOCTOR_EMAIL_PATTERN } from './account.ts';
 import type { UpstreamStrength } from './sign-in-strength.ts';
 import { HAS_POWER, hasStrongMethod, listStrongMethods } from './strong-sign-ins.ts';
 

@@ -1,7 +1,7 @@
 /** Decides which users must sign in with more than a password, because they can affect others. */
 import type { Clock } from '../base/clock.ts';
 import type { Queries } from '../storage/queries.ts';
-import { DOCTOR_EMAIL_PATTERN } from './doctor-accounts.ts';
+import { DOCTOR_EMAIL_PATTERN } from './account.ts';
 import { canBeStrong, type UpstreamStrength } from './sign-in-strength.ts';
 
 /** The sign-in methods that are strong under the present settings. */

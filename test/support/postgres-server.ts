@@ -16,6 +16,8 @@ import { TIMEOUT_FACTOR } from './timeout-factor.ts';
 export interface PostgresServer {
   /** The URL of the maintenance database. */
   readonly url: string;
+  /** The folder of its files, for example of its log. */
+  readonly data: string;
   /** Creates a database, empty or as a copy of `template`. @returns its URL. */
   createDatabase(template?: string): Promise<string>;
   /** Removes a database that `createDatabase` created, even if clients are still connected. */
@@ -63,9 +65,11 @@ async function databaseOfFile(template?: string): Promise<string> {
  * Starts a separate server, for a test that pauses or kills it.
  *
  * @param atEnd registers when to stop and remove it, if the test has not done so
+ * @param more settings of the server, such as `work_mem=1MB`
  */
 export async function startPostgresServer(
   atEnd: (ending: () => Promise<void>) => void = atEndOfFile,
+  more: readonly string[] = [],
 ): Promise<PostgresServer> {
   const bin = path.dirname(required(postgresServer));
   const directory = temporaryDirectory('pg');
@@ -83,6 +87,7 @@ export async function startPostgresServer(
       ...['listen_addresses=127.0.0.1', `port=${port}`, 'unix_socket_directories='],
       // Do not wait for the disk, because the data does not outlive the run.
       ...['fsync=off', 'full_page_writes=off', 'max_connections=200'],
+      ...more,
     ];
     const args = ['-D', data, ...settings.flatMap((setting) => ['-c', setting])];
     const started = startProgram(path.join(bin, 'postgres'), args, owner);
@@ -104,6 +109,7 @@ export async function startPostgresServer(
   // SIGINT is PostgreSQL's fast shutdown, SIGQUIT its immediate one.
   const server: PostgresServer = {
     url,
+    data,
     pause: () => program.pause(),
     resume: () => program.resume(),
     kill: () => end('SIGQUIT'),
