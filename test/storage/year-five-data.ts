@@ -1,0 +1,135 @@
+/** Fills a database with the rows of a deployment in its fifth year, for `year-five.slow.ts`. */
+import pg from 'pg';
+import type { Seed } from '../support/seed.ts';
+
+const PEOPLE = 250_000;
+const CLIENTS = 10_000;
+const MEMBERS = 60_000;
+/** Sessions and API keys of the heavy user. */
+const OF_ONE = 10_000;
+const ENDED = 200_000;
+
+/** SQL: the id of the account, client, … with this number. */
+const account = (n: string): string => `'acc_' || lpad((${n})::text, 16, '0')`;
+const client = (n: string): string => `'gate_ci_' || lpad((${n})::text, 22, '0')`;
+const request = (n: string): string => `'req_' || lpad((${n})::text, 16, '0')`;
+const ago = (n: string, unit: string): string => `now() - (${n}) * interval '1 ${unit}'`;
+
+export const IDS = {
+  /** One of the many users. */
+  account: 'acc_0000000000020100',
+  /** A client whose 200,000 users have all disconnected it. */
+  leftClient: 'gate_ci_0000000000000000000007',
+  /** One of the many clients. */
+  client: 'gate_ci_0000000000000000004011',
+  /** An organization with 60,000 members. */
+  organization: `org_${'1'.repeat(16)}`,
+  warehouse: `wh_${'1'.repeat(16)}`,
+  key: 'key_0000000000000007',
+  request: 'req_0000000000000777',
+} as const;
+
+/**
+ * @param popular the client that everyone uses
+ * @param heavy a user with as many sessions, keys and entries as one user can get
+ * @param owner owns the largest organization
+ * @returns lists of statements: each list in its order, all lists at the same time
+ */
+const tables = (popular: string, heavy: string, owner: string): string[][] => [
+  [
+    `INSERT INTO accounts (id, email, email_key, name, password_hash, created_at)
+      SELECT ${account('n')}, n || '@many.test', n || '@many.test', 'Person ' || n, 'none', ${ago('n', 'minute')}
+        FROM generate_series(1, ${PEOPLE}) AS n`,
+    `INSERT INTO clients (id, kind, name, redirect_uris, native, created_at, updated_at, owner_account_id)
+      SELECT ${client('n')}, 'confidential', 'Client ' || n, '{https://many.test/callback}', false,
+          ${ago('n', 'hour')}, now(), CASE WHEN n % 100 <> 0 THEN ${account('n')} END
+        FROM generate_series(1, ${CLIENTS}) AS n`,
+    `INSERT INTO organizations (id, name, created_at)
+      SELECT 'org_' || lpad(n::text, 16, '0'), 'Organization ' || n, now() FROM generate_series(1, 20000) AS n
+      UNION ALL SELECT '${IDS.organization}', 'Largest Logistics', now()`,
+    `INSERT INTO organization_name_keys (organization_id, name, key)
+      SELECT id, name, lower(replace(name, ' ', '')) FROM organizations ON CONFLICT DO NOTHING`,
+    `INSERT INTO warehouses (id, organization_id, name, created_at)
+      SELECT 'wh_' || lpad(n::text, 16, '0'), 'org_' || lpad(n::text, 16, '0'), 'Warehouse ' || n, now()
+        FROM generate_series(1, 20000) AS n
+      UNION ALL SELECT '${IDS.warehouse}', '${IDS.organization}', 'Largest', now()`,
+    `INSERT INTO organization_memberships (account_id, organization_id, role, created_at)
+      SELECT ${account('n')}, '${IDS.organization}', 'member', now() FROM generate_series(1, ${MEMBERS}) AS n
+      UNION ALL VALUES ('${owner}', '${IDS.organization}', 'owner', now()), ('${heavy}', '${IDS.organization}', 'member', now())
+      UNION ALL SELECT ${account('n')}, 'org_' || lpad((1 + n % 20000)::text, 16, '0'), 'owner', now()
+        FROM generate_series(1, ${PEOPLE}) AS n`,
+    `INSERT INTO warehouse_rights (account_id, organization_id, warehouse_id, rights)
+      SELECT ${account('n')}, '${IDS.organization}', '${IDS.warehouse}', '{read}' FROM generate_series(1, ${MEMBERS}) AS n`,
+    `INSERT INTO browser_sessions (uid, account_id, generation, begun_at, address, browser)
+      SELECT 'session-' || n, '${heavy}', 0, ${ago('n', 'minute')}, '192.0.2.1', 'Firefox'
+        FROM generate_series(1, ${OF_ONE}) AS n
+      UNION ALL SELECT 'other-' || n, ${account('n')}, 0, ${ago('n', 'second')}, '192.0.2.1', 'Firefox'
+        FROM generate_series(1, 100000) AS n`,
+    `INSERT INTO api_keys (id, account_id, name, key_hash, last_four, created_at, expires_at,
+        expiry_mailed_at)
+      SELECT 'key_' || lpad(n::text, 16, '0'),
+          CASE WHEN n <= ${OF_ONE} THEN '${heavy}' ELSE ${account(`1 + n % ${PEOPLE}`)} END,
+          'Key ' || n, 'hash-' || n, lpad((n % 10000)::text, 4, '0'), ${ago('n', 'second')},
+          now() + (n % 500000) * interval '15 seconds' - interval '35 days',
+          CASE WHEN n % 500000 < 250000 THEN now() END
+        FROM generate_series(1, 1000000) AS n`,
+    // Users with 100 problems of each of their clients, as many as are kept.
+    `INSERT INTO client_problems (client_id, at, step, error, cause, auth_method, request_id)
+      SELECT ${client(`1 + n % ${CLIENTS}`)}, ${ago('n % 500000', 'second')}, 'token', 'invalid_grant',
+          'cause ' || n % 7, 'basic', ${request('n')}
+        FROM generate_series(1, 1000000) AS n`,
+  ],
+  [
+    // One client that everyone uses, one that 200,000 users have left, and the rest.
+    `INSERT INTO connections (account_id, client_id, connected_at, approved_at, consented_name, consented_hosts,
+        ended_at, ended_cause, limit_until)
+      SELECT ${account('n')}, '${popular}', ${ago('n', 'minute')}, ${ago('n', 'minute')}, 'Route Planner',
+          '{partner.example}'::text[], NULL::timestamptz, NULL, CASE WHEN n % 100 = 0 THEN now() + n * interval '1 minute' END
+        FROM generate_series(1, ${PEOPLE}) AS n
+      UNION ALL SELECT ${account('n')}, '${IDS.leftClient}', ${ago('n', 'minute')}, ${ago('n', 'minute')}, 'Client 7',
+          '{many.test}', now(), 'person_disconnected', NULL FROM generate_series(1, ${ENDED}) AS n
+      UNION ALL SELECT ${account(`1 + n % ${PEOPLE}`)}, ${client(`100 + n / ${PEOPLE} * 5000 + n % 4000`)},
+          ${ago('n', 'second')}, ${ago('n', 'second')}, 'Client', '{many.test}',
+          CASE WHEN n % 5 = 0 THEN now() END, CASE WHEN n % 5 = 0 THEN 'person_disconnected' END, NULL
+        FROM generate_series(0, 599999) AS n
+      UNION ALL SELECT '${heavy}', ${client('n')}, now(), now(), 'Client', '{many.test}', NULL, NULL, NULL
+        FROM generate_series(1, 300) AS n
+      UNION ALL SELECT '${heavy}', '${popular}', now(), now(), 'Route Planner', '{many.test}', NULL, NULL, NULL`,
+    `INSERT INTO ended_authorizations (id, at, cause, account_id, client_id)
+      SELECT lpad(n::text, 22, '0'), ${ago('n * 30', 'second')}, 'client_revoked',
+          CASE WHEN n % 20 = 0 THEN '${heavy}' ELSE ${account(`1 + n % ${PEOPLE}`)} END, '${popular}'
+        FROM generate_series(1, 1000000) AS n`,
+    `INSERT INTO activity (at, account_id, actor, action, details, address, browser, request_id)
+      SELECT ${ago('1000000 - n', 'second')} - interval '1 minute',
+          CASE WHEN n % 5 = 0 THEN '${heavy}' ELSE ${account(`1 + n % ${PEOPLE}`)} END,
+          CASE WHEN n % 10 = 0 THEN 'client' ELSE 'person' END,
+          CASE n % 10 WHEN 0 THEN 'tokens_revoked' WHEN 1 THEN 'connected' WHEN 2 THEN 'sign_in_failed'
+            ELSE 'signed_in' END,
+          CASE WHEN n % 10 < 2 THEN jsonb_build_object('client_id', '${popular}', 'client_name', 'Route Planner')
+            ELSE '{}'::jsonb END,
+          '192.0.2.1', 'Firefox', ${request('n')}
+        FROM generate_series(1, 1000000) AS n`,
+    `INSERT INTO authorizations (key, account_id, client_id, generation, secret, redirect_uri_hash, approved_at,
+        rotation, attempt, rotated_at, confirmed, usable_until, forgotten_at)
+      SELECT 'authorization-' || n, ${account(`1 + n % ${PEOPLE}`)}, '${popular}', 1, 's', 'h', 0, 1, 'a', 0, true,
+          4000000000, CASE WHEN n % 50 = 0 THEN 1 ELSE 4000000000 END
+        FROM generate_series(1, 200000) AS n`,
+  ],
+];
+
+/** Adds the rows to a seeded database, without its triggers, which would announce each row. */
+export async function fill(databaseUrl: string, { clients, person, other }: Seed): Promise<void> {
+  const run = async (statements: readonly string[]): Promise<void> => {
+    const connection = new pg.Client({ connectionString: databaseUrl });
+    await connection.connect();
+    try {
+      for (const statement of statements) await connection.query(statement);
+    } finally {
+      await connection.end();
+    }
+  };
+  const lists = tables(clients.confidential.id, person.accountId, other.accountId);
+  const unheard = 'SET session_replication_role = replica';
+  await Promise.all(lists.map((statements) => run([unheard, ...statements])));
+  await run(['VACUUM ANALYZE']);
+}

@@ -1,0 +1,266 @@
+/** No statement of a page, a command or a job outgrows its time limit on a database in its fifth year. */
+import { expect } from 'chai';
+import type { Command } from 'commander';
+import { createProgram } from '../../src/operator/program/program.ts';
+import { openDatabase } from '../../src/storage/database.ts';
+import { migrate } from '../../src/storage/migrate.ts';
+import { fileOf, line } from '../import/import-file.ts';
+import { operatorFor, type RunOperator } from '../operator/run-operator.ts';
+import { type SignedInPerson, signedIn } from '../pages/signed-in-person.ts';
+import { partnerTokens } from '../provider/partner-tokens.ts';
+import { describeOn, postgresServer } from '../support/requirements.ts';
+import { type Seed, seed } from '../support/seed.ts';
+import { startsOn, type TestService } from '../support/service.ts';
+import { largeReads, startExplainingServer } from './statement-reads.ts';
+import { fill, IDS } from './year-five-data.ts';
+
+/** More than one page of a list for programs, and little enough for each time limit. */
+const MAX_ROWS = 25_000;
+
+/** Event streams, which do not end. */
+const STREAMS = ['/oauth/introspect/changes', '/profile/oauth-clients/:id/requests'];
+
+const { account, organization, warehouse, client, leftClient } = IDS;
+const UNKNOWN_KEY = 'key_unknown000000000';
+
+/** Options for each command, in the order of the steps; POPULAR is the client that everyone uses. */
+const COMMANDS: Readonly<Record<string, readonly string[]>> = {
+  'accounts list': ['', '--match 249999@many', '--state suspended', '--owing-a-passkey', '--json'],
+  'accounts show': [account],
+  'accounts add': ['--email new@many.test --name New --invite'],
+  'accounts invite': [account],
+  'accounts update': [`${account} --new-email changed@many.test`],
+  'accounts suspend': [account],
+  'accounts resume': [account],
+  'links list': [account],
+  'links remove': [`${account} --provider platform --yes`],
+  'passkeys list': [account],
+  'passkeys remove': [`${account} --passkey pk_VcX0bq7mWcXk2f1S --yes`],
+  'organizations list': ['', '--match 19999', '--json'],
+  'organizations add': ['--name Freshly-Named'],
+  'organizations update': [`${organization} --name Renamed`],
+  'organizations requests': [organization],
+  'organizations policy': [organization, `${organization} ask --approve-connected`],
+  'organizations approve': [`${organization} ${client}`],
+  'organizations block': [`${organization} POPULAR`],
+  'organizations unblock': [`${organization} POPULAR`],
+  'warehouses list': ['', `--organization ${organization}`, '--match 19999', '--json'],
+  'warehouses add': [`--organization ${organization} --name Second`],
+  'warehouses update': [`${warehouse} --name Renamed`],
+  'memberships list': [
+    `--account ${account}`,
+    `--organization ${organization}`,
+    `--organization ${organization} --role owner`,
+    `--warehouse ${warehouse}`,
+    `--organization ${organization} --json`,
+  ],
+  'memberships set': [`--account ${account} --organization ${organization} --role admin`],
+  'memberships remove': [`--account ${account} --organization ${organization}`],
+  'clients list': [
+    '',
+    '--kind machine',
+    '--suspended',
+    '--owner-suspended',
+    `--owner ${account}`,
+    '--json',
+  ],
+  'clients show': ['POPULAR', client],
+  'clients add': ['--kind machine --name Nightly-Export'],
+  'clients update': [`${client} --name Changed-Name`],
+  'clients suspend': [client],
+  'clients resume': [client],
+  'clients transfer': [`${client} --to-operator`],
+  'clients rotate-secret': [client],
+  'clients remove-secret': [`${client} --secret=none --yes`],
+  'clients reports': ['', '--client POPULAR'],
+  'clients remove-report': [`${client}/${account} --yes`],
+  'connections list': [
+    `--account ${account}`,
+    '--client POPULAR',
+    `--client ${leftClient}`,
+    '--client POPULAR --json',
+  ],
+  'sessions list': [`--account HEAVY`, `--account ${account}`],
+  'api-keys list': ['', '--account HEAVY', '--match hash', '--json'],
+  'blocks list': [`--organization ${organization}`, '--client POPULAR'],
+  'problems list': ['', '--client POPULAR', '--account HEAVY', '--json'],
+  explain: [
+    'POPULAR',
+    client,
+    leftClient,
+    account,
+    organization,
+    warehouse,
+    IDS.key,
+    `${account}/POPULAR`,
+    IDS.request,
+    `${IDS.request.slice(0, -3)}fff`,
+  ],
+  audit: [
+    '',
+    '--account HEAVY',
+    '--client POPULAR',
+    `--client ${client}`,
+    '--action sign_in_failed',
+    '--action signed_in',
+    '--action account_deleted',
+    '--actor operator',
+    '--actor person --action connected',
+    '--account HEAVY --action account_suspended',
+    '--client POPULAR --action client_suspended',
+    '--actor client --action signed_in',
+    `--request ${IDS.request}`,
+    '--since 1h',
+    '--import imp_VcX0bq7mWcXk2f1S',
+    '--json',
+  ],
+  import: ['FILE --dry-run', 'FILE --yes'],
+  'changes allow': ['480'],
+  'check-config': [''],
+  reload: ['--dry-run'],
+  'config history': [''],
+  'config show': ['1'],
+  'config diff': ['1 2'],
+  'config restore': ['1'],
+  'keys list': [''],
+  'keys generate': ['--kind token'],
+  doctor: ['', '--json'],
+  nodes: [''],
+  migrate: ['--dry-run', ''],
+  completion: ['bash'],
+  leaked: ['-'],
+  'connections end': [`--account ${account} --client POPULAR --yes`, '--limited --yes'],
+  'sessions end': [`--account HEAVY --yes`, '--all --yes'],
+  'api-keys revoke': [`${IDS.key} --yes`, `${UNKNOWN_KEY} --yes`],
+  revoke: ['--account HEAVY', '--client POPULAR --yes', '--recorded --since 1d'],
+  'warehouses delete': [`${warehouse} --yes`],
+  'organizations delete': [`${organization} --yes`],
+  'accounts delete': ['HEAVY --yes', `${account} --yes`],
+  'clients delete': [`${leftClient} --yes`, 'POPULAR --yes', `${client} --yes`],
+};
+
+describeOn([postgresServer], 'a database in its fifth year', () => {
+  const start = startsOn();
+  let service: TestService;
+  let seeded: Seed;
+  let readSince: Awaited<ReturnType<typeof largeReads>>;
+  let heavy: SignedInPerson;
+  let owner: SignedInPerson;
+  let run: RunOperator;
+
+  before('fill the database', async function () {
+    this.timeout(300_000);
+    const server = await startExplainingServer();
+    const databaseUrl = await server.createDatabase();
+    const database = await openDatabase({ databaseUrl, dataDirectory: '', timeoutFactor: 20 });
+    await migrate(database).finally(() => database.close());
+    service = await start({ settings: { storage: { databaseUrl } } });
+    seeded = await seed(service);
+    await fill(databaseUrl, seeded);
+    run = operatorFor(service);
+    readSince = await largeReads(server, MAX_ROWS);
+  });
+
+  /** Does the work. Returns what went wrong, and what read more rows than it may. */
+  async function problemsOf(title: string, work: () => Promise<unknown>): Promise<string[]> {
+    const startedAt = performance.now();
+    const failure = await work().then(
+      () => [],
+      (error: unknown) => [String(error)],
+    );
+    const reads = await readSince();
+    const most = reads.map(({ rows, from, statement }) => {
+      return `reads ${rows} rows of ${from}: ${statement.replace(/\s+/g, ' ').slice(0, 300)}`;
+    });
+    if (process.env.REPORT) {
+      const sec = (performance.now() - startedAt).toFixed(0);
+      const all = new Map<string, number>();
+      for (const one of most) all.set(one, (all.get(one) ?? 0) + 1);
+      console.log(`@@ ${title} | ${sec} ms ${failure}`);
+      for (const [one, count] of [...all].slice(0, 8)) console.log(`@@@    ${count} x ${one}`);
+    }
+    return [...failure, ...new Set(most)].map((one) => `${title} ${one}`);
+  }
+
+  const step = (title: string, work: () => Promise<unknown>): void =>
+    void it(title, async () => {
+      const problems = await problemsOf(title, work);
+      expect(problems).to.deep.equal([]);
+    });
+
+  step('people sign in', async () => {
+    heavy = await signedIn(service, seeded.person);
+    owner = await signedIn(service, seeded.other);
+  });
+
+  step('a partner connects a user, and its tokens are introspected', async () => {
+    const partner = partnerTokens(service.issuer, seeded);
+    const { accessToken } = await partner.tokens(seeded.clients.confidential);
+    expect(await partner.isActive(accessToken)).to.equal(true);
+  });
+
+  it('each page reads a bounded number of rows', async () => {
+    const { id } = seeded.clients.confidential;
+    const parameters: Readonly<Record<string, string>> = {
+      '/profile/oauth-clients/:id': `/profile/oauth-clients/${id}`,
+      '/profile/connections/:id': `/profile/connections/${id}`,
+      '/profile/organizations/:id': `/profile/organizations/${organization}`,
+      '/profile/api-keys/:id': `/profile/api-keys/${IDS.key}`,
+      '/people/:person': `/people/${account}`,
+      '/clients/:client': `/clients/${id}`,
+    };
+    const problems: string[] = [];
+    for (const { method, path } of service.routes()) {
+      if (method !== 'GET' || STREAMS.includes(path)) continue;
+      const filled = Object.entries(parameters).reduce(
+        (all, [one, by]) => all.replace(one, by),
+        path,
+      );
+      const url = filled.replace(/:\w+/g, 'unknown');
+      for (const [who, person] of Object.entries({ heavy, owner })) {
+        const found = await problemsOf(`${path} for ${who}`, async () => {
+          const { status } = await person.open(url);
+          expect(status).to.be.below(500);
+        });
+        problems.push(...found);
+      }
+    }
+    expect(problems).to.deep.equal([]);
+  });
+
+  step('the cleaning jobs', async () => {
+    await service.clean();
+    const failed = service.logLines.filter((line) => line.includes('could not be removed'));
+    expect(failed).to.deep.equal([]);
+  });
+
+  it('each command has options here', () => {
+    const program = createProgram({ stdout: process.stdout } as never, { json: false });
+    const pathsOf = ({ commands }: Command, path: readonly string[]): string[] =>
+      commands.length === 0
+        ? [path.join(' ')]
+        : commands.flatMap((one) => pathsOf(one, [...path, one.name()]));
+    expect(Object.keys(COMMANDS)).to.have.members(pathsOf(program, []));
+  });
+
+  for (const [words, all] of Object.entries(COMMANDS)) {
+    for (const options of all) {
+      step(`${words} ${options}`, async () => {
+        const file = fileOf(
+          line.organization('O1'),
+          line.account('A1'),
+          line.membership('A1', 'O1'),
+        );
+        const filled = options
+          .replaceAll('POPULAR', seeded.clients.confidential.id)
+          .replaceAll('HEAVY', seeded.person.accountId)
+          .replaceAll('FILE', file);
+        const { exitCode, output, errors } = await run(`${words} ${filled}`, 'nothing\n');
+        const text = `${errors}${output.slice(0, 2_000)}`;
+        expect(text).not.to.match(/statement|does not answer|unexpected/i);
+        if (process.env.REPORT && exitCode)
+          console.log(`@@@ exit ${exitCode} ${text.slice(0, 200)}`);
+      });
+    }
+  }
+});
