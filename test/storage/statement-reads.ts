@@ -1,6 +1,8 @@
 /** What each statement of a PostgreSQL server reads, from the plans that `auto_explain` logs. */
-import { readFile } from 'node:fs/promises';
+import { createReadStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
 import path from 'node:path';
+import { text as textFrom } from 'node:stream/consumers';
 import pg from 'pg';
 import { eventually } from '../support/eventually.ts';
 import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts';
@@ -61,10 +63,10 @@ export async function largeReads(server: PostgresServer, limit: number) {
     const mark = `'mark ${++marks} of the statements'`;
     await run('SET auto_explain.log_min_duration = 0', `SELECT ${mark}`);
     return eventually(async () => {
-      const whole = await readFile(file);
-      const text = whole.subarray(seen).toString();
+      const { size } = await stat(file);
+      const text = await textFrom(createReadStream(file, { start: seen, end: size - 1 }));
       if (!text.includes(mark)) throw new Error('the log is not written yet');
-      seen = whole.length;
+      seen = size;
       return text;
     });
   }

@@ -231,7 +231,7 @@ describeOn([postgresServer], 'a database in its fifth year', () => {
   step('the cleaning jobs', async () => {
     await service.clean();
     const failed = service.logLines.filter((line) => line.includes('could not be removed'));
-    expect(failed).to.deep.equal([]);
+    expect(failed.join('\n').slice(0, 2_000)).to.equal('');
   });
 
   it('each command has options here', () => {
