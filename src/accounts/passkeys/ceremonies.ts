@@ -176,8 +176,11 @@ async function refusing<Result>(work: () => Promise<Result>): Promise<Result> {
   }
 }
 
+/** Messages of parsers quote the response: they reach the log without control characters. */
 const asRefusal = (error: unknown): AnswerRefused =>
-  error instanceof AnswerRefused ? error : new AnswerRefused((error as Error).message);
+  error instanceof AnswerRefused
+    ? error
+    : new AnswerRefused((error as Error).message.replace(/\p{C}/gu, '?').slice(0, 200));
 
 /**
  * We request no attestation, and an attacker must not make us fetch URLs from its certificates. So
