@@ -13,24 +13,29 @@ import { failureText, newRequestId } from './request-log.ts';
 /** Handles a request. May throw or reject. */
 export type RequestHandler = (request: IncomingMessage, response: ServerResponse) => unknown;
 
+export interface RefusalOptions {
+  /** The headers of every answer of the listener's host. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Logs invalid and failed requests, and dropped connections. */
+  readonly log?: Pick<Logger, 'info' | 'warn' | 'error'>;
+}
+
 /**
  * The only place where requests enter the service. Passes `handler` only targets that every parser
  * reads alike, and answers each error that it does not catch itself: in an event handler of Node,
  * such an error would end the process, and a proxy would repeat the request at the next node.
  */
-export function guardRequests(
-  handler: RequestHandler,
-  log: Pick<Logger, 'info' | 'error'> | undefined,
-): RequestListener {
+export function guardRequests(handler: RequestHandler, options: RefusalOptions): RequestListener {
+  const { log } = options;
   return async function answerRequest(request, response) {
     try {
       if (toOriginForm(request)) await handler(request, response);
-      else refuseTarget(request, response, log);
+      else refuseTarget(request, response, options);
     } catch (err) {
       const requestId = String(response.getHeader('X-Request-Id') ?? newRequestId());
       // The client would take a second answer for a part of the first one.
       if (response.headersSent) response.destroy();
-      else answerText(response, 500, { requestId, text: failureText(requestId) });
+      else answerText(response, 500, { ...options, requestId, text: failureText(requestId) });
       log?.error({ requestId, err }, 'request failed');
     }
   };
@@ -38,8 +43,12 @@ export function guardRequests(
 
 /** A path with an optional query (RFC 9112 §3.2.1): visible ASCII characters without a fragment. */
 const ORIGIN_FORM = /^\/[!"$-~]*$/;
-/** A host as browsers and proxies write it, without userinfo or escapes. */
-const ABSOLUTE_FORM = /^https?:\/\/(([a-z0-9.-]+|\[[0-9a-f:.]+\])(?::\d+)?)([/?].*)?$/i;
+const ABSOLUTE_FORM = /^https?:\/\/([^/?]*)(.*)$/i;
+const AUTHORITY = /^([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d+)?$/i;
+
+/** Returns the host, in lower case, of an authority without userinfo or escapes. */
+export const hostIn = (authority = ''): string | undefined =>
+  AUTHORITY.exec(authority)?.[1]?.toLowerCase();
 
 /**
  * Replaces a target in absolute-form by the path and the host in it (RFC 9112 §3.2.2). Returns false
@@ -49,10 +58,10 @@ const ABSOLUTE_FORM = /^https?:\/\/(([a-z0-9.-]+|\[[0-9a-f:.]+\])(?::\d+)?)([/?]
 function toOriginForm(request: IncomingMessage): boolean {
   const { url: target = '', headers } = request;
   if (ORIGIN_FORM.test(target)) return true;
-  const [, authority, name, path = ''] = ABSOLUTE_FORM.exec(target) ?? [];
+  const [, authority, path = ''] = ABSOLUTE_FORM.exec(target) ?? [];
   const url = URL.parse(`http://${authority}`);
   // `URL` also reads numbers and shortened addresses as hosts.
-  if (!url || url.hostname !== name?.toLowerCase()) return false;
+  if (!url || url.hostname !== hostIn(authority)) return false;
   const { pathname: root } = url;
   request.url = path.startsWith(root) ? path : root + path;
   // A request without a Host stays invalid (§3.2).
@@ -64,34 +73,36 @@ function toOriginForm(request: IncomingMessage): boolean {
 function refuseTarget(
   { socket }: IncomingMessage,
   response: ServerResponse,
-  log: Pick<Logger, 'info'> | undefined,
+  options: RefusalOptions,
 ): void {
   const requestId = newRequestId();
   const { remoteAddress: address } = socket;
   const text =
     'The request target must be a path with an optional query, in percent-encoded ASCII and ' +
     `without a fragment (RFC 9112 §3.2). Reference: ${requestId}\n`;
-  answerText(response, 400, { requestId, text });
-  log?.info({ requestId, status: 400, address, code: 'invalid_target' }, 'no request');
+  answerText(response, 400, { ...options, requestId, text });
+  options.log?.info({ requestId, status: 400, address, code: 'invalid_target' }, 'no request');
 }
 
+interface Refusal extends RefusalOptions {
+  readonly requestId: string;
+  readonly text: string;
+}
+
+const headersOf = ({ headers, requestId, text }: Refusal) => ({
+  Connection: 'close',
+  ...headers,
+  'Cache-Control': 'no-store',
+  'Content-Type': 'text/plain; charset=utf-8',
+  'Content-Length': Buffer.byteLength(text),
+  'X-Request-Id': requestId,
+});
+
 /** Ends the connection, and keeps nothing of an answer that was begun. */
-function answerText(
-  response: ServerResponse,
-  status: number,
-  { requestId, text }: { requestId: string; text: string },
-): void {
+function answerText(response: ServerResponse, status: number, refusal: Refusal): void {
   for (const name of response.getHeaderNames()) response.removeHeader(name);
   response.shouldKeepAlive = false;
-  response
-    .writeHead(status, STATUS_CODES[status], {
-      'Cache-Control': 'no-store',
-      Connection: 'close',
-      'Content-Type': 'text/plain; charset=utf-8',
-      'Content-Length': Buffer.byteLength(text),
-      'X-Request-Id': requestId,
-    })
-    .end(text);
+  response.writeHead(status, STATUS_CODES[status], headersOf(refusal)).end(refusal.text);
 }
 
 /** The status for an error of Node's parser or timers; any other error means invalid HTTP (400). */
@@ -106,40 +117,37 @@ const DROP_LOG_INTERVAL_MS = 60_000;
 /**
  * Answers what Node's parser refuses, and closes the connection. Does not log what was sent: it may
  * be a truncated request with a secret.
+ *
+ * @param afterAnswers see `oneAtATime`
  */
 export function answerBrokenRequests(
   server: Server,
-  log: Pick<Logger, 'info' | 'warn'> | undefined,
+  options: RefusalOptions,
+  afterAnswers: (socket: Socket, work: () => void) => void,
 ): void {
-  const answers = new WeakMap<object, ServerResponse>();
-  server.on('request', ({ socket }: IncomingMessage, response) => answers.set(socket, response));
-
-  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
-    const answer = answers.get(socket);
-    // Send nothing if an answer is in progress: the client would take this for a part of it.
-    const isBeingAnswered =
-      answer?.writableFinished === false && (answer.headersSent || answer.req.complete);
-    // ECONNRESET: the client closed the connection, so there is no request and no reader.
-    if (!socket.writable || isBeingAnswered || error.code === 'ECONNRESET') {
-      socket.destroy();
-      return;
-    }
-    const status = STATUSES[error.code ?? ''] ?? 400;
+  const { log } = options;
+  function refuse(socket: Socket, status: number, code: string | undefined): void {
+    if (!socket.writable) return;
     const requestId = newRequestId();
     const address = socket.remoteAddress;
-    log?.info({ requestId, status, address, code: error.code }, 'no request');
+    log?.info({ requestId, status, address, code }, 'no request');
     const text = `${STATUS_CODES[status]} (${requestId})\n`;
-    const lines = [
-      `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
-      'Connection: close',
-      'Cache-Control: no-store',
-      'Content-Type: text/plain; charset=utf-8',
-      `Content-Length: ${text.length}`,
-      `X-Request-Id: ${requestId}`,
-    ];
-    socket.write(`${lines.join('\r\n')}\r\n\r\n${text}`);
+    const headers = Object.entries(headersOf({ ...options, requestId, text }));
+    const lines = headers.map(([name, value]) => `${name}: ${value}`).join('\r\n');
+    socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines}\r\n\r\n${text}`);
     // Destroy the socket: after `end()`, a client that continues to send keeps its half open.
     socket.destroySoon();
+  }
+
+  server.on('clientError', ({ code }: NodeJS.ErrnoException, socket: Socket) => {
+    // ECONNRESET: the client closed the connection, so there is no request and no reader.
+    if (!socket.writable || code === 'ECONNRESET') socket.destroy();
+    else afterAnswers(socket, () => refuse(socket, STATUSES[code ?? ''] ?? 400, code));
+  });
+  // Without this, Node would close the connection in the middle of an earlier answer.
+  server.on('connect', (_, socket: Socket) => {
+    socket.on('error', () => socket.destroy());
+    afterAnswers(socket, () => refuse(socket, 405, 'CONNECT'));
   });
 
   let dropped = 0;

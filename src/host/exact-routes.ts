@@ -52,7 +52,7 @@ const compose = <Result>(
     last,
   );
 
-export const listRoutes = (routes: ExactRoutes): Route[] =>
+export const listRoutes = <Result>(routes: ExactRoutes<Result>): Route[] =>
   Object.entries(routes).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, steps]) => ({ method, path, steps })),
   );

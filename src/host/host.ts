@@ -48,7 +48,7 @@ export interface HostParts {
 }
 
 export interface Host {
-  /** Answers every request of the public listener. */
+  /** Answers every request of the listener. */
   readonly handle: RequestHandler;
   /** Every route with its own steps; steps that all requests share run before them. */
   readonly routes: readonly Route[];
@@ -74,8 +74,8 @@ export function createHost(parts: HostParts): Host {
   const checkIssuerHost = checkHost(issuer);
   const checkRequest: CheckRequest = (request) =>
     checkRepeatedHeaders(request) ?? checkIssuerHost(request);
-  app.use(requireChecked(checkRequest));
   app.use(headers.page);
+  app.use(requireChecked(checkRequest));
   app.use(answerErrorPages({ errorPage: parts.errorPage, issuer, log }));
   app.use(parts.showResult);
   const forBrowsers = [...parts.pages, ...parts.brand.routes];

@@ -10,8 +10,12 @@ import {
 } from 'node:http';
 import { Server as NetServer } from 'node:net';
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
-import type { Logger } from 'pino';
-import { answerBrokenRequests, guardRequests, type RequestHandler } from './broken-requests.ts';
+import {
+  answerBrokenRequests,
+  guardRequests,
+  type RefusalOptions,
+  type RequestHandler,
+} from './broken-requests.ts';
 import { oneAtATime } from './one-at-a-time.ts';
 
 /** Limits of one connection. Times in milliseconds. */
@@ -51,7 +55,7 @@ const NOT_SHARED =
 const DRAIN_LIMIT_MS = 7_000;
 const IDLE_SWEEP_MS = 20;
 
-export interface ListenOptions extends Pick<ServerOptions, 'ServerResponse'> {
+export interface ListenOptions extends RefusalOptions, Pick<ServerOptions, 'ServerResponse'> {
   /** Limits to use instead of the defaults. */
   readonly limits?: Partial<ConnectionLimits>;
   /** Factor for the timeouts of requests and answers. Default: 1. */
@@ -60,8 +64,6 @@ export interface ListenOptions extends Pick<ServerOptions, 'ServerResponse'> {
   readonly maxConnections?: number;
   /** Lets several processes listen on the same port if each sets this. Default: false. */
   readonly reusePort?: boolean;
-  /** Logs invalid and failed requests, and dropped connections. */
-  readonly log?: Pick<Logger, 'info' | 'warn' | 'error'>;
 }
 
 /** Thrown if this system cannot share a port between several processes (SO_REUSEPORT). */
@@ -76,7 +78,7 @@ export function listen(
   host: string,
   options: ListenOptions = {},
 ): Promise<Server> {
-  const { ServerResponse, limits, maxConnections, log, timeoutFactor = 1 } = options;
+  const { ServerResponse, limits, maxConnections, timeoutFactor = 1 } = options;
   const { reusePort = false } = options;
   const { idleTimeout, ...usual } = { ...LIMITS, ...limits };
   const times = {
@@ -84,7 +86,7 @@ export function listen(
     headersTimeout: usual.headersTimeout * timeoutFactor,
     requestTimeout: usual.requestTimeout * timeoutFactor,
   };
-  const answer = oneAtATime(guardRequests(handler, log));
+  const { answer, afterAnswers } = oneAtATime(guardRequests(handler, options));
   const server = createServer(
     // Disable both checks: Node itself would answer without a Host or with an unknown expectation,
     // and log nothing.
@@ -94,7 +96,7 @@ export function listen(
   server.on('checkExpectation', answer);
   server.setTimeout(idleTimeout * timeoutFactor);
   if (maxConnections !== undefined) server.maxConnections = maxConnections;
-  answerBrokenRequests(server, log);
+  answerBrokenRequests(server, options, afterAnswers);
   return new Promise<Server>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
       const isRefused = reusePort && error.code === 'ENOTSUP';

@@ -8,51 +8,82 @@ import type { Socket } from 'node:net';
  */
 const MAX_WAITING = 16;
 
+type Exchange = readonly [IncomingMessage, ServerResponse];
+
 /** The state of a connection with a request in progress. */
 interface Pipeline {
-  readonly waiting: (readonly [IncomingMessage, ServerResponse])[];
+  inProgress: Exchange;
+  readonly waiting: Exchange[];
   /** More requests arrived than may wait: the connection ends after the last waiting one. */
   isFull: boolean;
+  /** Called instead of reading more requests. */
+  last?: () => void;
 }
 
 /**
- * Calls `handler` for one request of a connection at a time. Node emits every request in the up to
- * 64 KiB it reads at once: one connection could have hundreds of requests in progress.
+ * Returns a listener that calls `handler` for one request of a connection at a time. Node emits
+ * every request in the up to 64 KiB it reads at once: one connection could have hundreds of
+ * requests in progress.
  */
-export function oneAtATime(handler: RequestListener): RequestListener {
+export function oneAtATime(handler: RequestListener) {
   const pipelines = new WeakMap<Socket, Pipeline>();
 
-  function start(request: IncomingMessage, response: ServerResponse, pipeline: Pipeline): void {
+  function start(pipeline: Pipeline): void {
+    const [request, response] = pipeline.inProgress;
     const { socket } = request;
     response.once('close', () => {
       const next = pipeline.waiting.shift();
       // After an answer that ends the connection, no request is handled (RFC 9112 §9.6).
       if (!next || socket.destroyed || !response.shouldKeepAlive) {
         pipelines.delete(socket);
+        if (response.shouldKeepAlive) pipeline.last?.();
         return;
       }
-      const [nextRequest, nextResponse] = next;
       const isLast = pipeline.waiting.length === 0;
       // The client has to resend the requests that were dropped (RFC 9112 §9.3.2).
-      if (isLast && pipeline.isFull) nextResponse.shouldKeepAlive = false;
-      else if (isLast) socket.resume();
-      start(nextRequest, nextResponse, pipeline);
+      if (isLast && pipeline.isFull) next[1].shouldKeepAlive = false;
+      else if (isLast && !pipeline.last) socket.resume();
+      pipeline.inProgress = next;
+      start(pipeline);
     });
     handler(request, response);
   }
 
-  return (request, response) => {
-    const { socket } = request;
-    const pipeline = pipelines.get(socket);
-    if (!pipeline) {
-      const opened: Pipeline = { waiting: [], isFull: false };
-      pipelines.set(socket, opened);
-      start(request, response, opened);
-      return;
-    }
-    // Pausing is safe: the request in progress has its whole body, or this one could not be parsed.
-    socket.pause();
-    if (pipeline.waiting.length < MAX_WAITING) pipeline.waiting.push([request, response]);
-    else pipeline.isFull = true;
+  return {
+    answer(request: IncomingMessage, response: ServerResponse): void {
+      const { socket } = request;
+      const pipeline = pipelines.get(socket);
+      if (!pipeline) {
+        const opened: Pipeline = { inProgress: [request, response], waiting: [], isFull: false };
+        pipelines.set(socket, opened);
+        start(opened);
+        return;
+      }
+      // Pausing is safe: the request in progress has its whole body, or this one could not be parsed.
+      socket.pause();
+      if (pipeline.waiting.length < MAX_WAITING) pipeline.waiting.push([request, response]);
+      else pipeline.isFull = true;
+    },
+
+    /**
+     * Calls `work`, which ends a connection whose input is broken, after the answers to the whole
+     * requests before: in between, the client would take it for a part of one of them.
+     */
+    afterAnswers(socket: Socket, work: () => void): void {
+      const pipeline = pipelines.get(socket);
+      if (!pipeline) {
+        work();
+        return;
+      }
+      const [request, response] = pipeline.inProgress;
+      if (!request.complete) {
+        if (response.headersSent) socket.destroy();
+        else work();
+        return;
+      }
+      socket.pause();
+      pipeline.last = work;
+      if (pipeline.waiting.at(-1)?.[0].complete === false) pipeline.waiting.pop();
+    },
   };
 }

@@ -5,8 +5,10 @@ import Koa, { type Context, type Middleware, type Next } from 'koa';
 import type { Logger } from 'pino';
 import { ConfigurationProblems } from '../config/problems.ts';
 import { answerAudit, type ReadAudit } from './audit.ts';
-import { exactRoutes } from './exact-routes.ts';
+import { hostIn } from './broken-requests.ts';
+import { type ExactRoutes, exactRoutes, listRoutes } from './exact-routes.ts';
 import { logKoaErrors } from './failures.ts';
+import type { Host } from './host.ts';
 import { answerLeaks, type EndLeaked } from './leaks.ts';
 import type { MetricsText } from './metrics/metrics.ts';
 import { answerChanges, type PushChanges } from './pushed-changes.ts';
@@ -41,17 +43,24 @@ export interface OperatorsHostParts {
   readonly readAudit: ReadAudit;
 }
 
-export function createOperatorsHost(parts: OperatorsHostParts): Koa {
+/** The headers of every answer; the listener answers some requests itself. */
+export const OPERATORS_HEADERS = { 'X-Content-Type-Options': 'nosniff' };
+
+export function createOperatorsHost(parts: OperatorsHostParts): Host {
   const app = new Koa();
   const log = parts.log.child({ listener: 'operators' });
   logKoaErrors(app, log);
   app.use(requestLog({ log, quietPaths: ['/healthz', '/readyz', '/metrics', '/audit'] }));
+  app.use((ctx, next) => {
+    ctx.set(OPERATORS_HEADERS);
+    return next();
+  });
   app.use(requireChecked(checkRepeatedHeaders));
   const requireOwnName = requireOperatorsName(parts.operatorsHost);
   const mayReload = requireCredential(parts.reloadCredentials);
   const forReloads = [requireOwnName, refuseBrowsers, mayReload] as const;
   app.use(hideUnconfigured(parts.senders));
-  const stepsOf = exactRoutes<void>([], {
+  const routes: ExactRoutes<void> = {
     // Checks no store: while the process answers, a restart would not help.
     '/healthz': { GET: [answerAlive] },
     '/readyz': { GET: [answerReady(parts.readiness)] },
@@ -93,9 +102,10 @@ export function createOperatorsHost(parts: OperatorsHostParts): Koa {
         answerAudit(parts.readAudit),
       ],
     },
-  });
+  };
+  const stepsOf = exactRoutes([], routes);
   app.use((ctx, next) => stepsOf(ctx)?.(ctx) ?? next());
-  return app;
+  return { handle: app.callback(), routes: listRoutes(routes) };
 }
 
 /**
@@ -104,9 +114,12 @@ export function createOperatorsHost(parts: OperatorsHostParts): Koa {
  */
 function requireOperatorsName(operatorsHost: string): Middleware {
   return function ownName(ctx, next) {
-    const { hostname = '' } = URL.parse(`http://${ctx.req.headers.host}`) ?? {};
-    const name = hostname.replace(/^\[|\]$/g, '');
-    if (!isIP(name) && name !== 'localhost' && name !== operatorsHost.toLowerCase()) {
+    const name = hostIn(ctx.req.headers.host) ?? '';
+    if (
+      !isIP(name.replace(/^\[|\]$/g, '')) &&
+      name !== 'localhost' &&
+      name !== operatorsHost.toLowerCase()
+    ) {
       const message =
         'use an address, localhost, or the name in server.operators_host as the host, not ' +
         `${shownHost(ctx.req.headers.host)}`;

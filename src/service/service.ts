@@ -17,7 +17,8 @@ import type { RequestHandler } from '../host/broken-requests.ts';
 import { createForwardedWatch } from '../host/forwarded-watch.ts';
 import { addressOf, createDeparture, drain, listenOnHost } from '../host/listeners.ts';
 import { createMetrics } from '../host/metrics/metrics.ts';
-import { createOperatorsHost } from '../host/operators-host.ts';
+import { createOperatorsHost, OPERATORS_HEADERS } from '../host/operators-host.ts';
+import { securityHeaders } from '../host/security-headers.ts';
 import { createPushedChanges } from '../import/pushed-changes.ts';
 import { createRemovalLimit } from '../import/removal-limit.ts';
 import { createChangeStreams } from '../provider/introspection-changes.ts';
@@ -242,8 +243,28 @@ export async function startService(given: ServiceParts) {
     asksFirst: () => current.settings.organizations.clients === 'ask',
   });
   const departure = createDeparture();
+  const operatorsHost = createOperatorsHost({
+    log,
+    reload: sharedReload,
+    readiness,
+    metrics: metrics.text,
+    operatorsHost: settings.server.operatorsHost,
+    reloadCredentials: () =>
+      neededCredentials(settings.server.operatorsHost, current.settings.secrets),
+    pushChanges: pushedChanges.push,
+    async endLeaked(report, scanner) {
+      const { found, malformed } = readLeakReport(report);
+      await leakedValues.end(found, 'service', { reported_by: scanner });
+      return { received: found.length, malformed };
+    },
+    readAudit: registries.auditTrail.page,
+    senders: {
+      senders: () => current.settings.senders,
+      wrongSecrets: () => current.application.wrongSecrets,
+    },
+  });
   const { everyone, operators } = await listen({
-    server: settings.server,
+    settings,
     log,
     timeoutFactor,
     departure,
@@ -252,26 +273,7 @@ export async function startService(given: ServiceParts) {
       forwarded.see(request);
       return current.application.handle(request, response);
     },
-    handleOperators: createOperatorsHost({
-      log,
-      reload: sharedReload,
-      readiness,
-      metrics: metrics.text,
-      operatorsHost: settings.server.operatorsHost,
-      reloadCredentials: () =>
-        neededCredentials(settings.server.operatorsHost, current.settings.secrets),
-      pushChanges: pushedChanges.push,
-      async endLeaked(report, scanner) {
-        const { found, malformed } = readLeakReport(report);
-        await leakedValues.end(found, 'service', { reported_by: scanner });
-        return { received: found.length, malformed };
-      },
-      readAudit: registries.auditTrail.page,
-      senders: {
-        senders: () => current.settings.senders,
-        wrongSecrets: () => current.application.wrongSecrets,
-      },
-    }).callback(),
+    handleOperators: operatorsHost.handle,
     endStreams() {
       changeStreams.end();
       requestStreams.end();
@@ -308,6 +310,8 @@ export async function startService(given: ServiceParts) {
     /** Returns every route of the public listener, with the steps before its response. */
     routes: () => current.application.routes,
     operatorsUrl: addressOf(operators[0]),
+    /** The routes of the operators' listener. */
+    operatorsRoutes: operatorsHost.routes,
     /** Reloads this node only. */
     reload: sharedReload.here,
     metrics,
@@ -337,7 +341,7 @@ export async function startService(given: ServiceParts) {
 
 /** Opens both listeners. They are closed before the parts that they use, and streams end first. */
 async function listen(parts: {
-  readonly server: Settings['server'];
+  readonly settings: Settings;
   readonly log: Logger;
   readonly timeoutFactor: number;
   readonly departure: ReturnType<typeof createDeparture>;
@@ -346,8 +350,8 @@ async function listen(parts: {
   readonly handleOperators: RequestHandler;
   readonly endStreams: () => void;
 }) {
-  const { server, log, timeoutFactor, departure, opened, handle, handleOperators, endStreams } =
-    parts;
+  const { log, timeoutFactor, departure, opened, handle, handleOperators, endStreams } = parts;
+  const { server, issuer } = parts.settings;
   const listeners: Server[] = [];
   opened.defer(async () => {
     await Promise.all(listeners.map(drain));
@@ -358,12 +362,16 @@ async function listen(parts: {
     ServerResponse: departure.ServerResponse,
     maxConnections: server.maxConnections,
     reusePort: server.reusePort,
+    headers: securityHeaders(issuer).data,
     timeoutFactor,
     log,
   });
   listeners.push(...everyone);
   const { operatorsPort, operatorsHost } = server;
-  const operators = await listenOnHost(handleOperators, operatorsPort, operatorsHost, { log });
+  const operators = await listenOnHost(handleOperators, operatorsPort, operatorsHost, {
+    headers: OPERATORS_HEADERS,
+    log,
+  });
   listeners.push(...operators);
   return { everyone, operators };
 }

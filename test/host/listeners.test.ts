@@ -205,6 +205,22 @@ describe('a listener', () => {
       expect([started, maxInProgress]).to.deep.equal([17, 1]);
     });
 
+    it('broken input after pipelined requests is refused after the answers to all of them', async () => {
+      for (const broken of [
+        'broken\r\n\r\n',
+        'CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n',
+        'POST /3 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nbroken\r\n',
+      ]) {
+        const { reply, end } = send(await openCounting(), requests(3) + broken);
+        await end;
+        expect(answered(reply()), broken).to.deep.equal(paths(3));
+        expect(reply()).to.match(
+          /\/2\n(0\r\n\r\n)?HTTP\/1\.1 40[05] [^\r]*\r\nConnection: close\r\n/,
+        );
+        expect(started).to.equal(3);
+      }
+    });
+
     it('pipelined requests that wait when the client disconnects are not started', async () => {
       const { socket } = send(await openCounting(), requests(10));
       await once(servers[0] as Server, 'request');

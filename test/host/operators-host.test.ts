@@ -23,7 +23,9 @@ describe("the operators' listener", () => {
         const { status, text } = await ask(method, path, { host });
         expect(status, `${path} ${host} ${text}`).not.to.equal(421);
       }
-      for (const host of wordsOf('evil.example:9 localhost.evil.example 127.0.0.1.nip.io')) {
+      for (const host of wordsOf(
+        'evil.example:9 localhost.evil.example 127.0.0.1.nip.io evil@localhost',
+      )) {
         expect((await ask(method, path, { host })).status, `${path} ${host}`).to.equal(421);
       }
     }
@@ -36,7 +38,7 @@ describe("the operators' listener", () => {
   });
 
   it('the listener for operators answers for its configured host name, too', async () => {
-    const app = createOperatorsHost({
+    const { handle } = createOperatorsHost({
       ...{ log: pino({ level: 'silent' }), operatorsHost: 'Gatehouse.internal' },
       readiness: {} as Readiness,
       metrics: async () => ({ contentType: 'text/plain', text: 'up 1' }),
@@ -53,7 +55,7 @@ describe("the operators' listener", () => {
         wrongSecrets: () => expect.fail('not called'),
       },
     });
-    const server = await listen(app.callback(), 0, '127.0.0.1');
+    const server = await listen(handle, 0, '127.0.0.1');
     try {
       const own = portOf(addressOf(server));
       const named = { host: `gatehouse.INTERNAL:${own}` };

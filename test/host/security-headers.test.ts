@@ -212,6 +212,22 @@ describe('security headers of an https issuer', () => {
       expect(headers.get('strict-transport-security'), path).to.equal('max-age=63072000');
     }
   });
+
+  it('refusals that no page answers have the security headers, too', async () => {
+    const { settings } = await start({ settings: { issuer: 'https://gatehouse.example' } });
+    const host = 'gatehouse.example';
+    const long = { host, long: 'a'.repeat(40_000) };
+    for (const [status, path, headers] of [
+      [421, '/login', { host: 'elsewhere.example' }],
+      [400, '//x@[/#', { host }],
+      [431, '/login', long],
+    ] as const) {
+      const answer = await rawRequest(settings.server.port, path, { headers });
+      expect(answer.status).to.equal(status);
+      expect(answer.headers.get('strict-transport-security')).to.equal('max-age=63072000');
+      expect(answer.headers.get('x-content-type-options')).to.equal('nosniff');
+    }
+  });
 });
 
 const REQUEST_ID = /^req_[A-Za-z0-9_-]{16}$/;
