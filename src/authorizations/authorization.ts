@@ -131,6 +131,8 @@ export function createAuthorizations(parts: {
     const end = authorization.endsAt ?? Number.POSITIVE_INFINITY;
     const limit = until ? Math.floor(until.getTime() / 1000) : Number.POSITIVE_INFINITY;
     const expiresAt = Math.min(issuedAt + lifetimes.accessTokenSeconds, end, limit);
+    // The clock of the store may be ahead of the one by which the caller compared the limit.
+    if (expiresAt <= issuedAt) return 'missing';
     return {
       accessToken: formats.accessToken(authorization, rotation, { issuedAt, expiresAt }),
       expiresInSeconds: expiresAt - issuedAt,

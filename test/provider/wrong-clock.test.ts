@@ -1,5 +1,6 @@
 /** A node whose clock is wrong causes no failures, and its refreshes stay one chain of tokens. */
 import { expect } from 'chai';
+import { NO_LIMIT } from '../../src/accounts/access/access-limit.ts';
 import { createTestClock, type TestClock } from '../support/clock.ts';
 import {
   authorizationUrl,
@@ -80,4 +81,21 @@ forEachDeployment('a wrong clock of the service', (start) => {
       for (const line of on.service.logLines) expect(line).to.not.include('"level":50');
     });
   }
+});
+
+forEachDeployment('a node whose clock is behind the store', (start) => {
+  const on = startSeeded({ on: (options) => start({ ...options, ahead: -20 }) });
+
+  it('a token response never has a lifetime that is over: the refresh is refused instead', async () => {
+    const { confidential } = on.clients;
+    const { refreshToken } = await on.partner.tokens(confidential);
+    const ids = { accountId: on.seeded.person.accountId, clientId: confidential.id };
+    // For the node, the connection lasts ten more seconds.
+    const limit = { ...NO_LIMIT, until: new Date(Date.now() - 10_000) };
+    const connection = { ...ids, limit: NO_LIMIT };
+    expect(await on.service.connections.limit(connection, limit)).to.equal(true);
+    const refused = await refresh(on.issuer, confidential, refreshToken);
+    expect(refused.body, refused.text).to.include({ error: 'invalid_grant' });
+    expect(refused.body.expires_in).to.equal(undefined);
+  });
 });
