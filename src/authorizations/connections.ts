@@ -107,7 +107,8 @@ export interface Connections {
    *
    * @param whose all connections of a user, all of a client, or the one of a user and a client
    * @param inTransaction runs in the same transaction, even if there was nothing to end
-   * @param within the caller's transaction, used instead of a new one
+   * @param within the caller's transaction, used instead of a new one; after its commit the caller
+   *   sees the change once it forgets the account, or the database announces it
    * @returns the ended connections
    */
   end(
@@ -291,9 +292,9 @@ export function createConnections(parts: {
         await inTransaction?.(tx, connections);
         return connections;
       };
-      const ended = within
-        ? await end(within)
-        : await transactionOf(database, whose.accountId, end);
+      // Until the caller's commit, a reader would cache the connection again as it was.
+      if (within) return end(within);
+      const ended = await transactionOf(database, whose.accountId, end);
       // Clear the cache now, so that the caller sees the change before the notification arrives.
       for (const connection of ended) people.forget('connections', connectionId(connection));
       return ended;
