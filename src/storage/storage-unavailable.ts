@@ -7,8 +7,11 @@
  * `allow_redirect: false` answers an authorization request with our own error page.
  */
 export class StorageUnavailable extends Error {
-  /** For operators. `statement_too_long`: the database works, but our time limit ended a statement. */
-  readonly code: 'storage_unavailable' | 'statement_too_long';
+  /**
+   * For operators. `statement_too_long`: the database works, but our time limit ended a statement;
+   * `too_many_waiting`: it is too slow for the requests that wait for it.
+   */
+  readonly code: 'storage_unavailable' | 'statement_too_long' | 'too_many_waiting';
   readonly status = 503;
   readonly statusCode = 503;
   readonly expose = true;
@@ -19,10 +22,10 @@ export class StorageUnavailable extends Error {
   readonly reason: string;
 
   /** @param cause what the driver of the store threw. */
-  constructor(store: 'postgresql' | 'redis', cause: unknown) {
+  constructor(store: 'postgresql' | 'redis', cause: unknown, code?: 'too_many_waiting') {
     super('temporarily_unavailable', { cause });
     this.name = 'StorageUnavailable';
-    this.code = isOurLimit(cause) ? 'statement_too_long' : 'storage_unavailable';
+    this.code = code ?? (isOurLimit(cause) ? 'statement_too_long' : 'storage_unavailable');
     this.reason = `${store}: ${reasonOf(cause)}`;
   }
 }

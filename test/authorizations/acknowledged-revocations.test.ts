@@ -4,6 +4,7 @@ import { Redis } from 'ioredis';
 import pg from 'pg';
 import { readValue } from '../../src/authorizations/token-formats.ts';
 import { keyOf } from '../../src/storage/token-store.ts';
+import { failureOf } from '../storage/waiting.ts';
 import { eventually } from '../support/eventually.ts';
 import { basic, clientCredentials, postForm, revokeCurrent } from '../support/oauth.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
@@ -62,6 +63,32 @@ describeOn([postgresServer, redisServer], 'an acknowledged revocation', () => {
     const found = await on.service.revocations.find(idOf(accessToken));
     expect(found).to.include({ cause: 'client_revoked' });
     await isSent(idOf(accessToken));
+  });
+
+  it('if a thousand revocations wait for their record, the next one is refused with 503, and recorded later', async () => {
+    const { id: clientId } = on.clients.machine;
+    const { database, revocations } = on.service;
+    const unlock = await lock('ended_machine_tokens');
+    // Three of them are written at once.
+    const ends = Array.from({ length: 1_004 }, (_, index) =>
+      failureOf(
+        revocations.recordOrAnnounce(
+          { machineToken: `gate_mt_${index}`, clientId, expiresAt: 2e9 },
+          false,
+        ),
+      ),
+    );
+    try {
+      expect(await ends.at(-1)).to.include({ code: 'too_many_waiting', status: 503 });
+    } finally {
+      await unlock();
+    }
+    await Promise.all(ends);
+    await revocations.close();
+    const recorded = await database.query('SELECT FROM ended_machine_tokens WHERE client_id = $1', [
+      clientId,
+    ]);
+    expect(recorded).to.have.length(1_004);
   });
 
   it('if a table is locked, revocations do not wait, use up no connections, and are recorded later', async () => {
