@@ -179,20 +179,20 @@ const MAX_LINGERS = 4;
 const REUSE_MS = 1_000;
 
 const MAX_WAIT_FOR_QUIET_MS = 1_000;
-/** If a turn of the event loop takes longer, connections may have arrived unseen. */
-const MAX_QUIET_TURN_MS = 0.1;
+/** If none is accepted for this long, no connection waits. */
+const QUIET_MS = 5;
 
 type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[];
 
 /** Closes a listener under load: makes its clients reconnect, and answers every request. */
 export function createDeparture() {
-  let isAnnounced = false;
+  let phase: 'open' | 'announced' | 'closing soon' | 'closed' = 'open';
 
   class Answer<R extends IncomingMessage = IncomingMessage> extends ServerResponse<R> {
     override writeHead(status: number, reason?: string, headers?: Headers): this;
     override writeHead(status: number, headers?: Headers): this;
     override writeHead(status: number, reason?: string | Headers, headers?: Headers): this {
-      if (isAnnounced) this.shouldKeepAlive = false;
+      if (phase === 'announced' || phase === 'closed') this.shouldKeepAlive = false;
       if (typeof reason === 'string') return super.writeHead(status, reason, headers);
       return super.writeHead(status, reason ?? headers);
     }
@@ -220,60 +220,65 @@ export function createDeparture() {
       }: { delayMs?: number; onClosed?: () => void; onUnreachable?: () => void } = {},
     ): Promise<void> {
       if (delayMs > REUSE_MS) {
-        isAnnounced = true;
+        phase = 'announced';
         await delay(delayMs - REUSE_MS);
-        isAnnounced = false;
       }
+      phase = 'closing soon';
       await delay(Math.min(delayMs, REUSE_MS));
       await untilNoneWaits(server);
       // `close` of http.Server would also close the idle connections.
       const left = new Promise((resolve) => NetServer.prototype.close.call(server, resolve));
-      isAnnounced = true;
+      phase = 'closed';
       onClosed?.();
-      let sweeps = 0;
-      let isAsked = false;
-      const markAsked = (): void => {
-        isAsked = true;
-      };
-      server.on('request', markAsked);
-      const cut = setTimeout(() => server.closeAllConnections(), DRAIN_LIMIT_MS);
-      const idle = setInterval(() => {
-        sweeps += 1;
-        // While requests arrive, the next one may be on its way on any idle connection.
-        if (!isAsked || sweeps >= MAX_LINGERS) {
-          server.closeIdleConnections();
-          onUnreachable?.();
-        }
-        isAsked = false;
-      }, LINGER_MS);
-      await left;
-      server.off('request', markAsked);
-      clearInterval(idle);
-      clearTimeout(cut);
+      await untilAnswered(server, left, onUnreachable);
     },
   };
 }
 
+/** Closes idle connections once requests have ceased. @param left resolves when all are closed */
+async function untilAnswered(
+  server: Server,
+  left: Promise<unknown>,
+  onUnreachable: (() => void) | undefined,
+): Promise<void> {
+  let sweeps = 0;
+  let isAsked = false;
+  const markAsked = (): void => {
+    isAsked = true;
+  };
+  server.on('request', markAsked);
+  const cut = setTimeout(() => server.closeAllConnections(), DRAIN_LIMIT_MS);
+  const idle = setInterval(() => {
+    sweeps += 1;
+    // While requests arrive, the next one may be on its way on any idle connection.
+    if (!isAsked || sweeps >= MAX_LINGERS) {
+      server.closeIdleConnections();
+      onUnreachable?.();
+    }
+    isAsked = false;
+  }, LINGER_MS);
+  await left;
+  server.off('request', markAsked);
+  clearInterval(idle);
+  clearTimeout(cut);
+}
+
 /**
  * Resolves when every connection that reached the port is accepted, because closing the port resets
- * those that still wait. Node accepts one in each turn of the event loop.
+ * those that still wait.
  */
 async function untilNoneWaits(server: Server): Promise<void> {
   const limit = performance.now() + MAX_WAIT_FOR_QUIET_MS;
-  let hasAccepted: boolean;
-  let turnBegan: number;
+  let hasAccepted = true;
   const markAccepted = (): void => {
     hasAccepted = true;
   };
   server.on('connection', markAccepted);
-  await nextTurn();
-  do {
+  while (hasAccepted && performance.now() < limit) {
     hasAccepted = false;
-    turnBegan = performance.now();
+    await delay(QUIET_MS);
+    // Timers run before the connections of the same turn are accepted.
     await nextTurn();
-  } while (
-    (hasAccepted || performance.now() - turnBegan > MAX_QUIET_TURN_MS) &&
-    performance.now() < limit
-  );
+  }
   server.off('connection', markAccepted);
 }

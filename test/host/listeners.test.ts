@@ -42,6 +42,16 @@ describe('a listener on localhost', () => {
     }
   });
 
+  it('a server listening on 0.0.0.0 can be reached at every address, not only at loopback', async () => {
+    const servers = await listenOnHost((_, response) => response.end('here'), 0, '0.0.0.0');
+    taken.push(...servers);
+    const { port } = new URL(addressOf(servers[0]));
+    expect(await (await fetch(`http://127.0.0.2:${port}/`)).text()).to.equal('here');
+    expect(
+      servers.map((server) => (server.address() as { address: string }).address),
+    ).to.deep.equal(['0.0.0.0']);
+  });
+
   it('a listener on localhost uses neither address if the port of one is in use', async () => {
     const other = await listen((_, response) => response.end('other'), 0, '::1');
     taken.push(other);

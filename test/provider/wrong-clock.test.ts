@@ -86,7 +86,7 @@ forEachDeployment('a wrong clock of the service', (start) => {
 forEachDeployment('a node whose clock is behind the store', (start) => {
   const on = startSeeded({ on: (options) => start({ ...options, ahead: -20 }) });
 
-  it('a token response never has a lifetime that is over: the refresh is refused instead', async () => {
+  it('a token response never has a lifetime that has ended: the refresh is refused instead', async () => {
     const { confidential } = on.clients;
     const { refreshToken } = await on.partner.tokens(confidential);
     const ids = { accountId: on.seeded.person.accountId, clientId: confidential.id };
