@@ -373,7 +373,7 @@ describe('a listener', () => {
       expect(reply()).to.equal('');
     }
     expect(logged.map(({ level }) => level)).to.deep.equal(['warn']);
-    expect(logged[0]?.text).to.include('"maxConnections":2');
+    expect(logged[0]?.text).to.include('"dropped":1,"maxConnections":2');
     kept[0]?.socket.write('\r\n');
     await eventually(() => expect(kept[0]?.reply()).to.include('HTTP/1.1 200'));
   });
