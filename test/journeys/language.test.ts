@@ -2,12 +2,9 @@
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import { signedIn } from '../pages/signed-in-person.ts';
-import { partnerTokens } from '../provider/partner-tokens.ts';
-import { expectAccessible, PHONE } from '../support/axe.ts';
 import { describeInBrowser, enterAs } from '../support/browser.ts';
 import { authorizationUrl } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
-import { PSEUDO, pseudoLanguage } from '../support/pseudo-language.ts';
 import { startSeeded } from '../support/seeded.ts';
 
 const IN_GERMAN = { headers: { 'accept-language': 'de-AT,de;q=0.9,en;q=0.5' } };
@@ -50,39 +47,6 @@ describeInBrowser('the language of the pages in a browser', (visit) => {
     await button(page, 'English').click();
     await page.getByRole('link', { name: 'Security' }).waitFor();
     expect((await elsewhere.get('/profile', IN_GERMAN.headers)).html).to.include('lang="en"');
-  });
-
-  it('pages in German and in the made-up language fit on a phone, are accessible and light', async () => {
-    const { person } = on.seeded;
-    const partner = partnerTokens(on.issuer, on.seeded);
-    await partner.tokens(on.clients.confidential);
-    const { accountId } = person;
-    const connection = `/profile/connections/${on.clients.confidential.id}`;
-    const consent = authorizationUrl(on.issuer, on.clients.otherConfidential).href;
-    const paths = ['/profile', '/profile/connections', connection, '/profile/organizations'];
-    const look = async (language: string): Promise<void> => {
-      await on.service.accounts.setLanguage(accountId, language);
-      for (const path of [...paths, '/profile/security', '/profile/activity', consent]) {
-        // A new browser, because the files of the pages are cached.
-        const { page, problems } = await visit(PHONE);
-        await enterAs(page, on.issuer, await signedIn(on.service, person));
-        const sizes: Promise<number>[] = [];
-        page.on('response', (answer) => {
-          const size = async () => (await answer.request().sizes()).responseBodySize;
-          if (answer.status() === 200) sizes.push(size());
-        });
-        await page.goto(new URL(path, on.issuer).href, { waitUntil: 'networkidle' });
-        expect(await page.getAttribute('html', 'lang')).to.equal(language);
-        expect(sizes.length, path).to.be.within(1, 5);
-        const bytes = (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
-        if (language !== PSEUDO) expect(bytes, path).to.be.below(40_000);
-        await expectAccessible(page, `${language} ${path}`);
-        expect(problems).to.deep.equal([]);
-      }
-    };
-    await look('de');
-    await pseudoLanguage(() => look(PSEUDO));
-    await on.service.accounts.setLanguage(accountId, 'en');
   });
 });
 

@@ -6,7 +6,7 @@ import { answerIn } from './authorization-outcome.ts';
 import { forEachRace, offset } from './racing.ts';
 
 export function defineDecisions(rounds: number): void {
-  forEachRace('one interaction takes one decision', (open) => {
+  forEachRace('one interaction takes one decision', rounds, (open) => {
     it('the client receives only one decision of a parallel Approve and Deny, and that one is saved', async () => {
       const { service, seeded, partner } = await open(60);
       const { browser } = partner;

@@ -27,7 +27,7 @@ export interface Rounds {
 const ENOUGH_FOR_BOTH = 50;
 
 export function defineRaces(rounds: Rounds): void {
-  forEachRace('races', (open) => {
+  forEachRace('races', rounds.each, (open) => {
     describe('races with a retry window', () => {
       let nodes: Nodes;
       before(async () => {

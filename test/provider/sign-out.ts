@@ -5,7 +5,7 @@ import { createPerson, type Page } from '../support/person.ts';
 import { forEachRace } from './racing.ts';
 
 export function defineSignOuts(rounds: number): void {
-  forEachRace('sessions with requests in flight', (open) => {
+  forEachRace('sessions with requests in flight', rounds, (open) => {
     it('signing out is final, even during many requests with a copy of the cookie', async () => {
       const { service, seeded, issuer, deployment } = await open(60);
       const silent = authorizationUrl('http://any', seeded.clients.confidential, {

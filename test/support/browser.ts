@@ -81,6 +81,11 @@ const sharedBrowser = madeOnce(async () => {
       '--disable-background-networking',
       '--disable-component-update',
       '--disable-sync',
+      // One renderer and no process for graphics: starting processes is much of the work of a page.
+      '--renderer-process-limit=1',
+      '--disable-site-isolation-trials',
+      '--in-process-gpu',
+      '--no-zygote',
     ],
   });
   atEndOfRun(() => browser.close());

@@ -1,0 +1,33 @@
+/** Every kind of page in German and in the made-up language, whose texts are longer. */
+import { expect } from 'chai';
+import { signedIn } from '../pages/signed-in-person.ts';
+import { expectAccessible, PHONE } from '../support/axe.ts';
+import { describeInBrowser, enterAs } from '../support/browser.ts';
+import { authorizationUrl } from '../support/oauth.ts';
+import { PSEUDO, pseudoLanguage } from '../support/pseudo-language.ts';
+import { startSeeded } from '../support/seeded.ts';
+
+describeInBrowser('the language of the pages in a browser', (visit) => {
+  const on = startSeeded();
+
+  it('pages in German and in the made-up language fit on a phone, and are accessible', async () => {
+    const { person } = on.seeded;
+    await on.partner.tokens(on.clients.confidential);
+    const connection = `/profile/connections/${on.clients.confidential.id}`;
+    const consent = authorizationUrl(on.issuer, on.clients.otherConfidential).href;
+    const paths = ['/profile', '/profile/connections', connection, '/profile/organizations'];
+    const look = async (language: string): Promise<void> => {
+      await on.service.accounts.setLanguage(person.accountId, language);
+      const { page, problems } = await visit(PHONE);
+      await enterAs(page, on.issuer, await signedIn(on.service, person));
+      for (const path of [...paths, '/profile/security', '/profile/activity', consent]) {
+        await page.goto(new URL(path, on.issuer).href);
+        expect(await page.getAttribute('html', 'lang')).to.equal(language);
+        await expectAccessible(page, `${language} ${path}`);
+        expect(problems).to.deep.equal([]);
+      }
+    };
+    await look('de');
+    await pseudoLanguage(() => look(PSEUDO));
+  });
+});

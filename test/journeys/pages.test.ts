@@ -1,0 +1,152 @@
+/** One page of each kind is accessible, forms work by keyboard, and names are text; the slow run visits every page. */
+import { expect } from 'chai';
+import type { Page } from 'playwright-core';
+import { signedIn } from '../pages/signed-in-person.ts';
+import { expectAccessible, PHONE } from '../support/axe.ts';
+import { describeInBrowser, enterAs } from '../support/browser.ts';
+import { atEndOfFile } from '../support/end-of-run.ts';
+import { authorizationUrl, pkce, type TestClient } from '../support/oauth.ts';
+import { type Partner, startPartner } from '../support/partner.ts';
+import type { Credentials } from '../support/person.ts';
+import { PSEUDO, pseudoLanguage } from '../support/pseudo-language.ts';
+import { addPerson, addTestClient } from '../support/seed.ts';
+import { startSeeded } from '../support/seeded.ts';
+
+const LONG = 'Ünbroken'.repeat(8);
+const HOSTILE = `<img src=x onerror=alert(1)>"'><script>alert(1)</script>`;
+
+describeInBrowser('pages in the browser', (visit) => {
+  const on = startSeeded();
+  let partner: Partner;
+  let client: TestClient;
+
+  before(async () => {
+    partner = await startPartner();
+    atEndOfFile(partner.close);
+    client = await addClient(LONG, on.seeded.person.accountId);
+  });
+
+  const addClient = (name: string, ownerAccountId?: string): Promise<TestClient> =>
+    addTestClient(on.service, name, {
+      redirectUris: [partner.redirectUri],
+      ...(ownerAccountId !== undefined && { ownerAccountId }),
+    });
+  const requestUrl = (of: TestClient): string =>
+    authorizationUrl(on.issuer, of, { ...pkce().parameters, prompt: 'consent' }).href;
+  const press = (page: Page, name: string): Promise<void> =>
+    page.getByRole('main').getByRole('button', { name }).first().click();
+  const enter = async (page: Page): Promise<void> =>
+    enterAs(page, on.issuer, await signedIn(on.service, on.seeded.person));
+
+  async function signIn(page: Page, { email, password }: Credentials): Promise<void> {
+    await page.getByLabel('Email address').fill(email);
+    await page.getByLabel('Password', { exact: true }).fill(password);
+    await press(page, 'Sign in');
+  }
+
+  it('one page of each kind is accessible and fits on a phone: an error, a form, a request, a list, a client, a new secret', async () => {
+    const { page } = await visit(PHONE);
+    await page.goto(`${on.issuer}/nothing`);
+    await expectAccessible(page);
+    await page.goto(requestUrl(client));
+    await signIn(page, { ...on.seeded.person, password: 'seven red forklifts' });
+    await page.getByText('Wrong email address or password.').waitFor();
+    await expectAccessible(page, 'sign-in');
+    await signIn(page, on.seeded.person);
+    await page.getByRole('button', { name: 'Approve' }).waitFor();
+    await expectAccessible(page, 'consent');
+    for (const path of ['/profile/connections', `/profile/oauth-clients/${client.id}`]) {
+      await page.goto(on.issuer + path);
+      await expectAccessible(page, path);
+    }
+    await page.goto(`${on.issuer}/profile/api-keys`);
+    await page.getByLabel('Name').fill(LONG);
+    await press(page, 'Create API key');
+    await page.getByRole('heading', { level: 1, name: 'Your new API key' }).waitFor();
+    await expectAccessible(page, 'new API key');
+  });
+
+  it('a page in the made-up language, whose texts are longer, fits on a phone', async () => {
+    await pseudoLanguage(async () => {
+      const { page } = await visit(PHONE);
+      await enter(page);
+      await on.service.accounts.setLanguage(on.seeded.person.accountId, PSEUDO);
+      await page.goto(`${on.issuer}/profile/security`);
+      expect(await page.getAttribute('html', 'lang')).to.equal(PSEUDO);
+      await expectAccessible(page);
+    });
+    await on.service.accounts.setLanguage(on.seeded.person.accountId, 'en');
+  });
+
+  it('the error summary of a form links to the invalid field, which has the error as its description', async () => {
+    const { page } = await visit();
+    await enter(page);
+    await page.goto(`${on.issuer}/profile/api-keys`);
+    await page.getByLabel('Name').fill('x'.repeat(101));
+    await press(page, 'Create API key');
+    await page.getByRole('alert').getByRole('link').click();
+    const field = page.getByLabel('Name');
+    expect(await field.evaluate('document.activeElement.id')).to.equal('name');
+    expect(await field.getAttribute('aria-invalid')).to.equal('true');
+    const described = (await field.getAttribute('aria-describedby')) ?? '';
+    const texts = described.split(' ').map((id) => page.locator(`#${id}`).textContent());
+    expect((await Promise.all(texts)).join(' ')).to.include('Give the key a name');
+    expect(await page.title()).to.match(/^Error: /);
+  });
+
+  it('sign-in and approval work with the keyboard alone, with a visible focus', async () => {
+    const { page } = await visit();
+    await page.goto(requestUrl(client));
+    // The first field has the focus from the start.
+    expect(await page.evaluate('document.activeElement.name')).to.equal('email');
+    await page.keyboard.type(on.seeded.person.email);
+    await tabTo(page, '[name=password]');
+    await page.keyboard.type(on.seeded.person.password);
+    await page.keyboard.press('Enter');
+    await page
+      .getByRole('heading', { level: 1, name: `Allow ${LONG} to access your warehouses?` })
+      .waitFor();
+    await tabTo(page, '[value=approve]');
+    const before = partner.received.length;
+    await page.keyboard.press('Enter');
+    await page.waitForURL(`${partner.origin}/**`);
+    expect(partner.received[before]?.searchParams.get('code')).to.match(/^gate_ac_/);
+  });
+
+  it('markup in the name of a client or a user is shown as text', async () => {
+    const { page, problems } = await visit();
+    const dialogs: string[] = [];
+    page.on('dialog', (dialog) => {
+      dialogs.push(dialog.message());
+      void dialog.dismiss();
+    });
+    const mallory = await addPerson(on.service, HOSTILE, 'mallory@example.test');
+    await page.goto(requestUrl(await addClient(HOSTILE)));
+    await page.getByText(`to continue to ${HOSTILE}`).waitFor();
+    await signIn(page, mallory);
+    const heading = page.getByRole('heading', { level: 1 });
+    await page.getByRole('button', { name: 'Approve' }).waitFor();
+    expect(await heading.textContent()).to.equal(`Allow ${HOSTILE} to access your warehouses?`);
+    expect(await page.title()).to.equal(`Connect ${HOSTILE} · Gatehouse`);
+    for (const path of ['/profile', '/logout']) {
+      await page.goto(on.issuer + path);
+      expect(await page.getByText(HOSTILE, { exact: true }).count(), path).to.equal(1);
+    }
+    expect(await page.locator('img').count()).to.equal(0);
+    expect(dialogs).to.deep.equal([]);
+    expect(problems).to.deep.equal([]);
+  });
+});
+
+/** Presses Tab until the element has the focus, which must be visible. */
+async function tabTo(page: Page, selector: string): Promise<void> {
+  for (let presses = 0; presses < 15; presses += 1) {
+    await page.keyboard.press('Tab');
+    if ((await page.locator(`${selector}:focus`).count()) === 1) {
+      const outline = `getComputedStyle(document.activeElement).outlineStyle`;
+      expect(await page.evaluate(outline), selector).to.equal('solid');
+      return;
+    }
+  }
+  throw new Error(`Tab does not reach ${selector}`);
+}
