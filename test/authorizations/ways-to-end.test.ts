@@ -13,7 +13,7 @@ import {
   type TestClient,
 } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { forEachDeployment } from '../support/service.ts';
+import { forEachDeploymentAndEmbedded } from '../support/service.ts';
 import {
   type Apis,
   type Check,
@@ -247,7 +247,7 @@ const ENDS: Readonly<Record<string, End>> = {
 const once: Check = (check) => check();
 const LATER: Timing = { here: eventually, elsewhere: eventually, caching: eventually };
 
-forEachDeployment('the end of access', (start) => {
+forEachDeploymentAndEmbedded('the end of access', (start) => {
   const many = 100_000;
   const limits = { clientFailures: many, clientFailuresPerAddress: many, clientsPerPerson: many };
   const on = startSeeded({ on: start, clock: true, settings: { limits } });

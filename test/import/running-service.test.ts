@@ -5,12 +5,12 @@ import { bearer, introspectorOf } from '../resource-server/stand-in.ts';
 import { eventually } from '../support/eventually.ts';
 import { introspect } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { forEachDeployment, type TestService } from '../support/service.ts';
+import { forEachDeploymentAndEmbedded, type TestService } from '../support/service.ts';
 import { fileOf, type Line, line } from './import-file.ts';
 
 const { account, membership, organization, rights, warehouse } = line;
 
-forEachDeployment('an import while a service is running', (start) => {
+forEachDeploymentAndEmbedded('an import while a service is running', (start) => {
   const on = startSeeded({ on: start });
   let nodes: TestService[];
   let token: string;

@@ -10,10 +10,10 @@ import {
 } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
 import { type Seed, seed } from '../support/seed.ts';
-import { forEachDeployment, type TestService } from '../support/service.ts';
+import { forEachDeploymentAndEmbedded, type TestService } from '../support/service.ts';
 import { partnerTokens, tokensOf } from './partner-tokens.ts';
 
-forEachDeployment('a copy of the stores', (start) => {
+forEachDeploymentAndEmbedded('a copy of the stores', (start) => {
   let service: TestService;
   let seeded: Seed;
 

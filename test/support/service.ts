@@ -128,18 +128,30 @@ function createHeardDatabase({ database, changes }: Service): Database {
 /** Starts a new service, which is closed after the suite. */
 export type Start = (options?: Omit<StartOptions, 'deployment'>) => Promise<TestService>;
 
+const suiteOn = (body: (start: Start) => void, deployment: Deployment) => () =>
+  body(startsOn(deployment));
+
 /**
- * Defines the suite once per deployment: embedded, and PostgreSQL with Redis. Use it for rules that
- * the stores could break; for any other suite one deployment is enough (`startsOn()`).
+ * Defines the suite once per place of the tokens: PostgreSQL, and Redis. Use it for rules that the
+ * stores could break; for any other suite one deployment is enough (`startsOn()`).
  */
 export function forEachDeployment(title: string, body: (start: Start) => void): void {
-  const suite = (deployment: Deployment) => () => body(startsOn(deployment));
-  describe(`${title}, embedded`, suite('embedded'));
-  describeOn(
-    [postgresServer, redisServer],
-    `${title}, PostgreSQL and Redis`,
-    suite('postgres+redis'),
-  );
+  describeOn([postgresServer], `${title}, PostgreSQL`, suiteOn(body, 'postgres'));
+  defineWithRedis(title, body);
+}
+
+/**
+ * Defines the suite for the embedded database, which takes several times as long as PostgreSQL, and
+ * for PostgreSQL with Redis. Use it for the few rules that only an embedded deployment could break.
+ */
+export function forEachDeploymentAndEmbedded(title: string, body: (start: Start) => void): void {
+  describe(`${title}, embedded`, suiteOn(body, 'embedded'));
+  defineWithRedis(title, body);
+}
+
+function defineWithRedis(title: string, body: (start: Start) => void): void {
+  const suite = suiteOn(body, 'postgres+redis');
+  describeOn([postgresServer, redisServer], `${title}, PostgreSQL and Redis`, suite);
 }
 
 /** Returns how the calling suite starts services, in hooks and tests; they are closed after it. */
