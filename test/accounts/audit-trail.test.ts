@@ -6,6 +6,7 @@ import { Refusal } from '../../src/base/refusal.ts';
 import type { OpenDatabase } from '../../src/storage/database.ts';
 import type { Queries } from '../../src/storage/queries.ts';
 import { forEachDatabase, testDatabase } from '../support/databases.ts';
+import { eventually } from '../support/eventually.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 
 forEachDatabase('the audit log by cursor', (open) => {
@@ -171,6 +172,27 @@ forEachDatabase('the audit log by cursor', (open) => {
     expect(await trail.advance('one', await trail.end())).to.equal(undefined);
     await trail.release('two');
     expect(await trail.claim('one')).to.have.property('generation');
+  });
+
+  it('after a restore, a slow writer holds up only the reader of the log, not other writers', async () => {
+    if (database.embedded) return;
+    await record('a');
+    await restore('900000000');
+    const activity = createActivity({ database, clock: Date.now });
+    await database.transaction(async (tx) => {
+      const one = { action: 'doctor_ran', actor: 'service', details: { name: 'x' } } as const;
+      await activity.record(one, tx);
+      const reading = trail.end().catch((error: unknown) => error);
+      await eventually(async () => {
+        const waiting = await database.query(
+          "SELECT FROM pg_locks WHERE NOT granted AND relation = 'activity'::regclass",
+        );
+        expect(waiting).to.not.be.empty;
+      });
+      await record('b');
+      expect(await reading).to.be.instanceOf(Error);
+    });
+    expect((await readFrom('start')).names).to.have.length(3);
   });
 
   it('an entry whose transaction is slower than a later one is read once, in its own place', async () => {

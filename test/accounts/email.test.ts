@@ -15,6 +15,7 @@ import type { OpenDatabase } from '../../src/storage/database.ts';
 import { refusalOf } from '../clients/refusals.ts';
 import { forEachDatabase } from '../support/databases.ts';
 import { atEndOfFile } from '../support/end-of-run.ts';
+import { eventually } from '../support/eventually.ts';
 import { startMailServer } from '../support/mail-server.ts';
 import { createPerson } from '../support/person.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
@@ -230,6 +231,44 @@ forEachDatabase('accounts and spellings of their addresses', (open) => {
       ...['2', '1'],
     ]);
     expect(all).to.have.length(5);
+  });
+
+  it('a node that starts waits for another one that gives the same keys', async () => {
+    // Transactions of the embedded database run one after the other.
+    if (database.embedded) return;
+    await addOlder('1', 'ada@laden.test', 2);
+    await addOlder('2', '\uFF41da@laden.test', 1);
+    let keyed: ReturnType<typeof keyEmails> | undefined;
+    await database.transaction(async (tx) => {
+      await tx.query(
+        "UPDATE accounts SET email_key = 'ada@laden.test' WHERE id = 'acc_0000000000000001'",
+      );
+      keyed = keyEmails(database);
+      keyed.catch(() => {});
+      await eventually(async () => {
+        const waiting = await database.query(
+          'SELECT FROM pg_locks WHERE NOT granted AND database =' +
+            ' (SELECT oid FROM pg_database WHERE datname = current_database())' +
+            " UNION ALL SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'" +
+            ' AND datname = current_database()',
+        );
+        expect(waiting).to.not.be.empty;
+      });
+    });
+    expect(await keyed).to.deep.equal([
+      { accountId: 'acc_0000000000000002', holder: 'acc_0000000000000001' },
+    ]);
+  });
+
+  it('a change of an address is undone if its log entry fails', async () => {
+    const { id } = await accounts().add({ email: 'old@laden.test', name: 'Ada' });
+    const changing = accounts().changeEmail(id, 'new@laden.test', async () => {
+      await Promise.resolve();
+      throw new Error('no log');
+    });
+    expect(await changing.catch((error: Error) => error.message)).to.equal('no log');
+    expect(await nameAt('old@laden.test')).to.equal('Ada');
+    expect(await nameAt('new@laden.test')).to.equal(undefined);
   });
 
   it('changing an email address by SQL, without its key, leaves no outdated key', async () => {

@@ -5,6 +5,7 @@ import { Redis } from 'ioredis';
 import type { Database } from '../../src/storage/queries.ts';
 import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
 import { LEAK_SENDERS, LEAKS_SECRET, reportLeaks } from '../authorizations/leak-reports.ts';
+import { apiKeyOf } from '../sandbox/called-api.ts';
 import { eventually } from '../support/eventually.ts';
 import { counted, scrape } from '../support/metrics.ts';
 import { clientCredentials } from '../support/oauth.ts';
@@ -216,6 +217,23 @@ describeOn([postgresServer, redisServer], 'reports of leaked values and the stor
     expect(await storeReads(report([...absent, ...inDatabase, ...absent]))).to.equal(4);
     await report(tokens)();
     expect(await storeReads(report(tokens)), 'ended').to.equal(2);
+  });
+
+  it('an error that a repetition does not mend is 500, without the advice to repeat', async () => {
+    const { database } = on.service;
+    const key = await apiKeyOf(on.service, on.seeded.person);
+    await database.query(
+      `CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'out of order'; END $$`,
+    );
+    await database.query(
+      `CREATE TRIGGER fail BEFORE UPDATE OR DELETE ON api_keys
+        FOR EACH STATEMENT EXECUTE FUNCTION fail()`,
+    );
+    const { status, text } = await reportLeaks(on.service, [{ token: key.value }]);
+    await database.query('DROP FUNCTION fail CASCADE');
+    expect(status).to.equal(500);
+    expect(text).to.not.include('Send the same report again');
   });
 
   it('if a store fails half way, the answer is 503, and the same report can be sent again', async () => {

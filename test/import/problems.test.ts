@@ -1,6 +1,10 @@
 import { appendFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
+import { createActivity } from '../../src/accounts/activity/activity.ts';
+import { checkImport } from '../../src/import/check.ts';
+import { createImporter, newImportId } from '../../src/import/importer.ts';
+import { ImportInterrupted } from '../../src/import/problems.ts';
 import { type ImportFile, openImportFile } from '../../src/operator/import/file.ts';
 import { refusalOf } from '../clients/refusals.ts';
 import { setUpOperator } from '../operator/operator-suite.ts';
@@ -19,6 +23,10 @@ interface Found {
   readonly line: number;
   readonly message: string;
 }
+
+/** Another process adds an account with the address of line 2 of the import. */
+const TAKE_ADDRESS = `INSERT INTO accounts (id, email, email_key, name, created_at)
+  VALUES ('acc_0000000000000009', 'taken@example.test', 'taken@example.test', 'Eve', now())`;
 
 /**
  * Runs the command without a database: problems in the file itself are found before a database is
@@ -230,6 +238,46 @@ describe('an import that contradicts the database', () => {
       [5, /^email: the account acc_\S+, which was not imported, has this address/],
     ]);
     expect(await databaseSnapshot(parts().database)).to.deep.equal(before);
+  });
+
+  it('an import stops if the database contradicts it since the comparison, and writes nothing of that batch', async () => {
+    const { database } = parts();
+    await value(`import ${fileOf(account('B2'))}`);
+    const file = fileOf(account('B1'), account('B2', { email: 'taken@example.test' }));
+    const clock = Date.now;
+    const importer = createImporter({
+      ...{ database, clock, activity: createActivity({ database, clock }) },
+    });
+    const source = await openImportFile(file, process);
+    const index = await checkImport(source);
+    const plan = { source, index, prune: false, adoptByName: false, asOf: source.writtenAt };
+    const lock = await importer.lock({ startedBy: 'this test', onWait: undefined });
+    await importer.compare(plan, { pruneAtMost: '100%' });
+    await database.query(TAKE_ADDRESS);
+    const before = await database.query('SELECT * FROM accounts ORDER BY id');
+    const error = await importer
+      .carryOut(plan, { lock, id: newImportId() })
+      .catch((thrown: unknown) => thrown);
+    await lock[Symbol.asyncDispose]();
+    await source.close();
+    expect(error).to.be.instanceOf(ImportInterrupted);
+    expect(String(error)).to.match(/changed the same data in the meantime \(line 2: email: /);
+    expect(await database.query('SELECT * FROM accounts ORDER BY id')).to.deep.equal(before);
+  });
+
+  it('an error of the database that has another cause is not reported as a change by another process', async () => {
+    const { database } = parts();
+    await database.query(
+      `CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'out of order'; END $$`,
+    );
+    await database.query(
+      'CREATE TRIGGER fail BEFORE INSERT ON accounts FOR EACH STATEMENT EXECUTE FUNCTION fail()',
+    );
+    const { exitCode, errors } = await run(`import ${fileOf(account('C1'))}`);
+    await database.query('DROP FUNCTION fail CASCADE');
+    expect(exitCode).to.equal(1);
+    expect(errors).to.include('out of order').and.not.include('in the meantime');
   });
 
   it('an import with an address that is not in its normalized form is refused, unless the account already has it', async () => {

@@ -2,7 +2,10 @@
 import { mock } from 'node:test';
 import { expect } from 'chai';
 import type { Caller } from '../../src/resource-server/caller.ts';
-import { IntrospectionFailure } from '../../src/resource-server/introspection-answer.ts';
+import {
+  IntrospectionFailure,
+  refuseOtherStatus,
+} from '../../src/resource-server/introspection-answer.ts';
 import type { StreamListener } from '../../src/resource-server/introspection-endpoint.ts';
 import { type Identified, introspectorOver } from '../../src/resource-server/introspector.ts';
 import { receivedToken } from '../../src/resource-server/received-token.ts';
@@ -74,6 +77,29 @@ describe('the test vectors of Authorization headers', () => {
       expect(found).to.deep.equal(outcome);
     });
   }
+});
+
+describe('headers as a plain object', () => {
+  it('only the header Authorization is read, in any case, not another one of the same length', () => {
+    const headers = { AUTHORIZATION: `Bearer ${TOKEN}`, 'Cache-Control': 'no-cache' };
+    expect(receivedToken({ headers, url: '/graphql' })).to.deep.equal({ token: TOKEN });
+  });
+});
+
+describe('the time after which a throttled API may ask again', () => {
+  it('a Retry-After that is no positive number of seconds is ignored', () => {
+    const asked = (value: string): unknown => {
+      try {
+        refuseOtherStatus({ status: 429, headers: { 'retry-after': value } });
+      } catch (error) {
+        return (error as IntrospectionFailure).retryAfterSeconds;
+      }
+      throw new Error('the answer was accepted');
+    };
+    expect(['7', '-7', '0', '1.5', 'soon'].map(asked)).to.deep.equal([
+      ...[7, undefined, undefined, undefined, undefined],
+    ]);
+  });
 });
 
 const { now } = performance;

@@ -94,3 +94,16 @@ describe('an email address, without passwords and with several providers', () =>
     expect(back.html).to.include('Partner login');
   });
 });
+
+describe('the password field of the sign-in page', () => {
+  const FIELD = /<input id="password"[^>]*>/;
+  const withHints = startWithUpstream({ provider: { hintDomains: [DOMAIN] } });
+  const without = startWithUpstream();
+
+  it('the password is optional only if a provider has email domains', async () => {
+    for (const [on, isRequired] of [[withHints, false] as const, [without, true] as const]) {
+      const [field = ''] = FIELD.exec((await on.traveller().get('/login')).html) ?? [];
+      expect(/\brequired\b/.test(field), field).to.equal(isRequired);
+    }
+  });
+});

@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { mkdir, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
@@ -60,6 +62,23 @@ describe('embedded PostgreSQL, a data directory used by several processes', () =
     await guest.close();
     await other.close();
     expect(await owner?.query(IDS), 'after the other processes disconnected').to.deep.equal(rows);
+  });
+
+  it('a connection that closes while another one is in a transaction does not end that transaction', async () => {
+    const other = await openDatabase({ dataDirectory: directory, sharing: 'share' });
+    await other.transaction(async (tx) => {
+      await tx.query(insert('in a transaction'));
+      const passing = connect(path.join(linked, '.s.PGSQL.5432'));
+      await once(passing, 'connect');
+      passing.destroy();
+      await once(passing, 'close');
+      // Two round trips: the owner has noticed by then that the connection is closed.
+      for (const _ of [1, 2])
+        expect(await tx.query(IDS)).to.deep.include({ id: 'in a transaction' });
+    });
+    expect(await other.query(IDS)).to.deep.include({ id: 'in a transaction' });
+    await other.query("DELETE FROM organizations WHERE id = 'in a transaction'");
+    await other.close();
   });
 
   it('a process that shares the database and is killed during a transaction does not block it', async () => {
