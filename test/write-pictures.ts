@@ -16,7 +16,6 @@ export const FOLDER = path.join(import.meta.dirname, '../docs/pictures');
 export const NAMES = [
   ...(['sign-in', 'consent', 'profile', 'connections', 'secret', 'organization'] as const),
 ];
-export const MAX_BYTES = 1_000_000;
 
 type Name = (typeof NAMES)[number];
 
