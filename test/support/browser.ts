@@ -6,6 +6,7 @@ import { createOpened } from './opened.ts';
 import type { Person } from './person.ts';
 import { chromium, describeOn, required } from './requirements.ts';
 import { runFolder } from './temporary-directory.ts';
+import { PATIENCE_MS } from './timeout-factor.ts';
 
 export interface Visit {
   readonly page: Page;
@@ -34,7 +35,7 @@ export function describeInBrowser(
       });
       const context = await opened.add(opening, (one) => one.close());
       const page = await context.newPage();
-      page.setDefaultTimeout(60_000);
+      page.setDefaultTimeout(PATIENCE_MS);
       const problems: string[] = [];
       page.on('pageerror', (error) => problems.push(error.message));
       page.on('console', (message) => {

@@ -1,15 +1,13 @@
 /** Waits for something that happens in the background, such as the notification of a change. */
 import { setTimeout as delay } from 'node:timers/promises';
-
-/** Long enough for slow or busy machines: usually a thousandth of this time is enough. */
-const TIMEOUT_MS = 30_000;
+import { PATIENCE_MS } from './timeout-factor.ts';
 
 // Keep this function now: a test may later replace `performance.now`, and it may stop `Date.now`.
 const now = performance.now.bind(performance);
 
 /** Repeats the check until it no longer throws. @throws its last error after the timeout */
 export async function eventually<Result>(check: () => Promise<Result> | Result): Promise<Result> {
-  const deadline = now() + TIMEOUT_MS;
+  const deadline = now() + PATIENCE_MS;
   for (;;) {
     try {
       return await check();

@@ -4,8 +4,7 @@ import { endFile, endRun } from './end-of-run.ts';
 // Import this for its effect: the first process creates the folder of the run before it starts
 // others.
 import './temporary-directory.ts';
-
-const CLOSING_TIMEOUT_MS = 30_000;
+import { PATIENCE_MS } from './timeout-factor.ts';
 
 /**
  * Number of listeners that earlier files left open, so that these listeners are not reported for
@@ -20,7 +19,7 @@ let left = 0;
  */
 async function expectNothingListens(this: Mocha.Context): Promise<void> {
   const files = new Set(this.test?.parent?.suites.map(({ file }) => file));
-  const deadline = performance.now() + CLOSING_TIMEOUT_MS;
+  const deadline = performance.now() + PATIENCE_MS;
   while (listeners() > left) {
     if (performance.now() > deadline) {
       left = listeners();

@@ -5,6 +5,7 @@ import { accessSync, closeSync, constants, openSync, readdirSync, readFileSync }
 import { createServer, type Server } from 'node:net';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { PATIENCE_MS } from './timeout-factor.ts';
 
 export interface Program {
   /** Suspends all processes of the program (SIGSTOP): it keeps its connections, and hangs. */
@@ -86,7 +87,7 @@ export function startProgram(
     },
     async waitUntil(attempt) {
       // Do not use Date.now, whose clock a test may have stopped.
-      const deadline = performance.now() + 60_000;
+      const deadline = performance.now() + PATIENCE_MS;
       for (;;) {
         if (!running.has(child)) throw new Error(`${command} ended: ${output}`);
         try {

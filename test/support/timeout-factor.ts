@@ -2,3 +2,9 @@
 
 /** The factor for the production timeouts; only tests of the timeouts themselves use 1 instead. */
 export const TIMEOUT_FACTOR = 20;
+
+/**
+ * How long a test waits for an event, in milliseconds: on a quiet machine a twentieth of this time
+ * is enough for each. Tests of timeouts use limits of their own.
+ */
+export const PATIENCE_MS = 60_000;
