@@ -31,17 +31,16 @@ export interface ApprovableClient {
   readonly hosts: readonly string[];
 }
 
-/** @param lock `FOR SHARE OF c`: the clients cannot change until the transaction ends */
+/** @param lock `FOR SHARE`: the clients cannot change until the transaction ends */
 export async function approvableClients(
   queries: Queries,
   ids: readonly string[],
-  lock: '' | 'FOR SHARE OF c' = '',
+  lock: '' | 'FOR SHARE' = '',
 ): Promise<ApprovableClient[]> {
   const rows = await queries.query<Omit<ApprovableClient, 'hosts'> & { redirectUris: string[] }>(
-    `SELECT c.id, c.name, a.name AS "ownerName", c.owned_since AS "ownedSince",
-        c.redirect_uris AS "redirectUris"
-      FROM clients c LEFT JOIN accounts a ON a.id = c.owner_account_id
-      WHERE c.id = ANY($1) ORDER BY c.id ${lock}`,
+    `SELECT id, name, (SELECT a.name FROM accounts a WHERE a.id = owner_account_id) AS "ownerName",
+        owned_since AS "ownedSince", redirect_uris AS "redirectUris"
+      FROM clients WHERE id = ANY($1) ORDER BY id ${lock}`,
     [ids],
   );
   return rows.map(({ redirectUris, ...row }) => ({

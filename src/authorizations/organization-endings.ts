@@ -27,7 +27,7 @@ const requireAsShown =
   (clients: readonly Named[], isAsShown: IsAsShown) =>
   async (tx: Queries): Promise<void> => {
     const ids = clients.map(({ id }) => id);
-    const present = await approvableClients(tx, ids, 'FOR SHARE OF c');
+    const present = await approvableClients(tx, ids, 'FOR SHARE');
     if (!present.every(isAsShown)) throw changedMeanwhile();
   };
 

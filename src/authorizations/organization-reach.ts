@@ -94,13 +94,11 @@ export const MAX_COUNTED = 1_000;
 /** How many pages read at once in this process: each uses one connection of the pool. */
 const MAX_READING = 2;
 
-export function createOrganizationReach({
-  database,
-  clock,
-}: {
+export function createOrganizationReach(parts: {
   readonly database: Database;
   readonly clock: Clock;
 }) {
+  const { database, clock } = parts;
   const inTurn = createTurns(MAX_READING);
   return {
     /**
@@ -287,11 +285,13 @@ function createReach(parts: {
       return person;
     },
 
-    /** Returns the ids of two owners who can sign in, or of the only one. */
+    /** Returns the ids of two owners who can sign in, read one by one: a join may read all accounts. */
     async owners(): Promise<readonly string[]> {
       const owners = await database.query<{ id: string }>(
-        `SELECT a.id FROM organization_memberships m JOIN accounts a ON a.id = m.account_id
-          WHERE m.organization_id = $1 AND m.role = 'owner' AND a.suspended_at IS NULL LIMIT 2`,
+        `SELECT account_id AS id FROM organization_memberships m
+          WHERE organization_id = $1 AND role = 'owner'
+            AND (SELECT suspended_at IS NULL FROM accounts a WHERE a.id = m.account_id)
+          ORDER BY m.id LIMIT 2`,
         [organizationId],
       );
       return owners.map(({ id }) => id);

@@ -33,6 +33,9 @@ const NOT_NEEDED = [
   'drop table settings_history',
   'drop table client_reports',
   'drop column message',
+  // Other indexes begin with the same column.
+  'drop index organization_memberships_organization_id',
+  'drop index api_keys_account_id',
 ];
 
 const later = readdirSync(MIGRATIONS)

@@ -244,8 +244,10 @@ async function lockedMembers(
   // Lock accounts before memberships, like a deletion of an account, to avoid deadlocks.
   await tx.query('SELECT FROM accounts WHERE id = ANY($1) ORDER BY id FOR KEY SHARE', [accountIds]);
   const members = await tx.query<{ id: string; role: Role }>(
-    `SELECT account_id AS id, role FROM organization_memberships
-      WHERE organization_id = $1 AND (account_id = ANY($2) OR (role = 'owner' AND client_id IS NULL))
+    `SELECT account_id AS id, role FROM organization_memberships WHERE id = ANY (ARRAY(
+        SELECT id FROM organization_memberships WHERE organization_id = $1 AND account_id = ANY($2)
+        UNION ALL SELECT id FROM organization_memberships
+          WHERE organization_id = $1 AND role = 'owner' AND client_id IS NULL))
       ORDER BY id FOR UPDATE`,
     [organizationId, accountIds],
   );

@@ -29,6 +29,8 @@ export interface Dependents {
   readonly machines: number;
 }
 
+export const MAX_DEPENDENTS = 10_000;
+
 /** How many rows of access a statement deletes: each has a notification and rows that depend on it. */
 const STEP = 500;
 
@@ -97,12 +99,18 @@ export function createPlaces(database: Database) {
       return place;
     },
 
-    /** Counts the rows deleted with the place, and the users and clients that lose access. */
+    /**
+     * Counts the warehouses deleted with the place, and the users and clients that lose access:
+     * `MAX_DEPENDENTS + 1` of these stands for any more.
+     */
     async dependents(kind: PlaceKind, id: string): Promise<Dependents> {
+      const { access } = PLACES[kind];
+      const countOf = (subject: string): string =>
+        `(SELECT count(*)::integer FROM (SELECT FROM ${access}
+          WHERE ${kind}_id = $1 AND ${subject} IS NOT NULL LIMIT ${MAX_DEPENDENTS + 1}) AS counted)`;
       const [row] = await database.query<Dependents>(
-        `SELECT count(account_id)::integer AS people, count(client_id)::integer AS machines,
-            (SELECT count(*) FROM warehouses WHERE organization_id = $1)::integer AS warehouses
-          FROM ${PLACES[kind].access} WHERE ${kind}_id = $1`,
+        `SELECT ${countOf('account_id')} AS people, ${countOf('client_id')} AS machines,
+            (SELECT count(*) FROM warehouses WHERE organization_id = $1)::integer AS warehouses`,
         [id],
       );
       return row ?? { warehouses: 0, people: 0, machines: 0 };

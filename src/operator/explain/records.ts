@@ -5,6 +5,7 @@ import type { PlaceKind } from '../../accounts/organizations/places.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { inEnglish } from '../../base/texts.ts';
 import { countText } from '../../storage/pages.ts';
+import { accessText } from '../places/places.ts';
 import type { Registries } from '../registries.ts';
 import { by, explainParties } from './credentials.ts';
 import type { Explanation } from './explanation.ts';
@@ -18,8 +19,8 @@ export const explainPlace =
     const { organizations, access, audit } = registries;
     const place = await findOrUndefined(organizations.find(kind, id));
     if (place) {
-      const { people, machines, warehouses } = await organizations.dependents(kind, id);
-      const reach = `${people} people and ${machines} machine clients`;
+      const { warehouses, ...lost } = await organizations.dependents(kind, id);
+      const reach = accessText(lost);
       if (kind === 'warehouse') {
         const why =
           `${reach} have explicit rights in it; owners and admins of its organization have ` +

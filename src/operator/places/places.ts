@@ -6,13 +6,14 @@ import {
   policyText,
   type WarehouseRecord,
 } from '../../accounts/organizations/organizations.ts';
-import type {
-  Dependents,
-  Place,
-  PlaceChanges,
-  PlaceKind,
+import {
+  type Dependents,
+  MAX_DEPENDENTS,
+  type Place,
+  type PlaceChanges,
+  type PlaceKind,
 } from '../../accounts/organizations/places.ts';
-import type { PageRequest } from '../../storage/pages.ts';
+import { countText, type PageRequest } from '../../storage/pages.ts';
 import { WrongUsage } from '../command/arguments.ts';
 import { addYesOption } from '../command/confirmation.ts';
 import type { Operator, Report } from '../command/operator.ts';
@@ -134,7 +135,7 @@ function withNames(command: Command, is?: 'required'): Command {
 }
 
 function describeLoss(kind: PlaceKind, { warehouses, people, machines }: Dependents): string {
-  const access = `the access of ${people} people and ${machines} machine clients`;
+  const access = `the access of ${accessText({ people, machines })}`;
   return kind === 'organization'
     ? `with its ${warehouses} warehouses, and ${access}`
     : `with ${access} that was given for it`;
@@ -201,3 +202,7 @@ const WAREHOUSES: ListForm<ListedWarehouse> = {
   nothing: 'There are no warehouses.',
   filters: ['organization'],
 };
+
+/** Returns, for example, `12 people and 0 machine clients`. */
+export const accessText = ({ people, machines }: Omit<Dependents, 'warehouses'>): string =>
+  `${countText(people, MAX_DEPENDENTS)} people and ${countText(machines, MAX_DEPENDENTS)} machine clients`;
