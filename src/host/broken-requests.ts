@@ -43,7 +43,7 @@ export function guardRequests(handler: RequestHandler, options: RefusalOptions):
 
 /** A path with an optional query (RFC 9112 §3.2.1): visible ASCII characters without a fragment. */
 const ORIGIN_FORM = /^\/[!"$-~]*$/;
-const ABSOLUTE_FORM = /^https?:\/\/([^/?]*)(.*)$/i;
+const ABSOLUTE_FORM = /^https?:\/\/([^/?]*)/i;
 const AUTHORITY = /^([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d+)?$/i;
 
 /** Returns the host, in lower case, of an authority without userinfo or escapes. */
@@ -58,7 +58,8 @@ export const hostIn = (authority = ''): string | undefined =>
 function toOriginForm(request: IncomingMessage): boolean {
   const { url: target = '', headers } = request;
   if (ORIGIN_FORM.test(target)) return true;
-  const [, authority, path = ''] = ABSOLUTE_FORM.exec(target) ?? [];
+  const [before = '', authority] = ABSOLUTE_FORM.exec(target) ?? [];
+  const path = target.slice(before.length);
   const url = URL.parse(`http://${authority}`);
   // `URL` also reads numbers and shortened addresses as hosts.
   if (!url || url.hostname !== hostIn(authority)) return false;

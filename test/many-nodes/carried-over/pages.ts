@@ -5,7 +5,6 @@ import { fieldOf } from '../../pages/signed-in-person.ts';
 import { eventually } from '../../support/eventually.ts';
 import { authorizationUrl, exchangeCode } from '../../support/oauth.ts';
 import { createPerson, type Person } from '../../support/person.ts';
-import { rawRequest } from '../../support/raw-request.ts';
 import type { CarriedOver, World } from './carried-over.ts';
 import { activeToken } from './values.ts';
 
@@ -18,13 +17,6 @@ async function newBrowser({ issuer, person }: World): Promise<Person> {
   const browser = createPerson(issuer);
   await browser.signIn(person);
   return browser;
-}
-
-/** A navigation as a browser sends it; `fetch` cannot set this `sec-fetch-mode`. */
-function navigate(issuer: string, path: string, cookie: string, form?: Record<string, string>) {
-  const { host, port } = new URL(issuer);
-  const headers = { host, cookie, 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'navigate' };
-  return rawRequest(Number(port), path, { headers, ...(form && { form }) });
 }
 
 export const PAGES: readonly CarriedOver[] = [
@@ -96,39 +88,6 @@ export const PAGES: readonly CarriedOver[] = [
         expect(code, html).to.match(/^gate_ac_/);
         const { status, text } = await exchangeCode(issuer, clients.confidential, code);
         expect(status, text).to.equal(200);
-      };
-    },
-  },
-  {
-    what: 'a form draft of an ended session, which waits for the sign-in',
-    async start(world) {
-      const browser = await newBrowser(world);
-      const form = await browser.get(API_KEYS);
-      await browser.submit(await browser.get('/logout'), {});
-      const login = await browser.follow(await browser.submit(form, { name: 'Typed before' }));
-      return async () => {
-        const { email, password } = world.person;
-        const back = await browser.follow(await browser.submit(login, { email, password }));
-        expect(back.url.pathname).to.equal(API_KEYS);
-        expect(fieldOf(back, 'name')).to.equal('Typed before');
-      };
-    },
-  },
-  {
-    what: 'the result page of a form, to which the Back button returns',
-    async start({ issuer, partner }) {
-      const { browser } = partner;
-      const path = `${CLIENTS}/new`;
-      const form_token = fieldOf(await browser.get(path), 'form_token');
-      const typed = { form_token, name: 'Stock Sync', redirect_uris: 'nowhere' };
-      const answer = await navigate(issuer, path, browser.cookieHeader(path), typed);
-      const location = answer.headers.get('location') ?? '';
-      const added = answer.headers.getSetCookie().map((one) => one.split(';')[0]);
-      return async () => {
-        const cookie = [browser.cookieHeader(path), ...added].join('; ');
-        const { status, text } = await navigate(issuer, location, cookie);
-        expect(status, text).to.equal(422);
-        expect(text).to.include('value="Stock Sync"');
       };
     },
   },
