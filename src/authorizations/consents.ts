@@ -1,5 +1,5 @@
 /** Stores the user's approval in the connection. */
-import { type ConnectionLimit, NO_LIMIT } from '../accounts/access/access-limit.ts';
+import type { ConnectionLimit } from '../accounts/access/access-limit.ts';
 import type { Organization } from '../accounts/access/reach.ts';
 import { SESSION_GENERATION } from '../accounts/account.ts';
 import type { Database, InTransaction, Queries } from '../storage/queries.ts';
@@ -52,7 +52,56 @@ export const isLimit = (places: string, isReadOnly: string, until: string): stri
   `(n.limit_places IS NOT DISTINCT FROM ${places}::text[] AND n.limit_read_only = ${isReadOnly}
     AND n.limit_until IS NOT DISTINCT FROM ${until}::timestamptz)`;
 
-const ENDED = hasEnded('$3::timestamptz');
+const ENDED = hasEnded('excluded.connected_at');
+const TAKES_LIMIT = `(${ENDED} OR (SELECT chooses_limit FROM given))`;
+
+/**
+ * A connection that was ended keeps the generation of its end. Lock the account's row, so that its
+ * sessions are ended either before (seen here) or after this write, and a new membership, whose
+ * foreign key waits for this lock, finds the connection (migration 0081).
+ */
+const INSERT = `
+  WITH given AS (
+    SELECT * FROM json_to_record($1) AS given (
+      account_id text, client_id text, now timestamptz, name text, hosts text[],
+      owned_since timestamptz, access jsonb, chooses_limit boolean, limit_places text[],
+      limit_read_only boolean, limit_until timestamptz, max_people integer,
+      page_session text, page_session_generation bigint, page_generation integer,
+      page_shows_limit boolean, page_places text[], page_read_only boolean, page_until timestamptz)
+  )
+  INSERT INTO connections AS n (account_id, client_id, connected_at, approved_at,
+      consented_name, consented_hosts, consented_owned_since, approved_access,
+      limit_places, limit_read_only, limit_until)
+    SELECT given.account_id, given.client_id, given.now, given.now,
+        given.name, given.hosts, given.owned_since, given.access,
+        given.limit_places, given.limit_read_only, given.limit_until
+      FROM given JOIN accounts ON accounts.id = given.account_id
+      WHERE (given.page_session IS NULL OR (suspended_at IS NULL
+          AND ${SESSION_GENERATION} <= given.page_session_generation
+          AND given.page_session <> ALL(ended_sessions)))
+        AND NOT ${isFullFor('given.account_id', 'given.client_id', 'given.max_people')}
+      FOR UPDATE OF accounts
+    ON CONFLICT (account_id, client_id) DO UPDATE
+      -- A renewal is approved later than the connection began, so RETURNING recognizes it.
+      SET approved_at = greatest(excluded.approved_at, CASE WHEN NOT ${ENDED} THEN
+          n.connected_at + interval '1 microsecond' END),
+        consented_name = excluded.consented_name,
+        consented_hosts = excluded.consented_hosts,
+        consented_owned_since = excluded.consented_owned_since,
+        approved_access = excluded.approved_access,
+        connected_at = CASE WHEN ${ENDED} THEN excluded.connected_at ELSE n.connected_at END,
+        last_used_at = CASE WHEN ${ENDED} THEN NULL ELSE n.last_used_at END,
+        ended_at = NULL,
+        -- Its date has come, and the job that ends it has not: its authorizations end here.
+        generation = n.generation + CASE WHEN ${ENDED} AND n.ended_at IS NULL THEN 1 ELSE 0 END,
+        limit_places = CASE WHEN ${TAKES_LIMIT} THEN excluded.limit_places ELSE n.limit_places END,
+        limit_read_only = CASE WHEN ${TAKES_LIMIT} THEN excluded.limit_read_only
+          ELSE n.limit_read_only END,
+        limit_until = CASE WHEN ${TAKES_LIMIT} THEN excluded.limit_until ELSE n.limit_until END
+      WHERE (SELECT (page_generation IS NULL OR n.generation = page_generation)
+          AND (NOT page_shows_limit OR ${ENDED}
+            OR ${isLimit('page_places', 'page_read_only', 'page_until')}) FROM given)
+    RETURNING generation, approved_at = connected_at AS "isNew"`;
 
 /** Implements `Connections.rememberConsent`. */
 export function rememberConsent(
@@ -79,72 +128,29 @@ export function rememberConsent(
 async function insert(
   database: Queries,
   now: Date,
-  { accountId, clientId, name, hosts, ownedSince, access, limit, page, maxPeople = 0 }: NewConsent,
+  { accountId, clientId, name, hosts, ownedSince, access, limit, page, maxPeople }: NewConsent,
 ): Promise<Connected | undefined> {
-  const approved = access ? JSON.stringify(access) : null;
-  const seen =
-    page &&
-    ([page.sessionGeneration, page.generation ?? FIRST_GENERATION, page.sessionUid] as const);
-  const [sessionGeneration, generation, uid] = seen ?? [null, null, null];
-  const chosen = limit ?? NO_LIMIT;
-  const shown = page?.limit ?? NO_LIMIT;
-  // A connection that was ended keeps the generation of its end. Lock the account's row, so that
-  // its sessions are ended either before (seen here) or after this write, and a new membership,
-  // whose foreign key waits for this lock, finds the connection (migration 0081).
-  const [row] = await database.query<Connected>(
-    `INSERT INTO connections AS n (account_id, client_id, connected_at, approved_at,
-          consented_name, consented_hosts, approved_access,
-          limit_places, limit_read_only, limit_until, consented_owned_since)
-        SELECT $1, $2, $3::timestamptz, $3::timestamptz, $4, $5::text[], $6::jsonb,
-            $11::text[], $12::boolean, $13::timestamptz, $19::timestamptz
-          FROM accounts
-          WHERE id = $1 AND ($7::bigint IS NULL
-            OR (suspended_at IS NULL AND ${SESSION_GENERATION} <= $7 AND $9::text <> ALL(ended_sessions)))
-          AND NOT ${isFullFor('$1', '$2', '$18')}
-          FOR UPDATE
-        ON CONFLICT (account_id, client_id) DO UPDATE
-          -- A renewal is approved later than the connection began, so RETURNING recognizes it.
-          SET approved_at = greatest($3, CASE WHEN NOT ${ENDED} THEN
-              n.connected_at + interval '1 microsecond' END),
-            consented_name = excluded.consented_name,
-            consented_hosts = excluded.consented_hosts,
-            consented_owned_since = excluded.consented_owned_since,
-            approved_access = excluded.approved_access,
-            connected_at = CASE WHEN ${ENDED} THEN $3 ELSE n.connected_at END,
-            last_used_at = CASE WHEN ${ENDED} THEN NULL ELSE n.last_used_at END,
-            ended_at = NULL,
-            -- Its date has come, and the job that ends it has not: its authorizations end here.
-            generation = n.generation + CASE WHEN ${ENDED} AND n.ended_at IS NULL THEN 1 ELSE 0 END,
-            limit_places = CASE WHEN $10 OR ${ENDED} THEN excluded.limit_places
-              ELSE n.limit_places END,
-            limit_read_only = CASE WHEN $10 OR ${ENDED} THEN excluded.limit_read_only
-              ELSE n.limit_read_only END,
-            limit_until = CASE WHEN $10 OR ${ENDED} THEN excluded.limit_until
-              ELSE n.limit_until END
-          WHERE ($8::int IS NULL OR n.generation = $8)
-            AND (NOT $14::boolean OR ${ENDED} OR ${isLimit('$15', '$16', '$17')})
-        RETURNING generation, approved_at = connected_at AS "isNew"`,
-    [
-      accountId,
-      clientId,
-      now,
-      name,
-      hosts,
-      approved,
-      sessionGeneration,
-      generation,
-      uid,
-      limit !== undefined,
-      chosen.places,
-      chosen.isReadOnly,
-      chosen.until,
-      page?.limit !== undefined,
-      shown.places,
-      shown.isReadOnly,
-      shown.until,
-      maxPeople,
-      ownedSince ?? null,
-    ],
-  );
+  const given = {
+    account_id: accountId,
+    client_id: clientId,
+    now,
+    name,
+    hosts,
+    owned_since: ownedSince,
+    access,
+    chooses_limit: limit !== undefined,
+    limit_places: limit?.places,
+    limit_read_only: limit?.isReadOnly ?? false,
+    limit_until: limit?.until,
+    max_people: maxPeople ?? 0,
+    page_session: page?.sessionUid,
+    page_session_generation: page?.sessionGeneration,
+    page_generation: page && (page.generation ?? FIRST_GENERATION),
+    page_shows_limit: page?.limit !== undefined,
+    page_places: page?.limit?.places,
+    page_read_only: page?.limit?.isReadOnly,
+    page_until: page?.limit?.until,
+  };
+  const [row] = await database.query<Connected>(INSERT, [JSON.stringify(given)]);
   return row;
 }
