@@ -71,8 +71,16 @@ export function createRememberedCallers(parts: {
   }
 
   function add(entry: Remembered): void {
-    remembered.set(entry.token, entry);
-    for (const name of namesOf(entry.caller)) {
+    const { token, caller } = entry;
+    // The organizations are the largest part of a caller, so callers of one account share them.
+    const [first] = entriesOf(caller.subject);
+    if (first && isDeepStrictEqual(first.caller.organizations, caller.organizations)) {
+      caller.organizations = first.caller.organizations;
+    }
+    const [oldest] = remembered.size >= maxSize ? remembered.values() : [];
+    if (oldest) remove(oldest);
+    remembered.set(token, entry);
+    for (const name of namesOf(caller)) {
       const found = named.get(name);
       if (found instanceof Set) found.add(entry);
       else named.set(name, found ? new Set([found, entry]) : entry);
@@ -148,35 +156,24 @@ export function createRememberedCallers(parts: {
      */
     keep(token: string, fields: CallerFields, asked: Moment): Caller {
       const before = remembered.get(token);
-      const isSame = before?.caller.isSame(fields) === true;
-      const caller = isSame ? before.caller : callerOf(token, fields);
+      const same = before?.caller.isSame(fields) ? before : undefined;
+      const caller = same?.caller ?? callerOf(token, fields);
       const change = lastChange(caller);
-      // The answer may not contain a change that happened after the request.
-      const isOutdated = asked.changes < change.changes;
-      if (before && (!isSame || isOutdated)) remove(before);
-      if (isOutdated) {
+      if (before && !same) remove(before);
+      const use = useOf(asked, change);
+      if (use === 'drop') {
         caller.end();
         return caller;
       }
-      // The organizations are the largest part of a caller, so callers of one account share them.
-      const [first] = isSame ? [] : entriesOf(caller.subject);
-      if (first && isDeepStrictEqual(first.caller.organizations, caller.organizations)) {
-        caller.organizations = first.caller.organizations;
-      }
-      const settled = change.at + SETTLING;
-      const isSettled = asked.at >= settled;
-      caller.isVouchedFor(isSettled ? undefined : settled);
+      caller.isVouchedFor(use === 'keep' ? undefined : change.at + SETTLING);
       const expiry = caller.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY;
-      const until = isSettled ? Math.min(asked.at + maxAgeMs, expiry) : asked.at;
-      const times = { since: 0, until: 0, dueAt: 0, usedAt: asked.at };
-      const entry = before && isSame ? before : { token, caller, ...times };
-      entry.since = asked.at;
-      entry.until = until;
-      entry.dueAt = asked.at + maxAgeMs * (LATEST_DUE - Math.random() / 2);
-      if (entry === before) return caller;
-      const [oldest] = remembered.size >= maxSize ? remembered.values() : [];
-      if (oldest) remove(oldest);
-      add(entry);
+      const times = {
+        since: asked.at,
+        until: use === 'keep' ? Math.min(asked.at + maxAgeMs, expiry) : asked.at,
+        dueAt: asked.at + maxAgeMs * (LATEST_DUE - Math.random() / 2),
+      };
+      if (same) Object.assign(same, times);
+      else add({ token, caller, usedAt: asked.at, ...times });
       return caller;
     },
 
@@ -244,6 +241,13 @@ interface Remembered {
   /** When to introspect again, in the background. */
   dueAt: number;
   usedAt: number;
+}
+
+/** Returns whether to use an answer for later calls, only for its signal, or for no later call. */
+function useOf(asked: Moment, change: Moment): 'keep' | 'ask again' | 'drop' {
+  // The answer may not contain a change that happened after the request.
+  if (asked.changes < change.changes) return 'drop';
+  return asked.at < change.at + SETTLING ? 'ask again' : 'keep';
 }
 
 /** Only used answers are renewed, because the service records an introspection as a use of the token. */
