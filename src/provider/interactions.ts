@@ -76,8 +76,6 @@ export interface Interactions {
   ): Promise<PendingInteraction | GoneInteraction | OvertakenInteraction>;
   /** True if this interaction exists, in any browser, and still waits for a sign-in. */
   waitsForSignIn(uid: string): Promise<boolean>;
-  /** Returns the URL that starts the request of a finished interaction again, while it is known. */
-  restartOf(uid: string): Promise<string | undefined>;
   /**
    * Ends an interaction after its user has signed in on another path, which does not receive the
    * interaction's cookie. Returns the URL that starts its request again in the new session;
@@ -92,6 +90,18 @@ export interface Interactions {
   deny(ctx: Context): Promise<string>;
   /** Ends the session and starts the same request again, for another user. */
   switchAccount(ctx: Context): Promise<string>;
+}
+
+/** Returns the URL that starts the request of a finished interaction again, while it is known. */
+export async function restartOf(
+  { provider, store }: { readonly provider: Provider; readonly store: TokenStore },
+  uid: string,
+): Promise<string | undefined> {
+  const answered = await store.read<{ restart: string }>('interaction', answeredId(uid));
+  if (answered) return answered.data.restart;
+  // If another user has signed in in another tab, the request exists, but is not that user's.
+  const orphan = await provider.Interaction.find(uid);
+  return orphan && restartUrl(orphan.params);
 }
 
 export function createInteractions(parts: {
@@ -124,22 +134,12 @@ export function createInteractions(parts: {
     await store.write('interaction', answeredId(uid), { restart: restartUrl(params) }, exp ?? 0);
   }
 
-  async function restartOf(uid: string): Promise<string | undefined> {
-    const answered = await store.read<{ restart: string }>('interaction', answeredId(uid));
-    if (answered) return answered.data.restart;
-    // If another user has signed in in another tab, the request exists, but is not that user's.
-    const orphan = await provider.Interaction.find(uid);
-    return orphan && restartUrl(orphan.params);
-  }
-
   async function gone(uid: string): Promise<GoneInteraction> {
-    const restart = await restartOf(uid);
+    const restart = await restartOf(parts, uid);
     return { uid, prompt: 'gone', ...(restart && { restart }) };
   }
 
   return {
-    restartOf,
-
     async waitsForSignIn(uid) {
       const interaction = uid === '' ? undefined : await provider.Interaction.find(uid);
       return interaction?.prompt.name === 'login' && interaction.result?.login === undefined;
@@ -147,7 +147,7 @@ export function createInteractions(parts: {
 
     async restartSignedIn(uid) {
       const interaction = await provider.Interaction.find(uid);
-      if (interaction?.prompt.name !== 'login') return restartOf(uid);
+      if (interaction?.prompt.name !== 'login') return restartOf(parts, uid);
       await rememberAnswered(interaction);
       await unlessGone(interaction.destroy());
       return restartUrl(interaction.params, SIGN_IN_PROMPTS);

@@ -47,7 +47,7 @@ import { createEngineClients } from './engine-clients.ts';
 import { overrideEngine } from './engine-overrides.ts';
 import { listenToEvents, nameParties } from './events.ts';
 import { createFailureLimits } from './failure-limits.ts';
-import { createInteractions, type Interactions } from './interactions.ts';
+import { createInteractions, type Interactions, restartOf } from './interactions.ts';
 import { introspection } from './introspection.ts';
 import { type ChangeStreams, introspectionChanges } from './introspection-changes.ts';
 import type { ProviderOutcomes } from './outcomes.ts';
@@ -128,16 +128,7 @@ export interface AuthorizationServer {
 /** Builds the engine with its adapter, policy, values and error texts in place. */
 export function createAuthorizationServer(parts: ProviderParts): AuthorizationServer {
   const { settings, clock, log, store, upstreamSessions, clients, accounts, people } = parts;
-  const {
-    access,
-    sessionList,
-    sessionRequirements,
-    connections,
-    apiKeys,
-    activity,
-    endings,
-    mail,
-  } = parts;
+  const { access, sessionList, connections, apiKeys, activity, endings, mail } = parts;
   const { createAttemptLimit, outcomes, changeStreams, problems, requests, lastUsed } = parts;
   const { issuer } = settings;
   const machineTokens = createMachineTokens(store);
@@ -171,15 +162,16 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
   const adapter = storeAdapter({ store, waiting, settings });
   const mayAct = async (session: StoredSession | undefined, ctx: Context | undefined) => {
     const present = sessionFrom(session);
-    return !present || sessionRequirements.mayAct(present, ctx);
+    return !present || parts.sessionRequirements.mayAct(present, ctx);
   };
   const renderError: Configuration['renderError'] = async (ctx, out, cause) => {
     const isGone = cause instanceof errors.SessionNotFound;
+    const { provider } = ctx.oidc;
     await parts.showError(ctx, {
       code: out.error,
       description: out.error_description,
       isGone,
-      restart: isGone ? await interactions.restartOf(String(ctx.params.uid)) : undefined,
+      restart: isGone ? await restartOf({ provider, store }, String(ctx.params.uid)) : undefined,
       ...(cause instanceof ApprovalsClosed && {
         closed: {
           why: cause.why,
