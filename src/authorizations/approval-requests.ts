@@ -102,13 +102,29 @@ export function createApprovalRequests(parts: {
           SELECT o.id AS "organizationId", o.name AS "organizationName",
               c.id AS "clientId", c.name AS "clientName"
             FROM taken JOIN organizations o ON o.id = organization_id
-              JOIN clients c ON c.id = client_id`,
+              JOIN clients c ON c.id = client_id
+            -- The page lists only clients that a member has connected.
+            WHERE EXISTS (SELECT FROM member_connections m
+              WHERE m.organization_id = o.id AND m.client_id = c.id)`,
         [new Date(clock()), new Date(clock() + DAY_MS), limit],
       );
-      for (const one of due) {
-        const { organizationId, clientId } = one;
-        const excluded = await access.clientBlocks.exclusions([organizationId], [clientId]);
-        if (excluded.get(clientId)?.some(({ why }) => why === 'waiting')) await mailAdmins(one);
+      const left = [...due];
+      try {
+        for (const one of due) {
+          const { organizationId, clientId } = one;
+          const excluded = await access.clientBlocks.exclusions([organizationId], [clientId]);
+          if (excluded.get(clientId)?.some(({ why }) => why === 'waiting')) await mailAdmins(one);
+          left.shift();
+        }
+      } finally {
+        // Only a process that stops here loses mails; a mail is never sent twice.
+        for (const { organizationId, clientId } of left) {
+          await database.query(
+            `UPDATE approval_mails SET is_due = true, mail_at = $3
+              WHERE organization_id = $1 AND client_id = $2`,
+            [organizationId, clientId, new Date(clock())],
+          );
+        }
       }
       return due.length;
     },

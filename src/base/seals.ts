@@ -4,6 +4,8 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 export interface Seals {
   /** Returns the MAC of a text: 43 characters of `[A-Za-z0-9_-]`. */
   macOf(said: string): string;
+  /** Returns the MACs under all keys, for marks of which a browser stores only the beginning. */
+  macsOf(said: string): readonly string[];
   isMacOf(mac: string, said: string): boolean;
   /** Returns the value with a MAC. It is signed, not encrypted. */
   seal(value: unknown): string;
@@ -24,6 +26,8 @@ export function createSeals(purpose: string, keys: readonly [string, ...string[]
       const [key] = keys;
       return digest(key, said).toString('base64url');
     },
+
+    macsOf: (said) => keys.map((key) => digest(key, said).toString('base64url')),
 
     isMacOf(mac, said) {
       const presented = Buffer.from(mac, 'base64url');

@@ -44,7 +44,7 @@ export interface ClientProblemGroup extends ClientProblem {
 export type NewClientProblem = Omit<ClientProblem, 'at'> & {
   /** A problem is dropped if the client does not exist. */
   readonly clientId: string;
-  /** True if the client authenticated, or its registered redirect URI was sent: no typo or guess. */
+  /** True if the client authenticated, or its registered redirect URI, which anyone may know, was sent. */
   readonly isFromClient?: boolean;
 };
 

@@ -106,7 +106,7 @@ const MAX_PROBLEMS = 20;
 export function problemLines(error: unknown): string[] {
   if (!(error instanceof ConfigurationProblems)) return ['its log has the cause'];
   return error.problems.slice(0, MAX_PROBLEMS).map(({ path, file, line, message, remedy }) => {
-    const [name = ''] = path.split(' ');
+    const name = path.replace(/ \(from [A-Z_]+\)$/, '');
     // An unknown name may be a secret in the wrong place; a variable or a file has no line.
     const isKnown = knownSettings.has(name) || isHeading(name) || expectationAt(name.split('.'));
     const isElsewhere = file === undefined && /^(?:[A-Z_]+\b|\/)/.test(path);

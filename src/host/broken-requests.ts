@@ -145,10 +145,11 @@ export function answerBrokenRequests(
     if (!socket.writable || code === 'ECONNRESET') socket.destroy();
     else afterAnswers(socket, () => refuse(socket, STATUSES[code ?? ''] ?? 400, code));
   });
-  // Without this, Node would close the connection in the middle of an earlier answer.
   server.on('connect', (_, socket: Socket) => {
     socket.on('error', () => socket.destroy());
     afterAnswers(socket, () => refuse(socket, 405, 'CONNECT'));
+    // Node has given up the socket with its timeouts: it must not wait for a client that reads nothing.
+    if (!socket.destroyed && !socket.writableEnded) socket.destroy();
   });
 
   let dropped = 0;

@@ -218,7 +218,6 @@ describe('a listener', () => {
     it('broken input after pipelined requests is refused after the answers to all of them', async () => {
       for (const broken of [
         'broken\r\n\r\n',
-        'CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n',
         'POST /3 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nbroken\r\n',
       ]) {
         const { reply, end } = send(await openCounting(), requests(3) + broken);
@@ -229,6 +228,14 @@ describe('a listener', () => {
         );
         expect(started).to.equal(3);
       }
+    });
+
+    it('CONNECT behind an answer that the client does not read holds no connection', async () => {
+      const connect = 'CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n';
+      const { socket } = send(await openCounting(), requests(3) + connect);
+      socket.pause();
+      await eventually(async () => expect(await connections()).to.equal(0));
+      expect(started).to.be.at.most(3);
     });
 
     it('pipelined requests that wait when the client disconnects are not started', async () => {

@@ -242,18 +242,25 @@ export function createActivity(parts: {
 
     /**
      * Returns the newest records first: those of the account, and what the account's organizations
-     * decided about a client that the account has ever connected. A decision is one record, whatever
-     * the number of members.
+     * decided, since the account joined them, about a client that it has connected. A decision is one
+     * record, whatever the number of members; it is not shown after the membership or the client.
      */
     async of(
       accountId: string,
       { limit, before = Number.MAX_SAFE_INTEGER, actions, text }: ActivityPage,
     ): Promise<ActivityRecord[]> {
       const rows = await database.query<ActivityRow>(
-        `SELECT ${ACTIVITY_COLUMNS} FROM activity
-          WHERE account_id = $1 AND id < $2
-            AND ($4::text[] IS NULL OR action = ANY($4))
-            AND ($5::text IS NULL OR strpos(lower(details::text), lower($5)) > 0 OR address = $5)
+        `(SELECT ${ACTIVITY_COLUMNS} FROM activity WHERE account_id = $1 AND ${ON_PAGE}
+            ORDER BY id DESC LIMIT $3)
+          UNION ALL (SELECT ${ACTIVITY_COLUMNS} FROM activity
+            WHERE account_id IS NULL AND action IN ('client_barred', 'client_admitted')
+              AND details ->> 'organization_id' = ANY(ARRAY(
+                SELECT organization_id FROM organization_memberships WHERE account_id = $1))
+              AND at >= (SELECT m.created_at FROM organization_memberships m
+                WHERE m.account_id = $1 AND m.organization_id = details ->> 'organization_id')
+              AND details ->> 'client_id' IN (SELECT client_id FROM connections WHERE account_id = $1)
+              AND details ->> 'by_account_id' IS DISTINCT FROM $1 AND ${ON_PAGE}
+            ORDER BY id DESC LIMIT $3)
           ORDER BY id DESC LIMIT $3`,
         [accountId, before, limit, actions ?? null, text ?? null],
       );

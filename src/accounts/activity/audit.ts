@@ -159,7 +159,7 @@ const lastBefore = (time: string): string =>
 const IDS = `SELECT greatest(coalesce(${lastBefore('$1')}, 0) - 1000,
       (SELECT min(id) FROM activity))::float8 AS first,
     CASE WHEN $2::timestamptz IS NULL THEN (SELECT max(id) FROM activity)
-      ELSE coalesce(${lastBefore('$2')}, 0) END::float8 AS last`;
+      ELSE coalesce(${lastBefore('$2')}, 0) + 1000 END::float8 AS last`;
 const DETAIL = {
   clientId: "(details ->> 'client_id')",
   lastFour: "(details ->> 'last_four')",

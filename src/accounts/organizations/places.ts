@@ -31,6 +31,20 @@ export interface Dependents {
 
 export const MAX_DEPENDENTS = 10_000;
 
+/** Repeats a step that met another change of the same rows: a deadlock, or a lock held for too long. */
+async function retried<Rows>(step: () => Promise<Rows>): Promise<Rows> {
+  for (let left = MAX_RETRIES; ; left -= 1) {
+    try {
+      return await step();
+    } catch (error) {
+      const { code } = error as { code?: string };
+      if (left === 0 || (code !== '40P01' && code !== 'statement_too_long')) throw error;
+    }
+  }
+}
+
+const MAX_RETRIES = 3;
+
 /** How many rows of access a statement deletes: each has a notification and rows that depend on it. */
 const STEP = 500;
 
@@ -87,15 +101,17 @@ export function createPlaces(database: Database) {
       for (const access of steps) {
         let ended: unknown[];
         do {
-          ended = await database.query(
-            `DELETE FROM ${access} WHERE id = ANY(ARRAY(
-                SELECT id FROM ${access} WHERE ${isOfPlace} LIMIT ${STEP})) RETURNING 1`,
-            [id],
+          ended = await retried(() =>
+            database.query(
+              `DELETE FROM ${access} WHERE id = ANY(ARRAY(
+                  SELECT id FROM ${access} WHERE ${isOfPlace} LIMIT ${STEP})) RETURNING 1`,
+              [id],
+            ),
           );
-        } while (ended.length === STEP);
+        } while (ended.length > 0);
       }
       // The database also deletes what was added meanwhile, and notifies nodes of each row.
-      await database.query(`DELETE FROM ${table} WHERE id = $1`, [id]);
+      await retried(() => database.query(`DELETE FROM ${table} WHERE id = $1`, [id]));
       return place;
     },
 

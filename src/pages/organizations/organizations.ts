@@ -40,6 +40,7 @@ export function organizationsPage(parts: {
   readonly clientStandings: Pick<ClientStandings, 'find'>;
   readonly organizationEndings: OrganizationEndings;
   readonly organizationReach: OrganizationReach;
+  readonly seals: Pick<Seals, 'macsOf'>;
 }): Route[] {
   const { kit, access, organizationEndings, organizationReach } = parts;
 

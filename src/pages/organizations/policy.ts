@@ -49,12 +49,25 @@ export function createPolicySteps(parts: {
   readonly clientStandings: Pick<ClientStandings, 'find'>;
   readonly organizationEndings: OrganizationEndings;
   readonly organizationReach: OrganizationReach;
+  readonly seals: Pick<Seals, 'macsOf'>;
   /** Returns the user, and the organization that the path names. */
   readonly actor: (ctx: Context) => ActingAdmin;
   readonly urlOf: (organization: { readonly id: string }) => string;
 }) {
   const { kit, clock, access, clientStandings, organizationEndings, actor, urlOf } = parts;
   const { organizationReach } = parts;
+
+  /** Returns the marks of the client under all keys, the current one first. */
+  const marksOf = (ctx: Context, client: ApprovableClient): string[] =>
+    parts.seals
+      .macsOf(JSON.stringify(['approval', actor(ctx).organization.id, client]))
+      .map((mac) => mac.slice(0, MARK_LENGTH));
+
+  /** Compares clients with the marks in the sent form: an approval is of what the page showed. */
+  function asShown(ctx: Context): IsAsShown {
+    const marks = new Set((formOf(ctx).get(SHOWN_FIELD) ?? '').split('.'));
+    return (client) => marksOf(ctx, client).some((mark) => marks.has(mark));
+  }
 
   async function draw(ctx: Context, sent?: Policy, problem?: Text): Promise<void> {
     const { organization } = actor(ctx);
@@ -71,7 +84,8 @@ export function createPolicySteps(parts: {
       problem: problem ?? (sent && NOTHING_SENT),
       asksFirst: sent ? sent.clients === 'ask' : asksFirst,
       allowsApiKeys: sent ? sent.apiKeys === 'allow' : allowsApiKeys,
-      clients: clients.filter(isUndecided).map((client) => ({
+      shown: shown.map((client) => marksOf(ctx, client)[0]).join('.'),
+      clients: shown.map((client) => ({
         id: client.id,
         name: client.name,
         detail: detailOf(client, undecided.get(client.id)?.people ?? []),
@@ -124,7 +138,7 @@ export function createPolicySteps(parts: {
     ]);
     if (!shown) return;
     await kit.render(ctx, 'organization-decision', {
-      shown: markOf(ctx, shown),
+      shown: marksOf(ctx, shown).slice(0, 1).join(),
       name: shown.name,
       hosts: shown.hosts.join(', '),
       organization: organization.name,

@@ -1,4 +1,5 @@
--- Problems that no stranger can cause are kept apart from the others, and only they cause mails.
+-- Problems of requests that the client authenticated, or that name a registered redirect URI, are kept
+-- apart from the others, and only they cause mails.
 -- Up Migration
 
 -- True if the client authenticated, or sent a registered redirect URI, and only its owner can mend it.
