@@ -93,10 +93,7 @@ export interface Interactions {
 }
 
 /** Returns the URL that starts the request of a finished interaction again, while it is known. */
-export async function restartOf(
-  { provider, store }: { readonly provider: Provider; readonly store: TokenStore },
-  uid: string,
-): Promise<string | undefined> {
+export async function restartOf(provider: Provider, store: TokenStore, uid: string) {
   const answered = await store.read<{ restart: string }>('interaction', answeredId(uid));
   if (answered) return answered.data.restart;
   // If another user has signed in in another tab, the request exists, but is not that user's.
@@ -135,7 +132,7 @@ export function createInteractions(parts: {
   }
 
   async function gone(uid: string): Promise<GoneInteraction> {
-    const restart = await restartOf(parts, uid);
+    const restart = await restartOf(provider, store, uid);
     return { uid, prompt: 'gone', ...(restart && { restart }) };
   }
 
@@ -147,7 +144,7 @@ export function createInteractions(parts: {
 
     async restartSignedIn(uid) {
       const interaction = await provider.Interaction.find(uid);
-      if (interaction?.prompt.name !== 'login') return restartOf(parts, uid);
+      if (interaction?.prompt.name !== 'login') return restartOf(provider, store, uid);
       await rememberAnswered(interaction);
       await unlessGone(interaction.destroy());
       return restartUrl(interaction.params, SIGN_IN_PROMPTS);

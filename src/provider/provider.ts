@@ -171,7 +171,9 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
       code: out.error,
       description: out.error_description,
       isGone,
-      restart: isGone ? await restartOf({ provider, store }, String(ctx.params.uid)) : undefined,
+      restart: isGone
+        ? await restartOf(ctx.oidc.provider, store, String(ctx.params.uid))
+        : undefined,
       ...(cause instanceof ApprovalsClosed && {
         closed: {
           why: cause.why,
