@@ -89,6 +89,9 @@ export function createClientStandings({ database }: { readonly database: Queries
       return row;
     },
 
+    approvable: (ids: readonly string[]): Promise<ApprovableClient[]> =>
+      approvableClients(database, ids),
+
     /** @param max how many users may connect an unchecked client; 0: no limit */
     async isFull(clientId: string, accountId: string, max: number): Promise<boolean> {
       if (max === 0) return false;

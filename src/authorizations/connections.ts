@@ -17,7 +17,7 @@ import type { EndingCause } from '../accounts/activity/activity-words.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Client } from '../clients/client.ts';
 import { countOfPeople } from '../clients/client-row.ts';
-import { transactionOf } from '../storage/account-turns.ts';
+import { createSharedTurns, transactionOf } from '../storage/account-turns.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import type { WriteUses } from '../storage/last-used.ts';
 import { doAllNodesKnowAccessRules, requireAccessRules } from '../storage/nodes.ts';

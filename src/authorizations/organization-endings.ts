@@ -4,7 +4,9 @@ import type { Account } from '../accounts/account.ts';
 import type { Activity, NewActivity, Origin } from '../accounts/activity/activity.ts';
 import type { Action } from '../accounts/activity/activity-words.ts';
 import type { OrganizationPolicy } from '../accounts/organizations/organization-policy.ts';
+import { changedMeanwhile } from '../clients/client-edits.ts';
 import type { Queries } from '../storage/queries.ts';
+import { type ApprovableClient, approvableClients } from './client-standing.ts';
 
 export type ActingAdmin = Acting & { readonly admin: NonNullable<Acting['admin']> };
 

@@ -128,8 +128,6 @@ const RECORD_TIMEOUT_MS = 300;
 const NOTIFY_TIMEOUT_MS = 500;
 /** Maximum number of concurrent writes: if they hang, each occupies a connection of the pool. */
 const MAX_CONCURRENT = 3;
-/** Further revocations are answered 503: the token store ends them, the record is written later. */
-const MAX_WAITING = 1_000;
 /** Maximum time for which a node that crashed during its turn blocks the others. */
 const TURN_SECONDS = 10;
 
@@ -244,6 +242,7 @@ export function createRevocations(parts: {
       const writing = { write, about: detailsOf(end) };
       warn(err, writing);
       unwritten.add(writing);
+      // The token store has ended it: only its record waits.
       if (err instanceof StorageUnavailable && err.code === 'too_many_waiting') throw err;
       return undefined;
     });
@@ -360,27 +359,6 @@ export function createRevocations(parts: {
 function detailsOf(end: End): LogDetails {
   if ('machineToken' in end) return { clientId: end.clientId };
   return { clientId: end.authorization.clientId, cause: end.cause, actor: end.actor };
-}
-
-/** Runs at most `max` functions at once. Further ones wait and start in the order of their calls. */
-function createTurns(max: number) {
-  const waiting: (() => void)[] = [];
-  let free = max;
-  return async <Result>(work: () => Promise<Result>): Promise<Result> => {
-    if (waiting.length >= MAX_WAITING) {
-      const cause = new Error('too many revocations wait for their record');
-      throw new StorageUnavailable('postgresql', cause, 'too_many_waiting');
-    }
-    if (free > 0) free -= 1;
-    else await new Promise<void>((resolve) => waiting.push(resolve));
-    try {
-      return await work();
-    } finally {
-      const next = waiting.shift();
-      if (next) next();
-      else free += 1;
-    }
-  };
 }
 
 /** Resolves to undefined if `pending` takes longer. */

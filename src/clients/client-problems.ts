@@ -235,7 +235,7 @@ const FROM_PROBLEMS = `FROM client_problems p ${JOIN_CLIENTS}`;
 const GROUPED = `SELECT c.id AS "clientId", c.name AS "clientName", step, error, cause,
     count(*)::integer AS count, min(at) AS first, max(at) AS at, max(p.id) AS id,
     ${['redirect_uri', 'scope', 'auth_method', 'request_id'].map(latest).join()},
-    bool_and(${isMended}) AS "isMended", bool_or(${MAILED}) AS "isMailed"`;
+    bool_and(${isMended}) AS "isMended", bool_or(is_mailed) AS "isMailed"`;
 const GROUPS = `${GROUPED} ${FROM_PROBLEMS}`;
 const LATEST_GROUPS = `${GROUPED}
   FROM (SELECT * FROM client_problems ORDER BY id DESC LIMIT ${MAX_GROUPED}) p ${JOIN_CLIENTS}`;

@@ -91,8 +91,6 @@ export function clientFrom(row: ClientRow): Client {
 export interface OwnedClient extends Client {
   /** `MAX_PEOPLE + 1` stands for any more. */
   readonly connectedPeople: number;
-  /** When the present owner received the client; absent for its first owner. */
-  readonly ownedSince?: Date;
 }
 
 /** Returns the secrets that the former owner may know, because they are older than the transfer. */
@@ -112,7 +110,6 @@ export const peopleText = (count: number): string => countText(count, MAX_PEOPLE
 
 interface OwnedRow extends ClientRow {
   readonly connected_people: number;
-  readonly owned_since: Date | null;
 }
 
 export type OwnedClients = ReturnType<typeof createOwnedClients>;
@@ -121,16 +118,14 @@ export type OwnedClients = ReturnType<typeof createOwnedClients>;
 export function createOwnedClients(database: Queries) {
   async function select(where: string, values: readonly string[]): Promise<OwnedClient[]> {
     const rows = await database.query<OwnedRow>(
-      `SELECT owned.*, k.owned_since, f.name AS handed_over_by,
-          ${countOfPeople('owned.id')} AS connected_people
-        FROM (${SELECT_CLIENTS} WHERE ${where}) owned JOIN clients k ON k.id = owned.id
+      `SELECT owned.*, ${countOfPeople('owned.id')} AS connected_people
+        FROM (${SELECT_CLIENTS} WHERE ${where}) owned
         ORDER BY owned.created_at, owned.id`,
       values,
     );
     return rows.map((row) => ({
       ...clientFrom(row),
       connectedPeople: row.connected_people,
-      ...(row.owned_since !== null && { ownedSince: row.owned_since }),
     }));
   }
 

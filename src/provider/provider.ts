@@ -166,7 +166,6 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
   };
   const renderError: Configuration['renderError'] = async (ctx, out, cause) => {
     const isGone = cause instanceof errors.SessionNotFound;
-    const { provider } = ctx.oidc;
     await parts.showError(ctx, {
       code: out.error,
       description: out.error_description,

@@ -63,7 +63,6 @@ export function cleaningJobs(parts: {
     tokens: store.removeExpired,
     attempts: limits.removeExpired,
     client_problems: clientProblems.removeExpired,
-    client_reports: clientReports.removeExpired,
     // Few, because no other job may wait for the mails. Before the job that forgets them.
     due_approval_mails: async () =>
       (await parts.application().approvalRequests?.announceDue(20)) ?? 0,

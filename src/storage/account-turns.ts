@@ -46,11 +46,21 @@ function createTurnsOf(maxWaiting: number, concernsAll: (error: unknown) => bool
   };
 }
 
-/** Runs at most `max` functions at once. Further ones wait and start in the order of their calls. */
+/** Any user of the service may be among these requests. */
+const MAX_WAITING_OF_ALL = 1_000;
+
+/**
+ * Runs at most `max` functions at once. Further ones wait and start in the order of their calls; if
+ * 1,000 wait, the next one is refused with StorageUnavailable `too_many_waiting`.
+ */
 export function createTurns(max: number) {
   const waiting: (() => void)[] = [];
   let free = max;
   return async <Result>(work: () => Promise<Result>): Promise<Result> => {
+    if (waiting.length >= MAX_WAITING_OF_ALL) {
+      const cause = new Error('too many requests wait for their turn');
+      throw new StorageUnavailable('postgresql', cause, 'too_many_waiting');
+    }
     if (free > 0) free -= 1;
     else await new Promise<void>((resolve) => waiting.push(resolve));
     try {

@@ -357,6 +357,8 @@ export async function tryConnection(connection: Connection): Promise<string[]> {
 
   const { answers, rest } = readAnswers(received, methods, true);
   const problems = answers.flatMap(problemsOf);
+  // CONNECT ends the connection at once, also in the middle of an earlier answer.
+  if (methods.includes('CONNECT')) isOver = true;
   if (rest !== '' && !isOver)
     problems.push(`bytes that are no answer: ${JSON.stringify(rest.slice(0, 200))}`);
   const isCutOff = answers.slice(0, due).some(({ isComplete }) => !isComplete);

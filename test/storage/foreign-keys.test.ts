@@ -3,6 +3,7 @@ import { testDatabase } from '../support/databases.ts';
 
 /** Foreign keys whose rows are few for each value of the first column of an index, with the reason. */
 const FEW: Readonly<Record<string, string>> = {
+  member_connections_membership_fkey: 'the index finds the connections of one account',
   warehouse_rights_account_membership_fkey: 'the index finds the rights of one account',
   warehouse_rights_client_membership_fkey: 'the index finds the rights of one client',
 };
@@ -29,10 +30,10 @@ describe('foreign keys', () => {
   });
 
   it('the check finds a foreign key without an index', async () => {
-    const [found] = await database.transaction(async (tx) => {
+    const found = await database.transaction(async (tx) => {
       await tx.query('CREATE TABLE probe (account_id text REFERENCES accounts ON DELETE SET NULL)');
       return tx.query<{ name: string }>(WITHOUT_INDEX);
     });
-    expect(found?.name).to.equal('probe_account_id_fkey');
+    expect(found.map(({ name }) => name)).to.include('probe_account_id_fkey');
   });
 });

@@ -44,6 +44,9 @@ const tables = (popular: string, heavy: string, owner: string): string[][] => [
       SELECT ${client('n')}, 'confidential', 'Client ' || n, '{https://many.test/callback}', false,
           ${ago('n', 'hour')}, now(), CASE WHEN n % 100 <> 0 THEN ${account('n')} END
         FROM generate_series(1, ${CLIENTS}) AS n`,
+    `INSERT INTO client_secrets (id, client_id, secret_hash, last_four, created_at)
+      SELECT 'sec_' || lpad(n::text, 16, '0'), ${client('n')}, 'none', '0000', now()
+        FROM generate_series(1, ${CLIENTS}) AS n`,
     `INSERT INTO organizations (id, name, created_at)
       SELECT 'org_' || lpad(n::text, 16, '0'), 'Organization ' || n, now() FROM generate_series(1, 20000) AS n
       UNION ALL SELECT '${IDS.organization}', 'Largest Logistics', now()`,
@@ -117,6 +120,11 @@ const tables = (popular: string, heavy: string, owner: string): string[][] => [
   ],
 ];
 
+/** What the triggers would have added. */
+const MEMBER_CONNECTIONS = `INSERT INTO member_connections
+  SELECT m.organization_id, n.client_id, n.account_id, n.connected_at
+  FROM connections n JOIN organization_memberships m ON m.account_id = n.account_id WHERE n.ended_at IS NULL`;
+
 /** Adds the rows to a seeded database, without its triggers, which would announce each row. */
 export async function fill(databaseUrl: string, { clients, person, other }: Seed): Promise<void> {
   const run = async (statements: readonly string[]): Promise<void> => {
@@ -131,5 +139,6 @@ export async function fill(databaseUrl: string, { clients, person, other }: Seed
   const lists = tables(clients.confidential.id, person.accountId, other.accountId);
   const unheard = 'SET session_replication_role = replica';
   await Promise.all(lists.map((statements) => run([unheard, ...statements])));
+  await run([unheard, MEMBER_CONNECTIONS]);
   await run(['VACUUM ANALYZE']);
 }

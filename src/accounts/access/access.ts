@@ -123,7 +123,7 @@ export function createAccess(parts: {
       const { organization } = await findPlace(database, kind, id);
       const query = {
         select: `SELECT * FROM (
-          SELECT m.id AS membership, m.account_id, m.client_id,
+          SELECT m.organization_id, m.id AS membership, m.account_id, m.client_id,
             coalesce(m.account_id, m.client_id) AS id,
             CASE WHEN m.client_id IS NULL THEN 'person' ELSE 'machine' END AS kind,
             coalesce(a.name, c.name) AS name, a.email, m.role,
@@ -136,13 +136,14 @@ export function createAccess(parts: {
           LEFT JOIN clients c ON c.id = m.client_id
           LEFT JOIN warehouse_rights r ON r.warehouse_id = $2
             AND (r.account_id = m.account_id OR r.client_id = m.client_id)
-          WHERE m.organization_id = $1
+          WHERE m.organization_id BETWEEN $1 AND $1
         ) AS member`,
         filters: [
           ['role = $', role],
           ["(rights <> '{}') = $", kind === 'organization' ? undefined : true],
         ] as const,
-        order: ['membership'],
+        // With the organization, only its index has this order.
+        order: ['organization_id', 'membership'],
         hasId: (id: string) => `(account_id = ${id} OR client_id = ${id})`,
         // Search the columns that operators see.
         cells: [

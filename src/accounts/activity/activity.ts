@@ -3,6 +3,7 @@ import type { Clock } from '../../base/clock.ts';
 import { currentRequest } from '../../base/current-request.ts';
 import { deleteExpired } from '../../storage/cleaning.ts';
 import type { Queries } from '../../storage/queries.ts';
+import { isAway } from '../../storage/storage-unavailable.ts';
 import { SESSION_GENERATION } from '../account.ts';
 import type { Action, Details } from './activity-words.ts';
 
@@ -271,6 +272,10 @@ export function createActivity(parts: {
       deleteExpired(database, [{ table: 'activity', column: 'at' }], olderThan, limit),
   };
 }
+
+/** SQL condition: the record belongs to the requested page. */
+const ON_PAGE = `id < $2 AND ($4::text[] IS NULL OR action = ANY($4))
+  AND ($5::text IS NULL OR strpos(lower(details::text), lower($5)) > 0 OR address = $5)`;
 
 /** Replaces characters that PostgreSQL may reject: a User-Agent can contain anything, even NUL. */
 export const keptBrowser = (browser: string): string =>

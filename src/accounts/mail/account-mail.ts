@@ -87,10 +87,6 @@ export function createAccountMail(parts: {
   };
 }
 
-type MailedOffer = Readonly<Record<'clientName' | 'fromName' | 'fromEmail' | 'path', string>> & {
-  readonly expiresAt: Date;
-};
-
 type MailedRequest = Readonly<Record<'clientName' | 'organizationName' | 'path', string>> & {
   /** Undefined if no member asked: the approval ended because the client changed. */
   readonly personName?: string | undefined;

@@ -37,7 +37,7 @@ export function organizationsPage(parts: {
   readonly kit: PageKit;
   readonly clock: Clock;
   readonly access: Access;
-  readonly clientStandings: Pick<ClientStandings, 'find'>;
+  readonly clientStandings: Pick<ClientStandings, 'find' | 'approvable'>;
   readonly organizationEndings: OrganizationEndings;
   readonly organizationReach: OrganizationReach;
   readonly seals: Pick<Seals, 'macsOf'>;

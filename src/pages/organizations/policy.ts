@@ -46,7 +46,7 @@ export function createPolicySteps(parts: {
   readonly kit: PageKit;
   readonly clock: Clock;
   readonly access: Pick<Access, 'areLimitsPossible'>;
-  readonly clientStandings: Pick<ClientStandings, 'find'>;
+  readonly clientStandings: Pick<ClientStandings, 'find' | 'approvable'>;
   readonly organizationEndings: OrganizationEndings;
   readonly organizationReach: OrganizationReach;
   readonly seals: Pick<Seals, 'macsOf'>;
@@ -76,6 +76,8 @@ export function createPolicySteps(parts: {
     const clients = await organizationReach.forPage(accountOf(ctx).id, () =>
       allOf(organizationReach.of(organization.id).clients),
     );
+    const undecided = new Map(clients.filter(isUndecided).map((client) => [client.id, client]));
+    const shown = await clientStandings.approvable([...undecided.keys()]);
     await kit.render(ctx, 'organization-policy', {
       name: organization.name,
       url: urlOf(organization),
@@ -88,7 +90,7 @@ export function createPolicySteps(parts: {
       clients: shown.map((client) => ({
         id: client.id,
         name: client.name,
-        detail: detailOf(client, undecided.get(client.id)?.people ?? []),
+        detail: detailOf(client, undecided.get(client.id)),
         // When the organization begins to ask first, connected clients keep their access by default.
         isChosen: sent ? sent.approved.includes(client.id) : !asksFirst,
       })),
@@ -133,7 +135,7 @@ export function createPolicySteps(parts: {
     if (!client) return;
     const { organization } = actor(ctx);
     const [[shown], standing] = await Promise.all([
-      organizationEndings.approvable([client.id]),
+      clientStandings.approvable([client.id]),
       clientStandings.find(client.id, accountOf(ctx).id),
     ]);
     if (!shown) return;
@@ -209,8 +211,9 @@ const policyIn = (form: URLSearchParams): Policy => ({
   approved: [...new Set(form.getAll('approve'))],
 });
 
-const detailOf = (client: ReachingClient): Message =>
-  message('organization-policy.detail', {
-    maker: makerOf(client.ownerName),
-    people: through(client),
+const detailOf = ({ ownerName, hosts }: ApprovableClient, client?: ReachingClient): Message =>
+  message('organization-policy.client', {
+    maker: makerOf(ownerName),
+    hosts: hosts.join(', '),
+    people: client ? through(client) : '',
   });

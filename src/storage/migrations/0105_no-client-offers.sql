@@ -3,8 +3,9 @@
 
 create or replace function change_client_owner() returns trigger language plpgsql as $$
 begin
-  -- A node whose clock was ahead may have created a secret of the former owner.
-  new.owned_since := greatest(new.updated_at,
+  -- A node whose clock was ahead may have created a secret of the former owner. Each value is a new
+  -- one: consents are compared with it.
+  new.owned_since := greatest(new.updated_at, old.owned_since + interval '1 millisecond',
     (select max(created_at) from client_secrets where client_id = new.id));
   return new;
 end
