@@ -7,9 +7,7 @@ const path = require('node:path');
 process.env.NODE_COMPILE_CACHE ??= path.join(__dirname, 'node_modules/.cache/compiled');
 enableCompileCache();
 
-const isNamed = process.argv
-  .slice(2)
-  .some((argument) => existsSync(argument) || argument.includes('*'));
+const isNamed = process.argv.slice(2).some((argument) => existsSync(argument) || argument.includes('*'));
 
 module.exports = {
   extension: ['test.ts'],

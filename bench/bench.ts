@@ -83,11 +83,9 @@ async function main(): Promise<void> {
   else if (subject === 'many')
     await measureMany({ seconds: count(values.seconds ?? '12'), people: count(values.people) });
   else if (subject === 'live') await measureLive(count(values.seconds ?? '5'));
-  else if (subject === 'ends')
-    console.log(endsTable(await measureEnds(count(values.rounds ?? '50'), values.fault)));
+  else if (subject === 'ends') console.log(endsTable(await measureEnds(count(values.rounds ?? '50'), values.fault)));
   else if (subject === 'changes') await measureChanges(count(values.rounds ?? '1000'));
-  else if (subject === 'cost')
-    await measureCost({ kind: kindOf(values.on), requests: count(values.requests) });
+  else if (subject === 'cost') await measureCost({ kind: kindOf(values.on), requests: count(values.requests) });
   else if (subject === 'million') {
     const kind = kindOf(values.on);
     const authorizations = count(values.authorizations ?? String(MILLIONS[kind]));
@@ -171,18 +169,7 @@ for as long as they run; of each, the median of five rounds, in each of which a 
 is a ratio: what the Koa takes of the processor for a request, by what the service takes (of the processes, the least first).
 Everything else is true of this machine at this time only.
 `;
-const HEAD = [
-  '',
-  'of Koa',
-  'from-to',
-  'CPU us',
-  'of Koa us',
-  '1/s',
-  'p50 ms',
-  'p99 ms',
-  'MB',
-  'failed',
-];
+const HEAD = ['', 'of Koa', 'from-to', 'CPU us', 'of Koa us', '1/s', 'p50 ms', 'p99 ms', 'MB', 'failed'];
 
 function row(name: string, comparison: Comparison): string[] {
   const { ratios, cpu, cpuOfKoa, requestsPerSecond, p50, p99, resident, failures } = comparison;

@@ -59,10 +59,7 @@ export function middle(values: readonly number[]): number {
 }
 
 /** Runs the load, and adds the processor time per request that the program used. */
-export async function withCpu(
-  { pid }: Pick<StartedProgram, 'pid'>,
-  load: () => Promise<Measurement>,
-) {
+export async function withCpu({ pid }: Pick<StartedProgram, 'pid'>, load: () => Promise<Measurement>) {
   const before = processorTime(pid);
   const measurement = await load();
   return { ...measurement, cpu: (processorTime(pid) - before) / measurement.requests };

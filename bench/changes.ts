@@ -28,9 +28,7 @@ export async function measureChanges(rounds: number): Promise<void> {
   const near = await startTestService({ timeoutFactor: 1, settings });
   const far = await startTestService({ timeoutFactor: 1, sharing: near });
   const { clients, person, organization } = await seed(near);
-  const { accessToken } = await partnerTokens(near.issuer, { clients, person }).tokens(
-    clients.confidential,
-  );
+  const { accessToken } = await partnerTokens(near.issuer, { clients, person }).tokens(clients.confidential);
   let ahead = 0;
   const api = introspectorOf(clients.resourceServer, {
     issuer: far.issuer,
@@ -56,8 +54,7 @@ export async function measureChanges(rounds: number): Promise<void> {
       ahead += 10_000;
       await isMember();
       const { decidedBy } = await ask();
-      if (decidedBy !== 'memory' || !(await isMember()))
-        throw new Error('the answer is not cached yet');
+      if (decidedBy !== 'memory' || !(await isMember())) throw new Error('the answer is not cached yet');
     });
     const start = performance.now();
     const sending = push(near, [{ ...line, removed: true }]).then(({ results }) => {

@@ -54,15 +54,10 @@ const CONNECT = `INSERT INTO connections
   FROM generate_series(1, $1::int) n`;
 
 /** Returns the id of the account at this position, from 0. */
-export const accountIdOf = (position: number): string =>
-  `acc_${String(position + 1).padStart(16, '0')}`;
+export const accountIdOf = (position: number): string => `acc_${String(position + 1).padStart(16, '0')}`;
 
 /** Writes this many users with their organizations and rights, who are connected to the client. */
-export async function fillPeople(
-  database: Database,
-  client: TestClient,
-  count: number,
-): Promise<void> {
+export async function fillPeople(database: Database, client: TestClient, count: number): Promise<void> {
   for (const statement of FILL) await database.query(statement, [count]);
   await database.query(CONNECT, [count, client.id]);
   for (const table of ['accounts', 'organization_memberships', 'warehouse_rights', 'connections']) {

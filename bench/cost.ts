@@ -97,9 +97,7 @@ export async function measureCost({
   await stores.close();
   await koa.stop();
   await service.stop();
-  console.log(
-    `${ABOUT}${table(HEAD, rows)}\n${failed} requests failed.\n${isPinned ? '' : NOT_PINNED}${describe()}`,
-  );
+  console.log(`${ABOUT}${table(HEAD, rows)}\n${failed} requests failed.\n${isPinned ? '' : NOT_PINNED}${describe()}`);
 }
 
 const HEAD = [
@@ -142,8 +140,7 @@ async function processorTimes(
   pids: Partial<Record<Part, number>>,
   load: () => Promise<number>,
 ): Promise<Omit<Cost, 'koa'>> {
-  const times = () =>
-    PARTS.map((part) => (pids[part] === undefined ? 0 : processorTimeOfTree(pids[part])));
+  const times = () => PARTS.map((part) => (pids[part] === undefined ? 0 : processorTimeOfTree(pids[part])));
   const before = times();
   const requests = await load();
   const [api = 0, service = 0, redis = 0, postgres = 0] = times().map(

@@ -58,10 +58,7 @@ export const TOKEN_KEY = 'token-key-of-the-bench-0123456789abcdefg';
 const MACHINES = 1_000;
 const ROOT = path.join(import.meta.dirname, '..');
 
-export async function startDeployment(
-  kind: DeploymentKind,
-  options?: { people?: number },
-): Promise<RunningDeployment> {
+export async function startDeployment(kind: DeploymentKind, options?: { people?: number }): Promise<RunningDeployment> {
   const deployment = await prepareDeployment(kind, options);
   return { ...deployment, ...(await deployment.start()) };
 }

@@ -7,13 +7,7 @@ import { eventually } from '../test/support/eventually.ts';
 import { introspect, postForm } from '../test/support/oauth.ts';
 import { startPostgresServer } from '../test/support/postgres-server.ts';
 import { freePort } from '../test/support/programs.ts';
-import {
-  ask,
-  askSentinel,
-  portOf,
-  type Sentinel,
-  startSentinel,
-} from '../test/support/redis-groups.ts';
+import { ask, askSentinel, portOf, type Sentinel, startSentinel } from '../test/support/redis-groups.ts';
 import { type RedisServer, startRedisServer } from '../test/support/redis-server.ts';
 import { seed } from '../test/support/seed.ts';
 import { startTestService, type TestService } from '../test/support/service.ts';
@@ -93,8 +87,9 @@ export async function startSetup(kind: RedisKind) {
   });
   const port = await freePort();
   const reached = { issuer: `http://localhost:${port}`, databaseUrl: postgres.url };
-  const lifeline: Lifeline & { urls: Partial<typeof reached> & { redisUrl?: string } } =
-    await createLifeline(kind === 'single' ? { ...reached, redisUrl: redis.url } : reached);
+  const lifeline: Lifeline & { urls: Partial<typeof reached> & { redisUrl?: string } } = await createLifeline(
+    kind === 'single' ? { ...reached, redisUrl: redis.url } : reached,
+  );
   const { issuer = '', ...storage } = lifeline.urls;
   const settings = { issuer, server: { port }, storage };
   let node: TestService = await startTestService({ sharing: other, timeoutFactor, settings });

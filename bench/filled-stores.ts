@@ -165,11 +165,7 @@ export async function openStores(
 }
 
 /** Runs `work` for each number below `count`, at most `lanes` at the same time. */
-async function inParallel(
-  count: number,
-  lanes: number,
-  work: (number: number) => Promise<void>,
-): Promise<void> {
+async function inParallel(count: number, lanes: number, work: (number: number) => Promise<void>): Promise<void> {
   let next = 0;
   async function lane(): Promise<void> {
     while (next < count) {

@@ -62,9 +62,7 @@ export async function measureLive(seconds: number): Promise<void> {
     name,
     Math.round(middle(rates.map(({ callsPerSecond }) => callsPerSecond))).toLocaleString('en'),
     middle(rates.map(({ cpu }) => cpu)).toFixed(2),
-    middle(
-      rates.map(({ callsPerSecond }, at) => callsPerSecond / (asking[at]?.callsPerSecond ?? 0)),
-    ).toFixed(1),
+    middle(rates.map(({ callsPerSecond }, at) => callsPerSecond / (asking[at]?.callsPerSecond ?? 0))).toFixed(1),
   ];
   console.log(`identify() of ${CALLERS.toLocaleString('en')} callers in turn, medians of ${ROUNDS} rounds.
 A remembered caller takes ${bytesPerCaller.toFixed(0)} bytes, organizations included.
@@ -193,8 +191,7 @@ export async function identify(
     // Let the stream be read in between, as in an API that has other work to do.
     await new Promise(setImmediate);
   } while (!isReached(calls));
-  if (asked > 0)
-    console.error(`${asked} of ${calls} calls asked: the machine is too busy for the stream`);
+  if (asked > 0) console.error(`${asked} of ${calls} calls asked: the machine is too busy for the stream`);
   const took = (performance.now() - began) / 1_000;
   const cpu = (processorTime(process.pid) - cpuBefore) / calls;
   return { calls, callsPerSecond: calls / took, cpu };

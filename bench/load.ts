@@ -94,10 +94,7 @@ export async function measure(
 }
 
 /** Returns the request as HTTP text. */
-export function requestText(
-  { method, path, headers = {}, body }: LoadRequest,
-  host: string,
-): string {
+export function requestText({ method, path, headers = {}, body }: LoadRequest, host: string): string {
   let text = `${method} ${path} HTTP/1.1\r\nHost: ${host}\r\n`;
   for (const name in headers) text += `${name}: ${headers[name]}\r\n`;
   if (body === undefined) return `${text}\r\n`;

@@ -33,10 +33,7 @@ export async function measureMany({ seconds, people: count }: ManyScale): Promis
   const { tokens, database } = people;
   const authorization = basic(resourceServer);
 
-  function introspect(
-    whose: readonly string[],
-    limit: Parameters<typeof measure>[1],
-  ): Promise<Round> {
+  function introspect(whose: readonly string[], limit: Parameters<typeof measure>[1]): Promise<Round> {
     let turn = 0;
     let inactive = 0;
     const load = async (): Promise<Measurement> => {
@@ -78,9 +75,7 @@ export async function measureMany({ seconds, people: count }: ManyScale): Promis
     middle(rounds.map((round, index) => of(round) / of(one[index] ?? round))).toFixed(2);
   const row = (name: string, rounds: readonly Round[]): string[] => [
     name,
-    Math.round(middle(rounds.map(({ requestsPerSecond }) => requestsPerSecond))).toLocaleString(
-      'en',
-    ),
+    Math.round(middle(rounds.map(({ requestsPerSecond }) => requestsPerSecond))).toLocaleString('en'),
     ratio(({ requestsPerSecond }) => requestsPerSecond, rounds),
     middle(rounds.map(({ cpu }) => cpu)).toFixed(0),
     ratio(({ cpu }) => cpu, rounds),

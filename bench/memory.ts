@@ -68,8 +68,7 @@ async function openRedis(url: string) {
       const found = await authorizations.find(authorizations.codeOf(draft));
       if (found) await authorizations.exchange(found.authorization);
     },
-    writeMachineToken: () =>
-      store.write('machine_token', newValue('machine_token'), [clientId, HOUR], issuedAt + HOUR),
+    writeMachineToken: () => store.write('machine_token', newValue('machine_token'), [clientId, HOUR], issuedAt + HOUR),
   };
 }
 
@@ -140,8 +139,7 @@ export async function measureCluster(count: number): Promise<void> {
   console.log(table(['Redis Cluster', 'keys', 'share', 'MB', 'bytes each'], rows));
   console.log(`${(keys / count).toFixed(3)} keys per authorization`);
   console.log(
-    `keys per slot: ${Math.min(...perSlot)} to ${Math.max(...perSlot)}, ` +
-      `${(keys / SLOTS).toFixed(2)} on average`,
+    `keys per slot: ${Math.min(...perSlot)} to ${Math.max(...perSlot)}, ` + `${(keys / SLOTS).toFixed(2)} on average`,
   );
 }
 
@@ -151,15 +149,8 @@ async function keysInSlots(master: Redis): Promise<number[]> {
   return ((await pipeline.exec()) ?? []).map(([, keys]) => Number(keys));
 }
 
-const TABLES = [
-  'accounts',
-  'organization_memberships',
-  'warehouse_rights',
-  'connections',
-  'activity',
-] as const;
-const BROWSER =
-  'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36';
+const TABLES = ['accounts', 'organization_memberships', 'warehouse_rights', 'connections', 'activity'] as const;
+const BROWSER = 'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36';
 
 /** Fills PostgreSQL with `count` people, and prints what their rows and indexes take. */
 export async function measureRows(count: number): Promise<void> {

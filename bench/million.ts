@@ -3,12 +3,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { createRedis } from '../src/storage/redis/redis.ts';
 import { scrape } from '../test/support/metrics.ts';
-import {
-  type Deployment,
-  type DeploymentKind,
-  prepareDeployment,
-  type StartedService,
-} from './deployment.ts';
+import { type Deployment, type DeploymentKind, prepareDeployment, type StartedService } from './deployment.ts';
 import { type FilledStores, openStores } from './filled-stores.ts';
 import { observeMachine } from './machine.ts';
 import { type Call, measureOpenLoop } from './open-loop.ts';
@@ -27,8 +22,7 @@ interface MillionScale {
 }
 
 /** From a million on as many users as a node caches by default. */
-const peopleFor = (authorizations: number): number =>
-  Math.min(100_000, Math.ceil(authorizations / 10));
+const peopleFor = (authorizations: number): number => Math.min(100_000, Math.ceil(authorizations / 10));
 /** Shares of the rate of the closed loop at which the open loop runs. */
 const SHARES = [0.5, 0.8];
 const CLOSED_SECONDS = 20;
@@ -41,8 +35,7 @@ export async function measureMillion(scale: MillionScale): Promise<void> {
   const people = peopleFor(authorizations);
   const deployment = await prepareDeployment(kind);
   const redis = await redisOf(deployment);
-  const open = () =>
-    openStores(deployment, deployment.seed.clients.confidential, { authorizations, people });
+  const open = () => openStores(deployment, deployment.seed.clients.confidential, { authorizations, people });
 
   let stores = await open();
   const began = performance.now();
@@ -148,11 +141,7 @@ async function measureLoad(given: {
     return rate;
   }
 
-  await run(
-    'introspection',
-    calls.introspect,
-    await rateOf('introspection', calls.introspect, [warmUp, closed]),
-  );
+  await run('introspection', calls.introspect, await rateOf('introspection', calls.introspect, [warmUp, closed]));
   const refreshRate = await rateOf('refresh', calls.refresh, [warmUp, closed]);
   await run('refresh', calls.refresh, refreshRate);
   // Each exchange needs a code, so the loop has a number; an exchange takes about as long as a refresh.
@@ -160,12 +149,7 @@ async function measureLoad(given: {
     return { requests: Math.ceil(refreshRate * each) };
   });
   await calls.makeCodes(limits.reduce((sum, { requests }) => sum + requests, 0));
-  await run(
-    'exchange',
-    calls.exchange,
-    await rateOf('exchange', calls.exchange, limits),
-    calls.makeCodes,
-  );
+  await run('exchange', calls.exchange, await rateOf('exchange', calls.exchange, limits), calls.makeCodes);
   console.log(`\n${table(HEAD, rows)}\n${ABOUT_LOAD}`);
 }
 
@@ -217,8 +201,7 @@ async function redisOf({ storage: { redisUrl } }: Deployment) {
       while (isWriting) {
         await delay(100);
         const info = await redis.info('persistence');
-        isWriting =
-          field(info, 'aof_rewrite_in_progress') + field(info, 'aof_rewrite_scheduled') > 0;
+        isWriting = field(info, 'aof_rewrite_in_progress') + field(info, 'aof_rewrite_scheduled') > 0;
       }
     },
     close: () => redis.disconnect(),

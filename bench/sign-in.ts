@@ -83,11 +83,7 @@ async function attackOf(issuer: string, credentials: Credentials): Promise<LoadR
   return Promise.all([known, createPerson(issuer)].map((it) => signInOf(issuer, it, credentials)));
 }
 
-async function signInOf(
-  issuer: string,
-  browser: Person,
-  { email, password }: Credentials,
-): Promise<LoadRequest> {
+async function signInOf(issuer: string, browser: Person, { email, password }: Credentials): Promise<LoadRequest> {
   const { forms } = await browser.get('/login', ATTACKER);
   const values = Object.fromEntries(forms[0]?.values ?? []);
   return {

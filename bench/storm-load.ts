@@ -3,11 +3,7 @@ import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Role } from '../src/resource-server/caller.ts';
 import { createIntrospectionEndpoint } from '../src/resource-server/introspection-endpoint.ts';
-import {
-  type Identified,
-  type Introspector,
-  introspectorOver,
-} from '../src/resource-server/introspector.ts';
+import { type Identified, type Introspector, introspectorOver } from '../src/resource-server/introspector.ts';
 import { bearer } from '../test/resource-server/stand-in.ts';
 import { processorTime, waitedForCore } from './processor.ts';
 import type { StormSetup } from './storm-setup.ts';
@@ -187,9 +183,7 @@ export async function startStormLoad(
       const pair = pairs[Math.floor(Math.random() * pairs.length)];
       if (!pair) return;
       const of = phase;
-      void pair.api
-        .identify(pair.person.request)
-        .then((by) => answered({ person: pair.person, due }, of, by));
+      void pair.api.identify(pair.person.request).then((by) => answered({ person: pair.person, due }, of, by));
     }
   }
 

@@ -155,15 +155,7 @@ function phasesTable(phases: readonly Phase[]): string {
   return table(
     [
       ...['', 'seconds', 'calls/s', 'p50 ms', 'p99 ms', 'p99.9 ms', 'longest'],
-      ...[
-        'questions/s',
-        'busiest second',
-        'of steady',
-        'oldest decision: ms',
-        'or less',
-        '503',
-        '401',
-      ],
+      ...['questions/s', 'busiest second', 'of steady', 'oldest decision: ms', 'or less', '503', '401'],
       ...['own stall ms', 'own CPU', 'waited for it'],
     ],
     rows,
@@ -186,29 +178,28 @@ function goals(phases: readonly Phase[], faults: readonly Fault[]): string {
     sum(phases.map((phase) => phase.refused)),
   ];
   const p999 = all.percentile(99.9) / 1_000;
-  const rows: readonly (readonly [goal: string, isReached: boolean | undefined, result: string])[] =
+  const rows: readonly (readonly [goal: string, isReached: boolean | undefined, result: string])[] = [
     [
-      [
-        `no decision older than ${MAX_OLD_MS} ms`,
-        (most.at(-1) ?? 0) <= MAX_OLD_MS || ((least.at(-1) ?? 0) > MAX_OLD_MS ? false : undefined),
-        `${most.length} changes, from their begin: ${ages(most)}; from the answer to their commit: ${ages(least)}`,
-      ],
-      [
-        `questions in each phase <= ${MAX_RATIO} x steady`,
-        ratio <= MAX_RATIO,
-        `${ratio.toFixed(2)} x; the busiest second ${busiest.toFixed(2)} x`,
-      ],
-      [
-        `p99.9 of identify() <= ${MAX_P999_MS} ms`,
-        p999 <= MAX_P999_MS,
-        `${text(p999)} ms of ${all.count.toLocaleString('en')} calls`,
-      ],
-      [
-        'no 503 but while a master or node is away, no 401 at all',
-        unavailable === 0 && refused === 0,
-        `${unavailable} x 503, ${refused} x 401`,
-      ],
-    ];
+      `no decision older than ${MAX_OLD_MS} ms`,
+      (most.at(-1) ?? 0) <= MAX_OLD_MS || ((least.at(-1) ?? 0) > MAX_OLD_MS ? false : undefined),
+      `${most.length} changes, from their begin: ${ages(most)}; from the answer to their commit: ${ages(least)}`,
+    ],
+    [
+      `questions in each phase <= ${MAX_RATIO} x steady`,
+      ratio <= MAX_RATIO,
+      `${ratio.toFixed(2)} x; the busiest second ${busiest.toFixed(2)} x`,
+    ],
+    [
+      `p99.9 of identify() <= ${MAX_P999_MS} ms`,
+      p999 <= MAX_P999_MS,
+      `${text(p999)} ms of ${all.count.toLocaleString('en')} calls`,
+    ],
+    [
+      'no 503 but while a master or node is away, no 401 at all',
+      unavailable === 0 && refused === 0,
+      `${unavailable} x 503, ${refused} x 401`,
+    ],
+  ];
   const failover = phases
     .filter((_, index) => faults[index]?.mayFail)
     .map(({ name, unavailable, firstUnavailableAt, lastUnavailableAt, startedAt }) =>

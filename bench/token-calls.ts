@@ -18,8 +18,7 @@ export interface TokenCalls {
 }
 
 /** Uses every 100th authorization, or more of them if that were less than a thousand. */
-const stepIn = (authorizations: number): number =>
-  Math.max(1, Math.min(100, Math.floor(authorizations / 1_000)));
+const stepIn = (authorizations: number): number => Math.max(1, Math.min(100, Math.floor(authorizations / 1_000)));
 
 export function createTokenCalls(
   { seed }: Pick<Deployment, 'seed'>,

@@ -27,11 +27,7 @@ export const inBody = ({ id, secret = '' }: TestClient): Record<string, string> 
   client_secret: secret,
 });
 
-export function form(
-  path: string,
-  fields: Record<string, string>,
-  authorization?: string,
-): LoadRequest {
+export function form(path: string, fields: Record<string, string>, authorization?: string): LoadRequest {
   return {
     method: 'POST',
     path,

@@ -57,9 +57,7 @@ export async function measureRemoval(
     await stores.writeExpired(each);
     add(`minute ${round}`, await minute());
   }
-  console.log(
-    table(['expired rows', 'removed', 'CPU ms', 'more than idle, of a core', 'us each'], rows),
-  );
+  console.log(table(['expired rows', 'removed', 'CPU ms', 'more than idle, of a core', 'us each'], rows));
   console.log(`CPU of ${postgres === undefined ? 'the service' : 'PostgreSQL and the service'}.
 All authorizations would expire in ${MINUTES_TO_EXPIRE} minutes.\n`);
 }
@@ -115,8 +113,7 @@ export async function measureBloat(
   await database.query('VACUUM FULL authorizations');
   const compact = await sizes();
 
-  const total = (of: Sizes): number =>
-    Object.values(of).reduce((sum, size) => sum + Number(size), 0);
+  const total = (of: Sizes): number => Object.values(of).reduce((sum, size) => sum + Number(size), 0);
   const row = (name: string, of: Sizes): string[] => [
     name,
     ...[of.rows, of.key, of.forgotten_at, total(of)].map((size) => (Number(size) / 1e6).toFixed(1)),

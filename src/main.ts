@@ -34,10 +34,7 @@ async function main(): Promise<void> {
   const service = await startWithRetry(
     () => startService(parts),
     ({ code, message, remedy }, left) =>
-      processLog.warn(
-        { code, left, remedy },
-        `not started yet, retrying for ${left} s: ${message}`,
-      ),
+      processLog.warn({ code, left, remedy }, `not started yet, retrying for ${left} s: ${message}`),
   );
 
   for (const { path, message, remedy } of unknownVariables()) {

@@ -17,8 +17,6 @@ if (Number.parseInt(process.versions.node, 10) < needed) {
 
 const root = path.join(__dirname, '..');
 if (!existsSync(path.join(root, 'node_modules'))) {
-  process.stderr.write(
-    `The packages that Gatehouse needs are not installed: run \`npm ci\` in ${root}\n`,
-  );
+  process.stderr.write(`The packages that Gatehouse needs are not installed: run \`npm ci\` in ${root}\n`);
   process.exit(1);
 }

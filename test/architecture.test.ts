@@ -30,16 +30,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'host',
   ],
   'main.ts': ['service', 'config', 'host', 'accounts'],
-  doctor: [
-    'service',
-    'config',
-    'storage',
-    'clients',
-    'accounts',
-    'authorizations',
-    'provider',
-    'upstream',
-  ],
+  doctor: ['service', 'config', 'storage', 'clients', 'accounts', 'authorizations', 'provider', 'upstream'],
   operator: [
     'service',
     'doctor',
@@ -127,9 +118,7 @@ describe('architecture', () => {
 
   it('a part of src that all others may import imports no other part', () => {
     const shared = sources.filter(({ part }) => FOR_ALL.includes(part));
-    const others = shared
-      .flatMap(importsOf)
-      .filter(({ part }) => part !== undefined && !FOR_ALL.includes(part));
+    const others = shared.flatMap(importsOf).filter(({ part }) => part !== undefined && !FOR_ALL.includes(part));
     expect(others).to.deep.equal([]);
   });
 
@@ -243,9 +232,7 @@ describe('code that is allowed in one place only', () => {
   });
 
   it('only storage/redis/redis.ts connects to Redis', () => {
-    expect(containing(/\bnew\s+(Redis|Cluster|IORedis)\b/)).to.deep.equal([
-      'src/storage/redis/redis.ts',
-    ]);
+    expect(containing(/\bnew\s+(Redis|Cluster|IORedis)\b/)).to.deep.equal(['src/storage/redis/redis.ts']);
   });
 
   it('only base/outgoing-requests.ts sends HTTP requests, and the package for APIs its own', () => {
@@ -287,9 +274,7 @@ describe('code that is allowed in one place only', () => {
 
   it('only src/provider imports oidc-provider', () => {
     const users = sources.filter((source) =>
-      importsOf(source).some(
-        ({ specifier, isType }) => !isType && /^oidc-provider\b/.test(specifier),
-      ),
+      importsOf(source).some(({ specifier, isType }) => !isType && /^oidc-provider\b/.test(specifier)),
     );
     expect(users.filter(({ part }) => part !== 'provider')).to.deep.equal([]);
   });
@@ -399,8 +384,7 @@ function cycles(from: readonly SourceFile[], placeOf: (name: string) => string |
   const settled = new Set<string>();
   const found: string[] = [];
   const walk = (place: string, trail: readonly string[]): void => {
-    if (trail.includes(place))
-      found.push([...trail.slice(trail.indexOf(place)), place].join(' → '));
+    if (trail.includes(place)) found.push([...trail.slice(trail.indexOf(place)), place].join(' → '));
     if (trail.includes(place) || settled.has(place)) return;
     for (const next of edges.get(place) ?? []) walk(next, [...trail, place]);
     settled.add(place);
@@ -443,5 +427,4 @@ const exportedFunctions = (part: string, kind: RegExp) =>
 
 const namesOf = (files: readonly SourceFile[]): string[] => files.map(({ name }) => name);
 
-const containing = (pattern: RegExp): string[] =>
-  namesOf(sources.filter(({ code }) => pattern.test(code)));
+const containing = (pattern: RegExp): string[] => namesOf(sources.filter(({ code }) => pattern.test(code)));

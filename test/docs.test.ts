@@ -44,9 +44,7 @@ const linesOf = (block: string): string[] =>
 
 /** Returns the operator commands in blocks and in the text, without the program's name. */
 function commandsIn(text: string): string[] {
-  const blocks = [...text.matchAll(/```sh\n(.*?)```/gs)].flatMap(([, block = '']) =>
-    linesOf(block),
-  );
+  const blocks = [...text.matchAll(/```sh\n(.*?)```/gs)].flatMap(([, block = '']) => linesOf(block));
   const inText = [...text.matchAll(/`((?:npm run|gatehouse) [^`]+)`/g)].map(([, code = '']) =>
     code.replaceAll(/\s+/g, ' '),
   );
@@ -57,9 +55,7 @@ function commandsIn(text: string): string[] {
 
 /** Splits a command like a shell, and removes redirections. */
 const wordsOf = (command: string): string[] =>
-  [...command.replace(/ [<>] \S+/g, '').matchAll(/"([^"]*)"|(\S+)/g)].map(
-    ([, quoted, plain]) => quoted ?? plain ?? '',
-  );
+  [...command.replace(/ [<>] \S+/g, '').matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '');
 
 const jsonLinesIn = (text: string): string => /```json\n(\{"type".*?)```/s.exec(text)?.[1] ?? '';
 
@@ -91,9 +87,7 @@ describe('the documentation', () => {
     const files = readdirSync(FOLDER);
     expect(files.sort()).to.deep.equal(NAMES.map((name) => `${name}.webp`).sort());
     const text = pages.map(textOf).join('\n');
-    const unused = files.filter(
-      (file) => !new RegExp(`!\\[[^\\]]{20,}\\]\\([^)]*pictures/${file}\\)`).test(text),
-    );
+    const unused = files.filter((file) => !new RegExp(`!\\[[^\\]]{20,}\\]\\([^)]*pictures/${file}\\)`).test(text));
     expect(unused, 'each picture is in a page of the docs, with a description').to.deep.equal([]);
   });
 
@@ -206,9 +200,7 @@ describe('the documentation', () => {
           const line = command.replace('nodes --wait 2', 'nodes --wait 1');
           const words = wordsOf(line).map((word) => values[word] ?? word);
           // Type a confirmation for commands that ask for one.
-          const isAsked =
-            words[0] === 'revoke' ||
-            /^(remove|remove-secret|delete|end|revoke)$/.test(words[1] ?? '');
+          const isAsked = words[0] === 'revoke' || /^(remove|remove-secret|delete|end|revoke)$/.test(words[1] ?? '');
           if (isAsked && !words.includes('--yes')) words.push('--yes');
           const isMailing = words.includes('--mail');
           const run = operatorWith({
@@ -229,8 +221,7 @@ describe('the documentation', () => {
   describeOn([postgresServer], 'the documented SQL', () => {
     it('the documented SQL creates a role and a database with all the permissions that the service needs', async () => {
       const server = await startPostgresServer();
-      const [, block = ''] =
-        /```sql\n(.*?)```/s.exec(textOf(path.join(ROOT, 'docs/operations/deploy.md'))) ?? [];
+      const [, block = ''] = /```sql\n(.*?)```/s.exec(textOf(path.join(ROOT, 'docs/operations/deploy.md'))) ?? [];
       const client = new pg.Client({ connectionString: server.url });
       await client.connect();
       for (const statement of block.split(';\n').filter(Boolean)) await client.query(statement);
@@ -240,15 +231,7 @@ describe('the documentation', () => {
       const run = operatorWith({ DATABASE_URL: url.href });
       const migrated = await valueFrom(run, 'migrate');
       expect(migrated.migrations).to.have.length.above(20);
-      await valueFrom(run, [
-        'accounts',
-        'add',
-        '--invite',
-        '--email',
-        'jo@example.com',
-        '--name',
-        'Jo',
-      ]);
+      await valueFrom(run, ['accounts', 'add', '--invite', '--email', 'jo@example.com', '--name', 'Jo']);
       const database = await openDatabase({
         databaseUrl: url.href,
         dataDirectory: '',
@@ -264,8 +247,7 @@ describe('the documentation', () => {
 
     it('the program in the README connects a client registered with the command in the README', async () => {
       const port = await freePort();
-      const here = (text: string): string =>
-        text.replaceAll(':4000', `:${port}`).replaceAll('(4000', `(${port}`);
+      const here = (text: string): string => text.replaceAll(':4000', `:${port}`).replaceAll('(4000', `(${port}`);
       const readme = textOf(path.join(ROOT, 'README.md'));
       const [, program = ''] = /```js\n(import \{ createServer.*?)```/s.exec(readme) ?? [];
       const run = operatorWith({ ...storesOf(on.service), ...keysOf(on.service) });

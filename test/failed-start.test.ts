@@ -12,19 +12,14 @@ import { freshDataDirectory } from './support/embedded-postgres.ts';
 import { eventually } from './support/eventually.ts';
 import { createOpened } from './support/opened.ts';
 import { createPerson } from './support/person.ts';
-import {
-  freshDatabaseUrl,
-  freshMigratedDatabaseUrl,
-  startPostgresServer,
-} from './support/postgres-server.ts';
+import { freshDatabaseUrl, freshMigratedDatabaseUrl, startPostgresServer } from './support/postgres-server.ts';
 import { freePort } from './support/programs.ts';
 import { type RedisServer, startRedisServer } from './support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from './support/requirements.ts';
 import { type Overrides, startsOn, type TestService } from './support/service.ts';
 
 /** Returns the message that an operator gets for a failed start. */
-const wordsOf = async (starting: Promise<TestService>): Promise<string> =>
-  wordsOfError(await failureOf(starting));
+const wordsOf = async (starting: Promise<TestService>): Promise<string> => wordsOfError(await failureOf(starting));
 
 function wordsOfError(error: unknown): string {
   expect(error).to.be.an('error');
@@ -65,10 +60,7 @@ describe('a store that refuses a connection or a write', () => {
     const cases: readonly (readonly [StorageUnavailable, string])[] = [
       [asPostgres('53100', full), 'free space on the disk of the database'],
       [asPostgres('53300', 'sorry, too many clients already'), 'storage.database_connections'],
-      [
-        asRedis('MISCONF Errors writing to the AOF file: No space left on device'),
-        'free space on the disk of Redis',
-      ],
+      [asRedis('MISCONF Errors writing to the AOF file: No space left on device'), 'free space on the disk of Redis'],
       [
         asRedis('MISCONF Redis is configured to save RDB snapshots, but it is unable to persist'),
         'see the log of Redis for the cause',
@@ -171,18 +163,11 @@ describeOn([postgresServer, redisServer], 'a failed start, PostgreSQL and Redis'
     not?: string,
   ][] = [
     ['the port is in use', () => ({ server: { port: taken() } }), ['EADDRINUSE']],
-    [
-      'the operators’ port is in use',
-      () => ({ server: { operatorsPort: taken() } }),
-      ['EADDRINUSE'],
-    ],
+    ['the operators’ port is in use', () => ({ server: { operatorsPort: taken() } }), ['EADDRINUSE']],
     [
       'a migration is pending that the service may not apply',
       async () => ({ storage: { databaseUrl: await freshDatabaseUrl(), autoMigrate: false } }),
-      [
-        'the database schema lacks 0001',
-        'run `gatehouse migrate`, or start with storage.auto_migrate: true',
-      ],
+      ['the database schema lacks 0001', 'run `gatehouse migrate`, or start with storage.auto_migrate: true'],
     ],
     [
       'Redis evicts keys and has no persistence',

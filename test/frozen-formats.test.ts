@@ -12,13 +12,7 @@ import { partnerTokens } from './provider/partner-tokens.ts';
 import { GRACE, startWithUpstream, WITH_PLATFORM } from './sign-in-upstream/service.ts';
 import { atEndOfFile } from './support/end-of-run.ts';
 import { eventually } from './support/eventually.ts';
-import {
-  authorizationUrl,
-  clientCredentials,
-  exchangeCode,
-  introspect,
-  refresh,
-} from './support/oauth.ts';
+import { authorizationUrl, clientCredentials, exchangeCode, introspect, refresh } from './support/oauth.ts';
 import type { Fields, Page, Person } from './support/person.ts';
 import { rawRequest } from './support/raw-request.ts';
 import { describeOn, postgresServer, redisServer } from './support/requirements.ts';
@@ -41,8 +35,7 @@ function openSealed(purpose: string, sealed: string): unknown {
 
 const cookieOf = (browser: Person, name: string): string =>
   new RegExp(`(?<=gate_${name}=)[^;]+`).exec(browser.cookieHeader('/'))?.[0] ?? '';
-const parameter = ({ location }: Page, name: string): string =>
-  location?.searchParams.get(name) ?? '';
+const parameter = ({ location }: Page, name: string): string => location?.searchParams.get(name) ?? '';
 const lastSegment = ({ url }: Page): string => url.pathname.split('/').at(-1) ?? '';
 
 /**
@@ -84,9 +77,7 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     if (Array.isArray(value)) return `[${[...new Set(value.map(shape))].join(', ')}]`;
     if (value === null || typeof value !== 'object') return value === null ? 'null' : typeof value;
     const names = Object.keys(value).sort();
-    const members = names.map(
-      (name) => `${name}: ${shape((value as Record<string, unknown>)[name])}`,
-    );
+    const members = names.map((name) => `${name}: ${shape((value as Record<string, unknown>)[name])}`);
     return members.length === 0 ? '{ }' : `{ ${members.join(', ')} }`;
   }
 
@@ -179,9 +170,7 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
       providedBy: string }`;
 
     const browser = on.traveller();
-    const signIn = await browser.open(
-      authorizationUrl(on.service.issuer, on.seeded.clients.confidential),
-    );
+    const signIn = await browser.open(authorizationUrl(on.service.issuer, on.seeded.clients.confidential));
     expectFrozen(await recordIn('i', lastSegment(signIn)), `${interaction('')} returnTo: string }`);
     const consent = await browser.follow(await browser.submit(signIn, { email, password }));
     expectFrozen(openSealed('consent', fieldOf(consent, 'shown')), asked(''));
@@ -248,11 +237,7 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
 
   it('the format of a pending sign-in at a provider is frozen', async () => {
     const { issuer } = on.service;
-    const from = async (
-      page: string | URL,
-      fields: Fields = WITH_PLATFORM,
-      browser: Person = on.traveller(),
-    ) => {
+    const from = async (page: string | URL, fields: Fields = WITH_PLATFORM, browser: Person = on.traveller()) => {
       const there = await browser.submit(await browser.open(page), fields);
       return openKept(cookieOf(browser, 'upstream'), parameter(there, 'state'));
     };
@@ -287,10 +272,7 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     const query = 'SELECT creation_key FROM clients WHERE id = $1';
     const rows = await on.service.database.query(query, [id]);
     expect(rows, KEEP).to.deep.equal([{ creation_key: sha256(`made ${content}`) }]);
-    expectFrozen(
-      await openKept(other.accountId, once),
-      '{ clientId: string, isOfNewClient: boolean, value: string }',
-    );
+    expectFrozen(await openKept(other.accountId, once), '{ clientId: string, isOfNewClient: boolean, value: string }');
   });
 
   it('the format of a client test is frozen', async () => {
@@ -331,8 +313,7 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
       form: { form_token: fieldOf(page, 'form_token'), name: '', redirect_uris: 'nowhere' },
     });
     const [, kept = ''] = /answer=(.+)/.exec(answer.headers.get('location') ?? '') ?? [];
-    const [, browserId = ''] =
-      /gate_browser=([^;]+)/.exec(answer.headers.getSetCookie().join()) ?? [];
+    const [, browserId = ''] = /gate_browser=([^;]+)/.exec(answer.headers.getSetCookie().join()) ?? [];
     const draft = await openDraft(browserId, 'answer', kept);
     expect(draft, KEEP).to.have.all.keys('headers', 'html', 'path', 'status');
     // The service stores only headers that the response has: this one had no `Retry-After`.
@@ -358,10 +339,7 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     await owner.get(`${LIST}/${confidential.id}`);
     await eventually(async () => {
       await exchangeCode(issuer, confidential, NO_CODE);
-      expect([...new Set(messages)], KEEP).to.deep.equal([
-        '{ watch: <client> }',
-        `{ requests: [${request}] }`,
-      ]);
+      expect([...new Set(messages)], KEEP).to.deep.equal(['{ watch: <client> }', `{ requests: [${request}] }`]);
     });
   });
 

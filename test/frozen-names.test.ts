@@ -32,17 +32,10 @@ const NAMES: readonly (readonly [what: string, used: readonly string[], frozen: 
     inSources(/createSeals\(\s*'([^']+)'/g),
     'client-test, consent, device, form, notice, passkey, sign-out, stop recovery',
   ],
-  [
-    'other texts in a MAC or a hash',
-    inSources(/\.update\(\s*[`']([^`']+)[`']/g),
-    'gatehouse-key:…, reload, …:…',
-  ],
+  ['other texts in a MAC or a hash', inSources(/\.update\(\s*[`']([^`']+)[`']/g), 'gatehouse-key:…, reload, …:…'],
   [
     'names of cookies, and prefixes of values',
-    [
-      ...inSources(/(?:ownCookie|cookieName)\(\s*[\w.]+,\s*'(\w+)'/g),
-      ...inSources(/'(?:__\w+-)?gate_([a-z_]+)'/g),
-    ],
+    [...inSources(/(?:ownCookie|cookieName)\(\s*[\w.]+,\s*'(\w+)'/g), ...inSources(/'(?:__\w+-)?gate_([a-z_]+)'/g)],
     `ac_, ask_who, at_, browser, ci_, cs_, device, form, interaction, key_, language, link, mt_, notice,
       passkey, resume, rt_, session, upstream, waiting`,
   ],

@@ -124,9 +124,7 @@ describe('node src/main.ts', () => {
       .printed()
       .split('\n')
       .filter((line) => !line.includes(' koa-router '));
-    expect(own.join('\n')).to.match(
-      new RegExp(`^Gatehouse answers at ${issuer} \\(operators: `, 'm'),
-    );
+    expect(own.join('\n')).to.match(new RegExp(`^Gatehouse answers at ${issuer} \\(operators: `, 'm'));
     expect(own).to.include(`Demo account: ${DEMO.email}, password ${DEMO.password}`);
   });
 
@@ -172,9 +170,7 @@ describe('node src/main.ts', () => {
     expect((await scrape({ operatorsUrl })).get(counter)).to.equal(0);
     for (const [index, signal] of (['SIGUSR2', 'SIGWINCH'] as const).entries()) {
       service.kill(signal);
-      await eventually(async () =>
-        expect((await scrape({ operatorsUrl })).get(counter)).to.equal(index + 1),
-      );
+      await eventually(async () => expect((await scrape({ operatorsUrl })).get(counter)).to.equal(index + 1));
     }
     expect((await person.get('/profile')).status).to.equal(200);
   });
@@ -216,13 +212,8 @@ describe('node src/main.ts', () => {
       .map((line) => JSON.parse(line));
     expect(lines.at(-1)).to.include({ path: '/login', status: 403 });
     expect(lines.map(({ msg }) => msg)).to.include.members(['started', 'closing']);
-    const unexpected = lines.filter(
-      ({ msg }) => msg === 'unexpected error outside of requests and jobs',
-    );
-    expect(unexpected.map(({ err }) => (err as Error).message)).to.deep.equal([
-      'thrown',
-      'rejected',
-    ]);
+    const unexpected = lines.filter(({ msg }) => msg === 'unexpected error outside of requests and jobs');
+    expect(unexpected.map(({ err }) => (err as Error).message)).to.deep.equal(['thrown', 'rejected']);
     const requestIds = lines.map(({ requestId }) => requestId);
     expect(requestIds.filter((id) => ids.includes(id))).to.deep.equal(ids);
     for (const cookie of person.cookieHeader('/profile').split('; ')) {
@@ -264,9 +255,7 @@ describe('node src/main.ts', () => {
     const { log, exitCode } = await run.outcome();
     // 143: ended by SIGTERM, which would find no process after an unhandled SIGHUP.
     expect(exitCode).to.equal(143);
-    expect(JSON.parse(log).msg).to.match(
-      /^not started yet, retrying for 60 s: the database does not/,
-    );
+    expect(JSON.parse(log).msg).to.match(/^not started yet, retrying for 60 s: the database does not/);
   });
 
   it('an outdated version of Node is refused with one sentence', async () => {

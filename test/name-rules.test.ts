@@ -23,17 +23,7 @@ describe('the look-alike key of a name', () => {
   });
 
   it('different names have different keys, in any script', () => {
-    const names = [
-      'Storm Billing',
-      'Storm Building',
-      'की',
-      'का',
-      'かき',
-      'がぎ',
-      '★',
-      '☆',
-      'Склад',
-    ];
+    const names = ['Storm Billing', 'Storm Building', 'की', 'का', 'かき', 'がぎ', '★', '☆', 'Склад'];
     expect(new Set(names.map(lookOf)).size).to.equal(names.length);
   });
 });
@@ -41,13 +31,7 @@ describe('the look-alike key of a name', () => {
 describe('names reserved for the service', () => {
   it('reserved names contain the name of the product or of the domain of the issuer', () => {
     const reserved = reservedWords('https://auth.stormworks.co.uk');
-    for (const name of [
-      'Gatehouse Security',
-      'Gâte-House',
-      'GATEH0USE',
-      'GatehouseX',
-      'My StormWorks login',
-    ]) {
+    for (const name of ['Gatehouse Security', 'Gâte-House', 'GATEH0USE', 'GatehouseX', 'My StormWorks login']) {
       expect(holdsReserved(name, reserved), name).to.equal(true);
     }
     for (const name of ['Gate keeper', 'House of storms', 'Auth helper', 'Company']) {

@@ -25,13 +25,7 @@ describe('the key under which attempts from an address are counted', () => {
 
 describe('the check whether an address is in a network', () => {
   const isIn = createNetworkCheck(['10.1.0.0/16', '192.0.2.7/32', '2001:db8::/32']);
-  const inside = [
-    '10.1.255.255',
-    '::ffff:10.1.2.3',
-    '192.0.2.7',
-    '2001:db8:1::1',
-    '2001:db8::%eth0',
-  ];
+  const inside = ['10.1.255.255', '::ffff:10.1.2.3', '192.0.2.7', '2001:db8:1::1', '2001:db8::%eth0'];
   const outside = ['10.2.0.0', '192.0.2.8', '::ffff:10.2.0.1', '2001:db9::', '::1', 'unknown', ''];
 
   it('finds addresses of each network, also IPv4 in IPv6 notation', () => {

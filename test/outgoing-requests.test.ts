@@ -54,8 +54,7 @@ const CALLERS: Readonly<Record<string, (url: URL) => Promise<string>>> = {
     const { output } = await operatorWith({ GATEHOUSE_OPERATORS_PORT: port })('reload --json');
     return output;
   },
-  'the sandbox': async (url) =>
-    told(await createWireLog().fetch(url.href, { method: 'GET', headers: {} })),
+  'the sandbox': async (url) => told(await createWireLog().fetch(url.href, { method: 'GET', headers: {} })),
 };
 
 const encoded = (coding: string, encode: (text: string) => Buffer) => (response: ServerResponse) =>
@@ -134,11 +133,8 @@ describe('a request to another server', () => {
     });
 
     it(`${caller} does not wait for an answer after a switch to another protocol`, async () => {
-      answer = ({ socket }) =>
-        socket?.write('HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n');
-      expect(await outcomeOf(ask(url))).to.match(
-        /no connection|without an answer|No server|no node/,
-      );
+      answer = ({ socket }) => socket?.write('HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n');
+      expect(await outcomeOf(ask(url))).to.match(/no connection|without an answer|No server|no node/);
     });
   }
 
@@ -170,8 +166,7 @@ describe('a request to another server', () => {
   });
 
   it('an answer with any reason phrase is read', async () => {
-    answer = ({ socket }) =>
-      socket?.end('HTTP/1.1 200 \x01\u00ff\r\nContent-Length: 2\r\n\r\nok', 'latin1');
+    answer = ({ socket }) => socket?.end('HTTP/1.1 200 \x01\u00ff\r\nContent-Length: 2\r\n\r\nok', 'latin1');
     const outcome = await outcomeOf(fetchAnswer(url, {}, LIMITS).then(told));
     expect(outcome).to.equal('200 ok');
   });
@@ -191,9 +186,7 @@ describe('a request to another server', () => {
     ];
     for (const each of slow) {
       answer = each;
-      const outcome = await outcomeOf(
-        fetchAnswer(url, {}, { timeoutMs: 40, maxBytes: 1_000 }).then(told),
-      );
+      const outcome = await outcomeOf(fetchAnswer(url, {}, { timeoutMs: 40, maxBytes: 1_000 }).then(told));
       expect(outcome).to.match(/^TimeoutError /);
     }
   });
@@ -206,8 +199,6 @@ describe('a request to another server', () => {
     };
     const { signal } = controller;
     const limits = { timeoutMs: 60_000, maxBytes: 1_000 };
-    expect(await outcomeOf(fetchAnswer(url, { signal }, limits).then(told))).to.include(
-      'no longer needed',
-    );
+    expect(await outcomeOf(fetchAnswer(url, { signal }, limits).then(told))).to.include('no longer needed');
   });
 });

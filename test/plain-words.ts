@@ -19,10 +19,7 @@ const WORDS: readonly (readonly [word: RegExp, instead: string])[] = [
   [/\bheld\s+back\b/gi, 'blocked, buffered'],
   [/\b(not|no|still|stays?)\s+good\b|\bgood\s+for\b/gi, 'valid, invalid, active, expires after'],
   [/(?<!keep-)\balive\b/gi, 'active, valid, running'],
-  [
-    /\blets?\s+in\b|\b(comes?|came)\s+in\b(?!\s+between)|\bstays?\s+out\b(?!\s+of)/gi,
-    'accepts, signs in, is refused',
-  ],
+  [/\blets?\s+in\b|\b(comes?|came)\s+in\b(?!\s+between)|\bstays?\s+out\b(?!\s+of)/gi, 'accepts, signs in, is refused'],
   [/\b(goes|go|went)\s+on\b/gi, 'continues, still works'],
   [/\b(is|are|was|were)\s+over\b(?!\s+(a|the|other)\b)/gi, 'has ended, has expired'],
   [/\bmanieth\b/gi, 'number, position'],
@@ -49,8 +46,7 @@ const TOKEN = new RegExp(`${COMMENT}|${QUOTED}|${PATTERN}|\\w+|\\s+|[\\s\\S]`, '
  * Matches the call before a title. `'` stands for the first part of a title that is joined with
  * `+`.
  */
-const BEFORE_TITLE =
-  /\b(?:describe|it)(?:[A-Z]\w*)?(?:\.\w+)?\(\s*(?:(?:[\w.]+|\[[^\]]*\]),\s*)?(?:'\s*\+\s*)*$/;
+const BEFORE_TITLE = /\b(?:describe|it)(?:[A-Z]\w*)?(?:\.\w+)?\(\s*(?:(?:[\w.]+|\[[^\]]*\]),\s*)?(?:'\s*\+\s*)*$/;
 
 interface Text {
   readonly kind: 'comment' | 'title';
@@ -87,9 +83,7 @@ function textsOf(source: string): readonly Text[] {
  * Replaces code and stars in a comment with spaces, so that phrases are found across line breaks.
  */
 const proseOf = ({ kind, text }: Text): string =>
-  kind === 'title'
-    ? text
-    : text.replace(/`[^`\n]*`|(?<=\n)\s*\*/g, (found) => found.replace(/[^\n]/g, ' '));
+  kind === 'title' ? text : text.replace(/`[^`\n]*`|(?<=\n)\s*\*/g, (found) => found.replace(/[^\n]/g, ' '));
 
 const unused = new Set(EXCEPTIONS);
 const isException = (file: string, line: string): boolean => {
@@ -121,5 +115,4 @@ for (const folder of FOLDERS) {
     }
   }
 }
-for (const { file, text } of unused)
-  fail(`${file} has no line with the exception "${text}" any more`);
+for (const { file, text } of unused) fail(`${file} has no line with the exception "${text}" any more`);

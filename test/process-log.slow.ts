@@ -63,12 +63,7 @@ describe('the log of a process', () => {
     const end = run.lines.find(({ msg }) => msg === 'end') ?? {};
     const { dropped } = end;
     expect(dropped).to.equal(end.waiting).and.to.be.within(1_000, 19_000);
-    expect(end.outcomes).to.deep.equal([
-      'written',
-      'no space',
-      'log lines were dropped',
-      'written',
-    ]);
+    expect(end.outcomes).to.deep.equal(['written', 'no space', 'log lines were dropped', 'written']);
     const kept = Array.from({ length: 20_000 - Number(dropped) }, (_, n) => n);
     expect(numbers(run)).to.deep.equal(kept);
     const [{ lines } = {}] = run.lines.filter(({ msg }) => msg === 'log lines were dropped');

@@ -68,8 +68,7 @@ describe('the regular expressions of src', () => {
       const read = (node: Node): void => {
         if (isRegularExpressionLiteral(node)) literals.add(node.text);
         const isCall = isNewExpression(node) || isCallExpression(node);
-        const isBuilt =
-          isCall && isIdentifier(node.expression) && node.expression.text === 'RegExp';
+        const isBuilt = isCall && isIdentifier(node.expression) && node.expression.text === 'RegExp';
         if (isBuilt) built.add(path.relative(src, file));
         node.forEachChild(read);
       };

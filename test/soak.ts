@@ -20,8 +20,7 @@ const { values } = parseArgs({
 const chosen = DEPLOYMENTS.filter((deployment) => values.deployment.includes(deployment));
 const progress = createProgress(process.stderr);
 const share = (Number(values.minutes) * 60_000) / chosen.length;
-if (!(share > 0 && share < Infinity))
-  throw new TypeError('say for how many minutes, and on which deployments');
+if (!(share > 0 && share < Infinity)) throw new TypeError('say for how many minutes, and on which deployments');
 
 try {
   for (const deployment of chosen) {

@@ -12,24 +12,14 @@ import { createPerson } from './support/person.ts';
 import { freshMigratedDatabaseUrl, startPostgresServer } from './support/postgres-server.ts';
 import { freePort } from './support/programs.ts';
 import { freshRedisUrl, startRedisServer } from './support/redis-server.ts';
-import {
-  describeOn,
-  openssl,
-  postgresServer,
-  redisServer,
-  required,
-} from './support/requirements.ts';
+import { describeOn, openssl, postgresServer, redisServer, required } from './support/requirements.ts';
 import { startsOn } from './support/service.ts';
 import { temporaryDirectory } from './support/temporary-directory.ts';
 
 const WRONG: readonly (readonly [what: string, made: Made, remedy: RegExp])[] = [
   ['from an unknown CA', { authority: 'other' }, /NODE_EXTRA_CA_CERTS/],
   ['that is self-signed', { authority: undefined }, /NODE_EXTRA_CA_CERTS/],
-  [
-    'that has expired',
-    { authority: 'ours', days: '-1' },
-    /has expired or is not yet valid: renew it/,
-  ],
+  ['that has expired', { authority: 'ours', days: '-1' }, /has expired or is not yet valid: renew it/],
   ['for another host', { authority: 'ours', host: 'db.example' }, /is for other host names/],
 ];
 
@@ -64,11 +54,7 @@ function makeCertificate({ authority, days = '1', host = 'localhost' }: Made): v
   );
   run(
     ...['x509', '-req', '-in', 'server.csr', '-out', 'server.crt', '-days', days],
-    ...[
-      '-extfile',
-      'names',
-      ...(authority ? [...by, '-CAcreateserial'] : ['-signkey', 'server.key']),
-    ],
+    ...['-extfile', 'names', ...(authority ? [...by, '-CAcreateserial'] : ['-signkey', 'server.key'])],
   );
 }
 
@@ -89,10 +75,7 @@ async function giveToPostgres(url: string): Promise<void> {
 describeOn([postgresServer, redisServer, openssl], 'TLS to the stores', () => {
   const start = startsOn();
   const trusted = getCACertificates();
-  let stores: Record<
-    'postgresql' | 'redis',
-    () => Promise<{ databaseUrl: string; redisUrl: string }>
-  >;
+  let stores: Record<'postgresql' | 'redis', () => Promise<{ databaseUrl: string; redisUrl: string }>>;
   let use: (made: Made) => Promise<void>;
 
   before(async () => {

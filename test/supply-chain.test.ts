@@ -4,16 +4,10 @@ import { readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import path from 'node:path';
 import { expect } from 'chai';
-import {
-  billOfMaterials,
-  locked as lockedForEverything,
-  lockedForProduction,
-} from './write-sbom.ts';
+import { billOfMaterials, locked as lockedForEverything, lockedForProduction } from './write-sbom.ts';
 
 const ROOT = path.join(import.meta.dirname, '..');
-const PERMISSIVE = '0BSD Apache-2.0 BSD-2-Clause BSD-3-Clause BlueOak-1.0.0 ISC MIT MIT-0'.split(
-  ' ',
-);
+const PERMISSIVE = '0BSD Apache-2.0 BSD-2-Clause BSD-3-Clause BlueOak-1.0.0 ISC MIT MIT-0'.split(' ');
 
 const json = (name: string) => JSON.parse(readFileSync(path.join(ROOT, name), 'utf8'));
 const locked = lockedForProduction();
@@ -42,9 +36,7 @@ function loaded(): ReadonlySet<string> {
 
 describe('the dependencies of a deployment', () => {
   it('the dependencies are exactly the packages that src imports', () => {
-    expect([...loaded()].sort()).to.deep.equal(
-      Object.keys(json('package.json').dependencies).sort(),
-    );
+    expect([...loaded()].sort()).to.deep.equal(Object.keys(json('package.json').dependencies).sort());
   });
 
   it('all dependencies have a permissive license, including indirect ones', () => {
@@ -68,9 +60,7 @@ describe('the dependencies of a deployment', () => {
     const composer = `npm:koa-compose@${dependencies['koa-compose']}`;
     expect(overrides['koa-views'].pretty).to.equal(composer);
     const formatter = [...locked.keys()].filter((folder) => folder.endsWith('node_modules/pretty'));
-    expect(formatter.map((folder) => json(`${folder}/package.json`).name)).to.deep.equal([
-      'koa-compose',
-    ]);
+    expect(formatter.map((folder) => json(`${folder}/package.json`).name)).to.deep.equal(['koa-compose']);
     const beautifiers = [...locked.keys()].filter((folder) => /beautify|jake$/.test(folder));
     expect(beautifiers).to.deep.equal([]);
   });

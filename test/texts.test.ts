@@ -9,9 +9,7 @@ import { PSEUDO, pseudoLanguage } from './support/pseudo-language.ts';
 const ROOT = path.join(import.meta.dirname, '..');
 const english = (): Record<string, Record<string, string>> =>
   parse(readFileSync(path.join(ROOT, 'views/texts/en.yaml'), 'utf8'));
-const keys = Object.entries(english()).flatMap(([page, texts]) =>
-  Object.keys(texts).map((key) => `${page}.${key}`),
-);
+const keys = Object.entries(english()).flatMap(([page, texts]) => Object.keys(texts).map((key) => `${page}.${key}`));
 /** Every file that can name a key, except the texts themselves. */
 const sources = ['src', 'views']
   .flatMap((folder) =>
@@ -26,9 +24,7 @@ function unused(all: readonly string[]): string[] {
   const templates = [...sources.matchAll(/`([a-z-]+\.[^`\s]*\$\{[^`\s]*)`/g)].map(
     ([, template = '']) => new RegExp(`^${template.replace(/\$\{[^}]*\}/g, '[\\w-]+')}$`),
   );
-  return all.filter(
-    (key) => !sources.includes(`'${key}'`) && !templates.some((template) => template.test(key)),
-  );
+  return all.filter((key) => !sources.includes(`'${key}'`) && !templates.some((template) => template.test(key)));
 }
 
 /** Adds English with this change as another language. */
@@ -46,9 +42,7 @@ describe('texts', () => {
   });
 
   it('each key that the sources name exists', () => {
-    const named = [...sources.matchAll(/\b(?:t|t\.parts|message)\(\s*'([^']+)'/g)].map(
-      ([, key = '']) => key,
-    );
+    const named = [...sources.matchAll(/\b(?:t|t\.parts|message)\(\s*'([^']+)'/g)].map(([, key = '']) => key);
     expect(named.length).to.be.above(50);
     expect(
       named.filter((key) => !keys.includes(key)),
@@ -80,8 +74,7 @@ describe('texts', () => {
   ];
   for (const [what, text, problem] of changed) {
     it(`a message with ${what} is refused`, () => {
-      const change = () =>
-        addChanged((texts) => Object.assign(texts['sign-in'] ?? {}, { purpose: text }));
+      const change = () => addChanged((texts) => Object.assign(texts['sign-in'] ?? {}, { purpose: text }));
       expect(change).to.throw(problem);
     });
   }
@@ -102,27 +95,18 @@ describe('texts', () => {
   it('messages contain messages and times, each in the language of the whole', () => {
     const hint = message('sign-in.company-hint', { domain: 'demo.test', provider: 'ID' });
     const whole = message('sign-in.wrong-and-hint', { problem: message('sign-in.wrong'), hint });
-    expect(inEnglish(whole)).to.equal(
-      'Wrong email address or password. People of demo.test sign in with ID.',
-    );
+    expect(inEnglish(whole)).to.equal('Wrong email address or password. People of demo.test sign in with ID.');
     expect(textsFor('de')(JSON.parse(JSON.stringify(whole)))).to.equal(
       'E-Mail-Adresse oder Passwort ist falsch. Personen von demo.test melden sich mit ID an.',
     );
     const until = { iso: '2026-11-21T04:23:10.000Z' };
-    expect(textsFor('en')('sign-in.password-soon-weak', { until })).to.include(
-      'From 21 Nov 2026, 04:23 UTC a',
-    );
-    expect(textsFor('de')('sign-in.password-soon-weak', { until })).to.include(
-      'Ab 21.11.2026, 04:23 UTC',
-    );
+    expect(textsFor('en')('sign-in.password-soon-weak', { until })).to.include('From 21 Nov 2026, 04:23 UTC a');
+    expect(textsFor('de')('sign-in.password-soon-weak', { until })).to.include('Ab 21.11.2026, 04:23 UTC');
   });
 
   it('values are never read as markup or as a message', () => {
     const parts = textsFor('en').parts('sign-in.purpose', { app: '<b>{x}</b>' });
-    expect(parts).to.deep.equal([
-      'to continue to ',
-      { tag: 'bdi', attributes: {}, parts: ['<b>{x}</b>'] },
-    ]);
+    expect(parts).to.deep.equal(['to continue to ', { tag: 'bdi', attributes: {}, parts: ['<b>{x}</b>'] }]);
   });
 
   it('a plural follows the number, and a text of a person is not translated', () => {

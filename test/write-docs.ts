@@ -3,11 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { parse, stringify } from 'yaml';
 import { factsOf, settingsJsonSchema } from '../src/config/schema/json-schema.ts';
-import {
-  isHeading,
-  type KnownSetting,
-  knownSettings,
-} from '../src/config/schema/known-settings.ts';
+import { isHeading, type KnownSetting, knownSettings } from '../src/config/schema/known-settings.ts';
 
 const ROOT = path.join(import.meta.dirname, '..');
 const WRITTEN_BELOW = '<!-- settings: written by `npm run docs` -->\n';
@@ -29,10 +25,7 @@ export function writtenDocs(): ReadonlyMap<string, string> {
   return new Map([
     [file, `${[introduction, ...parts].join('\n\n')}\n`],
     [guide, `${byHand}${WRITTEN_BELOW}\n${tables(properties)}`],
-    [
-      path.join(ROOT, 'config/gatehouse.schema.json'),
-      `${JSON.stringify(settingsJsonSchema(), null, 2)}\n`,
-    ],
+    [path.join(ROOT, 'config/gatehouse.schema.json'), `${JSON.stringify(settingsJsonSchema(), null, 2)}\n`],
   ]);
 }
 
@@ -79,9 +72,7 @@ function tables(sections: Readonly<Record<string, Described>>): string {
 
 function tableOf(heading: string, section: Described = {}): string {
   const title = heading === '' ? '' : `### ${heading}\n\n${section.description ?? ''}\n\n`;
-  const rows = settingsUnder(heading).map(
-    (setting) => `| ${cellsOf(setting).map(cell).join(' | ')} |\n`,
-  );
+  const rows = settingsUnder(heading).map((setting) => `| ${cellsOf(setting).map(cell).join(' | ')} |\n`);
   return `${title}| setting | what | takes | default | in force after |\n|---|---|---|---|---|\n${rows.join('')}`;
 }
 

@@ -4,13 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { brotliCompressSync, constants } from 'node:zlib';
 import { PGlite } from '@electric-sql/pglite';
-import {
-  CONTROL_FILE,
-  IMAGE,
-  type ImageIndex,
-  LAST_FILE,
-  LOG_SEGMENT,
-} from '../src/storage/embedded/cluster-image.ts';
+import { CONTROL_FILE, IMAGE, type ImageIndex, LAST_FILE, LOG_SEGMENT } from '../src/storage/embedded/cluster-image.ts';
 
 /** PostgreSQL removes these caches at each start. */
 const CACHE = /(^|\/)pg_internal\.init$/;

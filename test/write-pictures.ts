@@ -13,9 +13,7 @@ import { startTestService, type TestService } from './support/service.ts';
 import { runFolder } from './support/temporary-directory.ts';
 
 export const FOLDER = path.join(import.meta.dirname, '../docs/pictures');
-export const NAMES = [
-  ...(['sign-in', 'consent', 'profile', 'connections', 'secret', 'organization'] as const),
-];
+export const NAMES = [...(['sign-in', 'consent', 'profile', 'connections', 'secret', 'organization'] as const)];
 
 type Name = (typeof NAMES)[number];
 
@@ -33,8 +31,7 @@ async function live(service: TestService, advance: (seconds: number) => void) {
   const kim = await add('Kim Novak', 'kim@route-planner.example');
 
   const { id: organizationId } = await organizations.add({ name: 'Harbor Logistics' });
-  const warehouse = async (name: string) =>
-    (await organizations.addWarehouse({ organizationId, name })).id;
+  const warehouse = async (name: string) => (await organizations.addWarehouse({ organizationId, name })).id;
   const [hamburg, riga] = [await warehouse('Hamburg'), await warehouse('Riga')];
   await memberships.setRole(ada, organizationId, 'owner');
   await memberships.setRole(tom, organizationId, 'member');

@@ -1,13 +1,7 @@
 /** Changes of an account that also affect other rows: a new email address, or its deletion. */
 import { Refusal, refuseViolations } from '../base/refusal.ts';
 import type { Database, InTransaction, Queries } from '../storage/queries.ts';
-import {
-  ACCOUNT_COLUMNS,
-  type Account,
-  type AccountRow,
-  accountFrom,
-  isAccountId,
-} from './account.ts';
+import { ACCOUNT_COLUMNS, type Account, type AccountRow, accountFrom, isAccountId } from './account.ts';
 import { emailKey, keyEmails, newEmailProblem, normalizeEmail } from './email.ts';
 import { eraseFromLog } from './erasure.ts';
 
@@ -35,11 +29,7 @@ export function createAccountEdits({
      *
      * @throws Refusal `account_unknown`, `email_invalid`, `email_ambiguous` or `email_taken`
      */
-    async changeEmail(
-      id: string,
-      entered: string,
-      inTransaction?: InTransaction<Account>,
-    ): Promise<Account> {
+    async changeEmail(id: string, entered: string, inTransaction?: InTransaction<Account>): Promise<Account> {
       const email = acceptedEmail(entered);
       const taken = () => takenEmail(email);
       const changed = await refuseViolations(
@@ -90,10 +80,7 @@ export async function deleteAccounts(tx: Queries, ids: readonly string[]): Promi
   // One by one: the database also deletes all rows that refer to an account, and notifies nodes of
   // each, so one statement for all could reach its time limit.
   for (const id of ids) {
-    const rows = await tx.query<AccountRow>(
-      `DELETE FROM accounts WHERE id = $1 RETURNING ${ACCOUNT_COLUMNS}`,
-      [id],
-    );
+    const rows = await tx.query<AccountRow>(`DELETE FROM accounts WHERE id = $1 RETURNING ${ACCOUNT_COLUMNS}`, [id]);
     deleted.push(...rows.map(accountFrom));
   }
   await eraseFromLog(
@@ -108,34 +95,26 @@ export function acceptedEmail(entered: string): string {
   const email = normalizeEmail(entered);
   const problem = email === undefined ? {} : newEmailProblem(email);
   if (email !== undefined && problem === undefined) return email;
-  throw problem?.other === undefined
-    ? invalidEmail(entered)
-    : ambiguousEmail(email ?? entered, problem.other);
+  throw problem?.other === undefined ? invalidEmail(entered) : ambiguousEmail(email ?? entered, problem.other);
 }
 
 function ownerOfClients(id: string): Refusal {
   return new Refusal(
     'account_owns_clients',
     `The account ${id} owns clients.`,
-    'Find these clients with `clients list --owner`, then transfer (`clients transfer`) or delete ' +
-      'them.',
+    'Find these clients with `clients list --owner`, then transfer (`clients transfer`) or delete ' + 'them.',
   );
 }
 
 function invalidEmail(entered: string): Refusal {
   const shown = JSON.stringify(entered.slice(0, 100));
-  return new Refusal(
-    'email_invalid',
-    `${shown} is not an email address.`,
-    'Write one like ada@example.com.',
-  );
+  return new Refusal('email_invalid', `${shown} is not an email address.`, 'Write one like ada@example.com.');
 }
 
 function ambiguousEmail(email: string, other: string): Refusal {
   return new Refusal(
     'email_ambiguous',
-    `The email address ${email} has characters that are normalized: it means the same as ` +
-      `${other}.`,
+    `The email address ${email} has characters that are normalized: it means the same as ` + `${other}.`,
     `Write ${other}, if mail to that address reaches the person, or use another address.`,
   );
 }

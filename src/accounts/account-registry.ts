@@ -19,13 +19,7 @@ import {
   SELECT_ACCOUNTS,
   type SignInMethodKind,
 } from './account.ts';
-import {
-  type AccountEdits,
-  acceptedEmail,
-  createAccountEdits,
-  takenEmail,
-  unknownAccount,
-} from './account-edits.ts';
+import { type AccountEdits, acceptedEmail, createAccountEdits, takenEmail, unknownAccount } from './account-edits.ts';
 import { displayName } from './display-name.ts';
 import { emailKey } from './email.ts';
 import { hashPassword, refusePassword } from './passwords/password.ts';
@@ -120,9 +114,7 @@ export function createAccountRegistry(parts: {
     find: async (id) => (await people.find(id))?.account,
 
     async findByEmail(entered) {
-      const [row] = await database.query<AccountRow>(`${SELECT_ACCOUNTS} WHERE email_key = $1`, [
-        emailKey(entered),
-      ]);
+      const [row] = await database.query<AccountRow>(`${SELECT_ACCOUNTS} WHERE email_key = $1`, [emailKey(entered)]);
       return row && accountFrom(row);
     },
 
@@ -146,11 +138,7 @@ export function createAccountRegistry(parts: {
           ["NOT ($ AND 'passkey' = ANY(ways_in))", owing?.passkeys],
         ] as const,
       };
-      const found = await pageOf<AccountRow & { ways_in: SignInMethodKind[] }>(
-        database,
-        query,
-        page,
-      );
+      const found = await pageOf<AccountRow & { ways_in: SignInMethodKind[] }>(database, query, page);
       return mapPage(found, (row) => ({ ...accountFrom(row), signInMethods: row.ways_in }));
     },
 
@@ -158,8 +146,7 @@ export function createAccountRegistry(parts: {
       const email = acceptedEmail(entered);
       const name = displayName(enteredName);
       if (password !== undefined) await refusePassword(password, { email, name });
-      const passwordHash =
-        password === undefined ? null : await hashPassword(password, { rank: 'known', email });
+      const passwordHash = password === undefined ? null : await hashPassword(password, { rank: 'known', email });
       const taken = () => takenEmail(email);
       return refuseViolations(
         { accounts_email_key: taken, accounts_email_key_key: taken },
@@ -186,20 +173,17 @@ export function createAccountRegistry(parts: {
         [new Date(clock())],
         inTransaction,
       ),
-    resume: (id, inTransaction) =>
-      change(id, 'suspended_at = NULL, suspended_by_import = false', [], inTransaction),
+    resume: (id, inTransaction) => change(id, 'suspended_at = NULL, suspended_by_import = false', [], inTransaction),
 
     ...createAccountEdits({ database, change, forget }),
 
-    rename: async (id, name, inTransaction) =>
-      change(id, 'name = $2', [displayName(name)], inTransaction),
+    rename: async (id, name, inTransaction) => change(id, 'name = $2', [displayName(name)], inTransaction),
 
     setUnwantedMail: (id, unwanted) => change(id, 'unwanted_mail = $2', [unwanted]),
 
     setLanguage: (id, language) => change(id, 'language = $2', [language]),
 
-    endSessions: (id, inTransaction) =>
-      change(id, 'session_generation = session_generation + 1', [], inTransaction),
+    endSessions: (id, inTransaction) => change(id, 'session_generation = session_generation + 1', [], inTransaction),
 
     endEverySession: (inTransaction) =>
       database.transaction(async (tx) => {

@@ -56,7 +56,5 @@ export function deviceIcon(userAgent: string): 'phone' | 'tablet' | 'computer' |
 const programIn = (userAgent: string): string | undefined =>
   /^(?!Mozilla\/)([A-Za-z][\w.-]{0,39})\//.exec(userAgent)?.[1];
 
-const wordFor = (
-  userAgent: string,
-  words: readonly (readonly [RegExp, string])[],
-): string | undefined => words.find(([pattern]) => pattern.test(userAgent))?.[1];
+const wordFor = (userAgent: string, words: readonly (readonly [RegExp, string])[]): string | undefined =>
+  words.find(([pattern]) => pattern.test(userAgent))?.[1];

@@ -20,10 +20,7 @@ export const DEMO = {
  *
  * @returns true if the demo was added by this call.
  */
-export async function seedDemo(parts: {
-  readonly database: Database;
-  readonly clock: Clock;
-}): Promise<boolean> {
+export async function seedDemo(parts: { readonly database: Database; readonly clock: Clock }): Promise<boolean> {
   const { database, clock } = parts;
   if (await hasAccounts(database)) return false;
   const passwordHash = await hashPassword(DEMO.password, { rank: 'known', email: DEMO.email });
@@ -45,10 +42,12 @@ export async function seedDemo(parts: {
       now,
     ]);
     for (const name of DEMO.warehouses) {
-      await tx.query(
-        `INSERT INTO warehouses (id, organization_id, name, created_at) VALUES ($1, $2, $3, $4)`,
-        [randomId('wh_', 16), organization, name, now],
-      );
+      await tx.query(`INSERT INTO warehouses (id, organization_id, name, created_at) VALUES ($1, $2, $3, $4)`, [
+        randomId('wh_', 16),
+        organization,
+        name,
+        now,
+      ]);
     }
     await tx.query(
       `INSERT INTO organization_memberships (account_id, organization_id, role, created_at)

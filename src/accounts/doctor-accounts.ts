@@ -2,13 +2,7 @@
 import type { Clock } from '../base/clock.ts';
 import { randomId } from '../base/random-id.ts';
 import type { Database, InTransaction } from '../storage/queries.ts';
-import {
-  type Account,
-  type AccountRow,
-  accountFrom,
-  DOCTOR_EMAIL_PATTERN,
-  SELECT_ACCOUNTS,
-} from './account.ts';
+import { type Account, type AccountRow, accountFrom, DOCTOR_EMAIL_PATTERN, SELECT_ACCOUNTS } from './account.ts';
 import type { AccountRegistry } from './account-registry.ts';
 
 const IN_USE_MS = 3_600_000;

@@ -51,8 +51,7 @@ export function isSameMailbox(kept: string, claimed: string): boolean {
   return inAsciiLowerCase(kept) === inAsciiLowerCase(claimed);
 }
 
-const inAsciiLowerCase = (text: string): string =>
-  text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
+const inAsciiLowerCase = (text: string): string => text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 
 /**
  * Returns the normalized spelling of `email` if the two differ in more than letter case. Mail to
@@ -133,18 +132,13 @@ async function keyRows(database: Database, rows: readonly Row[]): Promise<void> 
         FROM unnest($1::text[], $2::text[], $3::text[]) AS line (id, email, email_key)
         WHERE a.id = line.id AND a.email = line.email AND a.email_key IS NULL
           AND NOT EXISTS (SELECT FROM accounts h WHERE h.email_key = line.email_key)`,
-      [
-        [...oldest.values()].map(({ id }) => id),
-        [...oldest.values()].map(({ email }) => email),
-        [...oldest.keys()],
-      ],
+      [[...oldest.values()].map(({ id }) => id), [...oldest.values()].map(({ email }) => email), [...oldest.keys()]],
     );
   });
 }
 
 /** PostgreSQL skips the addresses that match, so that only a few must be checked here. */
-const PLAIN_ADDRESS =
-  '^[A-Za-z0-9_+-]+(\\.[A-Za-z0-9_+-]+)*@([A-Za-z0-9]+(-[A-Za-z0-9]+)*\\.)+[A-Za-z]+$';
+const PLAIN_ADDRESS = '^[A-Za-z0-9_+-]+(\\.[A-Za-z0-9_+-]+)*@([A-Za-z0-9]+(-[A-Za-z0-9]+)*\\.)+[A-Za-z]+$';
 
 /** Returns the ids of accounts whose address is no mailbox by `isMailbox`: mail may not arrive. */
 export async function accountsWithOddEmails(database: Database): Promise<string[]> {

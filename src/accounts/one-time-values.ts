@@ -29,11 +29,7 @@ export function createOneTimeValues({
      * @param name must be impossible to guess or compute; random by default.
      * @returns the name under which `take` finds the value, for five minutes by default.
      */
-    async store(
-      accountId: string,
-      value: unknown,
-      name: string = randomId('', 43),
-    ): Promise<string> {
+    async store(accountId: string, value: unknown, name: string = randomId('', 43)): Promise<string> {
       const nonce = randomBytes(NONCE_BYTES);
       const cipher = createCipheriv(CIPHER, keyOf(name, accountId), nonce);
       const text = Buffer.concat([cipher.update(JSON.stringify(value)), cipher.final()]);

@@ -29,8 +29,7 @@ const MAX_ENDED = 1_000;
 const PUBLIC_ID = /^ses_[A-Za-z0-9_-]{16}$/;
 
 /** Returns the id that operators use for a session: computed from its uid without revealing it. */
-export const sessionId = ({ uid }: Pick<StartedSession, 'uid'>): string =>
-  `ses_${sha256(uid).slice(0, 16)}`;
+export const sessionId = ({ uid }: Pick<StartedSession, 'uid'>): string => `ses_${sha256(uid).slice(0, 16)}`;
 
 export const isSessionId = (id: string): boolean => PUBLIC_ID.test(id);
 
@@ -52,11 +51,7 @@ export function createSessionList(parts: {
   const { database, accounts } = parts;
   return {
     /** Records a session that began or replaced another one. */
-    async record(
-      accountId: string,
-      generation: number,
-      { uid, begunAt, origin }: StartedSession,
-    ): Promise<void> {
+    async record(accountId: string, generation: number, { uid, begunAt, origin }: StartedSession): Promise<void> {
       await database.query(
         `INSERT INTO browser_sessions (uid, account_id, generation, begun_at, address, browser)
           SELECT $1, id, $3, $4, $5, $6 FROM accounts WHERE id = $2
@@ -72,10 +67,7 @@ export function createSessionList(parts: {
      *
      * @param limit 20 by default.
      */
-    async of(
-      { id, sessionGeneration, endedSessions }: Account,
-      limit: number = MAX_LISTED,
-    ): Promise<StartedSession[]> {
+    async of({ id, sessionGeneration, endedSessions }: Account, limit: number = MAX_LISTED): Promise<StartedSession[]> {
       const rows = await database.query<Omit<StartedSession, 'origin'> & Origin>(
         `SELECT uid, begun_at AS "begunAt", address, browser FROM browser_sessions
           WHERE account_id = $1 AND generation >= $2 AND uid <> ALL($3)
@@ -121,11 +113,6 @@ export function createSessionList(parts: {
     },
 
     removeOlderThan: (olderThan: Date, limit: number): Promise<number> =>
-      deleteExpired(
-        database,
-        [{ table: 'browser_sessions', column: 'begun_at' }],
-        olderThan,
-        limit,
-      ),
+      deleteExpired(database, [{ table: 'browser_sessions', column: 'begun_at' }], olderThan, limit),
   };
 }

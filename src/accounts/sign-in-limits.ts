@@ -1,10 +1,5 @@
 /** Limits wrong passwords per account, address and browser (rule: attempt-limits.ts). */
-import type {
-  AttemptLimit,
-  AttemptLimitOptions,
-  CreateAttemptLimit,
-  Over,
-} from '../base/attempt-limits.ts';
+import type { AttemptLimit, AttemptLimitOptions, CreateAttemptLimit, Over } from '../base/attempt-limits.ts';
 import { networkOf } from '../base/network-address.ts';
 import { emailKey } from './email.ts';
 
@@ -55,11 +50,7 @@ export function createSignInLimits({
   const perDevice = create('sign_in_device', settings.signInFailures, window);
   const perBoth = create('sign_in_account_address', settings.signInFailures, window);
   const perAddress = create('sign_in_address', settings.signInFailuresPerAddress, window);
-  const perAccount = create(
-    'sign_in_account',
-    settings.signInFailuresPerAccount,
-    settings.signInAccountWindowSeconds,
-  );
+  const perAccount = create('sign_in_account', settings.signInFailuresPerAccount, settings.signInAccountWindowSeconds);
 
   function attemptOn(counted: readonly Counted[]): SignInAttempt {
     return {

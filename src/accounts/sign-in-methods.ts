@@ -1,13 +1,7 @@
 /** Passkeys and linked providers of an account: sign-in methods that its user may remove. */
 import { lockedTransactionOf } from '../storage/account-turns.ts';
 import type { Database, InTransaction, Queries } from '../storage/queries.ts';
-import {
-  ACCOUNT_COLUMNS,
-  type Account,
-  type AccountRow,
-  accountFrom,
-  SELECT_ACCOUNTS,
-} from './account.ts';
+import { ACCOUNT_COLUMNS, type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from './account.ts';
 import type { AccountRegistry } from './account-registry.ts';
 import { type NewActivity, type Origin, SessionEnded } from './activity/activity.ts';
 
@@ -31,11 +25,7 @@ export interface MethodsOfKind {
   /** Returns the methods of an account, oldest first. */
   of(accountId: string, tx?: Queries): Promise<readonly LinkedMethod[]>;
   /** @param id of a method that `of` returned. @returns the entry for the activity log. */
-  remove(
-    accountId: string,
-    id: string,
-    tx: Queries,
-  ): Promise<Pick<NewActivity, 'action' | 'details'>>;
+  remove(accountId: string, id: string, tx: Queries): Promise<Pick<NewActivity, 'action' | 'details'>>;
 }
 
 export type SignInMethods = ReturnType<typeof createSignInMethods>;
@@ -55,9 +45,9 @@ export function createSignInMethods({
   readonly kinds: readonly MethodsOfKind[];
 }) {
   const listed = (accountId: string, tx?: Queries) =>
-    Promise.all(
-      kinds.map(async (kind) => (await kind.of(accountId, tx)).map((method) => ({ method, kind }))),
-    ).then((lists) => lists.flat());
+    Promise.all(kinds.map(async (kind) => (await kind.of(accountId, tx)).map((method) => ({ method, kind })))).then(
+      (lists) => lists.flat(),
+    );
 
   async function removeWith(
     accountId: string,
@@ -149,8 +139,7 @@ export function createSignInMethods({
           await rest(tx, account);
           const left = await listed(accountId, tx);
           const hasPassword = passwords && account.hasPassword && !password;
-          if (!hasPassword && left.every(({ method }) => method.isDisabled))
-            throw new NothingLeft();
+          if (!hasPassword && left.every(({ method }) => method.isDisabled)) throw new NothingLeft();
           const endsSessions = password || sessions || left.length < before.length;
           if (sessions) await activity.record({ action: 'signed_out_everywhere', ...who }, tx);
           const [changed] = await tx.query<AccountRow>(

@@ -29,27 +29,20 @@ export interface SignedInBy {
 export const isStrongSession = (
   { method, proof, hasUsedPasskey = false }: SignedInBy,
   providers: readonly UpstreamStrength[],
-): boolean =>
-  method === 'upstream'
-    ? hasUsedPasskey || isStrongSignIn(proof, providers)
-    : method !== 'password';
+): boolean => (method === 'upstream' ? hasUsedPasskey || isStrongSignIn(proof, providers) : method !== 'password');
 
 const asksForProof = ({ strongAcr, strongAmr }: UpstreamStrength): boolean =>
   strongAcr.length > 0 || strongAmr.length > 0;
 
 /** True if any sign-in at this provider can satisfy `sign_in.require`. */
-export const canBeStrong = (provider: UpstreamStrength): boolean =>
-  provider.isStrong || asksForProof(provider);
+export const canBeStrong = (provider: UpstreamStrength): boolean => provider.isStrong || asksForProof(provider);
 
 /**
  * Decides by the present settings, also for sessions that began under earlier ones.
  *
  * @param proof undefined for a session of an older version, whose provider is unknown.
  */
-export function isStrongSignIn(
-  proof: UpstreamProof | undefined,
-  providers: readonly UpstreamStrength[],
-): boolean {
+export function isStrongSignIn(proof: UpstreamProof | undefined, providers: readonly UpstreamStrength[]): boolean {
   if (!proof) {
     return providers.every((provider) => provider.isStrong && !asksForProof(provider));
   }

@@ -12,18 +12,15 @@ import type { PasswordTurn } from './passwords/work.ts';
  * @param attempt `rank` is `known` if the account has signed in from this browser before.
  * @throws TooManyPasswords if too many users sign in at once.
  */
-export type SignIn = (
-  attempt: PasswordTurn & { readonly password: string },
-) => Promise<Account | 'refused'>;
+export type SignIn = (attempt: PasswordTurn & { readonly password: string }) => Promise<Account | 'refused'>;
 
 /** Returns a check that counts no failures: its caller must. */
 export function createSignIn(parts: { readonly database: Queries }): SignIn {
   return async ({ password, ...turn }) => {
     // Query the database even if the text is no address, so that the time does not reveal that.
-    const [row] = await parts.database.query<AccountRow>(
-      `${SELECT_ACCOUNTS} WHERE email_key = $1`,
-      [emailKey(turn.email)],
-    );
+    const [row] = await parts.database.query<AccountRow>(`${SELECT_ACCOUNTS} WHERE email_key = $1`, [
+      emailKey(turn.email),
+    ]);
     const isRight = await verifyPassword(row?.password_hash ?? undefined, password, turn);
     if (row === undefined || !isRight || row.suspended_at !== null) return 'refused';
     return accountFrom(row);

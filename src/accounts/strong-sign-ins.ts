@@ -52,10 +52,7 @@ export function createStrongSignIns({
     requirementFor: (accountId: string): Promise<SignInRequirement | undefined> =>
       findRequirement(accountId, database, startGrace),
     /** Like `requirementFor`, but begins no grace period, because the user does not see the result. */
-    wouldBeRequired: (
-      accountId: string,
-      queries: Queries = database,
-    ): Promise<SignInRequirement | undefined> =>
+    wouldBeRequired: (accountId: string, queries: Queries = database): Promise<SignInRequirement | undefined> =>
       findRequirement(accountId, queries, async () => new Date(clock())),
   };
 

@@ -87,11 +87,7 @@ export interface Authorizations {
   /** Consumes the code. @param until the latest expiry of the access token */
   exchange(authorization: Authorization, until?: Date): Promise<IssuedTokens | NothingIssued>;
   /** Replaces the refresh token of this rotation. @param until as for `exchange` */
-  refresh(
-    authorization: Authorization,
-    rotation: number,
-    until?: Date,
-  ): Promise<IssuedTokens | NothingIssued>;
+  refresh(authorization: Authorization, rotation: number, until?: Date): Promise<IssuedTokens | NothingIssued>;
 
   /** Confirms in the background that the client received this token, because it was used. */
   confirmUse(found: Found<PresentedAccessToken>): void;

@@ -89,16 +89,16 @@ export function createClientStandings({ database }: { readonly database: Queries
       return row;
     },
 
-    approvable: (ids: readonly string[]): Promise<ApprovableClient[]> =>
-      approvableClients(database, ids),
+    approvable: (ids: readonly string[]): Promise<ApprovableClient[]> => approvableClients(database, ids),
 
     /** @param max how many users may connect an unchecked client; 0: no limit */
     async isFull(clientId: string, accountId: string, max: number): Promise<boolean> {
       if (max === 0) return false;
-      const [row] = await database.query<{ isFull: boolean }>(
-        `SELECT ${isFullFor('$1', '$2', '$3')} AS "isFull"`,
-        [accountId, clientId, max],
-      );
+      const [row] = await database.query<{ isFull: boolean }>(`SELECT ${isFullFor('$1', '$2', '$3')} AS "isFull"`, [
+        accountId,
+        clientId,
+        max,
+      ]);
       return row?.isFull === true;
     },
   };

@@ -112,16 +112,8 @@ export async function listConnections(
           AND (n.account_id = $1 OR $1::text IS NULL) AND (n.client_id = $2 OR $2::text IS NULL)`,
       order: ['"connectedAt"', '"accountId"', '"clientId"'],
       isDescending: true,
-      hasId: (id) =>
-        `"accountId" = split_part(${id}, '/', 1) AND "clientId" = split_part(${id}, '/', 2)`,
-      cells: [
-        'id',
-        'email',
-        '"clientName"',
-        dayOf('"connectedAt"'),
-        dayOf('"lastUsedAt"'),
-        'limited',
-      ],
+      hasId: (id) => `"accountId" = split_part(${id}, '/', 1) AND "clientId" = split_part(${id}, '/', 2)`,
+      cells: ['id', 'email', '"clientName"', dayOf('"connectedAt"'), dayOf('"lastUsedAt"'), 'limited'],
       values: [accountId ?? null, clientId ?? null],
     },
     page,
@@ -131,5 +123,4 @@ export async function listConnections(
 }
 
 /** SQL expression for a day as the operator sees it, so that a search finds the same text. */
-const dayOf = (column: string): string =>
-  `coalesce(to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD'), 'never')`;
+const dayOf = (column: string): string => `coalesce(to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD'), 'never')`;

@@ -30,17 +30,7 @@ export const setLimit = (
       `UPDATE connections n SET limit_places = $3::text[], limit_read_only = $4, limit_until = $5
         WHERE account_id = $1 AND client_id = $2 AND NOT ${hasEnded('$6')}
           AND ${isLimit('$7', '$8', '$9')} RETURNING 1`,
-      [
-        accountId,
-        clientId,
-        places,
-        isReadOnly,
-        until,
-        now,
-        seen.places,
-        seen.isReadOnly,
-        seen.until,
-      ],
+      [accountId, clientId, places, isReadOnly, until, now, seen.places, seen.isReadOnly, seen.until],
     );
     if (rows.length > 0) await inTransaction?.(tx, undefined);
     return rows.length > 0;

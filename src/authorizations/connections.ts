@@ -6,12 +6,7 @@ import {
   type LimitJson,
   limitFrom,
 } from '../accounts/access/access-limit.ts';
-import {
-  createPeople,
-  type People,
-  type Person,
-  type PersonConnection,
-} from '../accounts/access/people.ts';
+import { createPeople, type People, type Person, type PersonConnection } from '../accounts/access/people.ts';
 import type { Organization } from '../accounts/access/reach.ts';
 import type { EndingCause } from '../accounts/activity/activity-words.ts';
 import type { Clock } from '../base/clock.ts';
@@ -22,12 +17,7 @@ import type { ChangeFeed } from '../storage/change-feed.ts';
 import type { WriteUses } from '../storage/last-used.ts';
 import { doAllNodesKnowAccessRules, requireAccessRules } from '../storage/nodes.ts';
 import type { Page, PageRequest } from '../storage/pages.ts';
-import {
-  BEYOND_LOST,
-  type Database,
-  type InTransaction,
-  type Queries,
-} from '../storage/queries.ts';
+import { BEYOND_LOST, type Database, type InTransaction, type Queries } from '../storage/queries.ts';
 import {
   type ConnectedClient,
   type ListedConnection,
@@ -35,13 +25,7 @@ import {
   listConnectedClients,
   listConnections,
 } from './connected-clients.ts';
-import {
-  type Connection,
-  type EndedConnection,
-  endWithLimit,
-  setLimit,
-  WITHOUT_LIMIT,
-} from './connection-limits.ts';
+import { type Connection, type EndedConnection, endWithLimit, setLimit, WITHOUT_LIMIT } from './connection-limits.ts';
 import { hasEnded, type NewConsent, type RememberedConsent, rememberConsent } from './consents.ts';
 
 export interface Connections {
@@ -55,10 +39,7 @@ export interface Connections {
    *   limit was changed, or a node runs that would ignore the limit), or if the client has as many
    *   users as an unchecked client may have
    */
-  rememberConsent(
-    consent: NewConsent,
-    inTransaction?: InTransaction,
-  ): ReturnType<typeof rememberConsent>;
+  rememberConsent(consent: NewConsent, inTransaction?: InTransaction): ReturnType<typeof rememberConsent>;
   /**
    * Changes the limit of the client's access, in force from its next call.
    *
@@ -86,10 +67,7 @@ export interface Connections {
   /** Lists the clients that are connected to the user, latest first. */
   listOf(accountId: string): Promise<ConnectedClient[]>;
   listActing(accountId: string, limit: number): ReturnType<typeof listActing>;
-  listBoth(
-    whose: Parameters<typeof listConnections>[1],
-    page?: PageRequest,
-  ): Promise<Page<ListedConnection>>;
+  listBoth(whose: Parameters<typeof listConnections>[1], page?: PageRequest): Promise<Page<ListedConnection>>;
   /** Expects the result of `connectionId` as the id of a use. */
   readonly writeUses: WriteUses;
   /**
@@ -176,17 +154,13 @@ interface ConnectionEnd {
 export const BATCH = 1_000;
 
 /** Returns both ids as one string. Neither of them contains a space. */
-export const connectionId = ({ accountId, clientId }: Connection): string =>
-  `${accountId} ${clientId}`;
+export const connectionId = ({ accountId, clientId }: Connection): string => `${accountId} ${clientId}`;
 
-export const connectionIn = (
-  { connections }: Person,
-  clientId: string,
-): PersonConnection | undefined => connections.find(([id]) => id === clientId);
+export const connectionIn = ({ connections }: Person, clientId: string): PersonConnection | undefined =>
+  connections.find(([id]) => id === clientId);
 
 /** Returns the generation that a valid authorization of this user and client has. */
-const generationIn = (person: Person, clientId: string): number | undefined =>
-  connectionIn(person, clientId)?.[1];
+const generationIn = (person: Person, clientId: string): number | undefined => connectionIn(person, clientId)?.[1];
 
 /** For `People.find`: rejects a cached user if another node may have just connected the client. */
 export const hasGeneration =
@@ -268,10 +242,7 @@ export function createConnections(parts: {
     },
 
     async countOf(clientId) {
-      const [row] = await database.query<{ count: number }>(
-        `SELECT ${countOfPeople('$1')} AS count`,
-        [clientId],
-      );
+      const [row] = await database.query<{ count: number }>(`SELECT ${countOfPeople('$1')} AS count`, [clientId]);
       return row?.count ?? 0;
     },
 

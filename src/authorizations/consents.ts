@@ -44,8 +44,7 @@ type Connected = { readonly generation: number; readonly isNew: boolean };
 const FIRST_GENERATION = 1;
 
 /** SQL: the connection `n` was ended, or `now` is after the end date that its user set. */
-export const hasEnded = (now: string): string =>
-  `(n.ended_at IS NOT NULL OR coalesce(n.limit_until <= ${now}, false))`;
+export const hasEnded = (now: string): string => `(n.ended_at IS NOT NULL OR coalesce(n.limit_until <= ${now}, false))`;
 
 /** SQL condition: the connection `n` has this limit. */
 export const isLimit = (places: string, isReadOnly: string, until: string): string =>
@@ -115,9 +114,7 @@ export function rememberConsent(
     // then counts the first user. This lock is taken first, and only here. Lock also
     // for a connected user or a checked client: either may have changed when the INSERT runs.
     if (consent.maxPeople) {
-      await tx.query(`SELECT pg_advisory_xact_lock(hashtext('gatehouse people'), hashtext($1))`, [
-        consent.clientId,
-      ]);
+      await tx.query(`SELECT pg_advisory_xact_lock(hashtext('gatehouse people'), hashtext($1))`, [consent.clientId]);
     }
     const connected = await insert(tx, now, consent);
     if (connected) await inTransaction?.(tx);

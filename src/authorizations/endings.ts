@@ -64,8 +64,7 @@ export const createTimeLimitJob =
 
 /** Ends every connection with a limit, for the operator. @returns how many were ended */
 export const createLimitedEnd =
-  (connections: Pick<Connections, 'endWithLimit'>, activity: Activity) =>
-  async (): Promise<number> => {
+  (connections: Pick<Connections, 'endWithLimit'>, activity: Activity) => async (): Promise<number> => {
     let ended = 0;
     for (;;) {
       const record = recordEnds(activity, undefined, undefined);
@@ -118,10 +117,7 @@ export interface Endings {
    * @throws StorageUnavailable if the authorization may not have ended on every node. The service
    *   ends it later, and the client can send the request again.
    */
-  end(
-    authorization: Authorization,
-    why: Pick<Revocation, 'cause' | 'actor' | 'origin'>,
-  ): Promise<void>;
+  end(authorization: Authorization, why: Pick<Revocation, 'cause' | 'actor' | 'origin'>): Promise<void>;
   /** Like `end`, for one machine access token. */
   endMachineToken(end: MachineTokenEnd): Promise<void>;
   /**
@@ -238,8 +234,7 @@ export function createEndings(parts: {
       return revocations.announceRecorded({ machineToken: value, clientId });
     },
 
-    repeatRecorded: (since, onProgress) =>
-      repeatRecorded({ store, revocations }, since, onProgress),
+    repeatRecorded: (since, onProgress) => repeatRecorded({ store, revocations }, since, onProgress),
 
     async carryOut() {
       const until = isKeptHere ? undefined : await revocations.takeTurn(node);
@@ -248,9 +243,7 @@ export function createEndings(parts: {
       let isDone = false;
       try {
         const since = new Date(Math.min(until.getTime(), startedAt) - OVERLAP_MS);
-        const { ended } = await repeatRecorded({ store, revocations }, since, () =>
-          revocations.takeTurn(node),
-        );
+        const { ended } = await repeatRecorded({ store, revocations }, since, () => revocations.takeTurn(node));
         isDone = true;
         return ended;
       } finally {
@@ -272,10 +265,7 @@ const notReplicated = (): StorageUnavailable =>
   new StorageUnavailable('redis', new Error('no Redis replica has confirmed the revocation'));
 
 const replacedMeanwhile = (): StorageUnavailable =>
-  new StorageUnavailable(
-    'redis',
-    new Error('another Redis has replaced the one on which the authorization was ended'),
-  );
+  new StorageUnavailable('redis', new Error('another Redis has replaced the one on which the authorization was ended'));
 
 /** Logs an error if the token store was restored from an old backup. Never throws. */
 export async function reportRevived(
@@ -286,8 +276,7 @@ export async function reportRevived(
     const { length: alive } = await endings.findRevived();
     if (alive === 0) return;
     const remedy =
-      'an older token store was restored: run `operator revoke --recorded`, which ends these ' +
-      'authorizations again';
+      'an older token store was restored: run `operator revoke --recorded`, which ends these ' + 'authorizations again';
     log.error({ alive, remedy }, 'authorizations that are recorded as ended are still active');
   } catch (err) {
     log.warn({ err }, 'it could not be checked whether ended authorizations are still active');

@@ -140,15 +140,10 @@ export function createLeakedValues(parts: {
      * @param more further details for the activity log
      * @throws Refusal `not_done` if a store failed: the same report can be sent again
      */
-    async end(
-      found: readonly FoundValue[],
-      actor: NewActivity['actor'],
-      more: Details = {},
-    ): Promise<void> {
+    async end(found: readonly FoundValue[], actor: NewActivity['actor'], more: Details = {}): Promise<void> {
       const unique = [...new Map(found.map((value) => [value.token, value])).values()];
       // First those that need only the database: Redis may not answer.
-      const needsTokens = ({ kind }: FoundValue) =>
-        Number(!/^(?:api_key|client_secret)$/.test(kind));
+      const needsTokens = ({ kind }: FoundValue) => Number(!/^(?:api_key|client_secret)$/.test(kind));
       const values = unique.sort((one, other) => needsTokens(one) - needsTokens(other));
       try {
         for (let from = 0; from < values.length; from += MAX_AT_ONCE) {

@@ -16,10 +16,7 @@ export interface MachineTokens {
   /** Reads only the token store: the caller must check that the client has the same generation. */
   find(value: string): Promise<MachineToken | undefined>;
   /** @param token contains the client as it authenticated, so that a later revocation applies */
-  keep(
-    value: string,
-    token: Pick<MachineToken, 'issuedAt' | 'expiresAt'> & { readonly client: Client },
-  ): Promise<void>;
+  keep(value: string, token: Pick<MachineToken, 'issuedAt' | 'expiresAt'> & { readonly client: Client }): Promise<void>;
 }
 
 /** Omits a generation of 0 to save space, because there are many of these records. */

@@ -36,10 +36,7 @@ const requireAsShown =
 export type OrganizationEndings = ReturnType<typeof createOrganizationEndings>;
 
 /** Like `OrganizationEnds`, and records each change in the activity logs. */
-export function createOrganizationEndings(parts: {
-  readonly activity: Activity;
-  readonly ends: OrganizationEnds;
-}) {
+export function createOrganizationEndings(parts: { readonly activity: Activity; readonly ends: OrganizationEnds }) {
   const { activity, ends } = parts;
 
   const whose = ({ admin, organization }: Acting) => ({
@@ -64,25 +61,14 @@ export function createOrganizationEndings(parts: {
     const all = { ...details, organization_id, organization_name };
     if (!admin) return activity.record({ action: own, actor: 'operator', details: all }, tx);
     const { account, origin } = admin;
-    await activity.record(
-      { action: own, actor: 'person', accountId: account.id, details: all, origin },
-      tx,
-    );
+    await activity.record({ action: own, actor: 'person', accountId: account.id, details: all, origin }, tx);
     if (!others || concerned === account.id) return;
     const theirs = { ...all, by_account_id: account.id, by_name: account.name };
-    await activity.record(
-      { action: others, actor: 'organization', accountId: concerned, details: theirs },
-      tx,
-    );
+    await activity.record({ action: others, actor: 'organization', accountId: concerned, details: theirs }, tx);
   }
 
   const recordFor =
-    (
-      by: Acting,
-      { id: clientId, name }: Named,
-      action: Action,
-      more: NewActivity['details'] = {},
-    ) =>
+    (by: Acting, { id: clientId, name }: Named, action: Action, more: NewActivity['details'] = {}) =>
     (tx: Queries): Promise<void> =>
       record(tx, by, [action, action], { client_id: clientId, client_name: name, ...more });
 

@@ -5,10 +5,7 @@
 import { type AccessLimit, limitAccess } from '../accounts/access/access-limit.ts';
 import { isAdmin } from '../accounts/access/organization-ends.ts';
 import { type Right, type Role, rightsBy } from '../accounts/access/reach.ts';
-import {
-  OPEN_POLICY,
-  type OrganizationPolicy,
-} from '../accounts/organizations/organization-policy.ts';
+import { OPEN_POLICY, type OrganizationPolicy } from '../accounts/organizations/organization-policy.ts';
 import type { Clock } from '../base/clock.ts';
 import { isClientId } from '../base/random-id.ts';
 import { createTurns } from '../storage/account-turns.ts';
@@ -72,10 +69,7 @@ export interface ReachingClient extends Reaching {
   readonly sentence: string | null;
 }
 
-export type ReachingMachine = Pick<
-  ReachingPerson,
-  keyof Reaching | 'role' | 'isSuspended' | 'warehouses'
-> &
+export type ReachingMachine = Pick<ReachingPerson, keyof Reaching | 'role' | 'isSuspended' | 'warehouses'> &
   Pick<ReachingClient, 'lastUsedAt'>;
 
 export interface ReachingKey extends Reaching {
@@ -94,10 +88,7 @@ export const MAX_COUNTED = 1_000;
 /** How many pages read at once in this process: each uses one connection of the pool. */
 const MAX_READING = 2;
 
-export function createOrganizationReach(parts: {
-  readonly database: Database;
-  readonly clock: Clock;
-}) {
+export function createOrganizationReach(parts: { readonly database: Database; readonly clock: Clock }) {
   const { database, clock } = parts;
   const inTurn = createTurns(MAX_READING);
   return {
@@ -123,8 +114,7 @@ export function createOrganizationReach(parts: {
      * @param warehouseId a chosen warehouse: the lists leave out what has no access to it, such as
      *   blocked clients, and the clients and API keys of suspended people
      */
-    of: (organizationId: string, warehouseId?: string) =>
-      createReach({ database, clock, organizationId, warehouseId }),
+    of: (organizationId: string, warehouseId?: string) => createReach({ database, clock, organizationId, warehouseId }),
   };
 }
 
@@ -136,8 +126,7 @@ function createReach(parts: {
 }) {
   const { database, clock, organizationId, warehouseId } = parts;
   const place = [organizationId, warehouseId ?? null];
-  const isListed = ({ rights }: Reaching): boolean =>
-    warehouseId === undefined || rights.length > 0;
+  const isListed = ({ rights }: Reaching): boolean => warehouseId === undefined || rights.length > 0;
 
   /** Converts the first row of a member to what the member reaches. */
   const memberFrom = <Row extends MemberRow>({ stored, held, readable, ...row }: Row) => ({
@@ -268,8 +257,7 @@ function createReach(parts: {
     },
 
     /** Lists the clients that members have connected, even if without access, and blocked ones. */
-    clients: (from = ''): Promise<Step<ReachingClient>> =>
-      readClients(CLIENTS_AFTER, isClientId(from) ? from : ''),
+    clients: (from = ''): Promise<Step<ReachingClient>> => readClients(CLIENTS_AFTER, isClientId(from) ? from : ''),
 
     /** Returns those of these clients that `clients` lists, each found by its id. */
     clientsNamed: async (ids: readonly string[]): Promise<readonly ReachingClient[]> =>
@@ -300,8 +288,7 @@ function createReach(parts: {
 }
 
 /** True for a connected client that is not blocked, and was neither approved nor declined. */
-export const isUndecided = ({ state, decidedAt }: ReachingClient): boolean =>
-  state !== 'blocked' && decidedAt === null;
+export const isUndecided = ({ state, decidedAt }: ReachingClient): boolean => state !== 'blocked' && decidedAt === null;
 
 /** Reads a whole list, step by step. Only for lists that are short. */
 export async function allOf<Row>(read: (from?: string) => Promise<Step<Row>>): Promise<Row[]> {
@@ -332,9 +319,7 @@ interface CredentialRow {
   readonly isSuspended: boolean;
   readonly limit: AccessLimit;
   /** The stored rights in the chosen warehouse; if none is chosen, in those of the limit. */
-  readonly held:
-    | readonly { readonly id: string; readonly rights: readonly Right[] | null }[]
-    | null;
+  readonly held: readonly { readonly id: string; readonly rights: readonly Right[] | null }[] | null;
 }
 
 type ConnectionRow = CredentialRow & Pick<KeyRow, 'person' | 'lastUsedAt'> & { clientId: string };

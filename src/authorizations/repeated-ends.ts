@@ -5,10 +5,7 @@ import type { EndsRepeater } from '../storage/redis/master-guard.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import type { RecordedEnd, RecordedTokenEnd, Revocations } from './revocations.ts';
 
-type Recorded = Pick<
-  Revocations,
-  'latest' | 'machineTokensSince' | 'announceEnds' | 'announceMachineTokens'
->;
+type Recorded = Pick<Revocations, 'latest' | 'machineTokensSince' | 'announceEnds' | 'announceMachineTokens'>;
 
 /** Records per batch: Redis takes a batch in one pipeline, the database its records one by one. */
 const BATCH_IN_REDIS = 1_000;
@@ -64,8 +61,7 @@ export async function repeatRecorded(
   await endEach<RecordedTokenEnd>(
     (last) => revocations.machineTokensSince(since, { limit, after: last?.key }),
     ({ key }) => store.removeKept('machine_token', key),
-    (revived) =>
-      revocations.announceMachineTokens([...new Set(revived.map((end) => end.clientId))]),
+    (revived) => revocations.announceMachineTokens([...new Set(revived.map((end) => end.clientId))]),
   );
   return { looked, ended };
 }
@@ -88,8 +84,7 @@ export function createEndsRepeater({
         new Date(clock() - DAY_MS),
         async () => {
           // Each batch extends the turn of this node. An expired turn may be another node's now.
-          if (!(await takeTurn()))
-            throw new Error('another node has taken over repeating the revocations');
+          if (!(await takeTurn())) throw new Error('another node has taken over repeating the revocations');
         },
       ),
     endTurn: () => revocations.endTurn(node),

@@ -78,10 +78,7 @@ export interface Revocations {
    * @returns false if no such end of this client is recorded
    */
   announceRecorded(
-    ended: { readonly clientId: string } & (
-      | { readonly id: string }
-      | Pick<MachineTokenEnd, 'machineToken'>
-    ),
+    ended: { readonly clientId: string } & ({ readonly id: string } | Pick<MachineTokenEnd, 'machineToken'>),
   ): Promise<boolean>;
   /** Notifies every node that machine access tokens of these clients have ended. */
   announceMachineTokens(clientIds: readonly string[]): Promise<void>;
@@ -212,9 +209,7 @@ export function createRevocations(parts: {
   }
 
   const record = (end: End, isKeptHere: boolean): Promise<Recorded> =>
-    'machineToken' in end
-      ? recordMachineToken(end, isKeptHere)
-      : recordAuthorization(end, isKeptHere);
+    'machineToken' in end ? recordMachineToken(end, isKeptHere) : recordAuthorization(end, isKeptHere);
 
   const announceKeys = async (topic: ChangeTopic, ...keys: readonly string[]): Promise<void> =>
     void (await announceToAllNodes(database, topic, keys));

@@ -15,7 +15,4 @@ export interface Answer {
 export type NextStep = () => Promise<Answer>;
 
 /** A step of a route: returns the answer, or passes on that of the next step. */
-export type Step<Result = Answer> = (
-  ctx: Context,
-  next: () => Promise<Result>,
-) => Result | Promise<Result>;
+export type Step<Result = Answer> = (ctx: Context, next: () => Promise<Result>) => Result | Promise<Result>;

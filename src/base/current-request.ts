@@ -21,8 +21,7 @@ export const withinRequest = <Result>(request: CurrentRequest, work: () => Resul
 export const outsideRequests = <Result>(work: () => Result): Result => storage.run(undefined, work);
 
 /** Binds `work` to the request that runs now, for work that a shared timer or queue starts later. */
-export const boundToRequest = <Work extends () => unknown>(work: Work): Work =>
-  AsyncLocalStorage.bind(work);
+export const boundToRequest = <Work extends () => unknown>(work: Work): Work => AsyncLocalStorage.bind(work);
 
 /**
  * The fields of a request in a log line. `trace_id` is the name that OpenTelemetry recommends for
@@ -41,8 +40,7 @@ export const logMixin = (): object => requestFields() ?? {};
  * W3C Trace Context §3.2.2: version, trace id, parent id, flags, in lower case. Version ff and ids
  * of zeros are invalid. Node joins repeated headers with a comma, which does not match.
  */
-const TRACEPARENT =
-  /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?$/;
+const TRACEPARENT = /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?$/;
 
 /** A later version of the header may be longer than the 55 characters of version 00. */
 const MAX_HEADER_LENGTH = 255;

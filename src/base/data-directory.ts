@@ -5,8 +5,7 @@ import path from 'node:path';
 export const clusterIn = (directory: string): string => path.join(directory, 'postgres');
 
 /** True if the directory has a database: PostgreSQL itself recognizes one by this file. */
-export const hasDatabase = (directory: string): boolean =>
-  existsSync(path.join(clusterIn(directory), 'PG_VERSION'));
+export const hasDatabase = (directory: string): boolean => existsSync(path.join(clusterIn(directory), 'PG_VERSION'));
 
 /** A marker that exists from before the first file is created until the database is complete. */
 const firstStartIn = (directory: string): string => path.join(directory, '.first-start');
@@ -15,8 +14,7 @@ const firstStartIn = (directory: string): string => path.join(directory, '.first
 export const LOCK_FILE = 'gatehouse.lock';
 
 /** A directory with only such files is empty: a socket (`.…`), the lock, a disk's `lost+found`. */
-const isIgnored = (name: string): boolean =>
-  name.startsWith('.') || name === LOCK_FILE || name === 'lost+found';
+const isIgnored = (name: string): boolean => name.startsWith('.') || name === LOCK_FILE || name === 'lost+found';
 
 /** Marks an empty directory, so that a start that fails half-way is not taken for damage. */
 export function beginFirstStart(directory: string): void {
@@ -44,11 +42,7 @@ export interface DataDirectoryProblem {
 export class DataDirectoryRefused extends Error {
   readonly code: DataDirectoryProblem['code'];
 
-  constructor(
-    directory: string,
-    { code, what, remedy }: DataDirectoryProblem,
-    options?: ErrorOptions,
-  ) {
+  constructor(directory: string, { code, what, remedy }: DataDirectoryProblem, options?: ErrorOptions) {
     super(`the data directory ${directory} ${what}: ${remedy}`, options);
     this.name = 'DataDirectoryRefused';
     this.code = code;

@@ -10,8 +10,7 @@ const MAX_LOCAL_PART_BYTES = 64;
 const DOT_STRING = /^[\w!#$%&'*+/=?^`{|}~\P{ASCII}-]+(?:\.[\w!#$%&'*+/=?^`{|}~\P{ASCII}-]+)*$/u;
 const INVISIBLE = /[\s\p{C}]/u;
 /** Letters, digits and inner hyphens. A last label of digits would mean an IPv4 address. */
-const DOMAIN =
-  /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*(?!\d+$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+const DOMAIN = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*(?!\d+$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
 /** True for `ada@example.com`; false for addresses with quotes, a comment, a port or an IP address. */
 export function isMailbox(address: string): boolean {

@@ -120,9 +120,7 @@ const WORD_ENDS = /[^\p{L}\p{N}\p{M}]+|(?<=\p{Ll})(?=\p{Lu})/u;
 function speaksForService(name: string): boolean {
   const plain = name.normalize('NFKC');
   if (MISLEADING.test(plain)) return true;
-  const read = plain
-    .replaceAll('|', 'l')
-    .replace(/[¡!$@](?=\p{L})/gu, (sign) => SIGN_LETTERS[sign] ?? sign);
+  const read = plain.replaceAll('|', 'l').replace(/[¡!$@](?=\p{L})/gu, (sign) => SIGN_LETTERS[sign] ?? sign);
   const harmless = looksOf('harmless-words');
   return [plain, read].some((text) => {
     const words = text.split(WORD_ENDS).map(lookOf);
@@ -222,6 +220,5 @@ export const holdsReserved = (name: string, reserved: readonly ReservedWord[]): 
   reserved.some(({ look, isAnywhere }) =>
     isAnywhere
       ? lookOf(name).includes(look)
-      : lookOf(name) === look ||
-        name.split(/[^\p{L}\p{N}\p{M}]/u).some((word) => lookOf(word) === look),
+      : lookOf(name) === look || name.split(/[^\p{L}\p{N}\p{M}]/u).some((word) => lookOf(word) === look),
   );

@@ -38,5 +38,4 @@ function editDistance(from: string, to: string): number {
   return at(row, to.length);
 }
 
-const at = (row: readonly number[], column: number): number =>
-  row[column] ?? Number.POSITIVE_INFINITY;
+const at = (row: readonly number[], column: number): number => row[column] ?? Number.POSITIVE_INFINITY;

@@ -24,9 +24,7 @@ export function networkOf(address: string): string {
 function groupsOf(address: string): number[] {
   // The URL parser normalizes the address: no dotted part, at most one `::`.
   const spelled = new URL(`http://[${address}]`).hostname.slice(1, -1);
-  const [before = [], after = []] = spelled
-    .split('::')
-    .map((half) => half.split(':').filter(Boolean));
+  const [before = [], after = []] = spelled.split('::').map((half) => half.split(':').filter(Boolean));
   const missing = Array<string>(8 - before.length - after.length).fill('0');
   return [...before, ...missing, ...after].map((group) => Number.parseInt(group, 16));
 }

@@ -1,14 +1,11 @@
 /** The releases of Node with a known hole, which the doctor and a metric report. */
 
 /** All releases of a major version are unsafe before the one that mends the hole. */
-const HOLES = [
-  { major: 24, mendedIn: '24.22.1', hole: 'CVE-2026-111497, a hole in the Brotli decoder' },
-];
+const HOLES = [{ major: 24, mendedIn: '24.22.1', hole: 'CVE-2026-111497, a hole in the Brotli decoder' }];
 
 /** Returns the known holes of a release of Node. */
 export const holesOfNode = (version = process.versions.node): typeof HOLES =>
   HOLES.filter(
     ({ major, mendedIn }) =>
-      Number.parseInt(version, 10) === major &&
-      version.localeCompare(mendedIn, 'en', { numeric: true }) < 0,
+      Number.parseInt(version, 10) === major && version.localeCompare(mendedIn, 'en', { numeric: true }) < 0,
   );

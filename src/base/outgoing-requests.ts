@@ -67,8 +67,7 @@ export async function openAnswer(
   const isStatus = status >= 200 && status <= 599;
   if (isStatus && !coding.split(',').some((each) => CODINGS.includes(each.trim()))) return answer;
   answer.destroy();
-  if (!isStatus)
-    throw new AnswerRefused(`an answer with the status ${status}, which does not exist`);
+  if (!isStatus) throw new AnswerRefused(`an answer with the status ${status}, which does not exist`);
   const refused = JSON.stringify(coding.slice(0, 40));
   throw new AnswerRefused(`an answer with the content coding ${refused}`);
 }
@@ -99,10 +98,7 @@ export async function startOfAnswer(answer: IncomingMessage, maxBytes: number) {
   return { bytes: Buffer.concat(chunks).subarray(0, maxBytes), isCut: size > maxBytes };
 }
 
-export function responseOf(
-  answer: IncomingMessage,
-  body: ConstructorParameters<typeof Response>[0],
-): Response {
+export function responseOf(answer: IncomingMessage, body: ConstructorParameters<typeof Response>[0]): Response {
   const { statusCode: status = 0, headersDistinct } = answer;
   const headers = Object.entries(headersDistinct).flatMap(([name, values = []]) =>
     values.map((value): [string, string] => [name, value]),

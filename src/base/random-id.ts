@@ -51,9 +51,7 @@ export const SECRET_KINDS = (Object.keys(FORMS) as ValueKind[]).filter(
 );
 
 /** A shorter part of a secret leaves an attacker more than 70 unknown bits. */
-const SECRET = new RegExp(
-  `(?:${SECRET_KINDS.map((kind) => FORMS[kind].prefix).join('|')})[A-Za-z0-9_-]{30}`,
-);
+const SECRET = new RegExp(`(?:${SECRET_KINDS.map((kind) => FORMS[kind].prefix).join('|')})[A-Za-z0-9_-]{30}`);
 
 /** True if the text contains what has the form of one of our secrets, even if its end is missing. */
 export const holdsSecret = (text: string): boolean => SECRET.test(text);

@@ -64,8 +64,7 @@ export async function refuseViolations<Result>(
   try {
     return await statement;
   } catch (error) {
-    const constraint =
-      error instanceof Error && 'constraint' in error ? error.constraint : undefined;
+    const constraint = error instanceof Error && 'constraint' in error ? error.constraint : undefined;
     const refusal = typeof constraint === 'string' ? refusals[constraint] : undefined;
     throw refusal === undefined ? error : refusal();
   }

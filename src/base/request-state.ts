@@ -18,9 +18,7 @@ declare module 'koa' {
 }
 
 /** The origin of a request, for the activity log of the account. */
-export const requestOrigin = (
-  ctx: Context,
-): { readonly address: string; readonly browser: string } => ({
+export const requestOrigin = (ctx: Context): { readonly address: string; readonly browser: string } => ({
   address: ctx.ip,
   browser: ctx.get('user-agent'),
 });

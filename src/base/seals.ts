@@ -18,8 +18,7 @@ export interface Seals {
  * @param keys the first key signs; values signed with any of the keys are accepted.
  */
 export function createSeals(purpose: string, keys: readonly [string, ...string[]]): Seals {
-  const digest = (key: string, said: string): Buffer =>
-    createHmac('sha256', key).update(`${purpose}:${said}`).digest();
+  const digest = (key: string, said: string): Buffer => createHmac('sha256', key).update(`${purpose}:${said}`).digest();
 
   const seals: Seals = {
     macOf(said) {

@@ -55,9 +55,7 @@ export type OwnText = string | Readonly<Record<string, string>>;
 
 /** Returns an operator's text in this language, or else in English, or else the first one. */
 export const ownText = (text: OwnText, language = 'en'): string =>
-  typeof text === 'string'
-    ? text
-    : (text[language] ?? text.en ?? Object.values(text).find(Boolean) ?? '');
+  typeof text === 'string' ? text : (text[language] ?? text.en ?? Object.values(text).find(Boolean) ?? '');
 
 /** @param key a literal, or a template whose values are a closed set: a test looks for them. */
 export const message = (key: string, values?: Values): Message => ({
@@ -129,8 +127,7 @@ export function addLanguage(language: string, tree: Tree): () => boolean {
       problems.push(...forbiddenIn(own).map((slot) => `${key} must not have ${slot}`));
       const wanted = english && `${slotsOf(english.get(key))}`;
       if (wanted !== undefined && !english?.has(key)) problems.push(`${key} is not in English`);
-      else if (wanted !== undefined && wanted !== `${own}`)
-        problems.push(`${key} has ${own} instead of ${wanted}`);
+      else if (wanted !== undefined && wanted !== `${own}`) problems.push(`${key} has ${own} instead of ${wanted}`);
     } catch (error) {
       problems.push(`${key}: ${error instanceof Error ? error.message : error}`);
     }
@@ -145,11 +142,9 @@ function slotsOf(made: IntlMessageFormat | undefined): string[] {
   const walk = (elements: ReturnType<IntlMessageFormat['getAst']>): string[] =>
     elements.flatMap((element) => {
       if ('children' in element) return [`<${element.value}>`, ...walk(element.children)];
-      if (!('options' in element))
-        return 'value' in element && element.type !== LITERAL ? [`{${element.value}}`] : [];
+      if (!('options' in element)) return 'value' in element && element.type !== LITERAL ? [`{${element.value}}`] : [];
       // A plural has other choices in each language.
-      const choices =
-        'pluralType' in element ? '' : `: ${Object.keys(element.options).sort().join('|')}`;
+      const choices = 'pluralType' in element ? '' : `: ${Object.keys(element.options).sort().join('|')}`;
       const inner = Object.values(element.options).flatMap(({ value }) => walk(value));
       return [`{${element.value}${choices}}`, ...inner];
     });
@@ -168,8 +163,7 @@ const forbiddenIn = (slots: readonly string[]): string[] =>
 
 function createTexts(language: string, locale: string, compiled: Compiled): Texts {
   const day = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeZone: 'UTC' });
-  const moment = ({ iso }: Instant): string =>
-    `${day.format(new Date(iso))}, ${iso.slice(11, 16)} UTC`;
+  const moment = ({ iso }: Instant): string => `${day.format(new Date(iso))}, ${iso.slice(11, 16)} UTC`;
 
   function parts(what: Text, values?: Values, attributes: Attributes = {}): readonly Part[] {
     if (typeof what !== 'string') return parts(what.key, what.values, attributes);
@@ -195,8 +189,7 @@ function createTexts(language: string, locale: string, compiled: Compiled): Text
   };
   const shown: Texts['shown'] = (what) =>
     [what].flat().flatMap((one) => (typeof one === 'object' && 'key' in one ? parts(one) : [one]));
-  const translate = (what: Text, values?: Values): string =>
-    parts(what, values, { a: {} }).map(textOf).join('');
+  const translate = (what: Text, values?: Values): string => parts(what, values, { a: {} }).map(textOf).join('');
   const plain = (what: Text): string => (typeof what === 'string' ? what : translate(what));
   return Object.assign(translate, { parts, shown, plain, moment, language, locale });
 }

@@ -138,10 +138,8 @@ export function createClientCreation(parts: {
      * @throws Refusal `client_invalid` (with every problem), `owner_unknown` or `clients_limit`
      * @throws AccountBusy
      */
-    add: (
-      client: NewClient,
-      inTransaction?: InTransaction<string>,
-    ): Promise<{ client: Client; secret?: string }> => create(client, undefined, inTransaction),
+    add: (client: NewClient, inTransaction?: InTransaction<string>): Promise<{ client: Client; secret?: string }> =>
+      create(client, undefined, inTransaction),
     /**
      * Like `add`, for a form that may be sent again because of a second click or a lost answer:
      * returns the client that this owner already made with this key, even if it has changed since.

@@ -173,10 +173,7 @@ export function createClientProblems(parts: {
 }
 
 /** Drops problems of made-up client ids, which could otherwise fill the queue of all clients. */
-export const problemsOfKnown = (
-  clients: Pick<ClientRegistry, 'find'>,
-  problems: Pick<ClientProblems, 'record'>,
-) => ({
+export const problemsOfKnown = (clients: Pick<ClientRegistry, 'find'>, problems: Pick<ClientProblems, 'record'>) => ({
   async record(problem: NewClientProblem): Promise<void> {
     // This costs no query if the request has just cached the client.
     if (await clients.find(problem.clientId).catch(() => undefined)) problems.record(problem);
@@ -210,8 +207,7 @@ export const withoutSecrets = (text: string): string =>
   text.replace(/(gate_(?!ci_)[a-z]+_)[A-Za-z0-9_-]+/g, '$1…').replace(/\p{C}/gu, '\uFFFD');
 
 /** Cuts a text, and replaces half of a surrogate pair at its end: PostgreSQL rejects that. */
-export const cut = (text: string, maxLength: number): string =>
-  text.slice(0, maxLength).toWellFormed();
+export const cut = (text: string, maxLength: number): string => text.slice(0, maxLength).toWellFormed();
 
 /**
  * True if the cause of problem `p` of client `c` is removed: what was missing is registered, or the
@@ -227,8 +223,7 @@ const isMended = `coalesce(CASE
     OR EXISTS (SELECT FROM client_secrets s WHERE s.client_id = c.id AND s.created_at > p.at)
 END, false)`;
 
-const latest = (column: string): string =>
-  `(array_agg(${column} ORDER BY p.id DESC))[1] AS ${column}`;
+const latest = (column: string): string => `(array_agg(${column} ORDER BY p.id DESC))[1] AS ${column}`;
 
 const JOIN_CLIENTS = 'JOIN clients c ON c.id = p.client_id';
 const FROM_PROBLEMS = `FROM client_problems p ${JOIN_CLIENTS}`;

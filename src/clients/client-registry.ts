@@ -6,12 +6,7 @@ import { transactionOf } from '../storage/account-turns.ts';
 import { createCache } from '../storage/cache.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import { mapPage, type Page, type PageRequest, pageOf } from '../storage/pages.ts';
-import {
-  BEYOND_LOST,
-  type Database,
-  type InTransaction,
-  type Queries,
-} from '../storage/queries.ts';
+import { BEYOND_LOST, type Database, type InTransaction, type Queries } from '../storage/queries.ts';
 import type { Client, ClientKind } from './client.ts';
 import {
   type ClientChecks,
@@ -21,13 +16,7 @@ import {
   unknownOwner,
 } from './client-creation.ts';
 import { type ClientEdits, createClientEdits } from './client-edits.ts';
-import {
-  type ClientRow,
-  clientFrom,
-  createOwnedClients,
-  type OwnedClients,
-  SELECT_CLIENTS,
-} from './client-row.ts';
+import { type ClientRow, clientFrom, createOwnedClients, type OwnedClients, SELECT_CLIENTS } from './client-row.ts';
 import { type ClientSecrets, createClientSecrets, unknownClient } from './client-secrets.ts';
 
 export interface ClientRegistry extends ClientCreation, ClientEdits, ClientSecrets, OwnedClients {
@@ -116,10 +105,7 @@ export function createClientRegistry(parts: {
     isClientId(id) ? cache.get(id, () => read(id)) : undefined;
 
   /** Changes a client in its owner's turn, so that one user's changes take one connection. */
-  async function changing<Result>(
-    id: string,
-    work: (tx: Queries) => Promise<Result>,
-  ): Promise<Result> {
+  async function changing<Result>(id: string, work: (tx: Queries) => Promise<Result>): Promise<Result> {
     if (!isClientId(id)) throw unknownClient(id);
     return transactionOf(database, (await find(id))?.ownerAccountId, work);
   }
@@ -132,10 +118,11 @@ export function createClientRegistry(parts: {
     inTransaction?: InTransaction,
   ): Promise<Client> {
     await changing(id, async (tx) => {
-      const changed = await tx.query(
-        `UPDATE clients SET updated_at = $2, ${assignments} WHERE id = $1 RETURNING 1`,
-        [id, new Date(clock()), ...values],
-      );
+      const changed = await tx.query(`UPDATE clients SET updated_at = $2, ${assignments} WHERE id = $1 RETURNING 1`, [
+        id,
+        new Date(clock()),
+        ...values,
+      ]);
       if (changed.length === 0) throw unknownClient(id);
       await inTransaction?.(tx);
     });
@@ -159,18 +146,14 @@ export function createClientRegistry(parts: {
         filters: [
           ['kind = $', kind],
           ['(suspended_at IS NOT NULL) = $', isSuspended],
-          [
-            '(SELECT suspended_at IS NOT NULL FROM accounts o WHERE o.id = a.owner_account_id) = $',
-            isOwnerSuspended,
-          ],
+          ['(SELECT suspended_at IS NOT NULL FROM accounts o WHERE o.id = a.owner_account_id) = $', isOwnerSuspended],
         ] as const,
       };
       return mapPage(await pageOf<ClientRow>(database, query, page), clientFrom);
     },
 
     // Keep the time of the first suspension if the client is suspended again.
-    suspend: (id, inTransaction) =>
-      change(id, 'suspended_at = coalesce(suspended_at, $2)', [], inTransaction),
+    suspend: (id, inTransaction) => change(id, 'suspended_at = coalesce(suspended_at, $2)', [], inTransaction),
 
     verify: (id, isVerified, inTransaction) =>
       change(
@@ -182,8 +165,7 @@ export function createClientRegistry(parts: {
 
     resume: (id, inTransaction) => change(id, 'suspended_at = NULL', [], inTransaction),
 
-    endMachineTokens: (id, inTransaction) =>
-      change(id, 'token_generation = token_generation + 1', [], inTransaction),
+    endMachineTokens: (id, inTransaction) => change(id, 'token_generation = token_generation + 1', [], inTransaction),
 
     async endEveryMachineToken(tx) {
       await tx.query(

@@ -100,14 +100,7 @@ export function createClientRequests(parts: {
      * the message is sent in the background. The request never waits for it.
      */
     // Copy only these fields: callers may pass richer objects.
-    record({
-      clientId,
-      requestId,
-      step,
-      cause,
-      grantType,
-      error,
-    }: Omit<ClientRequest, 'at'>): void {
+    record({ clientId, requestId, step, cause, grantType, error }: Omit<ClientRequest, 'at'>): void {
       if (!watchOf(clientId) || writer.isFull()) return;
       writer.add({
         clientId,

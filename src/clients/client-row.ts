@@ -3,13 +3,7 @@ import { isClientId } from '../base/random-id.ts';
 import type { WriteUses } from '../storage/last-used.ts';
 import { countText } from '../storage/pages.ts';
 import type { Queries } from '../storage/queries.ts';
-import {
-  type Client,
-  type ClientKind,
-  type ClientSecret,
-  clientVersion,
-  normalizeLinks,
-} from './client.ts';
+import { type Client, type ClientKind, type ClientSecret, clientVersion, normalizeLinks } from './client.ts';
 
 /** Append `WHERE` and `ORDER BY` to this query; `c` is the table of clients. */
 export const SELECT_CLIENTS = `
@@ -131,8 +125,7 @@ export function createOwnedClients(database: Queries) {
 
   return {
     /** Returns the user's current clients from the database, oldest first. */
-    listByOwner: (accountId: string): Promise<OwnedClient[]> =>
-      select('c.owner_account_id = $1', [accountId]),
+    listByOwner: (accountId: string): Promise<OwnedClient[]> => select('c.owner_account_id = $1', [accountId]),
 
     async countOfSuspendedOwners(): Promise<number> {
       const [row] = await database.query<{ count: number }>(
@@ -160,8 +153,7 @@ export function createOwnedClients(database: Queries) {
 export const writeClientUses = (database: Queries): WriteUses => writeUses(database, 'clients');
 
 /** Writes the uses that `record('client_secret', secretId)` recorded. */
-export const writeSecretUses = (database: Queries): WriteUses =>
-  writeUses(database, 'client_secrets');
+export const writeSecretUses = (database: Queries): WriteUses => writeUses(database, 'client_secrets');
 
 function writeUses(database: Queries, table: 'clients' | 'client_secrets'): WriteUses {
   return async (uses) => {

@@ -2,13 +2,7 @@
 import { claimProblems, INVISIBLE, nameProblem } from '../base/name-rules.ts';
 import { holdsSecret } from '../base/random-id.ts';
 import { type Problem, Refusal } from '../base/refusal.ts';
-import {
-  type ClientKind,
-  type ClientLinks,
-  LINKS,
-  type LinkKind,
-  redirectsPeople,
-} from './client.ts';
+import { type ClientKind, type ClientLinks, LINKS, type LinkKind, redirectsPeople } from './client.ts';
 import {
   type RedirectUriCode,
   type RedirectUriOptions,
@@ -36,10 +30,7 @@ export interface ClientDraft {
 }
 
 /** Checks a whole list: 1 to 20 distinct URIs, each by the rules of `redirectUriProblem`. */
-export function checkRedirectUris(
-  uris: readonly string[],
-  options: RedirectUriOptions,
-): RedirectUriFindings {
+export function checkRedirectUris(uris: readonly string[], options: RedirectUriOptions): RedirectUriFindings {
   if (uris.length === 0) {
     const message = 'Enter at least one redirect URI.';
     return { problems: [{ code: 'none', message }], warnings: [] };
@@ -125,8 +116,7 @@ export function spellingsOf(uri: string): string[] {
 function firstOfSame(uri: string, uris: readonly string[], options: RedirectUriOptions): number {
   const { href } = new URL(uri);
   return uris.findIndex(
-    (other) =>
-      other === uri || (URL.parse(other)?.href === href && !redirectUriProblem(other, options)),
+    (other) => other === uri || (URL.parse(other)?.href === href && !redirectUriProblem(other, options)),
   );
 }
 
@@ -140,16 +130,10 @@ function otherSpelling(uri: string, index: number, uris: readonly string[]): num
   });
 }
 
-function warningsOf(
-  uri: string,
-  index: number,
-  uris: readonly string[],
-  options: RedirectUriOptions,
-): Problem[] {
+function warningsOf(uri: string, index: number, uris: readonly string[], options: RedirectUriOptions): Problem[] {
   const warnings: Problem[] = redirectUriWarnings(uri, options);
   if (uris.includes(`${uri}/`)) {
-    const message =
-      'The same URI with a slash at its end is registered too; they are not the same.';
+    const message = 'The same URI with a slash at its end is registered too; they are not the same.';
     warnings.push({ code: 'slash_twin', message });
   }
   return warnings.map((warning) => ({ ...warning, index }));
@@ -169,8 +153,7 @@ export function checkLinks(links: ClientLinks): Problem<LinkKind>[] {
 
 /** Allows no user information, and only printable ASCII, so that no host or path imitates another. */
 function isAcceptable(url: string): boolean {
-  if (url.length > MAX_LINK_LENGTH || !/^https:\/\/[!-~]+$/i.test(url) || !URL.canParse(url))
-    return false;
+  if (url.length > MAX_LINK_LENGTH || !/^https:\/\/[!-~]+$/i.test(url) || !URL.canParse(url)) return false;
   const { protocol, hostname, username, password } = new URL(url);
   return protocol === 'https:' && hostname.includes('.') && username === '' && password === '';
 }

@@ -12,10 +12,7 @@ export type ClientSecrets = ReturnType<typeof createClientSecrets>;
 const SECRET_ID = /^sec_[A-Za-z0-9_-]{16}$/;
 
 /** Changes this client in a transaction. @throws Refusal `client_unknown` if `id` is malformed */
-export type ChangeClient = <Result>(
-  id: string,
-  work: (tx: Queries) => Promise<Result>,
-) => Promise<Result>;
+export type ChangeClient = <Result>(id: string, work: (tx: Queries) => Promise<Result>) => Promise<Result>;
 
 export function createClientSecrets(parts: {
   readonly database: Database;
@@ -32,10 +29,7 @@ export function createClientSecrets(parts: {
     change: (tx: Queries, kind: ClientKind, secrets: readonly StoredSecret[]) => Promise<Result>,
   ): Promise<Result> {
     return changing(id, async (tx) => {
-      const [locked] = await tx.query<{ kind: ClientKind }>(
-        'SELECT kind FROM clients WHERE id = $1 FOR UPDATE',
-        [id],
-      );
+      const [locked] = await tx.query<{ kind: ClientKind }>('SELECT kind FROM clients WHERE id = $1 FOR UPDATE', [id]);
       if (!locked) throw unknownClient(id);
       const secrets = await tx.query<StoredSecret>(
         'SELECT id, leaked_at IS NOT NULL AS "isLeaked" FROM client_secrets WHERE client_id = $1',
@@ -101,10 +95,7 @@ export function createClientSecrets(parts: {
     },
 
     /** Marks a secret that was found in public. Undefined if it is unknown, or marked already. */
-    async markLeaked(
-      value: string,
-      record: InTransaction<LeakedSecret>,
-    ): Promise<LeakedSecret | undefined> {
+    async markLeaked(value: string, record: InTransaction<LeakedSecret>): Promise<LeakedSecret | undefined> {
       const marked = await database.transaction(async (tx) => {
         const values = [sha256(value), new Date(clock())];
         const [secret] = await tx.query<LeakedSecret>(MARK_LEAKED, values);
@@ -117,10 +108,7 @@ export function createClientSecrets(parts: {
     },
 
     /** Refuses leaked secrets whose grace period has ended, also if it is prolonged later. */
-    refuseLeaked: (
-      graceSeconds: number,
-      record: InTransaction<readonly LeakedSecret[]>,
-    ): Promise<number> =>
+    refuseLeaked: (graceSeconds: number, record: InTransaction<readonly LeakedSecret[]>): Promise<number> =>
       database.transaction(async (tx) => {
         const [now, since] = [clock(), clock() - graceSeconds * 1000].map((ms) => new Date(ms));
         const refused = await tx.query<LeakedSecret>(REFUSE_LEAKED, [now, since]);
@@ -161,8 +149,7 @@ export const refusedFrom = (
   { leakedAt, refusedAt }: Pick<ClientSecret, 'leakedAt' | 'refusedAt'>,
   graceSeconds: number,
 ): Date | undefined =>
-  refusedAt ??
-  (leakedAt && new Date(leakedAt.getTime() + (kind === 'machine' ? 0 : graceSeconds * 1000)));
+  refusedAt ?? (leakedAt && new Date(leakedAt.getTime() + (kind === 'machine' ? 0 : graceSeconds * 1000)));
 
 interface StoredSecret {
   readonly id: string;
@@ -248,10 +235,7 @@ export async function newClientSecret(database: Queries): Promise<NewClientSecre
  * Returns the client's secret if `presented` is one, even if it leaked. The caller must check
  * `refusedFrom`, and that the client is not suspended.
  */
-export function findSecret(
-  client: Client | undefined,
-  presented: string,
-): ClientSecret | undefined {
+export function findSecret(client: Client | undefined, presented: string): ClientSecret | undefined {
   // Require exactly our alphabet and length: no NUL, space or newline at the end.
   if (!isSecret(presented)) return undefined;
   const hash = Buffer.from(sha256(presented));

@@ -51,8 +51,7 @@ export interface Client {
 }
 
 /** True for kinds of clients that have redirect URIs, because users are sent back to them. */
-export const redirectsPeople = (kind: ClientKind): boolean =>
-  kind === 'confidential' || kind === 'public';
+export const redirectsPeople = (kind: ClientKind): boolean => kind === 'confidential' || kind === 'public';
 
 /** True if clients of this kind authenticate (RFC 6749 §2.1). */
 export const hasSecret = (kind: ClientKind): boolean => kind !== 'public';
@@ -105,9 +104,6 @@ export const normalizeLinks = (
     readonly [Kind in LinkKind]?: string | undefined;
   },
 ): ClientLinks =>
-  Object.fromEntries(
-    LINKS.map((kind) => [kind, entered[kind]?.trim()]).filter(([, url]) => url),
-  ) as ClientLinks;
+  Object.fromEntries(LINKS.map((kind) => [kind, entered[kind]?.trim()]).filter(([, url]) => url)) as ClientLinks;
 
-export const isSameLinks = (a: ClientLinks, b: ClientLinks): boolean =>
-  LINKS.every((kind) => a[kind] === b[kind]);
+export const isSameLinks = (a: ClientLinks, b: ClientLinks): boolean => LINKS.every((kind) => a[kind] === b[kind]);

@@ -19,10 +19,7 @@ const MAX_COMPARISONS = 10_000;
  *
  * @returns undefined if a registered URI is equal, or no URI is registered.
  */
-export function redirectUriDifference(
-  sent: string,
-  registered: readonly string[],
-): RedirectUriDifference | undefined {
+export function redirectUriDifference(sent: string, registered: readonly string[]): RedirectUriDifference | undefined {
   if (registered.includes(sent)) return undefined;
   const words = splitUri(sent);
   const [nearest] = registered
@@ -40,15 +37,10 @@ function compare(ours: readonly string[], theirs: readonly string[]): Stretch[] 
   const end = commonStart(ours.slice(start).toReversed(), theirs.slice(start).toReversed());
   const before = ours.slice(0, start).join('');
   const after = ours.slice(ours.length - end).join('');
-  const middle = between(
-    ours.slice(start, ours.length - end),
-    theirs.slice(start, theirs.length - end),
+  const middle = between(ours.slice(start, ours.length - end), theirs.slice(start, theirs.length - end));
+  return [{ sent: before, registered: before }, ...middle, { sent: after, registered: after }].filter(
+    ({ sent, registered }) => sent !== '' || registered !== '',
   );
-  return [
-    { sent: before, registered: before },
-    ...middle,
-    { sent: after, registered: after },
-  ].filter(({ sent, registered }) => sent !== '' || registered !== '');
 }
 
 /** Splits two texts with different ends along their longest common subsequence of words. */
@@ -82,9 +74,7 @@ function between(ours: readonly string[], theirs: readonly string[]): Stretch[] 
 
 /** Returns, for each pair of positions, the length of the longest common subsequence after them. */
 function commonLengths(ours: readonly string[], theirs: readonly string[]): number[][] {
-  const lengths = Array.from({ length: ours.length + 1 }, () =>
-    new Array<number>(theirs.length + 1).fill(0),
-  );
+  const lengths = Array.from({ length: ours.length + 1 }, () => new Array<number>(theirs.length + 1).fill(0));
   for (let row = ours.length - 1; row >= 0; row -= 1) {
     const [here = [], below = []] = [lengths[row], lengths[row + 1]];
     for (let column = theirs.length - 1; column >= 0; column -= 1) {

@@ -25,10 +25,7 @@ export interface RedirectUriOptions {
 }
 
 /** Returns the first problem of a redirect URI, or undefined if it may be registered. */
-export function redirectUriProblem(
-  uri: string,
-  { native }: RedirectUriOptions,
-): Problem<RedirectUriCode> | undefined {
+export function redirectUriProblem(uri: string, { native }: RedirectUriOptions): Problem<RedirectUriCode> | undefined {
   if (uri === '') return problem('blank', 'Enter a redirect URI or remove this row.');
   if (uri.length >= LENGTH_LIMIT) {
     return problem('too_long', `Use fewer than ${LENGTH_LIMIT} characters.`);
@@ -43,10 +40,7 @@ export function redirectUriProblem(
     return problem('escape', 'Remove the escaped control character (such as %00 or %0A).');
   }
   if (BROKEN_ESCAPE.test(uri)) {
-    return problem(
-      'escape',
-      'Write %25 for a percent sign that does not start an escape like %2F.',
-    );
+    return problem('escape', 'Write %25 for a percent sign that does not start an escape like %2F.');
   }
   const parsed = URL.parse(uri);
   if (parsed === null) {
@@ -56,10 +50,7 @@ export function redirectUriProblem(
 }
 
 /** Returns probable mistakes in a URI that has no problem. */
-export function redirectUriWarnings(
-  uri: string,
-  { native }: RedirectUriOptions,
-): Problem<RedirectUriWarningCode>[] {
+export function redirectUriWarnings(uri: string, { native }: RedirectUriOptions): Problem<RedirectUriWarningCode>[] {
   const parsed = new URL(uri);
   const warnings: Problem<RedirectUriWarningCode>[] = [];
   if (parsed.protocol === 'http:' && !isLoopback(parsed.hostname)) {
@@ -83,14 +74,7 @@ const BROKEN_ESCAPE = /%(?![0-9A-F]{2})/i;
 const DOT_SEGMENT = /(?:^|\/)(?:\.|%2e){1,2}(?=\/|$)/i;
 
 /** The parameters of authorization responses (RFC 6749 §4.1.2, RFC 9207 §2). */
-export const RESPONSE_PARAMETERS = new Set([
-  'code',
-  'state',
-  'iss',
-  'error',
-  'error_description',
-  'error_uri',
-]);
+export const RESPONSE_PARAMETERS = new Set(['code', 'state', 'iss', 'error', 'error_description', 'error_uri']);
 
 /** The only loopback hosts for which oidc-provider ignores the port (RFC 8252 §7.3). */
 const NATIVE_LOOPBACKS = new Set(['127.0.0.1', '[::1]', 'localhost']);
@@ -142,8 +126,7 @@ function partsProblem(uri: string, parsed: URL) {
   // The registered URI must be exactly the text that is compared and that browsers open. Only an
   // origin may lack its slash, because browsers add it.
   const origin = `${parsed.protocol}//${parsed.host}${parsed.search}`;
-  if (uri !== parsed.href && uri !== origin)
-    return problem('spelling', spellingMessage(uri, parsed));
+  if (uri !== parsed.href && uri !== origin) return problem('spelling', spellingMessage(uri, parsed));
   return undefined;
 }
 
@@ -169,5 +152,4 @@ function foreignCharacterMessage(uri: string, character: string): string {
   return `Percent-encode the character ${character} : ${encodeURIComponent(character)}`;
 }
 
-const isLoopback = (hostname: string): boolean =>
-  /^(?:127\..*|\[::1\]|(?:.*\.)?localhost)$/.test(hostname);
+const isLoopback = (hostname: string): boolean => /^(?:127\..*|\[::1\]|(?:.*\.)?localhost)$/.test(hostname);

@@ -66,8 +66,7 @@ export function createRequestStreams(parts: {
       if (isEnding || !changes.isLive || streams.size >= MAX_STREAMS) return undefined;
       const stream = new Readable({ highWaterMark: MAX_BUFFERED_BYTES, read: () => {} });
       streams.set(stream, accountId);
-      const sendRequest = (request: ClientRequest): void =>
-        send(stream, `data: ${JSON.stringify(shown(request))}\n\n`);
+      const sendRequest = (request: ClientRequest): void => send(stream, `data: ${JSON.stringify(shown(request))}\n\n`);
       const unsubscribe = requests.subscribe(clientId, sendRequest);
       const beat = setInterval(async () => {
         const isTheirs = await isStillTheirs().catch(() => undefined);

@@ -67,18 +67,15 @@ function readLogo(file: string): Logo | string {
 function imageIn(bytes: Buffer): Omit<Logo, 'base64'> | undefined {
   if (bytes.length > 33 && bytes.indexOf(PNG) === 0)
     return { type: 'png', width: bytes.readUInt32BE(16), height: bytes.readUInt32BE(20) };
-  const isWebp =
-    bytes.length > 33 && /^RIFF.{4}WEBPVP8[ LX]/s.test(bytes.toString('latin1', 0, 16));
+  const isWebp = bytes.length > 33 && /^RIFF.{4}WEBPVP8[ LX]/s.test(bytes.toString('latin1', 0, 16));
   return isWebp ? { type: 'webp', ...webpSize(bytes) } : undefined;
 }
 
 /** Reads the size from the first chunk (RFC 9649 §2.5, §2.6, §2.7). */
 function webpSize(bytes: Buffer): Pick<Logo, 'width' | 'height'> {
   const kind = bytes.toString('latin1', 12, 16);
-  if (kind === 'VP8X')
-    return { width: bytes.readUIntLE(24, 3) + 1, height: bytes.readUIntLE(27, 3) + 1 };
-  if (kind === 'VP8 ')
-    return { width: bytes.readUInt16LE(26) & 0x3fff, height: bytes.readUInt16LE(28) & 0x3fff };
+  if (kind === 'VP8X') return { width: bytes.readUIntLE(24, 3) + 1, height: bytes.readUIntLE(27, 3) + 1 };
+  if (kind === 'VP8 ') return { width: bytes.readUInt16LE(26) & 0x3fff, height: bytes.readUInt16LE(28) & 0x3fff };
   const bits = bytes.readUInt32LE(21);
   return { width: (bits & 0x3fff) + 1, height: ((bits >>> 14) & 0x3fff) + 1 };
 }

@@ -49,8 +49,7 @@ export function effectiveSettings({
   });
 }
 
-const shown = (value: unknown): unknown =>
-  typeof value === 'string' ? withoutPassword(value) : value;
+const shown = (value: unknown): unknown => (typeof value === 'string' ? withoutPassword(value) : value);
 
 /** Returns secrets for display. @param found undefined before the first embedded start. */
 export function effectiveSecrets(

@@ -162,9 +162,7 @@ const knownVariables = [
  * Finds names that an operator mistook for ours and that would silently have no effect. Ignores all
  * others: orchestrators and the operator's own scripts may add GATEHOUSE_… variables.
  */
-function mistakenNames(
-  variables: Readonly<Record<string, string | undefined>>,
-): ConfigurationProblem[] {
+function mistakenNames(variables: Readonly<Record<string, string | undefined>>): ConfigurationProblem[] {
   return Object.entries(variables).flatMap(([name, value = '']) => {
     if (!name.startsWith('GATEHOUSE_') || knownVariables.includes(name)) return [];
     if (isOfAPlatform(name, value)) return [];
@@ -176,14 +174,10 @@ function mistakenNames(
 
 /** Kubernetes sets variables of a service named `gatehouse` in every pod: GATEHOUSE_PORT=tcp://… */
 const isOfAPlatform = (name: string, value = ''): boolean =>
-  value.trim() === '' ||
-  /^(tcp|udp|sctp):\/\//.test(value) ||
-  /^GATEHOUSE_(SERVICE_|PORT_\d)/.test(name);
+  value.trim() === '' || /^(tcp|udp|sctp):\/\//.test(value) || /^GATEHOUSE_(SERVICE_|PORT_\d)/.test(name);
 
 /** Returns warnings about GATEHOUSE_… variables that have no effect and are not refused. */
-export function unknownVariables(
-  variables: Variables = environmentOfProcess,
-): ConfigurationProblem[] {
+export function unknownVariables(variables: Variables = environmentOfProcess): ConfigurationProblem[] {
   const refused = mistakenNames(variables).map(({ path }) => path);
   return Object.keys(variables)
     .filter((name) => name.startsWith('GATEHOUSE_') && !knownVariables.includes(name))
@@ -191,8 +185,7 @@ export function unknownVariables(
     .map((path) => ({
       path,
       message: 'is not a variable of Gatehouse and has no effect',
-      remedy:
-        nearestRemedy(path) ?? 'unset it, or give it a name that does not begin with GATEHOUSE_',
+      remedy: nearestRemedy(path) ?? 'unset it, or give it a name that does not begin with GATEHOUSE_',
     }));
 }
 
@@ -202,10 +195,7 @@ function nearestRemedy(name: string): string | undefined {
   const variable = knownVariables.find((known) => name.startsWith(`${known}_`));
   if (variable !== undefined && variable !== 'PORT') return `did you mean ${variable}?`;
   const setting = [...knownSettings.keys()].find((known) => known.split('.').at(-1) === bare);
-  return (
-    setting &&
-    `unset it and write \`${setting}\` into the settings file: this setting has no variable`
-  );
+  return setting && `unset it and write \`${setting}\` into the settings file: this setting has no variable`;
 }
 
 /** Returns undefined if the name resembles none of ours. */
@@ -215,11 +205,8 @@ function remedyFor(name: string): string | undefined {
   const meant = nearestWord(name, knownVariables);
   if (meant !== undefined) return `did you mean ${meant}?`;
   const plain = name.replace(/_FILE$/, '');
-  if (knownVariables.includes(plain))
-    return `set ${plain} instead: only secrets can be read from a file`;
-  const setting = [...knownSettings.keys()].find(
-    (known) => known.replace('.', '_').toUpperCase() === bare,
-  );
+  if (knownVariables.includes(plain)) return `set ${plain} instead: only secrets can be read from a file`;
+  const setting = [...knownSettings.keys()].find((known) => known.replace('.', '_').toUpperCase() === bare);
   if (setting === undefined) return undefined;
   const variable = Object.keys(settingOf).find((known) => settingOf[known] === setting);
   if (variable !== undefined) return `did you mean ${variable}?`;

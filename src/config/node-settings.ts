@@ -13,10 +13,7 @@ export function comparableSettings(settings: SettingsWithoutSecrets): Record<str
   const compared = [...knownSettings.values()].filter(
     ({ isPerNode, codePath: [section = ''] }) => !isPerNode && Object.hasOwn(settings, section),
   );
-  const values = compared.map((setting) => [
-    setting.name,
-    shown(setting, valueAt(settings, setting.codePath)),
-  ]);
+  const values = compared.map((setting) => [setting.name, shown(setting, valueAt(settings, setting.codePath))]);
   return { ...Object.fromEntries(values), issuer: settings.issuer };
 }
 
@@ -34,8 +31,7 @@ function shown({ variable = '', expectation }: KnownSetting, value: unknown): st
     : fingerprint(JSON.stringify(plain, withoutClientSecret));
 }
 
-const withoutClientSecret = (name: string, value: unknown): unknown =>
-  name === 'clientSecret' ? undefined : value;
+const withoutClientSecret = (name: string, value: unknown): unknown => (name === 'clientSecret' ? undefined : value);
 
 /** Formats seconds as in the settings file. */
 function duration(seconds: number): string {
@@ -52,8 +48,7 @@ const UNITS = [
 const MAX_SHOWN_LENGTH = 80;
 
 /** Eight hex characters are enough to tell values apart. */
-const fingerprint = (text: string): string =>
-  createHash('sha256').update(text).digest('hex').slice(0, 8);
+const fingerprint = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 8);
 
 function withoutLogin(smtpUrl: string): string {
   const { protocol, host } = new URL(smtpUrl);

@@ -24,8 +24,5 @@ export const reloadCredentials = ({ cookieKeys }: Settings['secrets']): string[]
   cookieKeys.map((key) => createHmac('sha256', key).update('reload').digest('base64url'));
 
 /** Requests must present one of these; undefined if only the node's own machine can reach it. */
-export const neededCredentials = (
-  operatorsHost: string,
-  secrets: Settings['secrets'],
-): string[] | undefined =>
+export const neededCredentials = (operatorsHost: string, secrets: Settings['secrets']): string[] | undefined =>
   isReachedFromElsewhere(operatorsHost) ? reloadCredentials(secrets) : undefined;

@@ -28,9 +28,7 @@ export class ConfigurationProblems extends Error {
 
 function printable(problems: readonly ConfigurationProblem[]): string {
   const heading =
-    problems.length === 1
-      ? 'The configuration has a problem:'
-      : `The configuration has ${problems.length} problems:`;
+    problems.length === 1 ? 'The configuration has a problem:' : `The configuration has ${problems.length} problems:`;
   return [heading, ...problems.map(printableProblem)].join('\n\n');
 }
 

@@ -91,13 +91,9 @@ export function createReload({
 export function describeReload({ changed, needsRestart }: Omit<Reload, 'settings'>): string {
   const lines = [
     ...(changed.length > 0 ? [`Now in force: ${changed.join(', ')}`] : []),
-    ...(needsRestart.length > 0
-      ? [`Takes effect at the next start: ${needsRestart.join(', ')}`]
-      : []),
+    ...(needsRestart.length > 0 ? [`Takes effect at the next start: ${needsRestart.join(', ')}`] : []),
   ];
-  return lines.length === 0
-    ? 'Settings reloaded: nothing has changed.'
-    : ['Settings reloaded.', ...lines].join('\n');
+  return lines.length === 0 ? 'Settings reloaded: nothing has changed.' : ['Settings reloaded.', ...lines].join('\n');
 }
 
 const MAX_PROBLEMS = 20;

@@ -33,19 +33,14 @@ export function brokenRules({
   readonly overrides: readonly Override[];
 }): ConfigurationProblem[] {
   const wrongIssuer = unknown.has('issuer') ? undefined : issuerProblem(facts.settings.issuer);
-  const isKnown = (setting: string) =>
-    !unknown.has(setting) && !(setting === 'issuer' && wrongIssuer);
-  const broken = rules.filter(
-    (rule) => [rule.setting, ...rule.dependsOn].every(isKnown) && rule.isBroken(facts),
-  );
+  const isKnown = (setting: string) => !unknown.has(setting) && !(setting === 'issuer' && wrongIssuer);
+  const broken = rules.filter((rule) => [rule.setting, ...rule.dependsOn].every(isKnown) && rule.isBroken(facts));
   const issuer = wrongIssuer ? [{ setting: 'issuer', ...wrongIssuer }] : [];
   return [...issuer, ...broken].map((found) => problemOf(found, facts, overrides));
 }
 
 export const oddSettings = (facts: Facts, overrides: readonly Override[]): ConfigurationProblem[] =>
-  oddities
-    .filter((rule) => rule.isBroken(facts))
-    .map((found) => problemOf(found, facts, overrides));
+  oddities.filter((rule) => rule.isBroken(facts)).map((found) => problemOf(found, facts, overrides));
 
 function problemOf(
   { setting, message, remedy }: Pick<Rule, 'setting' | 'message' | 'remedy'>,
@@ -66,8 +61,7 @@ const rules: readonly Rule[] = [
     setting: 'server.proxy_hops',
     dependsOn: ['issuer'],
     // The service itself only speaks http, so an https issuer means that there is a proxy.
-    isBroken: ({ values, settings }) =>
-      settings.issuer.startsWith('https:') && values.server.proxy_hops === undefined,
+    isBroken: ({ values, settings }) => settings.issuer.startsWith('https:') && values.server.proxy_hops === undefined,
     message: 'is not set, but an https issuer means that a proxy is in front',
     remedy: 'write how many of your proxies append to X-Forwarded-For, usually `1`',
   },
@@ -81,11 +75,8 @@ const rules: readonly Rule[] = [
   {
     setting: 'server.reuse_port',
     dependsOn: ['storage.database_url'],
-    isBroken: ({ values: { server, storage } }) =>
-      server.reuse_port && storage.database_url === undefined,
-    message:
-      'lets several processes share the port, but only one process can use the embedded ' +
-      'database',
+    isBroken: ({ values: { server, storage } }) => server.reuse_port && storage.database_url === undefined,
+    message: 'lets several processes share the port, but only one process can use the embedded ' + 'database',
     remedy: 'set DATABASE_URL to use PostgreSQL, or write `false`',
   },
   {
@@ -109,8 +100,7 @@ const rules: readonly Rule[] = [
   {
     setting: 'sign_in.passwords',
     dependsOn: ['sign_in.providers'],
-    isBroken: ({ values: { sign_in: signIn } }) =>
-      !signIn.passwords && (signIn.providers ?? []).length === 0,
+    isBroken: ({ values: { sign_in: signIn } }) => !signIn.passwords && (signIn.providers ?? []).length === 0,
     message: 'makes every sign-in impossible: there are no passwords and no sign_in.providers',
     remedy: 'configure the providers in sign_in.providers, or write `true`',
   },
@@ -119,8 +109,7 @@ const rules: readonly Rule[] = [
     dependsOn: ['sign_in.passkeys', 'sign_in.providers', 'issuer'],
     isBroken: ({ settings: { signIn } }) =>
       signIn.require !== 'off' && !signIn.passkeys && signIn.providers.length === 0,
-    message:
-      'requires what is not available: sign_in.passkeys is off and sign_in.providers is empty',
+    message: 'requires what is not available: sign_in.passkeys is off and sign_in.providers is empty',
     remedy: 'turn sign_in.passkeys on, configure sign_in.providers, or write `off`',
   },
   {
@@ -143,9 +132,7 @@ const rules: readonly Rule[] = [
     dependsOn: ['issuer', 'storage.database_url'],
     isBroken: ({ values, settings: { isLoopback } }) =>
       values.demo === true && !(isLoopback && values.storage.database_url === undefined),
-    message:
-      'would create an account with a publicly known password on a deployment that others ' +
-      'can reach',
+    message: 'would create an account with a publicly known password on a deployment that others ' + 'can reach',
     remedy: 'remove it; demo data needs the embedded database and a loopback issuer',
   },
   {
@@ -169,8 +156,7 @@ const oddities: readonly Omit<Rule, 'dependsOn'>[] = [
   {
     setting: 'tokens.refresh_token',
     isBroken: ({ values: { tokens } }) => tokens.refresh_token < tokens.access_token,
-    message:
-      'is shorter than tokens.access_token: a refresh token would expire before it is needed',
+    message: 'is shorter than tokens.access_token: a refresh token would expire before it is needed',
     remedy: 'write a longer duration, such as `30d`',
   },
   {
@@ -178,21 +164,18 @@ const oddities: readonly Omit<Rule, 'dependsOn'>[] = [
     isBroken: ({ values: { tokens } }) =>
       tokens.absolute_age !== undefined && tokens.absolute_age < tokens.access_token,
     message:
-      'is shorter than tokens.access_token: an authorization would end before its first ' +
-      'access token expires',
+      'is shorter than tokens.access_token: an authorization would end before its first ' + 'access token expires',
     remedy: 'write a longer duration, such as `365d`',
   },
   {
     setting: 'limits.client_failures_per_address',
-    isBroken: ({ values: { limits } }) =>
-      limits.client_failures_per_address < limits.client_failures,
+    isBroken: ({ values: { limits } }) => limits.client_failures_per_address < limits.client_failures,
     message: 'is lower than limits.client_failures, which then has no effect',
     remedy: 'write a number that is at least limits.client_failures',
   },
   {
     setting: 'limits.sign_in_failures_per_address',
-    isBroken: ({ values: { limits } }) =>
-      limits.sign_in_failures_per_address < limits.sign_in_failures,
+    isBroken: ({ values: { limits } }) => limits.sign_in_failures_per_address < limits.sign_in_failures,
     message: 'is lower than limits.sign_in_failures, which then has no effect',
     remedy: 'write a number that is at least limits.sign_in_failures',
   },
@@ -206,12 +189,9 @@ const oddities: readonly Omit<Rule, 'dependsOn'>[] = [
     setting: 'sign_in.providers',
     isBroken: ({ values: { sign_in: signIn } }) =>
       (signIn.providers ?? []).some(
-        ({ match, create, scopes }) =>
-          (match === 'verified_email' || create) && !scopes.includes('email'),
+        ({ match, create, scopes }) => (match === 'verified_email' || create) && !scopes.includes('email'),
       ),
-    message:
-      'has a provider without the scope `email`, but accounts are found or created by ' +
-      'email address',
+    message: 'has a provider without the scope `email`, but accounts are found or created by ' + 'email address',
     remedy: 'add `email` to its `scopes`',
   },
   {
@@ -226,9 +206,7 @@ const oddities: readonly Omit<Rule, 'dependsOn'>[] = [
   {
     setting: 'sign_in.providers',
     isBroken: ({ values: { sign_in: signIn } }) =>
-      (signIn.providers ?? []).some(
-        ({ match, account_claim: claim }) => match !== 'external_id' && claim !== 'sub',
-      ),
+      (signIn.providers ?? []).some(({ match, account_claim: claim }) => match !== 'external_id' && claim !== 'sub'),
     message: 'has an `account_claim` without effect: it is only used with `match: external_id`',
     remedy: 'write `match: external_id` for that provider, or remove its `account_claim`',
   },

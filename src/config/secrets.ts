@@ -57,8 +57,7 @@ const missing = (path: string): ConfigurationProblem => ({
 });
 
 /** The file with the secrets that an embedded deployment has created. */
-export const secretsFileIn = (dataDirectory: string): string =>
-  path.join(dataDirectory, 'secrets.json');
+export const secretsFileIn = (dataDirectory: string): string => path.join(dataDirectory, 'secrets.json');
 
 /**
  * Returns the secrets of an embedded deployment: those of the environment, otherwise those of
@@ -83,11 +82,8 @@ export function findSecrets(
   { databaseUrl, dataDirectory }: Settings['storage'],
 ): Secrets | undefined {
   if (cookieKeys && tokenKeys) return { cookieKeys, tokenKeys };
-  const kept =
-    databaseUrl === undefined ? readSecretsFile(secretsFileIn(dataDirectory)) : undefined;
-  return (
-    kept && { cookieKeys: cookieKeys ?? kept.cookieKeys, tokenKeys: tokenKeys ?? kept.tokenKeys }
-  );
+  const kept = databaseUrl === undefined ? readSecretsFile(secretsFileIn(dataDirectory)) : undefined;
+  return kept && { cookieKeys: cookieKeys ?? kept.cookieKeys, tokenKeys: tokenKeys ?? kept.tokenKeys };
 }
 
 /**
@@ -116,11 +112,7 @@ function readSecretsFile(file: string): Secrets | undefined {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT') return undefined;
-    throw problem(
-      file,
-      `cannot be read (${code})`,
-      'check that it is a file that this process may read',
-    );
+    throw problem(file, `cannot be read (${code})`, 'check that it is a file that this process may read');
   }
   try {
     // Check the open file, not its path, so that the file that is checked is the one that is read.
@@ -138,8 +130,7 @@ function readSecretsFile(file: string): Secrets | undefined {
     // Show neither the parser's message nor the content: both contain keys.
     throw problem(
       file,
-      `does not contain cookieKeys and tokenKeys of at least ${MIN_KEY_LENGTH} characters ` +
-        'each',
+      `does not contain cookieKeys and tokenKeys of at least ${MIN_KEY_LENGTH} characters ` + 'each',
       GET_KEYS_BACK,
     );
   } finally {
@@ -168,8 +159,7 @@ function makeSecretsFile(file: string): Secrets {
       throw problem(
         file,
         `cannot be written (${code})`,
-        'let this process write to the data directory, or set GATEHOUSE_COOKIE_KEYS and ' +
-          'GATEHOUSE_TOKEN_KEYS',
+        'let this process write to the data directory, or set GATEHOUSE_COOKIE_KEYS and ' + 'GATEHOUSE_TOKEN_KEYS',
       );
     }
   } finally {

@@ -33,11 +33,7 @@ const REMEDY =
   'dots and hyphens, and a secret of at least 32 characters from `openssl rand -base64 48`';
 
 /** Parses the list, and adds a problem for each invalid entry. The problem contains no secret. */
-export function sendersFrom(
-  variable: string,
-  list: string,
-  problems: ConfigurationProblem[],
-): readonly Sender[] {
+export function sendersFrom(variable: string, list: string, problems: ConfigurationProblem[]): readonly Sender[] {
   const entries = list.split(/[\s,]+/).filter((entry) => entry !== '');
   const senders = entries.flatMap((entry, index): Sender[] => {
     const [, name, secret] = SENDER.exec(entry) ?? [];

@@ -38,9 +38,7 @@ export function readSettingsFile(file: string): ReadSettingsFile {
     });
   }
   // In YAML, a heading with only comments below it is null: use the defaults for its settings.
-  const settings = Object.entries(content).filter(
-    ([name, value]) => value !== null || !isHeading(name),
-  );
+  const settings = Object.entries(content).filter(([name, value]) => value !== null || !isHeading(name));
   return { content: Object.fromEntries(settings), lineOf };
 }
 
@@ -58,10 +56,7 @@ function sourceOf(file: string): string | undefined {
   }
 }
 
-function parsed(
-  file: string,
-  source: string,
-): { value: unknown; lineOf: ReadSettingsFile['lineOf'] } {
+function parsed(file: string, source: string): { value: unknown; lineOf: ReadSettingsFile['lineOf'] } {
   const lines = new LineCounter();
   const document = parseDocument(source, { lineCounter: lines, prettyErrors: false });
   // Report only the first: further errors are mostly consequences of it.
@@ -100,11 +95,7 @@ function startOf(node: unknown, [key, ...below]: readonly string[]): number | un
   }
   const pair = isMap(node) ? node.items.find((one) => String(one.key) === key) : undefined;
   if (pair === undefined) return undefined;
-  return below.length > 0
-    ? startOf(pair.value, below)
-    : isNode(pair.key)
-      ? pair.key.range?.[0]
-      : undefined;
+  return below.length > 0 ? startOf(pair.value, below) : isNode(pair.key) ? pair.key.range?.[0] : undefined;
 }
 
 const problem = (found: ConfigurationProblem) => new ConfigurationProblems([found]);

@@ -11,9 +11,7 @@ import type { SignInProvider } from './sign-in-providers.ts';
 
 /** `retry_window: Seconds` of the file is `retryWindowSeconds: number` in the code. */
 type InCode<Values> = {
-  readonly [Key in keyof Values as NameInCode<Key & string, Values[Key]>]: Values[Key] extends
-    | Seconds
-    | undefined
+  readonly [Key in keyof Values as NameInCode<Key & string, Values[Key]>]: Values[Key] extends Seconds | undefined
     ? Exclude<Values[Key], Seconds> | number
     : Values[Key];
 };

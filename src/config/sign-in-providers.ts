@@ -54,19 +54,13 @@ export function signInProviders(
   return { providers, problems };
 }
 
-function twice(
-  entries: readonly Entry[],
-  field: 'id' | 'issuer',
-  why: string,
-): ConfigurationProblem[] {
+function twice(entries: readonly Entry[], field: 'id' | 'issuer', why: string): ConfigurationProblem[] {
   return entries.flatMap((entry, index) => {
     const value = entry[field];
     const isFirst = entries.findIndex((other) => other[field] === value) === index;
     const path = `sign_in.providers.${index}.${field}`;
     const remedy = `give each provider its own: ${why}`;
-    return isFirst
-      ? []
-      : [{ path, value, message: 'is already used by an earlier provider', remedy }];
+    return isFirst ? [] : [{ path, value, message: 'is already used by an earlier provider', remedy }];
   });
 }
 
@@ -87,10 +81,7 @@ const claimedTwice = (entries: readonly Entry[]): ConfigurationProblem[] =>
 
 const fileOf = (name: string): string => path.resolve(projectDirectory, name);
 
-function secretOf(
-  { client_secret_file: name }: Entry,
-  index: number,
-): string | undefined | ConfigurationProblem {
+function secretOf({ client_secret_file: name }: Entry, index: number): string | undefined | ConfigurationProblem {
   if (name === undefined) return undefined;
   const file = fileOf(name);
   const about = { path: `sign_in.providers.${index}.client_secret_file`, value: file };
@@ -108,7 +99,5 @@ export const secretFilesOf = ({
   sign_in: { providers: entries = [] },
 }: SettingsFile): { readonly path: string; readonly file: string }[] =>
   entries.flatMap(({ client_secret_file: name }, index) =>
-    name === undefined
-      ? []
-      : [{ path: `sign_in.providers.${index}.client_secret_file`, file: fileOf(name) }],
+    name === undefined ? [] : [{ path: `sign_in.providers.${index}.client_secret_file`, file: fileOf(name) }],
   );

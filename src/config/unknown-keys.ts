@@ -41,15 +41,12 @@ function remedyOf(path: readonly string[], key: string): string {
 function remedyInList(path: readonly string[], key: string): string {
   if (key === 'client_secret') {
     return (
-      'write it into a separate file, which only this service may read, and name that file ' +
-      'in `client_secret_file`'
+      'write it into a separate file, which only this service may read, and name that file ' + 'in `client_secret_file`'
     );
   }
   const keys = settingsInList(path);
   const meant = nearestWord(key, keys);
-  return meant === undefined
-    ? `remove it; allowed here: ${keys.join(', ')}`
-    : `did you mean \`${meant}\`?`;
+  return meant === undefined ? `remove it; allowed here: ${keys.join(', ')}` : `did you mean \`${meant}\`?`;
 }
 
 interface Place {

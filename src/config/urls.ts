@@ -23,11 +23,7 @@ export function isHost(host: string): boolean {
   if (isIP(host) !== 0) return true;
   const labels = host.split('.');
   // A name whose last label has only digits would be read as an (invalid) IP address.
-  return (
-    host.length <= 253 &&
-    labels.every((one) => LABEL.test(one)) &&
-    !/^\d+$/.test(labels.at(-1) ?? '')
-  );
+  return host.length <= 253 && labels.every((one) => LABEL.test(one)) && !/^\d+$/.test(labels.at(-1) ?? '');
 }
 
 /** True if a parsable URL names one machine and has no port 0. */
@@ -40,15 +36,7 @@ export function hasHost(url: string): boolean {
 export const mailDomain = (domain: string): string => domainToASCII(domain.normalize('NFKC'));
 
 /** https://www.postgresql.org/docs/current/libpq-ssl.html; only the driver knows `no-verify`. */
-const SSL_MODES = [
-  'disable',
-  'allow',
-  'prefer',
-  'require',
-  'verify-ca',
-  'verify-full',
-  'no-verify',
-];
+const SSL_MODES = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full', 'no-verify'];
 
 /** `postgres://` or `postgresql://`, one server. An `@` in the path is part of a password. */
 export function isDatabaseUrl(url: string): boolean {
@@ -100,8 +88,7 @@ export function hostsOf(url: string): string[] {
 const HIDDEN = '***';
 
 /** Query parameters whose values are never secret. All other parameters are shown by name only. */
-const SHOWN_PARAMETERS =
-  /^(sslmode|sslrootcert|sslcert|sslkey|application_name|connect_timeout|host|port)=/;
+const SHOWN_PARAMETERS = /^(sslmode|sslrootcert|sslcert|sslkey|application_name|connect_timeout|host|port)=/;
 
 /**
  * Replaces the password in a URL with `***`, wherever it is: before the host or in the query, even

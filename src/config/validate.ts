@@ -52,11 +52,7 @@ export function shown(setting: string, value: unknown): string {
   return `${scheme}… (hidden, because it may contain a password)`;
 }
 
-function refusedValue(
-  path: readonly string[],
-  value: unknown,
-  overrides: readonly Override[],
-): ConfigurationProblem {
+function refusedValue(path: readonly string[], value: unknown, overrides: readonly Override[]): ConfigurationProblem {
   const setting = path.join('.');
   const [section, key] = path;
   if (key === undefined && section !== undefined && isHeading(section)) {

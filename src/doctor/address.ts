@@ -1,13 +1,7 @@
 /** The doctor's check of the public address: does the service answer there, and safely? */
 import { lookup } from 'node:dns/promises';
 import { ENDPOINT } from '../provider/endpoints.ts';
-import {
-  described,
-  explainConnectionError,
-  type Trouble,
-  troubled,
-  unreachable,
-} from './connection-errors.ts';
+import { described, explainConnectionError, type Trouble, troubled, unreachable } from './connection-errors.ts';
 import { type Findings, ok, problem, type Verdict, warning } from './findings.ts';
 import { createRequests, type DoctorAnswer, type DoctorRequests, type Send } from './requests.ts';
 
@@ -24,10 +18,7 @@ export interface AddressToCheck {
 }
 
 /** @returns a function that sends further requests, or undefined if the service does not answer */
-export async function checkAddress(
-  findings: Findings,
-  target: AddressToCheck,
-): Promise<DoctorRequests | undefined> {
+export async function checkAddress(findings: Findings, target: AddressToCheck): Promise<DoctorRequests | undefined> {
   const { issuer, address } = target;
   const answer = await firstAnswer(findings, target);
   if (!answer) {
@@ -55,10 +46,7 @@ export async function checkAddress(
 }
 
 /** Requests the metadata. @returns the answer, if the service sent it and it names this issuer */
-async function firstAnswer(
-  findings: Findings,
-  target: AddressToCheck,
-): Promise<DoctorAnswer | undefined> {
+async function firstAnswer(findings: Findings, target: AddressToCheck): Promise<DoctorAnswer | undefined> {
   const { issuer, address } = target;
   const where = address === undefined ? issuer : `${address} (with the host name of ${issuer})`;
   const add = (verdict: Verdict): void => findings.add('public_address', where, verdict);
@@ -82,9 +70,7 @@ async function firstAnswer(
 function wrongIssuer(answer: DoctorAnswer, issuer: string): Trouble | undefined {
   if (answer.status === 200 && answer.body.issuer === issuer) return undefined;
   return {
-    message:
-      `the metadata at this address has the issuer ${answer.body.issuer}: ` +
-      `${described(answer)}`,
+    message: `the metadata at this address has the issuer ${answer.body.issuer}: ` + `${described(answer)}`,
     remedy: 'give every node and the doctor the same issuer (GATEHOUSE_ISSUER)',
   };
 }
@@ -100,8 +86,7 @@ function certificateVerdict(ends: Date | undefined): Verdict {
   const message = `valid for ${days} more days`;
   if (days >= MIN_CERTIFICATE_DAYS) return ok(message);
   const remedy =
-    'renew the certificate, and check that it is renewed automatically and that the proxy is ' +
-    'then reloaded';
+    'renew the certificate, and check that it is renewed automatically and that the proxy is ' + 'then reloaded';
   return warning(`only ${message}`, remedy);
 }
 
@@ -121,8 +106,7 @@ async function plainVerdict(target: AddressToCheck, plain: string): Promise<Verd
   const answer = await send({ path: '/login' }).catch(() => undefined);
   target.signal.throwIfAborted();
   if (!answer) return ok(`no server answers at ${plain}`);
-  if (answer.headers.get('location')?.startsWith('https://'))
-    return ok(`${plain} redirects to https`);
+  if (answer.headers.get('location')?.startsWith('https://')) return ok(`${plain} redirects to https`);
   const remedy = 'make the proxy answer http only with a redirect to https';
   return warning(`without TLS the answer is ${described(answer)}`, remedy);
 }
@@ -152,10 +136,7 @@ async function sizesVerdict(send: Send): Promise<Verdict> {
  * returns another loopback address to connect from: so the service can distinguish the doctor from
  * the proxy. Not every system has more than one.
  */
-async function ownLoopback(
-  target: AddressToCheck,
-  { to }: DoctorAnswer,
-): Promise<string | undefined> {
+async function ownLoopback(target: AddressToCheck, { to }: DoctorAnswer): Promise<string | undefined> {
   if (!to.startsWith('127.')) return undefined;
   const from = to === '127.0.0.2' ? '127.0.0.3' : '127.0.0.2';
   const { send } = createRequests({ ...target, from });

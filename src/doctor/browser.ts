@@ -86,8 +86,7 @@ export function createBrowser({
 export type DoctorBrowser = ReturnType<typeof createBrowser>;
 
 /** True if the page has a form with this field or button. */
-export const hasField = (page: DoctorPage, name: string): boolean =>
-  formWith(page.text, [name]) !== undefined;
+export const hasField = (page: DoctorPage, name: string): boolean => formWith(page.text, [name]) !== undefined;
 
 function formWith(html: string, names: readonly string[]) {
   for (const [, attributes = '', body = ''] of html.matchAll(/<form\b([^>]*)>(.*?)<\/form>/gs)) {
@@ -116,9 +115,7 @@ function attribute(text: string, name: string): string | undefined {
 
 function cookieOf(line: string, requestPath: string): SeenCookie {
   const [pair = '', ...rest] = line.split(';').map((part) => part.trim());
-  const attributes = new Map(
-    rest.map(split).map(([attributeName, text]) => [attributeName.toLowerCase(), text]),
-  );
+  const attributes = new Map(rest.map(split).map(([attributeName, text]) => [attributeName.toLowerCase(), text]));
   const [name, value] = split(pair);
   // RFC 6265 §5.1.4: the default Path is the directory of the request's path.
   const folder = requestPath.slice(0, requestPath.lastIndexOf('/')) || '/';

@@ -1,12 +1,6 @@
 /** The doctor's check of the change stream: holds it open for 3 s, as an API does for months. */
 import { ENDPOINT } from '../provider/endpoints.ts';
-import {
-  described,
-  explainConnectionError,
-  type Trouble,
-  troubled,
-  unreachable,
-} from './connection-errors.ts';
+import { described, explainConnectionError, type Trouble, troubled, unreachable } from './connection-errors.ts';
 import { ok, type Verdict } from './findings.ts';
 import type { DoctorAnswer, DoctorStream, OpenStream } from './requests.ts';
 
@@ -43,10 +37,7 @@ export async function watchChanges(parts: Watch): Promise<Verdict> {
   // Try twice: a node ends the streams of a changed client, and may learn only now that it is new.
   const trouble = (await watchOnce(parts)) && (await watchOnce(parts));
   if (trouble) return troubled(trouble);
-  return ok(
-    'the stream stays open, and its heartbeats arrive one by one',
-    performance.now() - start,
-  );
+  return ok('the stream stays open, and its heartbeats arrive one by one', performance.now() - start);
 }
 
 interface Watch {
@@ -57,12 +48,7 @@ interface Watch {
   readonly watch?: StreamWatch | undefined;
 }
 
-async function watchOnce({
-  openStream,
-  client,
-  signal,
-  watch = STREAM_WATCH,
-}: Watch): Promise<Trouble | undefined> {
+async function watchOnce({ openStream, client, signal, watch = STREAM_WATCH }: Watch): Promise<Trouble | undefined> {
   const authorization = `Basic ${Buffer.from(`${client.id}:${client.secret}`).toString('base64')}`;
   const limit = AbortSignal.any([signal, AbortSignal.timeout(watch.limit)]);
   try {
@@ -84,8 +70,7 @@ const heldBack = ({ limit }: StreamWatch): Trouble =>
 const refusalIn = (answer: DoctorAnswer): Trouble =>
   explainConnectionError(answer) ?? {
     message: `GET ${PATH} was answered ${described(answer)}`,
-    remedy:
-      'make the proxy pass Authorization on, and search the log of the nodes for that request',
+    remedy: 'make the proxy pass Authorization on, and search the log of the nodes for that request',
   };
 
 async function troubleIn(

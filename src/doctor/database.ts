@@ -4,11 +4,7 @@ import type { SettingsWithoutSecrets } from '../config/settings.ts';
 import { NoDeployment, requireEmbeddedDatabase } from '../service/deployment.ts';
 import { troubleOf } from '../service/startup-errors.ts';
 import { type OpenDatabase, openDatabase } from '../storage/database.ts';
-import {
-  type DatabaseReport,
-  notificationMilliseconds,
-  reportDatabase,
-} from '../storage/database-report.ts';
+import { type DatabaseReport, notificationMilliseconds, reportDatabase } from '../storage/database-report.ts';
 import { compareMigrations } from '../storage/migrate.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import { type Findings, ok, problem, type Verdict, warning } from './findings.ts';
@@ -69,8 +65,7 @@ function speedVerdict({ version, milliseconds }: DatabaseReport, isEmbedded: boo
 export function remedyOf(error: unknown): string {
   return (
     troubleOf(error)?.remedy ??
-    'check that the database is running, and that the URL, its account and its password ' +
-      'are correct'
+    'check that the database is running, and that the URL, its account and its password ' + 'are correct'
   );
 }
 
@@ -81,11 +76,7 @@ function remedyFor(error: unknown, isEmbedded: boolean): string {
     : remedyOf(error);
 }
 
-async function checkMigrations(
-  findings: Findings,
-  database: OpenDatabase,
-  where: string,
-): Promise<boolean> {
+async function checkMigrations(findings: Findings, database: OpenDatabase, where: string): Promise<boolean> {
   const { pending, newer } = await compareMigrations(database);
   if (pending.length === 0) {
     const later = newer.length === 0 ? '' : `, and also has ${shortened(newer)} of a later version`;
@@ -93,8 +84,7 @@ async function checkMigrations(
     return true;
   }
   const missing = problem(
-    `the schema lacks ${shortened(pending)}: no node of this version has started with this ` +
-      'database',
+    `the schema lacks ${shortened(pending)}: no node of this version has started with this ` + 'database',
     'run `gatehouse migrate`, or start a node of this version with storage.auto_migrate: ' + 'true',
   );
   findings.add('migrations', where, missing);
@@ -135,8 +125,7 @@ export function clockTrouble({ whose, than, aheadMs }: ClockDifference): Verdict
 async function notificationsVerdict(database: OpenDatabase): Promise<Verdict> {
   if (database.embedded) return ok('not needed: an embedded database has one node');
   const milliseconds = await notificationMilliseconds(database);
-  if (milliseconds !== undefined)
-    return ok(`notifications arrive in ${milliseconds.toFixed(1)} ms`);
+  if (milliseconds !== undefined) return ok(`notifications arrive in ${milliseconds.toFixed(1)} ms`);
   return problem(
     'a NOTIFY does not reach a LISTEN: nodes would keep using outdated data',
     'use a URL that bypasses the connection pooler, or set the pooler to session mode ' +

@@ -89,10 +89,7 @@ async function checkEverything(
   }
 }
 
-function settingsChecked(
-  findings: Findings,
-  environment: Variables,
-): SettingsWithoutSecrets | undefined {
+function settingsChecked(findings: Findings, environment: Variables): SettingsWithoutSecrets | undefined {
   try {
     const settings = loadSettingsWithoutSecrets({ environment });
     findings.add('settings', '', ok(`valid; the issuer is ${settings.issuer}`));
@@ -152,10 +149,7 @@ async function visit(findings: Findings, parts: Visit): Promise<void> {
     stopping.abort();
     await watching;
     const problems = findings.all.filter(({ status }) => status === 'problem').length;
-    await visitors.remove(
-      visitor.accountId,
-      signal.aborted ? 'broken off' : `${problems} problem(s)`,
-    );
+    await visitors.remove(visitor.accountId, signal.aborted ? 'broken off' : `${problems} problem(s)`);
   }
 }
 

@@ -1,28 +1,10 @@
 /** A whole authorization, as for a partner and a user: real requests, each one timed. */
 import { BOGUS_ADDRESS } from '../base/network-address.ts';
 import { randomId } from '../base/random-id.ts';
-import {
-  authorizationRequest,
-  type Held,
-  STEPS,
-  type StepName,
-  take,
-} from '../provider/client-flow.ts';
+import { authorizationRequest, type Held, STEPS, type StepName, take } from '../provider/client-flow.ts';
 import { ENDPOINT } from '../provider/endpoints.ts';
-import {
-  createBrowser,
-  type DoctorBrowser,
-  type DoctorPage,
-  hasField,
-  type SeenCookie,
-} from './browser.ts';
-import {
-  described,
-  explainConnectionError,
-  type Trouble,
-  troubled,
-  unreachable,
-} from './connection-errors.ts';
+import { createBrowser, type DoctorBrowser, type DoctorPage, hasField, type SeenCookie } from './browser.ts';
+import { described, explainConnectionError, type Trouble, troubled, unreachable } from './connection-errors.ts';
 import { type Findings, ok } from './findings.ts';
 import type { DoctorAnswer, Send } from './requests.ts';
 
@@ -30,9 +12,7 @@ export interface Flow {
   readonly issuer: string;
   readonly send: Send;
   /** Signs in with a password, or with the path of a one-time link if there are no passwords. */
-  readonly person:
-    | { readonly email: string; readonly password: string }
-    | { readonly linkPath: string };
+  readonly person: { readonly email: string; readonly password: string } | { readonly linkPath: string };
   readonly client: { readonly id: string; readonly secret: string; readonly redirectUri: string };
   readonly retryWindowSeconds: number;
   readonly signal: AbortSignal;
@@ -95,11 +75,7 @@ export async function checkFlow(findings: Findings, flow: Flow): Promise<FlowOut
     hasStarted: false,
     isClientAccepted: false,
   };
-  const checks = [
-    ...approval(browser, flow, journey),
-    ...tokensLife(flow, journey),
-    signOut(browser),
-  ];
+  const checks = [...approval(browser, flow, journey), ...tokensLife(flow, journey), signOut(browser)];
   for (const [index, [check, run]] of checks.entries()) {
     const began = performance.now();
     try {
@@ -186,16 +162,8 @@ const CLIENT_STEPS: readonly (readonly [name: StepName, shows: string, remedy: s
   ['refresh', 'both tokens are replaced', REPEATED],
   ['retry', 'the previous refresh token returns the same successor', CLOCKS_DIFFER],
   ['revoke', 'the authorization is ended', NODES_DIFFER],
-  [
-    'introspect_revoked',
-    'the access token of the ended authorization is inactive at once',
-    NODES_DIFFER,
-  ],
-  [
-    'refresh_revoked',
-    'the refresh token of the ended authorization is refused (invalid_grant)',
-    NODES_DIFFER,
-  ],
+  ['introspect_revoked', 'the access token of the ended authorization is inactive at once', NODES_DIFFER],
+  ['refresh_revoked', 'the refresh token of the ended authorization is refused (invalid_grant)', NODES_DIFFER],
 ];
 
 /** The steps of the client, from the code to the end of all tokens. */
@@ -208,8 +176,7 @@ function tokensLife({ client, retryWindowSeconds, send }: Flow, journey: Journey
   return CLIENT_STEPS.map(([name, shows, remedy]) => [
     name,
     async () => {
-      if (name === 'retry' && retryWindowSeconds === 0)
-        return 'not tested: tokens.retry_window is 0s';
+      if (name === 'retry' && retryWindowSeconds === 0) return 'not tested: tokens.retry_window is 0s';
       const { answer, isExpected, held } = await take(name, journey.held, post);
       const isUnknown = name === 'exchange' && answer.body.error !== 'invalid_grant';
       const sent = `POST ${STEPS[name].path} (${name.replaceAll('_', ' ')})`;

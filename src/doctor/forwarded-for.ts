@@ -61,8 +61,7 @@ export function hopsVerdict(seen: SeenAddress): Verdict {
   }
   if (isPrivate(from)) {
     return ok(
-      `the service saw ${recorded}: correct if this network uses that address towards the ` +
-        `outside; ${stated}`,
+      `the service saw ${recorded}: correct if this network uses that address towards the ` + `outside; ${stated}`,
     );
   }
   return warning(
@@ -89,7 +88,5 @@ const isLoopback = (address: string): boolean => /^(127\.|::1$)/.test(address);
 const isPrivate = (address: string): boolean =>
   isLoopback(address) ||
   (isIP(address) === 4
-    ? /^(10\.|192\.168\.|169\.254\.|172\.(1[6-9]|2\d|3[01])\.|100\.(6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.)/.test(
-        address,
-      )
+    ? /^(10\.|192\.168\.|169\.254\.|172\.(1[6-9]|2\d|3[01])\.|100\.(6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.)/.test(address)
     : /^f[cd]|^fe[89ab]/i.test(address));

@@ -13,8 +13,7 @@ export async function checkMail(
   if (!mail) {
     if (testMailTo === undefined) return;
     const missing = `no mail was sent to ${testMailTo}: these settings have no mail server`;
-    const remedy =
-      'set SMTP_URL and mail.from, or run the doctor with the environment of the service';
+    const remedy = 'set SMTP_URL and mail.from, or run the doctor with the environment of the service';
     return add(problem(missing, remedy));
   }
   const { host } = new URL(mail.smtpUrl);
@@ -33,9 +32,7 @@ export async function checkMail(
           `An operator of ${issuer} sent this mail with \`gatehouse doctor --mail\` to test ` +
           'mail delivery. You need not do anything.',
       });
-      message =
-        `${host} accepted one test mail to ${testMailTo}: check whether it arrives, and in ` +
-        'which folder';
+      message = `${host} accepted one test mail to ${testMailTo}: check whether it arrives, and in ` + 'which folder';
     }
     add(ok(message, performance.now() - start));
   } catch (error) {

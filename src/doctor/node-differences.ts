@@ -52,14 +52,9 @@ function versionsVerdict(nodes: readonly ListedNode[]): Verdict {
 }
 
 /** Reports settings that differ between nodes: a problem, as any node may get any request. */
-function settingsVerdicts(
-  nodes: readonly DescribedNode[],
-  settings: SettingsWithoutSecrets,
-): Verdict[] {
+function settingsVerdicts(nodes: readonly DescribedNode[], settings: SettingsWithoutSecrets): Verdict[] {
   const ours = comparableSettings(settings);
-  const names = new Set(
-    [ours, ...nodes.map(({ runsWith }) => runsWith.settings)].flatMap(Object.keys),
-  );
+  const names = new Set([ours, ...nodes.map(({ runsWith }) => runsWith.settings)].flatMap(Object.keys));
   const among: string[] = [];
   const withUs: string[] = [];
   for (const name of names) {
@@ -116,8 +111,7 @@ function filesVerdicts(nodes: readonly DescribedNode[]): Verdict[] {
     ({ runsWith: { openFiles = Number.POSITIVE_INFINITY, maxConnections } }) =>
       openFiles < maxConnections + OTHER_FILES,
   );
-  if (tight.length === 0)
-    return [ok('the open-files limit of every node allows server.max_connections')];
+  if (tight.length === 0) return [ok('the open-files limit of every node allows server.max_connections')];
   return tight.map(({ node, runsWith }) =>
     warning(
       `its limit of ${runsWith.openFiles} open files is too low for the ` +
@@ -146,12 +140,9 @@ function groupByValue(values: readonly Located[]): Located[] {
 const describe = (groups: readonly Located[]): string =>
   groups.map(({ value, where }) => `${value} (${where})`).join(', ');
 
-const difference = (name: string, values: readonly Located[]): string =>
-  `${name} is ${describe(groupByValue(values))}`;
+const difference = (name: string, values: readonly Located[]): string => `${name} is ${describe(groupByValue(values))}`;
 
 const listed = (differences: readonly string[]): string => {
   const left = differences.length - MAX_LISTED;
-  return [...differences.slice(0, MAX_LISTED), ...(left > 0 ? [`and ${left} more`] : [])].join(
-    '; ',
-  );
+  return [...differences.slice(0, MAX_LISTED), ...(left > 0 ? [`and ${left} more`] : [])].join('; ');
 };

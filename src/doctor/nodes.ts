@@ -6,13 +6,7 @@ import { Refusal } from '../base/refusal.ts';
 import { operatorsUrl } from '../config/operators-listener.ts';
 import { ConfigurationProblems } from '../config/problems.ts';
 import type { SettingsWithoutSecrets } from '../config/settings.ts';
-import {
-  KEY_VARIABLE,
-  type KeySources,
-  keyFacts,
-  keyStates,
-  keyWarnings,
-} from '../service/key-states.ts';
+import { KEY_VARIABLE, type KeySources, keyFacts, keyStates, keyWarnings } from '../service/key-states.ts';
 import { type ListedNode, nodeClocks } from '../storage/nodes.ts';
 import type { Queries } from '../storage/queries.ts';
 import { START } from './connection-errors.ts';
@@ -71,19 +65,13 @@ function readyVerdict(
   }
   if (ready) return ok(`${running}; ${url} is ready`);
   if (names.length > 0) return ok(`${running}; no node answers at ${url}`);
-  return warning(
-    `no node answers here, and ${running}`,
-    `${START}, or correct server.operators_port`,
-  );
+  return warning(`no node answers here, and ${running}`, `${START}, or correct server.operators_port`);
 }
 
 const describeState = (state: ListedNode['state']): string => state.replace('_', ' ');
 
 /** Uses the nodes' own records, because tokens expire by their clocks, not this machine's. */
-export async function checkNodeClocks(
-  findings: Findings,
-  database: Queries | undefined,
-): Promise<void> {
+export async function checkNodeClocks(findings: Findings, database: Queries | undefined): Promise<void> {
   const check = 'node_clocks';
   if (!database) return findings.notChecked([check], 'the database cannot be used');
   const clocks = await nodeClocks(database);
@@ -109,10 +97,7 @@ async function askReady(url: string): Promise<{ ok: boolean; text: string } | un
 type Sources = Omit<KeySources, 'database'> & { readonly database: Queries | undefined };
 
 /** Checks the keys: their age, leftover old ones, and differences between the nodes. */
-export async function checkKeys(
-  findings: Findings,
-  { database, ...sources }: Sources,
-): Promise<void> {
+export async function checkKeys(findings: Findings, { database, ...sources }: Sources): Promise<void> {
   const check = 'keys';
   if (!database) return findings.notChecked([check], 'the database cannot be used');
   try {
@@ -135,11 +120,7 @@ export async function checkKeys(
   }
 }
 
-export function addSettingsProblems(
-  findings: Findings,
-  check: string,
-  { problems }: ConfigurationProblems,
-): void {
+export function addSettingsProblems(findings: Findings, check: string, { problems }: ConfigurationProblems): void {
   for (const { path, message, remedy } of problems) {
     findings.add(check, path, problem(`${path} ${message}`, remedy));
   }

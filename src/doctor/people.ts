@@ -28,15 +28,11 @@ export async function checkPeople(
   findings.add('email_addresses', 'accounts', await emailsVerdict(database));
 }
 
-async function owingVerdict(
-  database: Database,
-  signIn: SettingsWithoutSecrets['signIn'],
-): Promise<Verdict> {
+async function owingVerdict(database: Database, signIn: SettingsWithoutSecrets['signIn']): Promise<Verdict> {
   const parts = { database, changes: silentChangeFeed, clock: systemClock };
   const owing = listStrongMethods(signIn);
   const { more } = await createAccountRegistry(parts).list({ owing, limit: 0 });
-  if (more === 0)
-    return ok('every person to whom sign_in.require applies has a passkey or a provider');
+  if (more === 0) return ok('every person to whom sign_in.require applies has a passkey or a provider');
   return warning(
     `${countText(more)} of the people to whom sign_in.require applies have neither a passkey nor a ` +
       'provider: after their grace period they can only open the page to add one',
@@ -52,7 +48,6 @@ async function emailsVerdict(database: Database): Promise<Verdict> {
   const more = ids.length > MAX_LISTED_IDS ? ` and ${ids.length - MAX_LISTED_IDS} more` : '';
   return warning(
     `${ids.length} of the accounts have an address that mail may not reach: ${named}${more}`,
-    'set another address with `accounts update --new-email`; they can still sign in with ' +
-      'the present one',
+    'set another address with `accounts update --new-email`; they can still sign in with ' + 'the present one',
   );
 }

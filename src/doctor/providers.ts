@@ -37,8 +37,7 @@ export async function checkProviders(
       if (error === undefined) {
         if (redirect === 'refused') {
           return problem(
-            `${id} accepts our client, but answers 400 to a sign-in with the redirect URI ` +
-              `${redirectUri}`,
+            `${id} accepts our client, but answers 400 to a sign-in with the redirect URI ` + `${redirectUri}`,
             `register ${redirectUri} as a redirect URI of client ` +
               `${settings.clientId} at the provider; it must match exactly`,
           );

@@ -34,10 +34,7 @@ export interface DoctorStream {
 }
 
 /** Requests a stream; returns a complete answer if its status is not 200. */
-export type OpenStream = (
-  request: DoctorRequest,
-  signal: AbortSignal,
-) => Promise<DoctorStream | DoctorAnswer>;
+export type OpenStream = (request: DoctorRequest, signal: AbortSignal) => Promise<DoctorStream | DoctorAnswer>;
 
 export interface DoctorRequests {
   readonly send: Send;
@@ -109,9 +106,7 @@ async function doctorAnswer(message: IncomingMessage): Promise<DoctorAnswer> {
   return { status, headers, text, body: jsonObject(text), requestId, ...ends };
 }
 
-function endsOf({
-  socket,
-}: IncomingMessage): Pick<DoctorAnswer, 'from' | 'to' | 'certificateEnds'> {
+function endsOf({ socket }: IncomingMessage): Pick<DoctorAnswer, 'from' | 'to' | 'certificateEnds'> {
   const certificate = socket instanceof TLSSocket ? socket.getPeerCertificate() : undefined;
   return {
     from: plainAddress(socket.localAddress ?? ''),

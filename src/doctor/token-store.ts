@@ -49,9 +49,7 @@ export async function checkTokenStore(
   try {
     await connectRedis(redis);
     const reports = await reportRedis(redis, systemClock);
-    const [furthest] = reports.toSorted(
-      (a, b) => Math.abs(b.clockAheadMs) - Math.abs(a.clockAheadMs),
-    );
+    const [furthest] = reports.toSorted((a, b) => Math.abs(b.clockAheadMs) - Math.abs(a.clockAheadMs));
     findings.add('redis', WHERE, answerVerdict(reports));
     findings.add('redis_version', WHERE, versionVerdict(reports));
     const keeping = await redisProblems(redis);
@@ -100,10 +98,7 @@ function versionVerdict(reports: Reports): Verdict {
     return major < MIN_VERSION[0] || (major === MIN_VERSION[0] && minor < MIN_VERSION[1]);
   };
   if (!reported.some(isOld)) return ok(versions);
-  return problem(
-    `the version is Redis ${versions}`,
-    `upgrade Redis to ${MIN_VERSION.join('.')} or later`,
-  );
+  return problem(`the version is Redis ${versions}`, `upgrade Redis to ${MIN_VERSION.join('.')} or later`);
 }
 
 type Keeping = Awaited<ReturnType<typeof redisProblems>>;
@@ -122,8 +117,7 @@ function persistenceVerdict(
   reports: Reports,
 ): Verdict {
   const found = keeping.find(({ setting }) => setting === 'appendonly');
-  if (found?.isUnknown && acceptVolatileRedis)
-    return hidden('aof_enabled; the settings accept this');
+  if (found?.isUnknown && acceptVolatileRedis) return hidden('aof_enabled; the settings accept this');
   if (found && acceptVolatileRedis) {
     const message = `${found.message}; the settings accept this`;
     return warning(message, found.remedy, 'storage.accept_volatile_redis');
@@ -135,8 +129,7 @@ function persistenceVerdict(
       'see the log of Redis: the disk may be full or read-only',
     );
   }
-  if (!reports.some(({ isRewritingOff }) => isRewritingOff))
-    return ok('the append-only file is on');
+  if (!reports.some(({ isRewritingOff }) => isRewritingOff)) return ok('the append-only file is on');
   // No problem: each backup turns it off, and lasts for minutes.
   return warning(
     'Redis does not rewrite its append-only file (auto-aof-rewrite-percentage is 0), which grows ' +
@@ -177,8 +170,7 @@ function replicationVerdict(reports: Reports): Verdict {
   }
   if (replicas === 0) return ok('no replica is connected');
   // After a failover the only replica is the master; requiring one would stop its writes.
-  if (replicas === 1)
-    return ok('1 replica is connected, which is too few for min-replicas-to-write');
+  if (replicas === 1) return ok('1 replica is connected, which is too few for min-replicas-to-write');
   return warning(
     `${replicas} replica(s) connected, but a master that is cut off from them keeps ` +
       'accepting writes, which are lost in a failover',
@@ -194,8 +186,7 @@ export async function endingsVerdict(database: Database, store: TokenStore): Pro
   const { length } = await createEndings({ store, revocations, clock: systemClock }).findRevived();
   if (length === 0) return ok('none of the latest 100 ended authorizations is active');
   return problem(
-    `${length} of the latest 100 ended authorizations are active: an older token store was ` +
-      'restored',
+    `${length} of the latest 100 ended authorizations are active: an older token store was ` + 'restored',
     'run `revoke --recorded`: the command carries out all recorded revocations again',
   );
 }

@@ -56,9 +56,7 @@ export function createVisitors(
         person: passwords
           ? { email: account.email, password }
           : {
-              linkPath: passwordLinkPath(
-                (await links.make(account, 'invitation', 'operator')).token,
-              ),
+              linkPath: passwordLinkPath((await links.make(account, 'invitation', 'operator')).token),
             },
         client: { id: client.id, secret, redirectUri: REDIRECT_URI },
       };
@@ -77,10 +75,7 @@ export function createVisitors(
       }
       await doctorAccounts.remove(accountId, async (tx) => {
         await revocations.forgetAccount(accountId, tx);
-        await activity.record(
-          { action: 'doctor_ran', actor: 'operator', details: { outcome } },
-          tx,
-        );
+        await activity.record({ action: 'doctor_ran', actor: 'operator', details: { outcome } }, tx);
       });
     },
 

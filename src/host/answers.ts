@@ -3,8 +3,7 @@ import { pipeline, Readable } from 'node:stream';
 import type { Context } from 'koa';
 import type { Answer } from '../base/answer.ts';
 
-const statusOfAnswer = ({ status, body }: Answer): number =>
-  status ?? (body === undefined ? 204 : 200);
+const statusOfAnswer = ({ status, body }: Answer): number => status ?? (body === undefined ? 204 : 200);
 
 /**
  * Writes headers and body at once: setting each header by itself would take longer.

@@ -37,9 +37,6 @@ export function createBrand(settings: Settings['brand']) {
       };
     },
     stylesheet: assets.publishStylesheet(files, colour),
-    routes: [
-      get('/assets/:name', assets.createServeAsset(files)),
-      ...assets.iconRoutes(image && files.get(image.url)),
-    ],
+    routes: [get('/assets/:name', assets.createServeAsset(files)), ...assets.iconRoutes(image && files.get(image.url))],
   };
 }

@@ -1,11 +1,5 @@
 /** Answers invalid or oversized HTTP, timeouts and unexpected errors; logs dropped connections. */
-import {
-  type IncomingMessage,
-  type RequestListener,
-  type Server,
-  type ServerResponse,
-  STATUS_CODES,
-} from 'node:http';
+import { type IncomingMessage, type RequestListener, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { failureText, newRequestId } from './request-log.ts';
@@ -47,8 +41,7 @@ const ABSOLUTE_FORM = /^https?:\/\/([^/?]*)/i;
 const AUTHORITY = /^([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d+)?$/i;
 
 /** Returns the host, in lower case, of an authority without userinfo or escapes. */
-export const hostIn = (authority = ''): string | undefined =>
-  AUTHORITY.exec(authority)?.[1]?.toLowerCase();
+export const hostIn = (authority = ''): string | undefined => AUTHORITY.exec(authority)?.[1]?.toLowerCase();
 
 /**
  * Replaces a target in absolute-form by the path and the host in it (RFC 9112 §3.2.2). Returns false
@@ -71,11 +64,7 @@ function toOriginForm(request: IncomingMessage): boolean {
 }
 
 /** Does not log the target, which may contain a secret. */
-function refuseTarget(
-  { socket }: IncomingMessage,
-  response: ServerResponse,
-  options: RefusalOptions,
-): void {
+function refuseTarget({ socket }: IncomingMessage, response: ServerResponse, options: RefusalOptions): void {
   const requestId = newRequestId();
   const { remoteAddress: address } = socket;
   const text =
@@ -158,10 +147,7 @@ export function answerBrokenRequests(
     dropped += 1;
     if (performance.now() - loggedAt < DROP_LOG_INTERVAL_MS) return;
     const { maxConnections } = server;
-    log?.warn(
-      { dropped, maxConnections },
-      'connections are closed at once, because server.max_connections is reached',
-    );
+    log?.warn({ dropped, maxConnections }, 'connections are closed at once, because server.max_connections is reached');
     loggedAt = performance.now();
     dropped = 0;
   });

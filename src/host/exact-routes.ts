@@ -43,14 +43,8 @@ export function exactRoutes<Result>(
   };
 }
 
-const compose = <Result>(
-  steps: readonly Step<Result>[],
-  last: RunSteps<Result>,
-): RunSteps<Result> =>
-  steps.reduceRight<RunSteps<Result>>(
-    (next, step) => (ctx) => step(ctx, async () => next(ctx)),
-    last,
-  );
+const compose = <Result>(steps: readonly Step<Result>[], last: RunSteps<Result>): RunSteps<Result> =>
+  steps.reduceRight<RunSteps<Result>>((next, step) => (ctx) => step(ctx, async () => next(ctx)), last);
 
 export const listRoutes = <Result>(routes: ExactRoutes<Result>): Route[] =>
   Object.entries(routes).flatMap(([path, methods]) =>

@@ -37,11 +37,7 @@ function asOAuthError(ctx: Context, error: unknown, log: Logger): OAuthError {
 }
 
 /** Answers errors, missing pages and wrong methods everywhere else. */
-export function answerErrorPages(parts: {
-  errorPage: ErrorPage;
-  issuer: string;
-  log: Logger;
-}): Middleware {
+export function answerErrorPages(parts: { errorPage: ErrorPage; issuer: string; log: Logger }): Middleware {
   const { errorPage, issuer, log } = parts;
   const body = errorBody(issuer, 'invalid_request', 'this URL does not exist');
   const notHere = { status: 404, body };

@@ -8,11 +8,7 @@ import type { Settings } from '../config/settings.ts';
 import type { ErrorPage } from '../pages/error-page/error-page.ts';
 import { openApiDocument } from '../pages/openapi.ts';
 import { get, type Route } from '../pages/routes.ts';
-import {
-  answerPreflight,
-  requireNavigation,
-  requireNavigationOrSilence,
-} from '../provider/cross-origin.ts';
+import { answerPreflight, requireNavigation, requireNavigationOrSilence } from '../provider/cross-origin.ts';
 import { ENDPOINT, metadata } from '../provider/endpoints.ts';
 import type { AuthorizationServer } from '../provider/provider.ts';
 import { sendAnswer } from './answers.ts';
@@ -72,8 +68,7 @@ export function createHost(parts: HostParts): Host {
 
   app.use(requestLog({ log, observeRequest }));
   const checkIssuerHost = checkHost(issuer);
-  const checkRequest: CheckRequest = (request) =>
-    checkRepeatedHeaders(request) ?? checkIssuerHost(request);
+  const checkRequest: CheckRequest = (request) => checkRepeatedHeaders(request) ?? checkIssuerHost(request);
   app.use(headers.page);
   app.use(requireChecked(checkRequest));
   app.use(answerErrorPages({ errorPage: parts.errorPage, issuer, log }));

@@ -10,12 +10,7 @@ import {
 } from 'node:http';
 import { Server as NetServer } from 'node:net';
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
-import {
-  answerBrokenRequests,
-  guardRequests,
-  type RefusalOptions,
-  type RequestHandler,
-} from './broken-requests.ts';
+import { answerBrokenRequests, guardRequests, type RefusalOptions, type RequestHandler } from './broken-requests.ts';
 import { oneAtATime } from './one-at-a-time.ts';
 
 /** Limits of one connection. Times in milliseconds. */

@@ -12,13 +12,7 @@ import type { Host } from './host.ts';
 import { answerLeaks, type EndLeaked } from './leaks.ts';
 import type { MetricsText } from './metrics/metrics.ts';
 import { answerChanges, type PushChanges } from './pushed-changes.ts';
-import {
-  clockRefusal,
-  type Readiness,
-  reasonNotReady,
-  type Store,
-  type StoreState,
-} from './readiness.ts';
+import { clockRefusal, type Readiness, reasonNotReady, type Store, type StoreState } from './readiness.ts';
 import { requestLog } from './request-log.ts';
 import { checkRepeatedHeaders, requireChecked, shownHost } from './requests.ts';
 import { hideUnconfigured, requireSender, type SenderParts } from './senders.ts';
@@ -79,28 +73,13 @@ export function createOperatorsHost(parts: OperatorsHostParts): Host {
       POST: [...forReloads, answerReload(parts.reload.everywhere)],
     },
     '/changes': {
-      POST: [
-        requireOwnName,
-        refuseBrowsers,
-        requireSender(parts.senders, 'changes'),
-        answerChanges(parts.pushChanges),
-      ],
+      POST: [requireOwnName, refuseBrowsers, requireSender(parts.senders, 'changes'), answerChanges(parts.pushChanges)],
     },
     '/leaks': {
-      POST: [
-        requireOwnName,
-        refuseBrowsers,
-        requireSender(parts.senders, 'leaks'),
-        answerLeaks(parts.endLeaked),
-      ],
+      POST: [requireOwnName, refuseBrowsers, requireSender(parts.senders, 'leaks'), answerLeaks(parts.endLeaked)],
     },
     '/audit': {
-      GET: [
-        requireOwnName,
-        refuseBrowsers,
-        requireSender(parts.senders, 'audit'),
-        answerAudit(parts.readAudit),
-      ],
+      GET: [requireOwnName, refuseBrowsers, requireSender(parts.senders, 'audit'), answerAudit(parts.readAudit)],
     },
   };
   const stepsOf = exactRoutes([], routes);
@@ -115,11 +94,7 @@ export function createOperatorsHost(parts: OperatorsHostParts): Host {
 function requireOperatorsName(operatorsHost: string): Middleware {
   return function ownName(ctx, next) {
     const name = hostIn(ctx.req.headers.host) ?? '';
-    if (
-      !isIP(name.replace(/^\[|\]$/g, '')) &&
-      name !== 'localhost' &&
-      name !== operatorsHost.toLowerCase()
-    ) {
+    if (!isIP(name.replace(/^\[|\]$/g, '')) && name !== 'localhost' && name !== operatorsHost.toLowerCase()) {
       const message =
         'use an address, localhost, or the name in server.operators_host as the host, not ' +
         `${shownHost(ctx.req.headers.host)}`;

@@ -15,11 +15,7 @@ const LIMITS = { timeoutMs: 20_000, maxBytes: 1024 * 1024 };
  *
  * @param handler called for each request: the application itself contains the senders
  */
-export function createOwnRequests(parts: {
-  issuer: string;
-  log: Logger;
-  handler: () => RequestHandler;
-}): PostForm {
+export function createOwnRequests(parts: { issuer: string; log: Logger; handler: () => RequestHandler }): PostForm {
   const { issuer, log, handler } = parts;
   const { host } = new URL(issuer);
   return async (path, form) => {

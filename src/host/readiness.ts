@@ -53,9 +53,7 @@ export function createReadiness(parts: {
   async function stateOf(probe: Probe): Promise<StoreState> {
     const waiting = new AbortController();
     const { signal } = waiting;
-    const tooLate = delay(PROBE_TIMEOUT_MS, 'no answer' as const, { signal }).catch(
-      () => 'no answer',
-    );
+    const tooLate = delay(PROBE_TIMEOUT_MS, 'no answer' as const, { signal }).catch(() => 'no answer');
     const asked = clock();
     try {
       const storesTime = await Promise.race([probe(), tooLate]);
@@ -104,9 +102,7 @@ const MAX_CLOCK_DIFFERENCE_MS = 30_000;
 
 /** Returns why a node must take no requests, with the remedy; undefined if its clock is right. */
 export function clockRefusal(store: Store, { clockAheadMs = 0 }: StoreState): string | undefined {
-  return Math.abs(clockAheadMs) > MAX_CLOCK_DIFFERENCE_MS
-    ? sentence(store, clockAheadMs)
-    : undefined;
+  return Math.abs(clockAheadMs) > MAX_CLOCK_DIFFERENCE_MS ? sentence(store, clockAheadMs) : undefined;
 }
 
 /** Returns why a node cannot serve requests (a store or its clock); undefined if it can. */
@@ -126,8 +122,7 @@ export function createClockWatch(log: Pick<Logger, 'error' | 'warn' | 'info'>) {
     if (level === (last.get(store) ?? 'info')) return;
     last.set(store, level);
     const seconds = clockAheadMs / 1_000;
-    if (level === 'info')
-      log.info({ store, seconds }, 'the clocks of the store and of this node agree again');
+    if (level === 'info') log.info({ store, seconds }, 'the clocks of the store and of this node agree again');
     else log[level]({ store, seconds }, sentence(store, clockAheadMs));
   }
 

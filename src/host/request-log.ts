@@ -91,5 +91,4 @@ function answerUncaught(ctx: Context, err: unknown, log: Logger): void {
 }
 
 /** The answer to a request that failed where no error page can be shown. */
-export const failureText = (requestId: string): string =>
-  `Something went wrong on our side. Reference: ${requestId}\n`;
+export const failureText = (requestId: string): string => `Something went wrong on our side. Reference: ${requestId}\n`;

@@ -43,8 +43,7 @@ export function checkHost(issuer: string): CheckRequest {
 const MAX_HOST_LENGTH = 100;
 
 /** Shows the Host, to find a proxy that changed it, without what a terminal would interpret. */
-export const shownHost = (named = 'no host'): string =>
-  named.replace(/[^\x21-\x7e]/g, '?').slice(0, MAX_HOST_LENGTH);
+export const shownHost = (named = 'no host'): string => named.replace(/[^\x21-\x7e]/g, '?').slice(0, MAX_HOST_LENGTH);
 
 /** OpenID Connect's parameters; oidc-provider would store those that it does not refuse. */
 const OPENID_PARAMETERS = [
@@ -85,8 +84,7 @@ export function routeOf(ctx: Context & { _matchedRoute?: string | RegExp }): str
 export function shownPath(ctx: Context): string {
   const { path } = ctx;
   if (path === routeOf(ctx)) return path;
-  const short =
-    path.length > MAX_LOGGED_PATH_LENGTH ? `${path.slice(0, MAX_LOGGED_PATH_LENGTH)}…` : path;
+  const short = path.length > MAX_LOGGED_PATH_LENGTH ? `${path.slice(0, MAX_LOGGED_PATH_LENGTH)}…` : path;
   return short.replace(SECRET_VALUE, '$1…').replace(LONG_SEGMENT, '$1…');
 }
 

@@ -22,20 +22,13 @@ const PATHS: readonly string[] = Object.keys(SENDER_VARIABLES).map((path) => `/$
 export const hideUnconfigured =
   ({ senders }: SenderParts): Middleware =>
   (ctx, next) =>
-    PATHS.includes(ctx.path) && senders()[ctx.path.slice(1) as SenderPath].length === 0
-      ? Promise.resolve()
-      : next();
+    PATHS.includes(ctx.path) && senders()[ctx.path.slice(1) as SenderPath].length === 0 ? Promise.resolve() : next();
 
 /** Route step: finds the sender by its secret. A wrong secret gets 401, or 429 after too many. */
-export const requireSender = (
-  { senders, wrongSecrets }: SenderParts,
-  path: SenderPath,
-): Middleware =>
+export const requireSender = ({ senders, wrongSecrets }: SenderParts, path: SenderPath): Middleware =>
   async function sender(ctx, next) {
     const presented = hashOf(ctx.get('authorization'));
-    const found = senders()[path].find(({ secret }) =>
-      timingSafeEqual(hashOf(`Bearer ${secret}`), presented),
-    );
+    const found = senders()[path].find(({ secret }) => timingSafeEqual(hashOf(`Bearer ${secret}`), presented));
     if (found) {
       senderName.set(ctx, found.name);
       return next();

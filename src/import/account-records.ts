@@ -17,19 +17,10 @@ interface Changed extends Omit<Added, 'suspended'> {
   readonly changed: readonly string[];
 }
 
-export function recordsOfAdded({
-  id: accountId,
-  external_id,
-  suspended = false,
-  identity,
-}: Added): ImportActivity[] {
+export function recordsOfAdded({ id: accountId, external_id, suspended = false, identity }: Added): ImportActivity[] {
   const about = { accountId, details: { ...(external_id !== null && { external_id }) } };
   const suspension = suspended ? [{ action: 'account_suspended', ...about } as const] : [];
-  return [
-    { action: 'account_added', ...about },
-    ...suspension,
-    ...recordOfLink(accountId, identity),
-  ];
+  return [{ action: 'account_added', ...about }, ...suspension, ...recordOfLink(accountId, identity)];
 }
 
 export function recordsOfChanged({
@@ -61,8 +52,7 @@ export function linkFault(
   if (identity === undefined) return undefined;
   if (linked !== null && linked !== found?.id) {
     return (
-      `identity: the account ${linked} is already linked with this identity; ` +
-      '`links remove` removes that link'
+      `identity: the account ${linked} is already linked with this identity; ` + '`links remove` removes that link'
     );
   }
   if (found && subject !== null && subject !== identity.subject) {

@@ -120,11 +120,7 @@ function isInFile({ index }: ImportFacts, { external_id }: AccountRow): boolean 
   return index.has(key) || index.isFormer(key);
 }
 
-function matchesOf(
-  queries: Queries,
-  lines: readonly AccountLine[],
-  { asOf }: ImportFacts,
-): Promise<Match[]> {
+function matchesOf(queries: Queries, lines: readonly AccountLine[], { asOf }: ImportFacts): Promise<Match[]> {
   const columns = (table: string): string =>
     `CASE WHEN ${table}.id IS NULL THEN NULL ELSE jsonb_build_object(
       'id', ${table}.id, 'external_id', ${table}.external_id, 'email', ${table}.email,
@@ -194,8 +190,7 @@ const suspendedAfter = (row: AccountRow, suspension: Suspension): boolean =>
 
 const takenEmail = ({ id, external_id }: AccountRow, isNewer: boolean): string =>
   external_id === null
-    ? `email: the account ${id}, which was not imported, has this address; change one of the ` +
-      'two'
+    ? `email: the account ${id}, which was not imported, has this address; change one of the ` + 'two'
     : `email: the account with the external_id ${JSON.stringify(external_id)}, which ` +
       `${isNewer ? 'was changed after the file was written' : 'is not in the file'}, has this ` +
       'address; use that external_id, or add a line that gives that ' +
@@ -204,16 +199,12 @@ const takenEmail = ({ id, external_id }: AccountRow, isNewer: boolean): string =
 const refusedEmail = (email: string, { other }: { readonly other?: string }): string =>
   other === undefined
     ? `email: ${JSON.stringify(email)} is not an email address; write one like "ada@example.com"`
-    : `email: ${JSON.stringify(email)} is not in its normalized form; write ` +
-      `${JSON.stringify(other)}`;
+    : `email: ${JSON.stringify(email)} is not in its normalized form; write ` + `${JSON.stringify(other)}`;
 
 /** Clears addresses within the transaction; each account's own line then sets the new one. */
 async function moveOut(tx: Queries, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return;
-  await tx.query(
-    `UPDATE accounts SET email = 'moving-' || id || '@gatehouse.invalid' WHERE id = ANY($1)`,
-    [ids],
-  );
+  await tx.query(`UPDATE accounts SET email = 'moving-' || id || '@gatehouse.invalid' WHERE id = ANY($1)`, [ids]);
 }
 
 async function update(tx: Queries, targets: readonly Target[], now: Date): Promise<void> {
@@ -242,11 +233,7 @@ async function update(tx: Queries, targets: readonly Target[], now: Date): Promi
   await tx.query('DELETE FROM password_links WHERE account_id = ANY($1)', [ids]);
 }
 
-async function insert(
-  tx: Queries,
-  added: readonly (AccountLine & { id: string })[],
-  now: Date,
-): Promise<void> {
+async function insert(tx: Queries, added: readonly (AccountLine & { id: string })[], now: Date): Promise<void> {
   if (added.length === 0) return;
   await tx.query(
     `INSERT INTO accounts

@@ -91,10 +91,7 @@ export const adoptedIds = (
 ): (string | null)[] => externalIds.map((id) => adopted[type].ids.get(id) ?? null);
 
 /** Returns an array of values for each column, for `unnest`. */
-export const columnsOf = <Row extends object>(
-  rows: readonly Row[],
-  ...columns: readonly KeyOf<Row>[]
-): unknown[][] =>
+export const columnsOf = <Row extends object>(rows: readonly Row[], ...columns: readonly KeyOf<Row>[]): unknown[][] =>
   columns.map((column) => rows.map((row) => (row as Record<string, unknown>)[column] ?? null));
 
 /** A key of any member of a union. */

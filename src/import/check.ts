@@ -1,12 +1,6 @@
 /** Checks that the lines of an import file are consistent. Uses no store, and changes nothing. */
 import { createImportIndex, type ImportIndex } from './import-index.ts';
-import {
-  type ImportKey,
-  type ImportLine,
-  type ImportSource,
-  isBroken,
-  type Numbered,
-} from './line.ts';
+import { type ImportKey, type ImportLine, type ImportSource, isBroken, type Numbered } from './line.ts';
 import { createFoundProblems } from './problems.ts';
 
 /**
@@ -73,9 +67,7 @@ function takenEmail(index: ImportIndex, line: Numbered): string[] {
 function takenIdentity(index: ImportIndex, line: Numbered): string[] {
   if (line.type !== 'account' || line.identity === undefined) return [];
   const taken = index.claimIdentity(line.identity, line.number);
-  return taken === undefined
-    ? []
-    : [`identity: line ${taken} has the same identity; remove one of the two`];
+  return taken === undefined ? [] : [`identity: line ${taken} has the same identity; remove one of the two`];
 }
 
 function takenFormer(index: ImportIndex, line: Numbered): string[] {
@@ -88,11 +80,9 @@ function takenFormer(index: ImportIndex, line: Numbered): string[] {
 }
 
 const formerInFile = (index: ImportIndex, key: ImportKey): string =>
-  `former_external_id: line ${index.lineOf(key)} describes that ${key.type}; remove one of ` +
-  'the two';
+  `former_external_id: line ${index.lineOf(key)} describes that ${key.type}; remove one of ` + 'the two';
 
-const nameOf = ({ type }: ImportKey): string =>
-  type === 'warehouse_rights' ? 'rights in a warehouse' : type;
+const nameOf = ({ type }: ImportKey): string => (type === 'warehouse_rights' ? 'rights in a warehouse' : type);
 
 function referenceProblems(index: ImportIndex, line: ImportLine): string[] {
   const missing = referencesOf(line)
@@ -107,10 +97,10 @@ function referenceProblems(index: ImportIndex, line: ImportLine): string[] {
 }
 
 function referencesOf(line: ImportLine) {
-  const to = <Type extends 'organization' | 'warehouse' | 'account'>(
-    type: Type,
-    external_id: string,
-  ) => ({ field: type, key: { type, external_id } });
+  const to = <Type extends 'organization' | 'warehouse' | 'account'>(type: Type, external_id: string) => ({
+    field: type,
+    key: { type, external_id },
+  });
   if (line.type === 'warehouse') return [to('organization', line.organization)];
   if (line.type === 'membership') {
     return [to('account', line.account), to('organization', line.organization)];
@@ -137,8 +127,5 @@ function rightsProblems(
   }
   const isTooMuch = index.roleOf(membership) === 'viewer' && rights.some((one) => one !== 'read');
   if (!isTooMuch) return [];
-  return [
-    'rights: a viewer may have only "read"; remove the other rights, or change the role to ' +
-      'member',
-  ];
+  return ['rights: a viewer may have only "read"; remove the other rights, or change the role to ' + 'member'];
 }

@@ -91,8 +91,7 @@ export function createImportIndex(): ImportIndex {
     },
 
     claimEmail: (email, line) => claimed(emails, emailKey(email), line),
-    claimIdentity: ({ issuer, subject }, line) =>
-      claimed(identities, JSON.stringify([issuer, subject]), line),
+    claimIdentity: ({ issuer, subject }, line) => claimed(identities, JSON.stringify([issuer, subject]), line),
   };
 
   /** Packs the two ids of a key into one number: a Map with number keys needs far less memory. */

@@ -43,10 +43,7 @@ const EXPIRES_AT = `clock_timestamp() + interval '${EXPIRY_SECONDS} seconds'`;
  *
  * @throws Refusal `import_running` if another import runs and `onWait` is absent.
  */
-export async function lockImports(
-  database: Database,
-  { startedBy, onWait }: ImportLockOptions,
-): Promise<ImportLock> {
+export async function lockImports(database: Database, { startedBy, onWait }: ImportLockOptions): Promise<ImportLock> {
   const holder = randomId('', 16);
   let waitsFor: number | undefined;
   for (;;) {
@@ -90,25 +87,19 @@ async function tryLock(
 
 function createLock(database: Database, holder: string): ImportLock {
   const renew = (): Promise<unknown> =>
-    database.query(`UPDATE running_import SET expires_at = ${EXPIRES_AT} WHERE holder = $1`, [
-      holder,
-    ]);
+    database.query(`UPDATE running_import SET expires_at = ${EXPIRES_AT} WHERE holder = $1`, [holder]);
   // Ignore a failed renewal: the next one makes up for it, and each write calls `requireHeld`.
   const timer = setInterval(() => void renew().catch(() => {}), RENEWAL_MS).unref();
   return {
     async requireHeld(tx) {
       // KEY SHARE blocks the deletion with which another import starts, but not the renewals.
-      const rows = await tx.query('SELECT 1 FROM running_import WHERE holder = $1 FOR KEY SHARE', [
-        holder,
-      ]);
+      const rows = await tx.query('SELECT 1 FROM running_import WHERE holder = $1 FOR KEY SHARE', [holder]);
       if (rows.length === 0) throw new ImportLockLost();
     },
     async [Symbol.asyncDispose]() {
       clearInterval(timer);
       // Ignore a failure: the lock expires by itself.
-      await database
-        .query('DELETE FROM running_import WHERE holder = $1', [holder])
-        .catch(() => {});
+      await database.query('DELETE FROM running_import WHERE holder = $1', [holder]).catch(() => {});
     },
   };
 }

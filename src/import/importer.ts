@@ -6,19 +6,9 @@ import { randomId } from '../base/random-id.ts';
 import type { Database } from '../storage/queries.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import type { ImportFacts, ImportStep } from './change.ts';
-import {
-  type ImportLock,
-  ImportLockLost,
-  type ImportLockOptions,
-  lockImports,
-} from './import-lock.ts';
+import { type ImportLock, ImportLockLost, type ImportLockOptions, lockImports } from './import-lock.ts';
 import type { ImportType } from './line.ts';
-import {
-  type BrokenImport,
-  createFoundProblems,
-  ImportInterrupted,
-  ImportProblems,
-} from './problems.ts';
+import { type BrokenImport, createFoundProblems, ImportInterrupted, ImportProblems } from './problems.ts';
 import { type Pruned, type PruneLimit, pruneExcess } from './prune-limit.ts';
 import { createImportTally, type ImportReport, recordImport } from './report.ts';
 import { type Compare, type ImportPlan, stepsOf } from './steps.ts';
@@ -179,11 +169,7 @@ function interruption(error: unknown, broken: BrokenImport): ImportInterrupted |
   const meanwhile = 'another process changed the same data in the meantime';
   if (error instanceof ImportProblems) {
     const [first] = error.problems;
-    return new ImportInterrupted(
-      broken,
-      `${meanwhile} (line ${first?.line}: ${first?.message})`,
-      error,
-    );
+    return new ImportInterrupted(broken, `${meanwhile} (line ${first?.line}: ${first?.message})`, error);
   }
   // A violated constraint means a change after the comparison, such as an address taken since.
   const isOvertaken = error instanceof Error && 'constraint' in error && error.constraint;

@@ -40,11 +40,7 @@ const SELECT = {
 } as const;
 
 /** Reads the accounts or places that these names refer to, in one query. */
-export async function findNamed(
-  queries: Queries,
-  type: NamedType,
-  names: readonly Names[],
-): Promise<NamedRows> {
+export async function findNamed(queries: Queries, type: NamedType, names: readonly Names[]): Promise<NamedRows> {
   const given = (values: readonly (string | undefined)[]): string[] => [
     ...new Set(values.filter((value) => value !== undefined)),
   ];
@@ -134,10 +130,7 @@ export const isIdentified = (thing: Thing): boolean => keyOf(thing) !== undefine
 
 /** Returns true if any change newer than `asOf` was pushed; if none, an import compares no times. */
 export async function isAnythingNewer(queries: Queries, asOf: Date): Promise<boolean> {
-  const rows = await queries.query(
-    'SELECT FROM known_times WHERE as_of > $1 AND NOT by_import LIMIT 1',
-    [asOf],
-  );
+  const rows = await queries.query('SELECT FROM known_times WHERE as_of > $1 AND NOT by_import LIMIT 1', [asOf]);
   return rows.length > 0;
 }
 

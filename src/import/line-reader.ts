@@ -72,11 +72,7 @@ function notJson(error: unknown): string {
 
 const EXAMPLE = '{"type":"organization","external_id":"17","name":"Acme"}';
 
-function problemsIn(
-  issue: z.core.$ZodIssue,
-  line: unknown,
-  allowed: LineRules<unknown>['keysOf'],
-): string[] {
+function problemsIn(issue: z.core.$ZodIssue, line: unknown, allowed: LineRules<unknown>['keysOf']): string[] {
   const [key, ...deeper] = issue.path.map(String);
   if (!isObject(line)) return [`is not an object; write one on each line, such as ${EXAMPLE}`];
   if (issue.code === 'unrecognized_keys') {
@@ -93,9 +89,7 @@ function problemsIn(
 
 function unknownKey(key: string, line: Fields, known: readonly string[]): string {
   const meant = nearestWord(key, known);
-  const remedy = meant
-    ? `did you mean "${meant}"?`
-    : `remove it; allowed here: ${known.join(', ')}`;
+  const remedy = meant ? `did you mean "${meant}"?` : `remove it; allowed here: ${known.join(', ')}`;
   return `${shortened(key)} is not a key of ${line.type} lines; ${remedy}`;
 }
 

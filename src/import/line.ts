@@ -36,8 +36,7 @@ const email = z
     const message =
       other === undefined
         ? 'is not an email address; write one like "ada@example.com"'
-        : `has characters that are normalized; write ${JSON.stringify(other)}, or another ` +
-          'address';
+        : `has characters that are normalized; write ${JSON.stringify(other)}, or another ` + 'address';
     context.issues.push({ code: 'custom', message, input: entered });
     return z.NEVER;
   })
@@ -128,12 +127,9 @@ const rightsLine = z
     account: idOf('The external_id of the account.'),
     warehouse: idOf('The external_id of the warehouse.'),
     rights: z
-      .array(
-        z.enum(RIGHTS, { error: `is not a right; write one or more of ${RIGHTS.join(', ')}` }),
-        {
-          error: `is not a list of rights; write one like ["read"], of ${RIGHTS.join(', ')}`,
-        },
-      )
+      .array(z.enum(RIGHTS, { error: `is not a right; write one or more of ${RIGHTS.join(', ')}` }), {
+        error: `is not a list of rights; write one like ["read"], of ${RIGHTS.join(', ')}`,
+      })
       .min(1, { error: 'is empty; leave the line out instead' })
       .transform((rights) => RIGHTS.filter((right) => rights.includes(right)))
       .describe('A viewer may have only "read".'),

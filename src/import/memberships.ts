@@ -1,12 +1,6 @@
 /** Compares the memberships and rights of an import with the database, and writes differences. */
 import type { Queries } from '../storage/queries.ts';
-import {
-  type AdoptedType,
-  adoptedIds,
-  columnsOf,
-  type ImportFacts,
-  type ImportStep,
-} from './change.ts';
+import { type AdoptedType, adoptedIds, columnsOf, type ImportFacts, type ImportStep } from './change.ts';
 import type { ImportKey, LineOf, Numbered } from './line.ts';
 
 type AccessType = 'membership' | 'warehouse_rights';
@@ -58,11 +52,7 @@ const ACCESS = {
 
 export const compareAccess =
   (type: AccessType) =>
-  async (
-    queries: Queries,
-    lines: readonly AccessLine[],
-    facts: ImportFacts,
-  ): Promise<ImportStep> => {
+  async (queries: Queries, lines: readonly AccessLine[], facts: ImportFacts): Promise<ImportStep> => {
     const { place, gives, read, joins, write } = ACCESS[type];
     const referring = (to: AdoptedType): unknown[][] => {
       const [ids = []] = columnsOf(lines, to);

@@ -24,11 +24,7 @@ interface RightsRow {
 }
 
 /** Runs after memberships: rights end if neither database nor file has the membership. */
-export async function compareMoves(
-  queries: Queries,
-  moves: readonly Move[],
-  facts: ImportFacts,
-): Promise<ImportStep> {
+export async function compareMoves(queries: Queries, moves: readonly Move[], facts: ImportFacts): Promise<ImportStep> {
   if (moves.length === 0) return { changes: [], write: async () => [] };
   const { adopted, index } = facts;
   const lineOf = new Map(moves.map(({ line, row }) => [row.id, line]));
@@ -58,9 +54,7 @@ export async function compareMoves(
   // Look in the file, too: a dry run has not written its memberships to the database.
   const lost = subjects.filter(({ warehouse_id, account, is_member }) => {
     const organization = lineOf.get(warehouse_id)?.organization ?? '';
-    return (
-      !is_member && (account === null || !index.has({ type: 'membership', account, organization }))
-    );
+    return !is_member && (account === null || !index.has({ type: 'membership', account, organization }));
   });
 
   return {

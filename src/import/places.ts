@@ -57,11 +57,7 @@ const PLACES = {
 /** Matches by external id, because two organizations may have the same name. */
 export const comparePlaces =
   (type: PlaceType) =>
-  async (
-    queries: Queries,
-    lines: readonly PlaceLine[],
-    facts: ImportFacts,
-  ): Promise<ImportStep> => {
+  async (queries: Queries, lines: readonly PlaceLine[], facts: ImportFacts): Promise<ImportStep> => {
     const { table, prefix, read, owned, owner, joinOwner } = PLACES[type];
     const found = await queries.query<PlaceRow>(
       `SELECT place.id, place.external_id, place.name${read}
@@ -123,8 +119,7 @@ export const comparePlaces =
     };
   };
 
-const NOT_YET =
-  'clients: "ask" is possible once the update of this service is complete; try again later';
+const NOT_YET = 'clients: "ask" is possible once the update of this service is complete; try again later';
 
 /** A move changes who has access to the warehouse, so the file must name both organizations. */
 const unconfirmedMove = (organization: string | null): string =>
@@ -157,12 +152,7 @@ function parametersOf(lines: readonly PlaceLine[], { adoptByName }: ImportFacts)
 }
 
 /** Adds ids to new places; finds existing places, and places with changed values. */
-function matchPlaces(
-  lines: readonly PlaceLine[],
-  rows: readonly PlaceRow[],
-  prefix: string,
-  facts: ImportFacts,
-) {
+function matchPlaces(lines: readonly PlaceLine[], rows: readonly PlaceRow[], prefix: string, facts: ImportFacts) {
   const byExternalId = new Map(rows.map((row) => [row.external_id, row]));
   const byName = Map.groupBy(
     rows.filter((row) => row.external_id === null),
@@ -212,14 +202,11 @@ function matchPlaces(
 const policyIn = (line: PlaceLine, otherwise: boolean): boolean =>
   line.type === 'organization' && line.clients !== undefined ? line.clients === 'ask' : otherwise;
 
-const policyChange = (asksFirst = false) =>
-  asksFirst ? (['open', 'ask'] as const) : (['ask', 'open'] as const);
+const policyChange = (asksFirst = false) => (asksFirst ? (['open', 'ask'] as const) : (['ask', 'open'] as const));
 
 /** Includes the organization: two organizations may have warehouses with the same name. */
-const nameIn = (place: {
-  readonly name: string;
-  readonly organization?: string | null | undefined;
-}): string => JSON.stringify([place.organization, place.name]);
+const nameIn = (place: { readonly name: string; readonly organization?: string | null | undefined }): string =>
+  JSON.stringify([place.organization, place.name]);
 
 /** Returns the place with that name that was created by hand; adds a problem if it is ambiguous. */
 function adoptable(
@@ -234,8 +221,7 @@ function adoptable(
   const why =
     taken === undefined
       ? `${rows.length} ${type}s that were not imported have the name ${JSON.stringify(name)}`
-      : `the line of ${JSON.stringify(taken)} has the same name, and it matches one that was ` +
-        'not imported';
+      : `the line of ${JSON.stringify(taken)} has the same name, and it matches one that was ` + 'not imported';
   const how = `set the external_id on the right one first (${type}s update)`;
   facts.problems.add(number, `name: ${why}; ${how}`);
   return undefined;
@@ -254,7 +240,7 @@ async function update(tx: Queries, type: PlaceType, changed: readonly PlaceRow[]
   );
 }
 
-const record = (
-  action: ImportActivity['action'],
-  details: NonNullable<ImportActivity['details']>,
-): ImportActivity => ({ action, details });
+const record = (action: ImportActivity['action'], details: NonNullable<ImportActivity['details']>): ImportActivity => ({
+  action,
+  details,
+});

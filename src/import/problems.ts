@@ -12,9 +12,7 @@ const MAX_SHOWN = 100;
 
 export class ImportProblems extends Error {
   readonly code = 'import_problems';
-  readonly remedy =
-    'Nothing was changed. Correct the file, or the program that writes it, and import it ' +
-    'again.';
+  readonly remedy = 'Nothing was changed. Correct the file, or the program that writes it, and import it ' + 'again.';
   /** The problems found first, ordered by line. */
   readonly problems: readonly ImportProblem[];
   /** Number of all problems, including those that are not listed. */
@@ -57,8 +55,7 @@ export interface BrokenImport {
 /** Thrown after a stop between two batches; the batches already written are valid and stay. */
 export class ImportInterrupted extends Error {
   readonly code = 'import_interrupted';
-  readonly remedy =
-    'Remove the cause, then run the same command again: it continues where this import stopped.';
+  readonly remedy = 'Remove the cause, then run the same command again: it continues where this import stopped.';
 
   /** @param broken the id of the import, and how many of its changes are in the database */
   constructor(broken: BrokenImport, reason: string, cause: unknown) {

@@ -18,18 +18,13 @@ export interface PruneExcess {
 }
 
 /** @returns undefined if the limit allows everything that would be removed. */
-export function pruneExcess(
-  pruned: ReadonlyMap<ImportType, Pruned>,
-  limit: PruneLimit,
-): PruneExcess | undefined {
+export function pruneExcess(pruned: ReadonlyMap<ImportType, Pruned>, limit: PruneLimit): PruneExcess | undefined {
   const beyond = IMPORT_TYPES.flatMap((type) => {
     const { removed, present } = pruned.get(type) ?? NOTHING;
     return removed > allowed(present, limit) ? [{ type, removed, present }] : [];
   });
   if (beyond.length === 0) return undefined;
-  const parts = beyond.map(
-    ({ type, removed, present }) => `${removed} of ${present} ${PLURALS[type]}`,
-  );
+  const parts = beyond.map(({ type, removed, present }) => `${removed} of ${present} ${PLURALS[type]}`);
   const percents = beyond.map(({ removed, present }) => (100 * removed) / present);
   const needed = `${Math.ceil(Math.max(...percents))}%`;
   const refusal = new Refusal(
@@ -46,8 +41,6 @@ const NOTHING: Pruned = { removed: 0, present: 0 };
 /** Rounds up, so that one of a few things can be removed; only `100%` removes all of a kind. */
 function allowed(present: number, limit: PruneLimit): number {
   if (limit === '100%') return present;
-  const max = limit.endsWith('%')
-    ? Math.ceil((present * Number(limit.slice(0, -1))) / 100)
-    : Number(limit);
+  const max = limit.endsWith('%') ? Math.ceil((present * Number(limit.slice(0, -1))) / 100) : Number(limit);
   return Math.min(max, Math.max(0, present - 1));
 }

@@ -101,20 +101,16 @@ const pruneAccess =
     // Use the external ids that exist once the import has adopted its accounts and places.
     const imported = rows.flatMap((row): ImportedAccess[] => {
       const account = adopted.account.externalIds.get(row.account_id) ?? row.account;
-      const organization =
-        adopted.organization.externalIds.get(row.organization_id) ?? row.organization;
+      const organization = adopted.organization.externalIds.get(row.organization_id) ?? row.organization;
       if (account === null || organization === null) return [];
       const membership = { type: 'membership', account, organization } as const;
       if (row.warehouse_id === undefined) return [{ row, key: membership, membership }];
       const warehouse = adopted.warehouse.externalIds.get(row.warehouse_id) ?? row.warehouse;
-      return warehouse
-        ? [{ row, key: { type: 'warehouse_rights', account, warehouse }, membership }]
-        : [];
+      return warehouse ? [{ row, key: { type: 'warehouse_rights', account, warehouse }, membership }] : [];
     });
     // Removing a membership also removes its rights: do not list them separately.
     const absent = imported.filter(
-      ({ key, membership }) =>
-        !index.has(key) && (key.type === 'membership' || index.has(membership)),
+      ({ key, membership }) => !index.has(key) && (key.type === 'membership' || index.has(membership)),
     );
     const gone = absent.filter(({ row }) => !row.is_newer);
     const step: ImportStep = {
@@ -170,11 +166,7 @@ export async function removeAccess(
   }));
 }
 
-async function remove(
-  tx: Queries,
-  type: keyof typeof TABLES,
-  ids: readonly string[],
-): Promise<void> {
+async function remove(tx: Queries, type: keyof typeof TABLES, ids: readonly string[]): Promise<void> {
   // Even a DELETE of no row would make every node clear its cached access: send none.
   if (ids.length === 0) return;
   await tx.query(`DELETE FROM ${TABLES[type]} WHERE id = ANY($1)`, [ids]);
@@ -221,8 +213,7 @@ const pruneThings =
       [after, size, asOf],
     );
     const missing = rows.filter(
-      ({ id, external_id }) =>
-        !index.has({ type, external_id }) && !adopted[type].externalIds.has(id),
+      ({ id, external_id }) => !index.has({ type, external_id }) && !adopted[type].externalIds.has(id),
     );
     const absent = missing.filter(({ is_newer }) => !is_newer);
     const needed =

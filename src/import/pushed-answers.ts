@@ -18,8 +18,7 @@ export const MAX_LINES = 1_000;
 export const reasonOf = ({ code, message, remedy }: Refusal) => ({ code, message, remedy });
 
 /** True for a deadlock or an unavailable database: a retry may succeed. */
-export const isPassing = (error: unknown): boolean =>
-  error instanceof StorageUnavailable || isOvertaken(error);
+export const isPassing = (error: unknown): boolean => error instanceof StorageUnavailable || isOvertaken(error);
 
 const isOvertaken = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && ['40001', '40P01'].includes(String(error.code));
@@ -42,11 +41,7 @@ function problem(text: string): Refusal {
 const MAX_PROBLEMS = 5;
 
 export const invalid = (problems: readonly string[]): Refusal =>
-  new Refusal(
-    'line_invalid',
-    problems.slice(0, MAX_PROBLEMS).join(' '),
-    'Correct the line, and send it again.',
-  );
+  new Refusal('line_invalid', problems.slice(0, MAX_PROBLEMS).join(' '), 'Correct the line, and send it again.');
 
 const membershipMissing = (): Refusal =>
   new Refusal(
@@ -66,11 +61,7 @@ const VIOLATIONS: Readonly<Record<string, () => Refusal>> = {
 };
 
 const overtaken = (): Refusal =>
-  new Refusal(
-    'line_overtaken',
-    'Another request changed the same data at the same time.',
-    'Send the line again.',
-  );
+  new Refusal('line_overtaken', 'Another request changed the same data at the same time.', 'Send the line again.');
 
 export function futureOf({ as_of: asOf }: PushedLine, now: Date): Refusal | undefined {
   if (asOf === undefined || asOf.getTime() <= now.getTime() + MAX_AHEAD_MS) return undefined;

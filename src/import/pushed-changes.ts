@@ -43,11 +43,7 @@ export function createPushedChanges(parts: {
   const { database, clock, removals, activityOf, asksFirst } = parts;
 
   /** Applies all lines or none. The lines have one type, and are about different records. */
-  async function write(
-    tx: Queries,
-    lines: readonly PushedLine[],
-    { sender, now }: Push,
-  ): Promise<LineAnswer[]> {
+  async function write(tx: Queries, lines: readonly PushedLine[], { sender, now }: Push): Promise<LineAnswer[]> {
     await tx.query(LOCK_BATCH);
     const answers = new Map<number, LineAnswer>();
     const answer = ({ number: line }: PushedLine, result: LineAnswer['result'], why?: Refusal) =>
@@ -55,8 +51,7 @@ export function createPushedChanges(parts: {
     const { things, times } = await findThings(tx, lines);
     const current = things.filter((thing) => {
       const { line, missing } = thing;
-      if (isOutdated(times, thing, line.as_of ?? now, { isImport: false }))
-        answer(line, 'outdated');
+      if (isOutdated(times, thing, line.as_of ?? now, { isImport: false })) answer(line, 'outdated');
       else if (missing === undefined) return true;
       else if (removes(line) && isDeleted(times, thing)) answer(line, 'unchanged');
       else answer(line, 'refused', missing);
@@ -78,8 +73,7 @@ export function createPushedChanges(parts: {
         left -= cost;
         return true;
       });
-      if (allowed.length < current.length)
-        step = await stepOf(tx, allowed, { now, asksFirst: asksFirst() });
+      if (allowed.length < current.length) step = await stepOf(tx, allowed, { now, asksFirst: asksFirst() });
       const removed = step.changes.filter(isRemoval).length;
       if (removed > 0) await removals.record(tx, removed);
     }
@@ -188,9 +182,7 @@ function ownNames(line: PushedLine): string[] {
   if (line.type === 'membership' || line.type === 'warehouse_rights') {
     const { account, account_id, account_email } = line;
     const place =
-      line.type === 'membership'
-        ? [line.organization, line.organization_id]
-        : [line.warehouse, line.warehouse_id];
+      line.type === 'membership' ? [line.organization, line.organization_id] : [line.warehouse, line.warehouse_id];
     return [JSON.stringify([account, account_id, account_email, ...place])];
   }
   const { external_id, id } = line;

@@ -31,17 +31,14 @@ const common = {
 };
 const onlyFalse = (error: string) => z.literal(false, { error }).optional();
 const notRemoved = onlyFalse(
-  'is not possible for a place; use `import --prune`, or `organizations delete` or ' +
-    '`warehouses delete`',
+  'is not possible for a place; use `import --prune`, or `organizations delete` or ' + '`warehouses delete`',
 );
 const own = { external_id: true } as const;
 const [organization, warehouse, account, membership, rights] = importLine.options;
 const person = { account_id: idOf(isAccountId), account_email: address };
 
 const SET = {
-  organization: organization
-    .partial(own)
-    .extend({ ...common, removed: notRemoved, id: idOf(isOrganizationId) }),
+  organization: organization.partial(own).extend({ ...common, removed: notRemoved, id: idOf(isOrganizationId) }),
   warehouse: warehouse.partial({ ...own, organization: true }).extend({
     ...common,
     removed: notRemoved,
@@ -94,9 +91,8 @@ function isRemoved(value: unknown): boolean {
   return removed === true && REMOVABLE.includes(type);
 }
 
-export const removes = (
-  line: PushedLine,
-): line is RemovedLine & { readonly number: number; removed: true } => line.removed === true;
+export const removes = (line: PushedLine): line is RemovedLine & { readonly number: number; removed: true } =>
+  line.removed === true;
 
 const RULES: LineRules<SetPushedLine | RemovedLine> = {
   schemaOf: (value) => (isRemoved(value) ? removedLine : setLine),

@@ -25,9 +25,7 @@ export async function stepOf(
   // Two lines name the same record differently: the caller then applies the lines one by one.
   if (new Set(known.map(keyOf)).size < known.length) throw new ImportProblems([], 1);
   if (removes(first.line)) {
-    return first.line.type === 'account'
-      ? removeAccounts(tx, things, now)
-      : removeMembers(tx, first.line.type, things);
+    return first.line.type === 'account' ? removeAccounts(tx, things, now) : removeMembers(tx, first.line.type, things);
   }
   const facts = factsOf(now, asksFirst);
   const refer = (kind: NamedType, id = ''): string => {
@@ -104,20 +102,14 @@ async function removeMembers(
   };
 }
 
-async function removeAccounts(
-  tx: Queries,
-  things: readonly LineThing[],
-  now: Date,
-): Promise<ImportStep> {
+async function removeAccounts(tx: Queries, things: readonly LineThing[], now: Date): Promise<ImportStep> {
   const active = await tx.query<{ readonly id: string }>(
     'SELECT id FROM accounts WHERE id = ANY($1) AND suspended_at IS NULL',
     [things.map(({ account }) => account)],
   );
   const known = things.flatMap(({ line, own }) => (own ? [{ line, own }] : []));
   const deleted = known.filter(({ line }) => isDeletion(line));
-  const suspended = known.filter(
-    ({ line, own }) => !isDeletion(line) && active.some(({ id }) => id === own.id),
-  );
+  const suspended = known.filter(({ line, own }) => !isDeletion(line) && active.some(({ id }) => id === own.id));
   return {
     changes: [...deleted, ...suspended].map(({ line, own: { id } }) => ({
       change: 'removed',
@@ -143,19 +135,14 @@ async function removeAccounts(
   };
 }
 
-const isDeletion = (line: PushedLine): boolean =>
-  removes(line) && line.type === 'account' && line.deleted === true;
+const isDeletion = (line: PushedLine): boolean => removes(line) && line.type === 'account' && line.deleted === true;
 
 /** A suspension is a removal, too: it ends the person's access. */
 export const isRemoval = ({ change, fields }: ImportChange): boolean =>
   change === 'removed' || (change === 'changed' && fields?.suspended?.[1] === true);
 
 /** Records the time of each line's record, even if the line changed nothing. */
-export async function recordPushed(
-  tx: Queries,
-  things: readonly LineThing[],
-  now: Date,
-): Promise<void> {
+export async function recordPushed(tx: Queries, things: readonly LineThing[], now: Date): Promise<void> {
   const added = things.filter((thing) => !isIdentified(thing)).map(({ line }) => line);
   const { things: found } = await findThings(tx, added);
   const recorded = [...things.filter(isIdentified), ...found].map((thing): Recorded => {
@@ -164,11 +151,7 @@ export async function recordPushed(
     if (!isDeletion(line)) {
       return { ...thing, asOf, ...(removes(line) && line.type !== 'account' && { end: 'ended' }) };
     }
-    const names = [
-      { external: own?.external_id ?? undefined },
-      { id: own?.id },
-      { email: own?.email ?? undefined },
-    ];
+    const names = [{ external: own?.external_id ?? undefined }, { id: own?.id }, { email: own?.email ?? undefined }];
     const named = names.map((one) => ['account', one] as const);
     return { ...thing, asOf, end: 'deleted', named };
   });

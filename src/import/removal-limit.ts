@@ -44,10 +44,7 @@ export async function recordRemovals(tx: Queries, clock: Clock, removals: number
 }
 
 /** Deletes counted removals after an hour, and the times of removed records after 30 days. */
-export const pushedChangesCleaning = (parts: {
-  readonly database: Queries;
-  readonly clock: Clock;
-}): CleaningJob => {
+export const pushedChangesCleaning = (parts: { readonly database: Queries; readonly clock: Clock }): CleaningJob => {
   const removals = expiryJob(parts, [{ table: 'pushed_removals', column: 'at' }], HOUR_MS);
   const times = expiryJob(parts, [{ table: 'known_times', column: 'expires_at' }]);
   return async (limit) => (await removals(limit)) + (await times(limit));

@@ -54,11 +54,7 @@ export interface ImportOutcome {
 
 const IMPORT_CHANGES: readonly ChangeKind[] = ['added', 'changed', 'removed', 'kept'];
 
-export async function recordImport(
-  database: Queries,
-  succeededAt: Date,
-  { counts }: ImportReport,
-): Promise<void> {
+export async function recordImport(database: Queries, succeededAt: Date, { counts }: ImportReport): Promise<void> {
   const ofType = (type: ImportType) =>
     Object.fromEntries(IMPORT_CHANGES.map((change) => [change, counts[type][change]]));
   const changes = Object.fromEntries(IMPORT_TYPES.map((type) => [type, ofType(type)]));
@@ -72,8 +68,6 @@ export async function recordImport(
 
 /** Undefined until the first import has succeeded. */
 export async function lastImport(database: Queries): Promise<ImportOutcome | undefined> {
-  const [row] = await database.query<ImportOutcome>(
-    'SELECT succeeded_at AS "succeededAt", changes FROM last_import',
-  );
+  const [row] = await database.query<ImportOutcome>('SELECT succeeded_at AS "succeededAt", changes FROM last_import');
   return row;
 }

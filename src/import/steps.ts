@@ -4,14 +4,7 @@ import { compareAccounts } from './accounts.ts';
 import type { ImportFacts, ImportStep, SetLine } from './change.ts';
 import type { ImportIndex } from './import-index.ts';
 import { isAnythingNewer, isOf, isOutdated, type NamedType, recordTimes } from './known-times.ts';
-import {
-  batchesOf,
-  type ImportLine,
-  type ImportSource,
-  type ImportType,
-  type LineOf,
-  type Numbered,
-} from './line.ts';
+import { batchesOf, type ImportLine, type ImportSource, type ImportType, type LineOf, type Numbered } from './line.ts';
 import { compareAccess } from './memberships.ts';
 import { comparePlaces } from './places.ts';
 import { PRUNED_TYPES, prunePage } from './prune.ts';
@@ -53,8 +46,7 @@ const PASSES: readonly (readonly [type: ImportType, isLater?: boolean])[] = [
   ['warehouse_rights'],
 ];
 
-const isLater = (line: ImportLine): boolean =>
-  line.type === 'warehouse' && line.former_organization !== undefined;
+const isLater = (line: ImportLine): boolean => line.type === 'warehouse' && line.former_organization !== undefined;
 
 /** @param run calls `compare`, then writes the step unless it is a dry run. */
 export async function* stepsOf(
@@ -125,9 +117,7 @@ export function compareLines<Type extends ImportType>(
   return COMPARISONS[type](queries, lines, facts);
 }
 
-type LineToSet<Type extends ImportType> = Type extends NamedType
-  ? SetLine<Type>
-  : Numbered<LineOf<Type>>;
+type LineToSet<Type extends ImportType> = Type extends NamedType ? SetLine<Type> : Numbered<LineOf<Type>>;
 
 const COMPARISONS: {
   readonly [Type in ImportType]: (

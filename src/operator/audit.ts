@@ -30,13 +30,7 @@ interface AuditOptions {
   readonly follow?: true;
 }
 
-const ACTORS: readonly ActivityRecord['actor'][] = [
-  'person',
-  'operator',
-  'client',
-  'service',
-  'organization',
-];
+const ACTORS: readonly ActivityRecord['actor'][] = ['person', 'operator', 'client', 'service', 'organization'];
 const MAX = 10_000;
 const POLL_MS = 1_000;
 
@@ -47,33 +41,17 @@ export function addAuditCommand(program: Command, operator: Operator): void {
     .description(
       'list who did what, newest first: sign-ins, connections, and every change of accounts, clients and access',
     )
-    .option(
-      '--account <account>',
-      'only this person: email address, or account ID, also of a deleted account',
-    )
+    .option('--account <account>', 'only this person: email address, or account ID, also of a deleted account')
     .option('--client <id>', 'only this client, also a deleted one')
-    .addOption(
-      new Option('--action <action>', 'only this kind of action').choices([...ACTIONS].sort()),
-    )
+    .addOption(new Option('--action <action>', 'only this kind of action').choices([...ACTIONS].sort()))
     .addOption(new Option('--actor <actor>', 'only actions of these actors').choices(ACTORS))
     .option('--request <id>', 'only this request: the ID req_… in answers and in the log')
     .option('--import <id>', 'only this import: the ID imp_… that the import printed')
-    .option(
-      '--since <time>',
-      'only from this time on: 7d, 12h, 30m, or 2026-01-31T08:00Z',
-      parseTime,
-    )
+    .option('--since <time>', 'only from this time on: 7d, 12h, 30m, or 2026-01-31T08:00Z', parseTime)
     .option('--until <time>', 'only before this time, in the same form', parseTime)
     .option('--limit <number>', `maximum number of entries, up to ${MAX}`, wholeNumber(MAX), 100)
-    .option(
-      '--before <id>',
-      'only entries older than this one: the next page',
-      wholeNumber(Number.MAX_SAFE_INTEGER),
-    )
-    .option(
-      '--after <cursor>',
-      'entries after this place in the log, oldest first; start: from the first',
-    )
+    .option('--before <id>', 'only entries older than this one: the next page', wholeNumber(Number.MAX_SAFE_INTEGER))
+    .option('--after <cursor>', 'entries after this place in the log, oldest first; start: from the first')
     .option('--follow', 'print each entry when it is recorded, until interrupted')
     .action((options: AuditOptions) =>
       run(async (registries) => {
@@ -112,9 +90,7 @@ async function readOn(
   stdout.once('error', interrupt);
   let next = after ?? (await trail.end());
   let isSilent = false;
-  async function read(): Promise<
-    Pick<Awaited<ReturnType<AuditTrail['page']>>, 'entries' | 'more'>
-  > {
+  async function read(): Promise<Pick<Awaited<ReturnType<AuditTrail['page']>>, 'entries' | 'more'>> {
     try {
       const page = await trail.page(next, MAX_PAGE);
       isSilent = false;
@@ -131,9 +107,7 @@ async function readOn(
     const page = await read();
     for (const { record, line } of page.entries) {
       if (signal.aborted) break;
-      const text = json
-        ? JSON.stringify(line)
-        : printable(rowOf(record).filter(Boolean).join('  '));
+      const text = json ? JSON.stringify(line) : printable(rowOf(record).filter(Boolean).join('  '));
       next = line.cursor;
       // Wait for a slow reader: the log may be larger than the memory.
       if (!stdout.write(`${text}\n`)) await once(stdout, 'drain', { signal }).catch(() => {});
@@ -185,9 +159,7 @@ const timeOf = (at: Date): string => `${at.toISOString().slice(0, 19)}Z`;
 const personOf = ({ email, accountId }: AuditRecord): string => email ?? accountId ?? '';
 
 const whoOf = (record: AuditRecord): string =>
-  record.actor === 'person'
-    ? personOf(record)
-    : `(${[record.actor, record.by?.operator].filter(Boolean).join(' ')})`;
+  record.actor === 'person' ? personOf(record) : `(${[record.actor, record.by?.operator].filter(Boolean).join(' ')})`;
 
 /** Returns the person in whose log the record is, if that person is not the actor. */
 const ofWhom = (record: AuditRecord): string => (record.actor === 'person' ? '' : personOf(record));

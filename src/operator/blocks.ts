@@ -15,8 +15,7 @@ export function addBlockCommands(program: Command, operator: Operator): void {
 
   addList(blocks, operator, LIST, async (registries, page, only: BlockOptions) => {
     const { organization, client } = only;
-    const place =
-      organization && (await registries.organizations.find('organization', organization));
+    const place = organization && (await registries.organizations.find('organization', organization));
     return registries.access.clientBlocks.list(page, {
       organizationId: place ? place.id : undefined,
       clientId: client && (await clientNamed(registries, client)).id,
@@ -51,7 +50,6 @@ const LIST: ListForm<ListedBlock> = {
 };
 
 function noteOf({ clientName, follows }: ListedBlock): string {
-  if (clientName === null)
-    return 'its owner’s next client with the same redirect host is blocked, too';
+  if (clientName === null) return 'its owner’s next client with the same redirect host is blocked, too';
   return follows ? 'another client of its owner is blocked' : '';
 }

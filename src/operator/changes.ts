@@ -8,9 +8,7 @@ import type { Operator } from './command/operator.ts';
 const MAX_REMOVALS = 1_000_000;
 
 export function addChangesCommand(program: Command, { run }: Operator): void {
-  const changes = program
-    .command('changes')
-    .description('changes that other systems push (POST /changes)');
+  const changes = program.command('changes').description('changes that other systems push (POST /changes)');
   changes
     .command('allow')
     .description(

@@ -25,9 +25,7 @@ export function addCheckConfigCommand(program: Command, { print, environment }: 
     .action(async (file: string | undefined, options: { schema?: true }) => {
       if (options.schema) {
         if (file !== undefined)
-          throw new WrongUsage(
-            '--schema prints the same schema for every file: leave the file out',
-          );
+          throw new WrongUsage('--schema prints the same schema for every file: leave the file out');
         print(schemaReport());
         return;
       }
@@ -94,29 +92,16 @@ function inspectionValue({ file, settings, effectiveSettings, effectiveSecrets }
     database: storage.databaseUrl === undefined ? 'embedded' : 'postgresql',
     tokens: storage.redisUrl === undefined ? 'database' : 'redis',
     mail: mail === undefined ? 'off' : 'smtp',
-    settings: Object.fromEntries(
-      effectiveSettings.map(({ name, value, from }) => [name, { value, from }]),
-    ),
-    secrets: Object.fromEntries(
-      effectiveSecrets.map(({ name, lengths, from }) => [name, { lengths, from }]),
-    ),
+    settings: Object.fromEntries(effectiveSettings.map(({ name, value, from }) => [name, { value, from }])),
+    secrets: Object.fromEntries(effectiveSecrets.map(({ name, lengths, from }) => [name, { lengths, from }])),
   };
 }
 
-function inspectionText({
-  file,
-  settings,
-  effectiveSettings,
-  effectiveSecrets,
-}: Inspection): string {
+function inspectionText({ file, settings, effectiveSettings, effectiveSecrets }: Inspection): string {
   const { issuer, server, storage, mail } = settings;
-  const database =
-    storage.databaseUrl === undefined
-      ? `embedded, in ${storage.dataDirectory}`
-      : 'PostgreSQL, by URL';
+  const database = storage.databaseUrl === undefined ? `embedded, in ${storage.dataDirectory}` : 'PostgreSQL, by URL';
   return [
-    'The settings are valid. Everything that needs no open database was built from them ' +
-      'without errors.',
+    'The settings are valid. Everything that needs no open database was built from them ' + 'without errors.',
     '',
     `File:     ${file ?? 'none, so every setting has its default'}`,
     `Issuer:   ${issuer}`,
@@ -145,14 +130,8 @@ function inspectionText({
 const shownValue = (value: unknown): string =>
   typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value ?? 'not set');
 
-const signInMethods = ({
-  signIn: { passwords, passkeys, providers },
-}: Inspection['settings']): string =>
-  [
-    ...(passwords ? ['passwords'] : []),
-    ...(passkeys ? ['passkeys'] : []),
-    ...providers.map(({ id }) => id),
-  ].join(', ');
+const signInMethods = ({ signIn: { passwords, passkeys, providers } }: Inspection['settings']): string =>
+  [...(passwords ? ['passwords'] : []), ...(passkeys ? ['passkeys'] : []), ...providers.map(({ id }) => id)].join(', ');
 
 /** Describes keys by number and length: enough to recognize them, and reveals no part. */
 function describe({ lengths }: EffectiveSecret): string {

@@ -18,9 +18,7 @@ interface Whose {
 
 export function addConnectionCommands(program: Command, operator: Operator): void {
   const { run } = operator;
-  const connections = program
-    .command('connections')
-    .description('connections of people to clients');
+  const connections = program.command('connections').description('connections of people to clients');
 
   addList(connections, operator, LIST, async (registries, page, { account, client }: Whose) => {
     const accountId = account && (await accountNamed(registries, account)).id;
@@ -28,9 +26,7 @@ export function addConnectionCommands(program: Command, operator: Operator): voi
     return registries.connections.listBoth({ accountId, clientId }, page);
   })
     .description('list the active connections, the latest first')
-    .addOption(
-      new Option('--account <account>', 'only of this person: email address or account ID'),
-    )
+    .addOption(new Option('--account <account>', 'only of this person: email address or account ID'))
     .addOption(new Option('--client <id>', 'only to this client'))
     .hook('preAction', (command) => {
       const { account, client } = command.opts<Whose>();
@@ -125,9 +121,7 @@ function namedConnection(id: string | undefined, { account, client }: Whose): Re
     }
   }
   if (id === undefined && account !== undefined && client !== undefined) return { account, client };
-  throw new WrongUsage(
-    'choose the connection: its ID from `connections list`, or --account and --client',
-  );
+  throw new WrongUsage('choose the connection: its ID from `connections list`, or --account and --client');
 }
 
 const unknown = (email: string, name: string): Refusal =>

@@ -19,15 +19,10 @@ export function addDoctorCommand(program: Command, operator: Operator): void {
     )
     .option(
       '--address <url>',
-      'connect to this URL instead of the issuer, but send the issuer’s host name: tests ' +
-        'one node behind a proxy',
+      'connect to this URL instead of the issuer, but send the issuer’s host name: tests ' + 'one node behind a proxy',
       origin,
     )
-    .option(
-      '--mail <address>',
-      'send one test mail to this address; default: no mail is sent',
-      mailbox,
-    )
+    .option('--mail <address>', 'send one test mail to this address; default: no mail is sent', mailbox)
     .action(async (options: Pick<ExaminationOptions, 'address' | 'mail'>) => {
       const interruption = new AbortController();
       operator.onInterrupt(() => interruption.abort());
@@ -39,8 +34,7 @@ export function addDoctorCommand(program: Command, operator: Operator): void {
       const by = operator.by();
       await examine(findings, { ...options, environment, signal, by, streamWatch });
       const { aborted } = signal;
-      const count = (status: string): number =>
-        findings.all.filter((finding) => finding.status === status).length;
+      const count = (status: string): number => findings.all.filter((finding) => finding.status === status).length;
       const [problems, warnings] = [count('problem'), count('warning')];
       print({
         value: { healthy: problems === 0 && !aborted, problems, warnings, findings: findings.all },

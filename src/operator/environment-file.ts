@@ -15,10 +15,7 @@ export function readAssignments(text: string): Record<string, string> {
   return variablesIn(words.map(unquoted), (value) => value);
 }
 
-function variablesIn(
-  assignments: readonly string[],
-  read: (value: string) => string,
-): Record<string, string> {
+function variablesIn(assignments: readonly string[], read: (value: string) => string): Record<string, string> {
   const found = assignments.map((one) => /^\s*([A-Za-z_]\w*)=(.*)$/s.exec(one));
   return Object.fromEntries(found.flatMap((one) => (one ? [[one[1], read(one[2] ?? '')]] : [])));
 }

@@ -23,10 +23,7 @@ export function addKeyCommands(program: Command, { run, print, stderr }: Operato
 
   keys
     .command('list', { isDefault: true })
-    .description(
-      'list every key by its fingerprint: which one signs, and when an older one can be ' +
-        'removed',
-    )
+    .description('list every key by its fingerprint: which one signs, and when an older one can be ' + 'removed')
     .action(() => run(async (registries) => listReport(await keyFacts(registries))));
 
   keys
@@ -92,8 +89,7 @@ const stateValue = (state: KeyState) => ({
   removable_from: state.removableFrom ?? null,
 });
 
-const warningText = ({ message, remedy }: KeyWarning): string =>
-  `Warning: ${message}\n  Remedy: ${remedy}`;
+const warningText = ({ message, remedy }: KeyWarning): string => `Warning: ${message}\n  Remedy: ${remedy}`;
 
 function removal({ use, removableFrom }: KeyState, now: number): string {
   if (use === 'current') return 'no: it is the signing key';

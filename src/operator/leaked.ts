@@ -25,9 +25,7 @@ export function addLeakedCommand(program: Command, operator: Operator): void {
     )
     .action(async (given: string) => {
       const isFile = given !== '-' && !given.startsWith('gate_');
-      const text = await (isFile
-        ? readFile(given, 'utf8').catch(unreadable)
-        : readToken(given, operator));
+      const text = await (isFile ? readFile(given, 'utf8').catch(unreadable) : readToken(given, operator));
       return operator.run((registries) => endLeaked(registries, text));
     });
 }
@@ -67,9 +65,7 @@ async function endLeaked(registries: Registries, text: string): Promise<Report> 
   });
   return {
     value: { found: found.length, ended: leaks },
-    text: [`Found ${found.length} values; ${leaks.length} of them were valid and are ended.`]
-      .concat(lines)
-      .join('\n'),
+    text: [`Found ${found.length} values; ${leaks.length} of them were valid and are ended.`].concat(lines).join('\n'),
   };
 }
 

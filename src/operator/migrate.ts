@@ -12,10 +12,7 @@ export function addMigrateCommand(
 ): void {
   program
     .command('migrate')
-    .description(
-      'migrate the database schema to this version; nodes of the previous version keep ' +
-        'running',
-    )
+    .description('migrate the database schema to this version; nodes of the previous version keep ' + 'running')
     .option('--dry-run', 'list the pending migrations without running them', false)
     .action(async ({ dryRun }: { dryRun: boolean }) => {
       const settings = loadSettingsWithoutSecrets({ environment });
@@ -32,15 +29,11 @@ export function addMigrateCommand(
           started += 1;
           progress.show('Migrations started', started, pending?.length);
         };
-        const names =
-          dryRun && pending ? pending : await migrate(database, { onMigration, onWait });
+        const names = dryRun && pending ? pending : await migrate(database, { onMigration, onWait });
         const done = dryRun ? 'Missing' : 'Applied';
         print({
           value: { dry_run: dryRun, migrations: names },
-          text:
-            names.length === 0
-              ? 'The schema is up to date.'
-              : names.map((name) => `${done}: ${name}`).join('\n'),
+          text: names.length === 0 ? 'The schema is up to date.' : names.map((name) => `${done}: ${name}`).join('\n'),
         });
       } finally {
         await database.close();

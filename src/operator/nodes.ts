@@ -26,17 +26,13 @@ interface NodesOptions {
 
 type Storage = SettingsWithoutSecrets['storage'];
 
-export function addNodesCommand(
-  program: Command,
-  { print, progress, environment, onInterrupt }: Operator,
-): void {
+export function addNodesCommand(program: Command, { print, progress, environment, onInterrupt }: Operator): void {
   program
     .command('nodes')
     .description('list every process of the service: its version, state and last heartbeat')
     .option(
       '--wait <number>',
-      'wait until this many nodes are ready; only heartbeats after the start of this ' +
-        'command count',
+      'wait until this many nodes are ready; only heartbeats after the start of this ' + 'command count',
       wholeNumber(MAX_NODES),
     )
     .option('--within <duration>', 'maximum time for --wait, such as 5m', seconds, 120)
@@ -101,8 +97,7 @@ async function waitFor({ wait, within, storage, signal, show }: Waiting): Promis
     show(ready.length);
     if (ready.length >= wait) return report(nodes, `${ready.length} node(s) are ready.`);
     if (elapsed >= within * 1000 || signal.aborted) {
-      const why =
-        outcome instanceof Error ? [`The database cannot be used: ${outcome.message}`] : [];
+      const why = outcome instanceof Error ? [`The database cannot be used: ${outcome.message}`] : [];
       const missing = [
         `Only ${ready.length} of ${wait} node(s) became ready within ${within} s.`,
         ...nodes.filter((node) => !ready.includes(node)).map(describeNode),
@@ -139,10 +134,9 @@ function report(nodes: readonly ListedNode[], text?: string): Report {
         last_reload: runsWith?.reload ?? null,
       })),
     },
-    text: [
-      table([...heading, 'LAST RELOAD'], rows, 'No node is running.'),
-      ...(text === undefined ? [] : [text]),
-    ].join('\n'),
+    text: [table([...heading, 'LAST RELOAD'], rows, 'No node is running.'), ...(text === undefined ? [] : [text])].join(
+      '\n',
+    ),
   };
 }
 
@@ -155,7 +149,6 @@ function describeReload({ runsWith }: ListedNode): string {
 const describeState = ({ state }: ListedNode): string => state.replace('_', ' ');
 
 const describeNode = (node: ListedNode): string =>
-  `${node.node} is ${describeState(node)}; its last heartbeat was ` +
-  `${Math.round(node.silentMs / 1000)} s ago.`;
+  `${node.node} is ${describeState(node)}; its last heartbeat was ` + `${Math.round(node.silentMs / 1000)} s ago.`;
 
 const toMoment = (time: Date): string => `${time.toISOString().slice(0, 19)}Z`;

@@ -18,9 +18,7 @@ interface ProblemOptions {
 const WEEK_MS = 7 * 86_400_000;
 
 export function addProblemCommands(program: Command, operator: Operator): void {
-  const problems = program
-    .command('problems')
-    .description('recent problems of partners and people');
+  const problems = program.command('problems').description('recent problems of partners and people');
 
   addList(problems, operator, FORM, async (registries, page, options: ProblemOptions) => {
     const { account, client } = options;
@@ -41,10 +39,7 @@ export function addProblemCommands(program: Command, operator: Operator): void {
     )
     .addOption(new Option('--client <id>', 'only problems of this client').conflicts('account'))
     .addOption(new Option('--account <account>', 'only problems of this person'))
-    .addHelpText(
-      'after',
-      '\nRequests without a known client or person, and failed mails, are only in the log.',
-    );
+    .addHelpText('after', '\nRequests without a known client or person, and failed mails, are only in the log.');
 }
 
 interface RecentProblem {

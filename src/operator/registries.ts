@@ -5,10 +5,7 @@ import type { NewActivity, OperatedBy } from '../accounts/activity/activity.ts';
 import type { Action } from '../accounts/activity/activity-words.ts';
 import { type Audit, createAudit } from '../accounts/activity/audit.ts';
 import { keyEmails } from '../accounts/email.ts';
-import {
-  createOrganizations,
-  type Organizations,
-} from '../accounts/organizations/organizations.ts';
+import { createOrganizations, type Organizations } from '../accounts/organizations/organizations.ts';
 import {
   createDisconnect,
   createDisconnectSome,
@@ -19,14 +16,8 @@ import {
   type Endings,
 } from '../authorizations/endings.ts';
 import { createMachineTokens, type MachineTokens } from '../authorizations/machine-tokens.ts';
-import {
-  createOrganizationEndings,
-  type OrganizationEndings,
-} from '../authorizations/organization-endings.ts';
-import {
-  createOrganizationReach,
-  type OrganizationReach,
-} from '../authorizations/organization-reach.ts';
+import { createOrganizationEndings, type OrganizationEndings } from '../authorizations/organization-endings.ts';
+import { createOrganizationReach, type OrganizationReach } from '../authorizations/organization-reach.ts';
 import { systemClock } from '../base/clock.ts';
 import type { Client } from '../clients/client.ts';
 import type { Variables } from '../config/environment.ts';
@@ -47,10 +38,7 @@ import type { TokenStore } from '../storage/token-store.ts';
  *
  * @param about in whose log the record appears, and the ids and names of the changed things
  */
-export type RecordChange = (
-  action: Action,
-  about: Pick<NewActivity, 'accountId' | 'details'>,
-) => ChangeRecord;
+export type RecordChange = (action: Action, about: Pick<NewActivity, 'accountId' | 'details'>) => ChangeRecord;
 
 type ChangeRecord = (tx: Queries) => Promise<void>;
 
@@ -153,11 +141,9 @@ export async function withRegistries<Result>(
     endLimited: createLimitedEnd(connections, activity),
     audit: createAudit(parts),
     tokenStore,
-    endings: async () =>
-      createEndings({ store: await tokenStore(), revocations, clock: systemClock }),
+    endings: async () => createEndings({ store: await tokenStore(), revocations, clock: systemClock }),
     machineTokens: async () => createMachineTokens(await tokenStore()),
-    recordChange: (action, about) => (tx) =>
-      activity.record({ ...about, action, actor: 'operator' }, tx),
+    recordChange: (action, about) => (tx) => activity.record({ ...about, action, actor: 'operator' }, tx),
   });
 }
 
@@ -165,11 +151,7 @@ export async function withRegistries<Result>(
 export const clientRecord = (
   { recordChange }: Pick<Registries, 'recordChange'>,
   action: Action,
-  {
-    id,
-    name,
-    ownerAccountId,
-  }: Pick<Client, 'id' | 'name'> & { ownerAccountId?: string | undefined },
+  { id, name, ownerAccountId }: Pick<Client, 'id' | 'name'> & { ownerAccountId?: string | undefined },
   details: NewActivity['details'] = {},
 ): ChangeRecord =>
   recordChange(action, {

@@ -4,11 +4,7 @@ import { z } from 'zod';
 import { AnswerRefused, fetchAnswer } from '../base/outgoing-requests.ts';
 import { Refusal } from '../base/refusal.ts';
 import { findKeys, loadSettingsWithoutSecrets } from '../config/load.ts';
-import {
-  isReachedFromElsewhere,
-  operatorsUrl,
-  reloadCredentials,
-} from '../config/operators-listener.ts';
+import { isReachedFromElsewhere, operatorsUrl, reloadCredentials } from '../config/operators-listener.ts';
 import { ConfigurationProblems } from '../config/problems.ts';
 import { describeReload } from '../config/reload.ts';
 import type { Operator, Report } from './command/operator.ts';
@@ -23,9 +19,7 @@ const OUTCOME = z.union([
     changed: z.array(z.string()),
     needs_restart: z.array(z.string()),
     impact: z.array(z.object({ effect: z.string(), people: z.number() })).exactOptional(),
-    nodes: z
-      .array(z.object({ node: z.string(), taken: z.boolean(), text: z.string() }))
-      .exactOptional(),
+    nodes: z.array(z.object({ node: z.string(), taken: z.boolean(), text: z.string() })).exactOptional(),
   }),
   z.object({
     problems: z.array(
@@ -42,10 +36,7 @@ const OUTCOME = z.union([
   z.object({ code: z.literal('not_reloaded') }),
 ]);
 
-export function addReloadCommand(
-  program: Command,
-  { announce, print, environment }: Operator,
-): void {
+export function addReloadCommand(program: Command, { announce, print, environment }: Operator): void {
   program
     .command('reload')
     .description('make the running service read its settings and secrets again, without a restart')
@@ -68,8 +59,7 @@ export function addReloadCommand(
       if (server.operatorsPort === 0) {
         throw new Refusal(
           'unknown_port',
-          'server.operators_port is 0: the service chose its port itself, and this command ' +
-            'cannot find it.',
+          'server.operators_port is 0: the service chose its port itself, and this command ' + 'cannot find it.',
           'Send SIGHUP to the process instead, or set a fixed port.',
         );
       }
@@ -100,16 +90,14 @@ async function reload(url: string, method: string, credentials: string[]): Promi
       'not_gatehouse',
       `The server at ${url} is not the operators' listener of Gatehouse, or is of an older ` +
         `version: it answered ${answer.status}.`,
-      'Check that server.operators_port is that of the running service, or send SIGHUP to ' +
-        'the process.',
+      'Check that server.operators_port is that of the running service, or send SIGHUP to ' + 'the process.',
     );
   }
   if ('problems' in outcome) throw new ConfigurationProblems(outcome.problems);
   if ('code' in outcome) {
     throw new Refusal(
       outcome.code,
-      'The service could not be built from these settings, and keeps running with the ' +
-        'previous ones.',
+      'The service could not be built from these settings, and keeps running with the ' + 'previous ones.',
       'See the log of the service for the cause.',
     );
   }
@@ -149,11 +137,7 @@ function reportPreview(outcome: Outcome): Report {
 }
 
 /** Sends the request with each credential in turn, until the service accepts one. */
-async function ask(
-  url: string,
-  method: string,
-  [credential, ...others]: readonly string[],
-): Promise<Response> {
+async function ask(url: string, method: string, [credential, ...others]: readonly string[]): Promise<Response> {
   const headers = credential === undefined ? {} : { authorization: `Bearer ${credential}` };
   try {
     const answer = await fetchAnswer(url, { method, headers }, LIMITS);

@@ -32,12 +32,8 @@ export async function buildUnopened({ settings, overrides }: Inspection): Promis
   const clock = systemClock;
   const log = pino({ level: 'silent' });
   const redis = redisUrl === undefined ? undefined : createRedis(redisUrl);
-  const store = redis
-    ? createRedisStore({ redis, clock })
-    : createPostgresStore({ database: unopened, clock });
-  const { createAttemptLimit } = redis
-    ? redisLimits(redis)
-    : postgresLimits({ database: unopened, clock });
+  const store = redis ? createRedisStore({ redis, clock }) : createPostgresStore({ database: unopened, clock });
+  const { createAttemptLimit } = redis ? redisLimits(redis) : postgresLimits({ database: unopened, clock });
   const registries = createRegistries({
     database: unopened,
     changes: silentChangeFeed,
@@ -80,8 +76,7 @@ function databaseProblem(connectionString: string): Omit<ConfigurationProblem, '
   }
 }
 
-const refuse = (): Promise<never> =>
-  Promise.reject(new Error('a trial build opens no connections'));
+const refuse = (): Promise<never> => Promise.reject(new Error('a trial build opens no connections'));
 
 const unopened: Database = {
   embedded: true,

@@ -51,10 +51,7 @@ const DOWNLOAD_PATH = `${PATH}.json`;
 const PAGE_SIZE = 50;
 const DOWNLOAD_PAGE_SIZE = 500;
 
-export function activityPage(parts: {
-  readonly kit: PageKit;
-  readonly activity: Activity;
-}): Route[] {
+export function activityPage(parts: { readonly kit: PageKit; readonly activity: Activity }): Route[] {
   const { kit, activity } = parts;
   async function show(ctx: Context): Promise<void> {
     const before = numberFrom(ctx.query.before);
@@ -82,13 +79,11 @@ export function activityPage(parts: {
         search: text,
         orders: [],
         hasTools: true,
-        filters: [{ value: '', label: message('activity.all') }, ...KINDS].map(
-          ({ value, label }) => ({
-            value,
-            label,
-            isChosen: value === (kind?.value ?? ''),
-          }),
-        ),
+        filters: [{ value: '', label: message('activity.all') }, ...KINDS].map(({ value, label }) => ({
+          value,
+          label,
+          isChosen: value === (kind?.value ?? ''),
+        })),
       },
       isPart: text !== '' || kind !== undefined,
       olderUrl: last && urlWith({ before: String(last.id) }),
@@ -98,10 +93,7 @@ export function activityPage(parts: {
   }
 
   /** Reads page by page: a slow reader occupies no connection to the database. */
-  async function* jsonOf(
-    accountId: string,
-    rights: ReturnType<PageKit['rightsInWords']>,
-  ): AsyncGenerator<string> {
+  async function* jsonOf(accountId: string, rights: ReturnType<PageKit['rightsInWords']>): AsyncGenerator<string> {
     let before = Number.MAX_SAFE_INTEGER;
     let separator = '[';
     for (;;) {
@@ -166,9 +158,7 @@ const MAX_SEARCH_LENGTH = 100;
 
 /** Removes NUL bytes, which PostgreSQL refuses. */
 const textFrom = (entered: unknown): string =>
-  typeof entered === 'string'
-    ? entered.replaceAll('\0', '').trim().slice(0, MAX_SEARCH_LENGTH)
-    : '';
+  typeof entered === 'string' ? entered.replaceAll('\0', '').trim().slice(0, MAX_SEARCH_LENGTH) : '';
 
 function numberFrom(entered: unknown): number | undefined {
   return typeof entered === 'string' && /^\d{1,15}$/.test(entered) ? Number(entered) : undefined;

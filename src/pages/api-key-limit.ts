@@ -49,8 +49,7 @@ export function apiKeyLimitPage(parts: {
   const { kit, clock, access, apiKeys } = parts;
 
   /** Returns the user's key that the path names. For any other key Koa answers 404. */
-  const ownKey = (ctx: Context): Promise<ApiKey | undefined> =>
-    apiKeys.find(accountOf(ctx).id, String(ctx.params.id));
+  const ownKey = (ctx: Context): Promise<ApiKey | undefined> => apiKeys.find(accountOf(ctx).id, String(ctx.params.id));
 
   async function show(ctx: Context): Promise<void> {
     const key = await ownKey(ctx);

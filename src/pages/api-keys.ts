@@ -112,8 +112,7 @@ export function apiKeysPage(parts: {
   const lifetimes = lifetimesWithin(maxDays).map(String);
   const usual = lifetimes.slice(0, 2).at(-1) ?? null;
 
-  const isExpired = ({ expiresAt }: ApiKey): boolean =>
-    expiresAt !== null && expiresAt.getTime() <= clock();
+  const isExpired = ({ expiresAt }: ApiKey): boolean => expiresAt !== null && expiresAt.getTime() <= clock();
 
   const rowOf = (key: ApiKey, reached: readonly Organization[]): ApiKeyRow => ({
     name: key.name,
@@ -156,11 +155,7 @@ export function apiKeysPage(parts: {
     });
   }
 
-  function formWith(
-    typed: Typed,
-    limits: LimitFields,
-    refusal: Refusal | Text | undefined,
-  ): ApiKeyForm {
+  function formWith(typed: Typed, limits: LimitFields, refusal: Refusal | Text | undefined): ApiKeyForm {
     const { problems } = refusal instanceof Refusal ? refusal : { problems: [] };
     const said = refusal instanceof Refusal ? `${refusal.message} ${refusal.remedy}` : refusal;
     const name = problems.find(({ code }) => code.startsWith('name_'));
@@ -235,8 +230,7 @@ export function apiKeysPage(parts: {
           key: sent.key,
           keep: (keyId, value) =>
             oneTimeValues.store(accountId, { name: displayName(name), value }, sent.shownAs(keyId)),
-          made: (key) =>
-            mail?.notify(accountId, 'new_api_key', { ...browserDetails(ctx), about: key.name }),
+          made: (key) => mail?.notify(accountId, 'new_api_key', { ...browserDetails(ctx), about: key.name }),
         },
         origin,
       );
@@ -279,8 +273,7 @@ export function apiKeysPage(parts: {
       section: 'api-keys',
       heading: message('api-keys.revoke-heading', { key: key.name }),
       consequences: [
-        `Whatever uses the key ending in ${key.lastFour} is refused from the next call on. ` +
-          'This cannot be undone.',
+        `Whatever uses the key ending in ${key.lastFour} is refused from the next call on. ` + 'This cannot be undone.',
       ],
       action: ctx.path,
       button: message('api-keys.revoke'),

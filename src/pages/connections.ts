@@ -2,17 +2,8 @@
 
 import type { Context } from 'koa';
 import type { Access } from '../accounts/access/access.ts';
-import {
-  type ComparedOrganization,
-  compareAccess,
-  countChanges,
-} from '../accounts/access/access-difference.ts';
-import {
-  type ConnectionLimit,
-  isLimited,
-  limitAccess,
-  limitDetails,
-} from '../accounts/access/access-limit.ts';
+import { type ComparedOrganization, compareAccess, countChanges } from '../accounts/access/access-difference.ts';
+import { type ConnectionLimit, isLimited, limitAccess, limitDetails } from '../accounts/access/access-limit.ts';
 import type { Organization } from '../accounts/access/reach.ts';
 import type { Activity } from '../accounts/activity/activity.ts';
 import type { ClientExclusion } from '../accounts/organizations/client-blocks.ts';
@@ -132,8 +123,7 @@ export function connectionsPage(parts: {
       ids,
     );
     const reached = clients.map(
-      async ({ clientId, limit }) =>
-        [clientId, await access.accessThrough(accountId, { clientId, limit })] as const,
+      async ({ clientId, limit }) => [clientId, await access.accessThrough(accountId, { clientId, limit })] as const,
     );
     return { all, exclusions, reached: new Map(await Promise.all(reached)) };
   }
@@ -142,14 +132,10 @@ export function connectionsPage(parts: {
     const connected = await connections.listOf(accountOf(ctx).id);
     const reach = await reachOf(ctx, connected);
     const changed = (client: ConnectedClient): boolean =>
-      client.approvedAccess !== null &&
-      Object.values(countChanges(compared(client, reach))).some((count) => count > 0);
+      client.approvedAccess !== null && Object.values(countChanges(compared(client, reach))).some((count) => count > 0);
     const { rows, list } = listOf(connected, ctx.query, {
       ...CONNECTIONS,
-      filters: [
-        ...UNUSUAL,
-        { name: 'changed', label: message('connections.access-changed'), has: changed },
-      ],
+      filters: [...UNUSUAL, { name: 'changed', label: message('connections.access-changed'), has: changed }],
     });
     await kit.render(ctx, 'connections', {
       notice: await kit.notices.take(ctx),
@@ -199,10 +185,7 @@ export function connectionsPage(parts: {
     const origin = originInSession(ctx);
     const before = { accountId, clientId, limit: client.limit };
     const isChanged = await connections.limit(before, limit, (tx) =>
-      activity.record(
-        { action: 'account_changed', actor: 'person', accountId, details, origin },
-        tx,
-      ),
+      activity.record({ action: 'account_changed', actor: 'person', accountId, details, origin }, tx),
     );
     await kit.notices.redirect(ctx, `${PATH}/${clientId}`, isChanged ? LIMITED : NOT_LIMITED);
   }
@@ -239,10 +222,7 @@ export function connectionsPage(parts: {
     await kit.render(ctx, 'confirm', {
       section: 'connections',
       heading: message('connections.disconnect-heading', { app: client.name }),
-      consequences: [
-        message('connections.disconnect-effect'),
-        message('connections.can-ask-again'),
-      ],
+      consequences: [message('connections.disconnect-effect'), message('connections.can-ask-again')],
       action: ctx.path,
       button: message('connections.disconnect'),
       cancel: PATH,
@@ -263,10 +243,7 @@ export function connectionsPage(parts: {
     await kit.render(ctx, 'confirm', {
       section: 'connections',
       heading: message('connections.disconnect-all-heading', { count: length }),
-      consequences: [
-        message('connections.disconnect-all-effect'),
-        message('connections.all-can-ask-again'),
-      ],
+      consequences: [message('connections.disconnect-all-effect'), message('connections.all-can-ask-again')],
       action: ctx.path,
       button: message('connections.disconnect-all'),
       cancel: PATH,

@@ -72,11 +72,12 @@ export interface ListChoice {
 const collator = new Intl.Collator('en', { numeric: true });
 
 /** Sorts from A to Z. */
-export const byText = <Row>(
-  name: string,
-  label: Text,
-  keyOf: (row: Row) => string,
-): ListOrder<Row> => ({ name, label, keyOf, compare: collator.compare });
+export const byText = <Row>(name: string, label: Text, keyOf: (row: Row) => string): ListOrder<Row> => ({
+  name,
+  label,
+  keyOf,
+  compare: collator.compare,
+});
 
 /** Sorts the latest first; rows without a time come last. */
 export const byTime = <Row>(
@@ -91,11 +92,7 @@ export const byTime = <Row>(
 });
 
 /** Returns the page of `rows` that a request's query asks for. Invalid parameters are ignored. */
-export function listOf<Row>(
-  rows: readonly Row[],
-  query: ParsedUrlQuery,
-  form: ListForm<Row>,
-): ListPage<Row> {
+export function listOf<Row>(rows: readonly Row[], query: ParsedUrlQuery, form: ListForm<Row>): ListPage<Row> {
   const { asked, order, chosen, matches, urlWith, tools } = askedOf(query, form);
   const placeOf = (row: Row): Place => ({ key: order.keyOf(row), id: form.idOf(row) });
   const compare = (a: Place, b: Place): number =>
@@ -130,9 +127,7 @@ export function listOf<Row>(
  * @param maxSteps how many steps a page reads; the next page continues
  */
 export async function stepListOf<Row extends { readonly at: string }>(
-  read: (
-    from?: string,
-  ) => Promise<{ readonly rows: readonly Row[]; readonly next?: string | undefined }>,
+  read: (from?: string) => Promise<{ readonly rows: readonly Row[]; readonly next?: string | undefined }>,
   query: ParsedUrlQuery,
   form: ListForm<Row>,
   maxSteps: number,
@@ -174,10 +169,7 @@ interface ListPage<Row> {
 }
 
 /** Reads the search, order and filter that a query asks for. */
-function askedOf<Row>(
-  query: ParsedUrlQuery,
-  { path, orders, filters = [], kept = {}, textOf }: ListForm<Row>,
-) {
+function askedOf<Row>(query: ParsedUrlQuery, { path, orders, filters = [], kept = {}, textOf }: ListForm<Row>) {
   const asked = (name: string): string => String(query[name] ?? '').slice(0, MAX_PARAMETER_LENGTH);
   const search = asked('q').trim();
   const words = normalized(search).split(/\s+/);
@@ -221,13 +213,12 @@ interface Place {
 }
 
 /** Ignores case and accents and turns `ß` into `ss`, because users search without them. */
-const normalized = (text: string): string =>
-  text.normalize('NFKD').replace(/\p{M}/gu, '').toUpperCase();
+const normalized = (text: string): string => text.normalize('NFKD').replace(/\p{M}/gu, '').toUpperCase();
 
-const hasAll = (text: string, words: readonly string[]): boolean =>
-  words.every((word) => text.includes(word));
+const hasAll = (text: string, words: readonly string[]): boolean => words.every((word) => text.includes(word));
 
-const choiceOf = (
-  { name, label }: { readonly name: string; readonly label: Text },
-  isChosen: boolean,
-): ListChoice => ({ value: name, label, isChosen });
+const choiceOf = ({ name, label }: { readonly name: string; readonly label: Text }, isChosen: boolean): ListChoice => ({
+  value: name,
+  label,
+  isChosen,
+});

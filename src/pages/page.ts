@@ -6,11 +6,7 @@ import type { Origin } from '../accounts/activity/activity.ts';
 import { sha256 } from '../base/random-id.ts';
 import { requestOrigin, requestState } from '../base/request-state.ts';
 import type { Text } from '../base/texts.ts';
-import {
-  type BrowserSession,
-  type BrowserSessions,
-  isActive,
-} from '../provider/browser-sessions.ts';
+import { type BrowserSession, type BrowserSessions, isActive } from '../provider/browser-sessions.ts';
 import type { SessionRequirements } from '../provider/session-requirements.ts';
 
 /** The protection of forms against forgery (host/form-token.ts). */
@@ -68,10 +64,7 @@ export interface VisitorParts {
 const visitors = requestState<Visitor>('requireSignedIn');
 
 /** Returns the signed-in user, unless the account was suspended or its sessions were ended. */
-export async function visitorOf(
-  ctx: Context,
-  { sessions, accounts }: VisitorParts,
-): Promise<Visitor | undefined> {
+export async function visitorOf(ctx: Context, { sessions, accounts }: VisitorParts): Promise<Visitor | undefined> {
   const session = await sessions.current(ctx);
   const account = session && (await accounts.find(session.accountId));
   if (!session || !isActive(account, session)) return undefined;

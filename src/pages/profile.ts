@@ -67,8 +67,7 @@ export function profilePage(parts: {
     const canUsePassword = offered.passwords && hasPassword;
     const usable = methods.filter(({ isDisabled }) => !isDisabled);
     const best =
-      usable.find(({ kind }) => kind === 'passkey') ??
-      usable.find(({ isStrong }) => isStrong || !canUsePassword);
+      usable.find(({ kind }) => kind === 'passkey') ?? usable.find(({ isStrong }) => isStrong || !canUsePassword);
     const totalOf = (kind: string) => acting.find((one) => one.kind === kind)?.total ?? 0;
     await kit.render(ctx, 'profile', {
       recovery,

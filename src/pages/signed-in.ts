@@ -13,15 +13,7 @@ import { findForm, formOf, readForm } from '../provider/form.ts';
 import type { ErrorPage } from './error-page/error-page.ts';
 import type { FormDrafts } from './forms/form-drafts.ts';
 import { LIMIT_FIELDS } from './forms/limit-form.ts';
-import {
-  type FormChecks,
-  foundVisitor,
-  type Notices,
-  seeOther,
-  type Visitor,
-  visitorIn,
-  visitorOf,
-} from './page.ts';
+import { type FormChecks, foundVisitor, type Notices, seeOther, type Visitor, visitorIn, visitorOf } from './page.ts';
 import type { PageKit } from './page-kit.ts';
 import type { Redraw } from './routes.ts';
 import type { BrowserSignIns, ConfirmationWay } from './sign-in/browser-sign-ins.ts';
@@ -56,9 +48,7 @@ declare module './view-data.ts' {
 }
 
 /** The method with which the user has proved who they are, or why it was refused. */
-type Proof =
-  | { readonly way: ConfirmationWay }
-  | { readonly problem: Text; readonly isTypedWrong: boolean };
+type Proof = { readonly way: ConfirmationWay } | { readonly problem: Text; readonly isTypedWrong: boolean };
 
 /** Age of a sign-in in seconds from which sensitive actions require re-authentication. */
 const RECENT_SECONDS = 600;
@@ -170,18 +160,12 @@ export function createPageKit(parts: {
         return errorPage.formIsStale(ctx, { name, isTheirs, href: pageOf(ctx, isTheirs) });
       }
       ctx.status = 409;
-      const why = isTheirs
-        ? message('form.signed-in-again')
-        : message('form.now-signed-in-as', { name });
+      const why = isTheirs ? message('form.signed-in-again') : message('form.now-signed-in-as', { name });
       await redraw.draw(ctx, why);
     };
 
   /** Renders a form again if it was refused because the account has too many pending requests. */
-  async function answeringBusy(
-    ctx: Context,
-    next: Next,
-    redraw: Redraw | undefined,
-  ): Promise<void> {
+  async function answeringBusy(ctx: Context, next: Next, redraw: Redraw | undefined): Promise<void> {
     try {
       await next();
     } catch (error) {
@@ -193,11 +177,7 @@ export function createPageKit(parts: {
   }
 
   /** @returns undefined if the user has not been asked yet. */
-  async function proofIn(
-    ctx: Context,
-    form: URLSearchParams,
-    acceptsPassword: boolean,
-  ): Promise<Proof | undefined> {
+  async function proofIn(ctx: Context, form: URLSearchParams, acceptsPassword: boolean): Promise<Proof | undefined> {
     const account = accountOf(ctx);
     const answer = form.get(PASSKEY_FIELD);
     if (passkeys && answer !== null) {
@@ -240,9 +220,7 @@ export function createPageKit(parts: {
       ways,
       wayField: WAY_FIELD,
       passkeyOptionsUrl: hasPasskey ? PASSKEY_OPTIONS.confirm : undefined,
-      carried: [...form]
-        .filter(([name]) => !NOT_CARRIED.includes(name))
-        .map(([name, value]) => ({ name, value })),
+      carried: [...form].filter(([name]) => !NOT_CARRIED.includes(name)).map(([name, value]) => ({ name, value })),
       isTypedWrong: false,
       ...proof,
     });
@@ -261,8 +239,7 @@ export function createPageKit(parts: {
   const form = [readForm, forms.requireFormToken, parts.keepResult];
   return {
     render,
-    rightsInWords: (ctx) => (rights) =>
-      parts.rightsInWords(rights, parts.languageOf(ctx, foundVisitor(ctx))),
+    rightsInWords: (ctx) => (rights) => parts.rightsInWords(rights, parts.languageOf(ctx, foundVisitor(ctx))),
     notices,
     pageToClient,
     formSession: forms.formSession,
@@ -276,5 +253,4 @@ export function createPageKit(parts: {
 }
 
 /** Returns the page of a form; for another user, the list above that page, which every user has. */
-const pageOf = ({ path }: Context, isTheirs: boolean): string =>
-  isTheirs ? path : path.split('/', 3).join('/');
+const pageOf = ({ path }: Context, isTheirs: boolean): string => (isTheirs ? path : path.split('/', 3).join('/'));

@@ -18,11 +18,7 @@ export type ViewName = keyof ViewData;
  * Answers a request with a view as `text/html`; the caller sets the status. Pages receive this
  * function as a parameter, because they may not import the host.
  */
-export type Render = <Name extends ViewName>(
-  ctx: Context,
-  name: Name,
-  page: ViewData[Name],
-) => Promise<void>;
+export type Render = <Name extends ViewName>(ctx: Context, name: Name, page: ViewData[Name]) => Promise<void>;
 
 export interface AccountSummary {
   readonly name: string;

@@ -6,11 +6,7 @@ import { clientOf } from './engine-clients.ts';
 import { errorBody } from './oauth-error.ts';
 
 /** @param payload the error response (RFC 6749 §4.1.2.1) */
-export type AnswerRefusal = (
-  ctx: KoaContextWithOIDC,
-  redirectUri: string,
-  payload: object,
-) => Promise<void>;
+export type AnswerRefusal = (ctx: KoaContextWithOIDC, redirectUri: string, payload: object) => Promise<void>;
 
 /** Returns the function that redirects to the client. Uses the query for every response mode. */
 export const answerRefusals =
@@ -22,10 +18,7 @@ export const answerRefusals =
   }): AnswerRefusal =>
   async (ctx, redirectUri, payload) => {
     // The redirect URI may have been removed since the engine checked it at the start.
-    if (
-      redirectUri !== parts.testRedirectUri &&
-      !ctx.oidc.client?.redirectUriAllowed(redirectUri)
-    ) {
+    if (redirectUri !== parts.testRedirectUri && !ctx.oidc.client?.redirectUriAllowed(redirectUri)) {
       ctx.status = 400;
       return parts.showError(ctx, { code: 'invalid_redirect_uri', isGone: false });
     }
@@ -61,10 +54,7 @@ export async function keepQuery(ctx: KoaContextWithOIDC, next: () => Promise<voi
 }
 
 /** Shows a page that opens an app on the user's device. */
-export type ShowHandover = (
-  ctx: Context,
-  app: { readonly name: string; readonly url: string },
-) => Promise<void>;
+export type ShowHandover = (ctx: Context, app: { readonly name: string; readonly url: string }) => Promise<void>;
 
 /**
  * Step before the engine: shows a page that opens the app. A redirect to a private-use scheme (RFC
@@ -74,8 +64,7 @@ export const handOverToApp = (show: ShowHandover) =>
   async function handOver(ctx: KoaContextWithOIDC, next: () => Promise<void>): Promise<void> {
     await next();
     const url = ctx.response.get('location');
-    if (ctx.status !== 303 || !URL.canParse(url) || ctx.get('sec-fetch-mode') !== 'navigate')
-      return;
+    if (ctx.status !== 303 || !URL.canParse(url) || ctx.get('sec-fetch-mode') !== 'navigate') return;
     if (/^https?:$/.test(new URL(url).protocol)) return;
     ctx.status = 200;
     ctx.remove('Location');

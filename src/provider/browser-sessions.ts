@@ -191,8 +191,7 @@ export function createBrowserSessions(parts: {
 
     async whyEnded(ctx) {
       // The cookie is signed: a made-up one gets no answer.
-      if (ctx.cookies.get(provider.cookieName('session'), { signed: true }) === undefined)
-        return undefined;
+      if (ctx.cookies.get(provider.cookieName('session'), { signed: true }) === undefined) return undefined;
       return (await find(ctx)) ? 'ended' : writes.idleSecondsFor(ctx);
     },
 
@@ -247,8 +246,7 @@ function confirmed(amr: readonly string[] | undefined, loginTs: number, method: 
 }
 
 /** Returns the stronger of the two methods with which the user has authenticated. */
-export const stronger = (came: Method, again: Method): Method =>
-  came === 'passkey' ? came : again;
+export const stronger = (came: Method, again: Method): Method => (came === 'passkey' ? came : again);
 
 /** Sessions of versions that stored no method began with a password. */
 const methodIn = (amr: readonly string[] | undefined): SignedInBy['method'] =>

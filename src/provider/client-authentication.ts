@@ -43,11 +43,7 @@ export function createClientAuthentication(parts: {
   }
 
   /** @param mayBePage false if `Origin` is not that of the sender, but of the caller of an API */
-  async function authenticate(
-    ctx: Context,
-    { id, secret, byHeader }: Credentials,
-    mayBePage = true,
-  ): Promise<void> {
+  async function authenticate(ctx: Context, { id, secret, byHeader }: Credentials, mayBePage = true): Promise<void> {
     // RFC 6749 §5.2 requires it if the header was used. Also sent if there were no credentials.
     const challenge = { 'WWW-Authenticate': `Basic realm="${issuer}"` };
     if (!id) throw new OAuthError(401, 'invalid_client', 'the request names no client', challenge);
@@ -111,8 +107,7 @@ export function createClientAuthentication(parts: {
 /** The proxy forwards the caller's own `Authorization`, so its credentials need another header. */
 const PROXY_HEADER = 'X-Gatehouse-Authorization';
 
-const WRONG_METHOD =
-  'a confidential client must send its secret, and a public one has none to send';
+const WRONG_METHOD = 'a confidential client must send its secret, and a public one has none to send';
 const WRONG_SECRET = 'client_secret is not one of the live secrets of the client';
 const LEAKED_SECRET = 'client secret was found in public and is no longer accepted';
 
@@ -157,5 +152,4 @@ function formDecode(text: string, header: string): string {
   }
 }
 
-const invalidRequest = (description: string): OAuthError =>
-  new OAuthError(400, 'invalid_request', description);
+const invalidRequest = (description: string): OAuthError => new OAuthError(400, 'invalid_request', description);

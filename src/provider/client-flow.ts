@@ -3,8 +3,7 @@ import { createHash } from 'node:crypto';
 import { ENDPOINT } from './endpoints.ts';
 
 /** Returns the challenge of a verifier by RFC 7636 §4.2, method S256. */
-export const challengeOf = (verifier: string): string =>
-  createHash('sha256').update(verifier).digest('base64url');
+export const challengeOf = (verifier: string): string => createHash('sha256').update(verifier).digest('base64url');
 
 export const authorizationRequest = ({
   clientId,

@@ -76,10 +76,7 @@ export function createClientTests(parts: {
      *
      * @returns the query of its authorization request
      */
-    async begin(
-      session: BrowserSession,
-      begun: Omit<ClientTest, 'verifier'>,
-    ): Promise<URLSearchParams> {
+    async begin(session: BrowserSession, begun: Omit<ClientTest, 'verifier'>): Promise<URLSearchParams> {
       const state = randomId('', 43);
       const test: ClientTest = { ...begun, verifier: randomId('', 43) };
       await oneTimeValues.store(session.accountId, test, nameOf(session, state));

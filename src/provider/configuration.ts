@@ -1,12 +1,7 @@
 /** oidc-provider's settings, with the reason for each difference from its defaults. */
 import { generateKeyPairSync } from 'node:crypto';
 import type { Context } from 'koa';
-import {
-  type AccountClaims,
-  type Configuration,
-  errors,
-  type interactionPolicy,
-} from 'oidc-provider';
+import { type AccountClaims, type Configuration, errors, type interactionPolicy } from 'oidc-provider';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
 import { cookieAttributes, cookieName } from '../base/cookies.ts';
 import type { Settings } from '../config/settings.ts';

@@ -70,8 +70,7 @@ export function consentPolicy(parts: ConsentPolicyParts): interactionPolicy.Prom
 /** Why a client gets no approvals: shown to the owner among the client's problems. */
 const CLOSED = {
   owner_suspended: 'the owner of this client is suspended',
-  too_many_people:
-    'as many people have connected this client as may before the operator has checked it',
+  too_many_people: 'as many people have connected this client as may before the operator has checked it',
 } as const;
 
 /** The client asks for an approval, but gets none at the moment. */
@@ -127,9 +126,7 @@ async function requireRoom(
  */
 function answeredPage({ oidc }: KoaContextWithOIDC): Asked | undefined {
   const asked = askedIn(oidc.result);
-  const isOfNow =
-    asked?.interaction === oidc.entities.Interaction?.uid &&
-    asked?.accountId === oidc.account?.accountId;
+  const isOfNow = asked?.interaction === oidc.entities.Interaction?.uid && asked?.accountId === oidc.account?.accountId;
   return isOfNow ? asked : undefined;
 }
 

@@ -63,8 +63,7 @@ export function refusePages(ctx: Context, next: NextStep): Promise<Answer> {
  * browser or program does not send these headers.
  */
 const isNavigation = (ctx: Context): boolean =>
-  ['', 'document'].includes(ctx.get('sec-fetch-dest')) &&
-  !ctx.get('sec-purpose').includes('prefetch');
+  ['', 'document'].includes(ctx.get('sec-fetch-dest')) && !ctx.get('sec-purpose').includes('prefetch');
 
 /** Route step for addresses where visits are stored or counted: only navigations get no 403. */
 export function requireNavigation(ctx: Context, next: Next): Promise<void> {

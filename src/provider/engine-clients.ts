@@ -1,11 +1,6 @@
 /** Converts our clients to the engine's form, and implements the engine's checks of clients. */
 import type Provider from 'oidc-provider';
-import {
-  type ClientMetadata,
-  type Client as EngineClient,
-  errors,
-  type KoaContextWithOIDC,
-} from 'oidc-provider';
+import { type ClientMetadata, type Client as EngineClient, errors, type KoaContextWithOIDC } from 'oidc-provider';
 import type { Client } from '../clients/client.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import type { ClientTests } from './client-tests.ts';
@@ -40,11 +35,7 @@ function metadataOf(client: Client): ClientMetadata {
 export type EngineClients = ReturnType<typeof createEngineClients>;
 
 /** Our registry and our rules, as engine-overrides.ts installs them in the engine. */
-export function createEngineClients(parts: {
-  provider: Provider;
-  clients: ClientRegistry;
-  tests: ClientTests;
-}) {
+export function createEngineClients(parts: { provider: Provider; clients: ClientRegistry; tests: ClientTests }) {
   const { provider, clients, tests } = parts;
   // The types omit the constructor, which takes metadata.
   const Parsed = provider.Client as unknown as new (metadata: ClientMetadata) => EngineClient;

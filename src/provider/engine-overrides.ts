@@ -49,10 +49,7 @@ export const OVERRIDES: readonly Override[] = [
     member: 'Client.prototype.redirectUriAllowed',
     changes: 'the redirect URI of tests is valid only during one running test',
     because: 'the engine accepts only registered ones',
-    test: [
-      'client-tests.test.ts',
-      'is refused outside of a test, even if a client has registered it',
-    ],
+    test: ['client-tests.test.ts', 'is refused outside of a test, even if a client has registered it'],
     install({ Client: { prototype } }, { clients }) {
       const { redirectUriAllowed } = prototype;
       prototype.redirectUriAllowed = function (uri) {
@@ -71,12 +68,8 @@ export const OVERRIDES: readonly Override[] = [
   },
   {
     member: 'Session.prototype.save',
-    changes:
-      'a session that was ended during a request stays ended, and only a new session sets ' +
-      'its cookie',
-    because:
-      'the engine writes both at the end of each request, even if the session no longer ' +
-      'exists',
+    changes: 'a session that was ended during a request stays ended, and only a new session sets ' + 'its cookie',
+    because: 'the engine writes both at the end of each request, even if the session no longer ' + 'exists',
     test: ['sign-out.ts', 'signing out is final'],
     install({ Session: { prototype } }, { sessions }) {
       prototype.save = function () {
@@ -87,8 +80,7 @@ export const OVERRIDES: readonly Override[] = [
   {
     member: 'Session.prototype.resetIdentifier',
     changes: 'a session gets a new identifier when a user signs in',
-    because:
-      "the engine does it at every resumption, and parallel ones replace each other's " + 'cookie',
+    because: "the engine does it at every resumption, and parallel ones replace each other's " + 'cookie',
     test: ['interactions.test.ts', 'a sign-in gives the session a new identifier'],
     install({ Session: { prototype } }, { sessions }) {
       const { resetIdentifier } = prototype;
@@ -100,9 +92,7 @@ export const OVERRIDES: readonly Override[] = [
   {
     member: 'AuthorizationCode.prototype.save',
     changes: 'the code belongs to an authorization, which is stored with it',
-    because:
-      'the engine stores codes, grants and tokens separately, and consumes a code in ' +
-      'several steps',
+    because: 'the engine stores codes, grants and tokens separately, and consumes a code in ' + 'several steps',
     test: ['authorization-codes.test.ts', 'an authorization code is valid for ten minutes'],
     install({ AuthorizationCode }, { saveCode }) {
       AuthorizationCode.prototype.save = function () {
@@ -123,8 +113,7 @@ export const OVERRIDES: readonly Override[] = [
   },
   {
     member: 'registerResponseMode',
-    changes:
-      'a refused authorization request is answered in the query, with a page about the error',
+    changes: 'a refused authorization request is answered in the query, with a page about the error',
     because: 'the engine uses the fragment if a token was requested there, and sends no error_uri',
     test: ['authorization-endpoint.test.ts', 'state, iss and the page about the error'],
     install(engine, { refuse }) {

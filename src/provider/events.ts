@@ -31,10 +31,7 @@ export function listenToEvents(provider: Provider, parts: Listeners): void {
   });
   provider.on('authorization.error', (ctx, error) => {
     outcomes.authorizationRefused(error.message);
-    log.info(
-      { ...about(ctx), error: error.message, cause: loggedCause(error) },
-      'authorization refused',
-    );
+    log.info({ ...about(ctx), error: error.message, cause: loggedCause(error) }, 'authorization refused');
     const problem = authorizationProblem(ctx, error);
     if (!problem) return;
     requests.record(problem);
@@ -51,10 +48,7 @@ const loggedCause = (error: Parameters<typeof causeOf>[0]): string =>
   error instanceof StorageUnavailable ? error.reason : causeOf(error);
 
 /** Step before the engine: stores the ids of client, authorization and account for the log line. */
-export async function nameParties(
-  ctx: Context & Partial<Pick<KoaContextWithOIDC, 'oidc'>>,
-  next: Next,
-): Promise<void> {
+export async function nameParties(ctx: Context & Partial<Pick<KoaContextWithOIDC, 'oidc'>>, next: Next): Promise<void> {
   try {
     await next();
   } finally {

@@ -24,10 +24,7 @@ export type FailureLimits = ReturnType<typeof createFailureLimits>;
 /** Counts wrong secrets of senders by address, together with wrong client secrets. */
 export const createWrongSecretLimit = (
   createAttemptLimit: CreateAttemptLimit,
-  {
-    clientFailuresPerAddress: attempts,
-    clientFailureWindowSeconds: windowSeconds,
-  }: Settings['limits'],
+  { clientFailuresPerAddress: attempts, clientFailureWindowSeconds: windowSeconds }: Settings['limits'],
   log: Pick<Logger, 'warn'>,
 ) =>
   createAttemptLimit({

@@ -38,10 +38,7 @@ const MAY_REPEAT = ['resource', 'audience'];
  *
  * @throws OAuthError `invalid_request`.
  */
-export async function readOAuthForm<Result>(
-  ctx: Context,
-  next: () => Promise<Result>,
-): Promise<Result> {
+export async function readOAuthForm<Result>(ctx: Context, next: () => Promise<Result>): Promise<Result> {
   // RFC 6749 §5.2 knows no status 413: answer with 400.
   const form = await formFrom(ctx, 400, MAX_BYTES);
   const names = new Set<string>();
@@ -56,11 +53,7 @@ export async function readOAuthForm<Result>(
 }
 
 /** @param tooLarge the status for a body that is too large */
-async function formFrom(
-  ctx: Context,
-  tooLarge: 400 | 413,
-  maxBytes: number,
-): Promise<URLSearchParams> {
+async function formFrom(ctx: Context, tooLarge: 400 | 413, maxBytes: number): Promise<URLSearchParams> {
   const type = ctx.req.headers['content-type'];
   // Compare first: nearly every client sends exactly this type. `ctx.is` is null without a body.
   if (type && type !== CONTENT_TYPE && ctx.is(CONTENT_TYPE) === false) {
@@ -90,10 +83,7 @@ const WHY_UNREAD = {
  * @param size length of the body in bytes, or its maximum if unknown
  * @returns the body, or why there is none
  */
-function readBody(
-  request: IncomingMessage,
-  size: number,
-): Promise<Buffer | 'too large' | keyof typeof WHY_UNREAD> {
+function readBody(request: IncomingMessage, size: number): Promise<Buffer | 'too large' | keyof typeof WHY_UNREAD> {
   const body = Buffer.allocUnsafe(size);
   let length = 0;
   let chunks = 0;

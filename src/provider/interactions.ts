@@ -8,13 +8,7 @@ import { type Clock, epochSeconds } from '../base/clock.ts';
 import type { Client } from '../clients/client.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import { type Asked, approvalOf, askedIn } from './approvals.ts';
-import {
-  type BrowserSessions,
-  isActive,
-  loginOf,
-  type Method,
-  stronger,
-} from './browser-sessions.ts';
+import { type BrowserSessions, isActive, loginOf, type Method, stronger } from './browser-sessions.ts';
 import { testRedirectUri } from './client-tests.ts';
 import { ENDPOINT } from './endpoints.ts';
 import { clientOf } from './engine-clients.ts';
@@ -70,10 +64,7 @@ interface OvertakenInteraction {
 
 export interface Interactions {
   /** Returns the interaction in the request's path, if it was started in this browser. */
-  find(
-    ctx: Context,
-    uid: string,
-  ): Promise<PendingInteraction | GoneInteraction | OvertakenInteraction>;
+  find(ctx: Context, uid: string): Promise<PendingInteraction | GoneInteraction | OvertakenInteraction>;
   /** True if this interaction exists, in any browser, and still waits for a sign-in. */
   waitsForSignIn(uid: string): Promise<boolean>;
   /**
@@ -207,8 +198,7 @@ export function createInteractions(parts: {
 
     approve: (ctx, asked) => answer(ctx, approvalOf(asked)),
 
-    deny: (ctx) =>
-      answer(ctx, { error: 'access_denied', error_description: 'the person refused the request' }),
+    deny: (ctx) => answer(ctx, { error: 'access_denied', error_description: 'the person refused the request' }),
 
     async switchAccount(ctx) {
       const interaction = await waiting(ctx);

@@ -33,8 +33,7 @@ export class OAuthError extends Error {
  * RFC 6749 §5.2 allows printable ASCII except quote and backslash, but an engine message may repeat
  * request parameters, which can contain anything.
  */
-export const printable = (text: string): string =>
-  text.replace(/["\\]/g, "'").replace(/[^\x20-\x7e]/g, '?');
+export const printable = (text: string): string => text.replace(/["\\]/g, "'").replace(/[^\x20-\x7e]/g, '?');
 
 /** The JSON body of an error, with the address of our short page about it. */
 export const errorBody = (issuer: string, code: string, description: string) => ({
@@ -43,10 +42,11 @@ export const errorBody = (issuer: string, code: string, description: string) => 
   error_uri: `${issuer}/errors/${code}`,
 });
 
-export const oauthErrorAnswer = (
-  issuer: string,
-  { status, headers, code, description }: OAuthError,
-): Answer => ({ status, headers, body: errorBody(issuer, code, description) });
+export const oauthErrorAnswer = (issuer: string, { status, headers, code, description }: OAuthError): Answer => ({
+  status,
+  headers,
+  body: errorBody(issuer, code, description),
+});
 
 /**
  * The description of `invalid_scope`. Any `scope` but an empty one is refused instead of ignored

@@ -26,19 +26,8 @@ import type { Settings } from '../config/settings.ts';
 import type { LastUsed } from '../storage/last-used.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import { type ApprovalsParts, createApprovals } from './approvals.ts';
-import {
-  answerRefusals,
-  handOverToApp,
-  keepQuery,
-  refusalUrl,
-  type ShowHandover,
-} from './authorization-answers.ts';
-import {
-  type BrowserSessions,
-  createBrowserSessions,
-  type StoredSession,
-  sessionFrom,
-} from './browser-sessions.ts';
+import { answerRefusals, handOverToApp, keepQuery, refusalUrl, type ShowHandover } from './authorization-answers.ts';
+import { type BrowserSessions, createBrowserSessions, type StoredSession, sessionFrom } from './browser-sessions.ts';
 import { createClientAuthentication } from './client-authentication.ts';
 import { type ClientTests, createClientTests, testRedirectUri } from './client-tests.ts';
 import { engineConfiguration } from './configuration.ts';
@@ -170,9 +159,7 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
       code: out.error,
       description: out.error_description,
       isGone,
-      restart: isGone
-        ? await restartOf(ctx.oidc.provider, store, String(ctx.params.uid))
-        : undefined,
+      restart: isGone ? await restartOf(ctx.oidc.provider, store, String(ctx.params.uid)) : undefined,
       ...(cause instanceof ApprovalsClosed && {
         closed: {
           why: cause.why,
@@ -225,12 +212,7 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
 
   const interactions = createInteractions({ provider, store, accounts, sessions, clock });
   const handOver = handOverToApp(parts.showHandover) as Middleware;
-  const composed = compose([
-    nameParties,
-    handOver,
-    keepQuery as Middleware,
-    ...provider.middleware,
-  ]);
+  const composed = compose([nameParties, handOver, keepQuery as Middleware, ...provider.middleware]);
   const asked = {
     issuer,
     authentication,

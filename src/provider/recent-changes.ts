@@ -16,8 +16,7 @@ const OVERLAP = 2_000;
 const POSITION = /^([0-9a-z]{1,12})-([0-9a-z]{1,12})$/;
 
 /** Returns a position as the text that readers send back. */
-const textOf = ({ server, time }: FeedPosition): string =>
-  `${server.toString(36)}-${time.toString(36)}`;
+const textOf = ({ server, time }: FeedPosition): string => `${server.toString(36)}-${time.toString(36)}`;
 
 export type RecentChanges = ReturnType<typeof createRecentChanges>;
 

@@ -10,8 +10,7 @@ import { findForm } from './form.ts';
  * Returns the exact cause of an engine error, for the owner of the client and the operator's log.
  * It never contains a code, token or secret.
  */
-export const causeOf = (error: EngineError): string =>
-  error.error_detail ?? error.error_description ?? error.message;
+export const causeOf = (error: EngineError): string => error.error_detail ?? error.error_description ?? error.message;
 
 interface EngineError extends Error {
   readonly error_description?: string | undefined;
@@ -19,10 +18,7 @@ interface EngineError extends Error {
 }
 
 /** Describes a refused authorize request. @returns undefined without a well-formed client id */
-export function authorizationProblem(
-  ctx: KoaContextWithOIDC,
-  error: Error,
-): NewClientProblem | undefined {
+export function authorizationProblem(ctx: KoaContextWithOIDC, error: Error): NewClientProblem | undefined {
   const { client, params } = ctx.oidc;
   return problemOf(client?.clientId ?? params?.client_id, {
     step: 'authorize',
@@ -38,11 +34,7 @@ export function authorizationProblem(
 }
 
 /** Describes a refused token request. @returns undefined without a well-formed client id */
-export function tokenProblem(
-  ctx: Context,
-  error: string,
-  cause: string,
-): NewClientProblem | undefined {
+export function tokenProblem(ctx: Context, error: string, cause: string): NewClientProblem | undefined {
   const form = findForm(ctx);
   const [, encoded] = BASIC.exec(ctx.get('authorization')) ?? [];
   const [idInHeader] = Buffer.from(encoded ?? '', 'base64')

@@ -18,9 +18,7 @@ import { OAuthError, printable } from './oauth-error.ts';
  * The steps of `POST /oauth/revoke`, for standard client libraries. A token of an authorization ends
  * the whole authorization (RFC 7009 §2.1), a machine token only itself. Ignores `token_type_hint`.
  */
-export function revocation(
-  parts: RevocationParts & { readonly authentication: ClientAuthentication },
-): Step[] {
+export function revocation(parts: RevocationParts & { readonly authentication: ClientAuthentication }): Step[] {
   const { authentication, failures } = parts;
 
   /**
@@ -77,8 +75,7 @@ async function findToken(
   const machineToken = await machineTokens.find(value);
   if (machineToken) {
     const { clientId, expiresAt } = machineToken;
-    const end = (): Promise<void> =>
-      endings.endMachineToken({ machineToken: value, clientId, expiresAt });
+    const end = (): Promise<void> => endings.endMachineToken({ machineToken: value, clientId, expiresAt });
     return { clientId, kind: 'access_token', end };
   }
   const found = await authorizations.find(value);
@@ -171,8 +168,7 @@ function refuseTokenParameter(ctx: Context, next: NextStep): Promise<Answer> {
   throw new OAuthError(
     400,
     'invalid_request',
-    'this endpoint revokes the token in the Authorization header; use /oauth/revoke for a ' +
-      'token parameter',
+    'this endpoint revokes the token in the Authorization header; use /oauth/revoke for a ' + 'token parameter',
   );
 }
 
@@ -199,5 +195,4 @@ export const bearerOf = (ctx: Context): string => BEARER.exec(ctx.get('authoriza
 const unauthorized = (description: string): OAuthError =>
   new OAuthError(401, 'invalid_token', description, { 'WWW-Authenticate': 'Bearer' });
 
-const invalidToken = (description: string): OAuthError =>
-  new OAuthError(401, 'invalid_token', description);
+const invalidToken = (description: string): OAuthError => new OAuthError(401, 'invalid_token', description);

@@ -39,7 +39,6 @@ export function createSessionRequirements({
      */
     of,
     /** False after the grace period: the session can then only add a first sign-in method. */
-    mayAct: async (session: AskedSession, ctx?: Context): Promise<boolean> =>
-      !(await of(session, ctx))?.isOver,
+    mayAct: async (session: AskedSession, ctx?: Context): Promise<boolean> => !(await of(session, ctx))?.isOver,
   };
 }

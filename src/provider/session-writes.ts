@@ -48,10 +48,7 @@ export function createSessionWrites(parts: {
    *
    * @returns for how many seconds the session is stored; undefined if it has ended, or may not act
    */
-  async function save(
-    session: SessionModel,
-    ctx: Context | undefined,
-  ): Promise<number | undefined> {
+  async function save(session: SessionModel, ctx: Context | undefined): Promise<number | undefined> {
     const { oldId, accountId, acr, uid } = session;
     const left = absoluteSeconds - (epochSeconds(clock) - (session.loginTs ?? 0));
     const seconds = Math.min(idleSecondsFor(ctx), left);
@@ -62,8 +59,7 @@ export function createSessionWrites(parts: {
     const kept = [session.jti, uid, data, seenAt + seconds] as const;
     // On a shared terminal, the cookie ends when the browser is closed.
     const maxAge = isShared(ctx?.ip) ? undefined : left * 1000;
-    const nameCookie = (): void =>
-      void ctx?.cookies.set(cookieName, session.jti, { ...cookieOptions, maxAge });
+    const nameCookie = (): void => void ctx?.cookies.set(cookieName, session.jti, { ...cookieOptions, maxAge });
     if (!isNew(session)) {
       if (!(await mayAct(session, ctx))) return undefined;
       if (!(await store.replaceSession(...kept))) return undefined;
@@ -121,8 +117,7 @@ const namedIn = ({ response }: Pick<Context, 'response'>): string[] =>
 
 /** Removes the cookie from the response, but not from the browser. */
 function dropCookie(ctx: KoaContextWithOIDC, name: string): void {
-  const isOther = (line: string) =>
-    !line.startsWith(`${name}=`) && !line.startsWith(`${name}.sig=`);
+  const isOther = (line: string) => !line.startsWith(`${name}=`) && !line.startsWith(`${name}.sig=`);
   const others = namedIn(ctx).filter(isOther);
   ctx.response.remove('set-cookie');
   for (const line of others) ctx.response.append('set-cookie', line);

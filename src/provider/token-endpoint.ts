@@ -6,11 +6,7 @@ import type { ClientProblems } from '../clients/client-problems.ts';
 import type { ClientRequests } from '../clients/client-requests.ts';
 import type { LastUsed } from '../storage/last-used.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
-import {
-  authenticatedClient,
-  type ClientAuthentication,
-  findAuthenticatedClient,
-} from './client-authentication.ts';
+import { authenticatedClient, type ClientAuthentication, findAuthenticatedClient } from './client-authentication.ts';
 import { allowPages } from './cross-origin.ts';
 import { type FailureLimits, TooManyFailures } from './failure-limits.ts';
 import { CONTENT_TYPE, findForm, formOf, readOAuthForm } from './form.ts';
@@ -26,8 +22,7 @@ interface TokenEndpointParts extends TokenGrantParts {
   /** Records every request, for owners who watch them. */
   readonly requests: Pick<ClientRequests, 'record'>;
   readonly lastUsed: Pick<LastUsed<'client'>, 'record'>;
-  readonly outcomes: TokenGrantParts['outcomes'] &
-    Pick<ProviderOutcomes, 'tokenIssued' | 'tokenRefused'>;
+  readonly outcomes: TokenGrantParts['outcomes'] & Pick<ProviderOutcomes, 'tokenIssued' | 'tokenRefused'>;
 }
 
 const GRANT_TYPES: Record<Client['kind'], readonly string[]> = {
@@ -112,11 +107,7 @@ async function answerTo(error: unknown, ctx: Context, parts: TokenEndpointParts)
   // The message of the store itself is for operators only.
   const cause = isAway ? refusal.reason : refusal.internalCause;
   log.info({ requestId, clientId, error: code, cause }, 'token refused');
-  const problem = tokenProblem(
-    ctx,
-    code,
-    isAway ? refusal.error_description : refusal.internalCause,
-  );
+  const problem = tokenProblem(ctx, code, isAway ? refusal.error_description : refusal.internalCause);
   if (problem) {
     problems.record(problem);
     requests.record({ ...problem, grantType: grantType || undefined });

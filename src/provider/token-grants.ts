@@ -160,15 +160,11 @@ function requireVerifier({ codeChallengeHash }: Authorization, verifier: string 
     throw invalidGrant('code_verifier is missing');
   }
   if (!VERIFIER.test(verifier)) {
-    throw invalidRequest(
-      'code_verifier must be 43 to 128 characters of A-Z, a-z, 0-9, "-", ".", "_" and "~"',
-    );
+    throw invalidRequest('code_verifier must be 43 to 128 characters of A-Z, a-z, 0-9, "-", ".", "_" and "~"');
   }
   if (codeChallengeHash === undefined) {
     // RFC 9700 §4.8.2: an attacker removed the challenge from the authorization request.
-    throw invalidGrant(
-      'code_verifier was sent, but the authorization request had no code_challenge',
-    );
+    throw invalidGrant('code_verifier was sent, but the authorization request had no code_challenge');
   }
   if (hashRequestValue(sha256(verifier)) !== codeChallengeHash) {
     throw invalidGrant('code_verifier does not match');
@@ -225,8 +221,7 @@ const REFUSALS: Readonly<Record<Kind, Readonly<Record<NothingIssued, string>>>> 
   },
 };
 
-const invalidRequest = (description: string): OAuthError =>
-  new OAuthError(400, 'invalid_request', description);
+const invalidRequest = (description: string): OAuthError => new OAuthError(400, 'invalid_request', description);
 
 /** @param cause sent to every client: it concerns only the value and parameters of this request */
 const invalidGrant = (cause: string): OAuthError => new OAuthError(400, 'invalid_grant', cause);

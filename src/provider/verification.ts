@@ -70,5 +70,4 @@ const NOT_ACTIVE = 'the access token or API key is unknown, expired or revoked';
 const refusal = (
   description: string,
   challenge = `Bearer error="invalid_token", error_description="${description}"`,
-): OAuthError =>
-  new OAuthError(401, 'invalid_token', description, { 'WWW-Authenticate': challenge });
+): OAuthError => new OAuthError(401, 'invalid_token', description, { 'WWW-Authenticate': challenge });

@@ -72,9 +72,7 @@ export interface Warehouse {
 
 /** Returns the warehouses of all organizations in which the caller has this right. */
 export const warehousesOf = (caller: Caller, right: Right = 'read'): Warehouse[] =>
-  caller.organizations
-    .flatMap(({ warehouses }) => warehouses)
-    .filter(({ rights }) => rights.includes(right));
+  caller.organizations.flatMap(({ warehouses }) => warehouses).filter(({ rights }) => rights.includes(right));
 
 /** Returns false both for unknown warehouses and for those of other organizations. */
 export const mayReach = (caller: Caller, warehouseId: string, right: Right): boolean =>

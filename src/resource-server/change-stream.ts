@@ -1,12 +1,7 @@
 /** Keeps a stream open on which the service announces changes of access. */
 import type { IntrospectionFailure } from './introspection-answer.ts';
 import type { IntrospectionEndpoint } from './introspection-endpoint.ts';
-import {
-  connectStream,
-  type StreamConnection,
-  type StreamConnectionListener,
-  silent,
-} from './stream-connection.ts';
+import { connectStream, type StreamConnection, type StreamConnectionListener, silent } from './stream-connection.ts';
 
 export interface ChangeStream {
   /** True if the stream has begun and its heartbeat is not overdue. */

@@ -73,10 +73,7 @@ const rawHeadersOf = (raw: unknown): Pick<ReceivedRequest, 'rawHeaders'> =>
  *
  * @throws CallerRefused, which has `status`, `headers` and the code for GraphQL in `extensions`.
  */
-export async function callerFrom(
-  introspector: Introspector,
-  request: ReceivedRequest,
-): Promise<Caller> {
+export async function callerFrom(introspector: Introspector, request: ReceivedRequest): Promise<Caller> {
   const { caller, refusal } = await introspector.identify(request);
   return refusal ? refuse(refusal) : caller;
 }
@@ -118,11 +115,7 @@ type Next = (error?: unknown) => void;
  * `request.caller`.
  */
 export function protectExpress(introspector: Introspector) {
-  return function requireCaller(
-    request: ReceivedRequest,
-    response: RefusingResponse,
-    next: Next,
-  ): void {
+  return function requireCaller(request: ReceivedRequest, response: RefusingResponse, next: Next): void {
     // Express 4 handles no rejections, so this promise must not reject.
     identifyFor(request, request, introspector)
       .then((refusal) => (refusal ? sendRefusal(response, refusal) : next()))
@@ -180,10 +173,7 @@ export interface ProtectedContext {
 
 /** Koa middleware: later middleware finds the caller in `ctx.state.caller`. */
 export function protect(introspector: Introspector) {
-  return async function requireCaller(
-    ctx: ProtectedContext,
-    next: () => Promise<unknown>,
-  ): Promise<void> {
+  return async function requireCaller(ctx: ProtectedContext, next: () => Promise<unknown>): Promise<void> {
     const refusal = await identifyFor(ctx.state, ctx.req, introspector);
     if (!refusal) {
       await next();

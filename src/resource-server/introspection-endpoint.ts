@@ -74,10 +74,7 @@ export function createIntrospectionEndpoint(options: EndpointOptions): Introspec
         reject(failure);
         request.destroy();
       };
-      const timer = setTimeout(
-        () => giveUp(timedOut(url)),
-        Math.max(0, deadline - performance.now()),
-      );
+      const timer = setTimeout(() => giveUp(timedOut(url)), Math.max(0, deadline - performance.now()));
       const broken = (error: NodeJS.ErrnoException): void => {
         const wasClosed = error.code === 'ECONNRESET' || error.code === 'EPIPE';
         if (request.reusedSocket && wasClosed) resolve(undefined);
@@ -170,8 +167,7 @@ export function createIntrospectionEndpoint(options: EndpointOptions): Introspec
 const OPENING_LIMIT = 5_000;
 const EVENT_STREAM = 'text/event-stream';
 
-const isEventStream = (contentType = ''): boolean =>
-  contentType.split(';')[0]?.trim().toLowerCase() === EVENT_STREAM;
+const isEventStream = (contentType = ''): boolean => contentType.split(';')[0]?.trim().toLowerCase() === EVENT_STREAM;
 
 function changesOf(url: URL): URL {
   const changes = new URL(url);
@@ -179,8 +175,7 @@ function changesOf(url: URL): URL {
   return changes;
 }
 
-const ended = ({ href }: URL): IntrospectionFailure =>
-  new IntrospectionFailure('unreachable', `${href} ended`);
+const ended = ({ href }: URL): IntrospectionFailure => new IntrospectionFailure('unreachable', `${href} ended`);
 
 const noEventStream = ({ href }: URL): IntrospectionFailure =>
   new IntrospectionFailure('malformed_answer', `${href} does not answer with ${EVENT_STREAM}`);
@@ -192,8 +187,4 @@ const tooLong = ({ href }: URL): IntrospectionFailure =>
   new IntrospectionFailure('malformed_answer', `${href} sent an answer that is too long`);
 
 const unreachable = ({ href }: URL, cause: NodeJS.ErrnoException): IntrospectionFailure =>
-  new IntrospectionFailure(
-    'unreachable',
-    `${href} cannot be reached: ${cause.code ?? cause.message}`,
-    { cause },
-  );
+  new IntrospectionFailure('unreachable', `${href} cannot be reached: ${cause.code ?? cause.message}`, { cause });

@@ -193,9 +193,7 @@ const asFailure = (error: unknown): IntrospectionFailure =>
     : new IntrospectionFailure('failed', 'introspection failed', { cause: error });
 
 /** Wraps a callback of the API: an error in it must not end the request or the process. */
-function neverThrowing(
-  onFailure: (failure: IntrospectionFailure) => void,
-): (failure: IntrospectionFailure) => void {
+function neverThrowing(onFailure: (failure: IntrospectionFailure) => void): (failure: IntrospectionFailure) => void {
   return (failure) => {
     try {
       onFailure(failure);

@@ -28,8 +28,7 @@ export function receivedToken(request: ReceivedRequest): ReceivedToken {
   // RFC 6750 §2.3: refuse tokens in URLs, because URLs appear in logs and browser histories.
   const query = request.url?.indexOf('?') ?? -1;
   const inQuery = query < 0 ? undefined : new URLSearchParams(request.url?.slice(query + 1));
-  if (inQuery?.has('access_token'))
-    return refuse('send the access token in the Authorization header, not in the URL');
+  if (inQuery?.has('access_token')) return refuse('send the access token in the Authorization header, not in the URL');
   // RFC 6750 §2.2: a form could contain a token. GraphQL requests are never forms.
   const [contentType = ''] = headerValues(request, 'content-type');
   if (/^\s*application\/x-www-form-urlencoded\b/i.test(contentType)) {
@@ -42,9 +41,7 @@ export function receivedToken(request: ReceivedRequest): ReceivedToken {
     return refusalWithoutToken(authorization.slice(0, MAX_AUTHORIZATION_LENGTH));
   }
   const [, token = ''] = BEARER.exec(withoutOuterBlanks(authorization)) ?? [];
-  return token === '' || token.length > MAX_TOKEN_LENGTH
-    ? refusalWithoutToken(authorization)
-    : { token };
+  return token === '' || token.length > MAX_TOKEN_LENGTH ? refusalWithoutToken(authorization) : { token };
 }
 
 function refusalWithoutToken(authorization: string): ReceivedToken {

@@ -33,12 +33,7 @@ export function withMetadata(refused: Refusal, parameter: string | undefined): R
 
 /** The same refusal for unknown, expired and revoked tokens: more detail would help an attacker. */
 export const invalidToken = (): Refusal =>
-  challenged(
-    401,
-    'UNAUTHENTICATED',
-    'invalid_token',
-    'the access token or API key is unknown, expired or revoked',
-  );
+  challenged(401, 'UNAUTHENTICATED', 'invalid_token', 'the access token or API key is unknown, expired or revoked');
 
 /** RFC 6750 §3.1: `insufficient_scope` means missing permissions. Lists no scope: none exist. */
 export const missingRight = (right: string): Refusal =>
@@ -86,12 +81,7 @@ function extensionsOf({ status, code, headers }: Refusal): RefusalExtensions {
   return Object.defineProperty(extensions, 'toJSON', { value: () => ({ code }) });
 }
 
-function challenged(
-  status: Refusal['status'],
-  code: RefusalCode,
-  error: string,
-  message: string,
-): Refusal {
+function challenged(status: Refusal['status'], code: RefusalCode, error: string, message: string): Refusal {
   const challenge = `Bearer error="${error}", error_description="${message}"`;
   return refusal(status, code, message, { 'WWW-Authenticate': challenge });
 }

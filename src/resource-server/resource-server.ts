@@ -19,12 +19,7 @@ import {
   useCaller,
 } from './frameworks.ts';
 import type { FailureReason, IntrospectionFailure } from './introspection-answer.ts';
-import {
-  createIntrospector,
-  type Identified,
-  type Introspector,
-  type IntrospectorOptions,
-} from './introspector.ts';
+import { createIntrospector, type Identified, type Introspector, type IntrospectorOptions } from './introspector.ts';
 import { type ProtectedResource, protectedResourceMetadata } from './protected-resource.ts';
 import type { ReceivedRequest } from './received-token.ts';
 import { CallerRefused, type Refusal } from './refusal.ts';

@@ -59,8 +59,7 @@ export function connectStream(
   let rest = '';
   let isStopped = false;
 
-  const isSilent = (): boolean =>
-    heardAt !== undefined && performance.now() - heardAt >= maxSilence;
+  const isSilent = (): boolean => heardAt !== undefined && performance.now() - heardAt >= maxSilence;
 
   function stop(): void {
     isStopped = true;

@@ -51,8 +51,7 @@ export async function startGatehouse(parts: {
     storage: { data_directory: path.join(directory, 'data') },
     api: {
       graphql_url: apiUrl,
-      example_query:
-        '{ organizations { name warehouses { name rights stock { article count } } } }',
+      example_query: '{ organizations { name warehouses { name rights stock { article count } } } }',
     },
     ...look,
     demo: true,

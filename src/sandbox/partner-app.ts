@@ -6,11 +6,7 @@ import getRawBody from 'raw-body';
 import { randomId } from '../base/random-id.ts';
 import { clockTime } from './html.ts';
 import { listen } from './listening.ts';
-import {
-  createPartner,
-  type PartnerConnection,
-  type PartnerRegistration,
-} from './partner-connection.ts';
+import { createPartner, type PartnerConnection, type PartnerRegistration } from './partner-connection.ts';
 import { partnerPage } from './partner-page.ts';
 
 export interface PartnerApp {
@@ -24,8 +20,7 @@ const COOKIE = 'stock_planner';
 const MAX_BROWSERS = 100;
 const STYLESHEET = '/sandbox.css';
 const SCRIPT = '/watching.js';
-const CONTENT_POLICY =
-  "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; base-uri 'none'";
+const CONTENT_POLICY = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; base-uri 'none'";
 
 /** Listens at the origin of the redirect URI. */
 export async function startPartnerApp(parts: {
@@ -93,9 +88,7 @@ export async function startPartnerApp(parts: {
     sendAsItComes(connectionOf(ctx), ctx);
   });
   router.post('/adjust', async (ctx) => {
-    const form = new URLSearchParams(
-      await getRawBody(ctx.req, { limit: 10_000, encoding: 'utf-8' }),
-    );
+    const form = new URLSearchParams(await getRawBody(ctx.req, { limit: 10_000, encoding: 'utf-8' }));
     const change = { warehouse: form.get('warehouse') ?? '', article: form.get('article') ?? '' };
     await connectionOf(ctx).adjustStock({ ...change, by: Number(form.get('by')) });
     goBack(ctx);

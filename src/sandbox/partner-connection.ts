@@ -177,8 +177,7 @@ export async function createPartner(registration: PartnerRegistration, apiUrl: U
           keep(await oauth.refreshTokenGrant(config, replaced), replaced);
           const isSame = connection.tokens?.refreshToken === refreshToken;
           return isSame
-            ? 'The old refresh token was accepted as a retry: the same successor, a new ' +
-                'access token.'
+            ? 'The old refresh token was accepted as a retry: the same successor, a new ' + 'access token.'
             : 'The old refresh token got another successor.';
         }),
 
@@ -204,8 +203,7 @@ export async function createPartner(registration: PartnerRegistration, apiUrl: U
   };
 }
 
-const STOCK =
-  '{ organizations { name role warehouses { id name rights stock { article count } } } }';
+const STOCK = '{ organizations { name role warehouses { id name rights stock { article count } } } }';
 
 const ADJUST = `mutation ($warehouse: ID!, $article: String!, $by: Int!) {
   adjustStock(warehouse: $warehouse, article: $article, by: $by) { article count }
@@ -217,7 +215,5 @@ interface GraphqlAnswer<Data> {
 }
 
 /** An error from the service, or the user's refusal. */
-const isRefusal = (
-  error: unknown,
-): error is oauth.ResponseBodyError | oauth.AuthorizationResponseError =>
+const isRefusal = (error: unknown): error is oauth.ResponseBodyError | oauth.AuthorizationResponseError =>
   error instanceof oauth.ResponseBodyError || error instanceof oauth.AuthorizationResponseError;

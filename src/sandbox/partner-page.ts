@@ -52,10 +52,7 @@ const connected = ({ accessToken, refreshToken, replaced, expiresAt }: Tokens): 
     }`;
 
 /** Lists the messages. A script appends new ones; without JavaScript, users reload the page. */
-const watching = (
-  { lines, isOver }: Watch,
-  script: string,
-): Html => html`<h2>Changes, as they come</h2>
+const watching = ({ lines, isOver }: Watch, script: string): Html => html`<h2>Changes, as they come</h2>
     <div role="log" aria-label="Changes of the stock" tabindex="0" data-shown="${lines.length}">
       ${lines.map(({ at, text }) => html`<p><time>${clockTime(at)}</time> ${text}</p>`)}
     </div>
@@ -100,10 +97,7 @@ const NEWEST = 2;
 const wire = (exchanges: readonly Exchange[]): Html => html`
     <h2>What went over the wire <small>the latest first, tokens shortened</small></h2>
     ${exchanges.map(
-      (
-        { title, request, answer },
-        index,
-      ) => html`<details${index < NEWEST ? html` open` : undefined}>
+      ({ title, request, answer }, index) => html`<details${index < NEWEST ? html` open` : undefined}>
       <summary>${title}</summary>
       <pre>${request}</pre>
       ${answer === undefined ? undefined : html`<pre class="answer">${answer}</pre>`}

@@ -1,9 +1,5 @@
 /** Starts the sandbox in order: the service, its clients, the API, the partner app. */
-import {
-  createIntrospector,
-  type Organization,
-  type Warehouse,
-} from '../resource-server/resource-server.ts';
+import { createIntrospector, type Organization, type Warehouse } from '../resource-server/resource-server.ts';
 import { type Gatehouse, startGatehouse } from './gatehouse.ts';
 import { availablePort } from './listening.ts';
 import { type PartnerApp, startPartnerApp } from './partner-app.ts';
@@ -95,9 +91,6 @@ async function provision(
   };
   const ada = ['--account', DEMO.email];
   await set(ada, 'member', hamburg, 'read,write');
-  await Promise.all([
-    set(ada, 'member', riga, 'read'),
-    set(['--client', machine.clientId], 'viewer', hamburg, 'read'),
-  ]);
+  await Promise.all([set(ada, 'member', riga, 'read'), set(['--client', machine.clientId], 'viewer', hamburg, 'read')]);
   return { partner, api, machine, organizationId: demo.id };
 }

@@ -4,11 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { subscribe } from 'graphql';
 import { createHandler } from 'graphql-http/lib/use/http';
 import { createHandler as createStreamHandler } from 'graphql-sse/lib/use/http';
-import {
-  type Caller,
-  callerContext,
-  type Introspector,
-} from '../resource-server/resource-server.ts';
+import { type Caller, callerContext, type Introspector } from '../resource-server/resource-server.ts';
 import { apiPage, type Call, createCalls } from './calls.ts';
 import { listen } from './listening.ts';
 import { createStock, SCHEMA } from './stock.ts';
@@ -72,9 +68,7 @@ function createSubscriptions(calls: ReturnType<typeof createCalls>, rootValue: o
 
     async authenticate(request) {
       let call: Call | undefined;
-      const found = await callerContext(calls.recording((noted) => (call = noted)))(
-        request as never,
-      );
+      const found = await callerContext(calls.recording((noted) => (call = noted)))(request as never);
       if ('caller' in found) known.set(request.raw, { caller: found.caller, call: call as Call });
       return 'caller' in found ? undefined : found;
     },

@@ -20,8 +20,7 @@ export interface WatchLine {
 /** Needed because an API without a change stream ends every subscription immediately. */
 const RETRY_PAUSE_MS = 1_000;
 
-const STOCK_CHANGED =
-  'subscription { stockChanged { warehouse { name } level { article count } } }';
+const STOCK_CHANGED = 'subscription { stockChanged { warehouse { name } level { article count } } }';
 
 interface Changed {
   readonly stockChanged: {
@@ -75,9 +74,7 @@ export function watchStock(parts: {
     if (isOver) return;
     isOver = true;
     const status = error instanceof NetworkError ? error.response?.status : undefined;
-    const what = status
-      ? `The next request was refused with ${status}`
-      : 'The API cannot be reached';
+    const what = status ? `The next request was refused with ${status}` : 'The API cannot be reached';
     say(`${what}: the subscription has ended.`);
   });
 

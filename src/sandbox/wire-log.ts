@@ -1,11 +1,6 @@
 /** A log of requests and answers for display, with shortened tokens. */
 import { Readable } from 'node:stream';
-import {
-  type OutgoingRequest,
-  openAnswer,
-  responseOf,
-  wholeAnswer,
-} from '../base/outgoing-requests.ts';
+import { type OutgoingRequest, openAnswer, responseOf, wholeAnswer } from '../base/outgoing-requests.ts';
 
 export interface Exchange {
   /** One line, such as `POST http://localhost:4400/oauth/token → 200 OK`. */

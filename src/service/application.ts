@@ -308,9 +308,7 @@ export function createCurrentApplication(parts: {
       // Do not wait: the background work of the old one, such as a mail, may take time.
       const closing = replaced
         .close()
-        .catch((err: unknown) =>
-          log.error({ err }, 'closing the replaced parts after a reload failed'),
-        )
+        .catch((err: unknown) => log.error({ err }, 'closing the replaced parts after a reload failed'))
         .finally(() => replacedClosing.delete(closing));
       replacedClosing.add(closing);
     },

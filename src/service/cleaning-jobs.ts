@@ -64,8 +64,7 @@ export function cleaningJobs(parts: {
     attempts: limits.removeExpired,
     client_problems: clientProblems.removeExpired,
     // Few, because no other job may wait for the mails. Before the job that forgets them.
-    due_approval_mails: async () =>
-      (await parts.application().approvalRequests?.announceDue(20)) ?? 0,
+    due_approval_mails: async () => (await parts.application().approvalRequests?.announceDue(20)) ?? 0,
     approval_mails: approvalMailsExpiry({ database, clock }),
     api_keys: apiKeys.removeExpired,
     api_key_expiry_mails: announceExpiry,

@@ -24,20 +24,14 @@ export class NoDeployment extends Error {
 }
 
 /** @throws NoDeployment if the settings name an embedded database that does not exist. */
-export function requireEmbeddedDatabase({
-  databaseUrl,
-  dataDirectory,
-}: Described['storage']): void {
+export function requireEmbeddedDatabase({ databaseUrl, dataDirectory }: Described['storage']): void {
   if (databaseUrl === undefined && !hasDatabase(dataDirectory)) {
     throw new NoDeployment(`the data directory ${dataDirectory}`);
   }
 }
 
 /** @throws NoDeployment if the database on the server is empty. */
-export async function requireTables(
-  database: OpenDatabase,
-  { databaseUrl }: Described['storage'],
-): Promise<void> {
+export async function requireTables(database: OpenDatabase, { databaseUrl }: Described['storage']): Promise<void> {
   if (databaseUrl === undefined || (await hasSchema(database))) return;
   throw new NoDeployment(`the database ${placeOf(databaseUrl)}, which is empty`);
 }
@@ -46,9 +40,7 @@ export async function requireTables(
 export function describeDeployment({ issuer, storage }: Described): string {
   const { databaseUrl, dataDirectory, redisUrl } = storage;
   const database =
-    databaseUrl === undefined
-      ? `the embedded PostgreSQL in ${dataDirectory}`
-      : `PostgreSQL ${placeOf(databaseUrl)}`;
+    databaseUrl === undefined ? `the embedded PostgreSQL in ${dataDirectory}` : `PostgreSQL ${placeOf(databaseUrl)}`;
   return `${issuer}, ${database}${redisUrl === undefined ? '' : `, Redis ${placeOf(redisUrl)}`}`;
 }
 

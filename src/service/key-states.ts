@@ -2,13 +2,7 @@
 import { systemClock } from '../base/clock.ts';
 import { Refusal } from '../base/refusal.ts';
 import type { SettingsWithoutSecrets } from '../config/settings.ts';
-import {
-  type KeyKind,
-  type KeySighting,
-  type Keys,
-  keyFingerprint,
-  keySightings,
-} from '../storage/key-sightings.ts';
+import { type KeyKind, type KeySighting, type Keys, keyFingerprint, keySightings } from '../storage/key-sightings.ts';
 import { type NodeKeys, runningNodes } from '../storage/nodes.ts';
 import type { Queries } from '../storage/queries.ts';
 
@@ -59,10 +53,7 @@ export async function keyFacts({ database, settings, ...given }: KeySources): Pr
         : 'Set GATEHOUSE_COOKIE_KEYS and GATEHOUSE_TOKEN_KEYS to the values of the nodes.',
     );
   }
-  const [sightings, nodes] = await Promise.all([
-    keySightings(database),
-    runningNodes(database, systemClock),
-  ]);
+  const [sightings, nodes] = await Promise.all([keySightings(database), runningNodes(database, systemClock)]);
   return { settings, keys, sightings, nodes };
 }
 
@@ -117,11 +108,9 @@ const lifetimeOf = (kind: KeyKind, { tokens, sessions }: KeyFacts['settings']): 
 const listOf = (kind: KeyKind, { cookieKeys, tokenKeys }: Keys): readonly string[] =>
   kind === 'cookie' ? cookieKeys : tokenKeys;
 
-const fingerprintsOf = (kind: KeyKind, keys: Keys): string[] =>
-  listOf(kind, keys).map(keyFingerprint);
+const fingerprintsOf = (kind: KeyKind, keys: Keys): string[] => listOf(kind, keys).map(keyFingerprint);
 
-const later = (time: Date, seconds: number): Date =>
-  new Date(time.getTime() + seconds * MS_PER_SECOND);
+const later = (time: Date, seconds: number): Date => new Date(time.getTime() + seconds * MS_PER_SECOND);
 
 /** Finds keys that are old, left over, removed too early or not on every node. @param now in ms */
 export function keyWarnings(facts: KeyFacts, now: number): KeyWarning[] {
@@ -137,9 +126,7 @@ function differences(kind: KeyKind, { keys, nodes }: KeyFacts): KeyWarning[] {
   const here = { name: 'this configuration', accepts: fingerprintsOf(kind, keys) };
   const all = nodes.map((node) => ({ name: `node ${node.node}`, accepts: listOf(kind, node) }));
   const parties = [here, ...all];
-  const remedy =
-    `compare ${KEY_VARIABLE[kind]} of both: every node must accept a key before a node signs ` +
-    'with it';
+  const remedy = `compare ${KEY_VARIABLE[kind]} of both: every node must accept a key before a node signs ` + 'with it';
   return parties.flatMap(({ name, accepts: [signs = ''] }) =>
     parties
       .filter(({ accepts }) => !accepts.includes(signs))
@@ -185,9 +172,7 @@ function ownWarnings(state: KeyState, now: number): KeyWarning[] {
     return [
       {
         kind,
-        message:
-          `the ${kind} key ${fingerprint} is still accepted, but no value signed with it is ` +
-          'valid any more',
+        message: `the ${kind} key ${fingerprint} is still accepted, but no value signed with it is ` + 'valid any more',
         remedy: `remove it from ${KEY_VARIABLE[kind]} and reload the nodes (keys in a variable: restart)`,
       },
     ];

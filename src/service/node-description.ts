@@ -4,12 +4,7 @@ import packageFile from '../../package.json' with { type: 'json' };
 import { comparableSettings } from '../config/node-settings.ts';
 import type { Settings } from '../config/settings.ts';
 import { type Readiness, reasonNotReady } from '../host/readiness.ts';
-import {
-  ACCESS_RULES,
-  type NodeDescription,
-  type NodeState,
-  type ReloadAnswer,
-} from '../storage/nodes.ts';
+import { ACCESS_RULES, type NodeDescription, type NodeState, type ReloadAnswer } from '../storage/nodes.ts';
 
 export async function describeNode(parts: {
   readonly settings: Settings;

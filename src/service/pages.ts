@@ -91,8 +91,7 @@ export function listPages(parts: {
   const { clientRequests, connections, passkeys, passwordLinks } = parts.registries;
   const { removeClient, requestStreams, sessionList } = parts.registries;
   const { interactions, sessions, authorizations, clientTests } = parts.server;
-  const { offered, checkPassword, signInPolicy, disconnect, endingChoices, firstSignIn } =
-    parts.signIn;
+  const { offered, checkPassword, signInPolicy, disconnect, endingChoices, firstSignIn } = parts.signIn;
   const { hourlyLimit, formDrafts, signIns, waiting, signInMethods } = parts.signIn;
   const { issuer, limits, tokens: lifetimes } = settings;
   const { passwords, upstream } = offered;
@@ -235,8 +234,7 @@ export function listPages(parts: {
       clients,
       clientRequests,
       requestStreams,
-      isStillSignedIn: (ctx, accountId) =>
-        isSignedInAs(ctx, accountId, { sessions, accounts, sessionRequirements }),
+      isStillSignedIn: (ctx, accountId) => isSignedInAs(ctx, accountId, { sessions, accounts, sessionRequirements }),
     }),
     connectPage({ kit, own, issuer, api }),
     clientSettingsPage({ kit, own, clients }),

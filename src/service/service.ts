@@ -64,8 +64,7 @@ const UNREF = { ref: false };
 const KEPT_SECRETS = 'leaked secrets could not be refused for good before the reload';
 
 /** Returns a port that no other process has: with `reusePort` they share the public port. */
-const ownPort = ({ reusePort, port, operatorsPort }: Settings['server']): number =>
-  reusePort ? operatorsPort : port;
+const ownPort = ({ reusePort, port, operatorsPort }: Settings['server']): number => (reusePort ? operatorsPort : port);
 
 /**
  * Opens the stores, builds every part and listens. If the start fails half-way, nothing stays open.
@@ -249,8 +248,7 @@ export async function startService(given: ServiceParts) {
     readiness,
     metrics: metrics.text,
     operatorsHost: settings.server.operatorsHost,
-    reloadCredentials: () =>
-      neededCredentials(settings.server.operatorsHost, current.settings.secrets),
+    reloadCredentials: () => neededCredentials(settings.server.operatorsHost, current.settings.secrets),
     pushChanges: pushedChanges.push,
     async endLeaked(report, scanner) {
       const { found, malformed } = readLeakReport(report);

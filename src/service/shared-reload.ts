@@ -83,8 +83,8 @@ export function createSharedReload(parts: {
     /** Returns what a reload would change here. `impact` is absent if the database fails. */
     async preview() {
       const next = reloaded(settings(), parts.loadSettings());
-      const impact = await signInImpact(database, settings().signIn, next.settings.signIn).catch(
-        (err: unknown) => log.warn({ err }, 'the people whom a reload affects are unknown'),
+      const impact = await signInImpact(database, settings().signIn, next.settings.signIn).catch((err: unknown) =>
+        log.warn({ err }, 'the people whom a reload affects are unknown'),
       );
       return { ...shown(next), ...(impact && { impact }) };
     },
@@ -164,8 +164,7 @@ const UNANSWERED = 'has not answered: see its log, or send it SIGHUP';
 
 function describeOutcome({ state, runsWith }: ListedNode, request: number): string {
   const { reload } = runsWith ?? {};
-  if (state === 'silent')
-    return 'is silent: if its process still runs, restart it or send it SIGHUP';
+  if (state === 'silent') return 'is silent: if its process still runs, restart it or send it SIGHUP';
   if (!reload) return 'has an older version, which takes no requests: send it SIGHUP';
   if (reload.request < request) return UNANSWERED;
   return reload.problems ? `keeps its previous settings: ${reload.problems.join('\n  ')}` : TAKEN;

@@ -94,10 +94,7 @@ export function wireSignIn(parts: {
     database,
     accounts,
     activity,
-    kinds: [
-      identities.listMethods(settings.signIn.providers),
-      passkeys.listMethods(settings.signIn.passkeys),
-    ],
+    kinds: [identities.listMethods(settings.signIn.providers), passkeys.listMethods(settings.signIn.passkeys)],
   });
   const endingChoices = createEndingChoices({ connections, disconnect, apiKeys, signInMethods });
   const formDrafts = createFormDrafts({

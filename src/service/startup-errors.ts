@@ -36,10 +36,7 @@ export function troubleOf(error: unknown): Trouble | undefined {
     return {
       code: error.code,
       message: `${store.name} ${remedy ? 'cannot be used' : 'does not answer'} (${error.reason})`,
-      remedy:
-        remedy ??
-        `check that it is running and that its URL is correct (${store.variable}), then ` +
-          'try again',
+      remedy: remedy ?? `check that it is running and that its URL is correct (${store.variable}), then ` + 'try again',
       mayPass: mayPass || remedy === undefined,
     };
   }
@@ -74,21 +71,13 @@ const credentials = ({ variable }: Store): string =>
   `correct the account and the password in ${variable}: ${PASSWORDS_IN_URLS}`;
 
 /** Remedies, by patterns for code (SQLSTATE, system, TLS) and message of a driver's error. */
-const STORE_REMEDIES: readonly (readonly [
-  cause: RegExp,
-  remedy: (store: Store) => string,
-  mayPass?: boolean,
-])[] = [
+const STORE_REMEDIES: readonly (readonly [cause: RegExp, remedy: (store: Store) => string, mayPass?: boolean])[] = [
   [/^28|WRONGPASS|NOAUTH|AUTH called|invalid (?:username-)?password|SASL/, credentials],
-  [
-    /^3D000/,
-    ({ variable }) => `create the database, or correct its name at the end of ${variable}`,
-  ],
+  [/^3D000/, ({ variable }) => `create the database, or correct its name at the end of ${variable}`],
   // This may end by itself: once there is space again, the store accepts writes.
   [
     /^53100|No space left on device/,
-    ({ name }) =>
-      `free space on the disk of ${name}: it then accepts writes again without a restart`,
+    ({ name }) => `free space on the disk of ${name}: it then accepts writes again without a restart`,
     true,
   ],
   [
@@ -106,21 +95,15 @@ const STORE_REMEDIES: readonly (readonly [
       'see the log of Redis for the cause',
     true,
   ],
-  [
-    /\bOOM\b/,
-    () => 'Redis has reached its maxmemory: raise maxmemory, or give its machine more memory',
-    true,
-  ],
+  [/\bOOM\b/, () => 'Redis has reached its maxmemory: raise maxmemory, or give its machine more memory', true],
   [
     /^53300/,
-    ({ variable }) =>
-      `lower storage.database_connections, or raise max_connections of the server in ${variable}`,
+    ({ variable }) => `lower storage.database_connections, or raise max_connections of the server in ${variable}`,
     true,
   ],
   [
     /unknown command|INFO shows neither/i,
-    () =>
-      'allow the commands that docs/operations/deploy.md lists under Redis, or use another Redis',
+    () => 'allow the commands that docs/operations/deploy.md lists under Redis, or use another Redis',
   ],
   [/^42501|NOPERM/, ({ variable }) => `grant the missing privilege to the account in ${variable}`],
   [/DB index/i, ({ variable }) => `correct the database number at the end of ${variable}`],
@@ -138,8 +121,7 @@ const STORE_REMEDIES: readonly (readonly [
   ],
   [
     /ALTNAME_INVALID/,
-    ({ variable }) =>
-      `the certificate of the server is for other host names: use one of them in ${variable}`,
+    ({ variable }) => `the certificate of the server is for other host names: use one of them in ${variable}`,
   ],
   [
     /SELF_SIGNED|UNABLE_TO_|CERT_UNTRUSTED|INVALID_CA/,

@@ -34,10 +34,7 @@ export async function openStores(parts: {
   );
   opened.defer(() => database.close());
   await requireSchema(database, storage, (session) =>
-    log.warn(
-      { session },
-      'a migration waits for another session, and is tried again until it ends',
-    ),
+    log.warn({ session }, 'a migration waits for another session, and is tried again until it ends'),
   );
   for (const conflict of await keyEmails(database)) {
     log.warn(conflict, 'two accounts have the same email address, so one of them cannot sign in');

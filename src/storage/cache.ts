@@ -21,11 +21,7 @@ export interface Cache<Value extends Cacheable> {
    *
    * @param isUsable if it rejects the cached value, the value is loaded again; not called for a miss
    */
-  get(
-    key: string,
-    load: () => Promise<Value>,
-    isUsable?: (value: NonNullable<Value>) => boolean,
-  ): Promise<Value>;
+  get(key: string, load: () => Promise<Value>, isUsable?: (value: NonNullable<Value>) => boolean): Promise<Value>;
   /** Call this before a read: the returned function caches its result if nothing has changed since. */
   beginRead(): (key: string, value: NonNullable<Value>) => void;
   /**

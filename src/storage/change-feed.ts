@@ -83,23 +83,12 @@ const POSITION_SQL = `SELECT floor(extract(epoch FROM pg_postmaster_start_time()
  *
  * @param use adds a parameter to the statement and returns its name.
  */
-export const announcementSql = (
-  topic: ChangeTopic,
-  key: string,
-  use: (value: string) => string,
-): string => `pg_notify('${CHANNEL}', ${use(`${topic} ${key}`)})`;
+export const announcementSql = (topic: ChangeTopic, key: string, use: (value: string) => string): string =>
+  `pg_notify('${CHANNEL}', ${use(`${topic} ${key}`)})`;
 
 /** For changes without a trigger: notifies every node when the transaction commits. */
-export const announceToAllNodes = (
-  queries: Queries,
-  topic: ChangeTopic,
-  keys: readonly string[],
-): Promise<unknown> =>
-  queries.query(`SELECT pg_notify($1, $2 || ' ' || key) FROM unnest($3::text[]) AS key`, [
-    CHANNEL,
-    topic,
-    keys,
-  ]);
+export const announceToAllNodes = (queries: Queries, topic: ChangeTopic, keys: readonly string[]): Promise<unknown> =>
+  queries.query(`SELECT pg_notify($1, $2 || ' ' || key) FROM unnest($3::text[]) AS key`, [CHANNEL, topic, keys]);
 
 /** Sends every node a text that is not stored. @param text at most 7,999 bytes, without NUL. */
 export const sendToAllNodes = (queries: Queries, text: string): Promise<unknown> =>
@@ -122,10 +111,7 @@ export const silentChangeFeed: ChangeFeed = {
  * @param timeoutFactor multiplies the time limits of connection and round trip, for tests on a busy
  *   machine.
  */
-export async function listenForChanges(
-  database: OpenDatabase,
-  timeoutFactor = 1,
-): Promise<ChangeFeed> {
+export async function listenForChanges(database: OpenDatabase, timeoutFactor = 1): Promise<ChangeFeed> {
   if (!database.embedded) return listenOnConnection(database, timeoutFactor);
   return database.listen ? listenHere(database.listen) : silentChangeFeed;
 }
@@ -149,10 +135,7 @@ async function listenHere(listen: Listen): Promise<ChangeFeed> {
 }
 
 /** Reconnects whenever the connection fails. Resolves after the first attempt, failed or not. */
-async function listenOnConnection(
-  database: OpenDatabase,
-  timeoutFactor: number,
-): Promise<ChangeFeed> {
+async function listenOnConnection(database: OpenDatabase, timeoutFactor: number): Promise<ChangeFeed> {
   const { hear, receive, ...listeners } = createListeners();
   const { announceEverything } = listeners;
   const maxRoundTrip = MAX_ROUND_TRIP_MS * timeoutFactor;
@@ -185,8 +168,7 @@ async function listenOnConnection(
       const { rows } = await client.query<FeedPosition>(POSITION_SQL);
       if (echoes.heard < sentEchoes) throw new Error('notifications do not arrive');
       // If this process was stalled, the answer may be read before the time limit is checked.
-      if (performance.now() - sentAt > maxRoundTrip)
-        throw new Error('PostgreSQL answered too late');
+      if (performance.now() - sentAt > maxRoundTrip) throw new Error('PostgreSQL answered too late');
       position = rows[0];
       return sentAt;
     }

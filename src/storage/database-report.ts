@@ -45,9 +45,7 @@ export async function reportDatabase(database: OpenDatabase, clock: Clock) {
  * @returns the milliseconds until the notification arrived; undefined if it did not arrive: a
  *   pooler that gives each transaction another connection loses notifications.
  */
-export async function notificationMilliseconds(
-  database: OpenDatabase,
-): Promise<number | undefined> {
+export async function notificationMilliseconds(database: OpenDatabase): Promise<number | undefined> {
   const client = new pg.Client({
     ...database.connection,
     application_name: 'gatehouse doctor',

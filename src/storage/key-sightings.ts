@@ -3,13 +3,7 @@ import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Clock } from '../base/clock.ts';
-import {
-  HEARTBEAT_MS,
-  type NodeDescription,
-  removeForgottenNodes,
-  removeNode,
-  writeNode,
-} from './nodes.ts';
+import { HEARTBEAT_MS, type NodeDescription, removeForgottenNodes, removeNode, writeNode } from './nodes.ts';
 import type { Database, Queries } from './queries.ts';
 
 export type KeyKind = 'cookie' | 'token';
@@ -80,9 +74,7 @@ export async function startKeySightings(parts: {
   /** Runs one write after the other, so that the row holds the latest description. */
   let last = write();
   function enqueue(work: () => Promise<void>): Promise<void> {
-    last = last
-      .then(work)
-      .catch((err: unknown) => log.warn({ err }, 'the key fingerprints could not be recorded'));
+    last = last.then(work).catch((err: unknown) => log.warn({ err }, 'the key fingerprints could not be recorded'));
     return last;
   }
 

@@ -68,12 +68,7 @@ export function createKnownMasters(database: Database): KnownMasters {
     listReady,
 
     async startRepeat(masters, { former, current }) {
-      const values: unknown[] = [
-        former,
-        current,
-        masters.map(({ id }) => id),
-        masters.map(({ offset }) => offset),
-      ];
+      const values: unknown[] = [former, current, masters.map(({ id }) => id), masters.map(({ offset }) => offset)];
       const use = (value: unknown): string => `$${values.push(value)}`;
       await database.query(
         `WITH replaced AS (
@@ -91,8 +86,7 @@ export function createKnownMasters(database: Database): KnownMasters {
       // statements that are not committed yet: the repeat could not see their revocations.
       let unfinished = await listRecording();
       for (let waited = 0; unfinished.length > 0; waited += POLL_PAUSE_MS) {
-        if (waited > WAIT_TIMEOUT_MS)
-          throw new Error('a transaction that records a revocation does not complete');
+        if (waited > WAIT_TIMEOUT_MS) throw new Error('a transaction that records a revocation does not complete');
         await delay(POLL_PAUSE_MS);
         const now = await listRecording();
         unfinished = unfinished.filter((transaction) => now.includes(transaction));
@@ -100,10 +94,7 @@ export function createKnownMasters(database: Database): KnownMasters {
     },
 
     async finishRepeat(ids) {
-      await database.query(
-        'UPDATE redis_masters SET is_ready = true WHERE replication_id = ANY($1::text[])',
-        [ids],
-      );
+      await database.query('UPDATE redis_masters SET is_ready = true WHERE replication_id = ANY($1::text[])', [ids]);
     },
 
     async keepOffsets(masters) {

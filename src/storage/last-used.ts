@@ -50,9 +50,7 @@ export function createLastUsed<Kind extends string>(parts: {
   const usesOf = new Map<string, ReturnType<typeof createUses>>(kinds);
   const forAll = (work: (uses: ReturnType<typeof createUses>) => unknown) =>
     Promise.all(kinds.map(([, uses]) => work(uses)));
-  const timer = outsideRequests(() =>
-    setInterval(() => void forAll((uses) => uses.addDue()), PAUSE_MS),
-  ).unref();
+  const timer = outsideRequests(() => setInterval(() => void forAll((uses) => uses.addDue()), PAUSE_MS)).unref();
 
   return {
     /** Only stores the use in memory, so it never delays a request. */

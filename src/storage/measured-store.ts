@@ -37,18 +37,13 @@ export function measuredDatabase(database: OpenDatabase, observe: ObserveStore):
 }
 
 /** Measures an operation. Not async: the caller gets the same promise that the store returned. */
-function timed<Given extends Operation>(
-  store: unknown,
-  operation: Given,
-  observe: ObserveOperation,
-): Given {
+function timed<Given extends Operation>(store: unknown, operation: Given, observe: ObserveOperation): Given {
   const measured = (...args: Parameters<Given>): Promise<unknown> => {
     const start = performance.now();
     const pending = operation.apply(store, args);
     pending.then(
       () => observe((performance.now() - start) / 1000, false),
-      (error: unknown) =>
-        observe((performance.now() - start) / 1000, error instanceof StorageUnavailable),
+      (error: unknown) => observe((performance.now() - start) / 1000, error instanceof StorageUnavailable),
     );
     return pending;
   };

@@ -108,9 +108,7 @@ async function repeatWithLocks(
     for (;;) {
       await delay(WATCH_INTERVAL_MS);
       if (isOver) return;
-      const found = await database
-        .query<{ session: string }>(BLOCKER, [rows[0]?.pid])
-        .catch(() => []);
+      const found = await database.query<{ session: string }>(BLOCKER, [rows[0]?.pid]).catch(() => []);
       if (found[0] === undefined || found[0].session === session) continue;
       ({ session } = found[0]);
       onWait(session);
@@ -171,10 +169,7 @@ export async function requireSchema(
 
 /** False for a database on which Gatehouse was never started. */
 export async function hasSchema(database: OpenDatabase): Promise<boolean> {
-  const [row] = await database.query<{ present: boolean }>(
-    'SELECT to_regclass($1) IS NOT NULL AS present',
-    [TABLE],
-  );
+  const [row] = await database.query<{ present: boolean }>('SELECT to_regclass($1) IS NOT NULL AS present', [TABLE]);
   return row?.present === true;
 }
 

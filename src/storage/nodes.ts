@@ -111,9 +111,7 @@ export const runningNodes = (database: Queries, clock: Clock): Promise<NodeKeys[
   );
 
 /** Compares each node's clock with the database's; `aheadMs` is negative for one that is behind. */
-export async function nodeClocks(
-  database: Queries,
-): Promise<{ readonly node: string; readonly aheadMs: number }[]> {
+export async function nodeClocks(database: Queries): Promise<{ readonly node: string; readonly aheadMs: number }[]> {
   const rows = await database.query<{ node: string; ahead: string }>(
     `SELECT node, extract(epoch FROM seen_at - noted_at) * 1000 AS ahead FROM node_keys
       WHERE noted_at >= clock_timestamp() - $1 * interval '1 millisecond' ORDER BY node`,
@@ -164,16 +162,11 @@ export async function listNodes(database: Queries): Promise<ListedNode[]> {
 /** True if every running node has at least this version's `ACCESS_RULES`. */
 export async function doAllNodesKnowAccessRules(database: Queries): Promise<boolean> {
   const nodes = await listNodes(database);
-  return nodes.every(
-    ({ state, runsWith }) => state === 'silent' || (runsWith?.accessRules ?? 0) >= ACCESS_RULES,
-  );
+  return nodes.every(({ state, runsWith }) => state === 'silent' || (runsWith?.accessRules ?? 0) >= ACCESS_RULES);
 }
 
 /** @throws Refusal if an older node would ignore the limit or policy to be stored */
-export async function requireAccessRules(
-  database: Queries,
-  what: 'limits' | 'policies' = 'limits',
-): Promise<void> {
+export async function requireAccessRules(database: Queries, what: 'limits' | 'policies' = 'limits'): Promise<void> {
   if (await doAllNodesKnowAccessRules(database)) return;
   const subject = what === 'limits' ? 'Limits are' : 'Asking first and refusing API keys are';
   throw new Refusal(
@@ -192,10 +185,8 @@ export async function areValuesChecked(database: Queries, setting = 'auto'): Pro
   const [introduced] = await database.query('SELECT FROM value_checksums');
   if (introduced || setting !== 'always') return introduced !== undefined;
   if (!(await doAllNodesKnowAccessRules(database))) {
-    const message =
-      'tokens.checksums is always, but a node runs that refuses values with a checksum';
-    const remedy =
-      'stop the nodes of the older version, or remove the setting until they are stopped';
+    const message = 'tokens.checksums is always, but a node runs that refuses values with a checksum';
+    const remedy = 'stop the nodes of the older version, or remove the setting until they are stopped';
     throw new Refusal('checksums_too_early', message, remedy);
   }
   await database.query('INSERT INTO value_checksums DEFAULT VALUES');

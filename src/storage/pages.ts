@@ -62,9 +62,7 @@ export async function pageOf<Row extends object>(
 ): Promise<Page<Row>> {
   const keys = order.join(', ');
   const sortedBy = (direction: string): string => order.map((key) => key + direction).join(', ');
-  const [sorted, reversed] = isDescending
-    ? [sortedBy(' DESC'), sortedBy('')]
-    : [sortedBy(''), sortedBy(' DESC')];
+  const [sorted, reversed] = isDescending ? [sortedBy(' DESC'), sortedBy('')] : [sortedBy(''), sortedBy(' DESC')];
   const text = `lower(concat_ws(E'\\n', ${cells.join(', ')}) ${ANY_LOCALE})`;
   const search = [`strpos(${text}, lower($::text ${ANY_LOCALE})) > 0`, match] as const;
   const used = [search, ...filters].filter(([, value]) => value !== undefined);
@@ -102,10 +100,10 @@ export async function pageOf<Row extends object>(
     );
     const [step] = rows;
     if (start && !reached && !step?.scanned && !step?.found) {
-      const known = await queries.query(
-        `SELECT FROM (${select}) AS it WHERE ${hasId(`$${values.length + 1}`)}`,
-        [...values, after],
-      );
+      const known = await queries.query(`SELECT FROM (${select}) AS it WHERE ${hasId(`$${values.length + 1}`)}`, [
+        ...values,
+        after,
+      ]);
       if (known.length === 0) throw unknownAfter(String(after));
     }
     const matches = rows.filter((row) => row.matches);
@@ -154,10 +152,7 @@ export function cutPage<Item>(
 }
 
 /** Converts the items of a page. */
-export const mapPage = <From, To>(
-  { items, more }: Page<From>,
-  to: (item: From) => To,
-): Page<To> => ({
+export const mapPage = <From, To>({ items, more }: Page<From>, to: (item: From) => To): Page<To> => ({
   items: items.map(to),
   more,
 });

@@ -3,13 +3,7 @@ import { type Clock, epochSeconds } from '../base/clock.ts';
 import { deleteExpired } from './cleaning.ts';
 import { createPostgresAuthorizations } from './postgres-authorizations.ts';
 import type { Database } from './queries.ts';
-import {
-  isStorableId,
-  keyOf,
-  type RecordKind,
-  type StoredRecord,
-  type TokenStore,
-} from './token-store.ts';
+import { isStorableId, keyOf, type RecordKind, type StoredRecord, type TokenStore } from './token-store.ts';
 
 interface RecordRow {
   readonly data: unknown;
@@ -50,20 +44,12 @@ const EXPIRING = [
  *
  * @param use adds a parameter to that statement and returns its name.
  */
-export const removalOf = (
-  kind: RecordKind | 'authorization',
-  id: string,
-  use: (value: unknown) => string,
-): string =>
+export const removalOf = (kind: RecordKind | 'authorization', id: string, use: (value: unknown) => string): string =>
   kind === 'authorization'
     ? `DELETE FROM authorizations WHERE key = ${use(keyOf(id))}`
     : `DELETE FROM token_records WHERE kind = ${use(kind)} AND key = ${use(keyOf(id))}`;
 
-export function createPostgresStore(parts: {
-  database: Database;
-  clock: Clock;
-  timeShift?: () => number;
-}): TokenStore {
+export function createPostgresStore(parts: { database: Database; clock: Clock; timeShift?: () => number }): TokenStore {
   const { database, clock, timeShift = () => 0 } = parts;
   const write = async (
     kind: string,
@@ -81,10 +67,7 @@ export function createPostgresStore(parts: {
     return (await database.query(REPLACE, values)).length === 1;
   };
 
-  const readOne = async <Data>(
-    text: string,
-    values: readonly unknown[],
-  ): Promise<StoredRecord<Data> | undefined> => {
+  const readOne = async <Data>(text: string, values: readonly unknown[]): Promise<StoredRecord<Data> | undefined> => {
     const [row] = await database.query<RecordRow>(text, [...values, epochSeconds(clock)]);
     return row && { data: row.data as Data, expiresAt: Number(row.expires_at) };
   };
@@ -121,9 +104,7 @@ export function createPostgresStore(parts: {
 
     async removeSessionByUid(uid) {
       if (!isStorableId(uid)) return;
-      await database.query(`DELETE FROM token_records WHERE kind = 'session' AND uid = $1`, [
-        keyOf(uid),
-      ]);
+      await database.query(`DELETE FROM token_records WHERE kind = 'session' AND uid = $1`, [keyOf(uid)]);
     },
 
     removeExpired: (limit) => deleteExpired(database, EXPIRING, epochSeconds(clock), limit),

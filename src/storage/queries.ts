@@ -7,11 +7,7 @@ export interface Queries {
    *   once. Has no effect in a transaction and on the embedded database.
    * @throws StorageUnavailable if the server does not answer within the time limit.
    */
-  query<Row extends object>(
-    text: string,
-    values?: readonly unknown[],
-    name?: string,
-  ): Promise<Row[]>;
+  query<Row extends object>(text: string, values?: readonly unknown[], name?: string): Promise<Row[]>;
 }
 
 /**
@@ -22,10 +18,7 @@ export interface Queries {
  * @param accountId undefined if no user causes the work, which then runs immediately.
  * @throws AccountBusy if too many requests are already waiting; `work` was not run.
  */
-export type InTurn = <Result>(
-  accountId: string | undefined,
-  work: () => Promise<Result>,
-) => Promise<Result>;
+export type InTurn = <Result>(accountId: string | undefined, work: () => Promise<Result>) => Promise<Result>;
 
 /** Writes in the transaction of a change, so that both are committed or neither is. */
 export type InTransaction<Value = void> = (tx: Queries, value: Value) => Promise<void>;

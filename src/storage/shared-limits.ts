@@ -7,11 +7,7 @@ import {
   RateLimiterRedis,
   RateLimiterRes,
 } from 'rate-limiter-flexible';
-import type {
-  AttemptLimit,
-  AttemptLimitOptions,
-  CreateAttemptLimit,
-} from '../base/attempt-limits.ts';
+import type { AttemptLimit, AttemptLimitOptions, CreateAttemptLimit } from '../base/attempt-limits.ts';
 import type { Clock } from '../base/clock.ts';
 import { sha256 } from '../base/random-id.ts';
 import { type CleaningJob, deleteExpired } from './cleaning.ts';
@@ -28,11 +24,7 @@ export interface SharedLimits {
 export function redisLimits(redis: Redis | Cluster): SharedLimits {
   return {
     createAttemptLimit: (options) =>
-      attemptLimit(
-        options,
-        new RateLimiterRedis({ ...inCommon(options), storeClient: redis }),
-        reply,
-      ),
+      attemptLimit(options, new RateLimiterRedis({ ...inCommon(options), storeClient: redis }), reply),
     removeExpired: async () => 0,
   };
 }
@@ -64,8 +56,7 @@ export function postgresLimits(parts: { database: Queries; clock: Clock }): Shar
         }),
       ),
 
-    removeExpired: (limit) =>
-      deleteExpired(database, [{ table: 'rate_limits', column: 'expire' }], clock(), limit),
+    removeExpired: (limit) => deleteExpired(database, [{ table: 'rate_limits', column: 'expire' }], clock(), limit),
   };
 }
 

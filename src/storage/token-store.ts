@@ -64,10 +64,7 @@ export interface AuthorizationStore {
   readAuthorization(id: string): Promise<AuthorizationRecord | undefined>;
 
   /** Consumes the code: the first attempt gets the first refresh token, any other is a replay. */
-  exchangeCode(
-    id: string,
-    step: { readonly attempt: string; readonly refreshSeconds: number },
-  ): Promise<Issue>;
+  exchangeCode(id: string, step: { readonly attempt: string; readonly refreshSeconds: number }): Promise<Issue>;
 
   /**
    * Replaces the refresh token of rotation `from` with the next one.
@@ -172,10 +169,7 @@ export const REMEMBER_CODE_SECONDS = 3_600;
 export const REMEMBER_EXPIRED_SECONDS = 86_400;
 
 /** Returns when the record may be deleted, in seconds since the epoch. */
-export const forgottenAt = ({
-  rotation,
-  usableUntil,
-}: Pick<AuthorizationRecord, 'rotation' | 'usableUntil'>): number =>
+export const forgottenAt = ({ rotation, usableUntil }: Pick<AuthorizationRecord, 'rotation' | 'usableUntil'>): number =>
   usableUntil + (rotation < 0 ? REMEMBER_CODE_SECONDS : REMEMBER_EXPIRED_SECONDS);
 
 const ID = /^[A-Za-z0-9_-]{16,128}$/;

@@ -28,8 +28,7 @@ export async function claimsOf(
     (!create || token.name !== undefined);
   const hasMore = configuration.serverMetadata().userinfo_endpoint !== undefined;
   // The client library checks that userinfo has the same subject (OpenID Connect Core §5.3.2).
-  const more: Claims =
-    isWhole || !hasMore ? {} : await fetchUserInfo(configuration, accessToken, token.sub);
+  const more: Claims = isWhole || !hasMore ? {} : await fetchUserInfo(configuration, accessToken, token.sub);
   // Take the address and its verification from the same source.
   const mail: Claims = token.email === undefined ? more : token;
   const email = textOf(mail.email);
@@ -37,9 +36,7 @@ export async function claimsOf(
   const isVerified = mail.email_verified === true;
   return {
     externalId:
-      match === 'external_id'
-        ? externalIdOf(accountClaim, token[accountClaim] ?? more[accountClaim])
-        : undefined,
+      match === 'external_id' ? externalIdOf(accountClaim, token[accountClaim] ?? more[accountClaim]) : undefined,
     verifiedEmail: isVerified ? email : undefined,
     hasUnverifiedEmail: email !== undefined && !isVerified,
     name: textOf(token.name) ?? textOf(more.name),

@@ -1,11 +1,5 @@
 /** Loads a provider's metadata when needed (OpenID Connect Discovery 1.0), and caches it. */
-import {
-  allowInsecureRequests,
-  type Configuration,
-  customFetch,
-  discovery,
-  type ServerMetadata,
-} from 'openid-client';
+import { allowInsecureRequests, type Configuration, customFetch, discovery, type ServerMetadata } from 'openid-client';
 import type { Clock } from '../base/clock.ts';
 import { isLoopbackOrigin } from '../config/issuer.ts';
 import type { SignInProvider } from '../config/sign-in-providers.ts';
@@ -119,8 +113,7 @@ async function accepted(
   // RFC 8725 §3.1: a token must not choose its algorithm, and a provider must not choose `none`.
   const offered = metadata.id_token_signing_alg_values_supported ?? ['RS256'];
   const algorithms = offered.filter((algorithm) => ALGORITHMS.includes(algorithm));
-  if (algorithms.length === 0)
-    throw new Error('the provider offers no asymmetric signature algorithm for ID tokens');
+  if (algorithms.length === 0) throw new Error('the provider offers no asymmetric signature algorithm for ID tokens');
   // Omit the function `supportsPKCE`, which cannot be cloned.
   const { supportsPKCE: _, ...plain } = metadata;
   return { ...plain, id_token_signing_alg_values_supported: algorithms };
@@ -137,13 +130,7 @@ async function checkHosts(hosts: readonly string[], provider: DiscoveredProvider
   );
 }
 
-const ENDPOINTS = [
-  'authorization_endpoint',
-  'token_endpoint',
-  'jwks_uri',
-  'userinfo_endpoint',
-] as const;
+const ENDPOINTS = ['authorization_endpoint', 'token_endpoint', 'jwks_uri', 'userinfo_endpoint'] as const;
 
 const isProtected = (url: string, issuer: string): boolean =>
-  URL.canParse(url) &&
-  (url.startsWith('https://') || (issuer.startsWith('http:') && isLoopbackOrigin(url)));
+  URL.canParse(url) && (url.startsWith('https://') || (issuer.startsWith('http:') && isLoopbackOrigin(url)));

@@ -3,11 +3,7 @@ import type { SignInProvider } from '../config/sign-in-providers.ts';
 
 /** Additional hosts of well-known providers, by the host of their issuer. */
 const KNOWN_HOSTS: Readonly<Record<string, readonly string[]>> = {
-  'accounts.google.com': [
-    'oauth2.googleapis.com',
-    'openidconnect.googleapis.com',
-    'www.googleapis.com',
-  ],
+  'accounts.google.com': ['oauth2.googleapis.com', 'openidconnect.googleapis.com', 'www.googleapis.com'],
   'login.microsoftonline.com': ['graph.microsoft.com'],
 };
 

@@ -41,13 +41,10 @@ export function createLogoutCheck({
   readonly clock: Clock;
 }): (token: string) => Promise<UpstreamLogout> {
   const fetchKeys = createProviderFetch(issuer);
-  let keys:
-    | { readonly url: string; readonly of: ReturnType<typeof createRemoteJWKSet> }
-    | undefined;
+  let keys: { readonly url: string; readonly of: ReturnType<typeof createRemoteJWKSet> } | undefined;
 
   return async (token) => {
-    const { jwks_uri: url = '', id_token_signing_alg_values_supported: algorithms = [] } =
-      await metadata();
+    const { jwks_uri: url = '', id_token_signing_alg_values_supported: algorithms = [] } = await metadata();
     if (keys?.url !== url) {
       // An unknown key id reloads the keys, but at most every 30 seconds, whatever callers send.
       const options = {
@@ -70,12 +67,10 @@ export function createLogoutCheck({
       });
       requireShortLife(payload, clock, MAX_LIFETIME_SECONDS);
       const type = protectedHeader.typ?.toLowerCase().replace(/^application\//, '');
-      if (!TYPES.includes(type))
-        throw new Error('the typ of the token is not that of a logout token');
+      if (!TYPES.includes(type)) throw new Error('the typ of the token is not that of a logout token');
       return logoutFrom(payload);
     } catch (error) {
-      const isAway =
-        error instanceof errors.JWKSTimeout || !(error instanceof Error) || isFetch(error);
+      const isAway = error instanceof errors.JWKSTimeout || !(error instanceof Error) || isFetch(error);
       throw isAway ? new UpstreamAway(error) : new UpstreamRefusal('invalid', error);
     }
   };
@@ -84,14 +79,12 @@ export function createLogoutCheck({
 /** Checks the claims (Back-Channel Logout §2.6), except for issuer, audience and times. */
 function logoutFrom({ sub, sid, jti = '', events, nonce }: JWTPayload): UpstreamLogout {
   const event = (events as Readonly<Record<string, unknown>> | null)?.[EVENT];
-  if (typeof event !== 'object' || event === null)
-    throw new Error('the logout token has no sign-out event');
+  if (typeof event !== 'object' || event === null) throw new Error('the logout token has no sign-out event');
   // Do not accept an ID token as a logout token.
   if (nonce !== undefined) throw new Error('the logout token has a nonce');
   const subject = optional('sub', sub);
   const session = optional('sid', sid);
-  if (subject === undefined && session === undefined)
-    throw new Error('the logout token has neither sub nor sid');
+  if (subject === undefined && session === undefined) throw new Error('the logout token has neither sub nor sid');
   if (typeof jti !== 'string' || jti === '') throw new Error('the logout token has no jti');
   return { subject, sid: session, tokenId: jti };
 }
@@ -104,5 +97,4 @@ function optional(name: string, value: unknown): string | undefined {
 
 /** True if the keys could not be loaded, which does not make the token invalid. */
 const isFetch = (error: Error): boolean =>
-  error instanceof TypeError ||
-  (error instanceof errors.JOSEError && error.code === 'ERR_JOSE_GENERIC');
+  error instanceof TypeError || (error instanceof errors.JOSEError && error.code === 'ERR_JOSE_GENERIC');

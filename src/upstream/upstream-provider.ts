@@ -78,10 +78,7 @@ export interface UpstreamProvider {
    * @param query of the callback request
    * @throws UpstreamAway, UpstreamRefusal
    */
-  finish(
-    query: URLSearchParams,
-    expected: UpstreamFlow & { state: string },
-  ): Promise<UpstreamPerson>;
+  finish(query: URLSearchParams, expected: UpstreamFlow & { state: string }): Promise<UpstreamPerson>;
   /**
    * Checks our client with an invalid code: the provider may refuse only that.
    *
@@ -104,8 +101,7 @@ export interface UpstreamProvider {
 const WHEN_PROVED = JSON.stringify({ id_token: { auth_time: null } });
 
 /** OpenID Connect Core §2: at most 255 ASCII characters. A number would be rounded. */
-const isSubject = (value: unknown): value is string =>
-  typeof value === 'string' && /^[\x20-\x7e]{1,255}$/.test(value);
+const isSubject = (value: unknown): value is string => typeof value === 'string' && /^[\x20-\x7e]{1,255}$/.test(value);
 
 /** The longest lifetime of ID tokens that customers of a well-known provider can set: 30 days. */
 const MAX_ID_TOKEN_LIFETIME_SECONDS = 30 * 86_400;
@@ -177,18 +173,13 @@ export function createUpstreamProvider({
           idTokenExpected: true,
         };
         const callback = new URL(`${redirectUri}?${query}`);
-        const answer = await authorizationCodeGrant(configuration, callback, checks).catch(
-          refuseUs,
-        );
+        const answer = await authorizationCodeGrant(configuration, callback, checks).catch(refuseUs);
         const token = answer.claims();
         if (!isSubject(token?.sub)) throw new Error('the sub of the token is not a printable text');
         requireMeantForUs(token, settings, clock);
         const provedAt = timeOf(token, epochSeconds(clock));
         if (isFresh && (provedAt ?? 0) < begunAt - CLOCK_TOLERANCE_SECONDS) {
-          throw new Error(
-            'the provider did not ask the person to sign in again: auth_time is missing or ' +
-              'too old',
-          );
+          throw new Error('the provider did not ask the person to sign in again: auth_time is missing or ' + 'too old');
         }
         let claims: Promise<UpstreamClaims> | undefined;
         return {
@@ -199,9 +190,7 @@ export function createUpstreamProvider({
           acr: shortTextOf(token.acr),
           amr: methodsIn(token.amr),
           claims() {
-            claims ??= explained(() =>
-              claimsOf(configuration, settings, token, answer.access_token),
-            );
+            claims ??= explained(() => claimsOf(configuration, settings, token, answer.access_token));
             return claims;
           },
         };
@@ -239,9 +228,7 @@ export function createUpstreamProvider({
       const configuration = configurationFor(settings, await metadata(), fetchFromProvider);
       const wrong = { redirect_uri: redirectUri, code: 'none', code_verifier: 'none'.repeat(11) };
       try {
-        await explained(() =>
-          genericGrantRequest(configuration, 'authorization_code', wrong).catch(refuseUs),
-        );
+        await explained(() => genericGrantRequest(configuration, 'authorization_code', wrong).catch(refuseUs));
       } catch (error) {
         if (error instanceof UpstreamAway) throw error;
         if ((error as UpstreamRefusal).reason === 'misconfigured') throw error;
@@ -297,9 +284,7 @@ function authenticationFor(
   { token_endpoint_auth_methods_supported: methods = ['client_secret_basic'] }: ServerMetadata,
 ) {
   if (secret === undefined) return None();
-  return methods.includes('client_secret_basic')
-    ? ClientSecretBasic(secret)
-    : ClientSecretPost(secret);
+  return methods.includes('client_secret_basic') ? ClientSecretBasic(secret) : ClientSecretPost(secret);
 }
 
 /** Limits the length of `acr` and `amr` values, because they are stored with each session. */

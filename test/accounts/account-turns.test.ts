@@ -89,9 +89,7 @@ describeOn([postgresServer, redisServer], 'parallel requests of one user', () =>
 
     // Other users get answers while the requests of this user wait.
     const others = Array.from({ length: 12 }, () => grace.get('/profile/connections'));
-    expect((await Promise.all(others)).map(({ status }) => status)).to.deep.equal(
-      Array(12).fill(200),
-    );
+    expect((await Promise.all(others)).map(({ status }) => status)).to.deep.equal(Array(12).fill(200));
     const { body } = await introspect(on.issuer, on.clients.resourceServer, secret);
     expect(body).to.include({ active: true, api_key: id });
     expect(await blockedConnections()).to.equal(1);

@@ -39,9 +39,7 @@ describe('API keys', () => {
     expect(key).to.include({ accountId, name: 'Export', lastFour: value.slice(-4) });
     expect(key.id).to.match(/^key_/);
     expect(await apiKeys.findByValue(value)).to.deep.equal(key);
-    const tables = await Promise.all(
-      ['api_keys', 'activity'].map((table) => database.query(`SELECT * FROM ${table}`)),
-    );
+    const tables = await Promise.all(['api_keys', 'activity'].map((table) => database.query(`SELECT * FROM ${table}`)));
     expect(JSON.stringify(tables)).to.include(key.id).and.not.include(value.slice(9));
   });
 

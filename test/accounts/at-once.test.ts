@@ -3,10 +3,7 @@ import { expect } from 'chai';
 import { createAccess } from '../../src/accounts/access/access.ts';
 import { createMemberships } from '../../src/accounts/access/memberships.ts';
 import { createOrganizationEnds } from '../../src/accounts/access/organization-ends.ts';
-import {
-  type AccountRegistry,
-  createAccountRegistry,
-} from '../../src/accounts/account-registry.ts';
+import { type AccountRegistry, createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { createActivity } from '../../src/accounts/activity/activity.ts';
 import { createApiKeys } from '../../src/accounts/api-keys/api-keys.ts';
 import { seedDemo } from '../../src/accounts/demo.ts';
@@ -100,10 +97,7 @@ forEachDatabase('concurrent changes', (open) => {
     const outcomes = await collide(database, 'api_keys', () =>
       times(6, () => refusalOf(createApiKeys({ ...otherNode(), activity }).add(key, origin))),
     );
-    expect(outcomes.sort()).to.deep.equal([
-      ...Array(3).fill('accepted'),
-      ...Array(3).fill('too_many_api_keys'),
-    ]);
+    expect(outcomes.sort()).to.deep.equal([...Array(3).fill('accepted'), ...Array(3).fill('too_many_api_keys')]);
     expect(await apiKeys.listOf(accountId)).to.have.length(3);
   });
 
@@ -117,10 +111,7 @@ forEachDatabase('concurrent changes', (open) => {
     const outcomes = await collide(database, 'clients', () =>
       times(5, () => refusalOf(createClientRegistry(otherNode()).add(draft))),
     );
-    expect(outcomes.sort()).to.deep.equal([
-      ...Array(2).fill('accepted'),
-      ...Array(3).fill('clients_limit'),
-    ]);
+    expect(outcomes.sort()).to.deep.equal([...Array(2).fill('accepted'), ...Array(3).fill('clients_limit')]);
     expect(await clients.listByOwner(ownerAccountId)).to.have.length(3);
     await clients.add({ ...draft, ownerAccountId: other.id });
     await clients.add({ ...partner, ownerAccountId });
@@ -147,9 +138,7 @@ forEachDatabase('concurrent changes', (open) => {
     const account = await addAda();
     const activity = createActivity(parts);
     const links = createPasswordLinks({ ...parts, accounts, activity });
-    const [first, second] = await Promise.all(
-      times(2, () => links.make(account, 'invitation', origin)),
-    );
+    const [first, second] = await Promise.all(times(2, () => links.make(account, 'invitation', origin)));
     const recoveryWaits = { mustWait: async () => false };
     const set = await collide(database, 'accounts', () =>
       [first, first, second].map((link, index) =>
@@ -159,9 +148,7 @@ forEachDatabase('concurrent changes', (open) => {
           links,
           activity,
           recoveryWaits,
-        }).changeByLink(
-          ...([link?.token ?? '', `seven green forklifts ${index}`, origin] as const),
-        ),
+        }).changeByLink(...([link?.token ?? '', `seven green forklifts ${index}`, origin] as const)),
       ),
     );
     expect(set.filter(Boolean)).to.have.length(1);
@@ -187,17 +174,13 @@ forEachDatabase('concurrent changes', (open) => {
   it('an organization keeps one owner if all its owners remove themselves in parallel', async () => {
     const { id: organizationId } = await createOrganizations(parts).add({ name: 'Nord' });
     const memberships = createMemberships(parts);
-    const people = await Promise.all(
-      times(3, (index) => accounts.add({ email: `${index}@demo.test`, name: 'Owner' })),
-    );
+    const people = await Promise.all(times(3, (index) => accounts.add({ email: `${index}@demo.test`, name: 'Owner' })));
     for (const { id: accountId } of people) {
       await memberships.setRole({ accountId }, organizationId, 'owner');
     }
     const ends = createOrganizationEnds({ ...parts, access: createAccess(parts) });
     const outcomes = await collide(database, 'organization_memberships', () =>
-      people.map(({ id }) =>
-        refusalOf(ends.endMembership({ organizationId, by: id, accountId: id })),
-      ),
+      people.map(({ id }) => refusalOf(ends.endMembership({ organizationId, by: id, accountId: id }))),
     );
     expect(outcomes.sort()).to.deep.equal(['accepted', 'accepted', 'last_owner']);
   });

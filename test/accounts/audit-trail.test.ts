@@ -86,9 +86,7 @@ forEachDatabase('the audit log by cursor', (open) => {
       expect(await codeOf(trail.page(wrong, 1)), wrong).to.equal('cursor_invalid');
     }
     const [generation = ''] = next.split('-');
-    const other = generation.startsWith('0')
-      ? `1${generation.slice(1)}`
-      : `0${generation.slice(1)}`;
+    const other = generation.startsWith('0') ? `1${generation.slice(1)}` : `0${generation.slice(1)}`;
     for (const wrong of [`${other}-1-2`, `${generation}-${'9'.repeat(18)}-1`]) {
       expect(await codeOf(trail.page(wrong, 1)), wrong).to.equal('cursor_of_another_log');
     }

@@ -104,9 +104,7 @@ describe('refused sign-ins while PostgreSQL is away', () => {
     clock: () => now,
     database: {
       query: (text, values) =>
-        isAway || isBroken(values ?? [])
-          ? Promise.reject(new Error('away'))
-          : database.query(text, values),
+        isAway || isBroken(values ?? []) ? Promise.reject(new Error('away')) : database.query(text, values),
     },
   });
   const refuse = (accountId: string) =>
@@ -161,9 +159,7 @@ describe('refused sign-ins while PostgreSQL is away', () => {
         accountId: 'acc_a',
         origin,
       });
-    await database.query(
-      "UPDATE accounts SET ended_sessions = ended_sessions || ARRAY['ended'] WHERE id = 'acc_a'",
-    );
+    await database.query("UPDATE accounts SET ended_sessions = ended_sessions || ARRAY['ended'] WHERE id = 'acc_a'");
     const before = (await countsOf('acc_a')).length;
     for (const _ of ['first', 'second']) {
       await inSession();

@@ -25,12 +25,7 @@ import { startsOn } from '../support/service.ts';
 /** Each row contains spellings of one address, the plain spelling first. */
 const SAME: readonly (readonly string[])[] = [
   ['iris@kiln.test', 'IRIS@Kiln.TEST', ' iris@kiln.test ', '\u0130ris@k\u0131ln.test'],
-  [
-    'iris@kiln.test',
-    '\uFF29\uFF32\uFF29\uFF33@kiln.test',
-    'i\u0307ris@kiln.test',
-    'iri\u017F@\u212Ailn.test',
-  ],
+  ['iris@kiln.test', '\uFF29\uFF32\uFF29\uFF33@kiln.test', 'i\u0307ris@kiln.test', 'iri\u017F@\u212Ailn.test'],
   ['iris@kiln.test', 'iris\uFE0F@kiln.test', '\u2170ris@kiln.test', '\u{1D422}ris@kiln.test'],
   ['b\u00FCcher@laden.test', 'bu\u0308cher@laden.test', 'BU\u0308CHER@laden.test'],
   ['strasse@laden.test', 'stra\u00DFe@laden.test', 'STRA\u1E9EE@laden.test'],
@@ -109,10 +104,7 @@ describe('an email address for a new account', () => {
   it('mail is sent exactly to an allowed address, and never to one that a mail server parses differently', async () => {
     const server = await startMailServer();
     atEndOfFile(server.close);
-    const sendMail = createSendMail(
-      { smtpUrl: server.url, from: 'Gate, Inc <gate@localhost>' },
-      { name: 'Gatehouse' },
-    );
+    const sendMail = createSendMail({ smtpUrl: server.url, from: 'Gate, Inc <gate@localhost>' }, { name: 'Gatehouse' });
     const sentTo = async (address: string): Promise<readonly string[]> => {
       const before = server.received.length;
       const to = { name: 'Anna <x@evil.test>, B', address };
@@ -140,11 +132,7 @@ describe('the key of an email address', () => {
   });
 
   it('an address that differs from its normalized form by more than letter case gets that form as a suggestion', () => {
-    const plain = [
-      ...SAME.map(([first = '']) => first),
-      'Iris@Kiln.test',
-      'B\u00DCCHER@laden.test',
-    ];
+    const plain = [...SAME.map(([first = '']) => first), 'Iris@Kiln.test', 'B\u00DCCHER@laden.test'];
     expect(plain.map(otherEmailMeant)).to.deep.equal(plain.map(() => undefined));
     expect(otherEmailMeant('stra\u00DFe@laden.test')).to.equal('strasse@laden.test');
     expect(otherEmailMeant('\u0130ris@kiln.test')).to.equal('iris@kiln.test');
@@ -154,8 +142,7 @@ describe('the key of an email address', () => {
 
 forEachDatabase('accounts and spellings of their addresses', (open) => {
   let database: OpenDatabase;
-  const accounts = () =>
-    createAccountRegistry({ database, changes: silentChangeFeed, clock: systemClock });
+  const accounts = () => createAccountRegistry({ database, changes: silentChangeFeed, clock: systemClock });
 
   before(async () => {
     database = await open();
@@ -193,9 +180,7 @@ forEachDatabase('accounts and spellings of their addresses', (open) => {
       expect(refusal, email).to.be.oneOf(['email_invalid', 'email_ambiguous']);
     }
     const { id } = await accounts().add({ email: 'anna@corp.test', name: 'Anna' });
-    expect(await refusalOf(accounts().changeEmail(id, 'anna<x@corp.test'))).to.equal(
-      'email_invalid',
-    );
+    expect(await refusalOf(accounts().changeEmail(id, 'anna<x@corp.test'))).to.equal('email_invalid');
   });
 
   it('existing accounts whose addresses would be refused today are found by them, and are listed', async () => {
@@ -204,9 +189,7 @@ forEachDatabase('accounts and spellings of their addresses', (open) => {
     await accounts().add({ email: 'bücher@laden.test', name: 'Good' });
     await keyEmails(database);
     for (const [at, email] of odd.entries()) expect(await nameAt(email), email).to.equal(`${at}`);
-    expect(await accountsWithOddEmails(database)).to.deep.equal(
-      odd.map((_, at) => `acc_000000000000000${at}`),
-    );
+    expect(await accountsWithOddEmails(database)).to.deep.equal(odd.map((_, at) => `acc_000000000000000${at}`));
   });
 
   it('after the first start, accounts are found by address; only the oldest of several with one address is found', async () => {
@@ -227,9 +210,7 @@ forEachDatabase('accounts and spellings of their addresses', (open) => {
     // A stored text that is not an email address is found in exactly this spelling.
     expect(await nameAt('no address')).to.equal('5');
     const { items: all } = await accounts().list();
-    expect(all.filter(({ isEmailTaken }) => isEmailTaken).map(({ name }) => name)).to.deep.equal([
-      ...['2', '1'],
-    ]);
+    expect(all.filter(({ isEmailTaken }) => isEmailTaken).map(({ name }) => name)).to.deep.equal([...['2', '1']]);
     expect(all).to.have.length(5);
   });
 
@@ -240,9 +221,7 @@ forEachDatabase('accounts and spellings of their addresses', (open) => {
     await addOlder('2', '\uFF41da@laden.test', 1);
     let keyed: ReturnType<typeof keyEmails> | undefined;
     await database.transaction(async (tx) => {
-      await tx.query(
-        "UPDATE accounts SET email_key = 'ada@laden.test' WHERE id = 'acc_0000000000000001'",
-      );
+      await tx.query("UPDATE accounts SET email_key = 'ada@laden.test' WHERE id = 'acc_0000000000000001'");
       keyed = keyEmails(database);
       keyed.catch(() => {});
       await eventually(async () => {
@@ -255,9 +234,7 @@ forEachDatabase('accounts and spellings of their addresses', (open) => {
         expect(waiting).to.not.be.empty;
       });
     });
-    expect(await keyed).to.deep.equal([
-      { accountId: 'acc_0000000000000002', holder: 'acc_0000000000000001' },
-    ]);
+    expect(await keyed).to.deep.equal([{ accountId: 'acc_0000000000000002', holder: 'acc_0000000000000001' }]);
   });
 
   it('a change of an address is undone if its log entry fails', async () => {
@@ -287,9 +264,7 @@ forEachDatabase('accounts and spellings of their addresses', (open) => {
         FROM generate_series(1, 2500) n`,
     );
     expect(await keyEmails(database)).to.deep.equal([]);
-    const left = await database.query(
-      'SELECT FROM accounts WHERE email_key IS NULL OR email_key <> lower(email)',
-    );
+    const left = await database.query('SELECT FROM accounts WHERE email_key IS NULL OR email_key <> lower(email)');
     expect(left).to.deep.equal([]);
   });
 });
@@ -302,9 +277,7 @@ describeOn([postgresServer], 'a node that starts with accounts of the previous v
     const person = await addPerson(before, 'Ada', 'ada@kiln.test');
     const { id } = await before.accounts.add({ email: 'later@kiln.test', name: 'Eve' });
     await before.database.query('UPDATE accounts SET email_key = NULL');
-    await before.database.query('UPDATE accounts SET email = $2 WHERE id = $1', [
-      ...[id, '\uFF41da@kiln.test'],
-    ]);
+    await before.database.query('UPDATE accounts SET email = $2 WHERE id = $1', [...[id, '\uFF41da@kiln.test']]);
     const node = await start({ sharing: before });
     const conflicts = node.logLines
       .map((line) => JSON.parse(line) as Record<string, unknown>)

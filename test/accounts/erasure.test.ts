@@ -113,10 +113,7 @@ forEachDatabase('the log of a deleted user', (open) => {
     const job = createErasureJob(database);
     expect([await job(600), await job(600), await job(600)]).to.deep.equal([600, 500, 0]);
     expect(await entriesWith(database)).to.equal(0);
-    const kept = await database.query(
-      `SELECT FROM activity WHERE account_id = $1 AND address IS NOT NULL`,
-      [OWNER],
-    );
+    const kept = await database.query(`SELECT FROM activity WHERE account_id = $1 AND address IS NOT NULL`, [OWNER]);
     expect(kept, 'addresses of other users').to.have.length(1_400);
   });
 
@@ -139,9 +136,7 @@ forEachDatabase('the log of a deleted user', (open) => {
     await addEntries(database, { account: PERSON, count: 1_500 });
     await createAccountRegistry(parts).remove(PERSON);
     await addAccount(database, PERSON);
-    await database.query("UPDATE activity SET address = '192.0.2.1' WHERE account_id = $1", [
-      PERSON,
-    ]);
+    await database.query("UPDATE activity SET address = '192.0.2.1' WHERE account_id = $1", [PERSON]);
     await createAccountRegistry(parts).remove(PERSON);
     await createErasureJob(database)(3_000);
     expect(await entriesWith(database)).to.equal(0);

@@ -2,13 +2,7 @@
 import { expect } from 'chai';
 import { pino } from 'pino';
 import type { ExpiringKey } from '../../src/accounts/api-keys/api-key.ts';
-import {
-  expiryMail,
-  leakMail,
-  noticeMail,
-  problemsMail,
-  requestMail,
-} from '../../src/accounts/mail/account-mail.ts';
+import { expiryMail, leakMail, noticeMail, problemsMail, requestMail } from '../../src/accounts/mail/account-mail.ts';
 import type { Letter, MailBrand } from '../../src/accounts/mail/letter.ts';
 import { createBackgroundMail, createSendMail } from '../../src/accounts/mail/mail.ts';
 import { passwordMail } from '../../src/accounts/passwords/link-mail.ts';
@@ -40,12 +34,7 @@ const NOTICES = [
   'new_api_key',
 ] as const;
 /** Notices that name no app, key or sign-in method. */
-const UNNAMED: readonly string[] = [
-  'recovery_started',
-  'password_changed',
-  'new_device',
-  'unrecognized_ended',
-];
+const UNNAMED: readonly string[] = ['recovery_started', 'password_changed', 'new_device', 'unrecognized_ended'];
 
 /** One mail of each shape: the others differ only in their words. */
 const SHAPES = new Set(['recovered', 'new_connection', 'request', 'link forgotten true']);
@@ -60,9 +49,7 @@ function letters(language: string, about = 'Stock Reports', name = 'Ada'): Map<s
         ? [
             message('mail.kept'),
             {
-              items: [
-                message('mail.kept-since', { what: about, since: { iso: AT.toISOString() } }),
-              ],
+              items: [message('mail.kept-since', { what: about, since: { iso: AT.toISOString() } })],
             },
           ]
         : [];
@@ -117,10 +104,7 @@ describe('mails to people', () => {
   });
   after(() => server.close());
 
-  async function sent(
-    letter: Letter,
-    brand: MailBrand = { name: 'Gatehouse' },
-  ): Promise<ReceivedMail> {
+  async function sent(letter: Letter, brand: MailBrand = { name: 'Gatehouse' }): Promise<ReceivedMail> {
     const settings = { smtpUrl: server.url, from: 'gate@localhost' };
     await createSendMail(settings, brand)(letter);
     const mail = server.received.at(-1);
@@ -138,9 +122,7 @@ describe('mails to people', () => {
         expect(html).to.match(new RegExp(`^<!doctype html>\\s*<html lang="${language}">`));
         expect(text).to.include(t('common.hello', { name: 'Ada' }));
         const seen = words(seenIn(html));
-        expect(seen).to.include(
-          t(letter.subject.key, { brand: BRAND.name, ...letter.subject.values }),
-        );
+        expect(seen).to.include(t(letter.subject.key, { brand: BRAND.name, ...letter.subject.values }));
         for (const line of text.split('\n')) {
           // The address of the button's page is not shown.
           const shown = words(line.replace(/^- /, '').replace(/:$/, ''));
@@ -150,8 +132,7 @@ describe('mails to people', () => {
         }
         expect(html.match(/class="button"/g), what).to.have.length(1);
         if (!/link|request/.test(what)) expect(seen).to.include('ada@example.test');
-        if (!UNNAMED.includes(what) && !what.startsWith('link'))
-          expect(seen, what).to.include('Stock Reports');
+        if (!UNNAMED.includes(what) && !what.startsWith('link')) expect(seen, what).to.include('Stock Reports');
       }
     });
   }
@@ -177,15 +158,10 @@ describe('mails to people', () => {
     for (const [what, letter] of letters('en')) {
       const { text, html } = await sent(letter, brand);
       const addresses = `${text}\n${html}`.match(/https?:\/\/[^\s"<]+/g) ?? [];
-      const others = addresses.filter(
-        (url) => !url.startsWith(ISSUER) && !url.startsWith(brand.homeUrl),
-      );
+      const others = addresses.filter((url) => !url.startsWith(ISSUER) && !url.startsWith(brand.homeUrl));
       expect(others, what).to.deep.equal([]);
-      expect(html).to.not.match(
-        /<(?:img|script|link|iframe|object|form|table)\b|url\(|@import|\bsrc=/i,
-      );
-      for (const href of ['mailto:help@acme.example', brand.homeUrl])
-        expect(html).to.include(`href="${href}"`);
+      expect(html).to.not.match(/<(?:img|script|link|iframe|object|form|table)\b|url\(|@import|\bsrc=/i);
+      for (const href of ['mailto:help@acme.example', brand.homeUrl]) expect(html).to.include(`href="${href}"`);
       expect(text).to.include('\n\n-- \nAcme & Söhne\nhttps://acme.example/\nhelp@acme.example');
     }
   });

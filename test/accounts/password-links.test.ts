@@ -89,9 +89,7 @@ describe('links to set a password', () => {
     const token = await make();
     let set: unknown[] = [];
     const many = await workOf(async () => {
-      set = await Promise.all(
-        Array.from({ length: 30 }, () => changes.changeByLink(token, ANOTHER, origin)),
-      );
+      set = await Promise.all(Array.from({ length: 30 }, () => changes.changeByLink(token, ANOTHER, origin)));
     });
     expect(set.filter(Boolean)).to.have.length(1);
     // The ratio is above 1, because looking up the link thirty times takes time as well.

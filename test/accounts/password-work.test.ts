@@ -54,11 +54,9 @@ describe('the queue of password hashes', () => {
     'one account, from many addresses': (index) => from('eve', `192.0.2.${index}`),
     'one address, for many accounts': (index) => from(`eve-${index}`, '192.0.2.1'),
     'one IPv6 network, for many accounts': (index) => from(`eve-${index}`, `2001:db8::${index}`),
-    'one account in many spellings': (index) =>
-      from(index % 2 ? 'EVE' : '\uFF45ve', `192.0.2.${index}`),
+    'one account in many spellings': (index) => from(index % 2 ? 'EVE' : '\uFF45ve', `192.0.2.${index}`),
     'one known account': () => from('eve', '192.0.2.1', 'known'),
-    'a known account and a stranger': (index) =>
-      from('eve', '192.0.2.1', index % 2 ? 'known' : 'stranger'),
+    'a known account and a stranger': (index) => from('eve', '192.0.2.1', index % 2 ? 'known' : 'stranger'),
   };
   for (const [name, attacker] of Object.entries(backlogs)) {
     for (const rank of ['known', 'stranger'] as const) {
@@ -75,8 +73,7 @@ describe('the queue of password hashes', () => {
   it('a caller with an earlier password hash waits behind callers without one', async () => {
     const takeTurn = createTurns({ atOnce: 1, maxWaiting: 10 });
     const started: string[] = [];
-    const ask = (account: string) =>
-      begin(takeTurn, from(account, account), () => started.push(account));
+    const ask = (account: string) => begin(takeTurn, from(account, account), () => started.push(account));
     const first = ask('eve');
     const waiting = ['eve', 'ada', 'eve', 'bob'].map(ask);
     for (const { release } of [first, ...waiting]) release();
@@ -87,8 +84,7 @@ describe('the queue of password hashes', () => {
   it('the queue forgets a served caller after a thousand others, so that its memory stays bounded', async () => {
     const takeTurn = createTurns({ atOnce: 1, maxWaiting: 10 });
     const started: string[] = [];
-    const ask = (account: string) =>
-      begin(takeTurn, from(account, account), () => started.push(account));
+    const ask = (account: string) => begin(takeTurn, from(account, account), () => started.push(account));
     const passAll = (works: readonly ReturnType<typeof ask>[]) => {
       for (const { release } of works) release();
       return Promise.all(works.map(({ outcome }) => outcome));
@@ -111,11 +107,8 @@ describe('the queue of password hashes', () => {
   it('only one password hash per account runs at a time; several accounts can use all allowed hashes', async () => {
     const takeTurn = createTurns({ atOnce: 3, maxWaiting: 100 });
     const started: string[] = [];
-    const ask = (turn: PasswordTurn) =>
-      begin(takeTurn, turn, () => started.push(turn.email.split('@')[0] ?? ''));
-    const turns = times(6, (index) =>
-      from('eve', `192.0.2.${index}`, index % 2 ? 'known' : 'stranger'),
-    );
+    const ask = (turn: PasswordTurn) => begin(takeTurn, turn, () => started.push(turn.email.split('@')[0] ?? ''));
+    const turns = times(6, (index) => from('eve', `192.0.2.${index}`, index % 2 ? 'known' : 'stranger'));
     const works = [...turns, from('ada', 'a'), from('bob', 'b'), from('joe', 'j')].map(ask);
     await delay(0);
     expect(started).to.deep.equal(['eve', 'ada', 'bob']);

@@ -1,9 +1,5 @@
 import { expect } from 'chai';
-import {
-  checkPassword,
-  hashPassword,
-  verifyPassword,
-} from '../../src/accounts/passwords/password.ts';
+import { checkPassword, hashPassword, verifyPassword } from '../../src/accounts/passwords/password.ts';
 
 const ada = { email: 'ada.lovelace@demo.test', name: 'Ada Lovelace' };
 

@@ -40,8 +40,7 @@ describeOn([postgresServer, redisServer], 'an acknowledged revocation', () => {
   }
 
   const idOf = (token: string): string => readValue(token)?.authorizationId ?? '';
-  const isSent = (id: string) =>
-    eventually(() => expect(events.text).to.include(`data: ${id}\n\n`));
+  const isSent = (id: string) => eventually(() => expect(events.text).to.include(`data: ${id}\n\n`));
   const clearEvents = () => {
     Object.assign(events, { text: '' });
   };
@@ -71,12 +70,7 @@ describeOn([postgresServer, redisServer], 'an acknowledged revocation', () => {
     const unlock = await lock('ended_machine_tokens');
     // Three of them are written at once.
     const ends = Array.from({ length: 1_004 }, (_, index) =>
-      failureOf(
-        revocations.recordOrAnnounce(
-          { machineToken: `gate_mt_${index}`, clientId, expiresAt: 2e9 },
-          false,
-        ),
-      ),
+      failureOf(revocations.recordOrAnnounce({ machineToken: `gate_mt_${index}`, clientId, expiresAt: 2e9 }, false)),
     );
     try {
       expect(await ends.at(-1)).to.include({ code: 'too_many_waiting', status: 503 });
@@ -85,9 +79,7 @@ describeOn([postgresServer, redisServer], 'an acknowledged revocation', () => {
     }
     await Promise.all(ends);
     await revocations.close();
-    const recorded = await database.query('SELECT FROM ended_machine_tokens WHERE client_id = $1', [
-      clientId,
-    ]);
+    const recorded = await database.query('SELECT FROM ended_machine_tokens WHERE client_id = $1', [clientId]);
     expect(recorded).to.have.length(1_004);
   });
 
@@ -95,9 +87,7 @@ describeOn([postgresServer, redisServer], 'an acknowledged revocation', () => {
     const all = await authorizations(30);
     const unlock = await lock('ended_authorizations');
     try {
-      const answers = await Promise.all(
-        all.map(({ accessToken }) => revokeCurrent(on.issuer, accessToken)),
-      );
+      const answers = await Promise.all(all.map(({ accessToken }) => revokeCurrent(on.issuer, accessToken)));
       expect(answers.map(({ status }) => status)).to.deep.equal(all.map(() => 204));
       for (const { accessToken } of all) {
         const id = idOf(accessToken);

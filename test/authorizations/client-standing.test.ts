@@ -3,10 +3,7 @@ import { expect } from 'chai';
 import { createMemberships } from '../../src/accounts/access/memberships.ts';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { createOrganizations } from '../../src/accounts/organizations/organizations.ts';
-import {
-  type ClientStanding,
-  createClientStandings,
-} from '../../src/authorizations/client-standing.ts';
+import { type ClientStanding, createClientStandings } from '../../src/authorizations/client-standing.ts';
 import { createConnections } from '../../src/authorizations/connections.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { inEnglish } from '../../src/base/texts.ts';
@@ -47,8 +44,7 @@ describe('the age and users of a client', () => {
     const given = await standing(clientId, self);
     expect(given?.ownedSince).to.deep.equal(new Date(time + 90 * DAY));
     const people = { people: 20, hasColleagues: false, isConnected: false };
-    const shown = (days: number) =>
-      given && describeStanding({ ...given, ...people }, time + days * DAY);
+    const shown = (days: number) => given && describeStanding({ ...given, ...people }, time + days * DAY);
     expect(inEnglish(shown(93)?.facts ?? '')).to.match(
       /^Registered 3 months ago · given to its present owner 3 days ago · /,
     );
@@ -60,11 +56,7 @@ describe('the age and users of a client', () => {
   });
 
   it('the other connected users of a client are counted, and a member of the same organization is detected', async () => {
-    const [self, colleague, stranger] = [
-      await addAccount(),
-      await addAccount(),
-      await addAccount(),
-    ];
+    const [self, colleague, stranger] = [await addAccount(), await addAccount(), await addAccount()];
     const clientId = await addClient(await addAccount());
     expect(await standing(clientId, self)).to.deep.include({
       ...{ isOfOperator: false, isVerified: false, people: 0 },

@@ -2,11 +2,7 @@ import { expect } from 'chai';
 import { NO_LIMIT } from '../../src/accounts/access/access-limit.ts';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { createSessionList } from '../../src/accounts/session-list.ts';
-import {
-  type Connections,
-  connectionId,
-  createConnections,
-} from '../../src/authorizations/connections.ts';
+import { type Connections, connectionId, createConnections } from '../../src/authorizations/connections.ts';
 import { createClientRegistry } from '../../src/clients/client-registry.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import type { OpenDatabase } from '../../src/storage/database.ts';

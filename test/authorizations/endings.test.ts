@@ -77,11 +77,7 @@ describe('revocation of connections and authorizations', () => {
     time?.restore();
   });
 
-  function watch<Row extends object>(
-    on: Pick<OpenDatabase, 'query'>,
-    text: string,
-    values?: readonly unknown[],
-  ) {
+  function watch<Row extends object>(on: Pick<OpenDatabase, 'query'>, text: string, values?: readonly unknown[]) {
     statements.push(text.trim());
     return failing?.test(text) ? Promise.reject(new Error('down')) : on.query<Row>(text, values);
   }
@@ -170,9 +166,7 @@ describe('revocation of connections and authorizations', () => {
   it('an operator command that cannot record a revocation ends no authorization, and can be repeated', async () => {
     const one = await begin();
     failing = /ended_authorizations/;
-    expect(await endings.endRecorded({ authorization: one, ...WHY }).catch(String)).to.equal(
-      'Error: down',
-    );
+    expect(await endings.endRecorded({ authorization: one, ...WHY }).catch(String)).to.equal('Error: down');
     failing = undefined;
     expect(await store.readAuthorization(one.id)).not.to.equal(undefined);
     await endings.endRecorded({ authorization: one, ...WHY });

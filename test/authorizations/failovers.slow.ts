@@ -104,9 +104,7 @@ describeOn([postgresServer, redisServer], 'revocations around a failover', () =>
     const [master, replica] = servers;
     const tokens = (await issueTokens()).slice(0, 50);
     await eventually(async () => {
-      expect(await ask(replica as RedisServer, 'DBSIZE')).to.equal(
-        await ask(master as RedisServer, 'DBSIZE'),
-      );
+      expect(await ask(replica as RedisServer, 'DBSIZE')).to.equal(await ask(master as RedisServer, 'DBSIZE'));
     });
     // The replica receives no more writes, but still becomes the next master.
     replica?.pause();
@@ -159,10 +157,7 @@ describeOn([postgresServer, redisServer], 'revocations on a Redis Cluster', () =
   });
 
   /** Introspects until every answer is 200, and expects that none of them was active. */
-  async function expectNeverActive(
-    nodes: readonly TestService[],
-    tokens: readonly string[],
-  ): Promise<void> {
+  async function expectNeverActive(nodes: readonly TestService[], tokens: readonly string[]): Promise<void> {
     let active = 0;
     await eventually(async () => {
       for (const node of nodes) {

@@ -172,8 +172,7 @@ export async function hold(apis: Apis): Promise<Holdings> {
       browser: await session(apis, browser, person, unconnected),
       'second browser': await session(apis, secondBrowser, person, unconnected),
     },
-    reconnect: async () =>
-      tokensWith(await partnerTokens(issuer, { ...seeded, person }).tokens(client), client),
+    reconnect: async () => tokensWith(await partnerTokens(issuer, { ...seeded, person }).tokens(client), client),
     isConnected: async () => (await service.connections.find(accountId, client.id)) !== undefined,
   };
 }
@@ -182,17 +181,12 @@ const all = (credentials: readonly Credential[]): Credential => ({
   async cache() {
     for (const one of credentials) await one.cache();
   },
-  expectValid: (timing, isEmpty) =>
-    Promise.all(credentials.map((one) => one.expectValid(timing, isEmpty))),
+  expectValid: (timing, isEmpty) => Promise.all(credentials.map((one) => one.expectValid(timing, isEmpty))),
   expectRefused: (timing) => Promise.all(credentials.map((one) => one.expectRefused(timing))),
 });
 
 /** A bearer token, checked at introspection and at APIs with and without a cache. */
-function bearer(
-  { on, elsewhere, asking, caching }: Apis,
-  value: string,
-  organizationId: string,
-): Credential {
+function bearer({ on, elsewhere, asking, caching }: Apis, value: string, organizationId: string): Credential {
   const { resourceServer } = on.clients;
   const answers = async (issuer: string, expected: (answer: Answer) => void): Promise<void> =>
     expected(await introspect(issuer, resourceServer, value));

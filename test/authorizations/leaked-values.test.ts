@@ -32,9 +32,7 @@ forEachDeployment('a value that was found in public', (start) => {
   after(() => mail?.close());
 
   const report = async (...entries: (string | Reported)[]) => {
-    const list = entries.map((entry) =>
-      typeof entry === 'string' ? { token: entry, ...SCANNER } : entry,
-    );
+    const list = entries.map((entry) => (typeof entry === 'string' ? { token: entry, ...SCANNER } : entry));
     const answer = await reportLeaks(on.service, list);
     expect(answer.status, answer.text).to.equal(200);
     return answer.body;
@@ -59,8 +57,7 @@ forEachDeployment('a value that was found in public', (start) => {
     const draft = { accountId: on.seeded.person.accountId, name, expiresInDays: 30 };
     return on.service.apiKeys.add(draft, { address: '127.0.0.1', browser: '' });
   };
-  const ownedClient = (name: string) =>
-    addTestClient(on.service, name, { ownerAccountId: on.seeded.other.accountId });
+  const ownedClient = (name: string) => addTestClient(on.service, name, { ownerAccountId: on.seeded.other.accountId });
 
   it('the authorization of an access token, a refresh token or a code ends, and the person gets one mail for each', async () => {
     const { confidential: client } = on.clients;
@@ -88,18 +85,14 @@ forEachDeployment('a value that was found in public', (start) => {
       ]);
     }
     const { resourceServer } = on.clients;
-    expect(
-      (await introspect(on.issuer, resourceServer, byAccess.accessToken)).body.active,
-    ).to.equal(false);
+    expect((await introspect(on.issuer, resourceServer, byAccess.accessToken)).body.active).to.equal(false);
     for (const { refreshToken } of [byAccess, byRefresh]) {
       expect((await refresh(on.issuer, client, refreshToken)).body.error).to.equal('invalid_grant');
     }
     expect((await exchangeCode(on.issuer, client, code)).body.error).to.equal('invalid_grant');
     expect(await on.partner.isActive(untouched.accessToken)).to.equal(true);
     const { html } = await on.partner.browser.get('/profile/activity');
-    expect(textOf(html)).to.include(
-      'a token or code was found in public, found at place 2, https://',
-    );
+    expect(textOf(html)).to.include('a token or code was found in public, found at place 2, https://');
   });
 
   it('two tokens of one authorization, and values that are reported again, are mailed and recorded once', async () => {
@@ -115,9 +108,7 @@ forEachDeployment('a value that was found in public', (start) => {
     await mailTo(email, 'Fence');
     expect(mailsTo(email, 'repeated')).to.have.length(2);
     const recorded = await lastActivity(accountId, 3);
-    expect(recorded.filter((entry) => 'cause' in entry && entry.cause === 'leaked')).to.have.length(
-      2,
-    );
+    expect(recorded.filter((entry) => 'cause' in entry && entry.cause === 'leaked')).to.have.length(2);
   });
 
   it('an API key is revoked, and its user gets a mail', async () => {
@@ -165,9 +156,7 @@ forEachDeployment('a value that was found in public', (start) => {
     });
     const owner = await signedIn(on.service, on.seeded.other);
     const page = `/profile/oauth-clients/${client.id}`;
-    expect(textOf((await owner.get(`${page}/secrets`)).html)).to.include(
-      'found in public Accepted until',
-    );
+    expect(textOf((await owner.get(`${page}/secrets`)).html)).to.include('found in public Accepted until');
     expect(await isSecretValid(on.issuer, client)).to.equal(true);
     on.clock.advance(DAY - 1);
     expect(await isSecretValid(on.issuer, client)).to.equal(true);
@@ -178,17 +167,13 @@ forEachDeployment('a value that was found in public', (start) => {
     const [problem] = await recordedProblems(on.service, client.id);
     expect(problem?.cause).to.equal('client secret was found in public and is no longer accepted');
     const again = await signedIn(on.service, on.seeded.other);
-    expect(textOf((await again.get(`${page}/secrets`)).html)).to.include(
-      'found in public Refused since',
-    );
+    expect(textOf((await again.get(`${page}/secrets`)).html)).to.include('found in public Refused since');
     expect(textOf((await again.get(`${page}/problems`)).html)).to.include('was found in public');
     // A new secret works, and the leaked one can be removed then, but not the new one.
     const { secret } = await on.service.clients.addSecret(client.id);
     expect(await isSecretValid(on.issuer, { ...client, secret })).to.equal(true);
     const [leaked, fresh] = (await on.service.clients.find(client.id))?.secrets ?? [];
-    const failed = await on.service.clients
-      .removeSecret(client.id, fresh?.id ?? '')
-      .catch((e) => e);
+    const failed = await on.service.clients.removeSecret(client.id, fresh?.id ?? '').catch((e) => e);
     expect(failed.code).to.equal('secret_last');
     await on.service.clients.removeSecret(client.id, leaked?.id ?? '');
     expect(await isSecretValid(on.issuer, { ...client, secret })).to.equal(true);
@@ -221,9 +206,7 @@ forEachDeployment('a value that was found in public', (start) => {
     await on.service.apply({ ...settings, leaks: { secretGraceSeconds: 9 * DAY } });
     expect(await isSecretValid(on.issuer, client)).to.equal(false);
     await on.service.apply(settings);
-    expect((await on.service.clients.findClientIdBySecret(client.secret ?? '')) ?? '').to.equal(
-      client.id,
-    );
+    expect((await on.service.clients.findClientIdBySecret(client.secret ?? '')) ?? '').to.equal(client.id);
   });
 
   it('a changed grace period applies to secrets that are not refused yet, and not to refused ones', async () => {
@@ -255,10 +238,7 @@ forEachDeployment('a value that was found in public', (start) => {
     const now = textsFor('en').moment({ iso: new Date(on.clock.clock()).toISOString() });
     expect(await mailTo(on.seeded.other.email, 'Public Machine')).to.include(`refused from ${now}`);
     const recorded = await lastActivity(accountId, 2);
-    expect(recorded.map(({ action }) => action)).to.deep.equal([
-      'client_secret_removed',
-      'client_changed',
-    ]);
+    expect(recorded.map(({ action }) => action)).to.deep.equal(['client_secret_removed', 'client_changed']);
     const { settings } = on.service;
     await on.service.apply({ ...settings, leaks: { secretGraceSeconds: 0 } });
     const client = await ownedClient('No Grace');
@@ -279,9 +259,7 @@ forEachDeployment('a value that was found in public', (start) => {
     on.clock.advance(1);
     const { secret: third } = await on.service.clients.addSecret(client.id);
     for (const secret of [client.secret, second, third]) {
-      expect(await isSecretValid(on.issuer, { ...client, ...(secret && { secret }) })).to.equal(
-        true,
-      );
+      expect(await isSecretValid(on.issuer, { ...client, ...(secret && { secret }) })).to.equal(true);
     }
     on.clock.advance(DAY);
     expect(await isSecretValid(on.issuer, client)).to.equal(false);
@@ -332,15 +310,14 @@ forEachDeployment('a value that was found in public', (start) => {
     const text = await mailTo(email, 'Odd place');
     expect(text).to.include('a Subject[:] b, https[:]//evil[.]example/?k=gate_key_…');
     expect(text).not.to.include('evil.example');
-    const [{ found_at: stored } = {} as Record<string, unknown>] = (await lastActivity(
-      accountId,
-    )) as Record<string, unknown>[];
+    const [{ found_at: stored } = {} as Record<string, unknown>] = (await lastActivity(accountId)) as Record<
+      string,
+      unknown
+    >[];
     expect(String(stored).length).to.be.below(450);
     const log = on.service.logLines.join('\n');
     expect(log).not.to.include(value).and.not.include(value.slice(20));
-    const rows = await on.service.database.query<{ text: string }>(
-      'SELECT details::text AS text FROM activity',
-    );
+    const rows = await on.service.database.query<{ text: string }>('SELECT details::text AS text FROM activity');
     expect(rows.map(({ text: one }) => one).join()).not.to.include(value.slice(20));
   });
 });
@@ -358,8 +335,7 @@ describeOn([postgresServer, redisServer], 'a leaked value on several nodes', () 
     const draft = { accountId: on.seeded.person.accountId, name: 'Both', expiresInDays: 30 };
     const { value } = await on.service.apiKeys.add(draft, { address: '127.0.0.1', browser: '' });
     const tokens = [accessToken, value];
-    const isActive = async (token: string) =>
-      (await introspect(second.issuer, resourceServer, token)).body.active;
+    const isActive = async (token: string) => (await introspect(second.issuer, resourceServer, token)).body.active;
     for (const token of tokens) expect(await isActive(token)).to.equal(true);
     expect((await clientCredentials(second.issuer, machine)).status).to.equal(200);
     const list = [...tokens, machine.secret ?? ''].map((token) => ({ token }));

@@ -129,17 +129,13 @@ describeOn([postgresServer, redisServer], 'revocations that Redis lost', () => {
 
   it('lost revocations make each node answer 503 until another node has repeated them', async () => {
     const tokens = await issueTokens();
-    await database().query(
-      `UPDATE ends_carried_out SET node = 'another', turn_until = now() + interval '1 hour'`,
-    );
+    await database().query(`UPDATE ends_carried_out SET node = 'another', turn_until = now() + interval '1 hour'`);
     await redis.kill();
     await redis.restart();
     try {
       for (const node of nodes()) {
         await eventually(async () => {
-          expect((await readinessOf(node)).body.reason).to.contain(
-            'another node is repeating the revocations',
-          );
+          expect((await readinessOf(node)).body.reason).to.contain('another node is repeating the revocations');
         });
         for (const token of tokens) {
           const answer = await introspect(node.issuer, on.clients.resourceServer, token);
@@ -161,9 +157,7 @@ describeOn([postgresServer, redisServer], 'revocations that Redis lost', () => {
     await redis.restart();
     for (const node of nodes()) {
       await eventually(async () => {
-        expect((await readinessOf(node)).body.reason).to.contain(
-          'whether this Redis has lost revocations',
-        );
+        expect((await readinessOf(node)).body.reason).to.contain('whether this Redis has lost revocations');
       });
       for (const token of tokens) {
         const answer = await introspect(node.issuer, on.clients.resourceServer, token);
@@ -178,14 +172,9 @@ describeOn([postgresServer, redisServer], 'revocations that Redis lost', () => {
   it('revocations are repeated on a Redis with an older replication offset than the one stored', async () => {
     await expectRevoked(await issueTokens());
     const before = await repeats();
-    await database().query(
-      'UPDATE redis_masters SET replication_offset = replication_offset + 1e9',
-    );
+    await database().query('UPDATE redis_masters SET replication_offset = replication_offset + 1e9');
     const next = await start({ sharing: on.service });
-    expect(
-      counted(await scrape(next), 'gatehouse_ends_repeats_total')[''],
-      'by the new node',
-    ).to.equal(1);
+    expect(counted(await scrape(next), 'gatehouse_ends_repeats_total')[''], 'by the new node').to.equal(1);
     await expectBothReady();
     expect(await repeats(), 'by the others').to.equal(before);
     await next.close();

@@ -37,9 +37,7 @@ const forOne = (name: string, pick: number, run: (chosen: Chosen) => Promise<voi
   check: ({ authorizations }) => authorizations.length > 0,
   run(model, world) {
     const { authorizations } = model;
-    const chosen = required(
-      authorizations[authorizations.length - 1 - (pick % authorizations.length)],
-    );
+    const chosen = required(authorizations[authorizations.length - 1 - (pick % authorizations.length)]);
     return run({ chosen, ...lookUp(world, chosen), model, world });
   },
 });
@@ -110,8 +108,7 @@ const OWNERS: Readonly<Record<string, string>> = { confidential: 'other' };
 const connecting = ([account, client, exchanges]: [string, string, number]): Step => ({
   name: `connect ${account} and ${client}, exchange × ${exchanges}`,
   // Skip a client whose owner is suspended: it cannot be approved.
-  check: (model) =>
-    [account, client, OWNERS[client]].every((one) => one === undefined || model.isUsable(one)),
+  check: (model) => [account, client, OWNERS[client]].every((one) => one === undefined || model.isUsable(one)),
   async run(model, world) {
     const code = await world.authorize(account, client);
     const authorization = model.connect(account, client);
@@ -121,11 +118,7 @@ const connecting = ([account, client, exchanges]: [string, string, number]): Ste
 });
 
 /** The user or the operator ends one connection, or all connections of a user or a client. */
-const disconnecting = ([account, client, isByPerson]: [
-  string | undefined,
-  string | undefined,
-  boolean,
-]): Step => ({
+const disconnecting = ([account, client, isByPerson]: [string | undefined, string | undefined, boolean]): Step => ({
   name: `disconnect ${account ?? 'every account'} and ${client ?? 'every client'}`,
   async run(model, { service, people, clients }) {
     const disconnect = createDisconnect(service.connections, service.activity);
@@ -136,8 +129,7 @@ const disconnecting = ([account, client, isByPerson]: [
     else if (clientId) await disconnect({ clientId }, origin);
     else return;
     model.disconnect(
-      (ofAccount, ofClient) =>
-        (account ?? ofAccount) === ofAccount && (client ?? ofClient) === ofClient,
+      (ofAccount, ofClient) => (account ?? ofAccount) === ofAccount && (client ?? ofClient) === ofClient,
     );
   },
 });
@@ -211,9 +203,7 @@ const anyStep = fc.oneof(
   { weight: 1, arbitrary: pick.map(revokingByClient) },
   {
     weight: 1,
-    arbitrary: fc
-      .tuple(account, fc.option(client, { nil: undefined }), fc.boolean())
-      .map(disconnecting),
+    arbitrary: fc.tuple(account, fc.option(client, { nil: undefined }), fc.boolean()).map(disconnecting),
   },
   { weight: 1, arbitrary: client.map((one) => disconnecting([undefined, one, false])) },
   { weight: 1, arbitrary: either.map((one) => suspending([one, false])) },
@@ -249,12 +239,7 @@ const checked = ({ name, check = () => true, run }: Step): fc.AsyncCommand<Model
  */
 export async function walk(
   deployment: Deployment,
-  {
-    walks,
-    steps,
-    seed,
-    redisUrl,
-  }: { walks: number; steps: number; seed: number; redisUrl?: string },
+  { walks, steps, seed, redisUrl }: { walks: number; steps: number; seed: number; redisUrl?: string },
 ): Promise<void> {
   const commands = fc.commands([anyStep.map(checked)], { maxCommands: steps, size: 'max' });
   const property = fc.asyncProperty(commands, async (chosen) => {
@@ -300,5 +285,4 @@ function lookUp({ issued, clients }: World, chosen: ModelAuthorization) {
   return { issued: required(issued.get(chosen)), client: required(clients.get(chosen.client)) };
 }
 
-const texts = (answers: readonly HttpAnswer[]): string =>
-  answers.map(({ text }) => text).join('\n');
+const texts = (answers: readonly HttpAnswer[]): string => answers.map(({ text }) => text).join('\n');

@@ -17,11 +17,7 @@ import {
 import { required, type Step, type World } from './walked-world.ts';
 
 /** @param role undefined to remove the membership */
-const changingRole = ([account, organization, role]: [
-  string,
-  OrganizationKey,
-  Role | undefined,
-]): Step => ({
+const changingRole = ([account, organization, role]: [string, OrganizationKey, Role | undefined]): Step => ({
   name: `${account} is ${role ?? 'no member'} in ${organization}`,
   async run({ reach }, { service, people, places }) {
     const subject = { accountId: required(people.get(account)).accountId };
@@ -35,11 +31,7 @@ const changingRole = ([account, organization, role]: [
   },
 });
 
-const changingRights = ([account, warehouse, rights]: [
-  string,
-  WarehouseKey,
-  readonly Right[],
-]): Step => ({
+const changingRights = ([account, warehouse, rights]: [string, WarehouseKey, readonly Right[]]): Step => ({
   name: `${account} may ${rights.join(', ') || 'nothing'} in ${warehouse}`,
   check: ({ reach }) => reach.roles.has(`${account} ${organizationOf(warehouse)}`),
   async run({ reach }, { service, people, places }) {
@@ -86,8 +78,7 @@ const blocking = ([organization, client, isBlock]: [OrganizationKey, string, boo
       by: required(people.get('other')).accountId,
       clientId: required(clients.get(client)).id,
     });
-    const isAllowed =
-      isAdmin(reach.roles.get(`other ${organization}`)) && !model.deleted.has(client);
+    const isAllowed = isAdmin(reach.roles.get(`other ${organization}`)) && !model.deleted.has(client);
     expect(isChanged).to.equal(isAllowed && reach.blocks.has(key) !== isBlock);
     if (!isChanged) return;
     if (isBlock) reach.blocks.add(key);
@@ -96,11 +87,7 @@ const blocking = ([organization, client, isBlock]: [OrganizationKey, string, boo
 });
 
 /** The operator sets the policy. @param approved clients that are approved in the same transaction */
-const settingPolicy = ([organization, asksFirst, approved]: [
-  OrganizationKey,
-  boolean,
-  readonly string[],
-]): Step => ({
+const settingPolicy = ([organization, asksFirst, approved]: [OrganizationKey, boolean, readonly string[]]): Step => ({
   name: `${organization} ${asksFirst ? 'asks first' : 'is open'}, approves ${approved.join(' and ')}`,
   async run({ reach, deleted }, { service, clients, places }) {
     await createOrganizationEnds(service).setPolicy({
@@ -116,11 +103,7 @@ const settingPolicy = ([organization, asksFirst, approved]: [
   },
 });
 
-const deciding = ([organization, client, isApproved]: [
-  OrganizationKey,
-  string,
-  boolean,
-]): Step => ({
+const deciding = ([organization, client, isApproved]: [OrganizationKey, string, boolean]): Step => ({
   name: `${organization} ${isApproved ? 'approves' : 'declines'} ${client}`,
   async run({ reach, deleted }, { service, clients, places }) {
     const key = `${organization} ${client}`;

@@ -27,8 +27,7 @@ const read = (value: string): PresentedValue => {
   if (!found) throw new Error(`${value} is not recognized`);
   return found;
 };
-const isGenuine = (value: string, made = formats, { secret } = SOURCE): boolean =>
-  made.isGenuine(read(value), secret);
+const isGenuine = (value: string, made = formats, { secret } = SOURCE): boolean => made.isGenuine(read(value), secret);
 
 describe('codes and tokens', () => {
   it('codes and tokens contain the prefix of their kind, the public ID, the rotation and the times', () => {

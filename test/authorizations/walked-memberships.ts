@@ -12,8 +12,7 @@ const PEOPLE = ['person', 'other'] as const;
 type Name = (typeof PEOPLE)[number];
 
 /** @param late seconds from the change in the other system until the line or file is applied */
-const timeOf = ({ time }: World, late: number): string =>
-  new Date(time.clock() - late * 1_000).toISOString();
+const timeOf = ({ time }: World, late: number): string => new Date(time.clock() - late * 1_000).toISOString();
 
 /** @param times how often the same request is sent */
 const byPush = ([name, role, late, times]: [Name, Role, number, number]): Step => ({
@@ -39,10 +38,7 @@ const byImport = ([roles, late]: [Readonly<Record<Name, Role>>, number]): Step =
     const lines = PEOPLE.flatMap((name) => {
       const { email, name: shown } = required(people.get(name));
       const role = roles[name];
-      return [
-        line.account(name, { email, name: shown }),
-        ...(role ? [line.membership(name, 'O1', role)] : []),
-      ];
+      return [line.account(name, { email, name: shown }), ...(role ? [line.membership(name, 'O1', role)] : [])];
     });
     const file = fileOf(line.organization('O1', seeded.organization.name), ...lines);
     const options = '--adopt-by-name --prune --prune-at-most 100% --yes';

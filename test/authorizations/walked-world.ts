@@ -38,12 +38,7 @@ export class World {
   service: TestService;
   #backup: readonly { key: string; value: unknown; ttl: number }[] = [];
 
-  constructor(
-    service: TestService,
-    seeded: Seed,
-    places: Readonly<Record<PlaceKey, string>>,
-    time: TestClock,
-  ) {
+  constructor(service: TestService, seeded: Seed, places: Readonly<Record<PlaceKey, string>>, time: TestClock) {
     this.service = service;
     this.seeded = seeded;
     this.places = places;
@@ -129,8 +124,7 @@ export class World {
     } else {
       await this.#inRedis(redisUrl, async (redis) => {
         for (const key of await authorizationsIn(redis)) await redis.del(key);
-        for (const { key, value, ttl } of this.#backup)
-          await redis.set(key, String(value), 'PX', ttl);
+        for (const { key, value, ttl } of this.#backup) await redis.set(key, String(value), 'PX', ttl);
       });
     }
     await createEndings({ store, revocations, clock: this.time.clock }).repeatRecorded();

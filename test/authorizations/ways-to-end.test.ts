@@ -4,26 +4,10 @@ import { operatorFor, valueFrom } from '../operator/run-operator.ts';
 import { signedIn } from '../pages/signed-in-person.ts';
 import { confirmAt } from '../sandbox/called-api.ts';
 import { eventually } from '../support/eventually.ts';
-import {
-  exchangeCode,
-  introspect,
-  postForm,
-  refresh,
-  revokeCurrent,
-  type TestClient,
-} from '../support/oauth.ts';
+import { exchangeCode, introspect, postForm, refresh, revokeCurrent, type TestClient } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { forEachDeploymentAndEmbedded } from '../support/service.ts';
-import {
-  type Apis,
-  type Check,
-  HELD,
-  type HeldName,
-  type Holdings,
-  hold,
-  openApis,
-  type Timing,
-} from './holdings.ts';
+import { type Apis, type Check, HELD, type HeldName, type Holdings, hold, openApis, type Timing } from './holdings.ts';
 
 const CONNECTION = ['authorization', 'second authorization', 'code'] as const;
 const KEYS = ['API key', 'second API key'] as const;
@@ -108,8 +92,7 @@ const ENDS: Readonly<Record<string, End>> = {
     isElsewhere: true,
   },
   'the person disconnects the client': {
-    end: ({ browser, client }) =>
-      confirmAt(browser, `/profile/connections/${client.id}/disconnect`),
+    end: ({ browser, client }) => confirmAt(browser, `/profile/connections/${client.id}/disconnect`),
     ends: CONNECTION,
   },
   'the person disconnects all clients': {
@@ -153,9 +136,7 @@ const ENDS: Readonly<Record<string, End>> = {
   'a refresh token is used again': {
     async end({ on, first, client }) {
       const next = await refresh(on.issuer, client, first.refreshToken);
-      expect((await refresh(on.issuer, client, String(next.body.refresh_token))).status).to.equal(
-        200,
-      );
+      expect((await refresh(on.issuer, client, String(next.body.refresh_token))).status).to.equal(200);
       expect((await refresh(on.issuer, client, first.refreshToken)).status).to.equal(400);
     },
     ends: ['authorization'],
@@ -221,8 +202,7 @@ const ENDS: Readonly<Record<string, End>> = {
     empties: [...CONNECTION, 'authorization of another client', ...KEYS],
   },
   'the machine client’s membership is removed': {
-    end: ({ on, machine, organizationId }) =>
-      on.service.memberships.remove({ clientId: machine.id }, organizationId),
+    end: ({ on, machine, organizationId }) => on.service.memberships.remove({ clientId: machine.id }, organizationId),
     empties: MACHINE,
     isElsewhere: true,
   },
@@ -266,8 +246,7 @@ forEachDeploymentAndEmbedded('the end of access', (start) => {
     it(`${title}: exactly the affected credentials lose access`, async () => {
       const held = await hold(apis);
       const { credentials } = held;
-      const refused = (timing = LATER) =>
-        Promise.all(ends.map((name) => credentials[name].expectRefused(timing)));
+      const refused = (timing = LATER) => Promise.all(ends.map((name) => credentials[name].expectRefused(timing)));
       for (const name of [...ends, ...empties]) await credentials[name].cache();
 
       await end(held);
@@ -277,9 +256,7 @@ forEachDeploymentAndEmbedded('the end of access', (start) => {
       on.clock.advance(60);
       await on.service.clean();
       await refused();
-      await Promise.all(
-        rest.map((name) => credentials[name].expectValid(LATER, empties.includes(name))),
-      );
+      await Promise.all(rest.map((name) => credentials[name].expectValid(LATER, empties.includes(name))));
 
       if (undo) {
         await undo(held);

@@ -62,18 +62,14 @@ describe('the open loop of the benchmarks', () => {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const { port } = server.address() as AddressInfo;
     let sent = 0;
-    const result = await measureOpenLoop(
-      `http://127.0.0.1:${port}`,
-      { perSecond: 1_000, seconds: 0.2 },
-      () => {
-        sent += 1;
-        if (sent === 50) {
-          server.close();
-          server.closeAllConnections();
-        }
-        return call();
-      },
-    );
+    const result = await measureOpenLoop(`http://127.0.0.1:${port}`, { perSecond: 1_000, seconds: 0.2 }, () => {
+      sent += 1;
+      if (sent === 50) {
+        server.close();
+        server.closeAllConnections();
+      }
+      return call();
+    });
     expect(result.planned).to.equal(200);
     expect(result.failures).to.equal(result.unanswered);
     expect(result.failures).to.be.at.least(150);

@@ -51,8 +51,7 @@ describe('recent problems of a client', () => {
     }
   }
   const recorded = () => recordedProblems({ clientProblems: problems, database }, client.id);
-  const requestIds = async (): Promise<string[]> =>
-    (await recorded()).map(({ requestId }) => requestId);
+  const requestIds = async (): Promise<string[]> => (await recorded()).map(({ requestId }) => requestId);
   const rows = async () =>
     (await database.query('SELECT FROM client_problems WHERE client_id = $1', [client.id])).length;
 

@@ -41,9 +41,7 @@ describe('client registry', () => {
   it('no client secret is stored in clear text', async () => {
     const { secret = '' } = await registry.add(partner);
     const stored = await database.query('SELECT * FROM client_secrets');
-    expect(JSON.stringify(stored))
-      .to.include(secret.slice(-4))
-      .and.not.include(secret.slice('gate_cs_'.length));
+    expect(JSON.stringify(stored)).to.include(secret.slice(-4)).and.not.include(secret.slice('gate_cs_'.length));
   });
 
   it('every new client gets a secret, except public clients', async () => {

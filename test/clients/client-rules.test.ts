@@ -60,25 +60,14 @@ describe('list of redirect URIs', () => {
   it('two URIs that differ only by a slash at the end are accepted with a warning', () => {
     const found = checkRedirectUris(['https://app.example/cb', 'https://app.example/cb/'], web);
     expect(found.problems).to.deep.equal([]);
-    expect(found.warnings.map(({ index, code }) => [index, code])).to.deep.equal([
-      [0, 'slash_twin'],
-    ]);
+    expect(found.warnings.map(({ index, code }) => [index, code])).to.deep.equal([[0, 'slash_twin']]);
   });
 });
 
 describe('client name', () => {
   it('a client name may be any displayable text of up to 100 characters', () => {
     const html = '<img src=x onerror=alert(1)>';
-    const others = [
-      '東京 Stock',
-      'ストアとTest',
-      '서울 Sync',
-      'Склад',
-      'مخزن',
-      'हिन्दी ज़ाँ',
-      'Việt',
-      'ᾄδω',
-    ];
+    const others = ['東京 Stock', 'ストアとTest', '서울 Sync', 'Склад', 'مخزن', 'हिन्दी ज़ाँ', 'Việt', 'ᾄδω'];
     const dotted = ['Node.js sample', 'Acme Inc.', 'A.P. Moller', 'Stock v2.0', 'St.Petersburg'];
     const plain = ['A', 'Bücher & Söhne', '在庫アプリ', html, 'a'.repeat(100)];
     for (const name of plain.concat(others, dotted)) {
@@ -93,14 +82,7 @@ describe('client name', () => {
     name_marks: ['Z\u0338\u0321\u0322x', 'e\u0301\u0302\u0303', '\u0e01\u0e47\u0e47\u0e47'],
     // Names with Cyrillic, Greek and Cherokee letters that look like Latin letters.
     name_scripts: ['\u0430dmin', 'St\u03bfrm', 'S\u13a2nc', '\u0421клад A'],
-    name_address: [
-      'https://x',
-      'www.storm',
-      'Booking.com',
-      'ops@storm.de',
-      'Ａcme．com',
-      'xn--x.xn--y',
-    ],
+    name_address: ['https://x', 'www.storm', 'Booking.com', 'ops@storm.de', 'Ａcme．com', 'xn--x.xn--y'],
   })) {
     it(`invalid client names are refused with the code "${code}"`, () => {
       for (const name of names) {

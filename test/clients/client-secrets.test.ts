@@ -27,10 +27,7 @@ describe('secrets of a client', () => {
     expect(added.secret)
       .to.match(/^gate_cs_[A-Za-z0-9_-]{49}$/)
       .and.not.equal(secret);
-    expect(added.client.secrets.map(({ createdAt }) => createdAt.getTime())).to.deep.equal([
-      now - 1_000,
-      now,
-    ]);
+    expect(added.client.secrets.map(({ createdAt }) => createdAt.getTime())).to.deep.equal([now - 1_000, now]);
     expect(added.client.version).to.not.equal(client.version);
     for (const value of [secret, added.secret]) {
       expect(matchesSecret(await registry.find(client.id), value)).to.equal(true);

@@ -37,9 +37,7 @@ describe('difference of redirect URIs', () => {
   });
 
   it('no difference is marked if the sent URI is registered, or if no URI is registered', () => {
-    expect(shown('https://app.example/cb', [...registered, 'https://b.example/'])).to.equal(
-      undefined,
-    );
+    expect(shown('https://app.example/cb', [...registered, 'https://b.example/'])).to.equal(undefined);
     expect(shown('https://app.example/cb', [])).to.equal(undefined);
   });
 

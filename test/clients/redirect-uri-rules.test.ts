@@ -87,8 +87,7 @@ describe('redirect URI rules of native clients', () => {
 });
 
 describe('redirect URI warnings', () => {
-  const warnings = (uri: string, options = web) =>
-    redirectUriWarnings(uri, options).map(({ code }) => code);
+  const warnings = (uri: string, options = web) => redirectUriWarnings(uri, options).map(({ code }) => code);
 
   it('an https redirect URI causes no warning', () => {
     expect(warnings('https://app.example/cb?keep=1')).to.deep.equal([]);
@@ -108,8 +107,7 @@ describe('redirect URI warnings', () => {
 
 function itAccepts(options: typeof web, uris: string): void {
   it('valid redirect URIs are accepted', () => {
-    for (const uri of wordsOf(uris))
-      expect(redirectUriProblem(uri, options), uri).to.equal(undefined);
+    for (const uri of wordsOf(uris)) expect(redirectUriProblem(uri, options), uri).to.equal(undefined);
   });
 }
 

@@ -35,13 +35,7 @@ describe('a client name that resembles a taken name', () => {
       const { client } = await on.service.clients.add({ ...partner, name });
       await on.service.clients.verify(client.id, true);
     }
-    for (const name of [
-      'Xero App',
-      'My Xero',
-      'Xero für Buchhaltung',
-      'XER0-Login',
-      'Accounting',
-    ]) {
+    for (const name of ['Xero App', 'My Xero', 'Xero für Buchhaltung', 'XER0-Login', 'Accounting']) {
       expect(await problemsOf(add(name)), name).to.have.nested.property('[0].code', 'name_taken');
     }
     const operator = { naming: 'by the operator' };
@@ -86,9 +80,7 @@ describe('a client name that resembles a taken name', () => {
   it('client names are compared with the current name of an organization, even if SQL changed it', async () => {
     const { id } = await on.service.organizations.add({ name: 'Before Ltd' });
     expect(await refusalOf(add('Before Ltd'))).to.equal('client_invalid');
-    await on.service.database.query("UPDATE organizations SET name = 'After Ltd' WHERE id = $1", [
-      id,
-    ]);
+    await on.service.database.query("UPDATE organizations SET name = 'After Ltd' WHERE id = $1", [id]);
     expect(await refusalOf(add('After Ltd'))).to.equal('client_invalid');
     expect(await refusalOf(add('Before Ltd'))).to.equal('accepted');
   });
@@ -107,9 +99,7 @@ describe('a client name that resembles a taken name', () => {
     const { client } = await add('Northern Logistics', { naming: 'by the operator' });
     const redirectUris = ['https://app.example/other'];
     const { clients } = on.service;
-    expect(await refusalOf(clients.edit(client.id, { ...client, redirectUris }))).to.equal(
-      'accepted',
-    );
+    expect(await refusalOf(clients.edit(client.id, { ...client, redirectUris }))).to.equal('accepted');
     await clients.edit(client.id, { name: 'Something Else' });
     const back = clients.edit(client.id, { name: 'Northern Logistics' });
     expect(await refusalOf(back)).to.equal('client_invalid');

@@ -82,9 +82,7 @@ describe('the colour of the brand', () => {
     const css = readFileSync(path.join(ROOT, 'views/assets/gatehouse.css'), 'utf8');
     const valuesOf = (name: string) =>
       [...css.matchAll(new RegExp(`--${name}: (#[0-9a-f]{6});`, 'g'))].map(([, value]) => value);
-    const [light, dark] = [0, 1].map((theme) =>
-      ['ground', 'sheet', 'inset'].map((name) => valuesOf(name)[theme]),
-    );
+    const [light, dark] = [0, 1].map((theme) => ['ground', 'sheet', 'inset'].map((name) => valuesOf(name)[theme]));
     expect([...GROUNDS.light]).to.have.members(light ?? []);
     expect([...GROUNDS.dark]).to.have.members(dark ?? []);
   });

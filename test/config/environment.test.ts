@@ -2,14 +2,7 @@ import { expect } from 'chai';
 import { unknownVariables } from '../../src/config/environment.ts';
 import { inspectSettings, loadSettings } from '../../src/config/load.ts';
 import type { ConfigurationProblem } from '../../src/config/problems.ts';
-import {
-  fileWith,
-  keysOfEnvironment,
-  pathsOf,
-  problemsOf,
-  refusalOf,
-  settingsOf,
-} from './configuration.ts';
+import { fileWith, keysOfEnvironment, pathsOf, problemsOf, refusalOf, settingsOf } from './configuration.ts';
 
 const production = {
   ...keysOfEnvironment,
@@ -132,9 +125,7 @@ describe('environment variables', () => {
     for (const [variable, value, setting] of refused) {
       const [heading, key] = setting.split('.');
       const yaml = key ? `${heading}: { ${key}: ${value} }` : `${heading}: ${value}`;
-      const [{ file: _, line, ...inFile } = {}] = problemsOf(
-        yaml,
-      ) as Partial<ConfigurationProblem>[];
+      const [{ file: _, line, ...inFile } = {}] = problemsOf(yaml) as Partial<ConfigurationProblem>[];
       expect(line, yaml).to.equal(1);
       const [inVariable] = problemsOf('', { [variable]: value });
       expect(inFile.path).to.equal(setting);
@@ -167,9 +158,7 @@ describe('environment variables', () => {
     };
     const variables = Object.fromEntries(Object.keys(remedies).map((name) => [name, '3000']));
     const problems = problemsOf('', variables);
-    expect(Object.fromEntries(problems.map(({ path, remedy }) => [path, remedy]))).to.deep.equal(
-      remedies,
-    );
+    expect(Object.fromEntries(problems.map(({ path, remedy }) => [path, remedy]))).to.deep.equal(remedies);
     expect(JSON.stringify(problems)).not.to.contain('3000');
   });
 
@@ -182,9 +171,7 @@ describe('environment variables', () => {
     };
     const variables = Object.fromEntries(Object.keys(remedies).map((name) => [name, '1']));
     const found = unknownVariables({ ...variables, GATEHOUSE_SERVICE_HOST: '10.0.0.1' });
-    expect(Object.fromEntries(found.map(({ path, remedy }) => [path, remedy]))).to.deep.equal(
-      remedies,
-    );
+    expect(Object.fromEntries(found.map(({ path, remedy }) => [path, remedy]))).to.deep.equal(remedies);
     const { warnings } = inspectSettings({ environment: variables, file: fileWith('') });
     expect(warnings.map(({ path }) => path)).to.include.members(Object.keys(remedies));
   });

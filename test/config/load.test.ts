@@ -6,15 +6,7 @@ import { inspectSettings } from '../../src/config/load.ts';
 import { ConfigurationProblems } from '../../src/config/problems.ts';
 import { knownSettings } from '../../src/config/schema/known-settings.ts';
 import { projectDirectory } from '../../src/config/settings-file.ts';
-import {
-  checkSettings,
-  directory,
-  fileWith,
-  pathsOf,
-  problemsOf,
-  refusalOf,
-  settingsOf,
-} from './configuration.ts';
+import { checkSettings, directory, fileWith, pathsOf, problemsOf, refusalOf, settingsOf } from './configuration.ts';
 
 describe('the settings file', () => {
   it('the settings have the documented defaults', () => {
@@ -117,9 +109,7 @@ colour: red
       'server.host': ['http://localhost', '0.0.0.0:3000', '[::1]', '*', '999.1.1.1'],
       'server.operators_host': ['local host'],
       'storage.data_directory': ['~/data', 'Off', 'none'],
-      'storage.database_url': [
-        ...['postgres://a@*.x/g', 'postgres://a@db:0/g', 'postgres://a@db/g?sslmode=banana'],
-      ],
+      'storage.database_url': [...['postgres://a@*.x/g', 'postgres://a@db:0/g', 'postgres://a@db/g?sslmode=banana']],
       'storage.redis_url': ['redis://*.x', 'redis://host:0'],
       'mail.smtp_url': ['smtp://*.x', 'smtp://mail:0'],
       'api.graphql_url': ['https://*.x/graphql'],
@@ -130,13 +120,7 @@ colour: red
         expect(pathsOf(fileOf(name, JSON.stringify(value))), `${name}: ${value}`).to.include(name);
       }
     }
-    for (const id of [
-      'Acme',
-      'wh_0123456789abcdef',
-      'org_0123456789abcde',
-      'org_ 123456789abcdef',
-      7,
-    ]) {
+    for (const id of ['Acme', 'wh_0123456789abcdef', 'org_0123456789abcde', 'org_ 123456789abcdef', 7]) {
       const yaml = `api: { test_organizations: [org_0123456789abcdef, ${JSON.stringify(id)}] }`;
       const [problem, ...more] = problemsOf(yaml);
       expect(more).to.deep.equal([]);
@@ -152,9 +136,7 @@ colour: red
       expect(pathsOf(`sign_in: { providers: [${JSON.stringify(entry)}] }`)).to.have.length(1);
     }
     for (const query of ['{ a(b: "}") { c } }', 'query Q($a: Int) { b(a: $a) }', '{ a # }\n}']) {
-      const { api } = settingsOf(
-        `api: { graphql_url: "https://a.example/", example_query: ${JSON.stringify(query)} }`,
-      );
+      const { api } = settingsOf(`api: { graphql_url: "https://a.example/", example_query: ${JSON.stringify(query)} }`);
       expect(api?.exampleQuery).to.equal(query);
     }
   });
@@ -214,18 +196,9 @@ colour: red
   });
 
   it('a network that is not in CIDR notation is refused with an example, and so is a single one', () => {
-    const sent = [
-      '10.0.0.0/33',
-      '10.1/16',
-      '010.0.0.0/8',
-      '10.0.0.1',
-      '2001:db8::/129',
-      'terminals',
-    ];
+    const sent = ['10.0.0.0/33', '10.1/16', '010.0.0.0/8', '10.0.0.1', '2001:db8::/129', 'terminals'];
     for (const network of sent) {
-      const [problem] = problemsOf(
-        `sessions: { shared_terminals: ['192.0.2.0/24', '${network}'] }`,
-      );
+      const [problem] = problemsOf(`sessions: { shared_terminals: ['192.0.2.0/24', '${network}'] }`);
       expect(problem?.path, network).to.equal('sessions.shared_terminals.1');
       expect(problem?.remedy).to.equal('write `192.0.2.0/24` or `2001:db8::/32`');
     }
@@ -259,9 +232,7 @@ colour: red
 
   it('the settings file may be missing only if no environment variable names it', () => {
     const missing = path.join(directory, 'missing.yaml');
-    const { problems } = refusalOf(() =>
-      checkSettings({ environment: { GATEHOUSE_CONFIG: missing } }),
-    );
+    const { problems } = refusalOf(() => checkSettings({ environment: { GATEHOUSE_CONFIG: missing } }));
     expect(problems).to.have.lengthOf(1);
     expect(problems[0]).to.include({ path: missing, message: 'cannot be read (ENOENT)' });
   });

@@ -12,9 +12,7 @@ describe('rules across settings', () => {
       https://auth.example.com?x https://auth.example.com#x https://me@auth.example.com
       https://AUTH.example.com https://auth.example.com:443`;
     for (const issuer of wordsOf(refused)) {
-      expect(pathsOf(`issuer: "${issuer}"\nserver: { proxy_hops: 1 }`), issuer).to.deep.equal([
-        'issuer',
-      ]);
+      expect(pathsOf(`issuer: "${issuer}"\nserver: { proxy_hops: 1 }`), issuer).to.deep.equal(['issuer']);
     }
     for (const host of ['localhost', 'localhost:8080', '127.0.0.1', '127.8.9.1:1', '[::1]:3000']) {
       expect(settingsOf(`issuer: http://${host}`).isLoopback, host).to.equal(true);
@@ -33,9 +31,7 @@ describe('rules across settings', () => {
   it('authorization codes cannot be configured to live longer than ten minutes (RFC 6749 §4.1.2)', () => {
     const { tokens } = settingsOf('tokens: { authorization_code: 10m }');
     expect(tokens.authorizationCodeSeconds).to.equal(600);
-    expect(pathsOf('tokens: { authorization_code: 601s }')).to.deep.equal([
-      'tokens.authorization_code',
-    ]);
+    expect(pathsOf('tokens: { authorization_code: 601s }')).to.deep.equal(['tokens.authorization_code']);
   });
 
   it('the remedy for a refused issuer shows the correct spelling, or says how to get https', () => {
@@ -121,15 +117,14 @@ describe('rules across settings', () => {
   });
 
   it('the retry window must be shorter than refresh tokens live, and sessions.idle must fit into sessions.absolute', () => {
-    expect(
-      pathsOf('tokens: { refresh_token: 60s }\nsessions: { idle: 2d, absolute: 1d }'),
-    ).to.deep.equal(['tokens.retry_window', 'sessions.idle']);
+    expect(pathsOf('tokens: { refresh_token: 60s }\nsessions: { idle: 2d, absolute: 1d }')).to.deep.equal([
+      'tokens.retry_window',
+      'sessions.idle',
+    ]);
   });
 
   it('a refused setting does not cause errors about other settings', () => {
-    expect(
-      pathsOf('', { ...database, DATABASE_URL: 'mysql://db', REDIS_URL: 'x' }),
-    ).to.have.members([
+    expect(pathsOf('', { ...database, DATABASE_URL: 'mysql://db', REDIS_URL: 'x' })).to.have.members([
       'storage.database_url (from DATABASE_URL)',
       'storage.redis_url (from REDIS_URL)',
     ]);

@@ -67,9 +67,7 @@ describe('the secrets of an embedded deployment', () => {
     expect(problems[0]?.path).to.equal(file);
     expect(problems[0]?.remedy).to.contain(`chmod 600 ${file}`);
     expect(message).not.to.contain(secrets.cookieKeys[0]);
-    expect(refusalOf(() => checkSettings({ environment: environment() })).problems).to.deep.equal(
-      problems,
-    );
+    expect(refusalOf(() => checkSettings({ environment: environment() })).problems).to.deep.equal(problems);
   });
 
   it('damaged and too short secrets are refused, and the error does not contain them', () => {

@@ -37,25 +37,15 @@ const TESTED: Readonly<Record<string, Tested>> = {
   'server.port': ['main.test.ts', 'started on an empty directory, the service prints', 'PORT: '],
   'server.proxy_hops': ['many-nodes/reload.test.ts', 'a reload changes which client address'],
   'server.max_connections': [HERE, 'server.max_connections limits'],
-  'server.operators_host': [
-    'host/operators-host.test.ts',
-    'the listener for operators answers for its',
-  ],
+  'server.operators_host': ['host/operators-host.test.ts', 'the listener for operators answers for its'],
   'server.operators_port': ['main.test.ts', 'on SIGTERM the service answers'],
-  'server.reuse_port': [
-    'many-nodes/shared-port.slow.ts',
-    'all processes that share a port receive',
-  ],
+  'server.reuse_port': ['many-nodes/shared-port.slow.ts', 'all processes that share a port receive'],
   'server.shutdown_delay': ['many-nodes/leaving.slow.ts', 'a stopping node accepts requests'],
   'storage.data_directory': ['main.test.ts', 'the next start', 'GATEHOUSE_DATA_DIR: dataDirectory'],
   'storage.database_url': ['storage/database.test.ts', 'a database server that is', 'databaseUrl'],
   'storage.database_connections': [HERE, 'storage.database_connections'],
   'storage.remembered_people': [HERE, 'storage.remembered_people'],
-  'storage.redis_url': [
-    'storage/redis.test.ts',
-    'the URL of one Redis server contains',
-    'redis://',
-  ],
+  'storage.redis_url': ['storage/redis.test.ts', 'the URL of one Redis server contains', 'redis://'],
   'storage.auto_migrate': ['storage/migrate.test.ts', 'a node that may not migrate refuses to'],
   'storage.accept_volatile_redis': [
     'storage/redis.test.ts',
@@ -70,19 +60,13 @@ const TESTED: Readonly<Record<string, Tested>> = {
   'tokens.absolute_age': [HERE, 'tokens.* set the lifetimes'],
   'tokens.checksums': ['provider/value-checksums.test.ts', 'tokens.checksums: always introduces'],
   'sessions.idle': ['pages/sign-in/current-session.test.ts', 'a session without requests ends'],
-  'sessions.absolute': [
-    'pages/sign-in/current-session.test.ts',
-    'a request to renew the session extends it',
-  ],
+  'sessions.absolute': ['pages/sign-in/current-session.test.ts', 'a request to renew the session extends it'],
   'sessions.shared_terminals': [
     'pages/sign-in/shared-terminals.test.ts',
     'a session there ends after 15 minutes',
     'sharedTerminals: [',
   ],
-  'sign_in.passwords': [
-    'sign-in-upstream/journey.test.ts',
-    'a user of a provider without a password sees',
-  ],
+  'sign_in.passwords': ['sign-in-upstream/journey.test.ts', 'a user of a provider without a password sees'],
   'sign_in.passkeys': ['pages/passkeys/passkeys.test.ts', 'disabled passkeys are'],
   'sign_in.require': ['sign-in-upstream/required.test.ts', 'owners and admins cannot'],
   'sign_in.require_grace': ['sign-in-upstream/required.test.ts', 'owners and admins see the end'],
@@ -92,19 +76,10 @@ const TESTED: Readonly<Record<string, Tested>> = {
     'startWithUpstream(',
   ],
   'sign_in.recovery_wait': ['sign-in-upstream/recovery-wait.test.ts', 'a mailed link starts'],
-  'limits.clients_per_person': [
-    'pages/oauth-clients/oauth-clients.test.ts',
-    'the form for a client states',
-  ],
-  'limits.api_keys_per_person': [
-    'pages/api-keys.test.ts',
-    'a user with the maximum number of API keys',
-  ],
+  'limits.clients_per_person': ['pages/oauth-clients/oauth-clients.test.ts', 'the form for a client states'],
+  'limits.api_keys_per_person': ['pages/api-keys.test.ts', 'a user with the maximum number of API keys'],
   'limits.api_key_days': ['pages/api-keys.test.ts', 'with limits.api_key_days the form'],
-  'limits.people_per_unchecked_client': [
-    'provider/people-limit.test.ts',
-    'beyond the user limit of a client',
-  ],
+  'limits.people_per_unchecked_client': ['provider/people-limit.test.ts', 'beyond the user limit of a client'],
   'limits.sign_in_failures': [HERE, 'limits.sign_in_failures and'],
   'limits.sign_in_failures_per_address': [HERE, 'limits.sign_in_failures_per_address'],
   'limits.sign_in_failure_window': [HERE, 'limits.sign_in_failures and'],
@@ -116,16 +91,8 @@ const TESTED: Readonly<Record<string, Tested>> = {
   'limits.change_streams_per_client': ['provider/introspection-changes.test.ts', 'too many'],
   'limits.waiting_sign_ins_per_address': ['provider/waiting-sign-ins.test.ts', 'at most the'],
   'mail.smtp_url': ['pages/account-mail.test.ts', 'mail announces a new', 'startsWithMail('],
-  'mail.from': [
-    'pages/account-mail.test.ts',
-    'mail announces a new browser, connection',
-    'startsWithMail(',
-  ],
-  'api.graphql_url': [
-    'pages/oauth-clients/test.test.ts',
-    'a failing API stops',
-    'api: { graphqlUrl',
-  ],
+  'mail.from': ['pages/account-mail.test.ts', 'mail announces a new browser, connection', 'startsWithMail('],
+  'api.graphql_url': ['pages/oauth-clients/test.test.ts', 'a failing API stops', 'api: { graphqlUrl'],
   'api.example_query': ['pages/oauth-clients/test.test.ts', 'a failing API stops the client test'],
   'api.test_organizations': [
     'pages/oauth-clients/test-organizations.test.ts',
@@ -148,10 +115,7 @@ const TESTED: Readonly<Record<string, Tested>> = {
     'a line with `clients` sets the policy of its organization',
     'organizations: { clients:',
   ],
-  'leaks.secret_grace': [
-    'authorizations/leaked-values.test.ts',
-    'a changed grace period applies to secrets',
-  ],
+  'leaks.secret_grace': ['authorizations/leaked-values.test.ts', 'a changed grace period applies to secrets'],
   'activity.retention': ['pages/activity.test.ts', 'activity entries are stored for as long as'],
   'import.prune_at_most': [
     'import/prune.test.ts',
@@ -197,8 +161,7 @@ function faultOf({ name, path: steps, codePath, variable, defaultValue }: KnownS
   const [file, title = '', setting] = TESTED[name] ?? [];
   if (file === undefined) return [`${name} has no row in TESTED`];
   // Leave out the list above, which quotes all titles: it is no test.
-  const text =
-    readFileSync(path.join(TESTS, file), 'utf8').split('\nconst NOT_TESTED').at(-1) ?? '';
+  const text = readFileSync(path.join(TESTS, file), 'utf8').split('\nconst NOT_TESTED').at(-1) ?? '';
   if (!text.includes(`'${title}`)) return [`${name}: ${file} has no test '${title}…'`];
   if (setting !== undefined && text.includes(setting)) return [];
   const defaults = [defaultValue, valueAt(DEFAULTS, codePath)].map(String);
@@ -321,9 +284,7 @@ describeOn([postgresServer, redisServer], 'a service with other settings', () =>
 
     const code = await on.partner.code(confidential);
     on.clock.advance(60 + SLACK);
-    expect((await exchangeCode(on.issuer, confidential, code)).body.error).to.equal(
-      'invalid_grant',
-    );
+    expect((await exchangeCode(on.issuer, confidential, code)).body.error).to.equal('invalid_grant');
 
     const { body } = await clientCredentials(on.issuer, machine);
     expect(body.expires_in).to.equal(90);

@@ -58,9 +58,7 @@ describe('config/container.yaml', () => {
   it('config/container.yaml listens on all addresses, requires external stores, and leaves the rest to variables', () => {
     const file = path.join(directory, 'container.yaml');
     const environment = { ...keysOfEnvironment, GATEHOUSE_ISSUER: 'https://auth.example.com' };
-    expect(refusalOf(() => checkSettings({ file, environment })).message).to.include(
-      'DATABASE_URL',
-    );
+    expect(refusalOf(() => checkSettings({ file, environment })).message).to.include('DATABASE_URL');
     const database = { DATABASE_URL: 'postgres://db/gatehouse', REDIS_URL: 'redis://redis' };
     const { server } = checkSettings({ file, environment: { ...environment, ...database } });
     expect(server).to.include({ host: '0.0.0.0', operatorsHost: '0.0.0.0', proxyHops: 1 });

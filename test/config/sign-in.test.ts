@@ -10,8 +10,7 @@ const ENTRY = {
   issuer: 'https://id.example.com/realms/a',
   client_id: 'gatehouse',
 };
-const yamlOf = (...entries: object[]): string =>
-  `sign_in: ${JSON.stringify({ providers: entries })}`;
+const yamlOf = (...entries: object[]): string => `sign_in: ${JSON.stringify({ providers: entries })}`;
 
 describe('the settings of sign-in providers', () => {
   it('the optional settings of a provider have defaults, and its client secret is read from a separate file', () => {
@@ -33,9 +32,7 @@ describe('the settings of sign-in providers', () => {
     });
     chmodSync(client_secret_file, 0o644);
     const inspection = inspectSettings({ environment: {}, file: fileWith(file) });
-    expect(inspection.warnings.map(({ path }) => path)).to.deep.equal([
-      'sign_in.providers.0.client_secret_file',
-    ]);
+    expect(inspection.warnings.map(({ path }) => path)).to.deep.equal(['sign_in.providers.0.client_secret_file']);
     expect(JSON.stringify(inspection.effectiveSettings)).not.to.include('the secret');
     // A command that signs no users in works even if it cannot read the secret of the provider.
     const unreadable = fileWith(yamlOf({ ...ENTRY, client_secret_file: '/nonexistent/secret' }));
@@ -151,9 +148,7 @@ describe('the settings of sign-in providers', () => {
   });
 
   it('settings without a sign-in method, or with this service as a sign-in provider, are refused', () => {
-    expect(problemsOf('sign_in: { passwords: false }').map(({ path }) => path)).to.deep.equal([
-      'sign_in.passwords',
-    ]);
+    expect(problemsOf('sign_in: { passwords: false }').map(({ path }) => path)).to.deep.equal(['sign_in.passwords']);
     const own = `issuer: http://localhost:3000\n${yamlOf({ ...ENTRY, issuer: 'http://localhost:3000' })}`;
     expect(problemsOf(own).map(({ path }) => path)).to.deep.equal(['sign_in.providers']);
     settingsOf(yamlOf({ ...ENTRY, issuer: 'http://127.0.0.1:8080/realms/a' }));

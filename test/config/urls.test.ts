@@ -13,8 +13,7 @@ describe('a URL for display', () => {
       'redis+sentinel://gate:hunter2@s1:26379,s2:26379/mymaster':
         'redis+sentinel://gate:***@s1:26379,s2:26379/mymaster',
       'rediss+cluster://:hunter2@[::1]:7000,b:7001': 'rediss+cluster://:***@[::1]:7000,b:7001',
-      'smtps://me%40example.com:hunter2@mail.example.com':
-        'smtps://me%40example.com:***@mail.example.com',
+      'smtps://me%40example.com:hunter2@mail.example.com': 'smtps://me%40example.com:***@mail.example.com',
       'https://auth.example.com': undefined,
       'Gatehouse <gatehouse@example.com>': undefined,
       '/etc/gatehouse': undefined,

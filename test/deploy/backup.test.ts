@@ -10,13 +10,7 @@ import { Redis } from 'ioredis';
 import { freshDatabaseUrl } from '../support/postgres-server.ts';
 import { findProgram, freePort, runProgram } from '../support/programs.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
-import {
-  describeOn,
-  openssl,
-  postgresServer,
-  redisServer,
-  required,
-} from '../support/requirements.ts';
+import { describeOn, openssl, postgresServer, redisServer, required } from '../support/requirements.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { ROOT } from './shipped-files.ts';
 
@@ -154,10 +148,7 @@ describeOn([postgresServer, redisServer, openssl, pgDump, redisCli], 'deploy/bac
   it('the password of the database is on no command line, and a failed backup leaves no files', async () => {
     const redis = await startRedisServer();
     const url = new URL(await freshDatabaseUrl());
-    writeFileSync(
-      file('secret-url'),
-      `postgres://postgres:s%40cret%2f%25@${url.host}${url.pathname}\n`,
-    );
+    writeFileSync(file('secret-url'), `postgres://postgres:s%40cret%2f%25@${url.host}${url.pathname}\n`);
     const programs = temporaryDirectory('programs');
     const fake = path.join(programs, 'pg_dump');
     writeFileSync(
@@ -184,9 +175,7 @@ describeOn([postgresServer, redisServer, openssl, pgDump, redisCli], 'deploy/bac
     backUp();
     const [password, ...args] = readFileSync(file('seen'), 'utf8').split('\n');
     expect(password).to.equal('s@cret/%');
-    expect(args.join(' '))
-      .to.contain(`--dbname=postgres://postgres@${url.host}/`)
-      .and.not.contain('cret');
+    expect(args.join(' ')).to.contain(`--dbname=postgres://postgres@${url.host}/`).and.not.contain('cret');
     const made = () => readdirSync(kept);
     expect(made()).to.have.members(['gatehouse.dump', 'redis.tar']);
     writeFileSync(fake, '#!/bin/sh\nexit 1\n', { mode: 0o755 });
@@ -204,9 +193,7 @@ describeOn([postgresServer, redisServer, openssl, pgDump, redisCli], 'deploy/bac
   };
 
   it('an @ in the password of the database does not end it', () => {
-    expect(connect('postgres://ada:s@cret@host:5/db')).to.equal(
-      's@cret --dbname=postgres://ada@host:5/db',
-    );
+    expect(connect('postgres://ada:s@cret@host:5/db')).to.equal('s@cret --dbname=postgres://ada@host:5/db');
     expect(connect('postgresql://ada@host/db')).to.equal('--dbname=postgresql://ada@host/db');
   });
 

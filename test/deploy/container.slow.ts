@@ -18,12 +18,7 @@ import { atEndOfFile } from '../support/end-of-run.ts';
 import { freshDatabaseUrl } from '../support/postgres-server.ts';
 import { findProgram, freePort, type Program, startProgram } from '../support/programs.ts';
 import { freshRedisUrl } from '../support/redis-server.ts';
-import {
-  describeOn,
-  postgresServer,
-  type Requirement,
-  redisServer,
-} from '../support/requirements.ts';
+import { describeOn, postgresServer, type Requirement, redisServer } from '../support/requirements.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { buildImage, containerTools, type Image } from './image.ts';
 
@@ -110,9 +105,7 @@ describeOn([...containerTools, postgresServer, redisServer], 'the image', () => 
     const { services } = parse(readFileSync(path.join(ROOT, 'compose.yaml'), 'utf8'), {
       merge: true,
     });
-    const named = Object.entries<string>(services.one.environment).filter(([variable]) =>
-      variable.endsWith('_FILE'),
-    );
+    const named = Object.entries<string>(services.one.environment).filter(([variable]) => variable.endsWith('_FILE'));
     for (const [, file] of named) expect(files).to.include(file.replace(SECRETS, 'nodes'));
     const password = contentOf('postgres/password');
     expect(new URL(contentOf('nodes/database-url'))).to.include({ hostname: 'postgres', password });
@@ -166,9 +159,7 @@ describeOn([...containerTools, postgresServer, redisServer], 'the image', () => 
     const { exitCode, output } = await runs([...OPERATOR, ...add, '--json']);
     expect(exitCode, output).to.equal(0);
     // The line before, from standard error, names the deployment.
-    expect(JSON.parse(output.trim().split('\n').at(-1) ?? '').invite_link).to.include(
-      `https://${host}/`,
-    );
+    expect(JSON.parse(output.trim().split('\n').at(-1) ?? '').invite_link).to.include(`https://${host}/`);
   });
 
   describe('with two running containers', () => {

@@ -69,23 +69,13 @@ export async function buildImage(): Promise<Image> {
     return stdout.trim();
   };
   const dockerfile = readFileSync(path.join(ROOT, 'Dockerfile'), 'utf8');
-  const [, base = '', suite = ''] =
-    /^ARG NODE_IMAGE=(node:\d+-([a-z]+)-slim)$/m.exec(dockerfile) ?? [];
+  const [, base = '', suite = ''] = /^ARG NODE_IMAGE=(node:\d+-([a-z]+)-slim)$/m.exec(dockerfile) ?? [];
   const npmrc = path.join(folder, 'npmrc');
   writeFileSync(npmrc, npmSettings());
   const context = await baseContext(path.join(folder, 'base'), suite);
   await build('bud', '--isolation', 'chroot', '--tag', `docker.io/library/${base}`, context);
   const secret = `id=npmrc,src=${npmrc}`;
-  const own = [
-    '--pull-never',
-    '--format',
-    'docker',
-    '--secret',
-    secret,
-    '--tag',
-    'gatehouse',
-    ROOT,
-  ];
+  const own = ['--pull-never', '--format', 'docker', '--secret', secret, '--tag', 'gatehouse', ROOT];
   await build('bud', '--isolation', 'chroot', ...own);
   const inspected = JSON.parse(await build('inspect', '--type', 'image', 'gatehouse'));
   const config: ImageConfig = inspected.Docker.config;
@@ -120,9 +110,7 @@ RUN echo 'node:x:1000:1000::/home/node:/bin/sh' > /etc/passwd && install -d -o 1
 
 function npmFolder(): string {
   const { npm_execpath: program } = process.env;
-  return program
-    ? path.join(program, '../..')
-    : path.join(npmSays('root', '--global').trim(), 'npm');
+  return program ? path.join(program, '../..') : path.join(npmSays('root', '--global').trim(), 'npm');
 }
 
 /**
@@ -143,12 +131,9 @@ function npmSettings(): string {
 }
 
 const authorities = (): string | undefined =>
-  [npmConfig().cafile, process.env.NODE_EXTRA_CA_CERTS]
-    .map(String)
-    .find((name) => existsSync(name));
+  [npmConfig().cafile, process.env.NODE_EXTRA_CA_CERTS].map(String).find((name) => existsSync(name));
 
-const npmConfig = (): Readonly<Record<string, unknown>> =>
-  JSON.parse(npmSays('config', 'list', '--long', '--json'));
+const npmConfig = (): Readonly<Record<string, unknown>> => JSON.parse(npmSays('config', 'list', '--long', '--json'));
 
 const npmSays = (...args: string[]): string =>
   execFileSync('npm', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
@@ -172,8 +157,7 @@ const starterOf =
     const list = path.join(temporaryDirectory('volumes'), 'list');
     const mounts = Object.entries(volumes).map((mount) => `${mount.join(' ')}\n`);
     writeFileSync(list, mounts.join(''));
-    for (const target of Object.keys(volumes))
-      mkdirSync(path.join(files, target), { recursive: true });
+    for (const target of Object.keys(volumes)) mkdirSync(path.join(files, target), { recursive: true });
     const namespaces = ['--mount', '--pid', '--fork', '--kill-child'];
     return startProgram('unshare', [...namespaces, 'sh', '-c', ENTER, 'sh', ...entered], {
       cwd: files,

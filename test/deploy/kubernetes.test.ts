@@ -114,12 +114,8 @@ describe('deploy/kubernetes', () => {
   });
 
   it('the manifests contain every object that commands in the docs name', () => {
-    const lines = docs
-      .split('\n')
-      .filter((line) => line.startsWith('kubectl --namespace gatehouse '));
-    const named = lines.flatMap(
-      (line) => line.match(/\bdeployment\/[a-z-]+|component=[a-z]+/g) ?? [],
-    );
+    const lines = docs.split('\n').filter((line) => line.startsWith('kubectl --namespace gatehouse '));
+    const named = lines.flatMap((line) => line.match(/\bdeployment\/[a-z-]+|component=[a-z]+/g) ?? []);
     const present = of('Deployment').flatMap((one: typeof deployment) => [
       `deployment/${one.metadata.name}`,
       `component=${one.spec.template.metadata.labels['app.kubernetes.io/component']}`,
@@ -154,9 +150,8 @@ describe('deploy/kubernetes', () => {
     expect(probes.map(({ httpGet }) => `${httpGet.port}${httpGet.path}`)).to.deep.equal([
       ...['operators/healthz', 'operators/healthz', 'operators/readyz'],
     ]);
-    const targets = of('Service').flatMap(
-      (service: { spec: { ports: { targetPort: string }[] } }) =>
-        service.spec.ports.map(({ targetPort }) => targetPort),
+    const targets = of('Service').flatMap((service: { spec: { ports: { targetPort: string }[] } }) =>
+      service.spec.ports.map(({ targetPort }) => targetPort),
     );
     expect(targets).to.deep.equal(['http', 'operators']);
   });
@@ -164,10 +159,7 @@ describe('deploy/kubernetes', () => {
   it('network policies allow only named peers: other pods by namespace and label, with a port', () => {
     const text = readFileSync(path.join(folder, 'networkpolicy.yaml'), 'utf8');
     // Also check the examples in the comments.
-    const withExamples = text.replaceAll(
-      /^( +)# ( *(?:- to:|ports:|- ipBlock:|cidr:|except:).*)$/gm,
-      '$1$2',
-    );
+    const withExamples = text.replaceAll(/^( +)# ( *(?:- to:|ports:|- ipBlock:|cidr:|except:).*)$/gm, '$1$2');
     for (const { spec } of [text, withExamples].map((one) => parse(one))) {
       // The empty selector applies to every pod of the namespace.
       expect(spec).to.deep.include({ podSelector: {}, policyTypes: ['Ingress', 'Egress'] });
@@ -205,9 +197,7 @@ describe('deploy/kubernetes', () => {
       const known = volumes.map(({ configMap, secret, emptyDir }) =>
         emptyDir ? 'temporary' : (configMap?.name ?? secret?.secretName),
       );
-      expect(known).to.have.ordered.members(
-        [generated.name, 'gatehouse', 'temporary'].slice(0, known.length),
-      );
+      expect(known).to.have.ordered.members([generated.name, 'gatehouse', 'temporary'].slice(0, known.length));
       const [settings, secrets] = volumes;
       for (const { env, volumeMounts } of [...initContainers, ...own]) {
         const mounts = volumeMounts.map(({ name, mountPath }) => [name, mountPath] as const);

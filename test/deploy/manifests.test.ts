@@ -1,14 +1,6 @@
 /** The files for Compose and systemd are valid, complete, and consistent with the settings. */
 import { execFileSync } from 'node:child_process';
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { parse } from 'yaml';
@@ -54,14 +46,11 @@ describe('compose.yaml', () => {
     const known = `build cap_add cap_drop command depends_on environment healthcheck image mem_limit
       network_mode networks pids_limit ports read_only restart security_opt stop_grace_period
       stop_signal sysctls tmpfs user volumes`.split(/\s+/);
-    for (const [name, service] of each)
-      expect(known, name).to.include.members(Object.keys(service));
+    for (const [name, service] of each) expect(known, name).to.include.members(Object.keys(service));
   });
 
   it('compose.yaml names only existing files, and uses every volume and network', () => {
-    const mounted = each.flatMap(([, { volumes: own = [] }]) =>
-      own.map((volume) => volume.replace(/:.*/, '')),
-    );
+    const mounted = each.flatMap(([, { volumes: own = [] }]) => own.map((volume) => volume.replace(/:.*/, '')));
     const files = mounted.filter((source) => source.startsWith('.'));
     const named = mounted.filter((source) => !source.startsWith('.'));
     for (const file of files) expect(existsSync(path.join(ROOT, file)), file).to.equal(true);
@@ -77,8 +66,7 @@ describe('compose.yaml', () => {
         if (condition === 'service_healthy') {
           const isChecked = healthcheck ?? (from === 'gatehouse' && image.includes('HEALTHCHECK'));
           expect(isChecked, `${name}: ${other}`).to.be.ok;
-        } else
-          expect([condition, restart]).to.deep.equal(['service_completed_successfully', undefined]);
+        } else expect([condition, restart]).to.deep.equal(['service_completed_successfully', undefined]);
       }
     }
   });
@@ -185,10 +173,7 @@ describeOn([systemdAnalyze], 'deploy/systemd', () => {
     for (const name of units) {
       // Replace the path: systemd checks that the program exists, but it may be elsewhere on this
       // machine.
-      const here = unitText(name).replace(
-        'ExecStart=/usr/bin/node',
-        `ExecStart=${process.execPath}`,
-      );
+      const here = unitText(name).replace('ExecStart=/usr/bin/node', `ExecStart=${process.execPath}`);
       writeFileSync(path.join(folder, name), here);
     }
     const files = units.map((name) => path.join(folder, name));

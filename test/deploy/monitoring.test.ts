@@ -29,12 +29,8 @@ interface Panel {
   readonly targets?: readonly { readonly expr: string }[];
 }
 
-const rules: readonly Rule[] = parse(textOf(RULES)).groups.flatMap(
-  (group: { rules: Rule[] }) => group.rules,
-);
-const panels: readonly Panel[] = JSON.parse(
-  textOf(path.join(DEPLOY, 'grafana/gatehouse.json')),
-).panels;
+const rules: readonly Rule[] = parse(textOf(RULES)).groups.flatMap((group: { rules: Rule[] }) => group.rules);
+const panels: readonly Panel[] = JSON.parse(textOf(path.join(DEPLOY, 'grafana/gatehouse.json'))).panels;
 const asked = [
   ...rules.map(({ expr }) => expr),
   ...panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr)),
@@ -58,9 +54,7 @@ const metricsIn = (expr: string): string[] =>
 /** Yields each label by which a query selects, with the values that the query names. */
 function* selectorsIn(expr: string) {
   for (const [, metric = '', list = ''] of expr.matchAll(/([a-z_0-9]+)\{([^}]*)\}/g)) {
-    for (const [, label = '', value = ''] of list.matchAll(
-      /([a-z_]+)\s*(?:=~|!=|!~|=)\s*"([^"]*)"/g,
-    )) {
+    for (const [, label = '', value = ''] of list.matchAll(/([a-z_]+)\s*(?:=~|!=|!~|=)\s*"([^"]*)"/g)) {
       const values = /^[\w/|]+$/.test(value) ? value.split('|') : [];
       yield { metric, label, values };
     }

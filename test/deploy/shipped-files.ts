@@ -7,11 +7,7 @@ import { checkSettings, keysOfEnvironment } from '../config/configuration.ts';
 export const ROOT = path.join(import.meta.dirname, '../..');
 export const textOf = (name: string): string => readFileSync(path.join(ROOT, name), 'utf8');
 
-export const VARIABLES = [
-  ...Object.keys(settingOf),
-  ...mayBeInAFile,
-  ...mayBeInAFile.map((name) => `${name}_FILE`),
-];
+export const VARIABLES = [...Object.keys(settingOf), ...mayBeInAFile, ...mayBeInAFile.map((name) => `${name}_FILE`)];
 
 /** Seconds until main.ts ends the process, counted from the end of the shutdown delay. */
 export const CLOSING = 10;

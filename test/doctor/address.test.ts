@@ -112,9 +112,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, with a reverse proxy
     proxy.conduct.leadTo = other.settings.server.port;
     const address = `http://127.0.0.1:${other.settings.server.port}`;
     const direct = () => examine(environmentOf(other), '--address', address);
-    expect((await direct()).of('proxy_hops').status, 'its own header is ignored').to.equal(
-      'not_checked',
-    );
+    expect((await direct()).of('proxy_hops').status, 'its own header is ignored').to.equal('not_checked');
     await fetch(`${issuer}/login`);
     const examination = await direct();
     expectOnly(examination, 'proxy_hops', 'warning');
@@ -175,9 +173,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, with a reverse proxy
     proxy.conduct.leadTo = other.settings.server.port;
     const examination = await examine(environment);
     expectOnly(examination, 'authorize', 'problem');
-    expect(examination.of('authorize').remedy).to.contain(
-      'another deployment answers at this address',
-    );
+    expect(examination.of('authorize').remedy).to.contain('another deployment answers at this address');
     expect(examination.of('sign_out').status).to.equal('not_checked');
   });
 
@@ -247,8 +243,6 @@ describeOn([postgresServer, redisServer, openssl], 'operator doctor, over TLS', 
     expect(soon, 'a warning does not fail the run').to.include({ healthy: true, exitCode: 0 });
     const { environment: elsewhere } = await behind(certificate(30, 'other.example'));
     const other = await trusting(ca, () => examine(elsewhere));
-    expect(other.of('public_address').message).to.contain(
-      'a host name other than that of the issuer',
-    );
+    expect(other.of('public_address').message).to.contain('a host name other than that of the issuer');
   });
 });

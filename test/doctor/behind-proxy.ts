@@ -53,10 +53,7 @@ export function environmentOf(
  * Runs work with an additional trusted certificate, like NODE_EXTRA_CA_CERTS, which Node reads only
  * at its start.
  */
-export async function trusting<Result>(
-  authority: string,
-  work: () => Promise<Result>,
-): Promise<Result> {
+export async function trusting<Result>(authority: string, work: () => Promise<Result>): Promise<Result> {
   const before = getCACertificates();
   setDefaultCACertificates([...before, readFileSync(authority, 'utf8')]);
   try {

@@ -20,10 +20,8 @@ export interface Examination {
 }
 
 /** Runs the doctor with these variables instead of the environment of the tests. */
-export const examine = (
-  environment: Readonly<Record<string, string>>,
-  ...args: string[]
-): Promise<Examination> => examineBy(operatorWith(environment), ...args);
+export const examine = (environment: Readonly<Record<string, string>>, ...args: string[]): Promise<Examination> =>
+  examineBy(operatorWith(environment), ...args);
 
 export async function examineBy(run: RunOperator, ...args: string[]): Promise<Examination> {
   const { exitCode, output, errors } = await run(['doctor', '--json', ...args]);
@@ -38,8 +36,7 @@ export async function examineBy(run: RunOperator, ...args: string[]): Promise<Ex
     output,
     healthy: value.healthy,
     troubles: value.findings.filter(
-      ({ check, status }) =>
-        (status === 'problem' || status === 'warning') && check !== 'node_version',
+      ({ check, status }) => (status === 'problem' || status === 'warning') && check !== 'node_version',
     ),
     of(check) {
       const found = value.findings.find((finding) => finding.check === check);

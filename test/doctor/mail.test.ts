@@ -14,8 +14,7 @@ describe('operator doctor, checking mail', () => {
   const start = startsOn();
   const opened = createOpened();
   after(opened.closeAll);
-  const server = () =>
-    opened.add(startMailServer(['gatehouse', 'swordfish']), (mail) => mail.close());
+  const server = () => opened.add(startMailServer(['gatehouse', 'swordfish']), (mail) => mail.close());
   const variables = (SMTP_URL: string) => ({
     GATEHOUSE_CONFIG: fileWith(`mail: { from: ${FROM} }`),
     SMTP_URL,

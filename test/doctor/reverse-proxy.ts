@@ -32,10 +32,7 @@ export interface ReverseProxy {
   close(): Promise<void>;
 }
 
-export async function startReverseProxy(tls?: {
-  key: string;
-  cert: string;
-}): Promise<ReverseProxy> {
+export async function startReverseProxy(tls?: { key: string; cert: string }): Promise<ReverseProxy> {
   const conduct: ProxyConduct = { leadTo: 1, forwardedFor: 'set', dropped: [] };
   const handle = (asked: IncomingMessage, answer: ServerResponse): void => {
     pass(asked, answer, conduct).catch(() => {
@@ -55,11 +52,7 @@ export async function startReverseProxy(tls?: {
   };
 }
 
-async function pass(
-  asked: IncomingMessage,
-  answer: ServerResponse,
-  conduct: ProxyConduct,
-): Promise<void> {
+async function pass(asked: IncomingMessage, answer: ServerResponse, conduct: ProxyConduct): Promise<void> {
   if (conduct.onStall && asked.url?.startsWith('/oauth/authorize')) {
     conduct.onStall();
     return;

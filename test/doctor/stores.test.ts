@@ -65,9 +65,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
   it('the doctor warns of a Redis that is nearly full', async () => {
     const databaseUrl = await freshMigratedDatabaseUrl();
     const server = await startRedisServer();
-    const redis = await opened.add(Promise.resolve(new Redis(server.url)), async (one) =>
-      one.disconnect(),
-    );
+    const redis = await opened.add(Promise.resolve(new Redis(server.url)), async (one) => one.disconnect());
     // Large enough that the memory of the doctor's own connections does not change the percentage.
     await redis.setrange('filler', 64 * MEBIBYTE, 'x');
     const [, used = ''] = /^used_memory:(\d+)/m.exec(await redis.info('memory')) ?? [];
@@ -124,9 +122,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
     const databaseUrl = await freshMigratedDatabaseUrl();
     const client = new pg.Client(databaseUrl);
     await client.connect();
-    await client.query(
-      "INSERT INTO gatehouse_migrations (name, run_on) VALUES ('9999_later', now())",
-    );
+    await client.query("INSERT INTO gatehouse_migrations (name, run_on) VALUES ('9999_later', now())");
     await client.end();
     const { of } = await withStores(databaseUrl);
     expect(of('migrations')).to.include({ status: 'ok' });
@@ -146,17 +142,13 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
     const url = new URL(await freshMigratedDatabaseUrl());
     url.pathname = '/missing';
     const { of } = await withStores(url.href);
-    expect(of('database').remedy).to.equal(
-      'create the database, or correct its name at the end of DATABASE_URL',
-    );
+    expect(of('database').remedy).to.equal('create the database, or correct its name at the end of DATABASE_URL');
     expect(of('nodes').message).to.contain('because the database cannot be used');
   });
 
   it('the doctor detects a connection pooler that drops notifications', async () => {
     const databaseUrl = await freshMigratedDatabaseUrl();
-    const pooler = await opened.add(startDeafPooler(Number(new URL(databaseUrl).port)), (one) =>
-      one.close(),
-    );
+    const pooler = await opened.add(startDeafPooler(Number(new URL(databaseUrl).port)), (one) => one.close());
     const url = new URL(databaseUrl);
     url.port = String(pooler.port);
     const { of } = await withStores(url.href);
@@ -198,9 +190,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
   });
 
   it('the doctor reports an unavailable database without its password', async () => {
-    const { of, output } = await withStores(
-      `postgres://me:swordfish@127.0.0.1:${await freePort()}/gatehouse`,
-    );
+    const { of, output } = await withStores(`postgres://me:swordfish@127.0.0.1:${await freePort()}/gatehouse`);
     expect(of('database')).to.include({ status: 'problem', where: 'DATABASE_URL' });
     expect(of('migrations').message).to.equal('not checked: the database cannot be used');
     expect(output).not.to.contain('swordfish');
@@ -244,9 +234,7 @@ async function startDeafPooler(target: number) {
     const upstream = connect(target, '127.0.0.1');
     for (const socket of [client, upstream]) {
       sockets.add(socket);
-      socket
-        .on('error', () => {})
-        .on('close', () => [client, upstream].map((one) => one.destroy()));
+      socket.on('error', () => {}).on('close', () => [client, upstream].map((one) => one.destroy()));
     }
     client.pipe(upstream);
     let unread = Buffer.alloc(0);

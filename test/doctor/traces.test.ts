@@ -76,9 +76,7 @@ forEachDeployment('operator doctor, on a running service', (start) => {
     await seed(service);
     const { id } = await service.accounts.add({ email: 'anna@corp.test', name: 'Anna' });
     // Store an address that only an older version accepted.
-    await service.database.query("UPDATE accounts SET email = 'anna<x@corp.test' WHERE id = $1", [
-      id,
-    ]);
+    await service.database.query("UPDATE accounts SET email = 'anna<x@corp.test' WHERE id = $1", [id]);
     present = await tracesIn(service);
     const secretFile = path.join(temporaryDirectory('secret'), 'client-secret');
     writeFileSync(secretFile, upstream.settings().clientSecret ?? '');
@@ -92,9 +90,7 @@ forEachDeployment('operator doctor, on a running service', (start) => {
     expect(healthy, output).to.equal(true);
     expect(of('sign_in_providers').message).to.contain('and the redirect URI');
     expect(of('sign_in_require')).to.include({ status: 'warning' });
-    expect(of('sign_in_require').message).to.match(
-      /^1 of the people to whom sign_in.require applies/,
-    );
+    expect(of('sign_in_require').message).to.match(/^1 of the people to whom sign_in.require applies/);
     expect(of('email_addresses')).to.include({ status: 'warning' });
     expect(of('email_addresses').message)
       .to.match(/^1 of the accounts/)
@@ -114,10 +110,9 @@ forEachDeployment('operator doctor, on a running service', (start) => {
     const { database, accounts } = service;
     const visitors = createVisitors(database, { by: { operator: 'tests' }, passwords: true });
     const [old, young] = [await visitors.add(), await visitors.add()];
-    await database.query(
-      'UPDATE accounts SET created_at = created_at - $1::interval WHERE id = $2',
-      [...['61 minutes', old.accountId]],
-    );
+    await database.query('UPDATE accounts SET created_at = created_at - $1::interval WHERE id = $2', [
+      ...['61 minutes', old.accountId],
+    ]);
     const { of } = await examine(environmentOf(service));
     expect(of('left_over').message).to.contain('1 earlier run');
     accounts.forget(old.accountId);
@@ -149,9 +144,7 @@ describe('operator doctor, interrupted with Ctrl-C', () => {
   it('an interrupted doctor removes what it created, and reports the removal', async () => {
     const proxy = await opened.add(startReverseProxy(), (one) => one.close());
     const issuer = `http://localhost:${proxy.port}`;
-    const service = await opened.add(startTestService({ settings: { issuer } }), (one) =>
-      one.close(),
-    );
+    const service = await opened.add(startTestService({ settings: { issuer } }), (one) => one.close());
     const reached = new Promise<void>((resolve) => {
       proxy.conduct.onStall = resolve;
     });

@@ -65,9 +65,7 @@ describe('compressed files', () => {
 
   it('each encoding has an ETag of its own, and caches keep the encodings apart', async () => {
     for (const url of await files()) {
-      const answers = await Promise.all(
-        ['identity', 'gzip', 'br'].map((one) => wire(url, accepting(one))),
-      );
+      const answers = await Promise.all(['identity', 'gzip', 'br'].map((one) => wire(url, accepting(one))));
       for (const { headers } of answers) expect(headers.get('vary')).to.equal('Accept-Encoding');
       const tags = answers.map(({ headers }) => headers.get('etag') ?? '');
       expect(new Set(tags).size, tags.join(' ')).to.equal(3);

@@ -75,9 +75,7 @@ forEachDeployment('GET /audit', (start) => {
       query = `?limit=7&after=${next}`;
       if (!more) break;
     }
-    const stored = await service.database.query<{ id: string }>(
-      'SELECT id FROM activity ORDER BY id',
-    );
+    const stored = await service.database.query<{ id: string }>('SELECT id FROM activity ORDER BY id');
     expect(ids).to.deep.equal(stored.map(({ id }) => Number(id)));
     expect(ids.length).to.be.at.least(ACTIONS.length);
   });
@@ -127,8 +125,6 @@ forEachDeployment('GET /audit', (start) => {
         expires_at = clock_timestamp() + interval '1 minute'`,
     );
     const metrics = await (await fetch(`${service.operatorsUrl}/metrics`)).text();
-    expect(metrics).to.match(
-      /^gatehouse_audit_lag_seconds 0\.\d*[1-9]|gatehouse_audit_lag_seconds [1-9]/m,
-    );
+    expect(metrics).to.match(/^gatehouse_audit_lag_seconds 0\.\d*[1-9]|gatehouse_audit_lag_seconds [1-9]/m);
   });
 });

@@ -62,9 +62,7 @@ describeOn([postgresServer, redisServer], 'a clock that differs from those of th
         expect(answer).to.include({
           ...{ status: 'not ready', database: 'clock differs', tokens: 'clock differs' },
         });
-        expect(answer.reason).to.match(
-          new RegExp(`^the clock of PostgreSQL is \\d+ s ${direction}`),
-        );
+        expect(answer.reason).to.match(new RegExp(`^the clock of PostgreSQL is \\d+ s ${direction}`));
         return answer;
       });
       expect(body.reason).to.contain('synchronize both with NTP (chrony, systemd-timesyncd)');

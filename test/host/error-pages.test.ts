@@ -47,11 +47,7 @@ describe('error pages', () => {
 
   it('a wrong method, a form that is too large and a wrong content type are answered with pages', async () => {
     const person = createPerson(on.issuer);
-    expectErrorPage(
-      await person.post('/profile', {}),
-      405,
-      'This address cannot be opened like this',
-    );
+    expectErrorPage(await person.post('/profile', {}), 405, 'This address cannot be opened like this');
     const page = await person.get('/login');
     const large = await person.submit(page, { email: 'x'.repeat(300_000), password: 'x' });
     expectErrorPage(large, 413, 'That is too much text for one form');

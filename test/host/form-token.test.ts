@@ -32,8 +32,7 @@ describe('form tokens', () => {
     return person.follow(await person.get(url));
   }
 
-  const isSignedIn = async (person: Person): Promise<boolean> =>
-    (await person.get('/profile')).status === 200;
+  const isSignedIn = async (person: Person): Promise<boolean> => (await person.get('/profile')).status === 200;
 
   /** The paths to which pages send forms. The POST endpoints for programs have other tests. */
   const forms = (): string[] =>

@@ -33,8 +33,7 @@ describe('requests that report leaked values', () => {
   const bearer = `Bearer ${LEAKS_SECRET}`;
   const ask = (headers: Record<string, string>, method = 'POST') =>
     rawRequest(portOf(), '/leaks', { method, headers: { 'content-length': '0', ...headers } });
-  const isMachineSecretValid = async () =>
-    (await clientCredentials(on.issuer, on.clients.machine)).status === 200;
+  const isMachineSecretValid = async () => (await clientCredentials(on.issuer, on.clients.machine)).status === 200;
   /** Sends the text on a new connection, and returns the answer when the connection is closed. */
   const raw = (text: string, isCut = false) =>
     new Promise<string>((resolve) => {
@@ -90,16 +89,7 @@ describe('requests that report leaked values', () => {
   });
 
   it('malformed entries are named by their index, and the others are used', async () => {
-    const odd = [
-      null,
-      7,
-      'x',
-      [],
-      {},
-      { token: 7 },
-      { token: 'ghp_0123' },
-      { token: `${ABSENT.code}x` },
-    ];
+    const odd = [null, 7, 'x', [], {}, { token: 7 }, { token: 'ghp_0123' }, { token: `${ABSENT.code}x` }];
     const token = ABSENT.api_key;
     const places = [
       { token, url: 7 },

@@ -47,9 +47,7 @@ describe('a listener on localhost', () => {
     taken.push(...servers);
     const { port } = new URL(addressOf(servers[0]));
     expect(await (await fetch(`http://127.0.0.2:${port}/`)).text()).to.equal('here');
-    expect(
-      servers.map((server) => (server.address() as { address: string }).address),
-    ).to.deep.equal(['0.0.0.0']);
+    expect(servers.map((server) => (server.address() as { address: string }).address)).to.deep.equal(['0.0.0.0']);
   });
 
   it('a listener on localhost uses neither address if the port of one is in use', async () => {
@@ -81,16 +79,10 @@ describe('a listener', () => {
     void logged.push({ level, text: `${message} ${JSON.stringify(details)}` });
 
   async function open(options: ListenOptions = {}): Promise<number> {
-    const log = { info: record('info'), warn: record('warn') } as unknown as NonNullable<
-      ListenOptions['log']
-    >;
+    const log = { info: record('info'), warn: record('warn') } as unknown as NonNullable<ListenOptions['log']>;
     const server = await listen(
       (asked, response) => {
-        asked
-          .resume()
-          .on('end', () =>
-            response.end('x'.repeat(asked.url === '/large' ? 20_000_000 : BODY.length)),
-          );
+        asked.resume().on('end', () => response.end('x'.repeat(asked.url === '/large' ? 20_000_000 : BODY.length)));
       },
       0,
       '127.0.0.1',
@@ -190,12 +182,9 @@ describe('a listener', () => {
     }
 
     const requests = (count: number): string =>
-      Array.from({ length: count }, (_, index) => `GET /${index} HTTP/1.1\r\nHost: x\r\n\r\n`).join(
-        '',
-      );
+      Array.from({ length: count }, (_, index) => `GET /${index} HTTP/1.1\r\nHost: x\r\n\r\n`).join('');
     const answered = (reply: string): string[] => reply.match(/^\/\d+$/gm) ?? [];
-    const paths = (count: number): string[] =>
-      Array.from({ length: count }, (_, index) => `/${index}`);
+    const paths = (count: number): string[] => Array.from({ length: count }, (_, index) => `/${index}`);
 
     it('pipelined requests are handled one at a time, in order, and more are accepted afterwards', async () => {
       const { socket, reply } = send(await openCounting(), requests(10));
@@ -223,9 +212,7 @@ describe('a listener', () => {
         const { reply, end } = send(await openCounting(), requests(3) + broken);
         await end;
         expect(answered(reply()), broken).to.deep.equal(paths(3));
-        expect(reply()).to.match(
-          /\/2\n(0\r\n\r\n)?HTTP\/1\.1 40[05] [^\r]*\r\nConnection: close\r\n/,
-        );
+        expect(reply()).to.match(/\/2\n(0\r\n\r\n)?HTTP\/1\.1 40[05] [^\r]*\r\nConnection: close\r\n/);
         expect(started).to.equal(3);
       }
     });
@@ -279,9 +266,7 @@ describe('a listener', () => {
     await client.end;
     // Expect a truncated answer, or a whole answer and then the refusal: never a refusal inside an
     // answer.
-    expect(client.reply()).to.match(
-      /^(HTTP\/1\.1 200 .*?\r\n\r\n(x*|x{100000}HTTP\/1\.1 400 .*))?$/s,
-    );
+    expect(client.reply()).to.match(/^(HTTP\/1\.1 200 .*?\r\n\r\n(x*|x{100000}HTTP\/1\.1 400 .*))?$/s);
   });
 
   it('a client that disconnects is not logged', async () => {

@@ -46,8 +46,7 @@ describe('paths and methods', () => {
         expect(headers.get('allow'), path).to.equal(allowed);
         expect(headers.getSetCookie(), path).to.deep.equal([]);
         if (method === 'HEAD') continue;
-        if (path in pages)
-          expect(text).to.include('<h1>This address cannot be opened like this</h1>');
+        if (path in pages) expect(text).to.include('<h1>This address cannot be opened like this</h1>');
         else {
           const error_description = `use ${allowed.replace(', ', ' or ')}`;
           expect(JSON.parse(text)).to.include({ error: 'invalid_request', error_description });
@@ -83,9 +82,7 @@ describe('paths and methods', () => {
         expect(status, `${path} ${headers}`).to.equal(400);
         expect(answered.get('x-request-id')).to.match(/^req_/);
       }
-      expect((await rawRequest(to, path, { headers: [...host, ...bearer] })).status).not.to.equal(
-        400,
-      );
+      expect((await rawRequest(to, path, { headers: [...host, ...bearer] })).status).not.to.equal(400);
     }
   });
 

@@ -4,14 +4,7 @@ import { holesOfNode } from '../../src/base/node-holes.ts';
 import { fileOf, line } from '../import/import-file.ts';
 import { operatorFor } from '../operator/run-operator.ts';
 import { counted, scrape } from '../support/metrics.ts';
-import {
-  authorizationUrl,
-  clientCredentials,
-  exchangeCode,
-  introspect,
-  postForm,
-  refresh,
-} from '../support/oauth.ts';
+import { authorizationUrl, clientCredentials, exchangeCode, introspect, postForm, refresh } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { startsOn } from '../support/service.ts';

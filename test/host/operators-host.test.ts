@@ -23,9 +23,7 @@ describe("the operators' listener", () => {
         const { status, text } = await ask(method, path, { host });
         expect(status, `${path} ${host} ${text}`).not.to.equal(421);
       }
-      for (const host of wordsOf(
-        'evil.example:9 localhost.evil.example 127.0.0.1.nip.io evil@localhost',
-      )) {
+      for (const host of wordsOf('evil.example:9 localhost.evil.example 127.0.0.1.nip.io evil@localhost')) {
         expect((await ask(method, path, { host })).status, `${path} ${host}`).to.equal(421);
       }
     }

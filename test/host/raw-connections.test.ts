@@ -17,9 +17,7 @@ const numbers = fc.array(number, { maxLength: 60, size: 'max' });
 const requests = fc.array(numbers, { minLength: 1, maxLength: 5, size: 'max' });
 const connection = fc.array(number, { minLength: 4, maxLength: 4 });
 /** Connections that are open at the same time. */
-const batch = fc.noBias(
-  fc.array(fc.tuple(connection, requests), { minLength: 1, maxLength: 40, size: 'max' }),
-);
+const batch = fc.noBias(fc.array(fc.tuple(connection, requests), { minLength: 1, maxLength: 40, size: 'max' }));
 /** Batches from one seed, before the session is checked. */
 const BATCHES = 10;
 
@@ -52,11 +50,7 @@ describe('raw connections', () => {
           const found = connections.flatMap(({ pieces }, index) =>
             (problems[index] ?? []).map((problem) => `${problem}: ${JSON.stringify(pieces)}`),
           );
-          found.push(
-            ...others,
-            ...faults.splice(0).map((fault) => inspect(fault)),
-            ...problemsInLog(),
-          );
+          found.push(...others, ...faults.splice(0).map((fault) => inspect(fault)), ...problemsInLog());
           if (found.length > 0) throw new Error(found.join('\n'));
         });
         await fc.assert(property, {
@@ -81,9 +75,7 @@ describe('raw connections', () => {
         }),
       ),
     );
-    return answers.flatMap((status, index) =>
-      status === 200 ? [] : [`${urls[index]}: ${status}`],
-    );
+    return answers.flatMap((status, index) => (status === 200 ? [] : [`${urls[index]}: ${status}`]));
   }
 
   /** Returns the problems in the log since the last call, and empties it. */
@@ -91,9 +83,7 @@ describe('raw connections', () => {
     const lines = on.service.logLines as string[];
     return lines.splice(0).filter((line) => {
       const { level, err: _, ...fields } = JSON.parse(line);
-      return (
-        level >= 50 || /\p{Cc}/u.test(line.trimEnd()) || /\\[nrtbfu]/.test(JSON.stringify(fields))
-      );
+      return level >= 50 || /\p{Cc}/u.test(line.trimEnd()) || /\\[nrtbfu]/.test(JSON.stringify(fields));
     });
   }
 

@@ -181,10 +181,7 @@ function drawRequest(choice: Choice, made: Ingredients, isLast: boolean) {
   };
 }
 
-function frame(
-  body: string,
-  framing: (typeof FRAMINGS)[number],
-): { lines: readonly string[]; body: string } {
+function frame(body: string, framing: (typeof FRAMINGS)[number]): { lines: readonly string[]; body: string } {
   const { length } = body;
   const chunked = 'Transfer-Encoding: chunked';
   const inChunks = (size: number, extension = ''): string =>
@@ -233,20 +230,13 @@ export interface Connection {
 }
 
 /** Returns the connection for these numbers: one list for the connection, then one per request. */
-export function drawConnection(
-  [own = [], ...others]: readonly (readonly number[])[],
-  made: Ingredients,
-): Connection {
+export function drawConnection([own = [], ...others]: readonly (readonly number[])[], made: Ingredients): Connection {
   const choice = createChoice(own);
   const ending = choice.of(ENDINGS);
   const { url } = choice.of(made.targets);
   const targets = made.targets.filter((target) => target.url === url);
   const requests = others.map((numbers, index) =>
-    drawRequest(
-      createChoice(numbers),
-      { ...made, targets },
-      ending === 'close' && index === others.length - 1,
-    ),
+    drawRequest(createChoice(numbers), { ...made, targets }, ending === 'close' && index === others.length - 1),
   );
   let text = requests.map(({ bytes }) => bytes).join('');
   if (ending === 'cut') text = text.slice(0, choice.below(text.length + 1));
@@ -268,8 +258,7 @@ function readAnswers(text: string, methods: readonly string[], isClosed: boolean
   const answers: ReceivedAnswer[] = [];
   let rest = text;
   for (;;) {
-    const [whole, status, lines] =
-      /^HTTP\/1\.1 (\d{3}) [^\r\n]*\r\n((?:[^\r\n]+\r\n)*)\r\n/.exec(rest) ?? [];
+    const [whole, status, lines] = /^HTTP\/1\.1 (\d{3}) [^\r\n]*\r\n((?:[^\r\n]+\r\n)*)\r\n/.exec(rest) ?? [];
     if (whole === undefined || status === undefined || lines === undefined) break;
     rest = rest.slice(whole.length);
     if (status.startsWith('1')) continue;
@@ -359,8 +348,7 @@ export async function tryConnection(connection: Connection): Promise<string[]> {
   const problems = answers.flatMap(problemsOf);
   // CONNECT ends the connection at once, also in the middle of an earlier answer.
   if (methods.includes('CONNECT')) isOver = true;
-  if (rest !== '' && !isOver)
-    problems.push(`bytes that are no answer: ${JSON.stringify(rest.slice(0, 200))}`);
+  if (rest !== '' && !isOver) problems.push(`bytes that are no answer: ${JSON.stringify(rest.slice(0, 200))}`);
   const isCutOff = answers.slice(0, due).some(({ isComplete }) => !isComplete);
   const isClosing = answers.at(-1)?.headers.get('connection') === 'close';
   if (ending === 'close' && !isOver && (isCutOff || (answers.length < due && !isClosing))) {

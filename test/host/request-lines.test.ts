@@ -35,8 +35,7 @@ describe('request lines', () => {
     expect(id).to.match(/^req_[0-9a-f]{16}$/);
     return entriesOf(on.service).filter(({ requestId }) => requestId === id);
   };
-  const lineOf = (headers: Headers): Line =>
-    linesOf(headers).find(({ msg }) => msg === 'request') ?? {};
+  const lineOf = (headers: Headers): Line => linesOf(headers).find(({ msg }) => msg === 'request') ?? {};
 
   it('every kind of answer has a log line, which can be found by the request id', async () => {
     const { issuer, operatorsUrl } = on.service;
@@ -145,17 +144,13 @@ describe('request lines', () => {
     const person = createPerson(on.issuer);
     await person.signIn(on.seeded.person);
     const { confidential } = on.seeded.clients;
-    const redirect = await person.authorize(
-      authorizationUrl(on.issuer, confidential),
-      on.seeded.person,
-    );
+    const redirect = await person.authorize(authorizationUrl(on.issuer, confidential), on.seeded.person);
     const code = redirect.searchParams.get('code') ?? '';
     await exchangeCode(on.issuer, confidential, code);
     const replayed = await exchangeCode(on.issuer, confidential, code);
     const audit = createAudit(service);
     const routeOf = ({ requestId }: { requestId?: string }) =>
-      entriesOf(service).find((line) => line.msg === 'request' && line.requestId === requestId)
-        ?.route;
+      entriesOf(service).find((line) => line.msg === 'request' && line.requestId === requestId)?.route;
     const newest = async (action: Action) => (await audit.find({ action, limit: 1 }))[0] ?? {};
     expect(routeOf(await newest('signed_in'))).to.equal('/login');
     await eventually(async () => {
@@ -231,9 +226,7 @@ describe('request lines', () => {
       route: '/oauth/introspect',
     });
     expect(lineOf((await person.get('/profile')).headers)).to.include({ accountId });
-    expect(lineOf((await clientCredentials(issuer, machine)).headers).clientId).to.equal(
-      machine.id,
-    );
+    expect(lineOf((await clientCredentials(issuer, machine)).headers).clientId).to.equal(machine.id);
     const wrong = { ...confidential, secret: 'gate_cs_wrong' };
     const refused = await postForm(issuer, '/oauth/revoke', { token }, { client: wrong });
     expect(lineOf(refused.headers)).to.include({ status: 401, clientId });

@@ -57,8 +57,7 @@ describe('request targets', () => {
     ];
   });
 
-  const isServing = async (url: URL, path: string): Promise<boolean> =>
-    (await fetch(new URL(path, url))).ok;
+  const isServing = async (url: URL, path: string): Promise<boolean> => (await fetch(new URL(path, url))).ok;
 
   for (const place of [0, 1]) {
     const name = ['public', 'operators'][place];

@@ -163,16 +163,13 @@ describe('routes', () => {
   const row = ({ method, path, steps }: Route): string =>
     `${method} ${path}: ${steps.map(({ name }) => name).join(' ')}`;
   const rows = (): string[] => on.service.routes().map(row);
-  const under = (prefix: string): string[] =>
-    rows().filter((row) => row.split(' ')[1]?.startsWith(prefix));
+  const under = (prefix: string): string[] => rows().filter((row) => row.split(' ')[1]?.startsWith(prefix));
   /** The rows for the forms of pages, without the POST endpoints for programs. */
-  const posts = (): string[] =>
-    rows().filter((row) => /^POST (?!\/oauth\/|\/login\/platform\/)/.test(row));
+  const posts = (): string[] => rows().filter((row) => /^POST (?!\/oauth\/|\/login\/platform\/)/.test(row));
 
   it('the service has exactly the routes in the table', () => {
     const shown = rows().map((row) => row.replace(OWN_FORM, 'OWN FORM').replace(FORM, 'FORM'));
-    const next =
-      'give a new path a row in TABLE, with its steps, and its view a sample in views.test.ts';
+    const next = 'give a new path a row in TABLE, with its steps, and its view a sample in views.test.ts';
     expect(shown.join('\n'), next).to.equal(TABLE.trim());
   });
 
@@ -211,9 +208,7 @@ describe('routes', () => {
   });
 
   it('forms that let a client or API key act for a user require a recent sign-in', () => {
-    const without = posts().filter(
-      (row) => row.includes('requireSignedIn') && !row.includes('requireRecentSignIn'),
-    );
+    const without = posts().filter((row) => row.includes('requireSignedIn') && !row.includes('requireRecentSignIn'));
     // Exceptions: forms that only remove or test something, or ask for a proof themselves.
     expect(without.map((row) => row.split(': ')[0])).to.deep.equal([
       'POST /profile/security/stop-recovery',
@@ -238,10 +233,9 @@ describe('routes', () => {
   });
 
   it('only its owner can open the pages of a client, and only owners and admins those of an organization', () => {
-    const others = [
-      ...under('/profile/oauth-clients/:id'),
-      ...under('/profile/organizations/:id'),
-    ].filter((row) => !/requireSignedIn (requireOwnForm )?require(OwnClient|Admin) /.test(row));
+    const others = [...under('/profile/oauth-clients/:id'), ...under('/profile/organizations/:id')].filter(
+      (row) => !/requireSignedIn (requireOwnForm )?require(OwnClient|Admin) /.test(row),
+    );
     expect(others).to.deep.equal([]);
   });
 });

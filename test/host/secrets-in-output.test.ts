@@ -116,9 +116,7 @@ describeOn([postgresServer, redisServer], 'the log and the metrics', () => {
     const code = keep('code', redirect.searchParams.get('code'));
     keepCookies('/profile');
     const keysPage = await person.get('/profile/api-keys');
-    const made = await person.follow(
-      await person.submit(keysPage, { name: 'Reports', expires_in_days: '30' }),
-    );
+    const made = await person.follow(await person.submit(keysPage, { name: 'Reports', expires_in_days: '30' }));
     const key = keep('API key', /gate_key_[\w-]+/.exec(made.html)?.[0]);
 
     // Send each valid request with a secret of the client, and each secret in every wrong place.
@@ -157,10 +155,7 @@ describeOn([postgresServer, redisServer], 'the log and the metrics', () => {
     await refresh(issuer, confidential, refreshToken, { scope: 'x' });
     const accessToken = keep('access token', second.body.access_token);
     keep('refresh token', second.body.refresh_token);
-    const machineToken = keep(
-      'machine token',
-      (await clientCredentials(issuer, machine)).body.access_token,
-    );
+    const machineToken = keep('machine token', (await clientCredentials(issuer, machine)).body.access_token);
     expect((await introspect(issuer, resourceServer, key)).body.active).to.equal(true);
     const values = [code, accessToken, refreshToken, machineToken, key, wrongSecret, verifier];
     for (const value of values) await sendEverywhere(value);

@@ -30,9 +30,7 @@ describe('sign-in limits', () => {
     for (const credentials of [wrong(person), person]) {
       const { status, problem, retryAfter } = await attempt(service, credentials);
       expect(status).to.equal(429);
-      expect(problem).to.equal(
-        'Too many attempts. Try again in 15 minutes, or ask your administrator for a new link.',
-      );
+      expect(problem).to.equal('Too many attempts. Try again in 15 minutes, or ask your administrator for a new link.');
       expect(Number(retryAfter)).to.be.within(left(), WINDOW_SECONDS);
     }
   });
@@ -62,12 +60,7 @@ describe('sign-in limits', () => {
   it('another spelling of the email address does not start a new count of failed sign-ins', async () => {
     const person = await addPerson(service, 'Iris', 'iris@kiln.test');
     await failUntilLimited(service, wrong(person));
-    const spellings = [
-      'IRIS@kiln.test',
-      ' iris@kiln.test ',
-      '\uFF49ris@kiln.test',
-      'ir\u0130s@kiln.test',
-    ];
+    const spellings = ['IRIS@kiln.test', ' iris@kiln.test ', '\uFF49ris@kiln.test', 'ir\u0130s@kiln.test'];
     for (const email of spellings) {
       expect((await attempt(service, { ...person, email })).status, email).to.equal(429);
     }

@@ -31,9 +31,7 @@ export function readViewSamples(): ViewSamples {
   const openProject = path.join(ROOT, 'tsconfig.json');
   const [project] = api.updateSnapshot({ openProject }).getProjects();
   const source = project?.program.getSourceFile(path.join(ROOT, 'src/pages/view-data.ts'));
-  const views = source?.statements.find(
-    (node) => isInterfaceDeclaration(node) && node.name.text === 'ViewData',
-  );
+  const views = source?.statements.find((node) => isInterfaceDeclaration(node) && node.name.text === 'ViewData');
   const type = views && project?.checker.getTypeAtLocation(views);
   const shape = type && project && shapeOf(type, project.checker);
   api.close();
@@ -111,9 +109,7 @@ function sample(shape: Shape, text: string, count: number): unknown {
       return Array.from({ length }, (_, index) => sample(shape.of, `${text}${index}`, index % 3));
     }
     case 'object':
-      return Object.fromEntries(
-        shape.fields.map(([name, field]) => [name, sample(field, text, count)]),
-      );
+      return Object.fromEntries(shape.fields.map(([name, field]) => [name, sample(field, text, count)]));
   }
 }
 

@@ -114,14 +114,10 @@ describe('views', () => {
     await pseudoLanguage(async () => {
       const english: string[] = [];
       for (const name of Object.keys(samples) as ViewName[]) {
-        const found = [1, 2].map(async (count) =>
-          wordsIn(await page(name, samples[name]('7', count), '7', PSEUDO)),
-        );
+        const found = [1, 2].map(async (count) => wordsIn(await page(name, samples[name]('7', count), '7', PSEUDO)));
         if ((await Promise.all(found)).flat().length > 0) english.push(name);
       }
-      expect(english.sort(), 'remove a view from the list once it is converted').to.deep.equal(
-        ENGLISH,
-      );
+      expect(english.sort(), 'remove a view from the list once it is converted').to.deep.equal(ENGLISH);
     });
   });
 
@@ -233,9 +229,7 @@ describe('views', () => {
   it('only buttons that end or delete something have the style for danger', () => {
     const button = /<(?:a|button) class="button([^"]*)"((?:"[^"]*"|[^">])*)>(<%= [^%]* %>|[^<]*)/g;
     const dangerous = templates().flatMap(({ source }) =>
-      [...source.matchAll(button)]
-        .filter(([, style = '']) => style.includes(' danger'))
-        .map(([, , , label]) => label),
+      [...source.matchAll(button)].filter(([, style = '']) => style.includes(' danger')).map(([, , , label]) => label),
     );
     expect(dangerous.sort()).to.deep.equal([
       ...["<%= t('connections.disconnect') %>", "<%= t('connections.disconnect') %>"],
@@ -324,9 +318,7 @@ function expectWellFormed(html: string, name: string, language = 'en'): void {
   expect(html.match(/<title>[^<]+ · Gatehouse<\/title>/g), name).to.have.length(1);
   expect(html.match(/<h1[ >]/g), name).to.have.length(1);
   for (const landmark of ['header', 'main', 'footer']) {
-    expect(html.match(new RegExp(`<${landmark}[ >]`, 'g')), `${name} ${landmark}`).to.have.length(
-      1,
-    );
+    expect(html.match(new RegExp(`<${landmark}[ >]`, 'g')), `${name} ${landmark}`).to.have.length(1);
   }
   const withoutValues = html.replace(/"[^"]*"/g, '""');
   expect(withoutValues, name).not.to.match(/<[a-z][^>]*\s(?:style|on[a-z]+)\s*=/i);

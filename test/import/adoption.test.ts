@@ -28,30 +28,19 @@ describe('existing data in an import', () => {
   }
   async function problemsOf(lines: readonly Line[], options = ''): Promise<string[]> {
     const { problems } = await refusalFrom(run, `import ${fileOf(...lines)} ${options}`);
-    return problems.map(
-      ({ line, message }: { line: number; message: string }) => `${line} ${message}`,
-    );
+    return problems.map(({ line, message }: { line: number; message: string }) => `${line} ${message}`);
   }
   const reached = async (email: string) => {
     const { id = '' } = (await createAccountRegistry(parts()).findByEmail(email)) ?? {};
     const places = await createAccess(parts()).accessOf({ accountId: id });
     return places.flatMap((place) =>
-      place.warehouses.map(
-        ({ external_id, rights }) => `${place.external_id} ${external_id} ${rights}`,
-      ),
+      place.warehouses.map(({ external_id, rights }) => `${place.external_id} ${external_id} ${rights}`),
     );
   };
 
   it('with --adopt-by-name an import adopts manually created records of the same name, with all access', async () => {
     const { id: acme } = await value(['organizations', 'add', '--name', 'Acme']);
-    const { id: riga } = await value([
-      'warehouses',
-      'add',
-      '--organization',
-      acme,
-      '--name',
-      'Riga',
-    ]);
+    const { id: riga } = await value(['warehouses', 'add', '--organization', acme, '--name', 'Riga']);
     await value('accounts add --email hand@example.test --name Hand --invite');
     await value(`memberships set --account hand@example.test --organization ${acme} --role owner`);
     const lines = [
@@ -74,8 +63,7 @@ describe('existing data in an import', () => {
   });
 
   it('an import adopts nothing by name without --adopt-by-name, or if the name is ambiguous', async () => {
-    for (let count = 0; count < 2; count += 1)
-      await value(['organizations', 'add', '--name', 'Acme']);
+    for (let count = 0; count < 2; count += 1) await value(['organizations', 'add', '--name', 'Acme']);
     await value(['organizations', 'add', '--name', 'Bolt']);
     expect(
       await problemsOf(
@@ -129,11 +117,7 @@ describe('existing data in an import', () => {
   it('an import moves a warehouse to another organization, if the line names the previous organization', async () => {
     const places = [organization('O1'), organization('O2')];
     const people = [account('A1'), account('A2')];
-    const home = [
-      membership('A1', 'O1'),
-      membership('A2', 'O1'),
-      rights('A1', 'W1', 'read', 'write'),
-    ];
+    const home = [membership('A1', 'O1'), membership('A2', 'O1'), rights('A1', 'W1', 'read', 'write')];
     const before = [...places, ...people, ...home, warehouse('W1', 'O1')];
     await imported([...before, rights('A2', 'W1', 'read')]);
     for (const [person, roles] of [
@@ -145,14 +129,10 @@ describe('existing data in an import', () => {
         // Not `--match`, which also searches the random ids.
         const all: Line[] = await value('organizations list');
         const { id } = all.find(({ external_id }) => external_id === role) ?? {};
-        await value(
-          `memberships set --account ${person}@example.test --organization ${id} --role member`,
-        );
+        await value(`memberships set --account ${person}@example.test --organization ${id} --role member`);
       }
       const [{ id }] = await value('warehouses list');
-      await value(
-        `memberships set --account ${person}@example.test --warehouse ${id} --rights read`,
-      );
+      await value(`memberships set --account ${person}@example.test --warehouse ${id} --rights read`);
     }
     const moved = (more: Line) => [
       ...[...places, ...people, ...home.slice(0, 2), membership('A1', 'O2')],
@@ -161,15 +141,10 @@ describe('existing data in an import', () => {
     expect(await problemsOf(moved({}))).to.deep.equal([
       '8 organization: the warehouse belongs to "O1"; to move it, add "former_organization":"O1"',
     ]);
-    const refused = await refusalFrom(
-      run,
-      `import ${fileOf(...moved({ former_organization: 'O1' }))}`,
-    );
+    const refused = await refusalFrom(run, `import ${fileOf(...moved({ former_organization: 'O1' }))}`);
     expect(refused).to.include({ code: 'confirmation_needed' });
     const changes = await imported(moved({ former_organization: 'O1', name: 'Riga' }));
-    expect(
-      changes.map(({ change, type, account = '' }: Line) => `${change} ${type} ${account}`),
-    ).to.have.members([
+    expect(changes.map(({ change, type, account = '' }: Line) => `${change} ${type} ${account}`)).to.have.members([
       'added membership A1',
       'changed warehouse ',
       'removed warehouse_rights A2',

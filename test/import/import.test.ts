@@ -67,9 +67,7 @@ forEachDatabase('operator import', (open) => {
     writeFileSync(GATEHOUSE_CONFIG, 'organizations: { clients: ask }\n');
     const asking = operatorWith({ ...variablesOf(parts().database), GATEHOUSE_CONFIG });
     const policies = async () =>
-      (await value('organizations list')).map(
-        ({ name, clients }: Record<string, string>) => `${name} ${clients}`,
-      );
+      (await value('organizations list')).map(({ name, clients }: Record<string, string>) => `${name} ${clients}`);
     const open = { ...organization('O2', 'Bolt'), clients: 'open' };
     await valueFrom(asking, `import ${fileOf(organization('O1', 'Acme'), open)}`);
     await valueFrom(asking, 'organizations add --name Corto');
@@ -82,9 +80,7 @@ forEachDatabase('operator import', (open) => {
     expect(dry.output).to.include('organization O2 (Bolt): clients "open" → "ask"');
     await importFile(fileOf(organization('O1', 'Acme'), bolt));
     expect((await policies()).slice(0, 2)).to.deep.equal(['Acme ask', 'Bolt ask']);
-    await importFile(
-      fileOf({ ...organization('O1', 'Acme'), clients: 'open' }, organization('O2', 'Bolt')),
-    );
+    await importFile(fileOf({ ...organization('O1', 'Acme'), clients: 'open' }, organization('O2', 'Bolt')));
     expect((await policies()).slice(0, 2)).to.deep.equal(['Acme open', 'Bolt ask']);
     const wrong = await run(`import ${fileOf({ ...open, clients: 'closed' })}`);
     expect(wrong.errors).to.include('clients: "closed" is neither "open" nor "ask"');
@@ -96,15 +92,10 @@ forEachDatabase('operator import', (open) => {
     await parts().database.query(
       `INSERT INTO node_keys (node, seen_at, cookie_keys, token_keys) VALUES ('old:1', now(), '{}', '{}')`,
     );
-    const file = fileOf(
-      { ...organization('O1', 'Acme'), clients: 'ask' },
-      organization('O2', 'Bolt'),
-    );
+    const file = fileOf({ ...organization('O1', 'Acme'), clients: 'ask' }, organization('O2', 'Bolt'));
     const refused = await run(`import ${file}`);
     expect(refused.exitCode).to.equal(1);
-    expect(refused.errors).to.match(
-      /line 1.*possible once the update of this service is complete/s,
-    );
+    expect(refused.errors).to.match(/line 1.*possible once the update of this service is complete/s);
     expect(await value('organizations list')).to.deep.equal([]);
     await parts().database.query('DELETE FROM node_keys');
     expect((await importFile(file)).counts.organizations).to.include({ added: 2 });

@@ -18,14 +18,9 @@ describeOn([postgresServer], 'an import whose database crashes half-way', () => 
     const database = await openDatabase(options);
     await migrate(database);
     const all = Array.from({ length: PEOPLE }, (_, at) => `A${at}`);
-    const file = fileOf(
-      organization('O1'),
-      ...all.map((id) => account(id)),
-      ...all.map((id) => membership(id, 'O1')),
-    );
+    const file = fileOf(organization('O1'), ...all.map((id) => account(id)), ...all.map((id) => membership(id, 'O1')));
     const run = operatorOn(database);
-    const count = async (): Promise<number> =>
-      (await database.query('SELECT FROM accounts')).length;
+    const count = async (): Promise<number> => (await database.query('SELECT FROM accounts')).length;
 
     const running = refusalFrom(run, `import ${file}`);
     // A busy server may refuse a query: try again.
@@ -34,9 +29,7 @@ describeOn([postgresServer], 'an import whose database crashes half-way', () => 
     const error = await running;
     expect(error).to.include({ code: 'import_interrupted' });
     const [, reported] =
-      /^The import imp_\S{16} stopped after (\d+) change\(s\), which are kept: /.exec(
-        error.message,
-      ) ?? [];
+      /^The import imp_\S{16} stopped after (\d+) change\(s\), which are kept: /.exec(error.message) ?? [];
     expect(error.remedy).to.match(/^Remove the cause, then run the same command again/);
 
     await server.restart();

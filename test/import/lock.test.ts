@@ -30,8 +30,7 @@ forEachDatabase('parallel imports', (open) => {
   };
   const small = fileOf(organization('O1'), account('A1'), membership('A1', 'O1'));
   /** Takes the lock as an import on another machine would. */
-  const lockElsewhere = () =>
-    lockImports(parts().database, { startedBy: 'ada, process 1 on web-1' });
+  const lockElsewhere = () => lockImports(parts().database, { startedBy: 'ada, process 1 on web-1' });
   const query = (statement: string) => parts().database.query(statement);
 
   it('after parallel imports the database has the state of the last file', async () => {
@@ -54,9 +53,7 @@ forEachDatabase('parallel imports', (open) => {
     }
     await lock[Symbol.asyncDispose]();
     expect(await Promise.all(started.map(({ exitCode }) => exitCode))).to.deep.equal([0, 0]);
-    const names = await query(
-      'SELECT DISTINCT name FROM accounts UNION SELECT name FROM organizations',
-    );
+    const names = await query('SELECT DISTINCT name FROM accounts UNION SELECT name FROM organizations');
     expect(names).to.have.length(1);
     const left = await Promise.all(files.map((file) => value(`import ${file} --dry-run`)));
     expect(left.map(({ changes }) => changes.length === 0)).to.have.members([true, false]);
@@ -118,18 +115,14 @@ forEachDatabase('parallel imports', (open) => {
   it('an import that loses its lock while it is stalled writes nothing more', async () => {
     const { database } = parts();
     const lock = await lockElsewhere();
-    const tryToWrite = () =>
-      database.transaction((tx) => lock.requireHeld(tx)).then(() => 'held', String);
+    const tryToWrite = () => database.transaction((tx) => lock.requireHeld(tx)).then(() => 'held', String);
     expect(await tryToWrite()).to.equal('held');
     await query("UPDATE running_import SET expires_at = clock_timestamp() - interval '1 second'");
     expect(await tryToWrite(), 'the lock has expired, but no other import has it').to.equal('held');
     const next = await lockElsewhere();
     expect(await tryToWrite()).to.equal('Error');
     await lock[Symbol.asyncDispose]();
-    expect(
-      await query('SELECT FROM running_import'),
-      'the lock of the next import stays',
-    ).to.have.length(1);
+    expect(await query('SELECT FROM running_import'), 'the lock of the next import stays').to.have.length(1);
     await next[Symbol.asyncDispose]();
   });
 

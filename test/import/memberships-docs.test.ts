@@ -15,10 +15,7 @@ import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { line } from './import-file.ts';
 import { bodyOf, push, SECRET, SENDERS } from './pushing.ts';
 
-const PAGE = readFileSync(
-  path.join(import.meta.dirname, '../../docs/operations/memberships.md'),
-  'utf8',
-);
+const PAGE = readFileSync(path.join(import.meta.dirname, '../../docs/operations/memberships.md'), 'utf8');
 const { account, membership, organization } = line;
 const run = promisify(execFile);
 
@@ -39,8 +36,7 @@ describe('the page Keep memberships current', () => {
     await push(service, [organization('17', 'Storm Logistics')]);
   });
 
-  const here = (text: string): string =>
-    text.replaceAll('http://localhost:3001', service.operatorsUrl);
+  const here = (text: string): string => text.replaceAll('http://localhost:3001', service.operatorsUrl);
   const write = (name: string, text: string, mode = 0o600): string => {
     writeFileSync(path.join(folder, name), text, { mode });
     return path.join(folder, name);
@@ -71,9 +67,7 @@ describe('the page Keep memberships current', () => {
     const people = Array.from({ length: 1_002 }, (_, at) => account(`N${at}`));
     const url = `${service.operatorsUrl}/changes`;
     const answers = await sendChanges(people, { url, secret: SECRET });
-    expect(answers.map(({ result }: { result: string }) => result)).to.deep.equal(
-      Array(1_002).fill('ok'),
-    );
+    expect(answers.map(({ result }: { result: string }) => result)).to.deep.equal(Array(1_002).fill('ok'));
     const refused = await sendChanges(people, { url, secret: 'wrong' }).catch(String);
     expect(refused).to.contain('wrong_secret');
     const port = await freePort();
@@ -165,10 +159,7 @@ print(json.dumps(send_changes(json.load(open("lines.json")), url, secret)))`;
       ...caddy,
       argumentsOf(tls: number, certificate: string, key: string) {
         const text = block('caddy', 'changes')
-          .replace(
-            'changes.example.com {',
-            `https://localhost:${tls} {\n tls ${certificate} ${key}`,
-          )
+          .replace('changes.example.com {', `https://localhost:${tls} {\n tls ${certificate} ${key}`)
           .replace('10.0.0.1:3001', new URL(service.operatorsUrl).host);
         const global = '{\n  admin off\n  auto_https disable_redirects\n}\n';
         return caddy.write(folder, global + text);
@@ -186,17 +177,7 @@ print(json.dumps(send_changes(json.load(open("lines.json")), url, secret)))`;
         execFileSync(
           required(openssl),
           [
-            ...[
-              'req',
-              '-x509',
-              '-newkey',
-              'rsa:2048',
-              '-nodes',
-              '-keyout',
-              key,
-              '-out',
-              certificate,
-            ],
+            ...['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', key, '-out', certificate],
             ...['-days', '60', '-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost'],
           ],
           { stdio: 'pipe' },
@@ -221,18 +202,9 @@ print(json.dumps(send_changes(json.load(open("lines.json")), url, secret)))`;
         const post = ['--data-binary', '@one.jsonl'];
         await eventually(async () => {
           const answer = await ask('/changes', ...post).catch((error: Error) => error.message);
-          expect(answer, running.output()).to.match(
-            /^\{"line":1,"result":"(ok|unchanged)"\}\n200$/,
-          );
+          expect(answer, running.output()).to.match(/^\{"line":1,"result":"(ok|unchanged)"\}\n200$/);
         });
-        for (const where of [
-          '/',
-          '/metrics',
-          '/reload',
-          '/healthz',
-          '/changes/',
-          '/changes/../metrics',
-        ]) {
+        for (const where of ['/', '/metrics', '/reload', '/healthz', '/changes/', '/changes/../metrics']) {
           // Without a body: the proxy may answer before curl has sent one, and curl then fails.
           const exact = ['--path-as-is', '--request', 'POST'];
           expect(await ask(where, ...exact), where)

@@ -8,12 +8,7 @@ import { ImportInterrupted } from '../../src/import/problems.ts';
 import { type ImportFile, openImportFile } from '../../src/operator/import/file.ts';
 import { refusalOf } from '../clients/refusals.ts';
 import { setUpOperator } from '../operator/operator-suite.ts';
-import {
-  operatorWith,
-  type RunOperator,
-  refusalFrom,
-  valueFrom,
-} from '../operator/run-operator.ts';
+import { operatorWith, type RunOperator, refusalFrom, valueFrom } from '../operator/run-operator.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { databaseSnapshot, fileOf, type Line, line } from './import-file.ts';
 
@@ -61,10 +56,7 @@ describe('the check of an import file', () => {
       ],
       ['{}', /^type: is missing; write one of organization, warehouse, account/],
       [but({ emial: 'x' }), /^"emial" is not a key of account lines; did you mean "email"\?$/],
-      [
-        but({ email: 'jo' }),
-        /^email: "jo" is not an email address; write one like "ada@example.com"$/,
-      ],
+      [but({ email: 'jo' }), /^email: "jo" is not an email address; write one like "ada@example.com"$/],
       [
         but({ email: 'stra\u00DFe@x.test' }),
         /^email: "straße@x.test" has characters that are normalized; write "strasse@x.test", or another address$/,
@@ -77,30 +69,19 @@ describe('the check of an import file', () => {
         but({ external_id: 7 }),
         /^external_id: 7 is not a string of 1 to 200 visible characters; put the id in quotes$/,
       ],
-      [
-        but({ external_id: ' 7' }),
-        /^external_id: " 7" is not a valid id; .* without spaces around them$/,
-      ],
+      [but({ external_id: ' 7' }), /^external_id: " 7" is not a valid id; .* without spaces around them$/],
       [but({ external_id: 'a\0' }), /^external_id: "a\\u0000" is not a valid id/],
       [but({ suspended: 'yes' }), /^suspended: "yes" is neither true nor false$/],
       [
         ...[{ type: 'account', external_id: 'A1' }, /^email: is missing; every account line needs/],
         /^name: is missing/,
       ] as const,
-      [
-        membership('A1', 'O1', 'chief'),
-        /^role: "chief" is not a role; write one of owner, admin, member, viewer$/,
-      ],
+      [membership('A1', 'O1', 'chief'), /^role: "chief" is not a role; write one of owner, admin, member, viewer$/],
       [rights('A1', 'W1'), /^rights: \[\] is empty; leave the line out instead$/],
-      [
-        rights('A1', 'W1', 'read', 'fly'),
-        /^rights: "fly" is not a right; write one or more of read, write, manage$/,
-      ],
+      [rights('A1', 'W1', 'read', 'fly'), /^rights: "fly" is not a right; write one or more of read, write, manage$/],
     ];
     const found = await problemsOf(fileOf(...wrong.map(([line]) => line)));
-    const expected = wrong.flatMap(([, ...messages], at) =>
-      messages.map((message) => [at + 1, message] as const),
-    );
+    const expected = wrong.flatMap(([, ...messages], at) => messages.map((message) => [at + 1, message] as const));
     expectProblems(found, expected);
   });
 
@@ -188,10 +169,7 @@ describe('the check of an import file', () => {
       }
       return lines;
     };
-    const [first, second] = [
-      await openImportFile(name, process),
-      await openImportFile(name, process),
-    ];
+    const [first, second] = [await openImportFile(name, process), await openImportFile(name, process)];
     expect(await read(first)).to.equal(2_000);
     expect(await refusalOf(read(second, grow))).to.equal('import_file_changed');
     // The import must be refused before the second reading, which writes the lines to the database.
@@ -231,10 +209,7 @@ describe('an import that contradicts the database', () => {
     );
     expectProblems(await problemsOf(file, run), [
       [3, /^organization: the warehouse belongs to "O1"; to move it, add "former_org/],
-      [
-        4,
-        /^email: the account with the external_id "A1", which is not in the file, has this address/,
-      ],
+      [4, /^email: the account with the external_id "A1", which is not in the file, has this address/],
       [5, /^email: the account acc_\S+, which was not imported, has this address/],
     ]);
     expect(await databaseSnapshot(parts().database)).to.deep.equal(before);
@@ -255,9 +230,7 @@ describe('an import that contradicts the database', () => {
     await importer.compare(plan, { pruneAtMost: '100%' });
     await database.query(TAKE_ADDRESS);
     const before = await database.query('SELECT * FROM accounts ORDER BY id');
-    const error = await importer
-      .carryOut(plan, { lock, id: newImportId() })
-      .catch((thrown: unknown) => thrown);
+    const error = await importer.carryOut(plan, { lock, id: newImportId() }).catch((thrown: unknown) => thrown);
     await lock[Symbol.asyncDispose]();
     await source.close();
     expect(error).to.be.instanceOf(ImportInterrupted);
@@ -271,9 +244,7 @@ describe('an import that contradicts the database', () => {
       `CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS
         $$ BEGIN RAISE EXCEPTION 'out of order'; END $$`,
     );
-    await database.query(
-      'CREATE TRIGGER fail BEFORE INSERT ON accounts FOR EACH STATEMENT EXECUTE FUNCTION fail()',
-    );
+    await database.query('CREATE TRIGGER fail BEFORE INSERT ON accounts FOR EACH STATEMENT EXECUTE FUNCTION fail()');
     const { exitCode, errors } = await run(`import ${fileOf(account('C1'))}`);
     await database.query('DROP FUNCTION fail CASCADE');
     expect(exitCode).to.equal(1);
@@ -283,10 +254,7 @@ describe('an import that contradicts the database', () => {
   it('an import with an address that is not in its normalized form is refused, unless the account already has it', async () => {
     const odd = { external_id: 'A5', email: 'anna<x@corp.test' };
     await value(`import ${fileOf(account('A5', { email: 'anna@corp.test' }))}`);
-    await parts().database.query('UPDATE accounts SET email = $1 WHERE external_id = $2', [
-      odd.email,
-      odd.external_id,
-    ]);
+    await parts().database.query('UPDATE accounts SET email = $1 WHERE external_id = $2', [odd.email, odd.external_id]);
     const kept = account('A5', { email: odd.email, name: 'Anna' });
     const { changes } = await value(`import ${fileOf(kept)}`);
     expect(changes).to.have.length(1);
@@ -296,10 +264,7 @@ describe('an import that contradicts the database', () => {
     );
     expectProblems(await problemsOf(file, run), [
       [1, /^email: "anna>x@corp.test" is not an email address; write one like/],
-      [
-        2,
-        /^email: "anna@xn--bcher-kva.test" is not in its normalized form; write "anna@bücher.test"$/,
-      ],
+      [2, /^email: "anna@xn--bcher-kva.test" is not in its normalized form; write "anna@bücher.test"$/],
     ]);
   });
 });

@@ -37,14 +37,11 @@ forEachDatabase('operator import --prune', (open) => {
     await value(`import ${fileOf(...ALL)}`);
   });
 
-  const prune = (file: string, limit = '--prune-at-most 50%') =>
-    value(`import ${file} --prune --yes ${limit}`);
+  const prune = (file: string, limit = '--prune-at-most 50%') => value(`import ${file} --prune --yes ${limit}`);
   const removedIn = ({ counts }: { counts: Record<string, { removed: number }> }) =>
     Object.values(counts).map(({ removed }) => removed);
   const idsIn = async (table: string): Promise<(string | null)[]> => {
-    const rows = await query<{ external_id: string | null }>(
-      `SELECT external_id FROM ${table} ORDER BY external_id`,
-    );
+    const rows = await query<{ external_id: string | null }>(`SELECT external_id FROM ${table} ORDER BY external_id`);
     return rows.map(({ external_id }) => external_id);
   };
 
@@ -70,8 +67,7 @@ forEachDatabase('operator import --prune', (open) => {
 
   it('`--prune` suspends a missing account without deleting it, and a later file with the account resumes it', async () => {
     await prune(without('A2'));
-    const suspended = () =>
-      query('SELECT external_id FROM accounts WHERE suspended_at IS NOT NULL');
+    const suspended = () => query('SELECT external_id FROM accounts WHERE suspended_at IS NOT NULL');
     expect(await suspended()).to.deep.equal([{ external_id: 'A2' }]);
     expect(await query('SELECT FROM accounts')).to.have.length(4);
     await prune(fileOf(...ALL));
@@ -124,8 +120,7 @@ forEachDatabase('operator import --prune', (open) => {
     const idOf = (external: string): string =>
       listed.find((one: { external_id: string }) => one.external_id === external).id;
     const robot = await value('clients add --kind machine --name Robot');
-    const set = (who: string, where: string) =>
-      value(`memberships set ${who} --organization ${where} --role member`);
+    const set = (who: string, where: string) => value(`memberships set ${who} --organization ${where} --role member`);
     await set(`--account ${hand}`, idOf('O4'));
     await set('--account a1@example.test', own.id);
     await value(`warehouses add --organization ${idOf('O3')} --name Own`);
@@ -182,9 +177,7 @@ forEachDatabase('operator import --prune', (open) => {
     expect(removedIn(looked)).to.deep.equal([4, 3, 4, 5, 0]);
     expect(await databaseSnapshot(parts().database)).to.deep.equal(before);
     expect(removedIn(await prune(without('W2', 'W3'), '--prune-at-most 2'))[1]).to.equal(2);
-    expect(removedIn(await prune(fileOf(''), '--prune-at-most 100%'))).to.deep.equal([
-      4, 1, 4, 5, 0,
-    ]);
+    expect(removedIn(await prune(fileOf(''), '--prune-at-most 100%'))).to.deep.equal([4, 1, 4, 5, 0]);
   });
 
   it('`--prune` by default removes at most 3 of 30 accounts; removing 4 needs the option that the refusal names', async () => {
@@ -194,9 +187,7 @@ forEachDatabase('operator import --prune', (open) => {
     await value(`import ${file(30)}`);
     const nightly = (left: number) => `import ${file(left)} --prune --yes`;
     const error = await refusal(nightly(26));
-    expect(error.message).to.contain(
-      'would remove 4 of 30 accounts; the limit is 10% of each kind',
-    );
+    expect(error.message).to.contain('would remove 4 of 30 accounts; the limit is 10% of each kind');
     expect(error.remedy).to.contain('add --prune-at-most 14%.');
     expect(await value(`${nightly(26)} --dry-run`)).to.include({ needs_prune_at_most: '14%' });
     const { output } = await run(`${nightly(26)} --dry-run`);

@@ -51,9 +51,7 @@ forEachDeployment('pushed changes', (start) => {
       settings: { senders: SENDERS, organizations: { clients: 'ask' } },
     });
     await push(strict, [organization('O3')]);
-    const [added] = await strict.database.query(
-      "SELECT asks_first FROM organizations WHERE external_id = 'O3'",
-    );
+    const [added] = await strict.database.query("SELECT asks_first FROM organizations WHERE external_id = 'O3'");
     expect(added).to.deep.equal({ asks_first: true });
   });
 
@@ -86,37 +84,22 @@ forEachDeployment('pushed changes', (start) => {
       'outdated',
       'outdated',
     ]);
-    expect(await results(at(20, account('A1')), at(35, membership('A1', 'O1')))).to.deep.equal([
-      'ok',
-      'outdated',
-    ]);
+    expect(await results(at(20, account('A1')), at(35, membership('A1', 'O1')))).to.deep.equal(['ok', 'outdated']);
     expect(await results(at(10, membership('A1', 'O1')))).to.deep.equal(['ok']);
   });
 
   it('an import neither changes nor prunes a record that was pushed after the time of its file', async () => {
-    const before = fileOf(
-      ...PLACES,
-      account('A0'),
-      ...PERSON,
-      account('A2'),
-      membership('A2', 'O1'),
-    );
+    const before = fileOf(...PLACES, account('A0'), ...PERSON, account('A2'), membership('A2', 'O1'));
     await imported(before, `--as-of ${ago(500)}`);
     const [left, joined] = [ending(membership('A1', 'O1')), account('A3')];
     await send(at(100, left), at(100, joined), at(100, membership('A3', 'O1')));
     await send(at(100, ending(account('A2'), { deleted: true })));
-    const nightly = await imported(
-      before,
-      `--as-of ${ago(200)} --prune --prune-at-most 100% --yes`,
-    );
+    const nightly = await imported(before, `--as-of ${ago(200)} --prune --prune-at-most 100% --yes`);
     expect(nightly.newer).to.be.above(0);
     expect(await roles()).to.deep.equal([{ email: 'a3@example.test', role: 'member' }]);
     expect(await query("SELECT FROM accounts WHERE external_id = 'A2'")).to.have.length(0);
     await imported(before, `--as-of ${ago(50)} --prune --prune-at-most 100% --yes`);
-    expect((await roles()).map((one) => Object.values(one)[0])).to.deep.equal([
-      'a1@example.test',
-      'a2@example.test',
-    ]);
+    expect((await roles()).map((one) => Object.values(one)[0])).to.deep.equal(['a1@example.test', 'a2@example.test']);
     // An older file that is imported later wins: imports are not compared with each other.
     const older = fileOf(...PLACES, account('A1'), membership('A1', 'O1', 'viewer'));
     expect((await imported(older, `--as-of ${ago(400)}`)).newer).to.equal(0);

@@ -12,8 +12,7 @@ import { fileOf, type Line, line } from './import-file.ts';
 import { push, SENDERS } from './pushing.ts';
 
 const { account, membership, organization } = line;
-const numbered = (from: number, to: number): string[] =>
-  Array.from({ length: to - from }, (_, at) => `A${from + at}`);
+const numbered = (from: number, to: number): string[] => Array.from({ length: to - from }, (_, at) => `A${from + at}`);
 
 describeOn([postgresServer], 'pushed changes on PostgreSQL', () => {
   const start = startsOn('postgres');
@@ -28,10 +27,7 @@ describeOn([postgresServer], 'pushed changes on PostgreSQL', () => {
     await push(service, [organization('O1'), ...people.map((id) => account(id))]);
     const members = (role: string, reverse = false): Line[] =>
       (reverse ? people.toReversed() : people).map((id) => membership(id, 'O1', role));
-    const [first, second] = await Promise.all([
-      push(service, members('member')),
-      push(other, members('viewer', true)),
-    ]);
+    const [first, second] = await Promise.all([push(service, members('member')), push(other, members('viewer', true))]);
     expect([first.status, second.status]).to.deep.equal([200, 200]);
     const all = new Set([...first.results, ...second.results]);
     expect([...all].filter((one) => one !== 'ok' && one !== 'outdated')).to.deep.equal([]);
@@ -86,10 +82,7 @@ describeOn([postgresServer], 'pushed changes while PostgreSQL is away', () => {
     const proxy = await startTcpProxy(Number(new URL(postgres.url).port));
     const databaseUrl = new URL(await postgres.createDatabase());
     databaseUrl.port = String(proxy.port);
-    await valueFrom(
-      operatorOn({ connection: { connectionString: databaseUrl.href } } as never),
-      'migrate',
-    );
+    await valueFrom(operatorOn({ connection: { connectionString: databaseUrl.href } } as never), 'migrate');
     const service = await start({
       settings: { senders: SENDERS, storage: { databaseUrl: databaseUrl.href } },
       timeoutFactor: 1,
@@ -112,9 +105,7 @@ describeOn([postgresServer], 'pushed changes while PostgreSQL is away', () => {
       const again = await push(service, lines);
       expect(again.status).to.equal(200);
       expect(again.results[0]).to.equal('unchanged');
-      expect(again.results.slice(1).every((one) => ['ok', 'unchanged'].includes(one))).to.equal(
-        true,
-      );
+      expect(again.results.slice(1).every((one) => ['ok', 'unchanged'].includes(one))).to.equal(true);
     });
     await service.close();
     await proxy.close();

@@ -63,11 +63,7 @@ describe('lines of pushed changes', () => {
     const names = await query<{ name: string }>(
       'SELECT name FROM organizations UNION ALL SELECT name FROM warehouses ORDER BY 1',
     );
-    expect(names.map(({ name }) => name)).to.deep.equal([
-      'Bergen 2',
-      'Storm Logistics',
-      'Warehouse W9',
-    ]);
+    expect(names.map(({ name }) => name)).to.deep.equal(['Bergen 2', 'Storm Logistics', 'Warehouse W9']);
   });
 
   it('a line with id and external_id gives the person this external id; names of different people are refused', async () => {
@@ -131,10 +127,7 @@ describe('lines of pushed changes', () => {
     const moved = await results(account('A2', { email: 'new@example.test' }), account('A3', taken));
     expect(moved).to.deep.equal(['ok', 'ok']);
     await send(account('A5'));
-    const swap = [
-      { ...account('A5'), removed: true, deleted: true },
-      account('A6', { email: 'a5@example.test' }),
-    ];
+    const swap = [{ ...account('A5'), removed: true, deleted: true }, account('A6', { email: 'a5@example.test' })];
     expect(await results(...swap)).to.deep.equal(['ok', 'ok']);
   });
 
@@ -154,9 +147,7 @@ describe('lines of pushed changes', () => {
     await send(rights('A1', 'W1', 'read'));
     const { answers } = await send(warehouse('W1', 'O2'));
     expect(answers[0]?.message).to.contain('organization: the warehouse belongs to "O1"');
-    expect(await results(warehouse('W1', 'O2', { former_organization: 'O1' }))).to.deep.equal([
-      'ok',
-    ]);
+    expect(await results(warehouse('W1', 'O2', { former_organization: 'O1' }))).to.deep.equal(['ok']);
     expect(await query('SELECT FROM warehouse_rights')).to.have.length(0);
     const file = fileOf(
       ...PLACES,
@@ -210,10 +201,7 @@ describe('lines of pushed changes', () => {
     const { id: ownerAccountId = '' } = owner ?? {};
     const added = await service.clients.add({ ...client, isNative: false, ownerAccountId });
     const end = { type: 'account', external_id: 'A1', removed: true };
-    expect(await results({ ...end, deleted: true }, end)).to.deep.equal([
-      'account_owns_clients',
-      'ok',
-    ]);
+    expect(await results({ ...end, deleted: true }, end)).to.deep.equal(['account_owns_clients', 'ok']);
     await service.clients.remove(added.client.id);
   });
 
@@ -228,22 +216,12 @@ describe('lines of pushed changes', () => {
   it('an import does not take back an email address that a newer pushed line gave to another person', async () => {
     const file = fileOf(account('A1'), account('A2'));
     await run(`import ${file} --as-of 2026-01-01T00:00Z`);
-    await send(
-      account('A2', { email: 'new@example.test' }),
-      account('A1', { email: 'a2@example.test' }),
-    );
+    await send(account('A2', { email: 'new@example.test' }), account('A1', { email: 'a2@example.test' }));
     const report = await run(`import ${file} --as-of 2026-01-01T00:00Z`);
     expect(report).to.deep.include({ newer: 2, changes: [] });
     expect(await query("SELECT FROM accounts WHERE email LIKE 'moving-%'")).to.have.length(0);
-    const taking = fileOf(
-      account('A1'),
-      account('A2'),
-      account('A3', { email: 'new@example.test' }),
-    );
-    const refused = await refusalFrom(
-      operatorOn(service.database),
-      `import ${taking} --as-of 2026-01-01T00:00Z`,
-    );
+    const taking = fileOf(account('A1'), account('A2'), account('A3', { email: 'new@example.test' }));
+    const refused = await refusalFrom(operatorOn(service.database), `import ${taking} --as-of 2026-01-01T00:00Z`);
     expect(JSON.stringify(refused.problems)).to.contain('was changed after the file was written');
   });
 });

@@ -24,8 +24,7 @@ describe('requests with pushed changes', () => {
   });
   beforeEach(() => emptyDatabase(service.database));
   const portOf = () => Number(new URL(service.operatorsUrl).port);
-  const count = async (): Promise<number> =>
-    (await service.database.query('SELECT FROM accounts')).length;
+  const count = async (): Promise<number> => (await service.database.query('SELECT FROM accounts')).length;
   const ask = (headers: Record<string, string>, method = 'POST') =>
     rawRequest(portOf(), '/changes', { method, headers: { 'content-length': '0', ...headers } });
 
@@ -44,14 +43,7 @@ describe('requests with pushed changes', () => {
       socket.on('close', () => resolve(answer));
     });
   const head = (...headers: string[]) =>
-    [
-      'POST /changes HTTP/1.1',
-      'Host: localhost',
-      `Authorization: Bearer ${SECRET}`,
-      ...headers,
-      '',
-      '',
-    ].join('\r\n');
+    ['POST /changes HTTP/1.1', 'Host: localhost', `Authorization: Bearer ${SECRET}`, ...headers, '', ''].join('\r\n');
 
   it('without a secret in the settings, the path does not exist', async () => {
     const other = await start();
@@ -146,10 +138,7 @@ describe('requests with pushed changes', () => {
   });
 
   it('a body of more than one megabyte is refused before it is read completely, and changes nothing', async () => {
-    const announced = await raw([
-      head(`Content-Length: ${1024 * MEGABYTE}`),
-      bodyOf([account('A1')]),
-    ]);
+    const announced = await raw([head(`Content-Length: ${1024 * MEGABYTE}`), bodyOf([account('A1')])]);
     expect(announced)
       .to.match(/^HTTP\/1.1 413 /)
       .and.contain('body_too_large');

@@ -30,10 +30,7 @@ forEachDeploymentAndEmbedded('an import while a service is running', (start) => 
   ];
   const OTHERS = [membership('A2', 'O1'), membership('A3', 'O1')];
   const importLines = (...lines: Line[]) =>
-    valueFrom(
-      operatorOn(on.service.database),
-      `import ${fileOf(...PLACES, ...lines)} --prune --yes`,
-    );
+    valueFrom(operatorOn(on.service.database), `import ${fileOf(...PLACES, ...lines)} --prune --yes`);
 
   /** Introspects the token at each node until the check passes. */
   async function onEachNode(check: (answer: Record<string, unknown>) => void): Promise<void> {

@@ -16,9 +16,7 @@ function peopleOf(accounts: number): string {
   const all = Array.from({ length: accounts }, (_, at) => at);
   const places = Array.from({ length: ORGANIZATIONS }, (_, at) => at);
   const memberships = all.flatMap((at) =>
-    [0, 1, 2, 3, 4].map((hop) =>
-      membership(`A${at}`, `O${(at + hop * 17) % ORGANIZATIONS}`, ROLES[(at + hop) % 3]),
-    ),
+    [0, 1, 2, 3, 4].map((hop) => membership(`A${at}`, `O${(at + hop * 17) % ORGANIZATIONS}`, ROLES[(at + hop) % 3])),
   );
   const tenth = all.filter((at) => at % 10 === 0);
   return fileOf(

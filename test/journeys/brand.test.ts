@@ -30,10 +30,7 @@ describeInBrowser('a brand in the browser', (visit) => {
     const answers = new Map<string, Promise<number>>();
     page.on('response', (response) => {
       const size = async () => (await response.request().sizes()).responseBodySize;
-      answers.set(
-        response.url(),
-        response.status() === 200 ? size().catch(() => 0) : Promise.resolve(0),
-      );
+      answers.set(response.url(), response.status() === 200 ? size().catch(() => 0) : Promise.resolve(0));
     });
     const expectSmall = async (name: string) => {
       const sizes = await Promise.all(answers.values());
@@ -70,9 +67,7 @@ describeInBrowser('a brand in the browser', (visit) => {
       await page.goto(`${on.issuer}/login`);
       const button = page.getByRole('main').getByRole('button', { name: 'Sign in' }).first();
       const background = () =>
-        page.evaluate<string>(
-          'getComputedStyle(document.querySelector("main .solid")).backgroundColor',
-        );
+        page.evaluate<string>('getComputedStyle(document.querySelector("main .solid")).backgroundColor');
       expect(await background(), colorScheme).to.equal(shade);
       await button.hover();
       // A mixed color has shares of 1 in place of numbers up to 255.

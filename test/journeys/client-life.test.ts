@@ -3,13 +3,7 @@ import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import { describeInBrowser } from '../support/browser.ts';
 import { atEndOfFile } from '../support/end-of-run.ts';
-import {
-  authorizationUrl,
-  exchangeCode,
-  introspect,
-  refresh,
-  type TestClient,
-} from '../support/oauth.ts';
+import { authorizationUrl, exchangeCode, introspect, refresh, type TestClient } from '../support/oauth.ts';
 import { type Partner, startPartner } from '../support/partner.ts';
 import { startSeeded } from '../support/seeded.ts';
 
@@ -22,10 +16,8 @@ describeInBrowser('the life of an OAuth client', (visit) => {
     atEndOfFile(partner.close);
   });
 
-  const press = (page: Page, name: string | RegExp) =>
-    page.getByRole('button', { name }).first().click();
-  const shownSecret = async (page: Page): Promise<string> =>
-    (await page.locator('[data-secret]').textContent()) ?? '';
+  const press = (page: Page, name: string | RegExp) => page.getByRole('button', { name }).first().click();
+  const shownSecret = async (page: Page): Promise<string> => (await page.locator('[data-secret]').textContent()) ?? '';
 
   it('a client is created, connected, rotated, edited and deleted in the browser', async () => {
     const { page, problems } = await visit();
@@ -85,9 +77,7 @@ describeInBrowser('the life of an OAuth client', (visit) => {
       expect(status).to.equal(200);
       refreshToken = String(body.refresh_token);
     }
-    await page
-      .getByRole('link', { name: `Remove the secret ending in ${secret.slice(-4)}` })
-      .click();
+    await page.getByRole('link', { name: `Remove the secret ending in ${secret.slice(-4)}` }).click();
     await press(page, 'Remove secret');
     await page.getByText('The secret is removed.').waitFor();
     expect((await refresh(issuer, client, refreshToken)).status).to.equal(401);
@@ -95,9 +85,7 @@ describeInBrowser('the life of an OAuth client', (visit) => {
     // The problems page shows the failed requests with their causes.
     await page.getByRole('link', { name: 'Problems' }).click();
     await page.getByText('client_secret is not one of the live secrets').waitFor();
-    await page.goto(
-      `${authorizationUrl(issuer, { ...client, redirectUri: `${partner.redirectUri}/` })}`,
-    );
+    await page.goto(`${authorizationUrl(issuer, { ...client, redirectUri: `${partner.redirectUri}/` })}`);
     await page.getByText('return address is not registered').waitFor();
     await page.goto(`${issuer}/profile/oauth-clients/${id}/problems`);
     await page.getByText('“/” should not be there.').waitFor();

@@ -201,8 +201,7 @@ function suite(runtimes: readonly Runtime[]): void {
        * connection that stays unused.
        */
       async answer(callback: URL, startsIdle = false): Promise<string> {
-        const idle =
-          startsIdle && connect(Number(callback.port), callback.hostname).on('error', () => {});
+        const idle = startsIdle && connect(Number(callback.port), callback.hostname).on('error', () => {});
         const page = await (await fetch(callback)).text();
         if (idle) idle.destroy();
         return page;

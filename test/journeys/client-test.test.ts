@@ -23,8 +23,7 @@ describeInBrowser('testing a client in the browser', (visit) => {
     await page.goto(`${on.issuer}/profile/oauth-clients/${client.id}/connect`);
     await heading(page, 'Route Planner').waitFor();
   }
-  const heading = (page: Page, name: string) =>
-    page.getByRole('heading', { level: 1, name, exact: true });
+  const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name, exact: true });
   const test = (page: Page) => page.getByRole('button', { name: 'Test this client' }).click();
   const answer = (page: Page, name: string) => page.getByRole('button', { name }).click();
   const secretField = (page: Page) => page.getByLabel('Client secret', { exact: true });

@@ -10,10 +10,7 @@ import { openssl, type Requirement, required } from '../support/requirements.ts'
 import { caddy, nginx } from '../support/reverse-proxies.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
-const DOCS = readFileSync(
-  path.join(import.meta.dirname, '../../docs/operations/deploy.md'),
-  'utf8',
-);
+const DOCS = readFileSync(path.join(import.meta.dirname, '../../docs/operations/deploy.md'), 'utf8');
 
 /** Returns the first code block in this language. */
 export const documentedBlock = (language: string): string =>

@@ -22,8 +22,7 @@ describeInBrowser('a new developer', (visit) => {
     clicks += 1;
     await target.click();
   }
-  const button = (page: Page, name: string) =>
-    page.getByRole('main').getByRole('button', { name, exact: true });
+  const button = (page: Page, name: string) => page.getByRole('main').getByRole('button', { name, exact: true });
 
   it('a new developer calls the API successfully within 12 clicks and sees the requests live', async () => {
     const { page, problems } = await visit(PHONE);

@@ -24,19 +24,10 @@ async function tokensOf(on: Seeded): Promise<Record<string, string>> {
   const { confidential, machine } = on.clients;
   const { accountId } = on.seeded.person;
   const person = await on.partner.tokens(confidential);
-  const key = await on.service.apiKeys.add(
-    { accountId, name: 'Export', expiresInDays: 30 },
-    origin,
-  );
+  const key = await on.service.apiKeys.add({ accountId, name: 'Export', expiresInDays: 30 }, origin);
   const limit = { ...NO_LIMIT, isReadOnly: true };
-  const limited = await on.service.apiKeys.add(
-    { accountId, name: 'Look', expiresInDays: 30, limit },
-    origin,
-  );
-  const ended = await on.service.apiKeys.add(
-    { accountId, name: 'Ended', expiresInDays: 30 },
-    origin,
-  );
+  const limited = await on.service.apiKeys.add({ accountId, name: 'Look', expiresInDays: 30, limit }, origin);
+  const ended = await on.service.apiKeys.add({ accountId, name: 'Ended', expiresInDays: 30 }, origin);
   await on.service.apiKeys.revoke(accountId, ended.key.id, origin);
   const { body } = await clientCredentials(on.issuer, machine);
   return {
@@ -52,11 +43,7 @@ async function tokensOf(on: Seeded): Promise<Record<string, string>> {
 
 describe('GET /oauth/verify', () => {
   const on = startSeeded();
-  const verify = (
-    token?: string,
-    client: TestClient | undefined = on.clients.resourceServer,
-    more = {},
-  ) =>
+  const verify = (token?: string, client: TestClient | undefined = on.clients.resourceServer, more = {}) =>
     fetch(`${on.issuer}/oauth/verify`, {
       headers: {
         ...(token && { authorization: `Bearer ${token}` }),
@@ -72,12 +59,9 @@ describe('GET /oauth/verify', () => {
       expect(status, kind).to.equal(body.active ? 200 : 401);
       expect(headers.get('cache-control'), kind).to.equal('no-store');
       expect(headers.get('x-gatehouse-sub'), kind).to.equal(body.sub ?? null);
-      expect(headers.get('x-gatehouse-client'), kind).to.equal(
-        body.active ? (body.client_id ?? '') : null,
-      );
+      expect(headers.get('x-gatehouse-client'), kind).to.equal(body.active ? (body.client_id ?? '') : null);
       const organizations = headers.get('x-gatehouse-organizations');
-      if (body.active)
-        expect(organizationsIn(organizations ?? ''), kind).to.deep.equal(body.organizations);
+      if (body.active) expect(organizationsIn(organizations ?? ''), kind).to.deep.equal(body.organizations);
       else expect(headers.get('www-authenticate'), kind).to.include('error="invalid_token"');
     }
   });
@@ -164,10 +148,7 @@ describe('GET /oauth/verify', () => {
       const { id } = await service.organizations.add({ name: `Storm Logistics ${number}` });
       await service.memberships.setRole({ accountId }, id, 'viewer');
     }
-    const { value } = await service.apiKeys.add(
-      { accountId, name: 'Many', expiresInDays: 30 },
-      origin,
-    );
+    const { value } = await service.apiKeys.add({ accountId, name: 'Many', expiresInDays: 30 }, origin);
     const { body } = await introspect(on.issuer, on.clients.resourceServer, value);
     const header = (await verify(value)).headers.get('x-gatehouse-organizations') ?? '';
     expect(header.length).to.be.within(3_500, 4_096);
@@ -180,11 +161,7 @@ describe('GET /oauth/verify', () => {
 
 interface Proxy extends Requirement {
   readonly name: string;
-  configure(place: {
-    folder: string;
-    port: number;
-    values: Readonly<Record<string, string>>;
-  }): readonly string[];
+  configure(place: { folder: string; port: number; values: Readonly<Record<string, string>> }): readonly string[];
 }
 
 const blockOf = (language: string, values: Readonly<Record<string, string>>): string => {
@@ -270,12 +247,7 @@ for (const proxy of PROXIES) {
     }
 
     /** Sends a GraphQL request. @returns the answer, and the headers that the API received */
-    async function call(
-      token?: string,
-      headers: Record<string, string> = {},
-      at = port,
-      method = 'POST',
-    ) {
+    async function call(token?: string, headers: Record<string, string> = {}, at = port, method = 'POST') {
       api.received.length = 0;
       const answer = await rawRequest(at, '/graphql', {
         method,
@@ -294,10 +266,7 @@ for (const proxy of PROXIES) {
     before(async () => {
       api = await startApi(opened);
       tokens = await tokensOf(on);
-      port = await startProxy(
-        `127.0.0.1:${on.service.settings.server.port}`,
-        on.clients.resourceServer,
-      );
+      port = await startProxy(`127.0.0.1:${on.service.settings.server.port}`, on.clients.resourceServer);
     });
 
     const FORGED = {

@@ -67,14 +67,10 @@ describe('key rotation', () => {
     }
 
     await restart(NEW);
-    expect(
-      await isSignedIn(node, browser),
-      'the cookie of the used browser was signed again',
-    ).to.equal(true);
-    expect(
-      await isSignedIn(node, unusedBrowser),
-      'the cookie of the unused browser was not signed again',
-    ).to.equal(false);
+    expect(await isSignedIn(node, browser), 'the cookie of the used browser was signed again').to.equal(true);
+    expect(await isSignedIn(node, unusedBrowser), 'the cookie of the unused browser was not signed again').to.equal(
+      false,
+    );
     const { status, body } = await refresh(issuer, client, unusedToken);
     expect(status).to.equal(400);
     expect(body.error).to.equal('invalid_grant');
@@ -109,8 +105,7 @@ describeOn([postgresServer, redisServer], 'key rotation, two nodes', () => {
     seeded = await seed(first);
   });
 
-  const nodeWith = (...keys: Keys) =>
-    start({ sharing: first, settings: { secrets: secrets(...keys) } });
+  const nodeWith = (...keys: Keys) => start({ sharing: first, settings: { secrets: secrets(...keys) } });
 
   /** Asserts that a session and a refresh token of one node are accepted by the other. */
   async function expectAccepted(from: TestService, to: TestService): Promise<void> {
@@ -128,10 +123,7 @@ describeOn([postgresServer, redisServer], 'key rotation, two nodes', () => {
     const form_token = fieldOf(await visitor.get(`${from.issuer}/login`), 'form_token');
     const { email, password } = seeded.person;
     const fields = { form_token, email, password };
-    expect(
-      (await visitor.post(`${to.issuer}/login`, fields, { origin: to.issuer })).status,
-      'form',
-    ).to.equal(303);
+    expect((await visitor.post(`${to.issuer}/login`, fields, { origin: to.issuer })).status, 'form').to.equal(303);
   }
 
   const STEPS: readonly (readonly [string, Keys, Keys])[] = [

@@ -57,9 +57,7 @@ describe('the language of a response', () => {
     for (const path of ['/login', '/nothing', '/interaction/unknown', '/oauth/authorize']) {
       const response = await fetch(on.issuer + path, IN_GERMAN);
       expect(response.headers.get('content-language'), path).to.equal('de');
-      expect(response.headers.get('vary'), path)
-        .to.include('Accept-Language')
-        .and.include('Cookie');
+      expect(response.headers.get('vary'), path).to.include('Accept-Language').and.include('Cookie');
       expect(await response.text(), path).to.include('<html lang="de">');
     }
   });
@@ -76,14 +74,7 @@ describe('the language of a response', () => {
   it('is not changed by an unknown language, and a choice never leads to another site', async () => {
     const person = createPerson(on.issuer);
     const page = await person.get('/language');
-    const targets = [
-      'https://evil.example/',
-      '//evil.example',
-      '/.//evil.example',
-      '\\\\evil.example',
-      'x:y',
-      '',
-    ];
+    const targets = ['https://evil.example/', '//evil.example', '/.//evil.example', '\\\\evil.example', 'x:y', ''];
     for (const drawn_at of targets) {
       const chosen = await person.submit(page, { language: 'de', drawn_at });
       expect(chosen.location?.origin, drawn_at).to.equal(on.issuer);

@@ -103,9 +103,7 @@ describeInBrowser('pages in the browser', (visit) => {
     await tabTo(page, '[name=password]');
     await page.keyboard.type(on.seeded.person.password);
     await page.keyboard.press('Enter');
-    await page
-      .getByRole('heading', { level: 1, name: `Allow ${LONG} to access your warehouses?` })
-      .waitFor();
+    await page.getByRole('heading', { level: 1, name: `Allow ${LONG} to access your warehouses?` }).waitFor();
     await tabTo(page, '[value=approve]');
     const before = partner.received.length;
     await page.keyboard.press('Enter');

@@ -70,9 +70,7 @@ const redisCli = { program: findProgram('redis-cli'), remedy: 'redis-cli (packag
 
 /** Defines the restores of the section about systemd, or all others. */
 export function defineRestores(which: 'systemd' | 'others'): void {
-  describeOn([postgresServer, redisServer, pgDump, redisCli], 'a restored backup', () =>
-    testRestores(which),
-  );
+  describeOn([postgresServer, redisServer, pgDump, redisCli], 'a restored backup', () => testRestores(which));
 }
 
 function testRestores(which: 'systemd' | 'others'): void {
@@ -169,12 +167,10 @@ function testRestores(which: 'systemd' | 'others'): void {
     const { confidential, otherConfidential, machine } = clients;
     const partner = partnerTokens(issuer, seeded);
     const connect = (client: TestClient = confidential) => partner.tokens(client);
-    const next = async ({ refreshToken }: Tokens) =>
-      tokensOf(await refresh(issuer, confidential, refreshToken));
+    const next = async ({ refreshToken }: Tokens) => tokensOf(await refresh(issuer, confidential, refreshToken));
     const end = async ({ accessToken }: Tokens) =>
       expect((await revokeCurrent(issuer, accessToken)).status).to.equal(204);
-    const machineToken = async () =>
-      String((await clientCredentials(issuer, machine)).body.access_token);
+    const machineToken = async () => String((await clientCredentials(issuer, machine)).body.access_token);
 
     const revokedBefore = await connect();
     const [unchanged, refreshed, revoked, replayed] = [

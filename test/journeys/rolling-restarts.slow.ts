@@ -39,109 +39,103 @@ function parseLine(line: string): LogLine[] {
 }
 
 for (const proxy of DOCUMENTED_PROXIES) {
-  describeOn(
-    [postgresServer, redisServer, openssl, proxy],
-    `two nodes behind ${proxy.name}`,
-    () => {
-      const opened = createOpened();
-      let running: RunningProxy;
-      let firstService: TestService;
-      let seeded: Seed;
-      let logFile: string;
-      let nodes: RunningNode[];
+  describeOn([postgresServer, redisServer, openssl, proxy], `two nodes behind ${proxy.name}`, () => {
+    const opened = createOpened();
+    let running: RunningProxy;
+    let firstService: TestService;
+    let seeded: Seed;
+    let logFile: string;
+    let nodes: RunningNode[];
 
-      before(async () => {
-        running = await startProxy(opened, proxy);
-        firstService = await nodeBehind(opened, running.issuer);
-        seeded = await seed(firstService);
+    before(async () => {
+      running = await startProxy(opened, proxy);
+      firstService = await nodeBehind(opened, running.issuer);
+      seeded = await seed(firstService);
+    });
+    beforeEach(async () => {
+      logFile = path.join(temporaryDirectory('log'), 'nodes.log');
+      nodes = await Promise.all(running.nodes.map(start));
+    });
+    afterEach(() => Promise.all(nodes.map((node) => node.end('SIGKILL'))));
+    after(opened.closeAll);
+
+    const start = (address: NodeAddress): Promise<RunningNode> => {
+      const { host } = address;
+      const server = { host, operators_host: host, proxy_hops: 1, ...proxy.serverSettings };
+      const { issuer } = running;
+      // Write JSON, which is valid YAML.
+      return startNode({
+        sharing: firstService,
+        issuer,
+        address,
+        logFile,
+        settings: JSON.stringify({ server }),
       });
-      beforeEach(async () => {
-        logFile = path.join(temporaryDirectory('log'), 'nodes.log');
-        nodes = await Promise.all(running.nodes.map(start));
+    };
+
+    /** Restarts each node once the one before is ready and the documented pause has passed. */
+    async function restartAll(): Promise<void> {
+      for (const [index, address] of running.nodes.entries()) {
+        const node = nodes[index];
+        await node?.end('SIGTERM');
+        expect(await node?.exitCode, node?.output()).to.equal(0);
+        nodes[index] = await start(address);
+        await delay(proxy.pauseBetweenNodesMs);
+      }
+    }
+
+    async function underLoad(work: () => Promise<void>): Promise<RollingLoad> {
+      return trusting(running.certificate, async () => {
+        const load = await prepareLoad(running.issuer, seeded);
+        load.start(RATE);
+        await delay(1_000);
+        await work();
+        await delay(1_000);
+        await load.stop();
+        await load.expectAllValid();
+        return load;
       });
-      afterEach(() => Promise.all(nodes.map((node) => node.end('SIGKILL'))));
-      after(opened.closeAll);
+    }
 
-      const start = (address: NodeAddress): Promise<RunningNode> => {
-        const { host } = address;
-        const server = { host, operators_host: host, proxy_hops: 1, ...proxy.serverSettings };
-        const { issuer } = running;
-        // Write JSON, which is valid YAML.
-        return startNode({
-          sharing: firstService,
-          issuer,
-          address,
-          logFile,
-          settings: JSON.stringify({ server }),
-        });
-      };
+    /** The request ids of all token requests that the nodes logged. */
+    function loggedTokenRequests(): string[] {
+      const lines = readFileSync(logFile, 'utf8').split('\n').filter(Boolean);
+      return lines
+        .flatMap(parseLine)
+        .filter(({ msg, path }) => msg === 'request' && path === '/oauth/token')
+        .map(({ requestId }) => requestId);
+    }
 
-      /** Restarts each node once the one before is ready and the documented pause has passed. */
-      async function restartAll(): Promise<void> {
+    it(`no request fails in ${ROUNDS} rolling restarts, and each is answered once`, async () => {
+      const load = await underLoad(async () => {
+        for (let round = 0; round < ROUNDS; round += 1) await restartAll();
+      });
+      expect(load.failures).to.deep.equal([]);
+      // The nodes write the remaining lines of their logs when they shut down.
+      await Promise.all(nodes.map((node) => node.end('SIGTERM')));
+      expect(loggedTokenRequests()).to.have.members([...load.tokenAnswers]);
+    });
+
+    it('when a node is killed, only the requests that it is processing fail', async () => {
+      const killedAt: number[] = [];
+      const load = await underLoad(async () => {
         for (const [index, address] of running.nodes.entries()) {
-          const node = nodes[index];
-          await node?.end('SIGTERM');
-          expect(await node?.exitCode, node?.output()).to.equal(0);
+          await nodes[index]?.end('SIGKILL');
+          killedAt.push(performance.now());
+          await delay(3_000);
           nodes[index] = await start(address);
-          await delay(proxy.pauseBetweenNodesMs);
+          await delay(3_000);
         }
-      }
-
-      async function underLoad(work: () => Promise<void>): Promise<RollingLoad> {
-        return trusting(running.certificate, async () => {
-          const load = await prepareLoad(running.issuer, seeded);
-          load.start(RATE);
-          await delay(1_000);
-          await work();
-          await delay(1_000);
-          await load.stop();
-          await load.expectAllValid();
-          return load;
-        });
-      }
-
-      /** The request ids of all token requests that the nodes logged. */
-      function loggedTokenRequests(): string[] {
-        const lines = readFileSync(logFile, 'utf8').split('\n').filter(Boolean);
-        return lines
-          .flatMap(parseLine)
-          .filter(({ msg, path }) => msg === 'request' && path === '/oauth/token')
-          .map(({ requestId }) => requestId);
-      }
-
-      it(`no request fails in ${ROUNDS} rolling restarts, and each is answered once`, async () => {
-        const load = await underLoad(async () => {
-          for (let round = 0; round < ROUNDS; round += 1) await restartAll();
-        });
-        expect(load.failures).to.deep.equal([]);
-        // The nodes write the remaining lines of their logs when they shut down.
-        await Promise.all(nodes.map((node) => node.end('SIGTERM')));
-        expect(loggedTokenRequests()).to.have.members([...load.tokenAnswers]);
       });
-
-      it('when a node is killed, only the requests that it is processing fail', async () => {
-        const killedAt: number[] = [];
-        const load = await underLoad(async () => {
-          for (const [index, address] of running.nodes.entries()) {
-            await nodes[index]?.end('SIGKILL');
-            killedAt.push(performance.now());
-            await delay(3_000);
-            nodes[index] = await start(address);
-            await delay(3_000);
-          }
-        });
-        const isInFlight = ({ begunAt, isStream }: Failure): boolean =>
-          killedAt.some(
-            (at) =>
-              begunAt < at + proxy.failsRefusedPostsForMs &&
-              (isStream || begunAt > at - MAX_ANSWER_MS),
-          );
-        expect(load.failures.filter((failure) => !isInFlight(failure))).to.deep.equal([]);
-        // Accept that: a request that a killed node completed but could not answer is not repeated.
-        const answered = new Set(load.tokenAnswers);
-        const unanswered = loggedTokenRequests().filter((id) => !answered.has(id));
-        expect(unanswered.length).to.be.at.most(load.failures.length);
-      });
-    },
-  );
+      const isInFlight = ({ begunAt, isStream }: Failure): boolean =>
+        killedAt.some(
+          (at) => begunAt < at + proxy.failsRefusedPostsForMs && (isStream || begunAt > at - MAX_ANSWER_MS),
+        );
+      expect(load.failures.filter((failure) => !isInFlight(failure))).to.deep.equal([]);
+      // Accept that: a request that a killed node completed but could not answer is not repeated.
+      const answered = new Set(load.tokenAnswers);
+      const unanswered = loggedTokenRequests().filter((id) => !answered.has(id));
+      expect(unanswered.length).to.be.at.most(load.failures.length);
+    });
+  });
 }

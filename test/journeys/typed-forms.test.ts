@@ -148,9 +148,7 @@ describe('a redirect to the result of a submitted form', () => {
       const answer = await rawRequest(Number(port), path, {
         ...{ headers: { ...headers, 'sec-fetch-mode': 'navigate' }, ...(form && { form }) },
       });
-      const [given] = answer.headers
-        .getSetCookie()
-        .filter((one) => one.startsWith('gate_browser='));
+      const [given] = answer.headers.getSetCookie().filter((one) => one.startsWith('gate_browser='));
       own = given?.split(';')[0] ?? own;
       return { ...answer, location: answer.headers.get('location') ?? '' };
     };
@@ -205,9 +203,7 @@ describe('a redirect to the result of a submitted form', () => {
     expect(shown.status).to.equal(401);
     expect(shown.text).to.include(credentials.email).and.not.include(credentials.password);
     const long = { ...form, email: randomBytes(12_000).toString('base64') };
-    expect((await browse('/login', long)).status, 'a form that is too long to be stored').to.equal(
-      401,
-    );
+    expect((await browse('/login', long)).status, 'a form that is too long to be stored').to.equal(401);
     let last = await person.submit(page, credentials);
     expect(last.status).to.equal(401);
     while (last.status !== 429) last = await person.submit(page, credentials);

@@ -2,13 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import {
-  BROWSER_LIBRARIES,
-  documentedFiles,
-  NODE_LIBRARIES,
-  PYTHON_LIBRARIES,
-  PYTHON_PACKAGES,
-} from './libraries.ts';
+import { BROWSER_LIBRARIES, documentedFiles, NODE_LIBRARIES, PYTHON_LIBRARIES, PYTHON_PACKAGES } from './libraries.ts';
 
 const read = (file: string): string => readFileSync(path.join(import.meta.dirname, file), 'utf8');
 const { dependencies } = JSON.parse(read('packages/package.json'));
@@ -29,15 +23,7 @@ describe('the guide about libraries', () => {
   it('the headings of the guide name the versions that the slow test runs', () => {
     const guide = read('../../docs/libraries.md');
     const headings = guide.match(/^### .*$/gm)?.join('\n') ?? '';
-    const helpers = [
-      'esbuild',
-      'express',
-      'express-session',
-      'fastify',
-      'react',
-      'react-dom',
-      'remix-auth',
-    ];
+    const helpers = ['esbuild', 'express', 'express-session', 'fastify', 'react', 'react-dom', 'remix-auth'];
     for (const [name, version] of Object.entries(dependencies)) {
       if (!helpers.includes(name)) expect(headings).to.include(`${name} ${version}`);
     }

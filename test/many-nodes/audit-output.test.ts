@@ -16,9 +16,7 @@ import { type StartOptions, startsOn, type TestService } from '../support/servic
 import { type RunningNode, startNode } from './running-node.ts';
 
 const idsIn = (lines: readonly string[]): number[] =>
-  lines
-    .filter((line) => line.includes('"type":"audit"'))
-    .map((line) => JSON.parse(line).id as number);
+  lines.filter((line) => line.includes('"type":"audit"')).map((line) => JSON.parse(line).id as number);
 
 describeOn([postgresServer, redisServer], 'activity on the log, by several nodes', () => {
   const startAny = startsOn('postgres+redis');
@@ -86,9 +84,7 @@ describe('a node whose output has no reader any more', () => {
     await createActivity({ database, clock: Date.now }).record({
       ...{ action: 'doctor_ran', actor: 'service' },
     });
-    const outputs = readers.map((reader) =>
-      startAuditOutput({ trail, log: pino({ level: 'silent' }, reader) }),
-    );
+    const outputs = readers.map((reader) => startAuditOutput({ trail, log: pino({ level: 'silent' }, reader) }));
     await eventually(() => expect(idsIn(lines)).to.have.length(1));
     await Promise.all(outputs.map((output) => output.stop()));
   });

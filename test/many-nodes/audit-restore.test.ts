@@ -19,92 +19,88 @@ const client = (name: string) => ({
 });
 const [pgDump, pgRestore] = [client('pg_dump'), client('pg_restore')];
 
-describeOn(
-  [postgresServer, pgDump, pgRestore],
-  'the audit log, restored into another cluster',
-  () => {
-    let servers: readonly [first: PostgresServer, second: PostgresServer];
-    before(async () => {
-      servers = [await startPostgresServer(), await startPostgresServer()];
+describeOn([postgresServer, pgDump, pgRestore], 'the audit log, restored into another cluster', () => {
+  let servers: readonly [first: PostgresServer, second: PostgresServer];
+  before(async () => {
+    servers = [await startPostgresServer(), await startPostgresServer()];
+  });
+
+  const open = async (databaseUrl: string): Promise<OpenDatabase> => {
+    const settings = { databaseUrl, dataDirectory: '', timeoutFactor: TIMEOUT_FACTOR };
+    const database = await openDatabase(settings);
+    atEndOfFile(() => database.close());
+    return database;
+  };
+  const record = (database: OpenDatabase, name: string): Promise<void> =>
+    createActivity({ database, clock: Date.now }).record({
+      ...{ action: 'doctor_ran', actor: 'service', details: { name } },
     });
+  const namesOf = (found: readonly { readonly line: { readonly details: object } }[]) =>
+    found.map(({ line }) => Object.values(line.details)).join('');
+  /** Returns what a node would put on its log. */
+  const putOut = async (database: OpenDatabase): Promise<string> => {
+    const trail = createAuditTrail({ database });
+    const held = await trail.claim('node');
+    if (!held) throw new Error('no lease');
+    const found = await trail.read(held, 10);
+    const last = found.at(-1);
+    if (last) await trail.advance('node', last.line.cursor);
+    await trail.release('node');
+    return namesOf(found);
+  };
+  const counterOf = async (database: OpenDatabase): Promise<number> => {
+    const [row] = await database.query<{ xact: string }>('SELECT pg_current_xact_id() AS xact');
+    return Number(row?.xact);
+  };
 
-    const open = async (databaseUrl: string): Promise<OpenDatabase> => {
-      const settings = { databaseUrl, dataDirectory: '', timeoutFactor: TIMEOUT_FACTOR };
-      const database = await openDatabase(settings);
-      atEndOfFile(() => database.close());
-      return database;
-    };
-    const record = (database: OpenDatabase, name: string): Promise<void> =>
-      createActivity({ database, clock: Date.now }).record({
-        ...{ action: 'doctor_ran', actor: 'service', details: { name } },
-      });
-    const namesOf = (found: readonly { readonly line: { readonly details: object } }[]) =>
-      found.map(({ line }) => Object.values(line.details)).join('');
-    /** Returns what a node would put on its log. */
-    const putOut = async (database: OpenDatabase): Promise<string> => {
-      const trail = createAuditTrail({ database });
-      const held = await trail.claim('node');
-      if (!held) throw new Error('no lease');
-      const found = await trail.read(held, 10);
-      const last = found.at(-1);
-      if (last) await trail.advance('node', last.line.cursor);
-      await trail.release('node');
-      return namesOf(found);
-    };
-    const counterOf = async (database: OpenDatabase): Promise<number> => {
-      const [row] = await database.query<{ xact: string }>('SELECT pg_current_xact_id() AS xact');
-      return Number(row?.xact);
-    };
+  /** @returns the URL of the copy */
+  const restore = async (url: string, to: PostgresServer): Promise<string> => {
+    const cwd = temporaryDirectory('dump');
+    const file = path.join(cwd, 'gatehouse.dump');
+    const copy = await to.createDatabase();
+    runProgram(required(pgDump), ['--format=custom', `--file=${file}`, url], { cwd });
+    const options = ['--single-transaction', `--dbname=${copy}`, file];
+    runProgram(required(pgRestore), options, { cwd });
+    return copy;
+  };
 
-    /** @returns the URL of the copy */
-    const restore = async (url: string, to: PostgresServer): Promise<string> => {
-      const cwd = temporaryDirectory('dump');
-      const file = path.join(cwd, 'gatehouse.dump');
-      const copy = await to.createDatabase();
-      runProgram(required(pgDump), ['--format=custom', `--file=${file}`, url], { cwd });
-      const options = ['--single-transaction', `--dbname=${copy}`, file];
-      runProgram(required(pgRestore), options, { cwd });
-      return copy;
-    };
-
-    for (const [number, from] of [
-      ['higher', 0],
-      ['lower', 1],
-    ] as const) {
-      it(`entries with ${number} transaction numbers are on the log and in the pages once, and old cursors are refused`, async () => {
-        const [first, second] = from === 0 ? servers : [servers[1], servers[0]];
-        const url = await first.createDatabase();
-        const original = await open(url);
-        await migrate(original);
-        if (from === 0) {
-          await original.query(`DO $$ BEGIN
+  for (const [number, from] of [
+    ['higher', 0],
+    ['lower', 1],
+  ] as const) {
+    it(`entries with ${number} transaction numbers are on the log and in the pages once, and old cursors are refused`, async () => {
+      const [first, second] = from === 0 ? servers : [servers[1], servers[0]];
+      const url = await first.createDatabase();
+      const original = await open(url);
+      await migrate(original);
+      if (from === 0) {
+        await original.query(`DO $$ BEGIN
           FOR i IN 1..${CALLS} LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$`);
-        }
-        for (const name of ['a', 'b']) await record(original, name);
-        expect(await putOut(original)).to.equal('ab');
-        await record(original, 'c');
-        const { next } = await createAuditTrail({ database: original }).page('start', 10);
+      }
+      for (const name of ['a', 'b']) await record(original, name);
+      expect(await putOut(original)).to.equal('ab');
+      await record(original, 'c');
+      const { next } = await createAuditTrail({ database: original }).page('start', 10);
 
-        const copyUrl = await restore(url, second);
-        const copy = await open(copyUrl);
-        const isHigher = (await counterOf(original)) > (await counterOf(copy));
-        expect(isHigher).to.equal(number === 'higher');
-        await record(copy, 'd');
-        const trail = createAuditTrail({ database: copy });
-        const refusal = await trail.page(next, 10).catch((error: unknown) => error);
-        expect(refusal).to.have.property('code', 'cursor_of_another_log');
-        expect(await putOut(copy)).to.equal('cd');
-        const page = await trail.page('start', 10);
-        expect(namesOf(page.entries)).to.equal('abcd');
-        await record(copy, 'e');
-        expect(namesOf((await trail.page(page.next, 10)).entries)).to.equal('e');
-        expect(await putOut(copy)).to.equal('e');
-        expect(await trail.oldestNotOut()).to.equal(undefined);
+      const copyUrl = await restore(url, second);
+      const copy = await open(copyUrl);
+      const isHigher = (await counterOf(original)) > (await counterOf(copy));
+      expect(isHigher).to.equal(number === 'higher');
+      await record(copy, 'd');
+      const trail = createAuditTrail({ database: copy });
+      const refusal = await trail.page(next, 10).catch((error: unknown) => error);
+      expect(refusal).to.have.property('code', 'cursor_of_another_log');
+      expect(await putOut(copy)).to.equal('cd');
+      const page = await trail.page('start', 10);
+      expect(namesOf(page.entries)).to.equal('abcd');
+      await record(copy, 'e');
+      expect(namesOf((await trail.page(page.next, 10)).entries)).to.equal('e');
+      expect(await putOut(copy)).to.equal('e');
+      expect(await trail.oldestNotOut()).to.equal(undefined);
 
-        // The dump of a database that was restored already.
-        const again = await open(await restore(copyUrl, first));
-        expect(await putOut(again)).to.equal('');
-      });
-    }
-  },
-);
+      // The dump of a database that was restored already.
+      const again = await open(await restore(copyUrl, first));
+      expect(await putOut(again)).to.equal('');
+    });
+  }
+});

@@ -19,9 +19,7 @@ describeOn([postgresServer], 'cleaning, by two nodes in parallel', () => {
 
   before(async () => {
     for (let node = 0; node < 2; node += 1) {
-      databases.push(
-        await openDatabase({ ...on.service.settings.storage, timeoutFactor: TIMEOUT_FACTOR }),
-      );
+      databases.push(await openDatabase({ ...on.service.settings.storage, timeoutFactor: TIMEOUT_FACTOR }));
     }
   });
   after(async () => {
@@ -29,9 +27,7 @@ describeOn([postgresServer], 'cleaning, by two nodes in parallel', () => {
   });
 
   const count = async (table: string): Promise<number> => {
-    const [row] = await on.service.database.query<{ count: string }>(
-      `SELECT count(*) FROM ${table}`,
-    );
+    const [row] = await on.service.database.query<{ count: string }>(`SELECT count(*) FROM ${table}`);
     return Number(row?.count);
   };
 

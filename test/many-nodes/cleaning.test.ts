@@ -15,9 +15,7 @@ describeOn([postgresServer], 'cleaning, by two nodes in parallel', () => {
 
   before(async () => {
     for (let node = 0; node < 2; node += 1) {
-      databases.push(
-        await openDatabase({ ...on.service.settings.storage, timeoutFactor: TIMEOUT_FACTOR }),
-      );
+      databases.push(await openDatabase({ ...on.service.settings.storage, timeoutFactor: TIMEOUT_FACTOR }));
     }
   });
   after(async () => {
@@ -41,12 +39,8 @@ describeOn([postgresServer], 'cleaning, by two nodes in parallel', () => {
     const parts = { clock: systemClock, log: pino({ level: 'silent' }) };
     await here.transaction(async (tx) => {
       // This node has removed the entries, but has not committed yet when the other node starts.
-      expect(await createActivity({ ...parts, database: tx }).removeOlderThan(old, 10)).to.equal(
-        10,
-      );
-      expect(await createActivity({ ...parts, database: there }).removeOlderThan(old, 20)).to.equal(
-        10,
-      );
+      expect(await createActivity({ ...parts, database: tx }).removeOlderThan(old, 10)).to.equal(10);
+      expect(await createActivity({ ...parts, database: there }).removeOlderThan(old, 20)).to.equal(10);
     });
     await here.transaction(async (tx) => {
       const removing = createClientProblems({ ...parts, database: { ...here, ...tx } });

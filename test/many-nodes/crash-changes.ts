@@ -72,8 +72,7 @@ const signOutEverywhere: Operation = async (world) => {
 
 const suspension: Operation = async (world) => {
   const { account, client, tokens } = await connected(world);
-  const act = () =>
-    valueFrom(operatorOn(world.node.database), ['accounts', 'suspend', account.email]);
+  const act = () => valueFrom(operatorOn(world.node.database), ['accounts', 'suspend', account.email]);
   return { act, retry: act, ...ending(world, client, tokens) };
 };
 
@@ -89,8 +88,7 @@ const newPassword: Operation = async (world) => {
   const ended = ending(world, client, tokens);
   const hashAt = async ({ database }: TestService): Promise<unknown> => {
     const select = 'SELECT password_hash FROM accounts WHERE id = $1';
-    return (await database.query<{ password_hash: string }>(select, [account.accountId]))[0]
-      ?.password_hash;
+    return (await database.query<{ password_hash: string }>(select, [account.accountId]))[0]?.password_hash;
   };
   const former = await hashAt(world.node);
   const isDone: Attempt['isDone'] = async (node) => {
@@ -132,8 +130,7 @@ const approval: Operation = async (world) => {
       redirect = (await person.follow(await person.submit(page, { decision: 'approve' }))).location;
       expect(redirect?.searchParams.get('code')).to.be.a('string');
     },
-    isDone: async (node) =>
-      (await node.connections.find(account.accountId, client.id)) !== undefined,
+    isDone: async (node) => (await node.connections.find(account.accountId, client.id)) !== undefined,
     async retry() {
       redirect = await person.authorize(url, account);
     },
@@ -201,9 +198,7 @@ const rotatedSecret: Operation = async (world) => {
     async isDone(node) {
       const secrets = (await node.clients.find(id))?.secrets ?? [];
       const removed = await countLogged(node, account, 'client_secret_removed');
-      expect(await countLogged(node, account, 'client_secret_added')).to.equal(
-        secrets.length - 1 + removed,
-      );
+      expect(await countLogged(node, account, 'client_secret_added')).to.equal(secrets.length - 1 + removed);
       return secrets.length === 2;
     },
   };
@@ -232,21 +227,16 @@ const blockedClient: Operation = async (world) => {
   const { id } = await organizations.add({ name: 'Southern Logistics' });
   await memberships.setRole({ accountId: account.accountId }, id, 'owner');
   for (const node of world.nodes) node.access.forget(account.accountId);
-  const isReached = (organizations: unknown): boolean =>
-    JSON.stringify(organizations ?? []).includes(id);
+  const isReached = (organizations: unknown): boolean => JSON.stringify(organizations ?? []).includes(id);
   const isReachedAt = async (node: TestService): Promise<boolean> =>
     isReached((await world.introspect(tokens.accessToken, node)).organizations);
-  const isReachedAtApi = async (): Promise<boolean> =>
-    isReached((await world.call(tokens.accessToken)).organizations);
+  const isReachedAtApi = async (): Promise<boolean> => isReached((await world.call(tokens.accessToken)).organizations);
   await eventually(async () => {
     for (const node of world.nodes) expect(await isReachedAt(node)).to.equal(true);
     expect(await isReachedAtApi()).to.equal(true);
   });
   await world.remember(tokens.accessToken);
-  const { act, again } = await form(
-    person,
-    `/profile/organizations/${id}/clients/${client.id}/end`,
-  );
+  const { act, again } = await form(person, `/profile/organizations/${id}/clients/${client.id}/end`);
   return {
     act,
     // Accept 404, because the client is blocked already.
@@ -277,12 +267,8 @@ const importBatch: Operation = async (world) => {
     },
     async isDone(node) {
       const isSuspended = await ended.isDone(node);
-      const found = await node.database.query('SELECT FROM accounts WHERE external_id = $1', [
-        added,
-      ]);
-      expect(found.length === 1, 'both accounts of the batch are changed, or none').to.equal(
-        isSuspended,
-      );
+      const found = await node.database.query('SELECT FROM accounts WHERE external_id = $1', [added]);
+      expect(found.length === 1, 'both accounts of the batch are changed, or none').to.equal(isSuspended);
       return isSuspended;
     },
   };

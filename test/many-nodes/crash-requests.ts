@@ -67,11 +67,7 @@ const endingByClient =
 
 const revocation = endingByClient('client_revoked', async (world, client, issuer) => {
   const tokens = await world.partner.tokens(client);
-  const act = () =>
-    expectStatus(
-      postForm(issuer, '/oauth/revoke', { token: tokens.refreshToken }, { client }),
-      200,
-    );
+  const act = () => expectStatus(postForm(issuer, '/oauth/revoke', { token: tokens.refreshToken }, { client }), 200);
   return { ...tokens, act, retry: act };
 });
 
@@ -92,16 +88,13 @@ const replayOfCode = endingByClient('code_replayed', async (world, client, issue
   return { ...tokensOf(await exchangeCode(issuer, client, code)), act, retry: act };
 });
 
-const replayOfRefreshToken = endingByClient(
-  'refresh_token_replayed',
-  async (world, client, issuer) => {
-    const first = await world.partner.tokens(client);
-    const second = tokensOf(await refresh(issuer, client, first.refreshToken));
-    const tokens = tokensOf(await refresh(issuer, client, second.refreshToken));
-    const act = () => expectStatus(refresh(issuer, client, first.refreshToken), 400);
-    return { ...tokens, act, retry: act };
-  },
-);
+const replayOfRefreshToken = endingByClient('refresh_token_replayed', async (world, client, issuer) => {
+  const first = await world.partner.tokens(client);
+  const second = tokensOf(await refresh(issuer, client, first.refreshToken));
+  const tokens = tokensOf(await refresh(issuer, client, second.refreshToken));
+  const act = () => expectStatus(refresh(issuer, client, first.refreshToken), 400);
+  return { ...tokens, act, retry: act };
+});
 
 const revocationOfMachineToken: Operation = async (world) => {
   const { issuer } = world.node;
@@ -151,11 +144,7 @@ const exchange: Operation = async (world) => {
   };
 };
 
-export async function expectUsable(
-  world: CrashWorld,
-  client: TestClient,
-  tokens: Tokens | undefined,
-): Promise<void> {
+export async function expectUsable(world: CrashWorld, client: TestClient, tokens: Tokens | undefined): Promise<void> {
   let { accessToken, refreshToken } = tokens ?? { accessToken: '', refreshToken: '' };
   for (const node of world.nodes) {
     expect(await world.isActive(accessToken, node)).to.equal(true);

@@ -7,12 +7,7 @@ import { eventually } from '../support/eventually.ts';
 import { type Answer, introspect } from '../support/oauth.ts';
 import { freePort } from '../support/programs.ts';
 import { addPerson, type Seed, type SeededPerson, seed } from '../support/seed.ts';
-import {
-  type Deployment,
-  type Overrides,
-  startTestService,
-  type TestService,
-} from '../support/service.ts';
+import { type Deployment, type Overrides, startTestService, type TestService } from '../support/service.ts';
 import { createLifeline, type Lifeline } from './lifeline.ts';
 
 const DAY = 86_400;
@@ -37,12 +32,7 @@ export class CrashWorld {
   #ahead = 0;
   #people = 0;
 
-  private constructor(
-    node: TestService,
-    survivor: TestService | undefined,
-    lifeline: Lifeline,
-    seeded: Seed,
-  ) {
+  private constructor(node: TestService, survivor: TestService | undefined, lifeline: Lifeline, seeded: Seed) {
     this.node = node;
     this.survivor = survivor;
     this.lifeline = lifeline;
@@ -127,9 +117,7 @@ export class CrashWorld {
    * Calls the API. @returns whether the API accepts the caller, and whether it did so from its
    * cache.
    */
-  async call(
-    value: string,
-  ): Promise<{ isAccepted: boolean; isRemembered: boolean; organizations: unknown }> {
+  async call(value: string): Promise<{ isAccepted: boolean; isRemembered: boolean; organizations: unknown }> {
     const { caller, refusal, decidedBy } = await this.#api.identify(bearer(value));
     if (refusal) expect(refusal.status, JSON.stringify(refusal)).to.equal(401);
     const { organizations } = caller ?? {};

@@ -31,11 +31,7 @@ const MAX_CALLS = 60;
  * @param every kills only after every nth call, for deployments on which a restart takes long.
  * @returns how often the node was killed.
  */
-export async function crashAtEachCall(
-  world: CrashWorld,
-  operation: Operation,
-  every = 1,
-): Promise<number> {
+export async function crashAtEachCall(world: CrashWorld, operation: Operation, every = 1): Promise<number> {
   for (let calls = 1, times = 1; calls <= MAX_CALLS; calls += every, times += 1) {
     try {
       if (await crashAfter(calls, world, operation)) return times;
@@ -51,18 +47,11 @@ export async function crashAtEachCall(
 }
 
 /** @returns whether the operation was answered before the node was killed. */
-async function crashAfter(
-  calls: number,
-  world: CrashWorld,
-  operation: Operation,
-): Promise<boolean> {
+async function crashAfter(calls: number, world: CrashWorld, operation: Operation): Promise<boolean> {
   const { lifeline, survivor } = world;
   const { act, isDone, isDoneAtApi, retry, expectDone } = await operation(world);
   // Other nodes and the API receive a change some milliseconds later.
-  const expectAgreement = async (
-    nodes: readonly TestService[],
-    wanted: readonly boolean[],
-  ): Promise<void> => {
+  const expectAgreement = async (nodes: readonly TestService[], wanted: readonly boolean[]): Promise<void> => {
     await eventually(async () => {
       const seen = await Promise.all(nodes.map(isDone));
       if (isDoneAtApi) seen.push(await isDoneAtApi());

@@ -27,8 +27,7 @@ describeOn([postgresServer, redisServer], 'a node that receives SIGHUP', () => {
     process.kill(node.pid, 'SIGHUP');
     await node.waitUntil(async () => expect(node.output()).to.include(output));
   }
-  const expiresIn = async (): Promise<unknown> =>
-    (await clientCredentials(issuer, on.clients.machine)).body.expires_in;
+  const expiresIn = async (): Promise<unknown> => (await clientCredentials(issuer, on.clients.machine)).body.expires_in;
 
   it('on SIGHUP a node applies changed settings and keys, and logs which changed, but no key', async () => {
     const client = on.clients.confidential;

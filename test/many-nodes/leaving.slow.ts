@@ -75,10 +75,7 @@ async function get({ port }: RunningNode, agent?: Agent) {
  * Sends a request. A status of 0 means that no answer arrived, `isNew` that no earlier request on
  * this connection was answered.
  */
-function attempt(
-  { port }: RunningNode,
-  agent: Agent,
-): Promise<{ readonly status: number; readonly isNew: boolean }> {
+function attempt({ port }: RunningNode, agent: Agent): Promise<{ readonly status: number; readonly isNew: boolean }> {
   return new Promise((resolve) => {
     const asked = request({ host: 'localhost', port, path: PAGE, agent }, (response) => {
       const { statusCode: status = 0 } = response;

@@ -196,8 +196,7 @@ function REDIS(): Protocol {
   return {
     callAt(bytes) {
       const lineEnd = (from: number): number => bytes.indexOf('\r\n', from);
-      const numberAt = (from: number, to: number): number =>
-        Number(bytes.toString('latin1', from + 1, to));
+      const numberAt = (from: number, to: number): number => Number(bytes.toString('latin1', from + 1, to));
       const head = lineEnd(0);
       if (head < 0) return undefined;
       let end = head + 2;
@@ -208,8 +207,7 @@ function REDIS(): Protocol {
       }
       return end <= bytes.length ? { length: end, isCounted: true } : undefined;
     },
-    asLast: (call) =>
-      Buffer.concat([call, Buffer.from(`*2\r\n$4\r\nECHO\r\n$${MARKER.length}\r\n${MARKER}\r\n`)]),
+    asLast: (call) => Buffer.concat([call, Buffer.from(`*2\r\n$4\r\nECHO\r\n$${MARKER.length}\r\n${MARKER}\r\n`)]),
     isDone: (answers) => answers.includes(MARKER),
   };
 }

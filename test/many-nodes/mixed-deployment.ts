@@ -10,11 +10,7 @@ import { startUpstream, type Upstream } from '../support/upstream.ts';
 import { type Balancer, startBalancer } from './balancer.ts';
 import { CARRIED_OVER, type World } from './carried-over/carried-over.ts';
 import { setUpWorld, startAll, type Unfinished } from './carried-over/world.ts';
-import {
-  PREVIOUS_VERSION,
-  type PreviousVersion,
-  unpackPreviousVersion,
-} from './previous-version.ts';
+import { PREVIOUS_VERSION, type PreviousVersion, unpackPreviousVersion } from './previous-version.ts';
 import { type RunningNode, startNode } from './running-node.ts';
 
 export const PREVIOUS = `version ${PREVIOUS_VERSION.version}`;
@@ -97,9 +93,7 @@ export function mixedDeployment(storesOf: () => Promise<Readonly<Record<string, 
 
     operator(version: Version): RunOperator {
       const { environment } = running(version);
-      return version === 'present'
-        ? operatorWith(environment)
-        : operatorWith(environment, parts.previous.runOperator);
+      return version === 'present' ? operatorWith(environment) : operatorWith(environment, parts.previous.runOperator);
     },
   };
 }

@@ -12,8 +12,7 @@ describe('operator reload', () => {
   let found: () => Overrides;
   let operator: RunOperator;
 
-  const operatorAt = (port: string | number): RunOperator =>
-    operatorWith({ GATEHOUSE_OPERATORS_PORT: String(port) });
+  const operatorAt = (port: string | number): RunOperator => operatorWith({ GATEHOUSE_OPERATORS_PORT: String(port) });
 
   let operatorsUrl: string;
 
@@ -30,9 +29,7 @@ describe('operator reload', () => {
     expect(nodes).to.have.length(1);
     found = () => ({ tokens: { machineAccessTokenSeconds: 180 }, server: { reusePort: true } });
     const { output } = await operator(['reload']);
-    expect(output).to.equal(
-      'Settings reloaded.\nTakes effect at the next start: server.reuse_port\n',
-    );
+    expect(output).to.equal('Settings reloaded.\nTakes effect at the next start: server.reuse_port\n');
   });
 
   it('`reload` prints each problem with its remedy', async () => {
@@ -52,9 +49,7 @@ describe('operator reload', () => {
 
   it('`reload` reports that the service cannot be built from the settings', async () => {
     found = () => ({ mail: { smtpUrl: 'nowhere', from: '' } });
-    expect((await valueFrom(operator, ['reload'], { exitCode: 1 })).error.code).to.equal(
-      'not_reloaded',
-    );
+    expect((await valueFrom(operator, ['reload'], { exitCode: 1 })).error.code).to.equal('not_reloaded');
   });
 
   it('`reload` authenticates with the cookie keys if other machines can reach the listener', async () => {
@@ -65,8 +60,7 @@ describe('operator reload', () => {
       ...{ settings: { server, secrets: { cookieKeys: keys } }, reloaded: () => found() },
     });
     const { port } = new URL(url);
-    const ask = (headers = {}) =>
-      fetch(`http://127.0.0.1:${port}/reload`, { method: 'POST', headers });
+    const ask = (headers = {}) => fetch(`http://127.0.0.1:${port}/reload`, { method: 'POST', headers });
     for (const headers of [{}, { authorization: 'Bearer x' }, { authorization: 'Bearer ' }]) {
       const { status, headers: answered } = await ask(headers);
       expect(status).to.equal(401);

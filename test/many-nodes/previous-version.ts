@@ -43,9 +43,7 @@ export async function unpackPreviousVersion(): Promise<PreviousVersion> {
   execFileSync('tar', ['-xf', '-', '-C', folder], { input: previousSources() });
   symlinkSync(NODE_MODULES, path.join(folder, 'node_modules'));
   const load = <Module>(file: string) => import(path.join(folder, file)) as Promise<Module>;
-  const { runOperator } = await load<Pick<PreviousVersion, 'runOperator'>>(
-    'src/operator/program/run-operator.ts',
-  );
+  const { runOperator } = await load<Pick<PreviousVersion, 'runOperator'>>('src/operator/program/run-operator.ts');
   const { createIntrospector } = await load<Pick<PreviousVersion, 'createIntrospector'>>(
     'src/resource-server/introspector.ts',
   );

@@ -16,10 +16,7 @@ forEachDeployment('a dry run of a reload', (start) => {
   let service: TestService;
 
   const dryRun = () =>
-    valueFrom(
-      operatorWith({ GATEHOUSE_OPERATORS_PORT: new URL(service.operatorsUrl).port }),
-      'reload --dry-run',
-    );
+    valueFrom(operatorWith({ GATEHOUSE_OPERATORS_PORT: new URL(service.operatorsUrl).port }), 'reload --dry-run');
   /** Returns the numbers of people by the first words of the effects. */
   async function impactOf(signIn: Overrides['signIn']): Promise<Record<string, number>> {
     found = signIn ? { signIn } : {};
@@ -35,10 +32,7 @@ forEachDeployment('a dry run of a reload', (start) => {
   before(async () => {
     service = await start({ settings: { signIn: { providers } }, reloaded: () => found });
     const { accounts, identities, passkeys, database } = service;
-    const add = async (
-      name: string,
-      has: { password?: true; links?: readonly string[]; passkey?: true },
-    ) => {
+    const add = async (name: string, has: { password?: true; links?: readonly string[]; passkey?: true }) => {
       const email = `${name}@example.test`;
       const password = has.password && 'seven green forklifts';
       const { id } = await accounts.add({ email, name, ...(password && { password }) });

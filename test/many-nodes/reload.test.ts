@@ -10,13 +10,7 @@ import { keyFingerprint } from '../../src/storage/key-sightings.ts';
 import { fileWith, keysOfEnvironment } from '../config/configuration.ts';
 import { keysOf, operatorFor, valueFrom } from '../operator/run-operator.ts';
 import { partnerTokens, tokensOf } from '../provider/partner-tokens.ts';
-import {
-  authorizationUrl,
-  clientCredentials,
-  exchangeCode,
-  introspect,
-  refresh,
-} from '../support/oauth.ts';
+import { authorizationUrl, clientCredentials, exchangeCode, introspect, refresh } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
 import { rawRequest } from '../support/raw-request.ts';
 import { startSeeded } from '../support/seeded.ts';

@@ -22,9 +22,7 @@ describeOn([postgresServer, redisServer], 'a node on the schema of the next vers
       await database.query(`CREATE INDEX ON ${name} (also_of_tomorrow)`);
     }
     await database.query('CREATE TABLE tomorrow (id text PRIMARY KEY)');
-    await database.query(
-      "INSERT INTO gatehouse_migrations (name, run_on) VALUES ('9999_of-tomorrow', now())",
-    );
+    await database.query("INSERT INTO gatehouse_migrations (name, run_on) VALUES ('9999_of-tomorrow', now())");
   });
 
   /** Makes requests that together use most of the tables. */

@@ -67,9 +67,7 @@ describe('every migration since the first release', () => {
     const harmless = `create table t (a text not null); create unique index on t (a);
       alter table clients alter column a set default 'x';
       alter table clients add column a text constraint k unique, add constraint c unique (a, name);`;
-    expect(harmIn(`-- Up Migration\n${harmless}\n-- Down Migration\ndrop table t;`)).to.deep.equal(
-      [],
-    );
+    expect(harmIn(`-- Up Migration\n${harmless}\n-- Down Migration\ndrop table t;`)).to.deep.equal([]);
   });
 });
 
@@ -80,8 +78,7 @@ function harmIn(file: string): string[] {
     .toLowerCase();
   const added = [...up.matchAll(/add column (\w+)/g)].map(([, column = '']) => column);
   const created = [...up.matchAll(/create table (\w+)/g)].map(([, table = '']) => table);
-  const namesAdded = (columns = ''): boolean =>
-    added.some((column) => new RegExp(`\\b${column}\\b`).test(columns));
+  const namesAdded = (columns = ''): boolean => added.some((column) => new RegExp(`\\b${column}\\b`).test(columns));
   return up
     .split(';')
     .flatMap((statement) => statement.split(/,(?=\s*(?:add|drop|alter|rename)\b)/))
@@ -89,10 +86,7 @@ function harmIn(file: string): string[] {
     .filter((clause) => {
       if ([...WIDENED, ...NOT_NEEDED].some((allowed) => clause.includes(allowed))) return false;
       if (/^create table\b/.test(clause)) return false;
-      if (
-        /\b(drop|rename|lock table)\b|^truncate\b|\balter column (?!\w+ set default\b)/.test(clause)
-      )
-        return true;
+      if (/\b(drop|rename|lock table)\b|^truncate\b|\balter column (?!\w+ set default\b)/.test(clause)) return true;
       if (/\badd column\b/.test(clause)) {
         return /\bnot null\b/.test(clause) && !/\bdefault\b/.test(clause);
       }

@@ -40,8 +40,7 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
   const portOf = (service: TestService) => `:${service.settings.server.port}`;
   const rowOf = async (service: TestService) =>
     (await listNodes(first.database)).find((row) => row.node.endsWith(portOf(service)));
-  const secondsOf = async (service: TestService) =>
-    (await rowOf(service))?.runsWith?.settings['tokens.access_token'];
+  const secondsOf = async (service: TestService) => (await rowOf(service))?.runsWith?.settings['tokens.access_token'];
   const operatorAt = (service: TestService) =>
     operatorWith({
       ...storesOf(service),
@@ -49,8 +48,7 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
     });
   const reload = (exitCode = 0, service = first, words: readonly string[] = ['reload']) =>
     valueFrom(operatorAt(service), words, { exitCode });
-  const removeOthers = () =>
-    first.database.query("DELETE FROM node_keys WHERE node LIKE 'other:%'");
+  const removeOthers = () => first.database.query("DELETE FROM node_keys WHERE node LIKE 'other:%'");
 
   /** Adds the row of a node whose last heartbeat was this long ago; negative for a lasting one. */
   async function addNode(name: string, seconds: number, isOld = false): Promise<void> {
@@ -86,9 +84,7 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
     expect(await secondsOf(first)).to.equal('11m');
     expect(await secondsOf(second)).to.equal('12m');
     const listed = await valueFrom(operatorAt(first), 'nodes');
-    expect(
-      new Set(listed.nodes.map(({ settings }: { settings: string }) => settings)).size,
-    ).to.equal(2);
+    expect(new Set(listed.nodes.map(({ settings }: { settings: string }) => settings)).size).to.equal(2);
     expect(listed.nodes[0].last_reload).to.include.keys('at', 'request');
     expect((await operatorAt(first)('nodes')).output)
       .to.contain('LAST RELOAD')
@@ -102,10 +98,7 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
     const refused = nodes.filter(({ taken }: { taken: boolean }) => !taken);
     expect(refused).to.have.length(1);
     expect(refused[0].node).to.contain(portOf(second));
-    expect(refused[0].text)
-      .to.contain('storage.redis_url')
-      .and.contain('second.yaml, line 3')
-      .and.not.contain(SECRET);
+    expect(refused[0].text).to.contain('storage.redis_url').and.contain('second.yaml, line 3').and.not.contain(SECRET);
     expect(await secondsOf(first)).to.equal('13m');
     expect(await secondsOf(second)).to.equal('12m');
     const rows = await first.database.query('SELECT runs_with::text AS text FROM node_keys');
@@ -214,9 +207,7 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
     const { error } = await dying;
     expect(error.code).to.equal('not_running');
     expect(error.remedy).to.contain('gatehouse nodes');
-    await first.database.query("DELETE FROM node_keys WHERE node LIKE '%' || $1", [
-      `:${third.port}`,
-    ]);
+    await first.database.query("DELETE FROM node_keys WHERE node LIKE '%' || $1", [`:${third.port}`]);
   });
 
   it('a node that starts meanwhile answers the request, and warns that others have other settings', async () => {
@@ -226,12 +217,8 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
     write('third', 20);
     const { number: request = 0 } = (await requestReload(first.database)) ?? {};
     const third = await starting;
-    await eventually(async () =>
-      expect((await rowOf(third))?.runsWith?.reload?.request).to.equal(request),
-    );
-    await eventually(() =>
-      expect(third.logLines.join('')).to.contain('has other settings than these nodes'),
-    );
+    await eventually(async () => expect((await rowOf(third))?.runsWith?.reload?.request).to.equal(request));
+    await eventually(() => expect(third.logLines.join('')).to.contain('has other settings than these nodes'));
     expect(second.logLines.join('')).not.to.contain('has other settings');
     expect(await secondsOf(third)).to.equal('20m');
     const { nodes } = await reload();
@@ -242,9 +229,7 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
   it('a node that starts long after a request does not reload for it', async () => {
     await first.database.query('UPDATE settings_reload SET number = number - 600000');
     const third = await node('third', first);
-    await eventually(async () =>
-      expect((await rowOf(third))?.runsWith?.reload?.request).to.be.greaterThan(0),
-    );
+    await eventually(async () => expect((await rowOf(third))?.runsWith?.reload?.request).to.be.greaterThan(0));
     expect((await rowOf(third))?.runsWith?.reload).not.to.have.property('at');
     await third.close();
   });
@@ -291,9 +276,7 @@ describeOn([postgresServer], 'a reload without a database', () => {
     });
     const { exitCode, output } = await operator('reload');
     expect(exitCode).to.equal(1);
-    expect(output)
-      .to.contain('Now in force: tokens.machine_access_token')
-      .and.contain('No other node has answered');
+    expect(output).to.contain('Now in force: tokens.machine_access_token').and.contain('No other node has answered');
     const dryRun = await operator('reload --dry-run');
     expect(dryRun.exitCode).to.equal(1);
     expect(dryRun.output).to.contain('nothing was reloaded').and.contain('is unknown');

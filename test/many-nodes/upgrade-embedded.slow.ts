@@ -4,7 +4,5 @@ import { mixedDeployment, PREVIOUS, testUpgradeAndRollback } from './mixed-deplo
 
 describe(`an upgrade from ${PREVIOUS}, embedded`, () => {
   // Configure no keys: the first node creates them in the data directory.
-  testUpgradeAndRollback(
-    mixedDeployment(async () => ({ GATEHOUSE_DATA_DIR: temporaryDirectory('data') })),
-  );
+  testUpgradeAndRollback(mixedDeployment(async () => ({ GATEHOUSE_DATA_DIR: temporaryDirectory('data') })));
 });

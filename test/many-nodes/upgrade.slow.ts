@@ -13,13 +13,7 @@ import { freshRedisUrl } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { addClient } from './carried-over/clients.ts';
 import { startAll, type Unfinished } from './carried-over/world.ts';
-import {
-  mixedDeployment,
-  PREVIOUS,
-  testFinishing,
-  testUpgradeAndRollback,
-  type Version,
-} from './mixed-deployment.ts';
+import { mixedDeployment, PREVIOUS, testFinishing, testUpgradeAndRollback, type Version } from './mixed-deployment.ts';
 import { KEPT_PATHS, PREVIOUS_VERSION, previousSources } from './previous-version.ts';
 import { refreshChain } from './refresh-chains.ts';
 
@@ -58,97 +52,90 @@ describe('the archived sources of the previous version', () => {
   });
 });
 
-describeOn(
-  [postgresServer, redisServer],
-  `an upgrade from ${PREVIOUS}, PostgreSQL and Redis`,
-  () => {
-    const on = mixedDeployment(async () => ({
-      ...KEYS,
-      DATABASE_URL: await freshDatabaseUrl(),
-      REDIS_URL: await freshRedisUrl(),
-    }));
-    testUpgradeAndRollback(on);
+describeOn([postgresServer, redisServer], `an upgrade from ${PREVIOUS}, PostgreSQL and Redis`, () => {
+  const on = mixedDeployment(async () => ({
+    ...KEYS,
+    DATABASE_URL: await freshDatabaseUrl(),
+    REDIS_URL: await freshRedisUrl(),
+  }));
+  testUpgradeAndRollback(on);
 
-    describe('with nodes of both versions', () => {
-      before(() => on.start('present'));
+  describe('with nodes of both versions', () => {
+    before(() => on.start('present'));
 
-      for (const [from, to] of DIRECTIONS) {
-        describe(`from the ${from} to the ${to} version`, () => {
-          let unfinished: Unfinished;
-          before(async () => {
-            on.serveBy(from);
-            unfinished = await startAll(on.world, on.operator(from));
-            on.serveBy(to);
-          });
-          testFinishing(() => unfinished, `a change from the ${from} to the ${to} version`);
+    for (const [from, to] of DIRECTIONS) {
+      describe(`from the ${from} to the ${to} version`, () => {
+        let unfinished: Unfinished;
+        before(async () => {
+          on.serveBy(from);
+          unfinished = await startAll(on.world, on.operator(from));
+          on.serveBy(to);
         });
-      }
-
-      it('a chain of refresh tokens continues, whichever version answers', async () => {
-        const { issuer, clients } = on.world;
-        const { refreshToken } = await partnerTokens(issuer, on.world).tokens(clients.confidential);
-        const chain = refreshChain(issuer, clients.confidential, refreshToken);
-        for (const version of ['previous', 'present', 'present', 'previous', 'previous'] as const) {
-          on.serveBy(version);
-          await chain.next();
-        }
-        expect(chain.length).to.equal(5);
+        testFinishing(() => unfinished, `a change from the ${from} to the ${to} version`);
       });
+    }
 
-      for (const [from, to] of DIRECTIONS) {
-        it(`a revocation at a node of the ${from} version reaches old and new APIs at a node of the ${to} version`, () =>
-          expectEndsAreAnnounced({ from, to }));
+    it('a chain of refresh tokens continues, whichever version answers', async () => {
+      const { issuer, clients } = on.world;
+      const { refreshToken } = await partnerTokens(issuer, on.world).tokens(clients.confidential);
+      const chain = refreshChain(issuer, clients.confidential, refreshToken);
+      for (const version of ['previous', 'present', 'present', 'previous', 'previous'] as const) {
+        on.serveBy(version);
+        await chain.next();
       }
+      expect(chain.length).to.equal(5);
     });
 
-    /**
-     * Revokes at a node of one version, and checks APIs, with the module of either version, that
-     * introspect at the other.
-     */
-    async function expectEndsAreAnnounced(how: { from: Version; to: Version }) {
-      const { issuer, clients } = on.world;
-      const operator = on.operator(how.from);
-      on.serveBy(how.from);
-      const { id: clientId, secret: clientSecret = '' } = clients.resourceServer;
-      const options = {
-        issuer,
-        clientId,
-        clientSecret,
-        live: true,
-        timeoutMs: 20_000,
-        introspectionEndpoint: `http://localhost:${on.running(how.to).port}/oauth/introspect`,
-      };
-      const apis = [
-        introspectorOf(clients.resourceServer, options),
-        on.previous.createIntrospector(options),
-      ];
-      const partner = partnerTokens(issuer, on.world);
-      const other = await addClient(operator, 'confidential', 'Stock Reports');
-      const tokens = {
-        revoked: (await partner.tokens(clients.confidential)).accessToken,
-        disconnected: (await partner.tokens(other)).accessToken,
-        revokedByOperator: (await partner.tokens(clients.public)).accessToken,
-      };
-      const asked = apis.flatMap((api) => {
-        return Object.values(tokens).map((token) => () => api.identify(bearer(token)));
-      });
-      const signals: (AbortSignal | undefined)[] = [];
-      for (const identify of asked) {
-        const known = async () => {
-          const { caller, decidedBy } = await identify();
-          expect(decidedBy).to.equal('memory');
-          return caller?.signal;
-        };
-        signals.push(await eventually(known));
-      }
-      await revokeCurrent(issuer, tokens.revoked);
-      await (await partner.askToDisconnect(other))();
-      await valueFrom(operator, ['revoke', '--client', clients.public.id, '--yes']);
-      for (const signal of signals) {
-        await eventually(() => expect(signal?.aborted).to.equal(true));
-      }
-      for (const identify of asked) expect((await identify()).refusal?.status).to.equal(401);
-      for (const api of apis) api.close();
+    for (const [from, to] of DIRECTIONS) {
+      it(`a revocation at a node of the ${from} version reaches old and new APIs at a node of the ${to} version`, () =>
+        expectEndsAreAnnounced({ from, to }));
     }
-  },
-);
+  });
+
+  /**
+   * Revokes at a node of one version, and checks APIs, with the module of either version, that
+   * introspect at the other.
+   */
+  async function expectEndsAreAnnounced(how: { from: Version; to: Version }) {
+    const { issuer, clients } = on.world;
+    const operator = on.operator(how.from);
+    on.serveBy(how.from);
+    const { id: clientId, secret: clientSecret = '' } = clients.resourceServer;
+    const options = {
+      issuer,
+      clientId,
+      clientSecret,
+      live: true,
+      timeoutMs: 20_000,
+      introspectionEndpoint: `http://localhost:${on.running(how.to).port}/oauth/introspect`,
+    };
+    const apis = [introspectorOf(clients.resourceServer, options), on.previous.createIntrospector(options)];
+    const partner = partnerTokens(issuer, on.world);
+    const other = await addClient(operator, 'confidential', 'Stock Reports');
+    const tokens = {
+      revoked: (await partner.tokens(clients.confidential)).accessToken,
+      disconnected: (await partner.tokens(other)).accessToken,
+      revokedByOperator: (await partner.tokens(clients.public)).accessToken,
+    };
+    const asked = apis.flatMap((api) => {
+      return Object.values(tokens).map((token) => () => api.identify(bearer(token)));
+    });
+    const signals: (AbortSignal | undefined)[] = [];
+    for (const identify of asked) {
+      const known = async () => {
+        const { caller, decidedBy } = await identify();
+        expect(decidedBy).to.equal('memory');
+        return caller?.signal;
+      };
+      signals.push(await eventually(known));
+    }
+    await revokeCurrent(issuer, tokens.revoked);
+    await (await partner.askToDisconnect(other))();
+    await valueFrom(operator, ['revoke', '--client', clients.public.id, '--yes']);
+    for (const signal of signals) {
+      await eventually(() => expect(signal?.aborted).to.equal(true));
+    }
+    for (const identify of asked) expect((await identify()).refusal?.status).to.equal(401);
+    for (const api of apis) api.close();
+  }
+});

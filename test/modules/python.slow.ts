@@ -95,8 +95,7 @@ describeOn([python], 'an API in Python', () => {
         };
         return opened.add(Promise.resolve(startApi(kind, settings)), ({ end }) => end());
       };
-      const tokenOfPerson = async (): Promise<string> =>
-        (await on.partner.tokens(on.clients.confidential)).accessToken;
+      const tokenOfPerson = async (): Promise<string> => (await on.partner.tokens(on.clients.confidential)).accessToken;
       async function rememberedToken(): Promise<string> {
         const token = await tokenOfPerson();
         await eventually(async () => {
@@ -113,10 +112,7 @@ describeOn([python], 'an API in Python', () => {
         const { value: key } = await apiKeyOf(on.service, on.seeded.person);
         const machineToken = tokensOf(await clientCredentials(on.issuer, machine)).accessToken;
         for (const [token, expected] of [
-          [
-            await tokenOfPerson(),
-            { ...person, method: 'authorization_code', client_id: confidential.id },
-          ],
+          [await tokenOfPerson(), { ...person, method: 'authorization_code', client_id: confidential.id }],
           [key, { ...person, method: 'api_key' }],
           [machineToken, { method: 'client_credentials', subject: machine.id }],
         ] as const) {
@@ -148,13 +144,9 @@ describeOn([python], 'an API in Python', () => {
         expect(status).to.equal(503);
         expect(headers).to.include({ 'Retry-After': '2' });
         expect(headers).not.to.have.property('WWW-Authenticate');
-        await eventually(async () =>
-          expect(await api.call(token)).to.include({ status: 503, reason: 'unreachable' }),
-        );
+        await eventually(async () => expect(await api.call(token)).to.include({ status: 503, reason: 'unreachable' }));
         proxy.leadTo(on.service.settings.server.port);
-        await eventually(async () =>
-          expect(await api.call(token)).to.include({ decided_by: 'memory' }),
-        );
+        await eventually(async () => expect(await api.call(token)).to.include({ decided_by: 'memory' }));
       });
 
       it('a wrong secret of the API gives its callers 503 and its operator the reason', async () => {
@@ -175,9 +167,7 @@ describeOn([python], 'an API in Python', () => {
       const settings = { issuer: on.issuer };
       const node = () => start({ sharing: on.service, timeoutFactor: 1, settings });
       const [leaving, other] = [await node(), await node()];
-      const proxy = await opened.add(startTcpProxy(leaving.settings.server.port), ({ close }) =>
-        close(),
-      );
+      const proxy = await opened.add(startTcpProxy(leaving.settings.server.port), ({ close }) => close());
       const { id, secret } = on.clients.resourceServer;
       const api = startApi('async', {
         issuer: on.issuer,

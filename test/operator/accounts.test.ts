@@ -68,9 +68,7 @@ describe('operator accounts, while a service keeps the embedded database open', 
     await value(`${add('eve')} --generate-password`);
     await records();
     expect((await refusal(`${add('eve')} --invite`)).code).to.equal('email_taken');
-    expect((await refusal('accounts suspend nobody@example.test')).code).to.equal(
-      'account_unknown',
-    );
+    expect((await refusal('accounts suspend nobody@example.test')).code).to.equal('account_unknown');
     const short = await run(add('f'), 'swordfish');
     expect(short).to.include({ exitCode: 1, output: '' });
     expect(short.errors).to.contain('at least 12 characters').and.not.contain('swordfish');

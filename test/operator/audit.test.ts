@@ -44,9 +44,7 @@ describe('operator audit', () => {
     expect(Math.max(...output.split('\n').map((line) => line.length))).to.be.at.most(80);
     const [record] = await audit('--limit 1 --action password_link_made');
     expect(more).to.equal(`There may be older entries: add --before ${record.id}\n`);
-    expect((await run('audit --client nobody')).output).to.equal(
-      'No entry matches these options.\n',
-    );
+    expect((await run('audit --client nobody')).output).to.equal('No entry matches these options.\n');
   });
 
   it('`audit --json` prints one array with all fields but no secrets', async () => {
@@ -181,8 +179,7 @@ describeOn([postgresServer], 'audit --follow while the database is away', () => 
         interrupt = end;
       },
     });
-    const add = (name: string) =>
-      operator(`accounts add --email ${name}@example.test --name ${name} --invite`);
+    const add = (name: string) => operator(`accounts add --email ${name}@example.test --name ${name} --invite`);
     await add('ada');
     const perAccount = 2;
     await eventually(() => expect(lines).to.have.length(perAccount));

@@ -16,8 +16,7 @@ describe('operator clients', () => {
 
   before(async () => {
     const add = async (name: string) =>
-      (await value(`accounts add --email ${name}@example.test --name ${name} --generate-password`))
-        .account_id;
+      (await value(`accounts add --email ${name}@example.test --name ${name} --generate-password`)).account_id;
     [ada, bob] = [await add('ada'), await add('bob')];
   });
   beforeEach(records);
@@ -27,12 +26,7 @@ describe('operator clients', () => {
     addClient('--kind confidential --redirect-uri https://app.example/cb --owner ada@example.test');
   const find = (id: string) => createClientRegistry(parts()).find(id);
   /** The expected log entry about a client that this account owns. */
-  const change = (
-    action: string,
-    account_id: string | null,
-    { id }: { id: string },
-    more = {},
-  ) => ({
+  const change = (action: string, account_id: string | null, { id }: { id: string }, more = {}) => ({
     ...{ action, account_id, details: { client_id: id, client_name: 'App', ...more } },
   });
 
@@ -41,14 +35,7 @@ describe('operator clients', () => {
     expect(owned).to.include({ kind: 'confidential', owner_name: 'ada', native: false });
     expect(owned.client_secret).to.match(/^gate_cs_/);
     const [secret] = owned.secrets;
-    expect(secret).to.have.all.keys(
-      'id',
-      'last_four',
-      'created_at',
-      'last_used_at',
-      'leaked_at',
-      'refused_at',
-    );
+    expect(secret).to.have.all.keys('id', 'last_four', 'created_at', 'last_used_at', 'leaked_at', 'refused_at');
     expect(matchesSecret(await find(owned.client_id), owned.client_secret)).to.equal(true);
 
     const schemes = '--redirect-uri com.example.app:/cb --redirect-uri http://[::1]/cb';
@@ -175,9 +162,7 @@ describe('operator clients', () => {
     const provided = await value(`${transfer} --to-operator`);
     expect(provided).to.include({ owner_account_id: null, owner_name: null });
     const marked = await run(`clients update ${app.id} --verified`);
-    expect(marked.output).to.match(
-      /Name .*Verified as shown here\. If you reviewed another state/s,
-    );
+    expect(marked.output).to.match(/Name .*Verified as shown here\. If you reviewed another state/s);
     await records();
     const again = await run(`${transfer} --to-operator`);
     expect(again).to.include({ exitCode: 0 });
@@ -200,9 +185,7 @@ describe('operator clients', () => {
     expect(deleted).to.include({ client_id: app.id, deleted: true, disconnected_people: 1 });
     expect(await find(app.id)).to.equal(undefined);
     expect(await connections.find(bob, app.id)).to.equal(undefined);
-    expect((await records()).at(-1)).to.deep.equal(
-      change('client_deleted', ada, app, { people: 1 }),
-    );
+    expect((await records()).at(-1)).to.deep.equal(change('client_deleted', ada, app, { people: 1 }));
     const other = await addOwned();
     expect((await run(`clients delete ${other.id} --yes`)).output).to.equal(
       `Deleted client ${other.id}: App. Disconnected people: 0.\n`,
@@ -241,10 +224,7 @@ describe('operator clients', () => {
     await database.query('UPDATE clients SET verified_at = NULL WHERE id = $1', [owned.id]);
     expect(await value(shown)).to.include({ verified: false, verified_by: null });
     expect((await run(shown)).output).to.match(/Verified +no/);
-    await database.query('UPDATE clients SET verified_at = $2 WHERE id = $1', [
-      owned.id,
-      new Date(),
-    ]);
+    await database.query('UPDATE clients SET verified_at = $2 WHERE id = $1', [owned.id, new Date()]);
     expect(await value(shown)).to.include({ verified: true, verified_by: null });
     expect((await run(shown)).output).to.match(/Verified +by the operator, /);
     await update('--verified --homepage https://app.example/ --privacy https://app.example/p');
@@ -259,18 +239,11 @@ describe('operator clients', () => {
       links: { homepage: 'https://app.example/' },
     });
     expect(await update('--homepage=')).to.deep.include({ links: {} });
-    for (const url of [
-      'http://app.example/',
-      'https://a@app.example/',
-      'https://app.example/é',
-      'x',
-    ]) {
+    for (const url of ['http://app.example/', 'https://a@app.example/', 'https://app.example/é', 'x']) {
       expect(await refusal(`clients update ${owned.id} --support ${url}`), url).to.include({
         code: 'client_invalid',
       });
     }
-    await expectWrongUsage(run, [
-      ...[`clients update ${owned.id}`, `clients update --client ${owned.id}`],
-    ]);
+    await expectWrongUsage(run, [...[`clients update ${owned.id}`, `clients update --client ${owned.id}`]]);
   });
 });

@@ -34,8 +34,7 @@ describe('operator edits, on a running service', () => {
   const value = (words: string | readonly string[]) => valueFrom(run, words);
   const refusal = (words: string) => refusalFrom(run, words);
   const latest = async (action: string) => (await value(`audit --action ${action} --limit 1`))[0];
-  const answered = async (token: string) =>
-    (await introspect(on.issuer, on.clients.resourceServer, token)).body;
+  const answered = async (token: string) => (await introspect(on.issuer, on.clients.resourceServer, token)).body;
   const reached = async (token: string) => JSON.stringify((await answered(token)).organizations);
 
   it('deleting a warehouse or organization lists what is lost, and ends all access to it', async () => {
@@ -58,8 +57,7 @@ describe('operator edits, on a running service', () => {
     ]);
     const all = await value(`memberships list --organization ${organization.id}`);
     expect(all.map(({ kind }: Row) => kind)).to.deep.equal(['person', 'machine']);
-    expect(await value(`memberships list --organization ${organization.id} --role owner`)).to.be
-      .empty;
+    expect(await value(`memberships list --organization ${organization.id} --role owner`)).to.be.empty;
 
     for (const [line, lost] of [
       [`warehouses delete ${warehouse.id}`, '1 people and 0 machine'],
@@ -90,9 +88,7 @@ describe('operator edits, on a running service', () => {
     );
     const [connection] = await value(`connections list --account ${person.email}`);
     expect(connection).to.include({ client_id: on.clients.confidential.id, email: person.email });
-    expect(await value(`connections list --client ${on.clients.confidential.id}`)).to.have.length(
-      1,
-    );
+    expect(await value(`connections list --client ${on.clients.confidential.id}`)).to.have.length(1);
 
     const elsewhere = createPerson(on.issuer);
     await elsewhere.signIn(person);
@@ -140,9 +136,7 @@ describe('operator edits, on a running service', () => {
     expect(shown).to.include({ name: 'Grace King', connections: 1, api_keys: 1 });
     const owner = await refusal(`accounts delete ${on.seeded.other.email} --yes`);
     expect(owner.code).to.equal('account_owns_clients');
-    expect((await refusal('accounts delete king@example.test')).code).to.equal(
-      'confirmation_needed',
-    );
+    expect((await refusal('accounts delete king@example.test')).code).to.equal('confirmation_needed');
     await value('accounts delete king@example.test --yes');
     for (const token of [accessToken, key.value]) {
       await eventually(async () => expect(await on.partner.isActive(token)).to.equal(false));
@@ -189,29 +183,15 @@ describe('operator list commands', () => {
     await value(`clients suspend ${on.clients.public.id}`);
     await value(`organizations update ${organization.id} --external-id O-1`);
     await value(`warehouses update ${warehouse.id} --external-id W-1`);
-    const { id: bergen } = await value(
-      `warehouses add --organization ${on.seeded.elsewhere.id} --name Bergen`,
-    );
+    const { id: bergen } = await value(`warehouses add --organization ${on.seeded.elsewhere.id} --name Bergen`);
     const today = new Date().toISOString().slice(0, 8);
     const lists: [words: string, found: readonly string[], from: number][] = [
       ['accounts list', [accountId, 'GRACE@', 'grace PERS', 'Active', 'ärger', 'no password'], 3],
-      [
-        'clients list',
-        ['gate_ci_', 'MACHINE', 'night sync', 'Oscar', '(operator)', 'suspended'],
-        6,
-      ],
+      ['clients list', ['gate_ci_', 'MACHINE', 'night sync', 'Oscar', '(operator)', 'suspended'], 6],
       ['organizations list', [organization.id, 'NORTHERN', 'o-1'], 2],
       ['warehouses list', [bergen, 'rotter', 'ELSEWHERE', 'w-1'], 2],
-      [
-        `connections list --account ${email}`,
-        [`${accountId}/`, 'GRACE', 'route', today, 'never'],
-        2,
-      ],
-      [
-        `memberships list --organization ${organization.id}`,
-        [accountId, 'night sync (m', 'member'],
-        2,
-      ],
+      [`connections list --account ${email}`, [`${accountId}/`, 'GRACE', 'route', today, 'never'], 2],
+      [`memberships list --organization ${organization.id}`, [accountId, 'night sync (m', 'member'], 2],
       [`memberships list --warehouse ${warehouse.id}`, ['grace', 'READ,write', 'active'], 1],
     ];
     for (const [list, found, size] of lists) {
@@ -223,9 +203,7 @@ describe('operator list commands', () => {
       }
       expect(pages, list).to.deep.equal(all);
       for (const word of found) {
-        const { length } = await valueFrom(operatorFor(on.service), [
-          ...[...list.split(' '), '--match', word],
-        ]);
+        const { length } = await valueFrom(operatorFor(on.service), [...[...list.split(' '), '--match', word]]);
         expect(length, `${list} --match ${word}`).to.be.within(1, size);
       }
       expect(await value(`${list} --match nothing-like-it`), list).to.deep.equal([]);
@@ -299,9 +277,7 @@ describe('operator lists', () => {
     await value('accounts update jo@example.test --new-email jo.storm@example.test');
     // Check this before any further command, because each command assigns freed addresses at its
     // start.
-    const free = await parts().database.query(
-      "SELECT email_key FROM accounts WHERE id = 'acc_ofbefore00000000'",
-    );
+    const free = await parts().database.query("SELECT email_key FROM accounts WHERE id = 'acc_ofbefore00000000'");
     expect(free).to.deep.equal([{ email_key: 'jo@example.test' }]);
     expect(await value('accounts show jo@example.test')).to.include({
       name: 'Bo',

@@ -16,8 +16,7 @@ const END_ALL = 'sessions end --all --yes';
 describe('sessions end --all, on a running service', () => {
   const on = startSeeded({ clock: true });
   const run = (words: string) => valueFrom(operatorFor(on.service), words);
-  const isSignedIn = async (person: Person): Promise<boolean> =>
-    (await person.get('/profile')).status === 200;
+  const isSignedIn = async (person: Person): Promise<boolean> => (await person.get('/profile')).status === 200;
 
   async function signedIn(): Promise<Person> {
     const person = createPerson(on.issuer);

@@ -7,14 +7,7 @@ import { createPerson, type Person } from '../support/person.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { forEachDeployment } from '../support/service.ts';
 import { takeRecords } from './operator-suite.ts';
-import {
-  expectWrongUsage,
-  operatorFor,
-  type RunOperator,
-  refusalFrom,
-  valueFrom,
-  type Words,
-} from './run-operator.ts';
+import { expectWrongUsage, operatorFor, type RunOperator, refusalFrom, valueFrom, type Words } from './run-operator.ts';
 
 const FROM = { address: '192.0.2.1', browser: '' };
 
@@ -25,8 +18,7 @@ forEachDeployment('operator, ending one session, connection or API key', (start)
   const refused = async (words: Words): Promise<string> => (await refusalFrom(run, words)).code;
   const isActive = (token: string) => on.partner.isActive(token);
   /** The service is notified of an end a moment after the command. */
-  const expectEnded = (token: string) =>
-    eventually(async () => expect(await isActive(token)).to.equal(false));
+  const expectEnded = (token: string) => eventually(async () => expect(await isActive(token)).to.equal(false));
 
   it('an operator can end one session by its public id; other browsers and tokens stay active', async () => {
     const { person } = on.seeded;
@@ -88,9 +80,7 @@ forEachDeployment('operator, ending one session, connection or API key', (start)
       expect(await isActive(accessToken)).to.equal(true);
     }
     expect(await refused(`${words} --yes`)).to.equal('connection_unknown');
-    expect((await takeRecords(on.service.database)).map(({ action }) => action)).to.deep.equal([
-      'disconnected',
-    ]);
+    expect((await takeRecords(on.service.database)).map(({ action }) => action)).to.deep.equal(['disconnected']);
 
     const [left] = await value(`connections list --account ${person.email}`);
     expect(await value(`connections end ${left.id} --yes`)).to.include({ id: left.id });
@@ -134,8 +124,6 @@ forEachDeployment('operator, ending one session, connection or API key', (start)
       expect(await refused(`api-keys revoke ${id} --yes`)).to.equal('api_key_unknown');
     }
     const { output, errors } = await run(`api-keys revoke ${kept.value} --yes`);
-    expect(output + errors, 'the value of a key, given instead of its id').not.to.contain(
-      kept.value,
-    );
+    expect(output + errors, 'the value of a key, given instead of its id').not.to.contain(kept.value);
   });
 });

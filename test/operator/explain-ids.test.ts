@@ -16,10 +16,8 @@ forEachDeployment('operator explain, for ids and links', (start) => {
   const on = startSeeded({ on: start });
   const run: RunOperator = (...words) => operatorFor(on.service)(...words);
   const value = (words: string) => valueFrom(run, words);
-  const explain = (id: string, exitCode = 0) =>
-    valueFrom(run, 'explain', { input: `${id}\n`, exitCode });
-  const isRecent = (time: unknown) =>
-    expect(Date.parse(String(time))).to.be.closeTo(Date.now(), 60_000);
+  const explain = (id: string, exitCode = 0) => valueFrom(run, 'explain', { input: `${id}\n`, exitCode });
+  const isRecent = (time: unknown) => expect(Date.parse(String(time))).to.be.closeTo(Date.now(), 60_000);
 
   it('`explain` shows for an account (id or email address) its state, and when it was suspended or deleted', async () => {
     const { accountId, email } = await addPerson(on.service, 'Dora', 'dora@example.test');
@@ -70,10 +68,7 @@ forEachDeployment('operator explain, for ids and links', (start) => {
     };
     const first = await on.partner.tokens(confidential);
     const second = await on.partner.tokens(confidential);
-    const [ended, left] = [
-      await authorizationOf(first.accessToken),
-      await authorizationOf(second.accessToken),
-    ];
+    const [ended, left] = [await authorizationOf(first.accessToken), await authorizationOf(second.accessToken)];
     await revokeCurrent(on.issuer, first.accessToken);
     await eventually(async () => expect(await explain(ended)).to.include({ state: 'revoked' }));
     expect((await explain(ended)).why).to.contain('by the app itself');
@@ -144,9 +139,7 @@ forEachDeployment('operator explain, for ids and links', (start) => {
     const [{ id }] = await value(`sessions list --account ${on.seeded.other.email}`);
     await browser.submit(await browser.get('/logout'), {});
     expect(await explain(id)).to.include({ kind: 'session', state: 'expired' });
-    const page = await createPerson(on.issuer).get(
-      authorizationUrl(on.issuer, on.clients.confidential),
-    );
+    const page = await createPerson(on.issuer).get(authorizationUrl(on.issuer, on.clients.confidential));
     const explained = await explain(String(page.location));
     expect(explained).to.include({ kind: 'sign_in_page', state: 'active' });
     expect(explained.client.id).to.equal(on.clients.confidential.id);
@@ -220,9 +213,7 @@ forEachDeployment('operator explain, for ids and links', (start) => {
     on.service.access.forget(accountId);
     const owner = await signedIn(on.service, on.seeded.other);
     const { organization } = on.seeded;
-    await owner.fillIn(
-      `/profile/organizations/${organization.id}/clients/${otherConfidential.id}/end`,
-    );
+    await owner.fillIn(`/profile/organizations/${organization.id}/clients/${otherConfidential.id}/end`);
     expect((await explain(accessToken)).why).to.contain(`nothing in ${organization.name}`);
     const blocking = await explain(organization.id);
     expect(blocking.why).to.contain('blocks 1 clients');

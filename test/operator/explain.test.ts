@@ -16,8 +16,7 @@ forEachDeployment('operator explain', (start) => {
   const run: RunOperator = (...words) => operatorFor(on.service)(...words);
 
   const explain = (value: string) => valueFrom(run, 'explain', { input: `${value}\n` });
-  const renew = async (token: string) =>
-    tokensOf(await refresh(on.issuer, on.clients.confidential, token));
+  const renew = async (token: string) => tokensOf(await refresh(on.issuer, on.clients.confidential, token));
   const owner = () => {
     const { person, clients } = on.seeded;
     return { account: person.email, client: clients.confidential.id };
@@ -187,9 +186,7 @@ forEachDeployment('operator explain', (start) => {
     const foreign = await valueFrom(operatorFor(on.service, others), `explain ${refreshToken}`);
     expect(foreign).to.include({ state: 'unknown' });
     const { output } = await run(`explain ${refreshToken}`);
-    expect(output).to.match(
-      /^Refresh token: active\nThis is the current refresh token\.\nAccount +grace@/,
-    );
+    expect(output).to.match(/^Refresh token: active\nThis is the current refresh token\.\nAccount +grace@/);
     expect(output).not.to.contain(refreshToken);
   });
 });

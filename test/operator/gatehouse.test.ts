@@ -43,9 +43,7 @@ describe('gatehouse on a machine with systemd', () => {
     const answer = await gatehouse(unit(storesOf(on.service)), words);
     expect(answer, answer.errors).to.have.property('exitCode', 0);
     expect(answer.errors).to.match(/^Acting on /);
-    const rows = await on.service.database.query<{ name: string }>(
-      'SELECT name FROM organizations',
-    );
+    const rows = await on.service.database.query<{ name: string }>('SELECT name FROM organizations');
     expect(rows.map(({ name }) => name)).to.include('Harbour');
   });
 
@@ -77,9 +75,7 @@ describe('gatehouse on a machine with systemd', () => {
       const shown = `${unit({})}nosuchuser`;
       const { exitCode, errors } = await gatehouse(shown, ['accounts', 'list']);
       expect(exitCode).to.equal(1);
-      expect(errors).to.match(
-        /^The user of the service, nosuchuser, does not exist .*\nCreate it: /,
-      );
+      expect(errors).to.match(/^The user of the service, nosuchuser, does not exist .*\nCreate it: /);
     });
 
     it('`gatehouse` works in a directory that the user of the systemd unit may not enter, such as /root', async () => {

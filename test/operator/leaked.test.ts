@@ -8,14 +8,7 @@ import { clientCredentials } from '../support/oauth.ts';
 import { addTestClient } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
-import {
-  expectWrongUsage,
-  keysOf,
-  operatorWith,
-  refusalFrom,
-  storesOf,
-  valueFrom,
-} from './run-operator.ts';
+import { expectWrongUsage, keysOf, operatorWith, refusalFrom, storesOf, valueFrom } from './run-operator.ts';
 
 describe('operator leaked', () => {
   const { start, received } = startsWithMail();
@@ -40,24 +33,16 @@ describe('operator leaked', () => {
     const text = `GET /?token=${accessToken}&x=1\nkey: "${value}", again ${value}; gate_cs_short`;
     const { ended, found } = await valueFrom(run(), 'leaked - --reason found', { input: text });
     expect(found).to.equal(3);
-    expect(ended.map(({ kind }: { kind: string }) => kind)).to.have.members([
-      'access_token',
-      'api_key',
-    ]);
+    expect(ended.map(({ kind }: { kind: string }) => kind)).to.have.members(['access_token', 'api_key']);
     expect(await on.partner.isActive(accessToken)).to.equal(false);
     expect(await on.service.apiKeys.findByValue(value)).to.equal(undefined);
-    const mails = received
-      .map((mail) => mail.text)
-      .filter((one) => one.includes('found in public'));
+    const mails = received.map((mail) => mail.text).filter((one) => one.includes('found in public'));
     expect(mails).to.have.length(2);
     expect(mails.join()).to.include('Found at: not reported');
     const [record] = await on.service.activity.of(on.seeded.person.accountId, { limit: 1 });
     expect(record).to.deep.include({ actor: 'operator' });
     expect(record?.by?.reason).to.equal('found');
-    const [first, second] = [
-      (await addKey('In a list')).value,
-      (await addKey('In an alert')).value,
-    ];
+    const [first, second] = [(await addKey('In a list')).value, (await addKey('In an alert')).value];
     const list = JSON.stringify([first, { secret: second, html_url: 'https://code.example/' }]);
     const listed = await valueFrom(run(), 'leaked -', { input: list });
     expect(listed.ended.map(({ name }: { name: string }) => name.slice(0, -7))).to.have.members([
@@ -106,8 +91,7 @@ describe('operator leaked', () => {
     await on.service.database.query('DELETE FROM value_checksums');
     const client = await addTestClient(on.service, 'Old And New');
     await run()('leaked -', client.secret);
-    const state = async () =>
-      (await valueFrom(old, 'explain -', { input: client.secret ?? '' })).state;
+    const state = async () => (await valueFrom(old, 'explain -', { input: client.secret ?? '' })).state;
     expect(await state()).to.equal('active');
     await on.service.database.query(
       "UPDATE client_secrets SET leaked_at = leaked_at - interval '2 days' WHERE client_id = $1",

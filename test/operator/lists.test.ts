@@ -5,10 +5,7 @@ import { expect } from 'chai';
 import { createAccess } from '../../src/accounts/access/access.ts';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { createApiKeys } from '../../src/accounts/api-keys/api-keys.ts';
-import {
-  createOrganizations,
-  type OrganizationRecord,
-} from '../../src/accounts/organizations/organizations.ts';
+import { createOrganizations, type OrganizationRecord } from '../../src/accounts/organizations/organizations.ts';
 import { listConnections } from '../../src/authorizations/connected-clients.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { createClientRegistry } from '../../src/clients/client-registry.ts';
@@ -19,18 +16,10 @@ import type { Page, PageRequest } from '../../src/storage/pages.ts';
 import type { Database } from '../../src/storage/queries.ts';
 import { testDatabase } from '../support/databases.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
-import {
-  createPage,
-  OPERATOR_PROGRAM,
-  operatorOn,
-  refusalFrom,
-  valueFrom,
-  variablesOf,
-} from './run-operator.ts';
+import { createPage, OPERATOR_PROGRAM, operatorOn, refusalFrom, valueFrom, variablesOf } from './run-operator.ts';
 
 const ENTRIES = 12_000;
-const idOf = (prefix: string, number: string): string =>
-  `'${prefix}' || lpad((${number})::text, 16, '0')`;
+const idOf = (prefix: string, number: string): string => `'${prefix}' || lpad((${number})::text, 16, '0')`;
 
 /** Adds people, organizations with a warehouse each, and members and connections of the first. */
 const FILL = [
@@ -76,16 +65,10 @@ describeOn([postgresServer], 'lists with many entries', () => {
   const LISTS: Readonly<Record<string, readonly [table: string, list: List]>> = {
     accounts: ['accounts', (over, page) => createAccountRegistry(parts(over)).list(page)],
     organizations: ['organizations', (over, page) => createOrganizations(parts(over)).list(page)],
-    warehouses: [
-      'warehouses',
-      (over, page) => createOrganizations(parts(over)).listWarehouses(page),
-    ],
+    warehouses: ['warehouses', (over, page) => createOrganizations(parts(over)).listWarehouses(page)],
     clients: ['clients', (over, page) => createClientRegistry(parts(over)).list(page)],
     'api-keys': ['api_keys', (over, page) => createApiKeys(parts(over) as never).list(page)],
-    'connections of a client': [
-      'connections',
-      (over, page) => listConnections(over, { clientId: CLIENT }, page),
-    ],
+    'connections of a client': ['connections', (over, page) => listConnections(over, { clientId: CLIENT }, page)],
     'members of an organization': [
       'organization_memberships',
       (over, page) => createAccess(parts(over)).reachedBy('organization', ORGANIZATION, page),
@@ -113,9 +96,7 @@ describeOn([postgresServer], 'lists with many entries', () => {
         expect(page.items).to.have.length(3);
         expect(page.more, 'more than 1,000').to.equal(1_001);
         const last = await list(over, { limit: 3, after: first.items.at(-10)?.id });
-        expect(last.items.map(({ id }) => id)).to.deep.equal(
-          first.items.slice(-9, -6).map(({ id }) => id),
-        );
+        expect(last.items.map(({ id }) => id)).to.deep.equal(first.items.slice(-9, -6).map(({ id }) => id));
         expect((await rowsRead()) - before).to.be.below(3_000);
       });
       const rest = await list(database, { limit: 1_500, after });
@@ -128,9 +109,7 @@ describeOn([postgresServer], 'lists with many entries', () => {
     expect(value).to.have.length(ENTRIES);
     expect(new Set(value.map(({ id }: { id: string }) => id)).size).to.equal(ENTRIES);
     expect(value.at(-1).name).to.equal(`Quay ${ENTRIES}`);
-    expect(
-      await valueFrom(operatorOn(database), 'organizations list --match no-such'),
-    ).to.deep.equal([]);
+    expect(await valueFrom(operatorOn(database), 'organizations list --match no-such')).to.deep.equal([]);
     const unknown = await refusalFrom(operatorOn(database), 'organizations list --after org_x');
     expect(unknown.code).to.equal('after_unknown');
   });

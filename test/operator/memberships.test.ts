@@ -39,9 +39,7 @@ describe('operator memberships', () => {
     expect(reached.organizations[0].warehouses).to.deep.equal([
       { id: warehouse.id, name: 'Hamburg', rights: ['read', 'write'] },
     ]);
-    const { warnings } = await value(
-      `memberships set ${machine} ${inAcme} --role viewer ${rights}`,
-    );
+    const { warnings } = await value(`memberships set ${machine} ${inAcme} --role viewer ${rights}`);
     expect(warnings).to.match(/^write has no effect now: a viewer has at most read/);
     const [ofMachine] = await access.accessOf({ clientId: robot.client_id });
     expect(ofMachine?.warehouses[0]?.rights).to.deep.equal(['read']);
@@ -70,11 +68,7 @@ describe('operator memberships', () => {
       ['warehouse_added', null, { ...hamburg, organization_id: organization.id }],
       ['account_added', 'dot', {}],
       ['client_added', null, { ...client, client_name: 'Robot' }],
-      [
-        'organization_added',
-        null,
-        { organization_id: elsewhere.id, organization_name: 'Elsewhere' },
-      ],
+      ['organization_added', null, { organization_id: elsewhere.id, organization_name: 'Elsewhere' }],
       ['membership_set', 'dot', { ...acme, role: 'member' }],
       ['membership_set', 'dot', { ...acme, ...hamburg, rights: ['write', 'read'] }],
       ['membership_set', null, { ...client, ...acme, role: 'viewer' }],

@@ -50,8 +50,7 @@ describeOn([postgresServer, redisServer], 'operator nodes', () => {
       await tx.query('ALTER TABLE node_keys ENABLE TRIGGER node_keys_noted');
     });
   }
-  const removeNodes = () =>
-    first.database.query("DELETE FROM node_keys WHERE node LIKE 'frozen:%'");
+  const removeNodes = () => first.database.query("DELETE FROM node_keys WHERE node LIKE 'frozen:%'");
 
   it('`nodes` lists the version and state of each node, and when it became ready', async () => {
     const { nodes } = await valueFrom(run, 'nodes');
@@ -80,10 +79,10 @@ describeOn([postgresServer, redisServer], 'operator nodes', () => {
 
   it('the doctor names nodes with another version, or with too low a limit of open files', async () => {
     const change = (values: object) =>
-      first.database.query(
-        'UPDATE node_keys SET runs_with = runs_with || $2::jsonb WHERE node = $1',
-        [names[1], values],
-      );
+      first.database.query('UPDATE node_keys SET runs_with = runs_with || $2::jsonb WHERE node = $1', [
+        names[1],
+        values,
+      ]);
     await change({ version: '0.0.9', openFiles: 1024 });
     const { of } = await examine(environment);
     expect(of('node_versions')).to.include({ status: 'warning' });
@@ -119,8 +118,7 @@ describeOn([postgresServer, redisServer], 'operator nodes', () => {
 
   it('`nodes` lists a stopping node as leaving, and a stopped node no longer', async () => {
     await second.leave();
-    const stateOfSecond = async () =>
-      (await listNodes(first.database)).find(({ node }) => node === names[1])?.state;
+    const stateOfSecond = async () => (await listNodes(first.database)).find(({ node }) => node === names[1])?.state;
     await eventually(async () => expect(await stateOfSecond()).to.equal('leaving'));
     await second.close();
     expect(await stateOfSecond()).to.equal(undefined);

@@ -8,13 +8,7 @@ import { line } from '../import/import-file.ts';
 import { COMPILE_CACHE, findProgram } from '../support/programs.ts';
 import { describeOn, type Requirement, required } from '../support/requirements.ts';
 import { setUpOperator } from './operator-suite.ts';
-import {
-  OPERATOR_PROGRAM,
-  operatorProgramWith,
-  refusalFrom,
-  valueFrom,
-  variablesOf,
-} from './run-operator.ts';
+import { OPERATOR_PROGRAM, operatorProgramWith, refusalFrom, valueFrom, variablesOf } from './run-operator.ts';
 
 const { organization } = line;
 

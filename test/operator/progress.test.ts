@@ -62,22 +62,13 @@ describeOn([postgresServer], 'commands that may take long', () => {
     const stores = { ...storesOf(on.service), ...keysOf(on.service) };
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
     await on.partner.tokens(on.clients.confidential);
-    const here = (environment: Environment) => (words: string, isTTY: boolean) =>
-      run(words, environment, isTTY);
+    const here = (environment: Environment) => (words: string, isTTY: boolean) => run(words, environment, isTTY);
     await here(stores)(`revoke --token ${accessToken}`, false);
     const file = fileOf(line.organization('O1'), line.account('A1'));
     const commands: [words: string, environment: () => Promise<Environment>, shown: RegExp][] = [
       [`import ${file}`, async () => stores, /Comparing, lines: 1 of 2 .*Writing, lines: 1 of 2/s],
-      [
-        'revoke --recorded',
-        async () => stores,
-        /Recorded revocations checked: \d+ of \d+ \(100 %\)/,
-      ],
-      [
-        'migrate',
-        async () => ({ DATABASE_URL: await freshDatabaseUrl() }),
-        /Migrations started: 1 of \d+ \(\d %\)/,
-      ],
+      ['revoke --recorded', async () => stores, /Recorded revocations checked: \d+ of \d+ \(100 %\)/],
+      ['migrate', async () => ({ DATABASE_URL: await freshDatabaseUrl() }), /Migrations started: 1 of \d+ \(\d %\)/],
       [
         `doctor --address ${on.issuer}`,
         async () => ({ ...stores, GATEHOUSE_ISSUER: on.issuer }),

@@ -47,8 +47,6 @@ describeOn([postgresServer], 'operator revoke, for a client with very many conne
     expect(ended.exitCode, ended.errors).to.equal(0);
     expect(ended.output).to.include(`${PEOPLE + 1} people`);
     expect(await on.service.connections.countOf(confidential.id)).to.equal(0);
-    process.stdout.write(
-      `      refused after ${refusedAfter.toFixed(0)} ms, all rows after ${seconds.toFixed(1)} s\n`,
-    );
+    process.stdout.write(`      refused after ${refusedAfter.toFixed(0)} ms, all rows after ${seconds.toFixed(1)} s\n`);
   });
 });

@@ -50,11 +50,9 @@ forEachDeployment('operator revoke', (start) => {
   /** The service is notified a moment after the command has ended. */
   const expectEnded = (token: string) =>
     eventually(async () => expect(await isActive(token), token.slice(0, 8)).to.equal(false));
-  const revoke = (options: string, input?: string) =>
-    valueFrom(run, `revoke ${options}`, { input });
+  const revoke = (options: string, input?: string) => valueFrom(run, `revoke ${options}`, { input });
   const refused = (options: string, input?: string) => refusalFrom(run, `revoke ${options}`, input);
-  const machineToken = async () =>
-    tokensOf(await clientCredentials(on.issuer, on.clients.machine)).accessToken;
+  const machineToken = async () => tokensOf(await clientCredentials(on.issuer, on.clients.machine)).accessToken;
   const addKey = async () => {
     const { accountId } = on.seeded.person;
     const key = { accountId, name: 'Export', expiresInDays: 30 };
@@ -68,11 +66,7 @@ forEachDeployment('operator revoke', (start) => {
     return rows.map(({ action, account_id: id }) => `${action} ${nameOf(id)}`);
   }
   const nameOf = (id: string | null) =>
-    id === on.seeded.person.accountId
-      ? 'grace'
-      : id === on.seeded.other.accountId
-        ? 'oscar'
-        : 'none';
+    id === on.seeded.person.accountId ? 'grace' : id === on.seeded.other.accountId ? 'oscar' : 'none';
 
   const linkOf = async (person: { readonly email: string }): Promise<string> => {
     const { invite_link: link } = await valueFrom(run, `accounts invite ${person.email}`);
@@ -272,9 +266,7 @@ describeOn([postgresServer, redisServer], 'operator revoke while Redis is unavai
     const seeded = await seed(service);
     const { confidential, otherConfidential, resourceServer } = seeded.clients;
     const { person, other } = seeded;
-    const partners = [person, other].map((one) =>
-      partnerTokens(service.issuer, { ...seeded, person: one }),
-    );
+    const partners = [person, other].map((one) => partnerTokens(service.issuer, { ...seeded, person: one }));
     const [mine, theirs] = await Promise.all(partners.map((one) => one.tokens(confidential)));
     const kept = await partners[1]?.tokens(otherConfidential);
     const run = operatorFor(service);

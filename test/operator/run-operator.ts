@@ -73,31 +73,22 @@ export function operatorProgramWith(environment: Environment): RunOperator {
 export const operatorFor = (service: TestService, keys?: Environment): RunOperator =>
   operatorWith({ ...storesOf(service), ...(keys ?? keysOf(service)) });
 
-export const operatorOn = (database: OpenDatabase): RunOperator =>
-  operatorWith(variablesOf(database));
+export const operatorOn = (database: OpenDatabase): RunOperator => operatorWith(variablesOf(database));
 
 export function variablesOf({ connection }: OpenDatabase): Environment {
   const { connectionString, host } = connection;
-  return connectionString === undefined
-    ? { GATEHOUSE_DATA_DIR: `${host}` }
-    : { DATABASE_URL: connectionString };
+  return connectionString === undefined ? { GATEHOUSE_DATA_DIR: `${host}` } : { DATABASE_URL: connectionString };
 }
 
 export function storesOf({ settings: { storage } }: TestService): Environment {
   const { databaseUrl, redisUrl, dataDirectory } = storage;
   return {
-    ...(databaseUrl === undefined
-      ? { GATEHOUSE_DATA_DIR: dataDirectory }
-      : { DATABASE_URL: databaseUrl }),
+    ...(databaseUrl === undefined ? { GATEHOUSE_DATA_DIR: dataDirectory } : { DATABASE_URL: databaseUrl }),
     ...(redisUrl !== undefined && { REDIS_URL: redisUrl }),
   };
 }
 
-export const keysOf = ({
-  settings: { secrets },
-}: {
-  readonly settings: Pick<Settings, 'secrets'>;
-}): Environment => ({
+export const keysOf = ({ settings: { secrets } }: { readonly settings: Pick<Settings, 'secrets'> }): Environment => ({
   GATEHOUSE_COOKIE_KEYS: secrets.cookieKeys.join(),
   GATEHOUSE_TOKEN_KEYS: secrets.tokenKeys.join(),
 });

@@ -12,13 +12,7 @@ import { freshDatabaseUrl } from '../support/postgres-server.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
-import {
-  expectWrongUsage,
-  operatorWith,
-  refusalFrom,
-  storesOf,
-  valueFrom,
-} from './run-operator.ts';
+import { expectWrongUsage, operatorWith, refusalFrom, storesOf, valueFrom } from './run-operator.ts';
 
 const nowhere = () => new Writable({ write: (_chunk, _encoding, done) => done() });
 const idle = {
@@ -152,9 +146,7 @@ describe('the operator command', () => {
     }
     const { exitCode, output } = await alone('doctor');
     expect({ exitCode, output }).to.have.property('exitCode', 1);
-    expect(output).to.contain(
-      `There is no Gatehouse deployment in the data directory ${directory}`,
-    );
+    expect(output).to.contain(`There is no Gatehouse deployment in the data directory ${directory}`);
     expect(existsSync(directory)).to.equal(false);
   });
 
@@ -167,9 +159,7 @@ describe('the operator command', () => {
   });
 
   /** The names of all commands, without those that only group others. */
-  const called = commandsOf(program).flatMap(([words, { commands }]) =>
-    commands.length === 0 ? [words] : [],
-  );
+  const called = commandsOf(program).flatMap(([words, { commands }]) => (commands.length === 0 ? [words] : []));
 
   it('the list of read-only commands contains only existing ones, and all list and show commands', () => {
     const all = commandsOf(program).map(([words]) => words);
@@ -215,15 +205,12 @@ describe('the schema of an import', () => {
     const types = oneOf.map((line: { properties: { type: { const: string } } }) => {
       return line.properties.type.const;
     });
-    expect(types).to.have.members([
-      ...['organization', 'warehouse', 'account', 'membership', 'warehouse_rights'],
-    ]);
+    expect(types).to.have.members([...['organization', 'warehouse', 'account', 'membership', 'warehouse_rights']]);
     for (const { description, properties, additionalProperties } of oneOf) {
       expect(description).to.be.a('string');
       expect(additionalProperties).to.equal(false);
       const { type, ...keys } = properties;
-      for (const [name, key] of Object.entries(keys))
-        expect(key, name).to.have.property('description');
+      for (const [name, key] of Object.entries(keys)) expect(key, name).to.have.property('description');
     }
   });
 });

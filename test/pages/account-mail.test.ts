@@ -17,16 +17,14 @@ describe('mail about an account', () => {
     on: mail.start,
   });
 
-  const subjects = (): string[] =>
-    mail.received.map(({ raw }) => /^Subject: (.*)$/m.exec(raw)?.[1]?.trim() ?? '');
+  const subjects = (): string[] => mail.received.map(({ raw }) => /^Subject: (.*)$/m.exec(raw)?.[1]?.trim() ?? '');
 
   it('mail announces a new browser, connection, API key and password, each once', async () => {
     const { person } = on.seeded;
     const owner = await signedIn(on.service, person);
     await owner.submit(await owner.get('/logout'), {});
     await owner.signIn(person);
-    const request = () =>
-      authorizationUrl(on.issuer, on.clients.confidential, { prompt: 'consent' });
+    const request = () => authorizationUrl(on.issuer, on.clients.confidential, { prompt: 'consent' });
     await owner.authorize(request(), person);
     await owner.authorize(request(), person);
     const form = await owner.get('/profile/api-keys');
@@ -36,10 +34,7 @@ describe('mail about an account', () => {
     });
     await eventually(() => expect(mail.received).to.have.length(4));
     expect(subjects()).to.have.members([
-      ...[
-        'We noticed a new sign-in to your Gatehouse account',
-        'An app was connected to your Gatehouse account',
-      ],
+      ...['We noticed a new sign-in to your Gatehouse account', 'An app was connected to your Gatehouse account'],
       ...['A new API key can access your Gatehouse account', 'Your Gatehouse password was changed'],
     ]);
     const texts = mail.received.map(({ text }) => text).join('\n');
@@ -71,20 +66,16 @@ describe('mail about an account', () => {
     const browsers = [await signedIn(on.service, twin), await signedIn(on.service, twin)];
     const connected = () =>
       mail.received.filter(
-        ({ to, text }) =>
-          to.includes(twin.email) && text.includes('connected an app to your account'),
+        ({ to, text }) => to.includes(twin.email) && text.includes('connected an app to your account'),
       );
     for (const round of [1, 2, 3]) {
       const consents = await Promise.all(
         browsers.map((one) => one.open(authorizationUrl(on.issuer, on.clients.confidential))),
       );
-      const approve = (consent: Page, index: number) =>
-        browsers[index]?.submit(consent, { decision: 'approve' });
+      const approve = (consent: Page, index: number) => browsers[index]?.submit(consent, { decision: 'approve' });
       const approved = await Promise.all(consents.map(approve));
       const pages = await Promise.all(approved.map((page, n) => page && browsers[n]?.follow(page)));
-      expect(
-        pages.map((page) => new URL(`${page?.location}`).searchParams.has('code')),
-      ).to.deep.equal([true, true]);
+      expect(pages.map((page) => new URL(`${page?.location}`).searchParams.has('code'))).to.deep.equal([true, true]);
       const clientId = on.clients.confidential.id;
       const ended = { accountId: twin.accountId, clientId };
       expect(await on.service.connections.end(ended, 'person_disconnected')).to.have.length(1);
@@ -110,10 +101,8 @@ describe('mail about an account', () => {
     for (const client of [on.clients.otherConfidential, on.clients.public]) {
       await browser.authorize(authorizationUrl(on.issuer, client, pkce().parameters), person);
     }
-    const asked = () =>
-      mail.received.filter(({ raw }) => raw.includes('waiting for your approval'));
-    const connected = () =>
-      mail.received.filter(({ text }) => text.includes('connected an app to your account'));
+    const asked = () => mail.received.filter(({ raw }) => raw.includes('waiting for your approval'));
+    const connected = () => mail.received.filter(({ text }) => text.includes('connected an app to your account'));
     await eventually(() => expect(asked()).to.have.length(2));
     // A mail about the second request would be sent before the mail about the second connection.
     await eventually(() => expect(connected().length).to.be.at.least(3));
@@ -133,9 +122,7 @@ describe('mail about an account', () => {
     await eventually(() => expect(subjects()).to.include(subject));
     const refusalMail = mail.received[subjects().indexOf(subject)];
     expect(refusalMail?.to).to.deep.equal([carl.email]);
-    expect(refusalMail?.text)
-      .to.include('two devices: Laptop.')
-      .and.include('remove that passkey, even if');
+    expect(refusalMail?.text).to.include('two devices: Laptop.').and.include('remove that passkey, even if');
   });
 
   it('mails are in the language that the user has chosen', async () => {
@@ -166,10 +153,7 @@ describe('mail before an API key expires', () => {
     const gone = await addPerson(service, 'Gus Gone', 'gus@example.test');
     await service.accounts.suspend(gone.accountId);
     const add = (accountId: string, name: string, days: number | undefined, maxDays = 0) =>
-      service.apiKeys.add(
-        { accountId, name, expiresInDays: days, maxDays },
-        { address: '::1', browser: '' },
-      );
+      service.apiKeys.add({ accountId, name, expiresInDays: days, maxDays }, { address: '::1', browser: '' });
     const { person } = on.seeded;
     const { key } = await add(person.accountId, 'Nightly export', 30);
     await add(person.accountId, 'Endless', undefined);

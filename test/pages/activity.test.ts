@@ -33,12 +33,8 @@ describe('the activity page', () => {
       expect((await logOf(accountId)).map(({ action }) => action)).to.include('sign_in_failed');
     });
     const { html } = await person.get(PATH);
-    expect(textOf(html)).to.match(
-      /Wrong password .* UTC Firefox on Linux, 127\.0\.0\.1 .*Signed in/,
-    );
-    expect(html).to.match(
-      /<time datetime="\d{4}-\d\d-\d\dT[\d:.]+Z">\d+ \w{3} \d{4}, \d\d:\d\d UTC</,
-    );
+    expect(textOf(html)).to.match(/Wrong password .* UTC Firefox on Linux, 127\.0\.0\.1 .*Signed in/);
+    expect(html).to.match(/<time datetime="\d{4}-\d\d-\d\dT[\d:.]+Z">\d+ \w{3} \d{4}, \d\d:\d\d UTC</);
   });
 
   describeInBrowser('in a browser', (visit) => {
@@ -46,10 +42,7 @@ describe('the activity page', () => {
       for (const javaScript of [true, false]) {
         const { page } = await visit({ javaScript });
         const zone = { timezoneId: 'Asia/Tokyo' };
-        await (await page.context().newCDPSession(page)).send(
-          'Emulation.setTimezoneOverride',
-          zone,
-        );
+        await (await page.context().newCDPSession(page)).send('Emulation.setTimezoneOverride', zone);
         await enterAs(page, on.issuer, await signedIn(on.service, on.seeded.other));
         await page.goto(`${on.issuer}/profile/activity`);
         const time = page.locator('time').first();
@@ -161,9 +154,7 @@ describe('entries about sign-ins, and the download', () => {
       expect(await failures()).to.deep.equal([1, 3, 1]);
     });
     const other = await signedIn(on.service, on.seeded.other);
-    expect(textOf((await other.get(PATH)).html)).to.contain(
-      'Wrong password 3 times within a minute',
-    );
+    expect(textOf((await other.get(PATH)).html)).to.contain('Wrong password 3 times within a minute');
   });
 
   it('a user downloads all own entries as JSON, and none of others', async () => {
@@ -228,8 +219,7 @@ describe('the readable name of a browser', () => {
     [`Mozilla/5.0 (X11; CrOS x86_64 1) ${chrome} Safari/537.36 OPR/1`]: 'Opera on ChromeOS',
     [`Mozilla/5.0 (Linux; Android 14) ${chrome} Mobile Safari/537.36`]: 'Chrome on Android',
     [`Mozilla/5.0 (Linux; Android 14) SamsungBrowser/25 ${chrome}`]: 'Samsung Internet on Android',
-    [`Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) ${safari} Version/18.0 Safari/605.1.15`]:
-      'Safari on macOS',
+    [`Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) ${safari} Version/18.0 Safari/605.1.15`]: 'Safari on macOS',
     [`Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) ${safari} Version/18.0 Mobile/1 Safari/604.1`]:
       'Safari on iPhone',
     [`Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) ${safari} CriOS/130 Mobile Safari/604.1`]:

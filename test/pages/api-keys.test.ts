@@ -23,8 +23,7 @@ describe('the page of API keys', () => {
     const page = await person.fillIn(PATH, { name, expires_in_days });
     return { page, value: valueOn(page.html) };
   };
-  const ask = async (value: string) =>
-    (await introspect(on.issuer, on.clients.resourceServer, value)).body;
+  const ask = async (value: string) => (await introspect(on.issuer, on.clients.resourceServer, value)).body;
   const keys = () => on.service.apiKeys.listOf(on.seeded.person.accountId);
 
   it('a page without API keys explains what an API key is for', async () => {

@@ -101,9 +101,7 @@ forEachDeployment('an approval of an organization', (start) => {
     const other = await addTestClient(on.service, 'Stock Sync');
     await connect(other);
     const page = await admin.get(url('/policy'));
-    expect(textOf(page.html)).to.include(
-      'Dock Planner Made by Oscar Other , sends people to partner.example',
-    );
+    expect(textOf(page.html)).to.include('Dock Planner Made by Oscar Other , sends people to partner.example');
     await addUri(EVIL);
     const fields = { clients: 'ask', api_keys: 'refuse', approve: [client.id, other.id] };
     const refused = await admin.submit(page, fields);
@@ -127,8 +125,7 @@ forEachDeployment('an approval of an organization', (start) => {
       () => clients.edit(client.id, { redirectUris: [REDIRECT_URI, 'http://partner.example/'] }),
       () => clients.transfer(client.id, another.accountId),
       () => clients.transfer(client.id, undefined),
-      () =>
-        clients.edit(client.id, { redirectUris: ['https://partner.example:444/', REDIRECT_URI] }),
+      () => clients.edit(client.id, { redirectUris: ['https://partner.example:444/', REDIRECT_URI] }),
     ]) {
       expect((await approve()).status).to.equal(303);
       await clients.edit(client.id, { name: 'Dock Planner Pro' });
@@ -195,9 +192,7 @@ describe('mail about approved clients that changed', () => {
     const { service } = on;
     const settings = service.settings.mail && { mail: service.settings.mail };
     const another = { sharing: service, clock: on.clock.clock, ...(settings && { settings }) };
-    const nodes = service.database.embedded
-      ? [service]
-      : [service, await startTestService(another)];
+    const nodes = service.database.embedded ? [service] : [service, await startTestService(another)];
     const cleanAll = () => Promise.all(nodes.flatMap((node) => [node.clean(), node.clean()]));
     try {
       // The mail about the request of the member was the first one of the day.

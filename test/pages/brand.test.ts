@@ -34,8 +34,7 @@ describe('the brand of the operator', () => {
   const on = startSeeded({ on: mail.start, settings: { brand }, reloaded: () => found });
 
   const visitor = () => createPerson(on.issuer);
-  const urlsIn = (html: string, pattern: RegExp): string[] =>
-    [...html.matchAll(pattern)].map(([, url = '']) => url);
+  const urlsIn = (html: string, pattern: RegExp): string[] => [...html.matchAll(pattern)].map(([, url = '']) => url);
   const logosIn = (html: string) => urlsIn(html, /"(\/assets\/logo\.[^"]+)"/g);
   const stylesheetIn = (html: string) => urlsIn(html, /rel="stylesheet" href="([^"]+)"/g)[0] ?? '';
 
@@ -68,9 +67,7 @@ describe('the brand of the operator', () => {
     const arrived = () => mail.received.find(({ raw }) => subject.test(raw));
     await eventually(() => expect(arrived(), 'the mail about the key').to.not.equal(undefined));
     const { text = '' } = arrived() ?? {};
-    expect(text).to.match(
-      /-- \r?\nAcme <Storage>\r?\nhttps:\/\/www\.acme\.example\/\r?\nhelp\+de@acme\.example/,
-    );
+    expect(text).to.match(/-- \r?\nAcme <Storage>\r?\nhttps:\/\/www\.acme\.example\/\r?\nhelp\+de@acme\.example/);
   });
 
   it('the footer of pages links to website, support, privacy policy and terms in new tabs', async () => {
@@ -84,9 +81,7 @@ describe('the brand of the operator', () => {
     ]);
     expect(footer.match(/target="_blank" rel="noopener noreferrer"/g)).to.have.length(3);
     await reloadWith({ brand: { support: 'https://www.acme.example/help' } });
-    expect((await visitor().get('/login')).html).to.include(
-      'href="https://www.acme.example/help" target="_blank"',
-    );
+    expect((await visitor().get('/login')).html).to.include('href="https://www.acme.example/help" target="_blank"');
     await reloadWith({});
   });
 
@@ -203,9 +198,7 @@ describe('a brand with texts in several languages', () => {
     const german = { 'accept-language': 'de' };
     const person = createPerson(on.issuer);
     const shown = (await person.get('/login', german)).html;
-    expect(shown)
-      .to.include('· Acme Lager</title>')
-      .and.include('href="https://acme.example/datenschutz"');
+    expect(shown).to.include('· Acme Lager</title>').and.include('href="https://acme.example/datenschutz"');
     const english = (await person.get('/login')).html;
     expect(english).to.include('· Acme Storage</title>').and.include('/privacy"');
     expect(english).to.include('mailto:hilfe@acme.example');
@@ -290,9 +283,7 @@ describe('a service without a brand', () => {
     expect((await member.get('/profile/activity')).html).to.include(`Rotterdam: ${words}`);
 
     await on.service.memberships.setRights({ accountId }, warehouse.id, ['read']);
-    const changed = await member.get(
-      authorizationUrl(on.issuer, on.clients.confidential, { prompt: 'consent' }),
-    );
+    const changed = await member.get(authorizationUrl(on.issuer, on.clients.confidential, { prompt: 'consent' }));
     const again = await member.get(changed.location ?? '');
     expect(again.html).to.include(`changed from ${words} to see stock`).and.include(`was ${words}`);
   });

@@ -22,8 +22,7 @@ describe('the page of connections', () => {
     partnerTokens(on.issuer, on.seeded, who).tokens(client, parameters);
   const isActive = (token: string) => on.partner.isActive(token);
   const pathOf = ({ id }: TestClient, more = ''): string => `${PATH}/${id}${more}`;
-  const textAt = async (path: string, who = person): Promise<string> =>
-    textOf((await who.get(path)).html);
+  const textAt = async (path: string, who = person): Promise<string> => textOf((await who.get(path)).html);
 
   it('the connections page without connections explains what it is for', async () => {
     expect(await textAt(PATH))
@@ -94,9 +93,7 @@ describe('the page of connections', () => {
     await on.service.clients.transfer(client.id, on.seeded.person.accountId);
     expect(await textAt(pathOf(client))).to.match(/Made by Grace Person , since \d+ \w+ \d+/);
     await on.service.clients.transfer(client.id, undefined);
-    expect(await textAt(pathOf(client))).to.match(
-      /Made by the operator of this service , since \d/,
-    );
+    expect(await textAt(pathOf(client))).to.match(/Made by the operator of this service , since \d/);
     await on.service.clients.transfer(client.id, on.seeded.other.accountId);
   });
 
@@ -129,9 +126,7 @@ describe('the page of connections', () => {
     const newcomer = await connect(confidential, {}, other);
 
     const list = await person.fillIn(`${PATH}/disconnect-all`);
-    expect(textOf(list.html))
-      .to.include('Everything is disconnected')
-      .and.include('No connected apps');
+    expect(textOf(list.html)).to.include('Everything is disconnected').and.include('No connected apps');
     for (const { accessToken } of mine) expect(await isActive(accessToken)).to.equal(false);
     expect(await isActive(newcomer.accessToken)).to.equal(true);
   });
@@ -158,8 +153,7 @@ describe('the page of connections', () => {
     const { confidential } = on.clients;
     const { id, name } = on.seeded.organization;
     await connect(confidential);
-    const isStruck = async () =>
-      (await person.get(pathOf(confidential))).html.includes(`<del>${name}`);
+    const isStruck = async () => (await person.get(pathOf(confidential))).html.includes(`<del>${name}`);
     expect(await isStruck()).to.equal(false);
     const { database } = on.service;
     const bar = 'INSERT INTO barred_clients VALUES ($1, $2, now())';

@@ -70,12 +70,10 @@ describe('the error reference', () => {
     const { body, status } = await answer;
     return [body.error, status];
   };
-  const get = (path: string, headers: Record<string, string>) =>
-    inJson(ask(new URL(path, on.issuer), { headers }));
+  const get = (path: string, headers: Record<string, string>) => inJson(ask(new URL(path, on.issuer), { headers }));
   const post = (path: string, client: TestClient, parameters: Parameters) =>
     inJson(postForm(on.issuer, path, parameters, { client }));
-  const changes = (client: TestClient) =>
-    get('/oauth/introspect/changes', { authorization: basic(client) });
+  const changes = (client: TestClient) => get('/oauth/introspect/changes', { authorization: basic(client) });
   const verify = (client: TestClient) =>
     get('/oauth/verify', {
       authorization: 'Bearer gate_at_unknown',
@@ -92,8 +90,7 @@ describe('the error reference', () => {
         invalid_client: () => post('/oauth/token', wrong(confidential), {}),
         invalid_grant: () => inJson(exchangeCode(issuer, confidential, 'gate_ac_unknown')),
         unauthorized_client: () => inJson(clientCredentials(issuer, confidential)),
-        unsupported_grant_type: () =>
-          post('/oauth/token', confidential, { grant_type: 'password' }),
+        unsupported_grant_type: () => post('/oauth/token', confidential, { grant_type: 'password' }),
         invalid_scope: () => inJson(clientCredentials(issuer, machine, { scope: 'read' })),
       },
       '/oauth/revoke': {
@@ -131,14 +128,12 @@ describe('the error reference', () => {
       },
     };
     const sent: string[] = [];
-    for (const [endpoint, each] of Object.entries(requests))
-      sent.push(...(await sentFor(endpoint, each)));
+    for (const [endpoint, each] of Object.entries(requests)) sent.push(...(await sentFor(endpoint, each)));
     // Afterwards: the failures of one endpoint count at the others, too.
     for (const [endpoint, { invalid_client, invalid_token }] of Object.entries(requests)) {
       const refused = invalid_client ?? invalid_token;
       let last: Sent = ['nothing', 0];
-      for (let tries = 0; last[0] !== 'slow_down' && tries <= 1_000; tries += 1)
-        last = (await refused?.()) ?? last;
+      for (let tries = 0; last[0] !== 'slow_down' && tries <= 1_000; tries += 1) last = (await refused?.()) ?? last;
       sent.push(`${endpoint} ${last.join(' ')}`);
     }
     const isHere = (endpoint: string): boolean => Object.hasOwn(requests, endpoint);
@@ -150,11 +145,7 @@ describe('the error reference', () => {
     const { issuer, service, seeded } = on;
     const person = createPerson(issuer);
     await person.signIn(seeded.person);
-    const authorize = async (
-      parameters: Parameters,
-      client: TestClient = confidential,
-      by = person,
-    ): Promise<Sent> => {
+    const authorize = async (parameters: Parameters, client: TestClient = confidential, by = person): Promise<Sent> => {
       const page = await by.open(authorizationUrl(issuer, client, parameters));
       if (page.location) return [page.location.searchParams.get('error'), 'redirect'];
       expect(page.headers.get('content-type')).to.match(/^text\/html/);

@@ -34,8 +34,7 @@ forEachDeployment('a limit on the access of a client or an API key', (start) => 
   const client = () => on.clients.confidential;
   const connection = () => `${CONNECTIONS}/${client().id}`;
   const authorization = () => authorizationUrl(on.issuer, client(), { prompt: 'consent' });
-  const dayAfter = (days: number) =>
-    new Date(on.clock.clock() + days * DAY_MS).toISOString().slice(0, 10);
+  const dayAfter = (days: number) => new Date(on.clock.clock() + days * DAY_MS).toISOString().slice(0, 10);
   const connect = () => partnerTokens(on.issuer, on.seeded, person).tokens(client());
 
   /** Opens the consent page and approves with this limit. */
@@ -52,15 +51,10 @@ forEachDeployment('a limit on the access of a client or an API key', (start) => 
       warehouses: readonly { name: string; rights: readonly string[] }[];
     }[];
     return organizations.map(({ name, role, warehouses }) =>
-      [`${name} ${role}:`, ...warehouses.map((one) => `${one.name} ${one.rights.join('+')}`)].join(
-        ' ',
-      ),
+      [`${name} ${role}:`, ...warehouses.map((one) => `${one.name} ${one.rights.join('+')}`)].join(' '),
     );
   }
-  const ALL = [
-    'Elsewhere Storage admin:',
-    'Northern Logistics member: Riga read Rotterdam read+write',
-  ];
+  const ALL = ['Elsewhere Storage admin:', 'Northern Logistics member: Riga read Rotterdam read+write'];
 
   it('by default the access of a client or API key is not limited', async () => {
     const { accessToken } = await connect();
@@ -85,9 +79,7 @@ forEachDeployment('a limit on the access of a client or an API key', (start) => 
     const again = await person.open(authorization());
     const sent = again.forms.flatMap(({ values }) => values);
     expect(sent).to.deep.include(['limit_places', 'chosen']);
-    expect(sent.filter(([name]) => name === 'place')).to.deep.equal([
-      ['place', on.seeded.warehouse.id],
-    ]);
+    expect(sent.filter(([name]) => name === 'place')).to.deep.equal([['place', on.seeded.warehouse.id]]);
   });
 
   it('a limit to an organization includes all its warehouses; "read only" makes the client a viewer with the right to read', async () => {
@@ -97,9 +89,7 @@ forEachDeployment('a limit on the access of a client or an API key', (start) => 
       limit_rights: 'read',
     });
     const { accessToken } = await connect();
-    expect(await reachOf(accessToken)).to.deep.equal([
-      'Northern Logistics viewer: Riga read Rotterdam read',
-    ]);
+    expect(await reachOf(accessToken)).to.deep.equal(['Northern Logistics viewer: Riga read Rotterdam read']);
   });
 
   it('a connection with a last day ends after that day, with all its tokens, as if the user disconnected it', async () => {
@@ -166,9 +156,7 @@ forEachDeployment('a limit on the access of a client or an API key', (start) => 
     await approveWith({ limit_rights: 'read' });
     await approveWith({});
     const { accessToken } = await connect();
-    expect(await reachOf(accessToken)).to.include(
-      'Northern Logistics viewer: Riga read Rotterdam read',
-    );
+    expect(await reachOf(accessToken)).to.include('Northern Logistics viewer: Riga read Rotterdam read');
   });
 
   it('an approval with a limit to a place that the page did not offer does not connect the client', async () => {
@@ -209,9 +197,7 @@ forEachDeployment('a limit on the access of a client or an API key', (start) => 
       current_password: on.seeded.person.password,
     });
     expect(textOf((await person.follow(confirmed)).html)).to.include('Limit saved.');
-    const [{ limit } = { limit: undefined }] = await on.service.connections.listOf(
-      on.seeded.person.accountId,
-    );
+    const [{ limit } = { limit: undefined }] = await on.service.connections.listOf(on.seeded.person.accountId);
     expect(limit?.places).to.have.members(chosen.place);
 
     const forms: readonly [path: string, more: Fields][] = [
@@ -290,9 +276,7 @@ forEachDeployment('a limit on the access of a client or an API key', (start) => 
       const page = await person.open(authorization());
       expect(page.html).to.include('Hall 5000');
       const answered = await person.follow(await person.submit(page, { decision }));
-      expect(answered.location?.href).to.include(
-        decision === 'deny' ? 'error=access_denied' : 'code=',
-      );
+      expect(answered.location?.href).to.include(decision === 'deny' ? 'error=access_denied' : 'code=');
     }
     await database.query("DELETE FROM warehouses WHERE id LIKE 'wh_many%'");
     on.service.access.forgetOrganization(on.seeded.elsewhere.id);
@@ -392,16 +376,11 @@ forEachDeployment('a limit on the access of a client or an API key', (start) => 
     await approveWith({ limit_rights: 'read' });
     const limited = (await connect()).accessToken;
     const { id: clientId } = on.clients.otherConfidential;
-    const whole = await partnerTokens(on.issuer, on.seeded, person).tokens(
-      on.clients.otherConfidential,
-    );
+    const whole = await partnerTokens(on.issuer, on.seeded, person).tokens(on.clients.otherConfidential);
     await person.fillIn(API_KEYS, { name: 'Look', expires_in_days: '90', limit_rights: 'read' });
     const run = operatorFor(on.service);
     const [listed, other] = await valueFrom(run, 'connections list --account grace@example.test');
-    expect([listed, other].map(({ limit }) => limit?.read_only ?? null)).to.have.members([
-      true,
-      null,
-    ]);
+    expect([listed, other].map(({ limit }) => limit?.read_only ?? null)).to.have.members([true, null]);
     const explained = await run(`explain ${limited}`);
     expect(explained.output).to.include('The person limited it: only to read.');
     expect(await valueFrom(run, 'connections end --limited --yes')).to.deep.equal({
@@ -423,9 +402,7 @@ describe('a limit, on two nodes', () => {
     try {
       const person = await signedIn(on.service, on.seeded.person);
       const { confidential, resourceServer } = on.clients;
-      const { accessToken } = await partnerTokens(on.issuer, on.seeded, person).tokens(
-        confidential,
-      );
+      const { accessToken } = await partnerTokens(on.issuer, on.seeded, person).tokens(confidential);
       const roleThere = async () => {
         const { body } = await introspect(other.issuer, resourceServer, accessToken);
         return (body.organizations as { role: string }[])[0]?.role;

@@ -67,11 +67,9 @@ describe('the lists of a user', () => {
     return Math.min(...counts);
   }
   const namesOn = ({ html }: Page): string[] =>
-    [
-      ...(html.split('<main')[1] ?? '').matchAll(
-        /<strong>(?:<a href="[^"]*">)?<bdi>([^<]*)<\/bdi>/g,
-      ),
-    ].map(([, name = '']) => name);
+    [...(html.split('<main')[1] ?? '').matchAll(/<strong>(?:<a href="[^"]*">)?<bdi>([^<]*)<\/bdi>/g)].map(
+      ([, name = '']) => name,
+    );
   const nextOf = ({ html }: Page): string | undefined =>
     html.match(/rel="next" href="([^"]*)"/)?.[1]?.replaceAll('&amp;', '&');
 
@@ -113,9 +111,7 @@ describe('the lists of a user', () => {
     expect(textOf((await at('only=unused')).html)).to.include('99 of 199');
     expect(namesOn(await at('order=newest'))[0]).to.equal('Größe 1');
     expect(textOf((await at('q=nobody')).html)).to.include('No matches.');
-    expect(namesOn(await many.get('/profile/organizations?q=depot+200'))).to.deep.equal([
-      'Depot 200',
-    ]);
+    expect(namesOn(await many.get('/profile/organizations?q=depot+200'))).to.deep.equal(['Depot 200']);
     expect(namesOn(await many.get('/profile/connections?only=changed'))).to.have.length(25);
     const log = await many.get('/profile/activity?only=signing-in');
     expect(textOf(log.html))
@@ -129,15 +125,8 @@ describe('the lists of a user', () => {
 
   it('lists on profile pages ignore invalid query parameters', async () => {
     for (const page of PAGES) {
-      for (const query of [
-        'q=%00',
-        'order=x&only=y&after=%00&key=%ff',
-        'q=a&q=b&after[]=1',
-        'before=x',
-      ]) {
-        expect((await few.get(`/profile${page}?${query}`)).status, `${page} ${query}`).to.equal(
-          200,
-        );
+      for (const query of ['q=%00', 'order=x&only=y&after=%00&key=%ff', 'q=a&q=b&after[]=1', 'before=x']) {
+        expect((await few.get(`/profile${page}?${query}`)).status, `${page} ${query}`).to.equal(200);
       }
     }
   });

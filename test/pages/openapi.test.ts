@@ -4,22 +4,12 @@ import { Validator } from '@seriousme/openapi-schema-validator';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'chai';
 import { documentedErrors } from '../../src/pages/error-reference.ts';
-import {
-  clientCredentials,
-  exchangeCode,
-  introspect,
-  refresh,
-  revokeCurrent,
-} from '../support/oauth.ts';
+import { clientCredentials, exchangeCode, introspect, refresh, revokeCurrent } from '../support/oauth.ts';
 import { rawRequest } from '../support/raw-request.ts';
 import { startSeeded } from '../support/seeded.ts';
 
 /** Routes below these paths that no client or API calls. */
-const NOT_FOR_CLIENTS = [
-  'GET /oauth/authorize/:uid',
-  'POST /oauth/token/refresh',
-  'GET /.well-known/change-password',
-];
+const NOT_FOR_CLIENTS = ['GET /oauth/authorize/:uid', 'POST /oauth/token/refresh', 'GET /.well-known/change-password'];
 
 describe('the description for programs', () => {
   const on = startSeeded();
@@ -48,16 +38,11 @@ describe('the description for programs', () => {
 
   it('lists exactly the routes that clients and APIs call', () => {
     const described = Object.entries<object>(document.paths).flatMap(([path, methods]) =>
-      Object.keys(methods).map(
-        (method) => `${method.toUpperCase()} ${path.replace(/\{(\w+)\}/g, ':param')}`,
-      ),
+      Object.keys(methods).map((method) => `${method.toUpperCase()} ${path.replace(/\{(\w+)\}/g, ':param')}`),
     );
     const routes = on.service
       .routes()
-      .filter(
-        ({ method, path }) =>
-          method !== 'OPTIONS' && /^\/(oauth|\.well-known|errors|openapi)\b/.test(path),
-      )
+      .filter(({ method, path }) => method !== 'OPTIONS' && /^\/(oauth|\.well-known|errors|openapi)\b/.test(path))
       .map(({ method, path }) => `${method} ${path}`)
       .filter((route) => !NOT_FOR_CLIENTS.includes(route) && !/upstream|backchannel/.test(route))
       .map((route) => route.replace(/:\w+/g, ':param'));
@@ -69,21 +54,10 @@ describe('the description for programs', () => {
     ajv.addSchema(document, 'openapi');
     const expectDescribed = (path: string, { status, body }: { status: number; body: unknown }) => {
       const [method] = Object.keys(document.paths[path]);
-      const at = [
-        'paths',
-        path,
-        method,
-        'responses',
-        status,
-        'content',
-        'application/json',
-        'schema',
-      ];
+      const at = ['paths', path, method, 'responses', status, 'content', 'application/json', 'schema'];
       const pointer = at.map((part) => String(part).replaceAll('/', '~1')).join('/');
       const isValid = ajv.validate({ $ref: `openapi#/${pointer}` }, body);
-      expect(isValid, `${path} ${status}: ${JSON.stringify(body)} ${ajv.errorsText()}`).to.equal(
-        true,
-      );
+      expect(isValid, `${path} ${status}: ${JSON.stringify(body)} ${ajv.errorsText()}`).to.equal(true);
     };
     const { confidential, machine, resourceServer } = on.clients;
     const { issuer } = on;
@@ -118,9 +92,7 @@ describe('the description for programs', () => {
       const [, members = ''] = new RegExp(`type ${name} =([^;]*);`).exec(source) ?? [];
       return [...members.matchAll(/'(\w+)'/g)].map(([, code = '']) => code);
     };
-    const inHeaders = [...source.matchAll(/'(invalid_\w+|insufficient_scope)'/g)].map(
-      ([, code = '']) => code,
-    );
+    const inHeaders = [...source.matchAll(/'(invalid_\w+|insufficient_scope)'/g)].map(([, code = '']) => code);
     const emitted = new Set([...union('RefusalCode'), ...union('FailureReason'), ...inHeaders]);
     expect([...emitted]).to.have.length.above(10);
     expect(documentedErrors).to.include.members([...emitted]);

@@ -52,9 +52,7 @@ describeOn([postgresServer], 'the page of a large organization', () => {
     return Object.assign(await signedIn(on.service, person), person);
   }
   const count = async (table: string): Promise<number> => {
-    const [row] = await on.service.database.query<{ count: number }>(
-      `SELECT count(*)::integer FROM ${table}`,
-    );
+    const [row] = await on.service.database.query<{ count: number }>(`SELECT count(*)::integer FROM ${table}`);
     return row?.count ?? 0;
   };
 
@@ -125,9 +123,7 @@ describeOn([postgresServer], 'the page of a large organization', () => {
     let next: string | undefined = url('?show=people');
     while (next) {
       const page: { html: string } = await owner.get(next);
-      seen.push(
-        ...[...page.html.matchAll(/<strong><bdi>(Member \d+)/g)].map(([, name = '']) => name),
-      );
+      seen.push(...[...page.html.matchAll(/<strong><bdi>(Member \d+)/g)].map(([, name = '']) => name));
       next = page.html.match(/rel="next" href="([^"]*)"/)?.[1]?.replaceAll('&amp;', '&');
     }
     expect(new Set(seen).size).to.equal(MEMBERS);
@@ -156,9 +152,7 @@ describeOn([postgresServer], 'the page of a large organization', () => {
     expect(await count('activity')).to.equal(before + 2);
     const bystander = await join('Bo Bystander', 'member');
     const logOf = async (accountId: string) =>
-      (await on.service.activity.of(accountId, { limit: 50 })).filter(
-        ({ action }) => action === 'client_barred',
-      );
+      (await on.service.activity.of(accountId, { limit: 50 })).filter(({ action }) => action === 'client_barred');
     const [entry, ...more] = await logOf('acc_0000000000000001');
     expect(entry).to.include({ actor: 'organization' }).and.not.have.property('origin');
     expect(entry?.details).to.include({ by_name: 'Olga Owner', client_id: confidential.id });

@@ -4,13 +4,7 @@ import { operatorFor, valueFrom } from '../operator/run-operator.ts';
 import { partnerTokens } from '../provider/partner-tokens.ts';
 import { bearer, introspectorOf } from '../resource-server/stand-in.ts';
 import { eventually } from '../support/eventually.ts';
-import {
-  authorizationUrl,
-  basic,
-  clientCredentials,
-  exchangeCode,
-  introspect,
-} from '../support/oauth.ts';
+import { authorizationUrl, basic, clientCredentials, exchangeCode, introspect } from '../support/oauth.ts';
 import type { Fields } from '../support/person.ts';
 import { addPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
@@ -48,8 +42,7 @@ forEachDeployment('the policy of an organization', (start) => {
     const path = url(`/clients/${id}/decide`);
     return owner.send(path, { shown: fieldOf(await owner.get(path), 'shown'), ...fields });
   };
-  const connect = async (one = client()) =>
-    (await partnerTokens(on.issuer, on.seeded, person).tokens(one)).accessToken;
+  const connect = async (one = client()) => (await partnerTokens(on.issuer, on.seeded, person).tokens(one)).accessToken;
   const reachedWith = async (token: string, issuer = on.issuer): Promise<unknown> => {
     const { body } = await introspect(issuer, on.clients.resourceServer, token);
     return (body.organizations as { name: string }[] | undefined)?.map(({ name }) => name);
@@ -90,9 +83,7 @@ forEachDeployment('the policy of an organization', (start) => {
     const kept = await connect();
     const waiting = await connect(on.clients.otherConfidential);
     const page = await owner.get(url('/policy'));
-    expect(
-      page.forms.flatMap(({ values }) => values).filter(([name]) => name === 'approve'),
-    ).to.have.deep.members([
+    expect(page.forms.flatMap(({ values }) => values).filter(([name]) => name === 'approve')).to.have.deep.members([
       ['approve', client().id],
       ['approve', on.clients.otherConfidential.id],
     ]);
@@ -328,9 +319,7 @@ forEachDeployment('the policy of an organization', (start) => {
     expect(await valueFrom(run, `organizations approve ${ids}`)).to.include({ approve: true });
     await eventually(async () => expect(await reachedWith(token)).to.deep.equal(NORTHERN));
     expect((await run(`organizations approve ${ids}`)).exitCode).to.equal(1);
-    expect((await run(`organizations approve ${id} ${on.clients.machine.id}`)).exitCode).to.equal(
-      1,
-    );
+    expect((await run(`organizations approve ${id} ${on.clients.machine.id}`)).exitCode).to.equal(1);
     const [entry] = await on.service.activity.of(on.seeded.person.accountId, { limit: 1 });
     expect(entry).to.include({ action: 'client_admitted', actor: 'operator' });
     await run(`organizations block ${ids}`);
@@ -366,10 +355,7 @@ describe('the policy of an organization, on two nodes', () => {
       };
       const expectThere = (client: number, apiKey: number) =>
         eventually(async () => {
-          expect([await reachedThere(accessToken), await reachedThere(key.value)]).to.deep.equal([
-            client,
-            apiKey,
-          ]);
+          expect([await reachedThere(accessToken), await reachedThere(key.value)]).to.deep.equal([client, apiKey]);
         });
       await expectThere(1, 1);
       const path = `/profile/organizations/${id}`;
@@ -401,11 +387,7 @@ describe('the policy of an organization, on two nodes', () => {
       onFailure: () => {},
     });
     try {
-      const { accountId, ...credentials } = await addPerson(
-        on.service,
-        'Otto',
-        'otto@example.test',
-      );
+      const { accountId, ...credentials } = await addPerson(on.service, 'Otto', 'otto@example.test');
       const { id } = on.seeded.organization;
       await on.service.memberships.setRole({ accountId }, id, 'owner');
       const owner = await signedIn(on.service, credentials);
@@ -427,10 +409,8 @@ describe('the policy of an organization, on two nodes', () => {
         });
       };
       const path = `/profile/organizations/${id}`;
-      const decide = (decision: string) =>
-        owner.fillIn(`${path}/clients/${confidential.id}/decide`, { decision });
-      const setPolicy = (clients: string) =>
-        owner.send(`${path}/policy`, { clients, api_keys: 'allow' });
+      const decide = (decision: string) => owner.fillIn(`${path}/clients/${confidential.id}/decide`, { decision });
+      const setPolicy = (clients: string) => owner.send(`${path}/policy`, { clients, api_keys: 'allow' });
       await expectCaller(1);
       await setPolicy('ask');
       await expectCaller(0);

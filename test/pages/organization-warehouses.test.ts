@@ -153,9 +153,7 @@ forEachDeployment('the page of an organization, by warehouse', (start) => {
     const here = async () => names.filter((name) => shown.some((html) => rowsOf(html).has(name)));
     let shown = [await pageOf({ warehouse: rigaId })];
     expect(await here()).to.deep.equal(names);
-    await owner.fillIn(
-      `/profile/organizations/${on.seeded.organization.id}/clients/${blocked.id}/end`,
-    );
+    await owner.fillIn(`/profile/organizations/${on.seeded.organization.id}/clients/${blocked.id}/end`);
     await on.service.accounts.suspend(person.accountId);
     shown = [await pageOf({ warehouse: rigaId })];
     expect(await here()).to.deep.equal([]);
@@ -167,8 +165,7 @@ forEachDeployment('the page of an organization, by warehouse', (start) => {
     const client = await addTestClient(on.service, 'App until yesterday');
     const { accountId, ...person } = await join('Una Until', 'member', ['read']);
     const token = await connect({ accountId, ...person }, client);
-    const shows = async () =>
-      rowsOf(await pageOf({ warehouse: rigaId })).has('App until yesterday');
+    const shows = async () => rowsOf(await pageOf({ warehouse: rigaId })).has('App until yesterday');
     expect(await shows()).to.equal(true);
     const until = new Date(Date.now() - 1_000);
     const whose = { accountId, clientId: client.id, limit: NO_LIMIT };
@@ -206,9 +203,7 @@ forEachDeployment('the page of an organization, by warehouse', (start) => {
       expect([...rowsOf(html).keys()], warehouse).to.deep.equal(all);
       expect(html).to.not.include('Foreign');
     }
-    expect(
-      (await owner.get(`${url()}warehouse=${rigaId}&warehouse=x&show[]=people`)).status,
-    ).to.equal(200);
+    expect((await owner.get(`${url()}warehouse=${rigaId}&warehouse=x&show[]=people`)).status).to.equal(200);
   });
 
   it('the warehouse stays chosen through search, order and paging, and a new choice keeps the search', async () => {
@@ -242,9 +237,7 @@ forEachDeployment('the page of an organization, by warehouse', (start) => {
       expect(new Set(seen).size, show).to.equal(59);
       expect(seen, show).to.have.length(59).and.not.include('Many 7');
     }
-    const [first] = rowsOf(
-      await pageOf({ warehouse: rigaId, show: 'people', q: 'many 60' }),
-    ).keys();
+    const [first] = rowsOf(await pageOf({ warehouse: rigaId, show: 'people', q: 'many 60' })).keys();
     expect(first).to.equal('Many 60');
   });
 
@@ -253,8 +246,7 @@ forEachDeployment('the page of an organization, by warehouse', (start) => {
     const subject = { accountId: owner.accountId };
     await on.service.memberships.setRole(subject, elsewhere.id, 'owner');
     on.service.access.forget(owner.accountId);
-    const name =
-      'gatehouse_store_operation_duration_seconds_count{store="database",operation="query"}';
+    const name = 'gatehouse_store_operation_duration_seconds_count{store="database",operation="query"}';
     const queries = async () => (await scrape(on.service)).get(name) ?? 0;
     /** The minimum of five, because background queries may run during some of them. */
     async function queriesOf(path: string): Promise<number> {

@@ -31,8 +31,7 @@ describe('the page of an organization', () => {
   const orgId = (): string => on.seeded.organization.id;
   const url = (more = '', id = orgId()): string => `${PATH}/${id}${more}`;
   const endOf = ({ accountId }: SeededPerson): string => url(`/people/${accountId}/end`);
-  const clientPath = (act: 'end' | 'let-in'): string =>
-    url(`/clients/${on.clients.confidential.id}/${act}`);
+  const clientPath = (act: 'end' | 'let-in'): string => url(`/clients/${on.clients.confidential.id}/${act}`);
 
   async function join(name: string, role: Role): Promise<Member> {
     people += 1;
@@ -74,9 +73,7 @@ describe('the page of an organization', () => {
         const unknown = await who.get(url(more, `org_${'x'.repeat(16)}`));
         const known = await who.get(url(more));
         expect(known.status, more).to.equal(404).and.to.equal(unknown.status);
-        expect(known.html.replace(/<code data-copy.*/, '')).to.equal(
-          unknown.html.replace(/<code data-copy.*/, ''),
-        );
+        expect(known.html.replace(/<code data-copy.*/, '')).to.equal(unknown.html.replace(/<code data-copy.*/, ''));
         if (more) expect((await who.send(url(more))).status).to.equal(404);
       }
     }
@@ -96,9 +93,7 @@ describe('the page of an organization', () => {
     const text = textOf((await owner.get(url())).html);
     expect(text).to.match(/Grace Person member grace@example\.test Warehouses All 1/);
     expect(text).to.match(/Olga Owner owner you .* Last signed in \d/);
-    expect(text).to.match(
-      /Route Planner Made by Oscar Other Connected by Grace Person Last used \d/,
-    );
+    expect(text).to.match(/Route Planner Made by Oscar Other Connected by Grace Person Last used \d/);
     expect(text).to.match(/Night Sync member Made by the operator .* None of 1 Last used Never/);
     expect(text).to.match(/Nightly export gate_key_…\S{4} Acts as Grace Person .* Last used Never/);
     expect(text).to.not.include('Stock Reports').and.not.include('Warehouse API');
@@ -110,9 +105,7 @@ describe('the page of an organization', () => {
     expect(await reachedWith(token)).to.deep.equal(['Northern Logistics']);
     const stream = await listen(on.issuer);
     const asked = await admin.get(endOf(guest));
-    expect(textOf(asked.html)).to.include(
-      'End the membership of Gina Guest in Northern Logistics ?',
-    );
+    expect(textOf(asked.html)).to.include('End the membership of Gina Guest in Northern Logistics ?');
     expect(await roleOf(guest)).to.equal('member');
     const done = await admin.follow(await admin.submit(asked, {}));
     expect(textOf(done.html)).to.include('The membership of Gina Guest is ended.');
@@ -296,14 +289,10 @@ describe('the page of an organization', () => {
     it('a redirect host stays blocked after the client for which it was blocked was deleted or moved', async () => {
       const first = await blockNewClient();
       await on.service.removeClient(first.client.id);
-      expect(await isBlocked(await register([`${host}/cb`], first.evader.accountId))).to.equal(
-        true,
-      );
+      expect(await isBlocked(await register([`${host}/cb`], first.evader.accountId))).to.equal(true);
       const second = await blockNewClient();
       await on.service.clients.edit(second.client.id, { redirectUris: ['https://moved.example/'] });
-      expect(await isBlocked(await register([`${host}/cb`], second.evader.accountId))).to.equal(
-        true,
-      );
+      expect(await isBlocked(await register([`${host}/cb`], second.evader.accountId))).to.equal(true);
     });
 
     it('an unblocked client stays unblocked until the organization blocks its owner again', async () => {
@@ -355,10 +344,9 @@ describe('the page of an organization', () => {
     await on.service.apiKeys.add(key, origin);
     const listed = async () => textOf((await owner.get(url('?show=api-keys'))).html);
     expect(await listed()).to.include('Soon over');
-    await on.service.database.query(
-      "UPDATE api_keys SET expires_at = $1 WHERE name = 'Soon over'",
-      [new Date(on.clock.clock() - 1)],
-    );
+    await on.service.database.query("UPDATE api_keys SET expires_at = $1 WHERE name = 'Soon over'", [
+      new Date(on.clock.clock() - 1),
+    ]);
     expect(await listed()).to.not.include('Soon over');
   });
 });

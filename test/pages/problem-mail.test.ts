@@ -22,11 +22,7 @@ async function addOwner(service: TestService): Promise<SeededPerson> {
   return addPerson(service, `Olga Owner ${people}`, `olga${people}@example.test`);
 }
 
-async function addClient(
-  service: TestService,
-  name: string,
-  owner?: SeededPerson,
-): Promise<Required<TestClient>> {
+async function addClient(service: TestService, name: string, owner?: SeededPerson): Promise<Required<TestClient>> {
   const { client, secret = '' } = await service.clients.add({
     ...{ kind: 'confidential', name, isNative: false, redirectUris: [REDIRECT_URI] },
     ...(owner && { ownerAccountId: owner.accountId }),
@@ -71,9 +67,7 @@ describe('mail about problems of a client', () => {
     await eventually(() => expect(to(owner)).to.have.length(1));
     const [first, ...others] = to(owner);
     expect(others).to.deep.equal([]);
-    expect(first?.raw).to.include(
-      'Subject: Requests of your OAuth client at Gatehouse are refused',
-    );
+    expect(first?.raw).to.include('Subject: Requests of your OAuth client at Gatehouse are refused');
     expect(first?.text)
       .to.include('Stock Sync: It sends a scope, but there are no scopes.')
       .and.include(`${on.issuer}/profile/oauth-clients/${client.id}/problems`)

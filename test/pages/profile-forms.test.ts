@@ -50,10 +50,7 @@ const forms: Readonly<Record<string, FormUnderTest>> = {
     needsRecentSignIn: true,
   },
   'a change of a client': {
-    open: async (on) => [
-      `${(await newClient(on)).path}/settings`,
-      { name: HOSTILE, redirect_uris: REDIRECT_URIS },
-    ],
+    open: async (on) => [`${(await newClient(on)).path}/settings`, { name: HOSTILE, redirect_uris: REDIRECT_URIS }],
     action: 'client_changed',
     details: { client_name: HOSTILE, redirect_uris: REDIRECT_URIS },
     typed: [HOSTILE, ...REDIRECT_URIS],

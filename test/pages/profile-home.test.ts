@@ -26,8 +26,7 @@ forEachDeployment('the home of a user', (start) => {
     person = await signedIn(on.service, credentials);
   });
 
-  const join = () =>
-    on.service.memberships.setRole(credentials, on.seeded.organization.id, 'member');
+  const join = () => on.service.memberships.setRole(credentials, on.seeded.organization.id, 'member');
   const home = async (): Promise<string> => (await person.get('/profile')).html;
   const headingsOn = async (path: string): Promise<string[]> =>
     [...(await person.get(path)).html.matchAll(/<h2 id="([^"]*)"/g)].map(([, id = '']) => id);
@@ -56,9 +55,7 @@ forEachDeployment('the home of a user', (start) => {
   }
 
   const actingOn = (html: string): string[] =>
-    [...sectionOf(html, 'acting').matchAll(/<strong><a href="[^"]*"><bdi>([^<]*)</g)].map(
-      ([, name = '']) => name,
-    );
+    [...sectionOf(html, 'acting').matchAll(/<strong><a href="[^"]*"><bdi>([^<]*)</g)].map(([, name = '']) => name);
 
   it('the profile of a new user begins with what to do: join an organization, add a passkey', async () => {
     const html = await home();
@@ -73,9 +70,7 @@ forEachDeployment('the home of a user', (start) => {
   it('the profile tells a member without an app how to connect one', async () => {
     await join();
     const steps = textOf(sectionOf(await home(), 'next'));
-    expect(steps).to.include(
-      'Connect an app Open the app and choose to connect it with Gatehouse.',
-    );
+    expect(steps).to.include('Connect an app Open the app and choose to connect it with Gatehouse.');
     expect(steps).to.not.include('Join an organization');
     await connect('Sorter', 1);
     expect(textOf(sectionOf(await home(), 'next'))).to.not.include('Connect an app');
@@ -90,9 +85,7 @@ forEachDeployment('the home of a user', (start) => {
 
   it('the profile says how the account is protected, in words and not by color alone', async () => {
     const protection = async () => textOf(sectionOf(await home(), 'protection'));
-    expect(await protection()).to.include(
-      'Could be better. Only a password protects your account.',
-    );
+    expect(await protection()).to.include('Could be better. Only a password protects your account.');
     expect(await home()).to.include('<a href="/profile/security">See how you sign in</a>');
     await query('UPDATE accounts SET password_hash = NULL WHERE id = $1', [credentials.accountId]);
     on.service.accounts.forget(credentials.accountId);
@@ -121,10 +114,11 @@ forEachDeployment('the home of a user', (start) => {
     await addKey('Short key', 1);
     const { accountId } = credentials;
     await on.service.connections.end({ accountId, clientId: gone }, 'person_disconnected');
-    await query(
-      `UPDATE connections SET limit_until = $2 WHERE account_id = $1 AND client_id <> $3`,
-      [accountId, new Date(on.clock.clock() + 20 * DAY_MS), suspended],
-    );
+    await query(`UPDATE connections SET limit_until = $2 WHERE account_id = $1 AND client_id <> $3`, [
+      accountId,
+      new Date(on.clock.clock() + 20 * DAY_MS),
+      suspended,
+    ]);
     await on.service.clients.suspend(suspended);
     const html = await home();
     expect(actingOn(html)).to.have.members(['Limited app', 'Short key', 'Suspended app']);

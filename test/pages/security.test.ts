@@ -36,8 +36,7 @@ describe('the security page', () => {
     person = await signedIn(on.service, credentials);
   });
 
-  const isSignedIn = async (who: SignedInPerson): Promise<boolean> =>
-    (await who.get('/profile')).status === 200;
+  const isSignedIn = async (who: SignedInPerson): Promise<boolean> => (await who.get('/profile')).status === 200;
   const change = (fields = {}) =>
     person.fillIn(PATH, {
       ...{ current_password: credentials.password, new_password: NEW_PASSWORD, ...fields },
@@ -85,17 +84,11 @@ describe('the security page', () => {
       expect(text).to.match(/this browser .* Firefox on Linux 127\.0\.0\.1 Signed in \d/);
       const path = await signOutPath();
       const page = await person.follow(await person.send(path));
-      expect(textOf(page.html))
-        .to.include('That browser was signed out.')
-        .and.not.include('Firefox on');
-      expect([await isSignedIn(person), (await there.get('/profile')).status]).to.deep.equal([
-        ...[true, 303],
-      ]);
+      expect(textOf(page.html)).to.include('That browser was signed out.').and.not.include('Firefox on');
+      expect([await isSignedIn(person), (await there.get('/profile')).status]).to.deep.equal([...[true, 303]]);
       expect(await outcomeOf(there, answered)).to.equal('sign-in');
       const { accountId } = credentials;
-      expect(await on.service.connections.find(accountId, on.clients.confidential.id)).to.equal(
-        undefined,
-      );
+      expect(await on.service.connections.find(accountId, on.clients.confidential.id)).to.equal(undefined);
       expect(await logged()).to.include('signed_out_elsewhere');
       expect((await person.send(path)).status).to.equal(404);
       // The same browser can sign in again, on the profile page and for a client's request.
@@ -107,12 +100,10 @@ describe('the security page', () => {
     });
 
     it('the security page shows three sessions, the current one first, and folds the others without a script', async () => {
-      const rowsIn = (html: string): string[] =>
-        html.match(/<li class="entry">[\s\S]*?<\/li>/g) ?? [];
+      const rowsIn = (html: string): string[] => html.match(/<li class="entry">[\s\S]*?<\/li>/g) ?? [];
       const listed = async () => {
         const { html } = await person.get(PATH);
-        const [section = ''] =
-          html.split('aria-labelledby="sessions"')[1]?.split('</section>') ?? [];
+        const [section = ''] = html.split('aria-labelledby="sessions"')[1]?.split('</section>') ?? [];
         const [shown = '', folded = ''] = section.split('<details class="others">');
         return { shown: rowsIn(shown), folded: rowsIn(folded), text: textOf(section) };
       };
@@ -158,8 +149,7 @@ describe('the security page', () => {
   });
 
   it('the form to change the password is folded if the user has a passkey, until a change is refused', async () => {
-    const isFolded = (html: string): boolean =>
-      /<details[^>]*>\s*<summary>Change password<\/summary>/.test(html);
+    const isFolded = (html: string): boolean => /<details[^>]*>\s*<summary>Change password<\/summary>/.test(html);
     expect(isFolded((await person.get(PATH)).html)).to.equal(false);
     await addPasskey(on.issuer, person);
     expect(isFolded((await person.get(PATH)).html)).to.equal(true);
@@ -169,9 +159,7 @@ describe('the security page', () => {
     expect([refused.status, isFolded(refused.html)]).to.deep.equal([422, false]);
     const page = await change();
     expect(textOf(page.html)).to.include('Your password was changed');
-    expect((await person.get('/.well-known/change-password')).location?.hash).to.equal(
-      '#new-password',
-    );
+    expect((await person.get('/.well-known/change-password')).location?.hash).to.equal('#new-password');
   });
 
   it('a new password replaces the old one and ends the other sessions', async () => {
@@ -206,9 +194,7 @@ describe('the security page', () => {
     const { database } = on.service;
     await database.query(`CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql
       AS $$ BEGIN RAISE 'out of order'; END $$`);
-    await database.query(
-      'CREATE TRIGGER fails BEFORE UPDATE ON connections FOR EACH ROW EXECUTE FUNCTION fail()',
-    );
+    await database.query('CREATE TRIGGER fails BEFORE UPDATE ON connections FOR EACH ROW EXECUTE FUNCTION fail()');
     const { status } = await person.send(`${PATH}/password`, {
       ...{ current_password: credentials.password, new_password: NEW_PASSWORD },
       end_connections: 'yes',
@@ -222,10 +208,10 @@ describe('the security page', () => {
 
   it('the password of another account with a similar email address (see email-keys.ts) is refused', async () => {
     const { email } = await addPerson(on.service, 'Eve', `eve-${people}@example.test`);
-    await on.service.database.query(
-      'UPDATE accounts SET email = $2, password_hash = NULL WHERE id = $1',
-      [credentials.accountId, email.replace('e', '\uFF45')],
-    );
+    await on.service.database.query('UPDATE accounts SET email = $2, password_hash = NULL WHERE id = $1', [
+      credentials.accountId,
+      email.replace('e', '\uFF45'),
+    ]);
     on.service.accounts.forget(credentials.accountId);
     const page = await change();
     expect(page.status).to.equal(422);
@@ -271,10 +257,7 @@ describe('the security page', () => {
   });
 
   it('signing out everywhere leaves the user signed in only in the current browser', async () => {
-    const elsewhere = [
-      await signedIn(on.service, credentials),
-      await signedIn(on.service, credentials),
-    ];
+    const elsewhere = [await signedIn(on.service, credentials), await signedIn(on.service, credentials)];
     const copied = { cookie: person.cookieHeader('/profile') };
     const page = await person.follow(await person.send(`${PATH}/sign-out-everywhere`));
     expect(textOf(page.html)).to.include('All your other browsers were signed out');

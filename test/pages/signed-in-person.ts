@@ -1,11 +1,5 @@
 /** A signed-in user who uses the profile pages without JavaScript or sends requests directly. */
-import {
-  type Credentials,
-  createPerson,
-  type Fields,
-  type Page,
-  type Person,
-} from '../support/person.ts';
+import { type Credentials, createPerson, type Fields, type Page, type Person } from '../support/person.ts';
 import type { TestService } from '../support/service.ts';
 
 export interface SignedInPerson extends Person {

@@ -12,10 +12,7 @@ import { type ClientOwner, signInOwner } from './client-owner.ts';
 
 /** WCAG 2.2 §1.4.11, for pictures. */
 const MIN_PICTURE_CONTRAST = 3;
-const stylesheet = readFileSync(
-  new URL('../../views/assets/gatehouse.css', import.meta.url),
-  'utf8',
-);
+const stylesheet = readFileSync(new URL('../../views/assets/gatehouse.css', import.meta.url), 'utf8');
 
 describe('the letter tile of an app', () => {
   const letters: Record<string, string> = {
@@ -52,16 +49,12 @@ describe('the letter tile of an app', () => {
 
   it('letters are readable on each color of the stylesheet, and tiles stand out on light and dark pages', () => {
     const found = [...stylesheet.matchAll(/\.tile-(\d+) \{\s*background: (#[0-9a-f]{6});/g)];
-    expect(found.map(([, number]) => Number(number))).to.deep.equal([
-      ...Array(TILE_COLOURS).keys(),
-    ]);
+    expect(found.map(([, number]) => Number(number))).to.deep.equal([...Array(TILE_COLOURS).keys()]);
     expect(stylesheet).to.match(/\n\.tile \{[^}]*\scolor: #ffffff;/);
     for (const [, , colour = ''] of found) {
       expect(contrast(colour, '#ffffff'), colour).to.be.at.least(MIN_CONTRAST);
       for (const ground of [...GROUNDS.light, ...GROUNDS.dark]) {
-        expect(contrast(colour, ground), `${colour} on ${ground}`).to.be.at.least(
-          MIN_PICTURE_CONTRAST,
-        );
+        expect(contrast(colour, ground), `${colour} on ${ground}`).to.be.at.least(MIN_PICTURE_CONTRAST);
       }
     }
   });
@@ -106,9 +99,7 @@ describeInBrowser('the consent page in a browser', (visit) => {
     await enterAs(page, on.issuer, owner);
     await page.goto(authorizationUrl(on.issuer, client).href);
     const height = await page.evaluate<number>('innerHeight');
-    expect(await page.evaluate<number>('document.documentElement.scrollHeight')).to.be.above(
-      height,
-    );
+    expect(await page.evaluate<number>('document.documentElement.scrollHeight')).to.be.above(height);
     for (const name of ['Approve', 'Deny']) {
       const box = await page.getByRole('button', { name }).boundingBox();
       expect((box?.y ?? height) + (box?.height ?? 0), name).to.be.at.most(height);

@@ -30,11 +30,7 @@ describe('a name typed into a form', () => {
       [client, 'name', { redirect_uris: REDIRECT_URI }],
       ['/profile/api-keys', 'name', { expires_in_days: '30' }],
       [`/profile/security/passkeys/${passkey?.id}`, 'name'],
-      [
-        `/profile/organizations/${organization.id}/clients/${asked.id}/decide`,
-        'sentence',
-        { decision: 'decline' },
-      ],
+      [`/profile/organizations/${organization.id}/clients/${asked.id}/decide`, 'sentence', { decision: 'decline' }],
     ];
   });
 

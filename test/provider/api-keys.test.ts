@@ -18,10 +18,7 @@ describe('API keys at the OAuth endpoints', () => {
   });
 
   const add = (expiresInDays: number | undefined) =>
-    on.service.apiKeys.add(
-      { accountId: on.seeded.person.accountId, name: 'Export', expiresInDays },
-      origin,
-    );
+    on.service.apiKeys.add({ accountId: on.seeded.person.accountId, name: 'Export', expiresInDays }, origin);
   const ask = async (presented = value, client = on.clients.resourceServer) =>
     (await introspect(on.issuer, client, presented)).body;
 

@@ -1,13 +1,6 @@
 /** Authorization codes: single use, ten minutes, bound to client, redirect URI and challenge. */
 import { expect } from 'chai';
-import {
-  type Answer,
-  exchangeCode,
-  type Parameters,
-  pkce,
-  refresh,
-  type TestClient,
-} from '../support/oauth.ts';
+import { type Answer, exchangeCode, type Parameters, pkce, refresh, type TestClient } from '../support/oauth.ts';
 import { REDIRECT_URI } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { tokensOf } from './partner-tokens.ts';
@@ -20,8 +13,7 @@ describe('authorization codes', () => {
 
   const exchange = (code: string, parameters = {}, client = on.clients.confidential) =>
     exchangeCode(on.issuer, client, code, parameters);
-  const codeOf = (client = on.clients.confidential, parameters: Parameters = {}) =>
-    on.partner.code(client, parameters);
+  const codeOf = (client = on.clients.confidential, parameters: Parameters = {}) => on.partner.code(client, parameters);
   const refused = (answer: Answer) => expectRefusal(answer, 400, 'invalid_grant');
   const accepted = (answer: Answer) => expect(answer.status, answer.text).to.equal(200);
 

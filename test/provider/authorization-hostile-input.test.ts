@@ -118,9 +118,7 @@ describe('hostile input at the authorization endpoint', () => {
       const person = createPerson(on.issuer);
       const page = await person.follow(await person.get(url));
       expect(page.status, url).to.be.oneOf([200, 400, 410]);
-      expect(page.html.toLowerCase(), url)
-        .to.not.include('<svg onload')
-        .and.not.include('<script>');
+      expect(page.html.toLowerCase(), url).to.not.include('<svg onload').and.not.include('<script>');
       const policy = page.headers.get('content-security-policy');
       expect(policy, url).to.include("default-src 'none'").and.include("script-src 'self'");
     }

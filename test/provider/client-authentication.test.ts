@@ -59,8 +59,7 @@ describe('client authentication', () => {
   });
   const inHeader = (client: TestClient): Credentials => ({ header: basic(client) });
   const basicOf = (text: string): string => `Basic ${Buffer.from(text).toString('base64')}`;
-  const percentEncoded = (text: string): string =>
-    Buffer.from(text).toString('hex').replace(/../g, '%$&');
+  const percentEncoded = (text: string): string => Buffer.from(text).toString('hex').replace(/../g, '%$&');
 
   /** Replaces the secret of the client with a wrong one of the right format. */
   const wrong = (client: TestClient): TestClient => ({
@@ -106,13 +105,7 @@ describe('client authentication', () => {
       it('any value that is not exactly the client secret is refused', async () => {
         const client = endpoint.client();
         const { secret = '' } = client;
-        const nearly = [
-          `${secret}\0`,
-          `${secret} `,
-          `${secret}\n`,
-          secret.slice(0, -1),
-          `${secret}A`,
-        ];
+        const nearly = [`${secret}\0`, `${secret} `, `${secret}\n`, secret.slice(0, -1), `${secret}A`];
         for (const attempt of [...nearly, `\0${secret}`, secret.toUpperCase()]) {
           const form = await send(endpoint, inForm({ ...client, secret: attempt }));
           expectRefusal(form, 401, 'invalid_client');

@@ -1,11 +1,6 @@
 /** The redirect URI of tests is valid for one running test, in the session that started it. */
 import { expect } from 'chai';
-import {
-  CALLBACK,
-  type TestBrowser,
-  testBrowser,
-  testPath,
-} from '../pages/oauth-clients/test-browser.ts';
+import { CALLBACK, type TestBrowser, testBrowser, testPath } from '../pages/oauth-clients/test-browser.ts';
 import { authorizationUrl, exchangeCode, pkce, type TestClient } from '../support/oauth.ts';
 import { createPerson, type Page, type Person } from '../support/person.ts';
 import { valuesIn } from '../support/redis-server.ts';
@@ -193,8 +188,7 @@ describe('the redirect URI of tests', () => {
         const [, id = ''] = /code=gate_ac_(.{22})/.exec(callback.search) ?? [];
         return on.service.store.readAuthorization(id);
       };
-      const exists = async (callback: URL): Promise<boolean> =>
-        (await find(callback)) !== undefined;
+      const exists = async (callback: URL): Promise<boolean> => (await find(callback)) !== undefined;
       const exchanged = await owner.decide(await owner.begin(client));
       expect(await exists(exchanged)).to.equal(true);
       await owner.get(exchanged);

@@ -72,15 +72,12 @@ describe('an approval that cannot be recorded', () => {
   it('connects nothing, and the next request asks again', async () => {
     const { accountId } = on.seeded.person;
     const { id } = on.clients.confidential;
-    const recorded = () =>
-      on.service.database.query(`SELECT FROM activity WHERE action = 'connected'`);
+    const recorded = () => on.service.database.query(`SELECT FROM activity WHERE action = 'connected'`);
     const person = createPerson(on.issuer);
     await person.signIn(on.seeded.person);
     const request = authorizationUrl(on.issuer, on.clients.confidential);
     const consent = await person.follow(await person.get(request));
-    await on.service.database.query(
-      `ALTER TABLE activity ADD CONSTRAINT disk_full CHECK (action <> 'connected')`,
-    );
+    await on.service.database.query(`ALTER TABLE activity ADD CONSTRAINT disk_full CHECK (action <> 'connected')`);
     const failed = await person.follow(await person.submit(consent, { decision: 'approve' }));
     expect(failed.status).to.be.at.least(500);
     expect(await on.service.connections.find(accountId, id)).to.equal(undefined);
@@ -156,11 +153,7 @@ async function onRedis(opened: Opened): Promise<Nodes> {
 
 type Opened = ReturnType<typeof createOpened>;
 
-async function startNodes(
-  opened: Opened,
-  deployment: Deployment,
-  proxied?: (redisUrl: string) => Promise<string>,
-) {
+async function startNodes(opened: Opened, deployment: Deployment, proxied?: (redisUrl: string) => Promise<string>) {
   const close = (node: TestService): Promise<void> => node.close();
   const service = await opened.add(startTestService({ deployment }), close);
   const { redisUrl = '' } = service.settings.storage;

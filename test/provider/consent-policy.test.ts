@@ -2,13 +2,7 @@
 import { expect } from 'chai';
 import type { ClientKind } from '../../src/clients/client.ts';
 import { eventually } from '../support/eventually.ts';
-import {
-  authorizationUrl,
-  type Parameters,
-  pkce,
-  refresh,
-  type TestClient,
-} from '../support/oauth.ts';
+import { authorizationUrl, type Parameters, pkce, refresh, type TestClient } from '../support/oauth.ts';
 import { createPerson, type Person } from '../support/person.ts';
 import { addTestClient, REDIRECT_URI } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
@@ -124,10 +118,9 @@ describe('consent policy', () => {
       await on.service.database.transaction(async (tx) => {
         // Without triggers, so that no node is notified.
         await tx.query('SET LOCAL session_replication_role = replica');
-        await tx.query(
-          'UPDATE clients SET owner_account_id = $2, owned_since = now() WHERE id = $1',
-          [...[client.id, on.seeded.other.accountId]],
-        );
+        await tx.query('UPDATE clients SET owner_account_id = $2, owned_since = now() WHERE id = $1', [
+          ...[client.id, on.seeded.other.accountId],
+        ]);
       });
       expect(await on.service.clients.find(client.id)).to.equal(before);
       expect(await outcome(client, { prompt: 'none' })).to.equal('consent_required');

@@ -110,13 +110,7 @@ describe('an approval counts only for what the page showed', () => {
     const [data = '', mac = ''] = own.split('.');
     const forged = Buffer.from(data, 'base64url').toString().replace('Shown', 'Known');
     const changed = `${Buffer.from(forged).toString('base64url')}.${mac}`;
-    for (const shown of [
-      fieldOf(second, 'shown'),
-      changed,
-      data,
-      '',
-      `${data}.${'A'.repeat(43)}`,
-    ]) {
+    for (const shown of [fieldOf(second, 'shown'), changed, data, '', `${data}.${'A'.repeat(43)}`]) {
       const sent = await person.submit(first, { decision: 'approve', shown });
       expect(await outcomeOf(person, sent)).to.equal('consent');
     }
@@ -178,9 +172,7 @@ describe('an approval counts only for what the page showed', () => {
       /It was given to another owner: it has belonged to Grace Person since \d+ \w+ \d+, \d\d:\d\d UTC \./,
     );
     await on.service.clients.transfer(client.id, undefined);
-    expect(textOf((await open()).html)).to.include(
-      'has belonged to the operator of this service since',
-    );
+    expect(textOf((await open()).html)).to.include('has belonged to the operator of this service since');
   });
 
   it('a client whose links changed needs consent again', async () => {
@@ -209,8 +201,7 @@ describe('an approval counts only for what the page showed', () => {
     on.service.access.forget(accountId);
     const block = 'INSERT INTO barred_clients VALUES ($1, $2, now())';
     await database.query(block, [closed.id, client.id]);
-    const reached = ({ html }: Page): string =>
-      /<ul class="reach">.*?<\/ul>/s.exec(html)?.[0] ?? '';
+    const reached = ({ html }: Page): string => /<ul class="reach">.*?<\/ul>/s.exec(html)?.[0] ?? '';
     const alone = await open();
     expect(textOf(alone.html)).to.include('Blocked in Closed Storage by an owner or admin');
     expect(textOf(alone.html)).to.include('You are not in another organization');
@@ -230,9 +221,7 @@ describe('an approval counts only for what the page showed', () => {
     await on.service.clients.verify(client.id, true);
     const page = await open();
     expect(textOf(page.html)).to.include('Verified').and.include('Website sync.example');
-    expect(page.html).to.include(
-      `<a href="${links.privacy}" target="_blank" rel="noopener noreferrer">`,
-    );
+    expect(page.html).to.include(`<a href="${links.privacy}" target="_blank" rel="noopener noreferrer">`);
     await on.service.clients.verify(client.id, false);
     const again = await approve(page);
     expect(await outcomeOf(person, again)).to.equal('consent');

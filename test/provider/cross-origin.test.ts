@@ -43,8 +43,7 @@ describe('calls from web pages', () => {
   const revokeItself = (origin: string, token: string): Promise<Answer> =>
     send('/oauth/token/revoke', 'POST', { origin, authorization: `Bearer ${token}` });
 
-  const accessToken = async (client: TestClient): Promise<string> =>
-    (await on.partner.tokens(client)).accessToken;
+  const accessToken = async (client: TestClient): Promise<string> => (await on.partner.tokens(client)).accessToken;
 
   function expectReadable({ headers }: Answer, origin: string): void {
     expect(headers.get('access-control-allow-origin')).to.equal(origin);

@@ -22,8 +22,7 @@ export function defineDecisions(rounds: number): void {
 
         const answers = pages.filter(({ location }) => location).map(answerIn);
         expect(answers, `round ${round}`).to.have.length(1);
-        const isConnected =
-          (await service.connections.find(whose.accountId, whose.clientId)) !== undefined;
+        const isConnected = (await service.connections.find(whose.accountId, whose.clientId)) !== undefined;
         expect(isConnected, `round ${round}`).to.equal(answers[0]?.error === undefined);
         await service.connections.end(whose, 'person_disconnected');
       }

@@ -24,8 +24,7 @@ async function expectEnded(on: Seeded, client: TestClient, ...all: Tokens[]): Pr
 const ENDINGS: Readonly<Record<string, (on: Seeded, client: TestClient) => Promise<unknown>>> = {
   'revoke --account': ({ service, seeded: { person } }) =>
     valueFrom(operatorFor(service), ['revoke', '--account', person.email, '--yes']),
-  'revoke --client': ({ service }, { id }) =>
-    valueFrom(operatorFor(service), ['revoke', '--client', id, '--yes']),
+  'revoke --client': ({ service }, { id }) => valueFrom(operatorFor(service), ['revoke', '--client', id, '--yes']),
   'the deletion of the client': ({ service }, { id }) => service.clients.remove(id),
 };
 

@@ -42,10 +42,7 @@ describe('a consent page that is left open', () => {
     const redirectUris = [removed, REDIRECT_URI];
     const client = await addTestClient(on.service, 'Two Doors', { redirectUris });
     const url = authorizationUrl(on.issuer, client);
-    const pages = [
-      await person.follow(await person.get(url)),
-      await person.follow(await person.get(url)),
-    ];
+    const pages = [await person.follow(await person.get(url)), await person.follow(await person.get(url))];
     const clicked: Page[] = [];
     for (const decision of ['approve', 'deny']) {
       const page = await person.follow(await person.get(url));
@@ -73,10 +70,7 @@ describeOn([postgresServer], 'a form in flight', () => {
    * Makes the change in a transaction, sends the request, and commits once the request waits for a
    * lock.
    */
-  async function duringChange(
-    request: () => Promise<Page>,
-    change: (tx: Queries) => Promise<unknown>,
-  ): Promise<Page> {
+  async function duringChange(request: () => Promise<Page>, change: (tx: Queries) => Promise<unknown>): Promise<Page> {
     const { sent } = await on.service.database.transaction(async (tx) => {
       await change(tx);
       const sent = request();
@@ -135,10 +129,9 @@ describeOn([postgresServer], 'a form in flight', () => {
         () => person.send(path, { ...fields, form_token }),
         async (tx) => {
           await tx.query('SELECT FROM clients WHERE id = $1 FOR UPDATE', [client.id]);
-          await tx.query(
-            'UPDATE accounts SET session_generation = session_generation + 1 WHERE id = $1',
-            [owner.accountId],
-          );
+          await tx.query('UPDATE accounts SET session_generation = session_generation + 1 WHERE id = $1', [
+            owner.accountId,
+          ]);
         },
       );
       const { status, location } = sent;

@@ -54,10 +54,7 @@ const REASONS: Readonly<Record<string, () => unknown>> = {
     const first = await stock.Client.find('first');
     expect(await stock.Client.find('first')).to.equal(first);
     for (let other = 0; other < 201; other += 1) await stock.Client.find(`other-${other}`);
-    expect(
-      await stock.Client.find('first'),
-      'the engine evicts a client after 201 others',
-    ).not.to.equal(first);
+    expect(await stock.Client.find('first'), 'the engine evicts a client after 201 others').not.to.equal(first);
   },
   async 'Client.prototype.redirectUriAllowed'() {
     const client = await stock.Client.find('first');
@@ -73,9 +70,7 @@ const REASONS: Readonly<Record<string, () => unknown>> = {
     await session.save(60);
     records.clear();
     await session.save(60);
-    expect([...records.keys()], 'the engine writes the session again').to.deep.equal([
-      `Session ${session.jti}`,
-    ]);
+    expect([...records.keys()], 'the engine writes the session again').to.deep.equal([`Session ${session.jti}`]);
   },
   'Session.prototype.resetIdentifier'() {
     const session = new stock.Session();
@@ -86,16 +81,12 @@ const REASONS: Readonly<Record<string, () => unknown>> = {
   async 'AuthorizationCode.prototype.save'() {
     const client = await stock.Client.find('first');
     const value = await new stock.AuthorizationCode({ client, accountId: 'a' }).save(60);
-    expect(
-      records.has(`AuthorizationCode ${value}`),
-      'the engine stores a separate record for the code',
-    ).to.equal(true);
+    expect(records.has(`AuthorizationCode ${value}`), 'the engine stores a separate record for the code').to.equal(
+      true,
+    );
   },
   'Grant.prototype.getOIDCScopeFiltered'() {
-    expect(
-      new stock.Grant().getOIDCScopeFiltered(new Set()),
-      'the engine grants no scope',
-    ).to.equal('');
+    expect(new stock.Grant().getOIDCScopeFiltered(new Set()), 'the engine grants no scope').to.equal('');
   },
   registerResponseMode() {
     expect(stock.registerResponseMode('refusal', () => {})).to.equal(undefined);

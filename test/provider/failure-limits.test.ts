@@ -72,13 +72,7 @@ describe('refused requests', () => {
           { grant_type: 'client_credentials' },
           { from, authorization: basic(unknownClient(index)) },
         ),
-      () =>
-        post(
-          on.service,
-          '/oauth/token/revoke',
-          {},
-          { from, authorization: `Bearer gate_at_${'x'.repeat(43)}` },
-        ),
+      () => post(on.service, '/oauth/token/revoke', {}, { from, authorization: `Bearer gate_at_${'x'.repeat(43)}` }),
     ];
     const seen = await statuses(PER_ADDRESS + 3, (index) => {
       const request = requests[index % requests.length] as (index: number) => Promise<Answer>;
@@ -111,9 +105,7 @@ describe('refused requests', () => {
     };
     const before = await counters();
     const from = freshAddress();
-    const seen = await statuses(PER_ADDRESS + 3, (index) =>
-      introspect(on.service, unknownClient(100 + index), from),
-    );
+    const seen = await statuses(PER_ADDRESS + 3, (index) => introspect(on.service, unknownClient(100 + index), from));
     expect(seen).to.deep.equal([...times(PER_ADDRESS, 401), 429, 429, 429]);
     expect(await counters()).to.equal(before);
     expect(warnings(from)).to.have.length(1);
@@ -178,9 +170,7 @@ describeOn([postgresServer, redisServer], 'refused requests at several nodes', (
         const { clients } = await seed(one);
         const from = freshAddress();
         const guess = wrong(clients.resourceServer);
-        const seen = await statuses(PER_BOTH + 2, (index) =>
-          introspect(index % 2 === 0 ? one : two, guess, from),
-        );
+        const seen = await statuses(PER_BOTH + 2, (index) => introspect(index % 2 === 0 ? one : two, guess, from));
         expect(seen).to.deep.equal([...times(PER_BOTH, 401), 429, 429]);
         expect((await introspect(two, clients.resourceServer, from)).status).to.equal(200);
       } finally {
@@ -206,9 +196,7 @@ describeOn([postgresServer, redisServer], 'refused requests at several nodes', (
       const seen = await statuses(PER_BOTH + 1, () => introspect(service, guess, from));
       expect(seen).to.deep.equal([...times(PER_BOTH, 401), 429]);
       expect((await introspect(service, clients.resourceServer, from)).status).to.equal(200);
-      const reports = await statuses(PER_ADDRESS + 1, () =>
-        reportLeaks(service, [], { secret: 'wrong' }),
-      );
+      const reports = await statuses(PER_ADDRESS + 1, () => reportLeaks(service, [], { secret: 'wrong' }));
       expect(reports).to.deep.equal([...times(PER_ADDRESS, 401), 429]);
     } finally {
       await service.close();

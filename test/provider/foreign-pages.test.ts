@@ -18,8 +18,7 @@ const LIMITS = {
   clientFailuresPerAddress: MAX,
 };
 /** A token request with a wrong secret. */
-const wrongSecretOf = (id: string): string =>
-  `client_id=${id}&client_secret=wrong&grant_type=client_credentials`;
+const wrongSecretOf = (id: string): string => `client_id=${id}&client_secret=wrong&grant_type=client_credentials`;
 const PROVIDER: SignInProvider = {
   ...{ id: 'platform', label: 'Platform', issuer: 'https://id.example', clientId: 'gatehouse' },
   ...{ match: 'none', accountClaim: 'sub', scopes: ['openid'] },
@@ -32,10 +31,7 @@ describe('requests of another site’s page', () => {
   const FOREIGN = 'https://foreign.example';
 
   const authorize = (headers: Record<string, string>, parameters = {}) =>
-    createPerson(on.issuer).get(
-      authorizationUrl(on.issuer, on.clients.confidential, parameters),
-      headers,
-    );
+    createPerson(on.issuer).get(authorizationUrl(on.issuer, on.clients.confidential, parameters), headers);
   /** Sends more than the limit allows. @returns the last answer. */
   async function often<Result>(send: () => Promise<Result>): Promise<Result> {
     for (let sent = 1; sent < SENT; sent += 1) await send();
@@ -129,8 +125,7 @@ describeInBrowser('a page of another site in a real browser', (visit) => {
     const url = authorizationUrl(on.issuer, on.clients.confidential).href.replaceAll('&', '&amp;');
     const elements = Array.from(
       { length: SENT },
-      (_, index) =>
-        `<img hidden src="${url}&amp;n=${index}"><iframe hidden src="${url}&amp;n=${index}"></iframe>`,
+      (_, index) => `<img hidden src="${url}&amp;n=${index}"><iframe hidden src="${url}&amp;n=${index}"></iframe>`,
     );
     const script = `
       for (let sent = 0; sent < ${SENT}; sent += 1) {
@@ -156,9 +151,7 @@ describeInBrowser('a page of another site in a real browser', (visit) => {
     const lines = on.service.logLines.map((line) => JSON.parse(line) as Record<string, unknown>);
     const answers = lines.filter((line) => line.path === path && line.status !== undefined);
     const byStatus = Object.groupBy(answers, ({ status }) => String(status));
-    return Object.fromEntries(
-      Object.entries(byStatus).map(([status, list]) => [status, list?.length ?? 0]),
-    );
+    return Object.fromEntries(Object.entries(byStatus).map(([status, list]) => [status, list?.length ?? 0]));
   }
 
   it('images, frames and wrong secrets on another site’s page do not use up the limits of its visitor', async () => {

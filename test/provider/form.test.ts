@@ -21,9 +21,7 @@ describe('a form that arrives in pieces', () => {
     const pieces = 500;
     const socket = connect(port, '127.0.0.1').setNoDelay(true);
     const type = 'Content-Type: application/x-www-form-urlencoded';
-    socket.write(
-      `POST / HTTP/1.1\r\nHost: x\r\n${type}\r\nContent-Length: ${pieces + 2}\r\n\r\na=`,
-    );
+    socket.write(`POST / HTTP/1.1\r\nHost: x\r\n${type}\r\nContent-Length: ${pieces + 2}\r\n\r\na=`);
     const [request] = await once(server, 'request');
     const chunks: WeakRef<Buffer>[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(new WeakRef(chunk)));

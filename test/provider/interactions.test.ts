@@ -35,11 +35,8 @@ describe('interactions', () => {
     person.follow(await person.get(request(parameters)));
 
   /** Sends a form, and follows redirects to the next page or the client. */
-  const answer = async (
-    person: Person,
-    page: Page,
-    fields: Record<string, string>,
-  ): Promise<Page> => person.follow(await person.submit(page, fields));
+  const answer = async (person: Person, page: Page, fields: Record<string, string>): Promise<Page> =>
+    person.follow(await person.submit(page, fields));
 
   const credentialsOf = ({ email, password }: Credentials) => ({ email, password });
 
@@ -218,9 +215,7 @@ describe('interactions', () => {
     for (const decision of ['approve', 'deny', 'switch-account']) {
       const refused = await person.submit(consent, { decision });
       expect(refused.status).to.equal(409);
-      expect(refused.html).to.include(
-        `You are now signed in as <bdi>${on.seeded.other.name}</bdi>`,
-      );
+      expect(refused.html).to.include(`You are now signed in as <bdi>${on.seeded.other.name}</bdi>`);
       const asked = await person.follow(await person.get(restartOf(refused)));
       expect(asked.html).to.include(on.seeded.other.email).and.not.include(on.seeded.person.email);
     }

@@ -3,14 +3,7 @@ import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import { startTcpProxy, type TcpProxy } from '../storage/tcp-proxy.ts';
 import { eventually } from '../support/eventually.ts';
-import {
-  type Answer,
-  basic,
-  clientCredentials,
-  exchangeCode,
-  refresh,
-  revokeCurrent,
-} from '../support/oauth.ts';
+import { type Answer, basic, clientCredentials, exchangeCode, refresh, revokeCurrent } from '../support/oauth.ts';
 import { freePort } from '../support/programs.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
@@ -29,11 +22,7 @@ const refusedAsUsed = (answer: Answer) =>
  * @param harm makes the store fail to write authorizations
  * @param undo lets it write them again
  */
-async function expectCodeUnused(
-  on: Seeded,
-  harm: () => Promise<unknown>,
-  undo: () => Promise<unknown>,
-): Promise<void> {
+async function expectCodeUnused(on: Seeded, harm: () => Promise<unknown>, undo: () => Promise<unknown>): Promise<void> {
   const { confidential } = on.clients;
   const code = await on.partner.code(confidential);
   const exchange = () => exchangeCode(on.issuer, confidential, code);
@@ -154,9 +143,7 @@ describeOn([postgresServer, redisServer], 'an interrupted code exchange, Redis',
         const closed = await freePort();
         const lost = proxy.breakAnswerTo('evalsha').then(() => isAwayThen && proxy.leadTo(closed));
         const replay = () =>
-          kind === 'code'
-            ? exchangeCode(on.issuer, client, code)
-            : refresh(on.issuer, client, first.refreshToken);
+          kind === 'code' ? exchangeCode(on.issuer, client, code) : refresh(on.issuer, client, first.refreshToken);
         const answer = await replay();
         await lost;
         proxy.leadTo(restored);

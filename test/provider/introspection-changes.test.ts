@@ -85,10 +85,7 @@ describe('the stream of changes', () => {
     /** Opens a stream on a separate connection, which closes with it. */
     const open = async (client: TestClient): Promise<IncomingMessage> => {
       const headers = { authorization: basic(client) };
-      const [answer] = await once(
-        get(new URL(PATH, on.issuer), { headers, agent: false }),
-        'response',
-      );
+      const [answer] = await once(get(new URL(PATH, on.issuer), { headers, agent: false }), 'response');
       return answer;
     };
     const opened: IncomingMessage[] = [];
@@ -107,9 +104,7 @@ describe('the stream of changes', () => {
     const onFailure = ({ message }: Error) => void failures.push(message);
     introspectorOf(on.clients.resourceServer, { issuer: on.issuer, live: true, onFailure });
     await eventually(() =>
-      expect(failures[0]).to.match(
-        /the change stream is refused for a while: .* too many streams open/,
-      ),
+      expect(failures[0]).to.match(/the change stream is refused for a while: .* too many streams open/),
     );
     const ofOther = await open(other);
     expect(ofOther.statusCode).to.equal(200);
@@ -134,9 +129,7 @@ describe('the stream of changes', () => {
     await revokeCurrent(on.issuer, accessToken);
     const { authorization } = introspected.body;
     await eventually(() => expect(received.text).to.include(`data: ${authorization}\n\n`));
-    expect(received.text).to.match(
-      /^(:( heartbeat-ms=250| at=[\w-]+)?\n\n|data: [\w-]+( gate_ci_[\w-]+)?\n\n)+$/,
-    );
+    expect(received.text).to.match(/^(:( heartbeat-ms=250| at=[\w-]+)?\n\n|data: [\w-]+( gate_ci_[\w-]+)?\n\n)+$/);
   });
 
   it('a change of policy is announced once, whatever the number of members, and an API learns of lost and of gained access', async () => {
@@ -253,9 +246,7 @@ describe('the only stream of a resource server', () => {
       const socket = createConnection(Number(port), '127.0.0.1');
       const head = `GET ${PATH} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: ${basic(added)}`;
       socket.write(`${head}\r\n\r\n`, () => socket.destroy());
-      const line = await eventually(
-        () => on.service.logLines.find((one) => one.includes(added.id)) ?? expect.fail(),
-      );
+      const line = await eventually(() => on.service.logLines.find((one) => one.includes(added.id)) ?? expect.fail());
       expect(JSON.parse(line)).to.include({ status: 499 });
       return added;
     });
@@ -412,9 +403,7 @@ describe('a stream of changes', () => {
     });
 
     it('a stream repeats the changes after its position, and those of two seconds before it', () => {
-      expect(beginningOf(open(positionAt(1_012)))).to.equal(
-        `data: acc_a\n\ndata: acc_b\n\n${REPEATED}`,
-      );
+      expect(beginningOf(open(positionAt(1_012)))).to.equal(`data: acc_a\n\ndata: acc_b\n\n${REPEATED}`);
       expect(beginningOf(open(positionAt(1_012.001)))).to.equal(`data: acc_b\n\n${REPEATED}`);
       expect(beginningOf(open(positionAt(1_030)))).to.equal(REPEATED);
     });
@@ -425,9 +414,7 @@ describe('a stream of changes', () => {
       changeAt(1_075, 'acc_c');
       // It forgets a change after a minute: the one of 1,010 seconds.
       expect(beginningOf(open(positionAt(1_012)))).to.equal(FIRST);
-      expect(beginningOf(open(positionAt(1_012.001)))).to.equal(
-        `data: acc_b\n\ndata: acc_c\n\n${REPEATED}`,
-      );
+      expect(beginningOf(open(positionAt(1_012.001)))).to.equal(`data: acc_b\n\ndata: acc_c\n\n${REPEATED}`);
       for (let count = 0; count < 5_001; count += 1) changeAt(1_080, `acc_${count}`);
       expect(beginningOf(open(positionAt(1_080)))).to.equal(FIRST);
       expect(beginningOf(open(positionAt(1_082.001)))).to.equal(REPEATED);
@@ -436,15 +423,7 @@ describe('a stream of changes', () => {
     it('nothing is repeated after a position of another database server, or a text that is no position', () => {
       const [early, late] = [positionAt(1_012), positionAt(1_023)];
       server = 2;
-      for (const text of [
-        early,
-        late,
-        positionAt(1_012),
-        '1-',
-        '-1',
-        '1-A',
-        `1-${'z'.repeat(13)}`,
-      ]) {
+      for (const text of [early, late, positionAt(1_012), '1-', '-1', '1-A', `1-${'z'.repeat(13)}`]) {
         expect(beginningOf(open(text)), text).to.equal(FIRST);
       }
     });

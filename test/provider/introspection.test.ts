@@ -88,8 +88,7 @@ describe('introspection', () => {
   it('introspection reports only an unchanged access token as active, no other value', async () => {
     const { accessToken: token, refreshToken } = await on.partner.tokens(on.clients.confidential);
     const { accessToken: later } = await on.partner.tokens(on.clients.confidential);
-    const [session = ''] =
-      on.partner.browser.cookieHeader('/').match(/(?<=gate_session=)[^;]+/) ?? [];
+    const [session = ''] = on.partner.browser.cookieHeader('/').match(/(?<=gate_session=)[^;]+/) ?? [];
     expect(session).to.have.length.above(20);
     const others = [
       session,

@@ -46,8 +46,7 @@ describe('metadata', () => {
     service = await start({ settings: { server: { proxyHops: 1 } } });
   });
 
-  const get = (path: string, headers: Record<string, string> = {}) =>
-    ask(new URL(path, service.issuer), { headers });
+  const get = (path: string, headers: Record<string, string> = {}) => ask(new URL(path, service.issuer), { headers });
 
   it('the metadata list exactly what the service supports', async () => {
     const { status, headers, body } = await get(PATH);

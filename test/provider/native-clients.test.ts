@@ -144,8 +144,7 @@ describe('native clients', () => {
       });
       expect(status).to.equal(200);
       expect(html).to.include('You may close this window').and.include('Warehouse Phone');
-      const [, url = ''] =
-        /^0; url=(com\.example\.warehouse:.*)$/.exec(headers.get('refresh') ?? '') ?? [];
+      const [, url = ''] = /^0; url=(com\.example\.warehouse:.*)$/.exec(headers.get('refresh') ?? '') ?? [];
       const parameter = decision === 'approve' ? 'code' : 'error';
       expect(new URL(url).searchParams.has(parameter)).to.equal(true);
       expect(html).to.include(`href="${url.replaceAll('&', '&amp;')}"`);

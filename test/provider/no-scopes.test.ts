@@ -47,9 +47,7 @@ describe('no scopes', () => {
   for (const scope of SOME_SCOPES) {
     it(`an authorization request with the scope "${scope}" is refused before any page is shown`, async () => {
       const url = authorizationUrl(on.issuer, client, { scope });
-      const { error_description: description, ...rest } = answerIn(
-        await createPerson(on.issuer).get(url),
-      );
+      const { error_description: description, ...rest } = answerIn(await createPerson(on.issuer).get(url));
       const { searchParams } = url;
       const state = searchParams.get('state');
       const error_uri = `${on.issuer}/errors/invalid_scope`;

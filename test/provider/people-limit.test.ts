@@ -44,8 +44,7 @@ describe('the limit of users of an unverified client', () => {
   }
   const request = (of = client, parameters = {}): URL =>
     authorizationUrl(on.issuer, of, { ...pkce().parameters, ...parameters });
-  const outcome = (person: Person, parameters = {}): Promise<string> =>
-    outcomeOf(person, request(client, parameters));
+  const outcome = (person: Person, parameters = {}): Promise<string> => outcomeOf(person, request(client, parameters));
   async function connect(place: number, of = client): Promise<string> {
     const url = await createPerson(on.issuer).authorize(request(of), who(place));
     return url.searchParams.has('code') ? 'code' : (url.searchParams.get('error') ?? '');
@@ -57,9 +56,7 @@ describe('the limit of users of an unverified client', () => {
   it('beyond the user limit of a client, the next user gets a page with the reason and a link back', async () => {
     const page = await third.open(request(client, { state: 's 1' }));
     expect(page.status).to.equal(403);
-    expect(textOf(page.html))
-      .to.include('You cannot connect this app yet')
-      .and.include('has not checked this app yet');
+    expect(textOf(page.html)).to.include('You cannot connect this app yet').and.include('has not checked this app yet');
     const href = page.html.match(/href="(https:[^"]*)"/)?.[1]?.replaceAll('&amp;', '&') ?? '';
     expect(Object.fromEntries(new URL(href).searchParams)).to.include({
       ...{ error: 'unauthorized_client', error_description: CAUSE, state: 's 1' },
@@ -111,10 +108,7 @@ describe('the limit of users of an unverified client', () => {
   });
 
   it('a consent page opened before the limit of users was reached connects no user afterwards', async () => {
-    await on.service.connections.end(
-      { accountId: who(1).accountId, clientId: client.id },
-      'person_disconnected',
-    );
+    await on.service.connections.end({ accountId: who(1).accountId, clientId: client.id }, 'person_disconnected');
     const open: Page = await third.open(request());
     expect(open.forms.some(({ names }) => names.has('decision'))).to.equal(true);
     expect(await connect(1)).to.equal('code');
@@ -173,8 +167,7 @@ describeOn([postgresServer], 'approvals of one client while another node holds i
       await holder.query('BEGIN');
       await holder.query('SELECT FROM accounts WHERE id = $1 FOR UPDATE', [locked?.accountId]);
       const consent = { clientId, name: 'Busy', hosts: [REDIRECT_URI], maxPeople: 99 };
-      const approve = (accountId = '') =>
-        on.service.connections.rememberConsent({ ...consent, accountId });
+      const approve = (accountId = '') => on.service.connections.rememberConsent({ ...consent, accountId });
       const refused = approve(locked?.accountId).catch((error: Error) => error);
       const stored = await Promise.all(others.map(({ accountId }) => approve(accountId)));
       expect(stored.filter((connected) => connected?.isNew)).to.have.lengthOf(5);
@@ -193,14 +186,10 @@ describeOn([postgresServer], 'approvals of one client while another node holds i
     const frozen = new pg.Client({ connectionString });
     await frozen.connect();
     try {
-      await frozen.query(`SELECT pg_advisory_lock(hashtext('gatehouse people'), hashtext($1))`, [
-        clientId,
-      ]);
+      await frozen.query(`SELECT pg_advisory_lock(hashtext('gatehouse people'), hashtext($1))`, [clientId]);
       const consent = { clientId, name: 'Frozen', hosts: [REDIRECT_URI], maxPeople: 99 };
       const approvals = Promise.all(
-        waiting.map(({ accountId }) =>
-          on.service.connections.rememberConsent({ ...consent, accountId }),
-        ),
+        waiting.map(({ accountId }) => on.service.connections.rememberConsent({ ...consent, accountId })),
       );
       const blocked = async (): Promise<number | null> => {
         const { rowCount } = await frozen.query(

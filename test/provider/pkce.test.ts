@@ -31,10 +31,7 @@ const BAD_CHALLENGES: readonly (readonly [title: string, Parameters])[] = [
 describe('PKCE', () => {
   const on = startSeeded();
 
-  async function refusalOf(
-    client: TestClient,
-    parameters: Parameters,
-  ): Promise<string | undefined> {
+  async function refusalOf(client: TestClient, parameters: Parameters): Promise<string | undefined> {
     const url = authorizationUrl(on.issuer, client, parameters);
     const answer = answerIn(await createPerson(on.issuer).get(url));
     expect(answer).to.include({ state: 'state-of-the-partner', iss: on.issuer });

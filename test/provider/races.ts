@@ -59,9 +59,7 @@ async function exchangeTogether(nodes: Nodes, rounds: number): Promise<void> {
   const { confidential } = seeded.clients;
   for (let round = 0; round < rounds; round += 1) {
     const code = await partner.code(confidential);
-    const answers = await together(PARALLEL, (turn) =>
-      exchangeCode(issuer(turn), confidential, code),
-    );
+    const answers = await together(PARALLEL, (turn) => exchangeCode(issuer(turn), confidential, code));
     const issued = successes(answers);
     expect(issued, `round ${round}`).to.have.length(1);
     await expectRevoked(nodes, issued);
@@ -73,9 +71,7 @@ async function refreshTogether({ partner, issuer, seeded }: Nodes, rounds: numbe
   let current = await partner.tokens(confidential);
   for (let round = 0; round < rounds; round += 1) {
     const { refreshToken } = current;
-    const answers = await together(PARALLEL, (turn) =>
-      refresh(issuer(turn), confidential, refreshToken),
-    );
+    const answers = await together(PARALLEL, (turn) => refresh(issuer(turn), confidential, refreshToken));
     const issued = successes(answers);
     expect(issued, `round ${round}`).to.have.length(PARALLEL);
     expect(new Set(issued.map((tokens) => tokens.refreshToken)).size).to.equal(1);
@@ -91,9 +87,7 @@ async function refreshTogetherStrictly(nodes: Nodes, rounds: number): Promise<vo
   const { confidential } = seeded.clients;
   for (let round = 0; round < rounds; round += 1) {
     const tokens = await partner.tokens(confidential);
-    const answers = await together(PARALLEL, (turn) =>
-      refresh(issuer(turn), confidential, tokens.refreshToken),
-    );
+    const answers = await together(PARALLEL, (turn) => refresh(issuer(turn), confidential, tokens.refreshToken));
     const issued = successes(answers);
     expect(issued, `round ${round}`).to.have.length(1);
     await expectRevoked(nodes, [tokens, ...issued]);
@@ -122,8 +116,7 @@ async function revokeDuringRefresh(nodes: Nodes, rounds: number): Promise<void> 
     await expectRevoked(nodes, [tokens, ...issued]);
   }
   // Expect both outcomes: otherwise no revocation overlapped with a refresh.
-  if (rounds >= ENOUGH_FOR_BOTH)
-    expect(refreshed, 'refreshes that succeeded').to.be.within(1, 2 * rounds - 1);
+  if (rounds >= ENOUGH_FOR_BOTH) expect(refreshed, 'refreshes that succeeded').to.be.within(1, 2 * rounds - 1);
 }
 
 async function endDuringExchange(nodes: Nodes, rounds: number): Promise<void> {
@@ -155,9 +148,7 @@ async function suspendDuringRefresh(nodes: Nodes, rounds: number): Promise<void>
     await service.clients.resume(confidential.id);
     await service.accounts.resume(accountId);
     current = await eventually(async () => {
-      const answers = await together(2, (turn) =>
-        refresh(issuer(turn), confidential, refreshToken),
-      );
+      const answers = await together(2, (turn) => refresh(issuer(turn), confidential, refreshToken));
       for (const { status } of answers) expect(status).to.equal(200);
       return tokensOf(answers[0] ?? { body: {} });
     });
@@ -177,8 +168,7 @@ async function deleteDuringRefresh(nodes: Nodes, rounds: number): Promise<void> 
     await expectRefusedEverywhere(nodes, client, [tokens, ...issued], 401);
   }
   // Expect both outcomes: otherwise no deletion overlapped with a refresh.
-  if (rounds >= ENOUGH_FOR_BOTH)
-    expect(refreshed, 'refreshes that succeeded').to.be.within(1, 4 * rounds - 1);
+  if (rounds >= ENOUGH_FOR_BOTH) expect(refreshed, 'refreshes that succeeded').to.be.within(1, 4 * rounds - 1);
 }
 
 /** @returns the tokens of the refreshes that succeeded */

@@ -4,12 +4,7 @@ import { type Answer, introspect, refresh } from '../support/oauth.ts';
 import { createOpened } from '../support/opened.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { type Seed, seed } from '../support/seed.ts';
-import {
-  type Deployment,
-  type StartOptions,
-  startTestService,
-  type TestService,
-} from '../support/service.ts';
+import { type Deployment, type StartOptions, startTestService, type TestService } from '../support/service.ts';
 import { type PartnerTokens, partnerTokens, type Tokens, tokensOf } from './partner-tokens.ts';
 import { expectRefusal } from './refusals.ts';
 
@@ -84,10 +79,7 @@ function nodesOf(services: readonly TestService[], seeded: Seed, deployment: Dep
   };
 }
 
-export const together = (
-  count: number,
-  request: (turn: number) => Promise<Answer>,
-): Promise<readonly Answer[]> =>
+export const together = (count: number, request: (turn: number) => Promise<Answer>): Promise<readonly Answer[]> =>
   Promise.all(Array.from({ length: count }, (_, turn) => request(turn)));
 
 /** Starts both requests, offset by some turns of the event loop that differ each round. */
@@ -113,10 +105,7 @@ export function successes(answers: readonly Answer[]): Tokens[] {
   return answers.filter(({ status }) => status === 200).map(tokensOf);
 }
 
-export async function expectRevoked(
-  { issuer, seeded }: Nodes,
-  tokens: readonly Tokens[],
-): Promise<void> {
+export async function expectRevoked({ issuer, seeded }: Nodes, tokens: readonly Tokens[]): Promise<void> {
   const { resourceServer, confidential } = seeded.clients;
   await Promise.all(
     tokens.map(async ({ accessToken, refreshToken }, turn) => {

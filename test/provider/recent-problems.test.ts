@@ -197,9 +197,7 @@ describe('recent problems of a client', () => {
     await exchangeCode(on.issuer, client, NO_CODE);
     const owner = await signInOwner(on.service, on.seeded.person);
     const { html } = await owner.get(`${LIST}/${client.id}/problems`);
-    expect(html).to.include(
-      '<code><mark>http</mark>://partner.example/callback<mark>?tenant=…</mark></code>',
-    );
+    expect(html).to.include('<code><mark>http</mark>://partner.example/callback<mark>?tenant=…</mark></code>');
     expect(html).to.include('<code><mark>https</mark>://partner.example/callback</code>');
     expect(html).not.to.include('tenant=7');
     const text = textOf(html);
@@ -242,9 +240,7 @@ describe('recent problems of a client', () => {
     for (const who of [stranger, createPerson(on.issuer)]) {
       const { status, html } = await who.get(url);
       expect(status).to.equal(400);
-      expect(html)
-        .to.include('return address is not registered')
-        .and.not.include('partner.example');
+      expect(html).to.include('return address is not registered').and.not.include('partner.example');
     }
   });
 });
@@ -258,9 +254,7 @@ describe('recent problems while the database is unavailable', () => {
       let isAway = true;
       Object.assign(service.database, {
         query: (text: string, values: unknown[]) =>
-          isAway && text.includes('client_problems')
-            ? Promise.reject(new Error('away'))
-            : query(text, values),
+          isAway && text.includes('client_problems') ? Promise.reject(new Error('away')) : query(text, values),
       });
       const wrong = { ...clients.confidential, secret: WRONG_SECRET };
       expect((await exchangeCode(service.issuer, wrong, NO_CODE)).status).to.equal(401);

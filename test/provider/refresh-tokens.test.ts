@@ -5,11 +5,7 @@ import { withoutChecksum } from '../../src/base/random-id.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Answer, introspect, refresh, type TestClient } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
-import {
-  forEachDeploymentAndEmbedded,
-  startTestService,
-  type TestService,
-} from '../support/service.ts';
+import { forEachDeploymentAndEmbedded, startTestService, type TestService } from '../support/service.ts';
 import { type Tokens, tokensOf } from './partner-tokens.ts';
 import { expectRefusal } from './refusals.ts';
 
@@ -29,8 +25,7 @@ forEachDeploymentAndEmbedded('refresh tokens', (start) => {
     expect(answer.status, answer.text).to.equal(200);
     return tokensOf(answer);
   }
-  const refused = (answer: Answer, cause?: string) =>
-    expectRefusal(answer, 400, 'invalid_grant', cause);
+  const refused = (answer: Answer, cause?: string) => expectRefusal(answer, 400, 'invalid_grant', cause);
   const authorize = () => on.partner.tokens(on.clients.confidential);
 
   /** Introspects the access token, and waits until its rotation is recorded as confirmed. */
@@ -46,10 +41,7 @@ forEachDeploymentAndEmbedded('refresh tokens', (start) => {
     refused(await send(presented), cause);
     for (const { accessToken, refreshToken } of all) {
       expect(await on.partner.isActive(accessToken)).to.equal(false);
-      refused(
-        await send(refreshToken),
-        'refresh token is not known here, or its authorization was revoked',
-      );
+      refused(await send(refreshToken), 'refresh token is not known here, or its authorization was revoked');
     }
   }
 
@@ -248,9 +240,7 @@ const sum = (numbers: readonly number[]): number => numbers.reduce((all, one) =>
 async function sizes({ settings, database }: TestService): Promise<readonly number[]> {
   const { redisUrl } = settings.storage;
   if (redisUrl === undefined) {
-    const rows = await database.query<{ size: number }>(
-      'SELECT length(a::text) AS size FROM authorizations a',
-    );
+    const rows = await database.query<{ size: number }>('SELECT length(a::text) AS size FROM authorizations a');
     return rows.map(({ size }) => size);
   }
   const redis = new Redis(redisUrl);

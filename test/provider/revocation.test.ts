@@ -1,14 +1,7 @@
 /** `POST /oauth/revoke` (RFC 7009): how standard client libraries end an authorization. */
 import { expect } from 'chai';
 import { eventually } from '../support/eventually.ts';
-import {
-  type Answer,
-  ask,
-  clientCredentials,
-  postForm,
-  refresh,
-  type TestClient,
-} from '../support/oauth.ts';
+import { type Answer, ask, clientCredentials, postForm, refresh, type TestClient } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { type Tokens, tokensOf } from './partner-tokens.ts';
 import { expectRefusal } from './refusals.ts';
@@ -70,10 +63,7 @@ describe('token revocation', () => {
     expectDone(await revoke(ended.accessToken, on.clients.machine));
     for (let count = 0; count < MAX_FAILURES; count += 1) expectDone(await revoke(accessToken));
     // In one database, the end of a machine token and its announcement are one statement.
-    const again = [
-      `clients ${on.clients.machine.id}`,
-      `authorizations ${accessToken.slice(8, 30)}`,
-    ];
+    const again = [`clients ${on.clients.machine.id}`, `authorizations ${accessToken.slice(8, 30)}`];
     await eventually(() => expect(announced).to.include(again[1]));
     expect(again).to.include.members(announced);
     const statuses = new Set<number>();

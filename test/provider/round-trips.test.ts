@@ -5,13 +5,7 @@ import pg from 'pg';
 import { NO_LIMIT } from '../../src/accounts/access/access-limit.ts';
 import { eventually } from '../support/eventually.ts';
 import { counted, scrape } from '../support/metrics.ts';
-import {
-  authorizationUrl,
-  clientCredentials,
-  exchangeCode,
-  introspect,
-  refresh,
-} from '../support/oauth.ts';
+import { authorizationUrl, clientCredentials, exchangeCode, introspect, refresh } from '../support/oauth.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';
@@ -142,9 +136,7 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
     const ids = codes.map((code) => /^gate_ac_(.{22})/.exec(code)?.[1] ?? '');
     const asked = [ids[0], 'of-no-record-at-all-12', ids[1], ids[0]] as const;
     const commands = await redisCommands(async () => {
-      const found = await Promise.all(
-        asked.map((id = '') => on.service.store.readAuthorization(id)),
-      );
+      const found = await Promise.all(asked.map((id = '') => on.service.store.readAuthorization(id)));
       const [first, missing, second, again] = found.map((record) => record?.secret);
       expect([first, missing]).to.deep.equal([again, undefined]);
       expect(second).to.be.a('string').and.not.equal(first);
@@ -252,8 +244,7 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
     }
   });
 
-  it('the first introspection of an API key sends one PostgreSQL query', () =>
-    expectOneQueryBy(newApiKey));
+  it('the first introspection of an API key sends one PostgreSQL query', () => expectOneQueryBy(newApiKey));
 
   it('introspecting an API key sends no Redis command, and with warm caches no PostgreSQL query', async () => {
     const origin = { address: '::1', browser: '' };
@@ -292,9 +283,7 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
     const askAs = async (some: typeof others): Promise<void> => {
       for (let first = 0; first < some.length; first += 20) {
         const batch = some.slice(first, first + 20);
-        const answers = await Promise.all(
-          batch.map((client) => clientCredentials(on.issuer, client)),
-        );
+        const answers = await Promise.all(batch.map((client) => clientCredentials(on.issuer, client)));
         for (const { status, text } of answers) expect(status, text).to.equal(200);
       }
     };

@@ -39,10 +39,7 @@ export function defineSignOuts(rounds: number): void {
 
     for (const [step, fields] of [
       ['Approve', () => ({ decision: 'approve' })],
-      [
-        'Sign in',
-        ({ email, password }: { email: string; password: string }) => ({ email, password }),
-      ],
+      ['Sign in', ({ email, password }: { email: string; password: string }) => ({ email, password })],
     ] as const) {
       it(`several parallel clicks on ${step} do not sign the user out`, async () => {
         const { service, seeded } = await open(60);
@@ -53,8 +50,7 @@ export function defineSignOuts(rounds: number): void {
           await person.signIn(seeded.person);
           const request = authorizationUrl(service.issuer, confidential, { prompt });
           const asked = await person.follow(await person.get(request));
-          const click = async (): Promise<Page> =>
-            person.follow(await person.submit(asked, fields(seeded.person)));
+          const click = async (): Promise<Page> => person.follow(await person.submit(asked, fields(seeded.person)));
           const pages = await Promise.all([click(), click(), click(), click()]);
           for (const { status } of pages) expect(status).to.be.oneOf([200, 303, 410]);
           expect((await person.get('/profile')).status, `round ${round}`).to.equal(200);

@@ -1,13 +1,7 @@
 /** A stolen copy of the stores is useless, as it contains no token, code, secret or cookie. */
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
-import {
-  authorizationUrl,
-  clientCredentials,
-  exchangeCode,
-  pkce,
-  refresh,
-} from '../support/oauth.ts';
+import { authorizationUrl, clientCredentials, exchangeCode, pkce, refresh } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
 import { type Seed, seed } from '../support/seed.ts';
 import { forEachDeploymentAndEmbedded, type TestService } from '../support/service.ts';
@@ -33,9 +27,7 @@ forEachDeploymentAndEmbedded('a copy of the stores', (start) => {
         WHERE table_schema = 'public' AND table_type = 'BASE TABLE'`,
     );
     const rows = tables.map(async ({ name }) => {
-      const found = await service.database.query<{ row: string }>(
-        `SELECT t::text AS row FROM ${name} t`,
-      );
+      const found = await service.database.query<{ row: string }>(`SELECT t::text AS row FROM ${name} t`);
       return found.map(({ row }) => `${name} ${row}\n`).join('');
     });
     return (await Promise.all(rows)).join('');
@@ -93,12 +85,7 @@ forEachDeploymentAndEmbedded('a copy of the stores', (start) => {
       password: seeded.person.password,
     };
     const stored = await dump();
-    for (const record of [
-      confidential.id,
-      seeded.person.accountId,
-      '$argon2id$',
-      'code_challenge',
-    ]) {
+    for (const record of [confidential.id, seeded.person.accountId, '$argon2id$', 'code_challenge']) {
       expect(stored, 'the dump contains all stores').to.contain(record);
     }
     for (const [name, value] of Object.entries(values)) {

@@ -245,11 +245,7 @@ describe('the token endpoint', () => {
         [refresh(issuer, { ...confidential, secret: NUL }, 'x'), 401, 'invalid_client'],
         [introspect(issuer, resourceServer, NUL), 200, undefined],
         [introspect(issuer, { ...resourceServer, id: NUL }, 'x'), 401, 'invalid_client'],
-        [
-          postForm(issuer, '/oauth/revoke', { token: NUL }, { client: confidential }),
-          200,
-          undefined,
-        ],
+        [postForm(issuer, '/oauth/revoke', { token: NUL }, { client: confidential }), 200, undefined],
       ];
       for (const [request, status, error] of attempts) {
         const answer = await request;

@@ -151,14 +151,8 @@ describe('errors for clients', () => {
     };
     const answers: [string, Answer][] = [
       ['code_verifier is missing', await exchange(open, {}, on.clients.public)],
-      [
-        'code_verifier does not match',
-        await exchange(open, { code_verifier: pkce().verifier }, on.clients.public),
-      ],
-      [
-        'redirect_uri is not the one of the authorization request',
-        await exchange(open, elsewhere, on.clients.public),
-      ],
+      ['code_verifier does not match', await exchange(open, { code_verifier: pkce().verifier }, on.clients.public)],
+      ['redirect_uri is not the one of the authorization request', await exchange(open, elsewhere, on.clients.public)],
       ['authorization code was already used', await exchange(used, proof, on.clients.public)],
       ['authorization code has expired', await expire()],
     ];
@@ -201,8 +195,7 @@ describe('errors for clients', () => {
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
     const token = accessToken;
     const { otherConfidential, public: publicClient, resourceServer } = on.clients;
-    const post = (path: string, form: Parameters, client?: TestClient) =>
-      postForm(issuer, path, form, { client });
+    const post = (path: string, form: Parameters, client?: TestClient) => postForm(issuer, path, form, { client });
     const answers: [number, string, Answer][] = [
       [401, 'invalid_token', await revokeCurrent(issuer, 'unknown')],
       [400, 'invalid_request', await post('/oauth/token/revoke', { token }, wrong)],

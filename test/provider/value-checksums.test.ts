@@ -38,10 +38,7 @@ async function issueAll({ clients, partner, seeded }: Seeded, service: TestServi
     isNative: false,
   });
   const { accountId } = seeded.person;
-  const { value: apiKey } = await service.apiKeys.add(
-    { accountId, name: 'Export', expiresInDays: 30 },
-    FROM,
-  );
+  const { value: apiKey } = await service.apiKeys.add({ accountId, name: 'Export', expiresInDays: 30 }, FROM);
   const tokens = tokensOf({ body });
   return {
     client,
@@ -51,9 +48,7 @@ async function issueAll({ clients, partner, seeded }: Seeded, service: TestServi
       machineToken: String(machine.body.access_token),
       secret: secret ?? '',
       rotatedSecret: (await service.clients.addSecret(client.id)).secret,
-      commandSecret: String(
-        (await valueFrom(operatorFor(service), ['clients', 'add', ...ADDED])).client_secret,
-      ),
+      commandSecret: String((await valueFrom(operatorFor(service), ['clients', 'add', ...ADDED])).client_secret),
       apiKey,
     },
   };
@@ -148,14 +143,11 @@ forEachDeployment('values of a new deployment', (start) => {
       }
       expect(await operations()).to.deep.equal(before);
     });
-    const reads = async () =>
-      (await operations()).filter(([labels]) => labels.includes('readAuthorization'));
+    const reads = async () => (await operations()).filter(([labels]) => labels.includes('readAuthorization'));
     const before = await reads();
     const renewed = await refresh(on.issuer, confidential, madeUp(values.refreshToken));
     const exchanged = await exchangeCode(on.issuer, confidential, madeUp(values.code));
-    expect([renewed.body.error, exchanged.body.error]).to.deep.equal(
-      Array(2).fill('invalid_grant'),
-    );
+    expect([renewed.body.error, exchanged.body.error]).to.deep.equal(Array(2).fill('invalid_grant'));
     expect(before.length).to.equal(1);
     expect(await reads()).to.deep.equal(before);
   });
@@ -201,9 +193,7 @@ describeOn([postgresServer, redisServer], 'values of an upgraded deployment', ()
     const settings = { tokens: { checksums: 'always' as const } };
     const next = await start({ sharing: on.service, settings });
     await expectAccepted(on, next, old);
-    const retried = tokensOf(
-      await refresh(next.issuer, on.clients.confidential, rotated.refreshToken),
-    );
+    const retried = tokensOf(await refresh(next.issuer, on.clients.confidential, rotated.refreshToken));
     expect(withoutChecksum(retried.refreshToken)).to.equal(given.refreshToken);
     for (const { refreshToken } of [given, retried]) {
       const renewed = await refresh(on.issuer, on.clients.confidential, refreshToken);

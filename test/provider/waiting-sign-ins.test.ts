@@ -18,8 +18,7 @@ describeOn([postgresServer, redisServer], 'requests that wait for a sign-in', ()
   const request = (parameters: Parameters = {}): URL =>
     authorizationUrl(on.issuer, on.clients.confidential, parameters);
   /** Returns the redirect that a new browser receives. */
-  const answer = async (url: URL): Promise<URL | undefined> =>
-    (await createPerson(on.issuer).get(url)).location;
+  const answer = async (url: URL): Promise<URL | undefined> => (await createPerson(on.issuer).get(url)).location;
 
   async function stored(): Promise<{ keys: number; bytes: number }> {
     const redis = new Redis(on.service.settings.storage.redisUrl ?? '');
@@ -44,11 +43,7 @@ describeOn([postgresServer, redisServer], 'requests that wait for a sign-in', ()
     const waiting = createPerson(on.issuer);
     for (let round = 0; round < 2 * MAX; round += 1) {
       const decision = round % 2 === 0 ? 'approve' : 'deny';
-      const { searchParams } = await createPerson(on.issuer).authorize(
-        request(),
-        on.seeded.person,
-        decision,
-      );
+      const { searchParams } = await createPerson(on.issuer).authorize(request(), on.seeded.person, decision);
       expect(searchParams.get('error'), `round ${round}`).to.be.oneOf([null, 'access_denied']);
     }
     await waiting.signIn(on.seeded.person);

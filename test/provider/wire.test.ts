@@ -23,9 +23,7 @@ interface Sent {
 function shapeOf(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(shapeOf);
   if (typeof value === 'object' && value !== null) {
-    return Object.fromEntries(
-      Object.entries(value).map(([name, member]) => [name, shapeOf(member)]),
-    );
+    return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, shapeOf(member)]));
   }
   if (typeof value !== 'string') return typeof value === 'number' ? 'number' : value;
   const [prefix] = /^(?:acc|gate_ci|org|wh|key)_/.exec(value) ?? [];
@@ -39,8 +37,7 @@ function shownBody(body: string): unknown {
 forEachDeployment('the answers of the wire contract', (start) => {
   const on = startSeeded({ on: start, settings: { limits: { clientFailures: 2 } } });
 
-  const ask = (token: string, client: TestClient = on.clients.resourceServer) =>
-    introspect(on.issuer, client, token);
+  const ask = (token: string, client: TestClient = on.clients.resourceServer) => introspect(on.issuer, client, token);
   const form = (parameters: Record<string, string>, host = new URL(on.issuer).host) =>
     rawRequest(Number(new URL(on.issuer).port), '/oauth/introspect', {
       headers: { host, authorization: basic(on.clients.resourceServer) },
@@ -51,12 +48,10 @@ forEachDeployment('the answers of the wire contract', (start) => {
     secret: `gate_cs_${'w'.repeat(43)}`,
   });
   const personToken = async () => (await on.partner.tokens(on.clients.confidential)).accessToken;
-  const machineToken = async () =>
-    tokensOf(await clientCredentials(on.issuer, on.clients.machine)).accessToken;
+  const machineToken = async () => tokensOf(await clientCredentials(on.issuer, on.clients.machine)).accessToken;
   const addKey = async (accountId: string, expiresInDays?: number) => {
     const origin = { address: '', browser: '' };
-    return (await on.service.apiKeys.add({ accountId, name: 'Export', expiresInDays }, origin))
-      .value;
+    return (await on.service.apiKeys.add({ accountId, name: 'Export', expiresInDays }, origin)).value;
   };
 
   /** Sends the request to which the vector with this title is the answer. */
@@ -96,8 +91,7 @@ forEachDeployment('the answers of the wire contract', (start) => {
     },
     'a request without a token': () => form({}),
     'a Host that is not the issuer’s': () => form({ token: 'x' }, '10.0.0.7:3000'),
-    'an API that is registered as a machine client': async () =>
-      ask(await machineToken(), on.clients.machine),
+    'an API that is registered as a machine client': async () => ask(await machineToken(), on.clients.machine),
   };
 
   it('each vector that says so has a request to which the service sends it', () => {

@@ -2,14 +2,7 @@
 import { expect } from 'chai';
 import { NO_LIMIT } from '../../src/accounts/access/access-limit.ts';
 import { createTestClock, type TestClock } from '../support/clock.ts';
-import {
-  authorizationUrl,
-  clientCredentials,
-  exchangeCode,
-  introspect,
-  postForm,
-  refresh,
-} from '../support/oauth.ts';
+import { authorizationUrl, clientCredentials, exchangeCode, introspect, postForm, refresh } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { forEachDeployment } from '../support/service.ts';
 import { partnerTokens, tokensOf } from './partner-tokens.ts';

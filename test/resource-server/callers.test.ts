@@ -20,8 +20,7 @@ describe('a GraphQL API that identifies its callers', () => {
   });
   afterEach(() => expect(failures).to.deep.equal([]));
 
-  const tokenOfPerson = async (): Promise<string> =>
-    (await on.partner.tokens(on.clients.confidential)).accessToken;
+  const tokenOfPerson = async (): Promise<string> => (await on.partner.tokens(on.clients.confidential)).accessToken;
 
   it('the API identifies the user of a token or API key, and a machine client, which has no account', async () => {
     const { machine, confidential } = on.clients;
@@ -31,10 +30,7 @@ describe('a GraphQL API that identifies its callers', () => {
     const { value: key } = await apiKeyOf(on.service, on.seeded.person);
     const machineToken = tokensOf(await clientCredentials(on.issuer, machine)).accessToken;
     for (const [token, caller] of [
-      [
-        await tokenOfPerson(),
-        { ...person, method: 'authorization_code', clientId: confidential.id },
-      ],
+      [await tokenOfPerson(), { ...person, method: 'authorization_code', clientId: confidential.id }],
       [key, { ...person, method: 'api_key', clientId: null }],
       [machineToken, { ...machineCaller, method: 'client_credentials', clientId: machine.id }],
     ] as const) {

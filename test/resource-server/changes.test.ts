@@ -1,22 +1,10 @@
 /** The change streams that an API trusts, and answers that it does not cache despite a stream. */
 import type { ServerResponse } from 'node:http';
 import { expect } from 'chai';
-import type {
-  FailureReason,
-  Identified,
-  Introspector,
-} from '../../src/resource-server/resource-server.ts';
+import type { FailureReason, Identified, Introspector } from '../../src/resource-server/resource-server.ts';
 import { createTestClock, type TestClock } from '../support/clock.ts';
 import { eventually } from '../support/eventually.ts';
-import {
-  API,
-  answering,
-  bearer,
-  introspectorOf,
-  type StandIn,
-  startStandIn,
-  TOKEN,
-} from './stand-in.ts';
+import { API, answering, bearer, introspectorOf, type StandIn, startStandIn, TOKEN } from './stand-in.ts';
 
 const [ADA, BOB, CARL] = [`${TOKEN}ada`, `${TOKEN}bob`, `${TOKEN}carl`];
 const EVENTS = { 'content-type': 'text/event-stream; charset=utf-8' };
@@ -78,8 +66,7 @@ describe('the stream of changes of an API', () => {
   }
   const identify = (token: string): Promise<Identified> => api.identify(bearer(token));
   const sendEvent = (text: string) => streams.at(-1)?.write(text);
-  const streamCount = (count: number) =>
-    eventually(() => expect(streams).to.have.length.of.at.least(count));
+  const streamCount = (count: number) => eventually(() => expect(streams).to.have.length.of.at.least(count));
 
   /** Caches the caller of this token. @returns the signal of the caller */
   async function remember(token: string): Promise<AbortSignal> {
@@ -155,9 +142,7 @@ describe('the stream of changes of an API', () => {
     begin = (stream) => stream.writeHead(503).end();
     const onFailure = ({ message }: Error) => void messages.push(message);
     api = introspectorOf(API, { issuer: service.origin, live: true, onFailure });
-    await eventually(() =>
-      expect(messages[0]).to.equal('the change stream answered with status 503'),
-    );
+    await eventually(() => expect(messages[0]).to.equal('the change stream answered with status 503'));
   });
 
   it('a stream that says without a request that it repeats changes evicts all callers', async () => {
@@ -176,8 +161,7 @@ describe('the stream of changes of an API', () => {
     const held = new Promise<void>((resolve) => {
       goOn = resolve;
     });
-    begin = (stream) =>
-      held.then(() => stream.writeHead(200, EVENTS).write(': heartbeat-ms=250 repeated\n\n'));
+    begin = (stream) => held.then(() => stream.writeHead(200, EVENTS).write(': heartbeat-ms=250 repeated\n\n'));
     streams.at(-1)?.end();
     await streamCount(2);
     revoked.add(ADA);

@@ -20,8 +20,7 @@ describeOn([postgresServer, redisServer], 'a cached caller of an API, with two n
     const api = introspectorOf(on.clients.resourceServer, {
       ...{ issuer, live: true, clock, onFailure: () => {} },
     });
-    const statusOf = async (token: string) =>
-      (await api.identify(bearer(token))).refusal?.status ?? 200;
+    const statusOf = async (token: string) => (await api.identify(bearer(token))).refusal?.status ?? 200;
     /**
      * True if the answer is cached: only such an answer arrives in the same turn of the event loop.
      */
@@ -48,8 +47,6 @@ describeOn([postgresServer, redisServer], 'a cached caller of an API, with two n
     }
     waited.sort((a, b) => a - b);
     const share = (part: number) => waited[Math.floor(waited.length * part)]?.toFixed(1);
-    console.log(
-      `      median ${share(0.5)} ms, p99 ${share(0.99)} ms, longest ${waited.at(-1)?.toFixed(1)} ms`,
-    );
+    console.log(`      median ${share(0.5)} ms, p99 ${share(0.99)} ms, longest ${waited.at(-1)?.toFixed(1)} ms`);
   });
 });

@@ -13,16 +13,7 @@ import { basic, clientCredentials, type TestClient } from '../support/oauth.ts';
 import { freePort } from '../support/programs.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { startTestService } from '../support/service.ts';
-import {
-  API,
-  answering,
-  bearer,
-  introspectorOf,
-  passOnTo,
-  type Respond,
-  startStandIn,
-  TOKEN,
-} from './stand-in.ts';
+import { API, answering, bearer, introspectorOf, passOnTo, type Respond, startStandIn, TOKEN } from './stand-in.ts';
 
 const ISSUER = 'https://auth.example.com';
 const ACTIVE = {
@@ -111,10 +102,8 @@ describe('an API fails closed', () => {
     answer.end(JSON.stringify(ACTIVE) + ' '.repeat(5 * 1024 * 1024)),
   );
   for (const [coding, encode] of Object.entries({ br: brotliCompressSync, gzip: gzipSync })) {
-    closes(
-      `the answer is encoded as ${coding}, which is not decoded`,
-      'malformed_answer',
-      (answer) => answer.setHeader('content-encoding', coding).end(encode(JSON.stringify(ACTIVE))),
+    closes(`the answer is encoded as ${coding}, which is not decoded`, 'malformed_answer', (answer) =>
+      answer.setHeader('content-encoding', coding).end(encode(JSON.stringify(ACTIVE))),
     );
   }
   closes('the service switches to another protocol', 'unreachable', ({ socket }) =>
@@ -240,13 +229,7 @@ describe('an API fails closed', () => {
   it('createIntrospector refuses an http issuer on another machine unless allowInsecureIssuer is set', () => {
     const create = (issuer: string, more: Partial<IntrospectorOptions> = {}) =>
       createIntrospector({ issuer, clientId: 'a', clientSecret: 'b', ...more }).close();
-    const REMOTE = [
-      'auth.example.com',
-      '10.0.0.7:3000',
-      'localhost.example',
-      '127.example',
-      '[::2]',
-    ];
+    const REMOTE = ['auth.example.com', '10.0.0.7:3000', 'localhost.example', '127.example', '[::2]'];
     for (const host of REMOTE) {
       const issuer = `http://${host}`;
       expect(() => create(issuer), host).to.throw(TypeError, `${issuer} is http`);
@@ -268,8 +251,7 @@ describe('an API of a real service fails closed', () => {
     token = tokensOf(await clientCredentials(on.issuer, on.clients.machine)).accessToken;
   });
 
-  const ask = (by: TestClient): Promise<Outcome> =>
-    identify({ issuer: on.issuer }, { token, client: by });
+  const ask = (by: TestClient): Promise<Outcome> => identify({ issuer: on.issuer }, { token, client: by });
 
   it('an API refuses callers when the service refuses the credentials of the API', async () => {
     expect(await ask(client)).to.include({ status: 200 });

@@ -6,15 +6,7 @@ import { expect } from 'chai';
 import type { Caller, Introspector } from '../../src/resource-server/resource-server.ts';
 import { createTestClock, type TestClock } from '../support/clock.ts';
 import { eventually } from '../support/eventually.ts';
-import {
-  API,
-  answering,
-  bearer,
-  introspectorOf,
-  type StandIn,
-  startStandIn,
-  TOKEN,
-} from './stand-in.ts';
+import { API, answering, bearer, introspectorOf, type StandIn, startStandIn, TOKEN } from './stand-in.ts';
 
 const [ADA, BOB, ROBOT, KEY] = ['ada', 'bob', 'robot', 'key'].map((name) => `${TOKEN}${name}`) as [
   string,
@@ -129,18 +121,14 @@ describe('a cached caller', () => {
       ['everything', ...TOKENS],
     ] as const) {
       await remember(...TOKENS);
-      const signals = await Promise.all(
-        TOKENS.map(async (token) => (await callerOf(token)).signal),
-      );
+      const signals = await Promise.all(TOKENS.map(async (token) => (await callerOf(token)).signal));
       announce(what);
       // Wait for this event: events on the same stream arrive in order, so earlier ones have
       // arrived.
       const marker = (await callerOf(KEY)).signal;
       if (!dropped.some((token) => token === KEY)) announce('key_a');
       await eventually(() => expect(marker?.aborted).to.equal(true));
-      const isDropped = TOKENS.map(
-        (token) => token === KEY || dropped.some((one) => one === token),
-      );
+      const isDropped = TOKENS.map((token) => token === KEY || dropped.some((one) => one === token));
       expect(
         signals.map((signal) => signal?.aborted),
         what,
@@ -284,11 +272,7 @@ describe('a cached caller', () => {
     const { signal } = await callerOf(ADA);
     announce('acc_ada');
     await eventually(() => expect(signal?.aborted).to.equal(true));
-    expect([await isAsked(ADA), await isAsked(ADA), await isAsked(BOB)]).to.deep.equal([
-      true,
-      true,
-      false,
-    ]);
+    expect([await isAsked(ADA), await isAsked(ADA), await isAsked(BOB)]).to.deep.equal([true, true, false]);
     const unsettled = await callerOf(ADA);
     const again = unsettled.signal;
     // Now the other node knows of the change, too.

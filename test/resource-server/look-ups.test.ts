@@ -44,14 +44,11 @@ describe('token look-ups', () => {
 
   const machineToken = async (): Promise<string> =>
     tokensOf(await clientCredentials(on.issuer, on.clients.machine)).accessToken;
-  const personToken = async (): Promise<string> =>
-    (await on.partner.tokens(on.clients.confidential)).accessToken;
+  const personToken = async (): Promise<string> => (await on.partner.tokens(on.clients.confidential)).accessToken;
   const status = async (token: string): Promise<number> =>
     (await introspector.identify(bearer(token))).refusal?.status ?? 200;
-  const times = (count: number, token: string) =>
-    Array.from({ length: count }, () => status(token));
-  const questions = (token: string) =>
-    standIn.asked.filter((form) => form.get('token') === token).length;
+  const times = (count: number, token: string) => Array.from({ length: count }, () => status(token));
+  const questions = (token: string) => standIn.asked.filter((form) => form.get('token') === token).length;
   /** Resolves when the service has sent one more answer, which is delayed. */
   async function oneAnswerDelayed(before = gate.arrivals): Promise<void> {
     gate.close();

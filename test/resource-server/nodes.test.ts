@@ -56,8 +56,7 @@ describeOn([postgresServer, redisServer], 'an API with a cache, and two nodes', 
       expect(await decidedBy(accessToken)).to.equal('memory');
     });
   }
-  const proxyTo = (port: number): Promise<TcpProxy> =>
-    opened.add(startTcpProxy(port), (proxy) => proxy.close());
+  const proxyTo = (port: number): Promise<TcpProxy> => opened.add(startTcpProxy(port), (proxy) => proxy.close());
   /** Another node of the same issuer. */
   const startNode = (databaseUrl?: string): Promise<TestService> =>
     start({
@@ -114,8 +113,7 @@ describeOn([postgresServer, redisServer], 'an API with a cache, and two nodes', 
 
   it('no cached caller is evicted if a proxy sends the request for the next stream to the leaving node, on a connection that it kept', async () => {
     const [leaving, other] = [await startNode(), await startNode()];
-    const passOn = ({ settings: { server } }: TestService) =>
-      passOnTo(`http://127.0.0.1:${server.port}`);
+    const passOn = ({ settings: { server } }: TestService) => passOnTo(`http://127.0.0.1:${server.port}`);
     let isRefused = false;
     const streams: Promise<unknown>[] = [];
     const proxy = await startStandIn(async (answer, form, asked) => {

@@ -120,10 +120,7 @@ describe('gatehouse/resource-server, packed', () => {
       });
 
       const receive = (warehouse: string, count: number) =>
-        query(
-          `mutation { receive(warehouse: "${warehouse}", article: "x", count: ${count}) }`,
-          token,
-        );
+        query(`mutation { receive(warehouse: "${warehouse}", article: "x", count: ${count}) }`, token);
       expect((await receive(id, 3)).body).to.deep.equal({ data: { receive: 3 } });
       expect((await receive(id, 4)).body).to.deep.equal({ data: { receive: 7 } });
       const foreign = await receive('wh_elsewhere', 1);

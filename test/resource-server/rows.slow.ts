@@ -3,15 +3,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { installedPackages } from '../support/npm-packages.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
-import {
-  compile,
-  configure,
-  linkPackages,
-  MODULES,
-  PRESENT,
-  typedProgram,
-  writeRows,
-} from './rows-project.ts';
+import { compile, configure, linkPackages, MODULES, PRESENT, typedProgram, writeRows } from './rows-project.ts';
 
 /** The oldest supported compiler, and types of the packages that have none. */
 const PACKAGES = ['typescript@5.2.2', '@types/express@4.17.25', '@types/ws@8.18.1'];

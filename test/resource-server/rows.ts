@@ -141,10 +141,7 @@ app.use(answerRefusals);
 export const server = app.listen(0);`,
   },
   fetch: {
-    guide: [
-      'const { caller, refusal } = await introspector.identify(request)',
-      'new Response(refusal.body, refusal)',
-    ],
+    guide: ['const { caller, refusal } = await introspector.identify(request)', 'new Response(refusal.body, refusal)'],
     code: `
 async function answer(request: Request): Promise<Response> {
   const { caller, refusal } = await introspector.identify(request);

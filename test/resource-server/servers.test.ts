@@ -1,17 +1,7 @@
 /** Each GraphQL server sends refusals over HTTP with the right status, headers and code. */
 import { expect } from 'chai';
-import {
-  GraphQLID,
-  GraphQLNonNull,
-  GraphQLObjectType,
-  GraphQLSchema,
-  GraphQLString,
-} from 'graphql';
-import {
-  type Caller,
-  type Introspector,
-  requireRight,
-} from '../../src/resource-server/resource-server.ts';
+import { GraphQLID, GraphQLNonNull, GraphQLObjectType, GraphQLSchema, GraphQLString } from 'graphql';
+import { type Caller, type Introspector, requireRight } from '../../src/resource-server/resource-server.ts';
 import { ask } from '../support/oauth.ts';
 import { SERVERS } from './servers.ts';
 import { API, answering, introspectorOf, type StandIn, startStandIn, TOKEN } from './stand-in.ts';
@@ -82,19 +72,11 @@ describe('refusals by GraphQL servers', () => {
         expect(body, text).to.deep.equal({ data: { subject: 'acc_a' } });
       });
 
-      const METADATA =
-        'resource_metadata="https://api.example/.well-known/oauth-protected-resource/graphql"';
-      const challenged = (error: string) =>
-        new RegExp(`^Bearer error="${error}", .*, ${METADATA}$`);
+      const METADATA = 'resource_metadata="https://api.example/.well-known/oauth-protected-resource/graphql"';
+      const challenged = (error: string) => new RegExp(`^Bearer error="${error}", .*, ${METADATA}$`);
       for (const [what, authorization, status, code, challenge] of [
         ['no credentials', undefined, 401, 'UNAUTHENTICATED', new RegExp(`^Bearer ${METADATA}$`)],
-        [
-          'another scheme',
-          'Basic YTpi',
-          401,
-          'UNAUTHENTICATED',
-          new RegExp(`^Bearer ${METADATA}$`),
-        ],
+        ['another scheme', 'Basic YTpi', 401, 'UNAUTHENTICATED', new RegExp(`^Bearer ${METADATA}$`)],
         ['a revoked token', `Bearer ${ENDED}`, 401, 'UNAUTHENTICATED', challenged('invalid_token')],
         ['Bearer without a token', 'Bearer', 400, 'BAD_REQUEST', challenged('invalid_request')],
         ['a failure of the service', `Bearer ${FAILING}`, 503, 'SERVICE_UNAVAILABLE', undefined],

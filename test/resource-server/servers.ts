@@ -23,8 +23,7 @@ import { atEndOfFile } from '../support/end-of-run.ts';
 type StartServer = (schema: GraphQLSchema, introspector: Introspector) => Promise<URL>;
 
 export const SERVERS: Readonly<Record<string, StartServer>> = {
-  'graphql-http': async (schema, introspector) =>
-    listen(overHttp({ schema, context: callerContext(introspector) })),
+  'graphql-http': async (schema, introspector) => listen(overHttp({ schema, context: callerContext(introspector) })),
 
   Express: async (schema, introspector) => {
     const app = express().set('env', 'test');

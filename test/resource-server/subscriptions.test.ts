@@ -23,8 +23,7 @@ const overEvents = (url: URL, authorization: string): Iterate => {
 };
 const overSocket = (url: URL, authorization: string): Iterate => {
   const address = url.href.replace('http', 'ws');
-  return createSocketClient({ url: address, connectionParams: { authorization }, retryAttempts: 0 })
-    .iterate;
+  return createSocketClient({ url: address, connectionParams: { authorization }, retryAttempts: 0 }).iterate;
 };
 
 const CLIENTS = { sse: overEvents, ws: overSocket, yoga: overEvents };

@@ -18,9 +18,7 @@ export interface AnswerVector {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
-  readonly outcome:
-    | { readonly caller: object }
-    | { readonly refusal: RefusalVector; readonly reason?: string };
+  readonly outcome: { readonly caller: object } | { readonly refusal: RefusalVector; readonly reason?: string };
 }
 
 export interface RequestVector {

@@ -2,10 +2,7 @@
 import { mock } from 'node:test';
 import { expect } from 'chai';
 import type { Caller } from '../../src/resource-server/caller.ts';
-import {
-  IntrospectionFailure,
-  refuseOtherStatus,
-} from '../../src/resource-server/introspection-answer.ts';
+import { IntrospectionFailure, refuseOtherStatus } from '../../src/resource-server/introspection-answer.ts';
 import type { StreamListener } from '../../src/resource-server/introspection-endpoint.ts';
 import { type Identified, introspectorOver } from '../../src/resource-server/introspector.ts';
 import { receivedToken } from '../../src/resource-server/received-token.ts';
@@ -56,9 +53,7 @@ describe('the test vectors of introspection answers', () => {
       if (caller) expect({ caller: shownCaller(caller) }).to.deep.equal(outcome);
       else {
         const [reason] = reasons;
-        expect({ refusal: shownRefusal(refusal), ...(reason && { reason }) }).to.deep.equal(
-          outcome,
-        );
+        expect({ refusal: shownRefusal(refusal), ...(reason && { reason }) }).to.deep.equal(outcome);
       }
     });
   }
@@ -209,8 +204,7 @@ function createTimeline({ answers: first }: CacheVector) {
   );
   let current: CacheStep = { at_ms: 0 };
 
-  const open = (): OpenStream[] =>
-    streams.filter(({ isStopped, beatsAt }) => !isStopped && beatsAt !== undefined);
+  const open = (): OpenStream[] => streams.filter(({ isStopped, beatsAt }) => !isStopped && beatsAt !== undefined);
 
   /** Lets the time pass: heartbeats, timers and delayed answers happen in their order. */
   async function passUntil(end: number): Promise<void> {

@@ -49,10 +49,7 @@ describe('the warehouse API of the sandbox', () => {
   });
 
   const adjust = (bearer: string, warehouse: string): Promise<Answer> =>
-    api.query(
-      bearer,
-      `mutation { adjustStock(warehouse: "${warehouse}", article: "Parcel crates", by: 1) { count } }`,
-    );
+    api.query(bearer, `mutation { adjustStock(warehouse: "${warehouse}", article: "Parcel crates", by: 1) { count } }`);
   const look = (bearer: string, warehouse: string): Promise<Answer> =>
     api.query(bearer, `{ stock(warehouse: "${warehouse}") { article } }`);
 

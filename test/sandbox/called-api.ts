@@ -24,11 +24,7 @@ export interface CalledApi {
  *
  * @param live true if the API caches accepted callers
  */
-export async function startCalledApi(
-  { issuer }: TestService,
-  client: TestClient,
-  live = false,
-): Promise<CalledApi> {
+export async function startCalledApi({ issuer }: TestService, client: TestClient, live = false): Promise<CalledApi> {
   // The API introspects through a stand-in that counts its requests.
   const { origin, asked } = await startStandIn(passOnTo(issuer));
   const introspectionEndpoint = `${origin}/oauth/introspect`;

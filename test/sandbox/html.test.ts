@@ -7,8 +7,6 @@ describe('a page of the partner app', () => {
     const name = `<img src=x onerror="alert('&')">`;
     const row = html`<td title="${name}">${name}</td>`;
     const escaped = '&#60;img src=x onerror=&#34;alert(&#39;&#38;&#39;)&#34;&#62;';
-    expect(html`<tr>${[row]}${undefined}${7}</tr>`.text).to.equal(
-      `<tr><td title="${escaped}">${escaped}</td>7</tr>`,
-    );
+    expect(html`<tr>${[row]}${undefined}${7}</tr>`.text).to.equal(`<tr><td title="${escaped}">${escaped}</td>7</tr>`);
   });
 });

@@ -30,19 +30,15 @@ describe('the partner app', () => {
     const { headers } = await ask(new URL('/callback?code=gate_ac_x&state=x', app.origin), {});
     const [cookie = ''] = headers.get('set-cookie')?.split(';') ?? [];
     const { text } = await ask(new URL(app.origin), { headers: { cookie } });
-    expect(text)
-      .to.include('There is no pending authorization')
-      .and.include('Connect your warehouse');
+    expect(text).to.include('There is no pending authorization').and.include('Connect your warehouse');
   });
 
   describeInBrowser('in a browser', (visit) => {
     let page: Page;
 
-    const press = (name: string): Promise<void> =>
-      page.getByRole('button', { name, exact: true }).click();
+    const press = (name: string): Promise<void> => page.getByRole('button', { name, exact: true }).click();
     const connect = () => page.getByRole('link', { name: 'Connect your warehouse' }).click();
-    const says = (text: string): Promise<void> =>
-      page.getByRole('status').filter({ hasText: text }).waitFor();
+    const says = (text: string): Promise<void> => page.getByRole('status').filter({ hasText: text }).waitFor();
     /** Returns the tokens that the page shows, by their labels. */
     async function shown(): Promise<Record<string, string>> {
       const terms = await page.locator('dl dt').allTextContents();

@@ -59,8 +59,7 @@ describe('npm run sandbox', () => {
   describeInBrowser('in a browser', (visit) => {
     it('a user can connect in the sandbox, and the printed commands end and restore the user’s membership', async () => {
       const { page, problems } = await visit();
-      const press = (name: string): Promise<void> =>
-        page.getByRole('button', { name, exact: true }).click();
+      const press = (name: string): Promise<void> => page.getByRole('button', { name, exact: true }).click();
       await page.goto(sandbox.partner);
       await page.getByRole('link', { name: 'Connect your warehouse' }).click();
       await page.getByLabel('Email address').fill(sandbox.signIn.email);

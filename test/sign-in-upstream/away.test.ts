@@ -52,9 +52,7 @@ describe('while a provider is unreachable', () => {
     expect((await on.signIn(GRACE)).html).to.include('Grace Person');
     expect(asked()).to.equal(3);
     const person = on.traveller();
-    const callback = await person.untilCallback(
-      await person.submit(await person.get('/login'), WITH_PLATFORM),
-    );
+    const callback = await person.untilCallback(await person.submit(await person.get('/login'), WITH_PLATFORM));
     on.upstream.state = 'broken';
     const page = await person.get(callback);
     expect(page.status).to.equal(503);

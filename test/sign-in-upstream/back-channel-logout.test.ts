@@ -22,12 +22,8 @@ function actions(on: WithUpstream) {
       on.upstream.lie = {};
       return person;
     },
-    isSignedIn: async (person: Traveller): Promise<boolean> =>
-      (await person.get('/profile')).status === 200,
-    async tokenOf(
-      claims: Record<string, unknown>,
-      type: string | undefined = 'logout+jwt',
-    ): Promise<string> {
+    isSignedIn: async (person: Traveller): Promise<boolean> => (await person.get('/profile')).status === 200,
+    async tokenOf(claims: Record<string, unknown>, type: string | undefined = 'logout+jwt'): Promise<string> {
       const now = Math.floor(on.clock.clock() / 1000);
       tokenCount += 1;
       const usual = {
@@ -55,11 +51,7 @@ forEachDeployment('a sign-out at a provider', (start) => {
     const answer = await notify(await tokenOf({ sub: GRACE.sub, sid: 's1' }));
     expect(answer.status, await answer.text()).to.equal(200);
     expect(answer.headers.get('cache-control')).to.equal('no-store');
-    expect(await Promise.all([here, elsewhere, typed].map(isSignedIn))).to.deep.equal([
-      false,
-      true,
-      true,
-    ]);
+    expect(await Promise.all([here, elsewhere, typed].map(isSignedIn))).to.deep.equal([false, true, true]);
     // A token without a session id ends all sessions from this provider, but no password session.
     expect((await notify(await tokenOf({ sub: GRACE.sub }))).status).to.equal(200);
     expect(await Promise.all([elsewhere, typed].map(isSignedIn))).to.deep.equal([false, true]);
@@ -74,9 +66,7 @@ forEachDeployment('a sign-out at a provider', (start) => {
     const typed = on.traveller();
     await typed.signIn(on.seeded.person);
     const others = async () =>
-      (await typed.get('/profile/security')).forms.filter(({ action }) =>
-        action.includes('/security/sessions/'),
-      );
+      (await typed.get('/profile/security')).forms.filter(({ action }) => action.includes('/security/sessions/'));
     const before = await others();
     // Take the entry of the latest session, which comes first.
     const { action = '', values } = before[0] ?? {};
@@ -165,9 +155,7 @@ forEachDeployment('a sign-out at a provider', (start) => {
       'expired a minute ago': await tokenOf({ ...about, exp: now - 61 }),
       'another token type': await tokenOf(about, 'at+jwt'),
       'a forged signature': `${(await tokenOf(about)).slice(0, -20)}${'A'.repeat(20)}`,
-      'no signature': `${Buffer.from('{"alg":"none"}').toString('base64url')}.${
-        (await tokenOf(about)).split('.')[1]
-      }.`,
+      'no signature': `${Buffer.from('{"alg":"none"}').toString('base64url')}.${(await tokenOf(about)).split('.')[1]}.`,
     };
     for (const [what, token] of Object.entries(wrong)) {
       const answer = await notify(token);

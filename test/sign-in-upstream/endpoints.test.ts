@@ -80,8 +80,7 @@ describe('endpoints of Google and Microsoft', () => {
     ...['openidconnect.googleapis.com', 'www.googleapis.com'],
   ];
   const MICROSOFT = ['login.microsoftonline.com', 'graph.microsoft.com'];
-  const unknown = (issuer: string, hosts: readonly string[]) =>
-    unknownHosts(hosts, { issuer, endpointHosts: [] });
+  const unknown = (issuer: string, hosts: readonly string[]) => unknownHosts(hosts, { issuer, endpointHosts: [] });
 
   it('the other hosts of Google and Microsoft are allowed, so that an upgrade does not break sign-ins', () => {
     expect(unknown('https://accounts.google.com', GOOGLE)).to.deep.equal([]);
@@ -158,15 +157,7 @@ describe('endpoints in an internal network', () => {
       );
     expect(await ask(fromThere, '127.0.0.1')).to.equal('200');
     // The last host is a name that is resolved when connecting.
-    for (const host of [
-      '127.0.0.1',
-      '0.0.0.0',
-      '127.1',
-      '[::1]',
-      '[::]',
-      'localhost',
-      hostname(),
-    ]) {
+    for (const host of ['127.0.0.1', '0.0.0.0', '127.1', '[::1]', '[::]', 'localhost', hostname()]) {
       expect(await ask(fromElsewhere, host), host).to.match(/is a .* address|ENOTFOUND|EAI_AGAIN/);
     }
     expect(connections).to.equal(1);
@@ -185,9 +176,7 @@ describeOn([openssl], 'a provider with https', () => {
     const args =
       'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout key.pem -out cert.pem -days 1 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1';
     execFileSync(openssl.program ?? '', args.split(' '), { cwd: folder, stdio: 'pipe' });
-    const [key, cert] = ['key.pem', 'cert.pem'].map((name) =>
-      readFileSync(path.join(folder, name)),
-    );
+    const [key, cert] = ['key.pem', 'cert.pem'].map((name) => readFileSync(path.join(folder, name)));
     setDefaultCACertificates(authorities.concat(`${cert}`));
     const server = createHttpsServer({ key, cert }, (_, response) => {
       response.setHeader('content-type', 'application/json');
@@ -227,15 +216,8 @@ describeOn([openssl], 'a provider with https', () => {
 
   it('an https issuer may name only https endpoints, even for its keys; otherwise none is requested', async () => {
     expect(await begin({})).to.equal(issuer);
-    for (const name of [
-      'authorization_endpoint',
-      'token_endpoint',
-      'jwks_uri',
-      'userinfo_endpoint',
-    ]) {
-      expect(await begin({ [name]: plain })).to.equal(
-        `the ${name} in the discovery document is missing or not https`,
-      );
+    for (const name of ['authorization_endpoint', 'token_endpoint', 'jwks_uri', 'userinfo_endpoint']) {
+      expect(await begin({ [name]: plain })).to.equal(`the ${name} in the discovery document is missing or not https`);
     }
     expect(asked).to.equal(0);
   });

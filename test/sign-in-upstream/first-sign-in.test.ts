@@ -31,19 +31,15 @@ describe('the first sign-in with a provider', () => {
     const browser = createPerson(on.service.issuer);
     const form = await browser.open(await passwordLink(on.service, person, purpose));
     expect(form.status).to.equal(200);
-    return async (): Promise<number> =>
-      (await browser.submit(form, { new_password: OTHER_PASSWORD })).status;
+    return async (): Promise<number> => (await browser.submit(form, { new_password: OTHER_PASSWORD })).status;
   }
   const signedIn = async (): Promise<Person> => {
     const browser = createPerson(on.service.issuer);
     await browser.signIn(person);
     return browser;
   };
-  const isSignedIn = async (browser: Person): Promise<boolean> =>
-    (await browser.get('/profile')).status === 200;
-  const arrived = async (
-    path = '/login',
-  ): Promise<{ owner: ReturnType<typeof on.traveller>; page: Page }> => {
+  const isSignedIn = async (browser: Person): Promise<boolean> => (await browser.get('/profile')).status === 200;
+  const arrived = async (path = '/login'): Promise<{ owner: ReturnType<typeof on.traveller>; page: Page }> => {
     const owner = on.traveller();
     const start = await owner.follow(await owner.get(path));
     return { owner, page: await owner.arrive(await owner.submit(start, WITH_PLATFORM)) };
@@ -132,9 +128,7 @@ describe('the first sign-in with a provider', () => {
   });
 
   it('the first sign-in with a provider asks no question if the account has no password, connection, key or session to end', async () => {
-    await on.service.database.query('UPDATE accounts SET password_hash = NULL WHERE id = $1', [
-      person.accountId,
-    ]);
+    await on.service.database.query('UPDATE accounts SET password_hash = NULL WHERE id = $1', [person.accountId]);
     expect((await arrived('/profile/activity')).page.url.pathname).to.equal('/profile/activity');
   });
 

@@ -8,8 +8,7 @@ describe('an answer of a provider', () => {
 
   const begin = async (person: Traveller, fields: Record<string, string> = WITH_PLATFORM) =>
     person.submit(await person.get('/login'), fields);
-  const isSignedIn = async (person: Traveller): Promise<boolean> =>
-    (await person.get('/profile')).status === 200;
+  const isSignedIn = async (person: Traveller): Promise<boolean> => (await person.get('/profile')).status === 200;
   const failures = async (): Promise<number> => {
     const { text } = await on.service.metrics.text();
     const line = /upstream_sign_ins_total\{provider="platform",outcome="failed"\} (\d+)/.exec(text);
@@ -149,8 +148,6 @@ describe('a provider that rejects our client secret', () => {
     expect(log).to.include('a provider does not accept our client ID or secret');
     expect(log).to.include('client_secret_file').and.not.include('an older secret');
     const { text } = await on.service.metrics.text();
-    expect(text).to.include(
-      'upstream_sign_ins_total{provider="platform",outcome="misconfigured"} 1',
-    );
+    expect(text).to.include('upstream_sign_ins_total{provider="platform",outcome="misconfigured"} 1');
   });
 });

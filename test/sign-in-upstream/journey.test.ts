@@ -37,11 +37,7 @@ describe('a user who signs in for the first time and has no password', () => {
     const account = await on.service.accounts.findByEmail(LINUS.email);
     expect(account).to.include({ hasPassword: false });
     const log = await on.service.activity.of(account?.id ?? '', { limit: 9 });
-    expect(log.map(({ action }) => action).toSorted()).to.deep.equal([
-      'connected',
-      'identity_linked',
-      'signed_in',
-    ]);
+    expect(log.map(({ action }) => action).toSorted()).to.deep.equal(['connected', 'identity_linked', 'signed_in']);
   });
 
   it('a user can return to the client without signing in with the provider', async () => {
@@ -52,9 +48,7 @@ describe('a user who signs in for the first time and has no password', () => {
     const page = await person.travel(await person.get(url));
     on.upstream.isCancelling = false;
     expect(page.status).to.equal(200);
-    expect(page.html).to.include(
-      'You came back from <bdi>Warehouse platform</bdi> without signing',
-    );
+    expect(page.html).to.include('You came back from <bdi>Warehouse platform</bdi> without signing');
     expect(page.html).to.include('choose “Cancel” to go back to the app');
     const { location } = await person.travel(await person.submit(page, { decision: 'deny' }));
     expect(location?.searchParams.get('error')).to.equal('access_denied');

@@ -29,10 +29,8 @@ describe('the next user of a browser with a session at a provider', () => {
   const signOut = async (person: Traveller): Promise<void> => {
     await person.follow(await person.submit(await person.get('/logout'), {}));
   };
-  const begin = async (
-    person: Traveller,
-    fields: Record<string, string> = WITH_PLATFORM,
-  ): Promise<Page> => person.submit(await person.get('/login'), fields);
+  const begin = async (person: Traveller, fields: Record<string, string> = WITH_PLATFORM): Promise<Page> =>
+    person.submit(await person.get('/login'), fields);
 
   it('after a sign-out each provider prompts the next user of the browser once', async () => {
     const person = await signedIn();

@@ -55,8 +55,7 @@ describe('recovering an account that needs more than a password by a mailed link
       if (!found) throw new Error('no such mail yet');
       return found.text;
     });
-  const stopLinkIn = (text: string): URL =>
-    new URL(/http\S+\/stop-recovery\?token=\S+/.exec(text)?.[0] ?? '');
+  const stopLinkIn = (text: string): URL => new URL(/http\S+\/stop-recovery\?token=\S+/.exec(text)?.[0] ?? '');
   const tokenIn = ({ forms }: Page): string =>
     forms.flatMap(({ values }) => values).find(([name]) => name === 'token')?.[1] ?? '';
   /** Starts a recovery, as an attacker who reads the mailbox can do. */
@@ -149,9 +148,7 @@ describe('recovering an account that needs more than a password by a mailed link
     expect(mails).to.have.length.within(1, 2);
     on.clock.advance(100);
     const later = await browser().open(await linkFor('forgotten'));
-    expect(later.html)
-      .to.include('The recovery was started on')
-      .and.not.include('Start the recovery');
+    expect(later.html).to.include('The recovery was started on').and.not.include('Start the recovery');
     expect(mailsOf(STARTED)).to.have.length(mails.length);
     for (const { text } of mails) {
       expect((await browser().get(stopLinkIn(text))).status).to.equal(200);
@@ -193,12 +190,7 @@ describe('recovering an account that needs more than a password by a mailed link
     expect(entry?.details).to.deep.equal({ changed: 'recovery stopped' });
     const forged = new URL(link);
     forged.searchParams.set('token', `${link.searchParams.get('token')}x`);
-    for (const url of [
-      forged,
-      '/stop-recovery',
-      '/stop-recovery?token=a.b',
-      '/stop-recovery?token=%00',
-    ]) {
+    for (const url of [forged, '/stop-recovery', '/stop-recovery?token=a.b', '/stop-recovery?token=%00']) {
       expect((await browser().get(url)).status, String(url)).to.equal(410);
     }
   });
@@ -219,9 +211,7 @@ describe('recovering an account that needs more than a password by a mailed link
     expect((await send(await linkFor('forgotten'))).status).to.equal(403);
   });
 
-  const PROVES: Readonly<
-    Record<string, (given: Awaited<ReturnType<typeof withPasskey>>) => Promise<unknown>>
-  > = {
+  const PROVES: Readonly<Record<string, (given: Awaited<ReturnType<typeof withPasskey>>) => Promise<unknown>>> = {
     'signs in with the passkey': ({ passkey }) => signInWith(browser(), passkey),
 
     async 'confirms an action with the passkey'({ person, passkey }) {

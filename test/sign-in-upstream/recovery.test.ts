@@ -35,17 +35,13 @@ describe('an account that an attacker had access to', () => {
 
   const linkFor = (purpose: LinkPurpose, { accountId } = person): Promise<string> =>
     passwordLink(on.service, { accountId }, purpose);
-  const isSignedIn = async (who: Pick<Person, 'get'>): Promise<boolean> =>
-    (await who.get('/profile')).status === 200;
-  const partner = (browser?: Person) =>
-    partnerTokens(on.service.issuer, { ...on.seeded, person }, browser);
+  const isSignedIn = async (who: Pick<Person, 'get'>): Promise<boolean> => (await who.get('/profile')).status === 200;
+  const partner = (browser?: Person) => partnerTokens(on.service.issuer, { ...on.seeded, person }, browser);
   const isActive = (token: string) => partner().isActive(token);
   /** Waits for a mail about this, because mails are sent in the background, in any order. */
   const mailAbout = (what: string) =>
     eventually(() => {
-      const found = mail.received.find(
-        ({ to, raw }) => to.includes(person.email) && raw.includes(what),
-      );
+      const found = mail.received.find(({ to, raw }) => to.includes(person.email) && raw.includes(what));
       if (!found) throw new Error('no such mail yet');
       return found.text;
     });
@@ -120,17 +116,12 @@ describe('an account that an attacker had access to', () => {
       expect(await outcomeOf(attack.browser, approved)).to.equal('sign-in');
       expect((await createPerson(on.service.issuer).signIn(person)).status).to.equal(401);
       const ours = { ...person, password: NEW_PASSWORD };
-      expect((await createPerson(on.service.issuer).signIn(ours)).url.pathname).to.equal(
-        '/profile',
-      );
+      expect((await createPerson(on.service.issuer).signIn(ours)).url.pathname).to.equal('/profile');
 
       const log = await on.service.activity.of(person.accountId, { limit: 30 });
       const { details } = log.find(({ action }) => action === 'password_changed') ?? {};
       expect(details?.purpose).to.be.oneOf(['forgotten', 'invitation', 'confirmed']);
-      expect(log.map(({ action }) => action)).to.include.members([
-        'disconnected',
-        'api_key_revoked',
-      ]);
+      expect(log.map(({ action }) => action)).to.include.members(['disconnected', 'api_key_revoked']);
       // The mail lists the sign-in methods that remain, because an attacker may have added them.
       expect(await mailAbout('one-time link')).to.include('Sign-in with Platform & Co, added ');
     });
@@ -139,9 +130,7 @@ describe('an account that an attacker had access to', () => {
   it('an attacker who started to link a provider and was signed out cannot complete the link', async () => {
     const { browser, linking } = await attackAccount();
     const { back, form } = await opened(linkFor('invitation'));
-    const [method = ''] = [...form.html.matchAll(/name="remove_way" value="([^"]+)"/g)].map(
-      ([, value]) => value,
-    );
+    const [method = ''] = [...form.html.matchAll(/name="remove_way" value="([^"]+)"/g)].map(([, value]) => value);
     await back.submit(form, { new_password: NEW_PASSWORD, remove_way: method });
     expect(await on.service.identities.listOf(person.accountId)).to.deep.equal([]);
     on.upstream.account = { sub: `thief-${people}` };
@@ -197,9 +186,7 @@ describe('an account that an attacker had access to', () => {
     await other.signIn(on.seeded.other);
     const traveller = on.traveller();
     await traveller.signIn(on.seeded.other);
-    const taken = await traveller.travel(
-      await traveller.submit(await traveller.get(SECURITY), { link_with: id }),
-    );
+    const taken = await traveller.travel(await traveller.submit(await traveller.get(SECURITY), { link_with: id }));
     expect(taken.html).to.include('It was not linked');
     expect(await on.service.identities.listOf(on.seeded.other.accountId)).to.deep.equal([]);
   });
@@ -213,9 +200,7 @@ describe('without passwords, a user whose provider no longer recognizes them', (
     const former = on.traveller();
     await on.signIn(GRACE, former);
     // Simulate a new subject at the provider, which does not match the existing link.
-    expect((await on.signIn({ ...GRACE, sub: 'grace again' })).html).to.include(
-      'linked with another',
-    );
+    expect((await on.signIn({ ...GRACE, sub: 'grace again' })).html).to.include('linked with another');
     const { accountId } = on.seeded.person;
     const make = () => passwordLink(on.service, { accountId }, 'invitation');
     const [link, waiting] = [await make(), await make()];

@@ -114,22 +114,17 @@ describe('a password session after the grace period', () => {
     endGrace();
     const page = await person.follow(await person.get(ask()));
     expect(page.url.pathname).to.match(/^\/interaction\//);
-    expect(page.html).to.include(
-      'no longer enough for you: sign in with the passkey <bdi>Laptop</bdi>',
-    );
+    expect(page.html).to.include('no longer enough for you: sign in with the passkey <bdi>Laptop</bdi>');
     const answer = passkey.answer(await optionsFor(person, 'sign-in'));
-    expect(await outcomeOf(person, await person.submit(page, { passkey: answer }))).to.equal(
-      'code',
-    );
+    expect(await outcomeOf(person, await person.submit(page, { passkey: answer }))).to.equal('code');
     expect((await person.get('/profile')).status).to.equal(200);
   });
 
   it("a password session gets no code in a test of the user's own client", async () => {
     const request = await person.begin(client);
-    const approved = await person.submit(
-      await person.follow(await person.get(await person.begin(client))),
-      { decision: 'approve' },
-    );
+    const approved = await person.submit(await person.follow(await person.get(await person.begin(client))), {
+      decision: 'approve',
+    });
     endGrace();
     expectBlocked(await person.follow(await person.get(request)), 'a test of before');
     expectBlocked(await person.follow(approved), 'one that was approved before');
@@ -144,8 +139,7 @@ describe('a password session after the grace period', () => {
       const name = `${method} ${path}`;
       if (PUBLIC.test(name)) continue;
       const url = path.replace(':id', client.id).replace(/:\w+/g, 'x');
-      const page =
-        method === 'GET' ? await person.get(url) : await person.post(url, { form_token: token });
+      const page = method === 'GET' ? await person.get(url) : await person.post(url, { form_token: token });
       if (page.location?.pathname !== STRONG_SIGN_IN || path === STRONG_SIGN_IN) open.push(name);
     }
     expect(open).to.have.members(ALLOWED);

@@ -97,9 +97,7 @@ describe('users who administer an organization or own a client', () => {
     await on.service.accounts.endSessions(owner.accountId);
     const page = await person.follow(await person.get(ask()));
     const { email, password } = owner;
-    expect(isConsent(await person.follow(await person.submit(page, { email, password })))).to.equal(
-      true,
-    );
+    expect(isConsent(await person.follow(await person.submit(page, { email, password })))).to.equal(true);
     expect((await person.get('/profile')).status).to.equal(200);
     on.clock.advance(GRACE_SECONDS);
     expect((await person.get('/profile')).status).to.equal(303);
@@ -113,13 +111,9 @@ describe('users who administer an organization or own a client', () => {
     const wrong = await person.submit(page, { email: owner.email, password: 'wrong password' });
     expect(wrong.status).to.equal(401);
     expect(wrong.html).not.to.include('passkey Laptop').and.not.include('no longer enough');
-    const blocked = await person.follow(
-      await person.submit(page, { email: owner.email, password: owner.password }),
-    );
+    const blocked = await person.follow(await person.submit(page, { email: owner.email, password: owner.password }));
     expect(blocked.url.pathname).to.equal(STRONG_SIGN_IN);
-    expect((await person.get('/profile/oauth-clients')).location?.pathname).to.equal(
-      STRONG_SIGN_IN,
-    );
+    expect((await person.get('/profile/oauth-clients')).location?.pathname).to.equal(STRONG_SIGN_IN);
     const { passkey, answer } = await addPasskey(on.service.issuer, person);
     expect(isConsent(await person.follow(answer)), answer.html).to.equal(true);
     expect((await person.get('/profile/oauth-clients')).status).to.equal(200);
@@ -200,11 +194,7 @@ describe('users who administer an organization or own a client', () => {
     addPerson(on.service, name, `${name.toLowerCase()}-${people}@example.test`);
 
   it('admins of an organization and owners of a client must have more than a password', async () => {
-    const [admin, maker, member] = [
-      await addOther('Ada'),
-      await addOther('Max'),
-      await addOther('Mo'),
-    ];
+    const [admin, maker, member] = [await addOther('Ada'), await addOther('Max'), await addOther('Mo')];
     const { id } = await on.service.organizations.add({ name: `Office ${people}` });
     await on.service.memberships.setRole({ accountId: admin.accountId }, id, 'admin');
     await on.service.memberships.setRole({ accountId: member.accountId }, id, 'member');
@@ -220,11 +210,7 @@ describe('users who administer an organization or own a client', () => {
 
   it('users whose only provider was removed have to add a passkey, and are listed for the operator', async () => {
     await on.service.database.transaction((tx) =>
-      on.service.identities.link(
-        owner.accountId,
-        { issuer: 'https://gone.example', subject: owner.email },
-        tx,
-      ),
+      on.service.identities.link(owner.accountId, { issuer: 'https://gone.example', subject: owner.email }, tx),
     );
     const owing = await valueFrom(operatorFor(on.service), 'accounts list --owing-a-passkey');
     expect(owing.map(({ email }: { email: string }) => email)).to.include(owner.email);

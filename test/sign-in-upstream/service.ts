@@ -76,11 +76,7 @@ export function startWithUpstream({
   after('restore the real time', () => parts.clock?.restore());
 
   parts.traveller = () =>
-    createTraveller(
-      parts.service.issuer,
-      parts.upstream.issuer,
-      ...(hasSecond ? [parts.second.issuer] : []),
-    );
+    createTraveller(parts.service.issuer, parts.upstream.issuer, ...(hasSecond ? [parts.second.issuer] : []));
   parts.signIn = async (account, traveller = parts.traveller()) => {
     parts.upstream.account = account;
     const page = await traveller.get('/login');

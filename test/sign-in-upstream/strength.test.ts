@@ -56,15 +56,11 @@ describe('an owner whose provider must prove a second factor', () => {
       expect(page.url.pathname).to.equal(STRONG_SIGN_IN);
       expect(page.html).to.include('Your last sign-in at your provider did not prove more');
       expect((await person.get('/profile/api-keys')).location?.pathname).to.equal(STRONG_SIGN_IN);
-      const asked = await person.get(
-        authorizationUrl(on.service.issuer, on.seeded.clients.confidential),
-      );
+      const asked = await person.get(authorizationUrl(on.service.issuer, on.seeded.clients.confidential));
       // The authorization shows a page, because a redirect to the provider would loop endlessly.
       const there = await person.follow(asked);
       expect(there.url.pathname).to.match(/^\/interaction\//);
-      expect(there.html).to.include(
-        'Your last sign-in did not prove enough: sign in with Warehouse platform',
-      );
+      expect(there.html).to.include('Your last sign-in did not prove enough: sign in with Warehouse platform');
     });
   }
 
@@ -116,10 +112,7 @@ describe('an owner whose provider must prove a second factor', () => {
 });
 
 describe('an owner whose only sign-in method is a provider that must prove a second factor', () => {
-  const { on, owner, signIn } = withOwner(
-    { match: 'verified_email', strongAmr: ['otp'] },
-    { passwords: false },
-  );
+  const { on, owner, signIn } = withOwner({ match: 'verified_email', strongAmr: ['otp'] }, { passwords: false });
 
   it('an owner with a weak sign-in sees the sign-in page again instead of a redirect loop', async () => {
     const { person, page } = await signIn({ amr: ['pwd'] });
@@ -146,9 +139,7 @@ describe('an owner whose provider is configured as weak', () => {
     await addPasskey(on.service.issuer, person);
     expect((await person.get('/profile')).status).to.equal(200);
     const refused = await createPerson(on.service.issuer).signIn(owner());
-    expect(refused.html)
-      .to.include('sign in with the passkey')
-      .and.not.include('or Warehouse platform');
+    expect(refused.html).to.include('sign in with the passkey').and.not.include('or Warehouse platform');
   });
 });
 

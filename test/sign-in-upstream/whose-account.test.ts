@@ -28,9 +28,7 @@ describe('a user who signs in with a provider', () => {
     for (const email of [GRACE.email, 'nobody@example.test']) {
       const page = await on.signIn({ sub: 'unverified', email, email_verified: false });
       expect(page.status).to.equal(403);
-      expect(page.html)
-        .to.include('Your email address is not verified')
-        .and.not.include('no account');
+      expect(page.html).to.include('Your email address is not verified').and.not.include('no account');
     }
     const said = on.service.logLines.filter((text) => text.includes('"subject":"unverified"'));
     expect(said).to.have.lengthOf(2);
@@ -171,15 +169,7 @@ describe('an external id that a provider sends as a number', () => {
     }
   });
 
-  for (const emp of [
-    '9007199254740993',
-    '9007199254740992',
-    '-0',
-    '17.5',
-    '1e400',
-    'true',
-    '[17]',
-  ]) {
+  for (const emp of ['9007199254740993', '9007199254740992', '-0', '17.5', '1e400', 'true', '[17]']) {
     it(`an external id that the provider sends as ${emp} is refused, and the log contains the reason`, async () => {
       const page = await signInWith(emp);
       expect(page.status).to.equal(403);

@@ -96,11 +96,7 @@ describe('cache of people, clients and keys', () => {
   });
 
   it('the result of a read that began before a change is neither shared nor cached after the change', async () => {
-    const announcements: [ChangeTopic, string?][] = [
-      ['access', 'key'],
-      ['organizations', 'org_a'],
-      ['everything'],
-    ];
+    const announcements: [ChangeTopic, string?][] = [['access', 'key'], ['organizations', 'org_a'], ['everything']];
     for (const change of announcements) {
       const slow = Promise.withResolvers<string>();
       const early = cache.get('key', () => slow.promise);

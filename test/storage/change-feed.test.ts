@@ -121,9 +121,7 @@ describeOn([postgresServer], 'change feed', () => {
 
       // The feed cannot reconnect before this test is done with its absence.
       proxy.leadTo(await freePort());
-      await changing.query(
-        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${LISTENERS}`,
-      );
+      await changing.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${LISTENERS}`);
       await eventually(() => expect(own.isLive).to.equal(false));
       expect(heard[0]).to.equal('everything');
       expect(await cache.get('key', async () => 'asked again')).to.equal('asked again');
@@ -236,9 +234,7 @@ describe('change feed of the embedded database', () => {
 
   it('the embedded change feed announces a transaction when it commits, and none that was rolled back', async () => {
     await database.transaction(async (tx) => {
-      await tx.query(
-        "INSERT INTO organizations (id, name, created_at) VALUES ('place', '', now())",
-      );
+      await tx.query("INSERT INTO organizations (id, name, created_at) VALUES ('place', '', now())");
       await tx.query(ADD_CLIENT, ['other']);
       await tx.query(ADD_SECRET, ['other']);
       await tx.query(ADD_WAREHOUSE, ['hall']);
@@ -279,10 +275,7 @@ describe('change feed of the embedded database', () => {
         `SELECT pg_notify('gatehouse_named_changes', 'access acc_1'); SELECT 1 AS one;
           SELECT pg_notify('somebody_else', ''); SELECT 2 AS two`,
       )) as unknown as { rows: unknown[] }[];
-      expect(results.map(({ rows }) => rows.at(0))).to.deep.include.members([
-        { one: 1 },
-        { two: 2 },
-      ]);
+      expect(results.map(({ rows }) => rows.at(0))).to.deep.include.members([{ one: 1 }, { two: 2 }]);
       expect(changes).to.deep.equal(['access acc_1']);
       expect(received).to.deep.equal([]);
     } finally {

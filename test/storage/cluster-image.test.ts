@@ -1,13 +1,5 @@
 /** New embedded databases are unpacked from an image, and each has its own system identifier. */
-import {
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmdirSync,
-  rmSync,
-  statSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { PGlite } from '@electric-sql/pglite';
 import { expect } from 'chai';
@@ -95,9 +87,7 @@ describe('a database unpacked from the image', () => {
     expect(Number(row?.seconds)).to.be.within(before, Math.floor(Date.now() / 1_000));
     const log = path.join(directory, 'postgres/pg_wal');
     const segments = readdirSync(log).filter((name) => LOG_SEGMENT.test(`pg_wal/${name}`));
-    const identifiers = segments.map((name) =>
-      readFileSync(path.join(log, name)).readBigInt64LE(24),
-    );
+    const identifiers = segments.map((name) => readFileSync(path.join(log, name)).readBigInt64LE(24));
     expect(identifiers.map(String)).to.deep.equal([row?.id]);
   });
 

@@ -52,10 +52,7 @@ describe('opening a data directory', () => {
   }
 
   for (const [what, damage] of [
-    [
-      'a database that lacks its PG_VERSION',
-      () => rmSync(path.join(directory, 'postgres/PG_VERSION')),
-    ],
+    ['a database that lacks its PG_VERSION', () => rmSync(path.join(directory, 'postgres/PG_VERSION'))],
     [
       'secrets but no database',
       () => {
@@ -65,10 +62,7 @@ describe('opening a data directory', () => {
     ],
     ['a damaged control file', () => writeFileSync(control(), Buffer.alloc(8_192, 7))],
     ['a lost write-ahead log', () => forEachLogFile((file) => rmSync(file))],
-    [
-      'a damaged write-ahead log',
-      () => forEachLogFile((file) => writeFileSync(file, Buffer.alloc(1_048_576, 9))),
-    ],
+    ['a damaged write-ahead log', () => forEachLogFile((file) => writeFileSync(file, Buffer.alloc(1_048_576, 9)))],
   ] as const) {
     it(`a data directory with ${what} is refused unchanged, and the error says how to restore a backup`, async () => {
       damage();
@@ -176,9 +170,7 @@ describe('a first start', () => {
     const { storage } = loadSettings({ environment });
     const owner = await openDatabase({ ...storage, sharing: 'own', timeoutFactor: TIMEOUT_FACTOR });
     const guests = await Promise.all(
-      [0, 1].map(() =>
-        openDatabase({ dataDirectory: directory, sharing: 'share', timeoutFactor: TIMEOUT_FACTOR }),
-      ),
+      [0, 1].map(() => openDatabase({ dataDirectory: directory, sharing: 'share', timeoutFactor: TIMEOUT_FACTOR })),
     );
     const applied = await Promise.all([owner, ...guests].map((one) => migrate(one)));
     expect(applied.filter((names) => names.length > 0)).to.have.length(1);

@@ -127,10 +127,7 @@ describeOn([postgresServer], 'a statement that reaches its time limit', () => {
     const lock = 'LOCK TABLE organizations IN ACCESS EXCLUSIVE MODE';
     const endings: readonly (readonly [string, () => Promise<unknown>])[] = [
       ['work', () => impatient.query('SELECT pg_sleep(60)')],
-      [
-        'work in a transaction',
-        () => impatient.transaction((tx) => tx.query('SELECT pg_sleep(60)')),
-      ],
+      ['work in a transaction', () => impatient.transaction((tx) => tx.query('SELECT pg_sleep(60)'))],
       [
         'a lock',
         () =>
@@ -204,9 +201,7 @@ describeOn([postgresServer], 'database on a failing server', () => {
     try {
       await locked.promise;
       expect(await database.query(`${lock} SKIP LOCKED`, [id])).to.deep.equal([]);
-      await eventually(async () =>
-        expect(await database.query(`${lock} SKIP LOCKED`, [id])).to.have.length(1),
-      );
+      await eventually(async () => expect(await database.query(`${lock} SKIP LOCKED`, [id])).to.have.length(1));
     } finally {
       thawed.resolve();
     }
@@ -265,9 +260,7 @@ describeOn([postgresServer], 'database on a failing server', () => {
   it('a statement that waits too long for a lock ends in client and server, and blocks no others', async () => {
     await operator.transaction(async (tx) => {
       await tx.query('LOCK TABLE clients IN ACCESS EXCLUSIVE MODE');
-      const waiting = Array.from({ length: 20 }, () =>
-        withinLimit(limited.query('SELECT * FROM clients')),
-      );
+      const waiting = Array.from({ length: 20 }, () => withinLimit(limited.query('SELECT * FROM clients')));
       for (const error of await Promise.all(waiting)) {
         expect(error).to.be.instanceOf(StorageUnavailable);
       }
@@ -309,10 +302,7 @@ describeOn([postgresServer], 'database on a failing server', () => {
   });
 });
 
-const copyOf = ([text, values]: readonly [string, readonly unknown[]]): [string, unknown[]] => [
-  text,
-  [...values],
-];
+const copyOf = ([text, values]: readonly [string, readonly unknown[]]): [string, unknown[]] => [text, [...values]];
 
 /** The socket of a connection, which `pg` does not offer in its types. */
 const streamOf = (client: pg.Client): Socket =>

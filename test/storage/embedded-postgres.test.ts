@@ -5,37 +5,30 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
-import {
-  type DirectoryLock,
-  takeDirectoryLock,
-} from '../../src/storage/embedded/directory-lock.ts';
+import { type DirectoryLock, takeDirectoryLock } from '../../src/storage/embedded/directory-lock.ts';
 import { freshDataDirectory } from '../support/embedded-postgres.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { type OtherProcess, startOtherProcess } from './other-process.ts';
 
 const IDS = 'SELECT id FROM organizations ORDER BY created_at, id';
-const insert = (id: string) =>
-  `INSERT INTO organizations (id, name, created_at) VALUES ('${id}', '', '2030-01-01')`;
+const insert = (id: string) => `INSERT INTO organizations (id, name, created_at) VALUES ('${id}', '', '2030-01-01')`;
 
 describe('embedded PostgreSQL, a data directory used by several processes', () => {
   let directory: string;
   let linked: string;
   let owners: readonly OtherProcess[];
 
-  before(
-    'start four owners at once after one was killed, and wait until three give up',
-    async () => {
-      // Use a path that is longer than the path of a Unix socket may be.
-      directory = path.join(temporaryDirectory('long'), 'x'.repeat(100));
-      await rename(await freshDataDirectory(), directory);
-      linked = path.join(temporaryDirectory('link'), 'linked');
-      await symlink(directory, linked);
-      const killed = await startOtherProcess(directory, 'own');
-      await killed.kill();
-      const names = [directory, linked, directory, `${linked}/`];
-      owners = await Promise.all(names.map((name) => startOtherProcess(name, 'own')));
-    },
-  );
+  before('start four owners at once after one was killed, and wait until three give up', async () => {
+    // Use a path that is longer than the path of a Unix socket may be.
+    directory = path.join(temporaryDirectory('long'), 'x'.repeat(100));
+    await rename(await freshDataDirectory(), directory);
+    linked = path.join(temporaryDirectory('link'), 'linked');
+    await symlink(directory, linked);
+    const killed = await startOtherProcess(directory, 'own');
+    await killed.kill();
+    const names = [directory, linked, directory, `${linked}/`];
+    owners = await Promise.all(names.map((name) => startOtherProcess(name, 'own')));
+  });
   after(async () => {
     for (const owner of owners) await owner.kill();
   });
@@ -73,8 +66,7 @@ describe('embedded PostgreSQL, a data directory used by several processes', () =
       passing.destroy();
       await once(passing, 'close');
       // Two round trips: the owner has noticed by then that the connection is closed.
-      for (const _ of [1, 2])
-        expect(await tx.query(IDS)).to.deep.include({ id: 'in a transaction' });
+      for (const _ of [1, 2]) expect(await tx.query(IDS)).to.deep.include({ id: 'in a transaction' });
     });
     expect(await other.query(IDS)).to.deep.include({ id: 'in a transaction' });
     await other.query("DELETE FROM organizations WHERE id = 'in a transaction'");

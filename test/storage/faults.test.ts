@@ -174,8 +174,7 @@ async function requestsTo(
     introspection: () => introspect(issuer, resourceServer, tokens.accessToken),
     'revocation by the client': () =>
       postForm(issuer, '/oauth/revoke', { token: toRevoke.refreshToken }, { client: confidential }),
-    'session keep-alive': () =>
-      ask(new URL('/oauth/token/refresh', issuer), { method: 'POST', headers: withSession }),
+    'session keep-alive': () => ask(new URL('/oauth/token/refresh', issuer), { method: 'POST', headers: withSession }),
     'page: sign in': () => newcomer.submit(signInPage, { email, password }),
     'page: authorize': () => newcomer.get(authorizationUrl(issuer, confidential)),
     'page: profile': page('/profile'),

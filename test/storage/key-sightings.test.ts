@@ -1,10 +1,6 @@
 import { expect } from 'chai';
 import type { OpenDatabase } from '../../src/storage/database.ts';
-import {
-  keyFingerprint,
-  keySightings,
-  startKeySightings,
-} from '../../src/storage/key-sightings.ts';
+import { keyFingerprint, keySightings, startKeySightings } from '../../src/storage/key-sightings.ts';
 import { runningNodes } from '../../src/storage/nodes.ts';
 import { createTestClock, type TestClock } from '../support/clock.ts';
 import { forEachDatabase } from '../support/databases.ts';

@@ -17,13 +17,7 @@ import { freshMigratedDatabaseUrl } from '../support/postgres-server.ts';
 import { freePort } from '../support/programs.ts';
 import { ask, portOf } from '../support/redis-groups.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
-import {
-  describeOn,
-  openssl,
-  postgresServer,
-  redisServer,
-  required,
-} from '../support/requirements.ts';
+import { describeOn, openssl, postgresServer, redisServer, required } from '../support/requirements.ts';
 import { type Seeded, startSeeded } from '../support/seeded.ts';
 import { startsOn } from '../support/service.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
@@ -37,9 +31,7 @@ const PASSWORD = 'the password of this test';
 /** Issues, refreshes and revokes tokens of a person and of a machine. */
 async function expectLifeOfTokens({ issuer, partner, clients }: Seeded): Promise<void> {
   const { confidential, machine } = clients;
-  const exchanged = tokensOf(
-    await exchangeCode(issuer, confidential, await partner.code(confidential)),
-  );
+  const exchanged = tokensOf(await exchangeCode(issuer, confidential, await partner.code(confidential)));
   expect(await partner.isActive(exchanged.accessToken)).to.equal(true);
   const renewed = tokensOf(await refresh(issuer, confidential, exchanged.refreshToken));
   const { accessToken } = tokensOf(await clientCredentials(issuer, machine));
@@ -53,9 +45,7 @@ async function expectLifeOfTokens({ issuer, partner, clients }: Seeded): Promise
 const warningsOf = ({ service }: Pick<Seeded, 'service'>): readonly string[] =>
   service.logLines
     .map((line) => JSON.parse(line))
-    .flatMap(({ level, msg }) =>
-      level === 40 && String(msg).startsWith('Redis') ? [String(msg)] : [],
-    );
+    .flatMap(({ level, msg }) => (level === 40 && String(msg).startsWith('Redis') ? [String(msg)] : []));
 
 describeOn([postgresServer, redisServer, openssl], 'a Redis with TLS and few rights', () => {
   let redis: RedisServer;
@@ -77,8 +67,7 @@ describeOn([postgresServer, redisServer, openssl], 'a Redis with TLS and few rig
       'tls-cert-file': `${certificate}`,
       'tls-key-file': `${key}`,
     });
-    const [, rule = ''] =
-      /^ACL SETUSER gatehouse (.*)$/m.exec(readFileSync(DEPLOYMENT_GUIDE, 'utf8')) ?? [];
+    const [, rule = ''] = /^ACL SETUSER gatehouse (.*)$/m.exec(readFileSync(DEPLOYMENT_GUIDE, 'utf8')) ?? [];
     const rights = rule.split(' ').map((word) => (word.startsWith('>') ? `>${PASSWORD}` : word));
     await ask(redis, 'ACL', 'SETUSER', 'gatehouse', ...rights);
     redisUrl = `rediss://gatehouse:${encodeURIComponent(PASSWORD)}@localhost:${tlsPort}`;
@@ -168,9 +157,7 @@ describeOn([postgresServer, redisServer], 'a Redis whose INFO does not show ever
     redis = await startRedisServer({ appendfsync: 'always' });
     managed = await opened.add(startManagedRedis(Number(portOf(redis))), (one) => one.close());
     managed.refuse(/^(ACL|BGREWRITEAOF|BGSAVE|CLIENT|CONFIG|DEBUG|HELLO|ROLE|SAVE|SLOWLOG)$/);
-    managed.hide(
-      /^(master_repl|second_repl|role|maxmemory|used_memory|redis_version|connected_slaves)/,
-    );
+    managed.hide(/^(master_repl|second_repl|role|maxmemory|used_memory|redis_version|connected_slaves)/);
   });
   const start = startsOn('postgres');
   const on = startSeeded({

@@ -5,12 +5,7 @@ import { expect } from 'chai';
 import { runner } from 'node-pg-migrate';
 import pg from 'pg';
 import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
-import {
-  MigrationsPending,
-  migrate,
-  pendingMigrations,
-  requireSchema,
-} from '../../src/storage/migrate.ts';
+import { MigrationsPending, migrate, pendingMigrations, requireSchema } from '../../src/storage/migrate.ts';
 import { areValuesChecked } from '../../src/storage/nodes.ts';
 import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
 import { operatorOn, refusalFrom, valueFrom } from '../operator/run-operator.ts';
@@ -28,9 +23,7 @@ const NAMES = readdirSync(MIGRATIONS)
   .sort();
 
 async function appliedMigrations(database: OpenDatabase): Promise<string[]> {
-  const rows = await database.query<{ name: string }>(
-    'SELECT name FROM gatehouse_migrations ORDER BY id',
-  );
+  const rows = await database.query<{ name: string }>('SELECT name FROM gatehouse_migrations ORDER BY id');
   return rows.map(({ name }) => name);
 }
 
@@ -95,9 +88,7 @@ describeOn([postgresServer], 'migrations with several nodes', () => {
   it('migrations run once if nodes start at the same time', async () => {
     const databaseUrl = await freshDatabaseUrl();
     const nodes = await Promise.all(
-      [1, 2, 3].map(() =>
-        openDatabase({ databaseUrl, dataDirectory: '', timeoutFactor: TIMEOUT_FACTOR }),
-      ),
+      [1, 2, 3].map(() => openDatabase({ databaseUrl, dataDirectory: '', timeoutFactor: TIMEOUT_FACTOR })),
     );
     await Promise.all(nodes.map((node) => requireSchema(node, { autoMigrate: true })));
     for (const node of nodes) {
@@ -140,9 +131,7 @@ describeOn([postgresServer], 'migrations with several nodes', () => {
     expect(await pendingMigrations(database)).to.deep.equal(pending);
     await valueFrom(run, ['organizations', 'add', '--name', 'Quay']);
     expect(await pendingMigrations(database)).to.deep.equal([]);
-    await database.query(
-      "INSERT INTO gatehouse_migrations (name, run_on) VALUES ('9999_of-tomorrow', now())",
-    );
+    await database.query("INSERT INTO gatehouse_migrations (name, run_on) VALUES ('9999_of-tomorrow', now())");
     expect(await valueFrom(run, 'organizations list')).to.have.length(1);
     await database.close();
   });
@@ -150,9 +139,7 @@ describeOn([postgresServer], 'migrations with several nodes', () => {
   it('a node starts on the database schema of a later version', async () => {
     const database = await openEmpty();
     await migrate(database);
-    await database.query(
-      "INSERT INTO gatehouse_migrations (name, run_on) VALUES ('9999_of-tomorrow', now())",
-    );
+    await database.query("INSERT INTO gatehouse_migrations (name, run_on) VALUES ('9999_of-tomorrow', now())");
     await requireSchema(database, { autoMigrate: true });
     await requireSchema(database, { autoMigrate: false });
     expect(await appliedMigrations(database)).to.deep.equal([...NAMES, '9999_of-tomorrow']);
@@ -171,10 +158,7 @@ describeOn([postgresServer], 'migrations with several nodes', () => {
     let applied: Promise<string[]> | undefined;
     try {
       await backup.query('BEGIN; LOCK TABLE accounts IN ACCESS SHARE MODE');
-      const [onMigration, onWait] = [
-        () => void started.push(1),
-        (reason: string) => void waits.push(reason),
-      ];
+      const [onMigration, onWait] = [() => void started.push(1), (reason: string) => void waits.push(reason)];
       applied = migrate(database, { onMigration, onWait });
       applied.catch(() => {});
       await eventually(() => expect(waits).to.have.length(1));
@@ -271,10 +255,7 @@ describeOn([postgresServer], 'migrations with several nodes', () => {
   it('migrations fail with StorageUnavailable if the database cannot be reached', async () => {
     const databaseUrl = `postgres://postgres@127.0.0.1:${await freePort()}/postgres`;
     const database = await openDatabase({ databaseUrl, dataDirectory: '' });
-    for (const work of [
-      () => migrate(database),
-      () => requireSchema(database, { autoMigrate: true }),
-    ]) {
+    for (const work of [() => migrate(database), () => requireSchema(database, { autoMigrate: true })]) {
       expect(await failureOf(work())).to.be.instanceOf(StorageUnavailable);
     }
     await database.close();

@@ -23,17 +23,12 @@ export interface OtherProcess {
   kill(): Promise<void>;
 }
 
-type Order =
-  | { readonly do: 'query'; readonly text: string }
-  | { readonly do: 'write' | 'begin' | 'memory' | 'close' };
+type Order = { readonly do: 'query'; readonly text: string } | { readonly do: 'write' | 'begin' | 'memory' | 'close' };
 
 const INSERT = "INSERT INTO organizations (id, name, created_at) VALUES ($1, '', '2030-01-01')";
 
 /** Resolves when the process has opened the database or was refused. */
-export async function startOtherProcess(
-  dataDirectory: string,
-  sharing: Sharing,
-): Promise<OtherProcess> {
+export async function startOtherProcess(dataDirectory: string, sharing: Sharing): Promise<OtherProcess> {
   const child = fork(import.meta.filename, [dataDirectory, sharing], { execArgv: [] });
   const exited = once(child, 'exit');
   const answer = async (): Promise<unknown> => {

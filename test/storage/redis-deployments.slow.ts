@@ -85,9 +85,7 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
     const ids = Array.from({ length: 200 }, newId);
     const lifetimes = { codeSeconds: 600, absoluteSeconds: undefined };
     const step = { attempt: 'mine', refreshSeconds: 3_600 };
-    await Promise.all(
-      ids.map((id) => store.beginAuthorization(id, { ...FACTS, accountId: id }, lifetimes)),
-    );
+    await Promise.all(ids.map((id) => store.beginAuthorization(id, { ...FACTS, accountId: id }, lifetimes)));
     await Promise.all(
       ids.map(async (id) => {
         const rotation = { ...step, from: 0, retryWindowSeconds: 60 };
@@ -247,10 +245,7 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
 });
 
 /** Returns the commands that arrive at any node while `work` runs, except those inside scripts. */
-async function commandsOf(
-  nodes: readonly RedisServer[],
-  work: () => Promise<unknown>,
-): Promise<string[]> {
+async function commandsOf(nodes: readonly RedisServer[], work: () => Promise<unknown>): Promise<string[]> {
   const commands: string[] = [];
   const clients = nodes.map((node) => new Redis(node.url));
   const monitors = await Promise.all(clients.map((client) => client.monitor()));
@@ -297,9 +292,7 @@ describeOn([redisServer], 'Redis behind a Sentinel', () => {
   });
 
   it('a store behind a Sentinel works with the new master when the old one hangs', async () => {
-    const store = await openStore(
-      `redis+sentinel://127.0.0.1:1,127.0.0.1:${sentinel.port}/warehouse`,
-    );
+    const store = await openStore(`redis+sentinel://127.0.0.1:1,127.0.0.1:${sentinel.port}/warehouse`);
     const id = newId();
     await store.write('session', id, 'kept', inAnHour());
     await eventually(async () => expect(await ask(replica, 'DBSIZE')).to.be.above(1));
@@ -341,8 +334,7 @@ describeOn([redisServer], 'Redis behind a Sentinel', () => {
 
   it('a store that is closed while it looks for the master leaves no connection to a Sentinel open', async () => {
     const clientsOfSentinel = async (): Promise<number> =>
-      String(await callOnce(sentinel.port, 'CLIENT', 'LIST', 'TYPE', 'PUBSUB')).split('\n').length -
-      1;
+      String(await callOnce(sentinel.port, 'CLIENT', 'LIST', 'TYPE', 'PUBSUB')).split('\n').length - 1;
     const client = createRedis(`redis+sentinel://127.0.0.1:${sentinel.port}/warehouse`) as Redis;
     await client.connect();
     await eventually(async () => expect(await clientsOfSentinel()).to.equal(1));

@@ -191,10 +191,7 @@ describeOn([redisServer], 'a single Redis server', () => {
     it(`a Redis ${why} refuses writes, leaves no operation half done, and recovers`, async () => {
       const [session, code, exchanged] = [newId(), await begin(), await beginExchanged()];
       await store.write('session', session, 'kept', inAnHour());
-      const removals = [
-        () => store.remove('session', session),
-        () => store.endAuthorization(exchanged),
-      ];
+      const removals = [() => store.remove('session', session), () => store.endAuthorization(exchanged)];
       const [, usual = ''] = (await admin.config('GET', setting)) as string[];
       await configure(setting, harmful);
       if (setting === 'dir') await snapshot();

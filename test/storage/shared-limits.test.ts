@@ -77,9 +77,7 @@ function limitsSuite(open: () => Promise<() => Promise<{ node: Node; close(): Pr
 
     it('two nodes together allow no more parallel attempts than the limit, and report the first one beyond it', async () => {
       const nodes = [limitOf(one, 10), limitOf(two, 10)];
-      const counted = await Promise.all(
-        Array.from({ length: 40 }, (_, index) => nodes[index % 2]?.count('a')),
-      );
+      const counted = await Promise.all(Array.from({ length: 40 }, (_, index) => nodes[index % 2]?.count('a')));
       expect(counted.filter((over) => over === undefined)).to.have.length(10);
       expect(counted.filter((over) => over?.isFirst)).to.have.length(1);
     });
@@ -138,10 +136,7 @@ function limitsSuite(open: () => Promise<() => Promise<{ node: Node; close(): Pr
 let time: TestClock | undefined;
 
 /** A node on PostgreSQL, which uses the clock of the test. */
-async function postgresNode(
-  place: { databaseUrl?: string; dataDirectory: string },
-  timeoutFactor = TIMEOUT_FACTOR,
-) {
+async function postgresNode(place: { databaseUrl?: string; dataDirectory: string }, timeoutFactor = TIMEOUT_FACTOR) {
   const database = await openDatabase({ ...place, timeoutFactor });
   const node: Node = {
     limits: postgresLimits({ database, clock: systemClock }),

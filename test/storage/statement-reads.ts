@@ -80,9 +80,7 @@ export async function largeReads(server: PostgresServer, limit: number) {
       const { 'Query Text': statement, Plan: plan } = JSON.parse(json);
       const from = new Map<string, number>();
       addReads(plan, from);
-      return [...from]
-        .filter(([, rows]) => rows > limit)
-        .map(([name, rows]) => ({ rows, from: name, statement }));
+      return [...from].filter(([, rows]) => rows > limit).map(([name, rows]) => ({ rows, from: name, statement }));
     });
 }
 

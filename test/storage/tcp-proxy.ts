@@ -19,10 +19,7 @@ export interface TcpProxy {
    */
   breakAnswerTo(request: string, passed?: (answer: Buffer) => number): Promise<void>;
   /** Delays the first matching request, or its answer, and all that follows on the connection. */
-  hold(
-    request: RegExp,
-    what?: 'request' | 'answer',
-  ): { readonly held: Promise<void>; release(): void };
+  hold(request: RegExp, what?: 'request' | 'answer'): { readonly held: Promise<void>; release(): void };
   close(): Promise<void>;
 }
 
@@ -30,9 +27,7 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
   const port = await freePort();
   let leadsTo = target;
   let sabotage: Sabotage | undefined;
-  let holding:
-    | { request: RegExp; what: string; reached: () => void; released: Promise<void> }
-    | undefined;
+  let holding: { request: RegExp; what: string; reached: () => void; released: Promise<void> } | undefined;
   const pairs = new Set<readonly [Socket, Socket]>();
   let isSwallowing = false;
 

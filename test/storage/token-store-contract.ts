@@ -4,12 +4,7 @@ import type { AuthorizationFacts, RecordKind, TokenStore } from '../../src/stora
 import { createTestClock, type TestClock } from '../support/clock.ts';
 import type { StoreUnderTest } from '../support/stores.ts';
 
-export const KINDS: readonly RecordKind[] = [
-  'machine_token',
-  'session',
-  'interaction',
-  'shown_once',
-];
+export const KINDS: readonly RecordKind[] = ['machine_token', 'session', 'interaction', 'shown_once'];
 
 /** Texts that a store, a driver or a script could mistake for its own syntax. */
 const DIFFICULT = {
@@ -89,8 +84,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     id: string,
     from: number,
     { attempt = newId(), node = store, retryWindowSeconds = WINDOW } = {},
-  ): Promise<string> =>
-    (await node.rotate(id, { from, attempt, refreshSeconds: REFRESH, retryWindowSeconds })).outcome;
+  ): Promise<string> => (await node.rotate(id, { from, attempt, refreshSeconds: REFRESH, retryWindowSeconds })).outcome;
   const beginExchanged = async (absoluteSeconds?: number): Promise<string> => {
     const id = await begin(absoluteSeconds === undefined ? {} : { absoluteSeconds });
     expect(await exchange(id)).to.equal('issued');
@@ -249,16 +243,11 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
   it('a code can be used by one attempt, which can be repeated; any other attempt is a replay', async () => {
     const id = await begin();
     expect(await exchange(id, 'mine')).to.equal('issued');
-    expect(await exchange(id, 'mine', otherNode), 'repeated by the same attempt').to.equal(
-      'issued',
-    );
+    expect(await exchange(id, 'mine', otherNode), 'repeated by the same attempt').to.equal('issued');
     expect(await otherNode.readAuthorization(id)).to.include({ rotation: 0, isConfirmed: false });
     const before = await store.readAuthorization(id);
     expect(await exchange(id, 'theirs', otherNode)).to.equal('replayed');
-    expect(
-      await store.readAuthorization(id),
-      'the store leaves the end to its caller',
-    ).to.deep.equal(before);
+    expect(await store.readAuthorization(id), 'the store leaves the end to its caller').to.deep.equal(before);
     expect(await store.endAuthorization(id)).to.equal(true);
     expect(await exchange(id, 'mine')).to.equal('missing');
     expect(await exchange(newId())).to.equal('missing');
@@ -304,9 +293,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     const id = await beginExchanged();
     for (let from = 0; from < 12; from += 1) {
       time.advance(REFRESH - SLACK);
-      expect(await rotate(id, from, { node: from % 2 === 0 ? store : otherNode })).to.equal(
-        'issued',
-      );
+      expect(await rotate(id, from, { node: from % 2 === 0 ? store : otherNode })).to.equal('issued');
       const found = await otherNode.readAuthorization(id);
       expect(found).to.include({ rotation: from + 1, isConfirmed: false });
       expectNow(found?.usableUntil, REFRESH);
@@ -318,10 +305,9 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     const id = await beginExchanged();
     expect(await rotate(id, 0, { attempt: 'mine' })).to.equal('issued');
     const after = await store.readAuthorization(id);
-    expect(
-      await rotate(id, 0, { attempt: 'mine', node: otherNode }),
-      'repeated by the same attempt',
-    ).to.equal('issued');
+    expect(await rotate(id, 0, { attempt: 'mine', node: otherNode }), 'repeated by the same attempt').to.equal(
+      'issued',
+    );
     time.advance(WINDOW - SLACK);
     expect(await rotate(id, 0, { node: otherNode })).to.equal('retried');
     expect(await store.readAuthorization(id)).to.deep.equal(after);
@@ -382,10 +368,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     const twice = { attempt: 'mine', node: otherNode, ...strict };
     expect(await rotate(id, 0, twice)).to.equal('issued');
     expect(await rotate(id, 1, strict)).to.equal('issued');
-    expect(
-      await rotate(id, 0, { attempt: 'mine', ...strict }),
-      'repeated after a later refresh',
-    ).to.equal('replayed');
+    expect(await rotate(id, 0, { attempt: 'mine', ...strict }), 'repeated after a later refresh').to.equal('replayed');
   });
 
   it('only the current rotation can be confirmed as received, and the next one is unconfirmed again', async () => {

@@ -22,9 +22,7 @@ export function defineTokenStoreRaces(rounds: number): void {
 
     /** Sends the calls to both nodes alternately, all before either node has answered. */
     const onNodes = <Result>(ask: (node: TokenStore, index: number) => Promise<Result>) =>
-      Promise.all(
-        Array.from({ length: PARALLEL }, (_, index) => ask(nodes[index % 2 === 0 ? 0 : 1], index)),
-      );
+      Promise.all(Array.from({ length: PARALLEL }, (_, index) => ask(nodes[index % 2 === 0 ? 0 : 1], index)));
     const count = <Result>(results: readonly Result[], wanted: Result): number =>
       results.filter((result) => result === wanted).length;
     const lifetimes = { refreshSeconds: 3_600 };
@@ -51,18 +49,15 @@ export function defineTokenStoreRaces(rounds: number): void {
         for (let round = 0; round < rounds; round += 1) await race(round);
       });
 
-    itEachTime(
-      'only one of 20 parallel attempts exchanges a code; the others are replays',
-      async () => {
-        const id = await begin();
-        const issues = await onNodes((node, index) =>
-          node.exchangeCode(id, { ...lifetimes, attempt: `attempt${index}` }),
-        );
-        const outcomes = issues.map(({ outcome }) => outcome);
-        expect(count(outcomes, 'issued')).to.equal(1);
-        expect(count(outcomes, 'replayed')).to.equal(PARALLEL - 1);
-      },
-    );
+    itEachTime('only one of 20 parallel attempts exchanges a code; the others are replays', async () => {
+      const id = await begin();
+      const issues = await onNodes((node, index) =>
+        node.exchangeCode(id, { ...lifetimes, attempt: `attempt${index}` }),
+      );
+      const outcomes = issues.map(({ outcome }) => outcome);
+      expect(count(outcomes, 'issued')).to.equal(1);
+      expect(count(outcomes, 'replayed')).to.equal(PARALLEL - 1);
+    });
 
     it('one of 20 parallel refreshes succeeds, and the others are retries with the same result', async () => {
       const id = await beginExchanged();
@@ -74,15 +69,12 @@ export function defineTokenStoreRaces(rounds: number): void {
       }
     });
 
-    itEachTime(
-      'without a retry window, one of 20 parallel refreshes succeeds; the others are replays',
-      async () => {
-        const id = await beginExchanged();
-        const outcomes = await rotateAll(id, 0, 0);
-        expect(count(outcomes, 'issued')).to.equal(1);
-        expect(count(outcomes, 'replayed')).to.equal(PARALLEL - 1);
-      },
-    );
+    itEachTime('without a retry window, one of 20 parallel refreshes succeeds; the others are replays', async () => {
+      const id = await beginExchanged();
+      const outcomes = await rotateAll(id, 0, 0);
+      expect(count(outcomes, 'issued')).to.equal(1);
+      expect(count(outcomes, 'replayed')).to.equal(PARALLEL - 1);
+    });
 
     itEachTime('an ended authorization stays ended during concurrent operations', async (round) => {
       const id = await beginExchanged();
@@ -104,19 +96,16 @@ export function defineTokenStoreRaces(rounds: number): void {
       expect(count(results, true)).to.equal(1);
     });
 
-    itEachTime(
-      'a removed record stays removed even if it is replaced concurrently',
-      async (round) => {
-        const id = newId();
-        await nodes[0].write('interaction', id, {}, inAnHour());
-        await onNodes<unknown>((node, index) =>
-          index === round % PARALLEL
-            ? node.remove('interaction', id)
-            : node.replace('interaction', id, { index }, inAnHour()),
-        );
-        expect(await nodes[1].read('interaction', id)).to.equal(undefined);
-      },
-    );
+    itEachTime('a removed record stays removed even if it is replaced concurrently', async (round) => {
+      const id = newId();
+      await nodes[0].write('interaction', id, {}, inAnHour());
+      await onNodes<unknown>((node, index) =>
+        index === round % PARALLEL
+          ? node.remove('interaction', id)
+          : node.replace('interaction', id, { index }, inAnHour()),
+      );
+      expect(await nodes[1].read('interaction', id)).to.equal(undefined);
+    });
   });
 }
 

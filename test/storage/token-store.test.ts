@@ -10,13 +10,7 @@ import { forEachDatabase } from '../support/databases.ts';
 import { freshRedisUrl } from '../support/redis-server.ts';
 import { describeOn, redisServer } from '../support/requirements.ts';
 import { forEachStore } from '../support/stores.ts';
-import {
-  expectAnswersWithoutConnection,
-  FACTS,
-  KINDS,
-  newId,
-  tokenStoreContract,
-} from './token-store-contract.ts';
+import { expectAnswersWithoutConnection, FACTS, KINDS, newId, tokenStoreContract } from './token-store-contract.ts';
 
 forEachStore('token store', tokenStoreContract);
 

@@ -56,14 +56,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   ],
   'memberships set': [`--account ${account} --organization ${organization} --role admin`],
   'memberships remove': [`--account ${account} --organization ${organization}`],
-  'clients list': [
-    '',
-    '--kind machine',
-    '--suspended',
-    '--owner-suspended',
-    `--owner ${account}`,
-    '--json',
-  ],
+  'clients list': ['', '--kind machine', '--suspended', '--owner-suspended', `--owner ${account}`, '--json'],
   'clients show': ['POPULAR', client],
   'clients add': ['--kind machine --name Nightly-Export'],
   'clients update': [`${client} --name Changed-Name`],
@@ -72,12 +65,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   'clients transfer': [`${client} --to-operator`],
   'clients rotate-secret': [client],
   'clients remove-secret': [`${client} --secret=none --yes`],
-  'connections list': [
-    `--account ${account}`,
-    '--client POPULAR',
-    `--client ${leftClient}`,
-    '--client POPULAR --json',
-  ],
+  'connections list': [`--account ${account}`, '--client POPULAR', `--client ${leftClient}`, '--client POPULAR --json'],
   'sessions list': [`--account HEAVY`, `--account ${account}`],
   'api-keys list': ['', '--account HEAVY', '--match hash', '--json'],
   'blocks list': [`--organization ${organization}`, '--client POPULAR'],
@@ -205,10 +193,7 @@ describeOn([postgresServer], 'a database in its fifth year', () => {
     const problems: string[] = [];
     for (const { method, path } of service.routes()) {
       if (method !== 'GET' || STREAMS.includes(path)) continue;
-      const filled = Object.entries(parameters).reduce(
-        (all, [one, by]) => all.replace(one, by),
-        path,
-      );
+      const filled = Object.entries(parameters).reduce((all, [one, by]) => all.replace(one, by), path);
       const url = filled.replace(/:\w+/g, 'unknown');
       for (const [who, person] of Object.entries({ heavy, owner })) {
         const found = await problemsOf(`${path} for ${who}`, async () => {
@@ -230,20 +215,14 @@ describeOn([postgresServer], 'a database in its fifth year', () => {
   it('each command has options here', () => {
     const program = createProgram({ stdout: process.stdout } as never, { json: false });
     const pathsOf = ({ commands }: Command, path: readonly string[]): string[] =>
-      commands.length === 0
-        ? [path.join(' ')]
-        : commands.flatMap((one) => pathsOf(one, [...path, one.name()]));
+      commands.length === 0 ? [path.join(' ')] : commands.flatMap((one) => pathsOf(one, [...path, one.name()]));
     expect(Object.keys(COMMANDS)).to.have.members(pathsOf(program, []));
   });
 
   for (const [words, all] of Object.entries(COMMANDS)) {
     for (const options of all) {
       step(`${words} ${options}`, async () => {
-        const file = fileOf(
-          line.organization('O1'),
-          line.account('A1'),
-          line.membership('A1', 'O1'),
-        );
+        const file = fileOf(line.organization('O1'), line.account('A1'), line.membership('A1', 'O1'));
         const filled = options
           .replaceAll('POPULAR', seeded.clients.confidential.id)
           .replaceAll('HEAVY', seeded.person.accountId)
@@ -251,8 +230,7 @@ describeOn([postgresServer], 'a database in its fifth year', () => {
         const { exitCode, output, errors } = await run(`${words} ${filled}`, 'nothing\n');
         const text = `${errors}${output.slice(0, 2_000)}`;
         expect(text).not.to.match(/statement|does not answer|unexpected/i);
-        if (process.env.REPORT && exitCode)
-          console.log(`@@@ exit ${exitCode} ${text.slice(0, 200)}`);
+        if (process.env.REPORT && exitCode) console.log(`@@@ exit ${exitCode} ${text.slice(0, 200)}`);
       });
     }
   }

@@ -53,8 +53,7 @@ function parse(line: string, requestPath: string): { cookie: Cookie; isExpired: 
       path: attribute('path') ?? folder,
     },
     isExpired:
-      (maxAge !== undefined && Number(maxAge) <= 0) ||
-      (expires !== undefined && Date.parse(expires) <= Date.now()),
+      (maxAge !== undefined && Number(maxAge) <= 0) || (expires !== undefined && Date.parse(expires) <= Date.now()),
   };
 }
 

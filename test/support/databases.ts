@@ -12,10 +12,7 @@ export type DatabaseKind = 'embedded' | 'postgres';
  * Defines the suite once per kind of database. Each call of `open`, in a hook or a test, returns
  * a new database with the schema and no rows; all of them are closed after the suite.
  */
-export function forEachDatabase(
-  title: string,
-  body: (open: () => Promise<OpenDatabase>) => void,
-): void {
+export function forEachDatabase(title: string, body: (open: () => Promise<OpenDatabase>) => void): void {
   const suite = (kind: DatabaseKind) => () => {
     const opened = createOpened();
     after('close the databases', opened.closeAll);

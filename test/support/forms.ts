@@ -10,8 +10,8 @@ export interface Form {
 }
 
 export function formsOf(html: string): Form[] {
-  return [...html.matchAll(/<form\b([^>]*)>(.*?)<\/form>/gs)].map(
-    ([, attributes = '', body = '']) => readForm(attributesOf(attributes), body),
+  return [...html.matchAll(/<form\b([^>]*)>(.*?)<\/form>/gs)].map(([, attributes = '', body = '']) =>
+    readForm(attributesOf(attributes), body),
   );
 }
 
@@ -47,9 +47,7 @@ function valueSent(tag: string, control: Attributes, content: string): string | 
 }
 
 function selectedOption(content: string): string | undefined {
-  const options = [...content.matchAll(/<option\b([^>]*)>/gi)].map(([, text = '']) =>
-    attributesOf(text),
-  );
+  const options = [...content.matchAll(/<option\b([^>]*)>/gi)].map(([, text = '']) => attributesOf(text));
   return (options.find((option) => option.has('selected')) ?? options[0])?.get('value');
 }
 

@@ -29,8 +29,7 @@ async function expectNothingListens(this: Mocha.Context): Promise<void> {
   }
 }
 
-const listeners = (): number =>
-  process.getActiveResourcesInfo().filter((name) => name === 'TCPServerWrap').length;
+const listeners = (): number => process.getActiveResourcesInfo().filter((name) => name === 'TCPServerWrap').length;
 
 /** In a parallel run each file has its own root suite; otherwise all files share one. */
 export const mochaHooks = { afterAll: [endFile, expectNothingListens] };

@@ -86,12 +86,9 @@ export function startsWithMail(deployment?: Deployment): {
 
 /** Returns the parts of a multipart/alternative; otherwise all is plain text. */
 function partsOf(raw: string): Pick<ReceivedMail, 'text' | 'html'> {
-  const [, boundary] =
-    /^Content-Type: multipart\/alternative;\s+boundary="([^"]+)"/m.exec(raw) ?? [];
+  const [, boundary] = /^Content-Type: multipart\/alternative;\s+boundary="([^"]+)"/m.exec(raw) ?? [];
   if (!boundary) return { text: decoded(raw), html: '' };
-  const [, text = '', html = ''] = raw
-    .split(new RegExp(`\r?\n--${boundary}(?:--)?\r?\n`))
-    .map(decoded);
+  const [, text = '', html = ''] = raw.split(new RegExp(`\r?\n--${boundary}(?:--)?\r?\n`)).map(decoded);
   return { text, html };
 }
 

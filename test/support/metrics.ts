@@ -30,8 +30,6 @@ export function samplesOf(text: string): Samples {
 
 /** Returns the samples of one metric that are not 0, keyed by their labels. */
 export function counted(samples: Samples, name: string): Record<string, number> {
-  const own = [...samples].filter(
-    ([key, value]) => value !== 0 && (key === name || key.startsWith(`${name}{`)),
-  );
+  const own = [...samples].filter(([key, value]) => value !== 0 && (key === name || key.startsWith(`${name}{`)));
   return Object.fromEntries(own.map(([key, value]) => [key.slice(name.length), value]));
 }

@@ -20,11 +20,7 @@ export interface Answer {
 export type Parameters = Readonly<Record<string, string | undefined>>;
 
 /** Returns the URL of an authorization request; `parameters` replace or remove the usual ones. */
-export function authorizationUrl(
-  issuer: string,
-  client: TestClient,
-  parameters: Parameters = {},
-): URL {
+export function authorizationUrl(issuer: string, client: TestClient, parameters: Parameters = {}): URL {
   const url = new URL('/oauth/authorize', issuer);
   const usual = {
     response_type: 'code',
@@ -53,8 +49,7 @@ export function postForm(
   parameters: Parameters,
   { client, by = 'body' }: { client?: TestClient | undefined; by?: 'body' | 'basic' } = {},
 ): Promise<Answer> {
-  const inBody =
-    client && by === 'body' ? { client_id: client.id, client_secret: client.secret } : {};
+  const inBody = client && by === 'body' ? { client_id: client.id, client_secret: client.secret } : {};
   const headers: Record<string, string> = {};
   if (client && by === 'basic') headers.authorization = basic(client);
   const body = encode({ ...inBody, ...parameters });
@@ -88,11 +83,7 @@ export const refresh = (
   return postForm(issuer, '/oauth/token', { ...usual, ...parameters }, { client });
 };
 
-export const clientCredentials = (
-  issuer: string,
-  client: TestClient,
-  parameters: Parameters = {},
-): Promise<Answer> =>
+export const clientCredentials = (issuer: string, client: TestClient, parameters: Parameters = {}): Promise<Answer> =>
   postForm(issuer, '/oauth/token', { grant_type: 'client_credentials', ...parameters }, { client });
 
 export const introspect = (issuer: string, client: TestClient, token: string): Promise<Answer> =>

@@ -2,10 +2,7 @@
 
 export interface Opened {
   /** Keeps the function that closes what `opening` resolves to. @returns `opening` */
-  add<Resource>(
-    opening: Promise<Resource>,
-    close: (resource: Resource) => Promise<void>,
-  ): Promise<Resource>;
+  add<Resource>(opening: Promise<Resource>, close: (resource: Resource) => Promise<void>): Promise<Resource>;
   /** Closes everything, the latest first, except what failed to open. */
   closeAll(): Promise<void>;
 }

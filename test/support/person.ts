@@ -36,11 +36,7 @@ export interface Person {
   /** Opens `path` and signs in when asked to. @returns the page that is then reached */
   signIn(credentials: Credentials, path?: string): Promise<Page>;
   /** Makes a whole authorization request. @returns the redirect to the partner, without following it */
-  authorize(
-    authorizationUrl: string | URL,
-    credentials: Credentials,
-    decision?: 'approve' | 'deny',
-  ): Promise<URL>;
+  authorize(authorizationUrl: string | URL, credentials: Credentials, decision?: 'approve' | 'deny'): Promise<URL>;
   readonly cookieNames: readonly string[];
   cookieHeader(path: string): string;
 }
@@ -75,8 +71,7 @@ export function createPerson(issuer: string): Person {
 
     cookieHeader: (path) => jar.header(path) ?? '',
 
-    get: (path, headers) =>
-      request(new URL(path, issuer), { headers: { ...NAVIGATION, ...headers } }),
+    get: (path, headers) => request(new URL(path, issuer), { headers: { ...NAVIGATION, ...headers } }),
 
     open: async (path, headers) => person.follow(await person.get(path, headers)),
 
@@ -145,8 +140,7 @@ const pairs = (fields: Fields): [string, string][] =>
     (typeof value === 'string' ? [value] : value).map((one): [string, string] => [name, one]),
   );
 
-const hasField = (page: Page, name: string): boolean =>
-  page.forms.some((form) => form.names.has(name));
+const hasField = (page: Page, name: string): boolean => page.forms.some((form) => form.names.has(name));
 
 const describePage = ({ url, status, html }: Page): string =>
   `${url.pathname} (${status}): ${html

@@ -36,8 +36,7 @@ export interface PostgresServer {
 export const freshDatabaseUrl = (): Promise<string> => databaseOfFile();
 
 /** Like `freshDatabaseUrl`, with the schema of this version. */
-export const freshMigratedDatabaseUrl = async (): Promise<string> =>
-  databaseOfFile(await migratedTemplate());
+export const freshMigratedDatabaseUrl = async (): Promise<string> => databaseOfFile(await migratedTemplate());
 
 const sharedServer = madeOnce(() => startPostgresServer(atEndOfRun));
 

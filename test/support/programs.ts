@@ -43,11 +43,7 @@ export interface ProgramOptions {
   readonly output?: 'keep' | 'drop' | { readonly file: string };
 }
 
-export function startProgram(
-  command: string,
-  args: readonly string[],
-  options: ProgramOptions,
-): Program {
+export function startProgram(command: string, args: readonly string[], options: ProgramOptions): Program {
   const [file, ...rest] = boundToThisProcess(command, args, options.unprivileged);
   if (file === undefined) throw new Error('nothing to start');
   const { output: wanted = 'keep' } = options;
@@ -177,11 +173,7 @@ const setpriv = findProgram('setpriv');
  * Runs a program with setpriv, which changes the account and asks the kernel to end the program
  * with this process.
  */
-function boundToThisProcess(
-  command: string,
-  args: readonly string[],
-  unprivileged: string | undefined,
-): string[] {
+function boundToThisProcess(command: string, args: readonly string[], unprivileged: string | undefined): string[] {
   if (setpriv === undefined) return [command, ...args];
   const account =
     unprivileged !== undefined && runsAsRoot

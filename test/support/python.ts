@@ -14,8 +14,7 @@ type Python = { readonly program: string } | { readonly reason: string };
 const found = new Map<string, Promise<Python>>();
 
 /** Returns the interpreter, or why this machine has none. Asks PyPI at most once in a run. */
-export const pythonWithAuthlib = (): Promise<Python> =>
-  pythonWith(['Authlib==1.9.8', 'requests==2.34.2']);
+export const pythonWithAuthlib = (): Promise<Python> => pythonWith(['Authlib==1.9.8', 'requests==2.34.2']);
 
 /**
  * Like `pythonWithAuthlib`, for other packages.

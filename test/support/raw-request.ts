@@ -52,8 +52,7 @@ export function rawRequest(port: number, path: string, raw: RawRequest = {}): Pr
   });
 }
 
-const isList = (headers: NonNullable<RawRequest['headers']>): headers is readonly string[] =>
-  Array.isArray(headers);
+const isList = (headers: NonNullable<RawRequest['headers']>): headers is readonly string[] => Array.isArray(headers);
 
 /** @param raw alternating names and values, so that a repeated header stays repeated */
 function headersOf(raw: readonly string[]): Headers {

@@ -15,11 +15,7 @@ export const portOf = (server: RedisServer): string => new URL(server.url).port;
 export const ask = (server: RedisServer, command: string, ...values: string[]): Promise<unknown> =>
   callOnce(Number(portOf(server)), command, ...values);
 
-export async function callOnce(
-  port: number,
-  command: string,
-  ...values: string[]
-): Promise<unknown> {
+export async function callOnce(port: number, command: string, ...values: string[]): Promise<unknown> {
   const redis = new Redis({ port, lazyConnect: true, retryStrategy: () => null });
   redis.on('error', () => {});
   try {
@@ -30,10 +26,7 @@ export async function callOnce(
   }
 }
 
-export async function expectState(
-  masters: readonly RedisServer[],
-  state: 'ok' | 'fail',
-): Promise<void> {
+export async function expectState(masters: readonly RedisServer[], state: 'ok' | 'fail'): Promise<void> {
   for (const master of masters) {
     expect(await ask(master, 'CLUSTER', 'INFO')).to.contain(`cluster_state:${state}`);
   }
@@ -98,9 +91,10 @@ export const clusterUrlOf = (masters: readonly RedisServer[]): string =>
 /** Moves a slot with its keys to another master, as `redis-cli --cluster reshard` does. */
 export async function moveSlot(slot: number, from: RedisServer, to: RedisServer): Promise<void> {
   const name = String(slot);
-  const [fromId, toId] = (await Promise.all(
-    [from, to].map((server) => ask(server, 'CLUSTER', 'MYID')),
-  )) as [string, string];
+  const [fromId, toId] = (await Promise.all([from, to].map((server) => ask(server, 'CLUSTER', 'MYID')))) as [
+    string,
+    string,
+  ];
   await ask(to, 'CLUSTER', 'SETSLOT', name, 'IMPORTING', fromId);
   await ask(from, 'CLUSTER', 'SETSLOT', name, 'MIGRATING', toId);
   const target = ['127.0.0.1', portOf(to)];
@@ -141,11 +135,8 @@ export async function startSentinel(master: RedisServer): Promise<Sentinel> {
   return { port, pause: () => sentinel.pause(), resume: () => sentinel.resume() };
 }
 
-export const askSentinel = (
-  sentinel: Sentinel,
-  question: string,
-  ...values: string[]
-): Promise<unknown> => callOnce(sentinel.port, 'SENTINEL', question, ...values);
+export const askSentinel = (sentinel: Sentinel, question: string, ...values: string[]): Promise<unknown> =>
+  callOnce(sentinel.port, 'SENTINEL', question, ...values);
 
 /**
  * Waits until the Sentinel has announced this master, which happens a moment after its answers

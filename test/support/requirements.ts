@@ -9,11 +9,7 @@ export interface Requirement {
 }
 
 /** Like `describe` if the machine meets the requirements; otherwise one test says why not: pending, but failing in CI. */
-export function describeOn(
-  requirements: readonly Requirement[],
-  title: string,
-  body: () => void,
-): void {
+export function describeOn(requirements: readonly Requirement[], title: string, body: () => void): void {
   const missing = requirements.filter(({ program }) => program === undefined);
   if (missing.length === 0) {
     describe(title, body);

@@ -36,10 +36,7 @@ export interface Seed {
 }
 
 /** What is needed to fill the tables: a running service, or registries on its database. */
-export type Registries = Pick<
-  TestService,
-  'database' | 'accounts' | 'organizations' | 'memberships' | 'clients'
->;
+export type Registries = Pick<TestService, 'database' | 'accounts' | 'organizations' | 'memberships' | 'clients'>;
 
 export const REDIRECT_URI = 'https://partner.example/callback';
 export const NATIVE_REDIRECT_URI = 'com.example.warehouse:/callback';
@@ -109,11 +106,7 @@ export async function addTestClient(
 }
 
 /** Adds an account that can sign in. All these accounts share one password. */
-export async function addPerson(
-  service: Registries,
-  name: string,
-  email: string,
-): Promise<SeededPerson> {
+export async function addPerson(service: Registries, name: string, email: string): Promise<SeededPerson> {
   const { id } = await service.accounts.add({ email, name });
   const values = [await passwordHash(), id];
   await service.database.query('UPDATE accounts SET password_hash = $1 WHERE id = $2', values);

@@ -2,13 +2,7 @@
 import { type PartnerTokens, partnerTokens } from '../provider/partner-tokens.ts';
 import { createTestClock, type TestClock } from './clock.ts';
 import { type Seed, seed } from './seed.ts';
-import {
-  type Deployment,
-  type Start,
-  type StartOptions,
-  startsOn,
-  type TestService,
-} from './service.ts';
+import { type Deployment, type Start, type StartOptions, startsOn, type TestService } from './service.ts';
 
 export interface SeededOptions extends Omit<StartOptions, 'deployment' | 'clock'> {
   /** A deployment, or the function that `forEachDeployment` passes to run the suite on each. */

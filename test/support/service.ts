@@ -2,10 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
 import { createMemberships, type Memberships } from '../../src/accounts/access/memberships.ts';
-import {
-  createOrganizations,
-  type Organizations,
-} from '../../src/accounts/organizations/organizations.ts';
+import { createOrganizations, type Organizations } from '../../src/accounts/organizations/organizations.ts';
 import { type Clock, systemClock } from '../../src/base/clock.ts';
 import { logMixin } from '../../src/base/current-request.ts';
 import { settingsFile } from '../../src/config/schema/schema.ts';
@@ -28,9 +25,7 @@ export type Deployment = 'embedded' | 'postgres' | 'postgres+redis';
 
 /** The cheapest deployment whose programs are installed, for tests that run equally on each. */
 export const usualDeployment: Deployment =
-  postgresServer.program === undefined || redisServer.program === undefined
-    ? 'embedded'
-    : 'postgres+redis';
+  postgresServer.program === undefined || redisServer.program === undefined ? 'embedded' : 'postgres+redis';
 
 export interface TestService extends Service {
   readonly issuer: string;
@@ -44,10 +39,7 @@ export interface TestService extends Service {
 
 /** Settings that replace the defaults of tests, section by section. */
 export type Overrides = {
-  readonly [Section in keyof Settings]?: Settings[Section] extends
-    | string
-    | boolean
-    | readonly unknown[]
+  readonly [Section in keyof Settings]?: Settings[Section] extends string | boolean | readonly unknown[]
     ? Settings[Section]
     : Partial<Settings[Section]>;
 };
@@ -84,10 +76,7 @@ export async function startTestService(options: StartOptions = {}): Promise<Test
   const clock = options.clock ?? (() => systemClock() + ahead * 1_000);
   const settings = await settingsOf(options);
   const logLines: string[] = [];
-  const log = pino(
-    { level: settings.log.level, mixin: logMixin },
-    { write: (line) => void logLines.push(line) },
-  );
+  const log = pino({ level: settings.log.level, mixin: logMixin }, { write: (line) => void logLines.push(line) });
   const loadSettings = () => changedBy(settings, options.reloaded?.() ?? {});
   // A test clock also moves the time of the stores, but `ahead` only that of this node. The
   // embedded database reads Date.now, which the test clock has already moved.
@@ -128,8 +117,7 @@ function createHeardDatabase({ database, changes }: Service): Database {
 /** Starts a new service, which is closed after the suite. */
 export type Start = (options?: Omit<StartOptions, 'deployment'>) => Promise<TestService>;
 
-const suiteOn = (body: (start: Start) => void, deployment: Deployment) => () =>
-  body(startsOn(deployment));
+const suiteOn = (body: (start: Start) => void, deployment: Deployment) => () => body(startsOn(deployment));
 
 /**
  * Defines the suite once per place of the tokens: PostgreSQL, and Redis. Use it for rules that the
@@ -159,9 +147,7 @@ export function startsOn(deployment?: Deployment): Start {
   const started = createOpened();
   after('close the services', started.closeAll);
   return (options = {}) =>
-    started.add(startTestService({ ...options, ...(deployment && { deployment }) }), (service) =>
-      service.close(),
-    );
+    started.add(startTestService({ ...options, ...(deployment && { deployment }) }), (service) => service.close());
 }
 
 async function settingsOf(options: StartOptions): Promise<Settings> {
@@ -190,8 +176,7 @@ async function settingsOf(options: StartOptions): Promise<Settings> {
 function changedBy(settings: Settings, changes: Overrides): Settings {
   const sections = Object.entries<unknown>({ ...changes }).map(([name, change]) => {
     const section: unknown = settings[name as keyof Settings];
-    const isSection =
-      typeof change === 'object' && typeof section === 'object' && !Array.isArray(change);
+    const isSection = typeof change === 'object' && typeof section === 'object' && !Array.isArray(change);
     return [name, isSection ? { ...section, ...change } : change];
   });
   return { ...settings, ...Object.fromEntries(sections) };

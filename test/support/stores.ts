@@ -65,10 +65,7 @@ async function postgres(): Promise<Place> {
   return (clock) => connectPostgres({ databaseUrl, dataDirectory: '' }, clock);
 }
 
-async function connectPostgres(
-  options: { databaseUrl?: string; dataDirectory: string },
-  clock: Clock,
-) {
+async function connectPostgres(options: { databaseUrl?: string; dataDirectory: string }, clock: Clock) {
   const database = await openDatabase({ ...options, timeoutFactor: TIMEOUT_FACTOR });
   // PGlite uses the clock of this process, which a test clock has already moved.
   const shift = options.databaseUrl === undefined ? () => 0 : timeShift;

@@ -1,13 +1,6 @@
 /** A sign-in provider with accounts: a second oidc-provider, which can send false ID tokens. */
 import { createServer, type Server } from 'node:http';
-import {
-  CompactSign,
-  decodeJwt,
-  exportJWK,
-  generateKeyPair,
-  type JWTPayload,
-  UnsecuredJWT,
-} from 'jose';
+import { CompactSign, decodeJwt, exportJWK, generateKeyPair, type JWTPayload, UnsecuredJWT } from 'jose';
 import type { Context } from 'koa';
 import Provider, { type KoaContextWithOIDC } from 'oidc-provider';
 import type { SignInProvider } from '../../src/config/sign-in-providers.ts';
@@ -256,9 +249,7 @@ export function createTraveller(ours: string, ...theirs: readonly string[]): Tra
       return go(await person.get(onward.replaceAll('&amp;', '&')), () => false);
     },
     async untilCallback(page) {
-      const { location, url, html } = await go(page, ({ pathname }) =>
-        /\/callback$/.test(pathname),
-      );
+      const { location, url, html } = await go(page, ({ pathname }) => /\/callback$/.test(pathname));
       if (!location) throw new Error(`no way back, but ${url.pathname}: ${html.slice(0, 2_000)}`);
       return location;
     },

@@ -138,8 +138,7 @@ function showLocally(element) {
   const format = (options) => new Intl.DateTimeFormat(LOCALE, options).format(time);
   const inUtc = element.textContent.trim();
   const parent = element.parentElement;
-  const isValue =
-    parent.matches('.log-when') || (parent.matches('dd') && parent.textContent.trim() === inUtc);
+  const isValue = parent.matches('.log-when') || (parent.matches('dd') && parent.textContent.trim() === inUtc);
   element.title = `${format({ dateStyle: 'full', timeStyle: 'long' })} (${inUtc})`;
   const exact = format({ dateStyle: 'medium', timeStyle: 'short' });
   if (element.dataset.field === 'time') {

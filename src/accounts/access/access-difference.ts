@@ -29,16 +29,13 @@ export function compareAccess(
   const gone = before
     .filter(({ id }) => !current.has(id))
     .map((organization) => ({ ...organization, change: 'removed' as const }));
-  return [
-    ...now.map((organization) => compareOrganization(earlier.get(organization.id), organization)),
-    ...gone,
-  ].sort(byName);
+  return [...now.map((organization) => compareOrganization(earlier.get(organization.id), organization)), ...gone].sort(
+    byName,
+  );
 }
 
 /** Returns how many organizations and warehouses changed, each counted once. */
-export function countChanges(
-  organizations: readonly ComparedOrganization[],
-): Record<Change, number> {
+export function countChanges(organizations: readonly ComparedOrganization[]): Record<Change, number> {
   const changes = { added: 0, removed: 0, changed: 0 };
   for (const { change, warehouses } of organizations) {
     if (change) changes[change] += 1;
@@ -47,10 +44,7 @@ export function countChanges(
   return changes;
 }
 
-function compareOrganization(
-  before: Organization | undefined,
-  now: Organization,
-): ComparedOrganization {
+function compareOrganization(before: Organization | undefined, now: Organization): ComparedOrganization {
   // Do not mark the warehouses of a new organization: all of them are new.
   if (!before) return { ...now, change: 'added' };
   const earlier = new Map(before.warehouses.map((warehouse) => [warehouse.id, warehouse]));

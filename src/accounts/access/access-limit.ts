@@ -31,8 +31,7 @@ export const LIMIT_COLUMN = `json_build_object('places', n.limit_places,
     'isReadOnly', n.limit_read_only, 'until', n.limit_until)`;
 
 /** SQL expression: the connection `n` has a limit. */
-export const IS_LIMITED =
-  '(n.limit_places IS NOT NULL OR n.limit_read_only OR n.limit_until IS NOT NULL)';
+export const IS_LIMITED = '(n.limit_places IS NOT NULL OR n.limit_read_only OR n.limit_until IS NOT NULL)';
 
 /** A limit as `LIMIT_COLUMN` returns it, parsed from JSON. */
 export type LimitJson = AccessLimit & { readonly until: string | null };

@@ -101,10 +101,7 @@ export function createAccess(parts: {
      */
     through,
     /** Like `through`, but first reads the user's access itself. */
-    async accessThrough(
-      accountId: string,
-      credential: Credential,
-    ): Promise<readonly Organization[]> {
+    async accessThrough(accountId: string, credential: Credential): Promise<readonly Organization[]> {
       const person = await people.find(accountId);
       return person ? through(person, credential) : [];
     },

@@ -2,21 +2,8 @@
 import type { Clock } from '../../base/clock.ts';
 import { Refusal, refuseViolations } from '../../base/refusal.ts';
 import type { Database, InTransaction } from '../../storage/queries.ts';
-import {
-  isOrganizationId,
-  isWarehouseId,
-  unknownOrganization,
-  unknownWarehouse,
-} from '../organizations/places.ts';
-import {
-  RIGHTS,
-  type Right,
-  ROLES,
-  type Role,
-  type Subject,
-  type SubjectColumn,
-  subjectColumn,
-} from './reach.ts';
+import { isOrganizationId, isWarehouseId, unknownOrganization, unknownWarehouse } from '../organizations/places.ts';
+import { RIGHTS, type Right, ROLES, type Role, type Subject, type SubjectColumn, subjectColumn } from './reach.ts';
 
 export type Memberships = ReturnType<typeof createMemberships>;
 
@@ -44,12 +31,7 @@ export function createMemberships(parts: { readonly database: Database; readonly
      *
      * @throws Refusal `role_unknown`, `subject_unknown`, `organization_unknown` or `not_a_machine`
      */
-    async setRole(
-      subject: Subject,
-      organizationId: string,
-      role: Role,
-      inTransaction?: InTransaction,
-    ): Promise<void> {
+    async setRole(subject: Subject, organizationId: string, role: Role, inTransaction?: InTransaction): Promise<void> {
       if (!ROLES.includes(role)) throw unknownRole(role);
       const [column, id] = knownSubject(subject);
       if (!isOrganizationId(organizationId)) throw unknownOrganization(organizationId);
@@ -73,11 +55,7 @@ export function createMemberships(parts: { readonly database: Database; readonly
     },
 
     /** Ends the membership and the rights in every warehouse of the organization. */
-    async remove(
-      subject: Subject,
-      organizationId: string,
-      inTransaction?: InTransaction,
-    ): Promise<void> {
+    async remove(subject: Subject, organizationId: string, inTransaction?: InTransaction): Promise<void> {
       const column = subjectColumn(subject);
       if (column === undefined || !isOrganizationId(organizationId)) return;
       await change(
@@ -125,11 +103,7 @@ export function createMemberships(parts: { readonly database: Database; readonly
       if (!isChanged) await requireWarehouse(warehouseId);
     },
 
-    async removeRights(
-      subject: Subject,
-      warehouseId: string,
-      inTransaction?: InTransaction,
-    ): Promise<void> {
+    async removeRights(subject: Subject, warehouseId: string, inTransaction?: InTransaction): Promise<void> {
       const column = subjectColumn(subject);
       if (column === undefined || !isWarehouseId(warehouseId)) return;
       await change(
@@ -147,15 +121,11 @@ export function createMemberships(parts: { readonly database: Database; readonly
 
   /** The kind of a client never changes, so it is safe to check it first. */
   async function requireMachineClient(id: string): Promise<void> {
-    const [client] = await database.query<{ kind: string }>(
-      'SELECT kind FROM clients WHERE id = $1',
-      [id],
-    );
+    const [client] = await database.query<{ kind: string }>('SELECT kind FROM clients WHERE id = $1', [id]);
     if (client === undefined || client.kind === 'machine') return;
     throw new Refusal(
       'not_a_machine',
-      `The ${client.kind} client ${id} cannot be a member: it reaches only what the people ` +
-        'who approve it reach.',
+      `The ${client.kind} client ${id} cannot be a member: it reaches only what the people ` + 'who approve it reach.',
       'Give the membership to the person, or to a machine client.',
     );
   }
@@ -168,17 +138,12 @@ function knownSubject(subject: Subject): SubjectColumn {
 }
 
 function unknownSubject(subject: Subject): Refusal {
-  const shown =
-    'accountId' in subject ? `account ${subject.accountId}` : `client ${subject.clientId}`;
+  const shown = 'accountId' in subject ? `account ${subject.accountId}` : `client ${subject.clientId}`;
   return new Refusal('subject_unknown', `There is no ${shown}.`, 'Add it first.');
 }
 
 function unknownRole(role: string): Refusal {
-  return new Refusal(
-    'role_unknown',
-    `There is no role ${JSON.stringify(role)}.`,
-    `Use one of ${ROLES.join(', ')}.`,
-  );
+  return new Refusal('role_unknown', `There is no role ${JSON.stringify(role)}.`, `Use one of ${ROLES.join(', ')}.`);
 }
 
 function unknownRights(rights: readonly string[]): Refusal {

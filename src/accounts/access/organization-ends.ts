@@ -192,10 +192,7 @@ export function createOrganizationEnds(parts: {
     },
 
     /** @returns false if `by` is no longer an owner or admin, or the client is not blocked. */
-    async unblock({
-      clientId,
-      ...whose
-    }: Change & { readonly clientId: string }): Promise<boolean> {
+    async unblock({ clientId, ...whose }: Change & { readonly clientId: string }): Promise<boolean> {
       if (!isClientId(clientId)) return false;
       const isUnblocked = await change(whose, (tx) =>
         tx.query(
@@ -236,11 +233,7 @@ interface Present {
  * Returns these members and all owners, locked until the transaction ends. Parallel changes of
  * these memberships run one after the other.
  */
-async function lockedMembers(
-  tx: Queries,
-  organizationId: string,
-  accountIds: readonly string[],
-): Promise<Present> {
+async function lockedMembers(tx: Queries, organizationId: string, accountIds: readonly string[]): Promise<Present> {
   // Lock accounts before memberships, like a deletion of an account, to avoid deadlocks.
   await tx.query('SELECT FROM accounts WHERE id = ANY($1) ORDER BY id FOR KEY SHARE', [accountIds]);
   const members = await tx.query<{ id: string; role: Role }>(
@@ -251,10 +244,9 @@ async function lockedMembers(
       ORDER BY id FOR UPDATE`,
     [organizationId, accountIds],
   );
-  const active = await tx.query<{ id: string }>(
-    'SELECT id FROM accounts WHERE id = ANY($1) AND suspended_at IS NULL',
-    [members.map(({ id }) => id)],
-  );
+  const active = await tx.query<{ id: string }>('SELECT id FROM accounts WHERE id = ANY($1) AND suspended_at IS NULL', [
+    members.map(({ id }) => id),
+  ]);
   const isActive = new Set(active.map(({ id }) => id));
   return {
     roleOf: (accountId) => members.find(({ id }) => id === accountId)?.role,

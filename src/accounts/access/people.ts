@@ -3,21 +3,9 @@ import type { Clock } from '../../base/clock.ts';
 import { createCache } from '../../storage/cache.ts';
 import type { ChangeFeed } from '../../storage/change-feed.ts';
 import type { Queries } from '../../storage/queries.ts';
-import {
-  ACCOUNT_COLUMNS,
-  type Account,
-  type AccountRow,
-  accountFrom,
-  isAccountId,
-} from '../account.ts';
+import { ACCOUNT_COLUMNS, type Account, type AccountRow, accountFrom, isAccountId } from '../account.ts';
 import { isOpen, type OrganizationPolicies } from '../organizations/organization-policy.ts';
-import {
-  type ConnectionLimit,
-  isLimited,
-  LIMIT_COLUMN,
-  type LimitJson,
-  limitFrom,
-} from './access-limit.ts';
+import { type ConnectionLimit, isLimited, LIMIT_COLUMN, type LimitJson, limitFrom } from './access-limit.ts';
 import { type Organization, organizationsFrom, type ReachRow, selectReach } from './reach.ts';
 
 export interface Person {
@@ -29,11 +17,7 @@ export interface Person {
 }
 
 /** [client id, generation, limit]; see authorizations/connections.ts. No limit: absent. */
-export type PersonConnection = readonly [
-  clientId: string,
-  generation: number,
-  limit?: ConnectionLimit,
-];
+export type PersonConnection = readonly [clientId: string, generation: number, limit?: ConnectionLimit];
 
 export type People = ReturnType<typeof createPeople>;
 
@@ -76,10 +60,7 @@ export function createPeople(parts: PeopleParts) {
      *
      * @param isUsable if it returns false for the cached user, the user is read again.
      */
-    async find(
-      id: string,
-      isUsable: (person: Person) => boolean = () => true,
-    ): Promise<Person | undefined> {
+    async find(id: string, isUsable: (person: Person) => boolean = () => true): Promise<Person | undefined> {
       if (!isAccountId(id)) return undefined;
       const person = await cache.get(id, () => read(id), isUsable);
       if (person === undefined || isUsable(person)) return person;
@@ -133,8 +114,7 @@ function policiesFrom(rows: readonly ReachRow[]): OrganizationPolicies {
   return new Map(policies.map(({ id, policy }) => [id, policy]));
 }
 
-const organizationIds = (person: Person | undefined): string[] =>
-  person?.organizations.map(({ id }) => id) ?? [];
+const organizationIds = (person: Person | undefined): string[] => person?.organizations.map(({ id }) => id) ?? [];
 
 const placesOf = (person: Person | undefined): number =>
   person

@@ -114,8 +114,7 @@ const LINKS: Readonly<Record<string, Message>> = {
 
 const WORDS = {
   signed_in: {
-    what: ({ confirmation }) =>
-      confirmation ? message('activity.confirmed') : message('activity.signed_in'),
+    what: ({ confirmation }) => (confirmation ? message('activity.confirmed') : message('activity.signed_in')),
     note: ({ method, provider_name: provider, passkey_name: passkey, purpose }) => {
       if (method === 'link') return LINKS[String(purpose)];
       if (passkey !== undefined) return message('activity.with-passkey', { passkey: `${passkey}` });
@@ -162,8 +161,7 @@ const WORDS = {
   },
   client_added: { what: message('activity.client_added'), about: 'client_name' },
   client_changed: {
-    what: ({ cause }) =>
-      cause === 'leaked' ? message('activity.secret-found') : message('activity.client_changed'),
+    what: ({ cause }) => (cause === 'leaked' ? message('activity.secret-found') : message('activity.client_changed')),
     about: 'client_name',
     note: (details) => [byWhom(details), ...ending(details)],
   },
@@ -182,9 +180,7 @@ const WORDS = {
   },
   client_secret_removed: {
     what: ({ cause }) =>
-      cause === 'leaked'
-        ? message('activity.client_secret_refused')
-        : message('activity.client_secret_removed'),
+      cause === 'leaked' ? message('activity.client_secret_refused') : message('activity.client_secret_removed'),
     about: 'client_name',
     note: ending,
   },
@@ -213,22 +209,17 @@ const WORDS = {
   member_removed: {
     what: message('activity.member_removed'),
     about: 'organization_name',
-    note: ({ person_name: name }) =>
-      name === undefined ? undefined : message('activity.of', { name: `${name}` }),
+    note: ({ person_name: name }) => (name === undefined ? undefined : message('activity.of', { name: `${name}` })),
   },
   client_barred: {
     what: ({ decision }) =>
-      decision === 'declined'
-        ? message('activity.client_declined')
-        : message('activity.client_barred'),
+      decision === 'declined' ? message('activity.client_declined') : message('activity.client_barred'),
     about: 'client_name',
     note: where,
   },
   client_admitted: {
     what: ({ decision }) =>
-      decision === 'approved'
-        ? message('activity.client_approved')
-        : message('activity.client_admitted'),
+      decision === 'approved' ? message('activity.client_approved') : message('activity.client_admitted'),
     about: 'client_name',
     note: where,
   },

@@ -190,11 +190,7 @@ export function createActivity(parts: {
      *
      * @param origin applies to all these actions.
      */
-    async recordAll(
-      entries: readonly Omit<NewActivity, 'origin'>[],
-      tx: Queries,
-      origin?: Origin,
-    ): Promise<void> {
+    async recordAll(entries: readonly Omit<NewActivity, 'origin'>[], tx: Queries, origin?: Origin): Promise<void> {
       if (entries.length === 0) return;
       await tx.query(
         `INSERT INTO activity (at, account_id, actor, action, details, address, browser,

@@ -27,8 +27,7 @@ export function startAuditOutput(parts: {
   let claimedAt = Number.NEGATIVE_INFINITY;
   let isFailing = false;
 
-  const flush = () =>
-    new Promise<void>((done, fail) => log.flush((error) => (error ? fail(error) : done())));
+  const flush = () => new Promise<void>((done, fail) => log.flush((error) => (error ? fail(error) : done())));
 
   async function round(): Promise<void> {
     if (performance.now() - claimedAt >= CLAIM_PAUSE_MS) {

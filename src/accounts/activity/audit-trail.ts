@@ -140,9 +140,7 @@ export function createAuditTrail({ database }: { readonly database: Database }) 
  * cluster's counter would hide new entries, or be hidden themselves.
  */
 async function beginGeneration(database: Database): Promise<void> {
-  const [restored] = await database.query<Place>(
-    `SELECT ${PLACE} FROM audit_output WHERE origin <> audit_origin()`,
-  );
+  const [restored] = await database.query<Place>(`SELECT ${PLACE} FROM audit_output WHERE origin <> audit_origin()`);
   if (!restored) return;
   // Before the lock, for which every sign-in waits. Entries that are added meanwhile have higher ids.
   const first = await firstNotOut(database, restored);
@@ -189,8 +187,7 @@ async function firstNotOut(database: Queries, place: Place): Promise<string | nu
   }
 }
 
-const AGAIN =
-  'Begin at the start of the log, without a cursor; entries that you have already read have the same id.';
+const AGAIN = 'Begin at the start of the log, without a cursor; entries that you have already read have the same id.';
 const cursorInvalid = new Refusal('cursor_invalid', 'This is not a cursor of the log.', AGAIN);
 const cursorOfAnother = new Refusal(
   'cursor_of_another_log',

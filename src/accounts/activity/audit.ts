@@ -1,11 +1,6 @@
 /** The activity of all users, for operators: searched by user, subject and time. */
 import type { Queries } from '../../storage/queries.ts';
-import {
-  ACTIVITY_COLUMNS,
-  type ActivityRecord,
-  type ActivityRow,
-  activityFrom,
-} from './activity.ts';
+import { ACTIVITY_COLUMNS, type ActivityRecord, type ActivityRow, activityFrom } from './activity.ts';
 import { type Action, actionInEnglish } from './activity-words.ts';
 
 export interface AuditQuestion {
@@ -45,11 +40,7 @@ export interface RefusedSignIns extends Pick<ActivityRecord, 'action' | 'details
   readonly last: Date;
 }
 
-const REFUSED_SIGN_INS: readonly Action[] = [
-  'sign_in_failed',
-  'sign_in_refused',
-  'passkey_refused',
-];
+const REFUSED_SIGN_INS: readonly Action[] = ['sign_in_failed', 'sign_in_refused', 'passkey_refused'];
 
 /** Maximum number of entries with one action that are grouped. */
 const MAX_GROUPED = 5_000;
@@ -70,9 +61,7 @@ export function createAudit({ database }: { readonly database: Queries }) {
       ['at >= $', since],
       ['at < $', until],
     ].filter(([, value]) => value !== undefined);
-    const conditions = asked.map(([condition], place) =>
-      String(condition).replaceAll('$', `$${place + 4}`),
-    );
+    const conditions = asked.map(([condition], place) => String(condition).replaceAll('$', `$${place + 4}`));
     const [ids] = await database.query<{ first: number; last: number }>(IDS, [since, until]);
     const { first = 0, last = 0 } = ids ?? {};
     const rows: AuditRow[] = [];

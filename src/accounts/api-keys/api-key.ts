@@ -168,8 +168,7 @@ export function createApiKeyCreation(parts: {
      *   `too_many_api_keys`.
      * @throws AccountBusy
      */
-    add: (key: NewApiKey, origin: Origin): Promise<{ key: ApiKey; value: string }> =>
-      create(key, undefined, origin),
+    add: (key: NewApiKey, origin: Origin): Promise<{ key: ApiKey; value: string }> => create(key, undefined, origin),
     /**
      * Like `add`, for a form that may be sent again because of a second click or a lost answer:
      * returns the API key that was already made with this form's key.

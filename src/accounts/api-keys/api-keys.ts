@@ -51,10 +51,7 @@ export interface ApiKeys extends ApiKeyCreation {
    */
   limit(accountId: string, id: string, limit: AccessLimit, origin: Origin): Promise<boolean>;
   /** Revokes all keys of a user in the caller's transaction. @returns the number of keys. */
-  revokeAll(
-    accountId: string,
-    by: { readonly origin: Origin; readonly tx: Queries },
-  ): Promise<number>;
+  revokeAll(accountId: string, by: { readonly origin: Origin; readonly tx: Queries }): Promise<number>;
   /** Revokes every key with a limit, for the operator. @returns the number of keys. */
   revokeLimited(): Promise<number>;
   /** Returns the stored key with this value, active or expired. */
@@ -104,8 +101,7 @@ export function createApiKeys(parts: {
     topics: ['api-keys'],
     ...(maxCached && { maxSize: maxCached }),
   });
-  const isActive = ({ expiresAt }: ApiKey): boolean =>
-    expiresAt === null || expiresAt.getTime() > clock();
+  const isActive = ({ expiresAt }: ApiKey): boolean => expiresAt === null || expiresAt.getTime() > clock();
 
   async function select(where: string, values: readonly unknown[]): Promise<ApiKey[]> {
     return database.query(`SELECT ${API_KEY_COLUMNS} FROM api_keys WHERE ${where}`, values);
@@ -192,10 +188,7 @@ export function createApiKeys(parts: {
         );
         for (const row of rows) {
           const details = { changed: `limit of ${row.name}`, api_key_id: id, ...limitDetails(row) };
-          await activity.record(
-            { action: 'account_changed', actor: 'person', accountId, details, origin },
-            tx,
-          );
+          await activity.record({ action: 'account_changed', actor: 'person', accountId, details, origin }, tx);
         }
         return rows;
       });
@@ -211,9 +204,7 @@ export function createApiKeys(parts: {
 
     async revokeLimited() {
       for (let total = 0; ; ) {
-        const revoked = await database.transaction((tx) =>
-          remove(tx, SOME_LIMITED, [BATCH], undefined),
-        );
+        const revoked = await database.transaction((tx) => remove(tx, SOME_LIMITED, [BATCH], undefined));
         if (revoked.length === 0) return total;
         forget(revoked);
         total += revoked.length;

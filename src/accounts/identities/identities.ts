@@ -51,13 +51,7 @@ const PREFIX = 'provider ';
 /** Returns the id of a linked provider among the sign-in methods. */
 export const methodIdOf = (issuer: string): string => `${PREFIX}${issuer}`;
 
-export function createIdentities({
-  database,
-  clock,
-}: {
-  readonly database: Database;
-  readonly clock: Clock;
-}) {
+export function createIdentities({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
   async function listOf(accountId: string, queries: Queries): Promise<LinkedIdentity[]> {
     const rows = await queries.query<IdentityRow>(
       `SELECT issuer, subject, created_at, last_used_at FROM account_identities
@@ -72,10 +66,7 @@ export function createIdentities({
   }
 
   /** For the first sign-in with an imported link: ends the invitations made since the import. */
-  async function useFirst(
-    identity: Identity,
-    accountId: string,
-  ): Promise<UsedIdentity | undefined> {
+  async function useFirst(identity: Identity, accountId: string): Promise<UsedIdentity | undefined> {
     const values = [identity.issuer, identity.subject, accountId];
     const ofLink = 'WHERE issuer = $1 AND subject = $2 AND account_id = $3';
     return lockedTransactionOf(database, accountId, async (tx) => {
@@ -93,19 +84,12 @@ export function createIdentities({
       if (isFirstUse) {
         await tx.query('DELETE FROM password_links WHERE account_id = $1', [accountId]);
       }
-      await tx.query(`UPDATE account_identities SET last_used_at = $4 ${ofLink}`, [
-        ...values,
-        new Date(clock()),
-      ]);
+      await tx.query(`UPDATE account_identities SET last_used_at = $4 ${ofLink}`, [...values, new Date(clock())]);
       return { account, isFirstUse };
     });
   }
 
-  async function remove(
-    accountId: string,
-    issuer: string,
-    tx: Queries,
-  ): Promise<Identity | undefined> {
+  async function remove(accountId: string, issuer: string, tx: Queries): Promise<Identity | undefined> {
     const [gone] = await tx.query<Identity>(
       `DELETE FROM account_identities WHERE account_id = $1 AND issuer = $2
         RETURNING issuer, subject`,
@@ -139,11 +123,7 @@ export function createIdentities({
      * Never moves a link to another account. Returns `taken` if the account is suspended at this
      * moment. A new link ends the one-time links of the account (migration 0043).
      */
-    async link(
-      accountId: string,
-      { issuer, subject }: Identity,
-      tx: Queries,
-    ): Promise<LinkOutcome> {
+    async link(accountId: string, { issuer, subject }: Identity, tx: Queries): Promise<LinkOutcome> {
       // This is one atomic step: one of the two constraints rejects a second link.
       const made = await tx.query(
         `INSERT INTO account_identities (issuer, subject, account_id, created_at, last_used_at)
@@ -165,11 +145,7 @@ export function createIdentities({
     listOf: (accountId: string): Promise<LinkedIdentity[]> => listOf(accountId, database),
 
     /** @returns true if there was a link. */
-    unlink: (
-      accountId: string,
-      issuer: string,
-      inTransaction: InTransaction<Identity>,
-    ): Promise<boolean> =>
+    unlink: (accountId: string, issuer: string, inTransaction: InTransaction<Identity>): Promise<boolean> =>
       database.transaction(async (tx) => {
         const gone = await remove(accountId, issuer, tx);
         if (gone) await inTransaction(tx, gone);

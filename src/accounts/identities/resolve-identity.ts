@@ -100,10 +100,7 @@ export function createResolveIdentity(parts: ResolveIdentityParts): {
     const outcome = await identities.link(accountId, { issuer, subject }, tx);
     if (outcome !== 'linked') return outcome;
     const details = { provider: from.id, provider_name: from.label, issuer, subject };
-    await activity.record(
-      { action: 'identity_linked', actor: 'person', accountId, origin, details },
-      tx,
-    );
+    await activity.record({ action: 'identity_linked', actor: 'person', accountId, origin, details }, tx);
     return outcome;
   };
 
@@ -147,10 +144,7 @@ export function createResolveIdentity(parts: ResolveIdentityParts): {
       return await accounts.add({ email: verifiedEmail, name }, async (tx, account) => {
         const details = { provider: from.id, provider_name: from.label };
         const { id: accountId } = account;
-        await activity.record(
-          { action: 'account_added', actor: 'service', accountId, details },
-          tx,
-        );
+        await activity.record({ action: 'account_added', actor: 'service', accountId, details }, tx);
         const outcome = await link(tx, accountId, { from, person, origin });
         if (outcome === 'taken') throw new IdentityTaken();
       });
@@ -195,12 +189,8 @@ export function createResolveIdentity(parts: ResolveIdentityParts): {
   };
 
   const linkIdentity: LinkIdentity = async (account, from, person, origin) => {
-    const outcome = await transactionOf(database, account.id, (tx) =>
-      link(tx, account.id, { from, person, origin }),
-    );
-    return outcome === 'taken'
-      ? refuse(from, person, account, { reason: 'taken', origin })
-      : outcome;
+    const outcome = await transactionOf(database, account.id, (tx) => link(tx, account.id, { from, person, origin }));
+    return outcome === 'taken' ? refuse(from, person, account, { reason: 'taken', origin }) : outcome;
   };
 
   return { resolveIdentity, linkIdentity };

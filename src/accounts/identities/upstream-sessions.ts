@@ -20,10 +20,7 @@ interface LogoutElsewhere {
 
 export type UpstreamSessions = ReturnType<typeof createUpstreamSessions>;
 
-export function createUpstreamSessions(parts: {
-  readonly database: Database;
-  readonly clock: Clock;
-}) {
+export function createUpstreamSessions(parts: { readonly database: Database; readonly clock: Clock }) {
   const { database, clock } = parts;
   const after = (seconds: number): Date => new Date(clock() + seconds * 1000);
 
@@ -53,10 +50,7 @@ export function createUpstreamSessions(parts: {
 
     /** Call this after storing the session. False means that the user has signed out: end it. */
     async isNoted(uid: string): Promise<boolean> {
-      const rows = await database.query(
-        'SELECT FROM upstream_sessions WHERE uid = $1 AND ended_at IS NULL',
-        [uid],
-      );
+      const rows = await database.query('SELECT FROM upstream_sessions WHERE uid = $1 AND ended_at IS NULL', [uid]);
       return rows.length > 0;
     },
 
@@ -108,9 +102,7 @@ export function createUpstreamSessions(parts: {
       // Use no transaction: in the embedded database the token store would wait for its end.
       for (const { uid } of ended) await endSession(uid);
       if (ended.length > 0) {
-        await database.query('DELETE FROM upstream_sessions WHERE uid = ANY($1)', [
-          ended.map(({ uid }) => uid),
-        ]);
+        await database.query('DELETE FROM upstream_sessions WHERE uid = ANY($1)', [ended.map(({ uid }) => uid)]);
       }
       return ended.length;
     },

@@ -10,13 +10,7 @@ import { type Block, type Fact, type Letter, letter } from './letter.ts';
 import { type BackgroundMail, hasMailbox, type SendMail } from './mail.ts';
 
 /** Kinds of mail that users may switch off. Mail about sign-in methods is always sent. */
-export const UNWANTED_MAIL = [
-  'new_device',
-  'new_connection',
-  'new_api_key',
-  'key_expiry',
-  'client_problem',
-] as const;
+export const UNWANTED_MAIL = ['new_device', 'new_connection', 'new_api_key', 'key_expiry', 'client_problem'] as const;
 
 export type UnwantedMail = (typeof UNWANTED_MAIL)[number];
 type NoticeKind = keyof typeof NOTICES;
@@ -55,8 +49,7 @@ export function createAccountMail(parts: {
       send(accountId, 'a request for an approval', (to) => requestMail(to, request, issuer)),
 
     /** Mails the user, in the background, that an API key will expire. */
-    announceExpiry: (key: ExpiringKey) =>
-      send(key.accountId, 'key_expiry', (to) => expiryMail(to, key, issuer)),
+    announceExpiry: (key: ExpiringKey) => send(key.accountId, 'key_expiry', (to) => expiryMail(to, key, issuer)),
 
     /** Mails the owner of clients, in the background, that requests of them are refused. */
     reportProblems: (accountId: string, problems: MailedProblems) =>
@@ -94,26 +87,16 @@ type MailedRequest = Readonly<Record<'clientName' | 'organizationName' | 'path',
 
 type Recipient = Letter['to'];
 
-export const requestMail = (
-  to: Recipient,
-  { path, personName, ...names }: MailedRequest,
-  issuer: string,
-): Letter =>
+export const requestMail = (to: Recipient, { path, personName, ...names }: MailedRequest, issuer: string): Letter =>
   letter(
     to,
     message('mail.request-subject'),
-    personName === undefined
-      ? message('mail.request-again', names)
-      : message('mail.request', { ...names, personName }),
+    personName === undefined ? message('mail.request-again', names) : message('mail.request', { ...names, personName }),
     { button: message('mail.open-requests'), url: issuer + path },
     message(personName === undefined ? 'mail.request-again-limit' : 'mail.request-limit'),
   );
 
-export const expiryMail = (
-  to: Recipient,
-  { name, lastFour, expiresAt }: ExpiringKey,
-  issuer: string,
-): Letter =>
+export const expiryMail = (to: Recipient, { name, lastFour, expiresAt }: ExpiringKey, issuer: string): Letter =>
   letter(
     to,
     message('mail.key_expiry-subject'),
@@ -129,11 +112,7 @@ interface MailedProblems {
   readonly path: string;
 }
 
-export const problemsMail = (
-  to: Recipient,
-  { items, path }: MailedProblems,
-  issuer: string,
-): Letter =>
+export const problemsMail = (to: Recipient, { items, path }: MailedProblems, issuer: string): Letter =>
   letter(
     to,
     message('mail.client_problem-subject'),
@@ -150,8 +129,7 @@ const accountFact = ({ email }: Recipient, issuer: string): Fact => [
   message('mail.account-at', { email, issuer }),
 ];
 
-const switchOff = (issuer: string) =>
-  message('mail.switch-off', { url: `${issuer}${PATHS.security}` });
+const switchOff = (issuer: string) => message('mail.switch-off', { url: `${issuer}${PATHS.security}` });
 
 /** See `Leak` of authorizations/leaked-values.ts. */
 interface MailedLeak {

@@ -75,10 +75,8 @@ const VIEW = fileURLToPath(new URL('../../../views/mail/letter.ejs', import.meta
 const OPTIONS = { cache: true, strict: true, destructuredLocals: ['page', 't'] };
 
 function blockText(t: Texts, block: Block): string {
-  const plain = (what: Fact[1]): string =>
-    typeof what === 'object' && 'iso' in what ? t.moment(what) : t.plain(what);
-  if ('facts' in block)
-    return block.facts.map(([label, value]) => `${t(label)}: ${plain(value)}`).join('\n');
+  const plain = (what: Fact[1]): string => (typeof what === 'object' && 'iso' in what ? t.moment(what) : t.plain(what));
+  if ('facts' in block) return block.facts.map(([label, value]) => `${t(label)}: ${plain(value)}`).join('\n');
   if ('items' in block) return block.items.map((item) => `- ${t.plain(item)}`).join('\n');
   return 'button' in block ? `${t(block.button)}:\n${block.url}` : t(block);
 }

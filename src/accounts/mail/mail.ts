@@ -16,8 +16,7 @@ interface PlainMail {
 export type SendMail = (mail: Letter | PlainMail) => Promise<void>;
 
 /** False for addresses under `.invalid` (RFC 2606 §2: no host exists), such as the doctor's. */
-export const hasMailbox = ({ email }: { readonly email: string }): boolean =>
-  !/\.invalid$/i.test(email);
+export const hasMailbox = ({ email }: { readonly email: string }): boolean => !/\.invalid$/i.test(email);
 
 /** Time limits for the server to accept the connection, to greet, and to answer each command. */
 const TIMEOUTS_MS = { connectionTimeout: 10_000, greetingTimeout: 10_000, socketTimeout: 20_000 };
@@ -52,14 +51,9 @@ const refuseOtherRecipient: PluginFunction = ({ data, message }, done) => {
   const { address } = data.to as PlainMail['to'];
   const [recipient = '', ...others] = message?.getEnvelope().to ?? [];
   const isSame =
-    recipient === address ||
-    (isMailbox(address) && withAsciiDomain(recipient) === withAsciiDomain(address));
+    recipient === address || (isMailbox(address) && withAsciiDomain(recipient) === withAsciiDomain(address));
   const isRefused = !isSame || others.length > 0;
-  done(
-    isRefused
-      ? new Error('the address has characters that this mail server does not support')
-      : null,
-  );
+  done(isRefused ? new Error('the address has characters that this mail server does not support') : null);
 };
 
 /** Returns the address in the form in which nodemailer writes a recipient. */
@@ -104,13 +98,7 @@ const MAX_AT_ONCE = 100;
 const MAX_ASKED_AT_ONCE = 50;
 
 /** Sends mail in the background: no request waits for it or fails with it. */
-export function createBackgroundMail({
-  log,
-  outcomes,
-}: {
-  readonly log: Logger;
-  readonly outcomes: MailOutcomes;
-}) {
+export function createBackgroundMail({ log, outcomes }: { readonly log: Logger; readonly outcomes: MailOutcomes }) {
   const inProgress = new Set<Promise<boolean>>();
   return {
     /**

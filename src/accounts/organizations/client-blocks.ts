@@ -156,9 +156,7 @@ export function createClientBlocks(parts: {
             WHERE c.owner_account_id = $1 AND c.id <> $2`,
         [ownerAccountId, id],
       );
-      const same = blocked.filter((other) =>
-        hostsOf(other.redirectUris).some((host) => hosts.includes(host)),
-      );
+      const same = blocked.filter((other) => hostsOf(other.redirectUris).some((host) => hosts.includes(host)));
       if (same.length === 0) return;
       await tx.query(
         `WITH followed AS (

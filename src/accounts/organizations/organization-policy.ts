@@ -13,8 +13,7 @@ export const OPEN_POLICY: OrganizationPolicy = Object.freeze({
   allowsApiKeys: true,
 });
 
-export const isOpen = ({ asksFirst, allowsApiKeys }: OrganizationPolicy): boolean =>
-  !asksFirst && allowsApiKeys;
+export const isOpen = ({ asksFirst, allowsApiKeys }: OrganizationPolicy): boolean => !asksFirst && allowsApiKeys;
 
 /** Policies by the id of the organization. Organizations with `OPEN_POLICY` are absent. */
 export type OrganizationPolicies = ReadonlyMap<string, OrganizationPolicy>;

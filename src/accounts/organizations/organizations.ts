@@ -71,10 +71,7 @@ export function createOrganizations(parts: {
      * @param organizationId only warehouses of this organization.
      * @throws Refusal `organization_unknown`
      */
-    async listWarehouses(
-      page: PageRequest = {},
-      organizationId?: string,
-    ): Promise<Page<ListedWarehouse>> {
+    async listWarehouses(page: PageRequest = {}, organizationId?: string): Promise<Page<ListedWarehouse>> {
       if (organizationId !== undefined) await places.find('organization', organizationId);
       const query = {
         select: `SELECT w.id, w.name, w.organization_id AS "organizationId",
@@ -90,10 +87,7 @@ export function createOrganizations(parts: {
 
     /** @throws Refusal `name_invalid`, `external_id_taken` or `policies_after_update` */
     async add(
-      {
-        name: entered,
-        externalId,
-      }: { readonly name: string; readonly externalId?: string | undefined },
+      { name: entered, externalId }: { readonly name: string; readonly externalId?: string | undefined },
       inTransaction?: InTransaction<OrganizationRecord>,
     ): Promise<OrganizationRecord> {
       if (asksFirst) await requireAccessRules(database, 'policies');
@@ -151,13 +145,7 @@ export function createOrganizations(parts: {
           await tx.query(
             `INSERT INTO warehouses (id, organization_id, name, created_at, external_id)
               VALUES ($1, $2, $3, $4, $5)`,
-            [
-              warehouse.id,
-              organizationId,
-              warehouse.name,
-              warehouse.createdAt,
-              warehouse.externalId,
-            ],
+            [warehouse.id, organizationId, warehouse.name, warehouse.createdAt, warehouse.externalId],
           );
           await inTransaction?.(tx, warehouse);
         }),

@@ -85,19 +85,10 @@ export function createPlaces(database: Database) {
      * @param inTransaction runs before the first step, so that the log says who began
      * @throws Refusal `organization_unknown` or `warehouse_unknown`
      */
-    async remove(
-      kind: PlaceKind,
-      id: string,
-      inTransaction?: InTransaction<Place>,
-    ): Promise<Place> {
+    async remove(kind: PlaceKind, id: string, inTransaction?: InTransaction<Place>): Promise<Place> {
       const { table, isOfPlace, steps } = PLACES[kind];
       const found = 'id, name, external_id AS "externalId"';
-      const place = await change(
-        kind,
-        `SELECT ${found} FROM ${table} WHERE id = $1`,
-        [id],
-        inTransaction,
-      );
+      const place = await change(kind, `SELECT ${found} FROM ${table} WHERE id = $1`, [id], inTransaction);
       for (const access of steps) {
         let ended: unknown[];
         do {
@@ -151,11 +142,7 @@ export function createPlaces(database: Database) {
 }
 
 /** @throws Refusal `organization_unknown` or `warehouse_unknown` */
-export async function findPlace(
-  queries: Queries,
-  kind: PlaceKind,
-  id: string,
-): Promise<FoundPlace> {
+export async function findPlace(queries: Queries, kind: PlaceKind, id: string): Promise<FoundPlace> {
   const { table, isId, unknown } = PLACES[kind];
   const home = kind === 'organization' ? 'id' : 'organization_id';
   const [place] = isId(id)

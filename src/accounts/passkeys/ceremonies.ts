@@ -30,17 +30,11 @@ interface Ceremonies {
     },
   ): PublicKeyCredentialCreationOptionsJSON;
   /** Returns options to use a passkey: one of `known` or, if undefined, any of the user's. */
-  requestOptions(
-    challenge: string,
-    known?: readonly Passkey[],
-  ): PublicKeyCredentialRequestOptionsJSON;
+  requestOptions(challenge: string, known?: readonly Passkey[]): PublicKeyCredentialRequestOptionsJSON;
   /** The caller must check that the challenge is ours. @throws AnswerRefused */
   checkMade(answer: Answer): Promise<MadePasskey>;
   /** @throws AnswerRefused */
-  checkUsed(
-    answer: Answer,
-    key: PasskeyKey,
-  ): Promise<{ readonly counter: number; readonly isSynced: boolean }>;
+  checkUsed(answer: Answer, key: PasskeyKey): Promise<{ readonly counter: number; readonly isSynced: boolean }>;
 }
 
 /** How long a browser waits for the user. */
@@ -119,16 +113,12 @@ export function createCeremonies(issuer: string, serviceName: string): Ceremonie
         };
       }),
 
-    checkUsed: (
-      { json, challenge: expectedChallenge },
-      { credentialId: id, publicKey, maySync, handle },
-    ) =>
+    checkUsed: ({ json, challenge: expectedChallenge }, { credentialId: id, publicKey, maySync, handle }) =>
       refusing(async () => {
         const response = json as AuthenticationResponseJSON;
         const { userHandle } = response.response;
         // Web Authentication §7.2, step 6.
-        if (userHandle && userHandle !== handle)
-          throw new AnswerRefused('the passkey belongs to another account');
+        if (userHandle && userHandle !== handle) throw new AnswerRefused('the passkey belongs to another account');
         const { verifyAuthenticationResponse } = await import('@simplewebauthn/server');
         const { verified, authenticationInfo } = await verifyAuthenticationResponse({
           ...expected,
@@ -159,8 +149,7 @@ export function answerFrom(text: string): Answer {
       throw new AnswerRefused('the response of the browser is invalid');
     }
     // Web Authentication §7.1, step 10 and §7.2, step 14: our pages are never in a frame.
-    if (crossOrigin === true)
-      throw new AnswerRefused('the passkey was created in a frame of another site');
+    if (crossOrigin === true) throw new AnswerRefused('the passkey was created in a frame of another site');
     return { credentialId, challenge, json };
   } catch (error) {
     throw asRefusal(error);

@@ -32,8 +32,7 @@ export interface MadePasskey
 const ID = /^pk_[A-Za-z0-9_-]{16}$/;
 export const isPasskeyId = (id: string): boolean => ID.test(id);
 
-export const PASSKEY_COLUMNS =
-  'id, credential_id, account_id, name, transports, is_synced, created_at, last_used_at';
+export const PASSKEY_COLUMNS = 'id, credential_id, account_id, name, transports, is_synced, created_at, last_used_at';
 
 /** Returns the details of log entries about a passkey. */
 export const detailsOf = ({ id, name }: Pick<Passkey, 'id' | 'name'>) => ({

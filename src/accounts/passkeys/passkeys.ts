@@ -141,10 +141,7 @@ export function createPasskeys(parts: {
 
     async find(id) {
       const [row] = isPasskeyId(id)
-        ? await database.query<PasskeyRow>(
-            `SELECT ${PASSKEY_COLUMNS} FROM passkeys WHERE id = $1`,
-            [id],
-          )
+        ? await database.query<PasskeyRow>(`SELECT ${PASSKEY_COLUMNS} FROM passkeys WHERE id = $1`, [id])
         : [];
       return row && passkeyFrom(row);
     },
@@ -185,10 +182,7 @@ export function createPasskeys(parts: {
         if (!row) return 'known';
         const passkey = passkeyFrom(row);
         const details = detailsOf(passkey);
-        await activity.record(
-          { action: 'passkey_added', actor: 'person', accountId, details, origin },
-          tx,
-        );
+        await activity.record({ action: 'passkey_added', actor: 'person', accountId, details, origin }, tx);
         return passkey;
       }),
 
@@ -209,10 +203,7 @@ export function createPasskeys(parts: {
         const kept = await tx.query('SELECT FROM passkeys WHERE id = $1', [passkey.id]);
         if (kept.length === 0) return 'gone';
         const details = { reason: 'copied', ...detailsOf(passkey) };
-        await activity.record(
-          { action: 'passkey_refused', actor: 'person', accountId, details, origin },
-          tx,
-        );
+        await activity.record({ action: 'passkey_refused', actor: 'person', accountId, details, origin }, tx);
         return 'copied';
       }),
 

@@ -45,9 +45,7 @@ export function createPasswordChanges(parts: {
     if (password !== undefined) await refusePassword(password, { email, name });
     const { address } = origin;
     const passwordHash =
-      password === undefined
-        ? null
-        : await hashPassword(password, { rank: 'known', email, address });
+      password === undefined ? null : await hashPassword(password, { rank: 'known', email, address });
     // Lock the account first, so that two of its links are used one after the other.
     const changed = await lockedTransactionOf(database, id, async (tx) => {
       if (!(await isAllowed(tx))) return undefined;
@@ -75,10 +73,7 @@ export function createPasswordChanges(parts: {
   }
 
   /** Runs uses of one link one by one: after a success, the next find no link and hash nothing. */
-  function useInTurn(
-    token: string,
-    how: Omit<Change, 'isAllowed' | 'purpose'>,
-  ): Promise<Recovered | undefined> {
+  function useInTurn(token: string, how: Omit<Change, 'isAllowed' | 'purpose'>): Promise<Recovered | undefined> {
     const earlier = inUse.get(token);
     const use = (async () => {
       await earlier?.catch(() => {});
@@ -132,10 +127,7 @@ export function createPasswordChanges(parts: {
     ): Promise<Recovered | undefined> => useInTurn(token, { origin, password, inTransaction }),
 
     /** Like `changeByLink`, for services without passwords: the link itself authenticates. */
-    useLink: (
-      token: string,
-      origin: Origin,
-      inTransaction?: InTransaction<Account>,
-    ): Promise<Recovered | undefined> => useInTurn(token, { origin, inTransaction }),
+    useLink: (token: string, origin: Origin, inTransaction?: InTransaction<Account>): Promise<Recovered | undefined> =>
+      useInTurn(token, { origin, inTransaction }),
   };
 }

@@ -12,10 +12,7 @@ const MIN_UNIT_LENGTH = 6;
  * True if a password is a leaked one, the name of this service, the demo password or one of the
  * user's `words`, even in other letter case, repeated, or with digits and punctuation around it.
  */
-export async function isCommonPassword(
-  password: string,
-  words: readonly string[],
-): Promise<boolean> {
+export async function isCommonPassword(password: string, words: readonly string[]): Promise<boolean> {
   const lower = password.toLowerCase();
   const unit = repeatedUnit(lower);
   if (unit !== lower && [...unit].length < MIN_UNIT_LENGTH) return true;

@@ -54,8 +54,7 @@ export interface PasswordLink {
 
 export const passwordLinkPath = (token: string): string => `/password?token=${token}`;
 
-export const passwordLinkUrl = (issuer: string, token: string): string =>
-  issuer + passwordLinkPath(token);
+export const passwordLinkUrl = (issuer: string, token: string): string => issuer + passwordLinkPath(token);
 
 export function passwordMail(
   to: Letter['to'],

@@ -61,10 +61,7 @@ export function createPasswordLinks(parts: {
             WHERE id = $2 AND suspended_at IS NULL AND email = $6 FOR SHARE`,
           [sha256(token), accountId, purpose, new Date(now), expiresAt, email],
         );
-        const who =
-          by === 'operator'
-            ? ({ actor: 'operator' } as const)
-            : ({ actor: 'person', origin: by } as const);
+        const who = by === 'operator' ? ({ actor: 'operator' } as const) : ({ actor: 'person', origin: by } as const);
         const details = { purpose };
         await activity.record({ action: 'password_link_made', ...who, accountId, details }, tx);
       });
@@ -98,10 +95,10 @@ export function createPasswordLinks(parts: {
     /** @returns true for only one of several parallel uses; false for a used or expired link. */
     async use(token: string, tx: Queries): Promise<boolean> {
       // This deletion is one atomic step: only one of several parallel calls deletes the row.
-      const used = await tx.query(
-        'DELETE FROM password_links WHERE token_hash = $1 AND expires_at > $2 RETURNING 1',
-        [sha256(token), new Date(clock())],
-      );
+      const used = await tx.query('DELETE FROM password_links WHERE token_hash = $1 AND expires_at > $2 RETURNING 1', [
+        sha256(token),
+        new Date(clock()),
+      ]);
       return used.length > 0;
     },
 

@@ -17,9 +17,7 @@ interface PasswordOwner {
 /** Returns the problems of a new password; none if it may be set. */
 export async function checkPassword(password: string, owner: PasswordOwner): Promise<Problem[]> {
   if (!password.isWellFormed()) {
-    return [
-      { code: 'password_not_text', message: 'Use only characters that a keyboard can type.' },
-    ];
+    return [{ code: 'password_not_text', message: 'Use only characters that a keyboard can type.' }];
   }
   const { length } = [...normalized(password)];
   if (length < MIN_PASSWORD_LENGTH) {

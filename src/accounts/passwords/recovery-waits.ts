@@ -43,10 +43,7 @@ export function createRecoveryWaits(parts: {
     return { startedAt, readyAt: new Date(ready), endsAt, isReady: ready <= clock() };
   }
 
-  async function find(
-    accountId: string,
-    queries: Queries = database,
-  ): Promise<RecoveryWait | undefined> {
+  async function find(accountId: string, queries: Queries = database): Promise<RecoveryWait | undefined> {
     const [row] = await queries.query<{ started_at: Date }>(
       'SELECT started_at FROM recovery_waits WHERE account_id = $1',
       [accountId],
@@ -68,10 +65,7 @@ export function createRecoveryWaits(parts: {
     find,
 
     /** True if this link requires a wait that has not ended yet, or has not even started. */
-    async mustWait(
-      { account, purpose }: PasswordLink,
-      queries: Queries = database,
-    ): Promise<boolean> {
+    async mustWait({ account, purpose }: PasswordLink, queries: Queries = database): Promise<boolean> {
       // The operator or a provider has checked who the user is.
       if (purpose !== 'forgotten') return false;
       const requirement = await strongSignIns.wouldBeRequired(account.id, queries);
@@ -111,12 +105,7 @@ export function createRecoveryWaits(parts: {
             ON CONFLICT (account_id) DO UPDATE SET started_at = excluded.started_at
               WHERE recovery_waits.started_at <= $4
             RETURNING started_at`,
-          [
-            account.id,
-            wait.startedAt,
-            account.email,
-            new Date(clock() - (waitSeconds + USABLE_SECONDS) * 1000),
-          ],
+          [account.id, wait.startedAt, account.email, new Date(clock() - (waitSeconds + USABLE_SECONDS) * 1000)],
         );
         if (row) await record('recovery started', account.id, origin, tx);
         return row;
@@ -127,10 +116,7 @@ export function createRecoveryWaits(parts: {
     /** Cancels the recovery and every open link. @returns true if there was a recovery. */
     stop: (accountId: string, origin: Origin): Promise<boolean> =>
       database.transaction(async (tx) => {
-        const stopped = await tx.query(
-          'DELETE FROM recovery_waits WHERE account_id = $1 RETURNING 1',
-          [accountId],
-        );
+        const stopped = await tx.query('DELETE FROM recovery_waits WHERE account_id = $1 RETURNING 1', [accountId]);
         if (stopped.length === 0) return false;
         await links.forget(accountId, tx);
         await record('recovery stopped', accountId, origin, tx);

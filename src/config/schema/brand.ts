@@ -14,11 +14,8 @@ const LINE = 'a text of 1 to 60 visible characters';
 
 type Expectation = readonly [accepts: string, example: string];
 
-const optional = (
-  [accepts, example]: Expectation,
-  isValid: (value: string) => boolean,
-  about: string,
-) => reloadable(text({ accepts, example }, isValid).exactOptional(), { about });
+const optional = ([accepts, example]: Expectation, isValid: (value: string) => boolean, about: string) =>
+  reloadable(text({ accepts, example }, isValid).exactOptional(), { about });
 
 /** Accepts one text, or an object with a text for some of the languages. */
 const inLanguages = ([accepts, example]: Expectation, isValid: (value: string) => boolean) =>
@@ -26,10 +23,7 @@ const inLanguages = ([accepts, example]: Expectation, isValid: (value: string) =
     .union([z.string(), z.record(z.string(), z.string())])
     .refine((value) => {
       const entries = typeof value === 'string' ? [['en', value]] : Object.entries(value);
-      return (
-        entries.length > 0 &&
-        entries.every(([key = '', line = '']) => LANGUAGES.includes(key) && isValid(line))
-      );
+      return entries.length > 0 && entries.every(([key = '', line = '']) => LANGUAGES.includes(key) && isValid(line));
     })
     .register(expectations, {
       accepts: `${accepts}, or one for each of ${LANGUAGES.join(', ')}`,
@@ -37,26 +31,17 @@ const inLanguages = ([accepts, example]: Expectation, isValid: (value: string) =
     });
 
 const logo = (file: string, about: string) =>
-  optional(
-    ['a path', `the path of a PNG or WebP file, such as \`${file}\``],
-    (name) => !name.includes('\0'),
-    about,
-  );
+  optional(['a path', `the path of a PNG or WebP file, such as \`${file}\``], (name) => !name.includes('\0'), about);
 
 const page = (name: string, what: string) =>
   reloadable(
-    inLanguages(
-      ['an https URL without a login', `\`https://www.example.com/${name}\``],
-      isPageUrl,
-    ).exactOptional(),
+    inLanguages(['an https URL without a login', `\`https://www.example.com/${name}\``], isPageUrl).exactOptional(),
     { about: `${what}, linked in the footer of each page. Default: none.` },
   );
 
 export const brand = section('Whose service this is, for users (docs/operations/brand.md).', {
   name: reloadable(inLanguages([LINE, '`Acme`'], isLine).default(PRODUCT), {
-    about:
-      'Name of the service on pages and in mail. Client names that could be mistaken for it are ' +
-      'refused.',
+    about: 'Name of the service on pages and in mail. Client names that could be mistaken for it are ' + 'refused.',
   }),
   logo: logo(
     'logo.png',
@@ -65,10 +50,7 @@ export const brand = section('Whose service this is, for users (docs/operations/
   ),
   logo_dark: logo('logo-dark.png', 'Like logo, for dark pages. Default: the same as logo.'),
   colour: optional(
-    [
-      'a colour of # and six hexadecimal digits',
-      '`"#0b5cad"`, with the quotes, because # begins a comment',
-    ],
+    ['a colour of # and six hexadecimal digits', '`"#0b5cad"`, with the quotes, because # begins a comment'],
     (colour) => /^#[0-9a-f]{6}$/i.test(colour),
     'Colour of links and buttons; dark pages use a lighter shade. A colour that is hard to read ' +
       'on light pages (WCAG AA) is refused. Default: a dark green.',
@@ -86,14 +68,12 @@ export const brand = section('Whose service this is, for users (docs/operations/
 });
 
 const right = (name: string) =>
-  reloadable(
-    inLanguages([LINE, '`see stock` or `{ en: see stock, de: Bestand sehen }`'], isLine).default(
-      name,
-    ),
-    { about: `Words for the right \`${name}\`.` },
-  );
+  reloadable(inLanguages([LINE, '`see stock` or `{ en: see stock, de: Bestand sehen }`'], isLine).default(name), {
+    about: `Words for the right \`${name}\`.`,
+  });
 
-export const rights = section(
-  'What users read in place of the names of rights. Tokens and commands keep the names.',
-  { read: right('read'), write: right('write'), manage: right('manage') },
-);
+export const rights = section('What users read in place of the names of rights. Tokens and commands keep the names.', {
+  read: right('read'),
+  write: right('write'),
+  manage: right('manage'),
+});

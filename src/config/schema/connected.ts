@@ -49,8 +49,7 @@ export const storage = section('Where state is stored.', {
   ),
   database_connections: fixed(wholeNumber(2, 1_000).default(10), {
     about:
-      'Maximum number of connections that each process opens to PostgreSQL, plus one that ' +
-      'listens for changes.',
+      'Maximum number of connections that each process opens to PostgreSQL, plus one that ' + 'listens for changes.',
     note: 'Keep the total of all processes of all nodes below its max_connections.',
   }),
   remembered_people: fixed(wholeNumber(1_000, 10_000_000).default(100_000), {
@@ -81,14 +80,10 @@ export const storage = section('Where state is stored.', {
     },
   ),
   auto_migrate: fixed(flag().default(true), {
-    about:
-      'Migrate the database schema at start. If false, the service refuses to start with an ' +
-      'outdated schema.',
+    about: 'Migrate the database schema at start. If false, the service refuses to start with an ' + 'outdated schema.',
   }),
   accept_volatile_redis: fixed(flag().default(false), {
-    about:
-      'Start even if Redis does not persist to disk. A restart of Redis then ends every ' +
-      'token.',
+    about: 'Start even if Redis does not persist to disk. A restart of Redis then ends every ' + 'token.',
   }),
 });
 
@@ -153,10 +148,7 @@ export const api = section('The GraphQL API that accepts the tokens.', {
     },
   ),
   example_query: reloadable(
-    text(
-      { accepts: 'a GraphQL query', example: '`"{ organizations { name } }"`' },
-      isQuery,
-    ).default('{__typename}'),
+    text({ accepts: 'a GraphQL query', example: '`"{ organizations { name } }"`' }, isQuery).default('{__typename}'),
     {
       about:
         'The query that the test and the sample programs send. Choose one that every ' +
@@ -186,10 +178,7 @@ function isQuery(query: string): boolean {
     if (closes === undefined) open.push(bracket);
     else if (open.pop() !== closes) return false;
   }
-  return (
-    open.length === 0 &&
-    /^\s*(?:(?:query|fragment|mutation|subscription)\b[^{]*)?\{\s*[^}\s]/.test(bare)
-  );
+  return open.length === 0 && /^\s*(?:(?:query|fragment|mutation|subscription)\b[^{]*)?\{\s*[^}\s]/.test(bare);
 }
 
 const PAIRS: Readonly<Record<string, string>> = { '}': '{', ')': '(', ']': '[' };

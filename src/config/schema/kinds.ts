@@ -33,13 +33,11 @@ export function duration(from: string, to: string) {
 
 /** Like `duration`, but also accepts `off`, which becomes undefined. */
 export function durationOrOff(from: string, to: string) {
-  return z
-    .union([z.literal('off').transform(() => undefined), duration(from, to)])
-    .register(expectations, {
-      unit: 'Seconds',
-      accepts: `a duration from ${from} to ${to}, or off`,
-      example: 'a whole number and a unit (s, m, h or d), such as `365d`, or `off`',
-    });
+  return z.union([z.literal('off').transform(() => undefined), duration(from, to)]).register(expectations, {
+    unit: 'Seconds',
+    accepts: `a duration from ${from} to ${to}, or off`,
+    example: 'a whole number and a unit (s, m, h or d), such as `365d`, or `off`',
+  });
 }
 
 export function wholeNumber(from: number, to: number) {

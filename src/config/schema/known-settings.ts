@@ -65,8 +65,7 @@ export function settingsInList(path: readonly string[]): readonly string[] {
 function known(path: readonly string[], schema: z.ZodType): KnownSetting {
   const name = path.join('.');
   const facts = settingFacts.get(schema);
-  if (facts === undefined)
-    throw new Error(`${name} is declared neither by reloadable() nor by fixed()`);
+  if (facts === undefined) throw new Error(`${name} is declared neither by reloadable() nor by fixed()`);
   const { kind, defaultValue } = unwrapped(schema);
   const expectation = expectations.get(kind);
   const codePath = path.map(camelCase).join('.') + (expectation?.unit ?? '');
@@ -91,11 +90,7 @@ export function camelCase(name: string): string {
 function unwrapped(schema: z.ZodType): { kind: z.ZodType; defaultValue: unknown } {
   let kind: unknown = schema;
   let defaultValue: unknown;
-  while (
-    kind instanceof z.ZodDefault ||
-    kind instanceof z.ZodPrefault ||
-    kind instanceof z.ZodExactOptional
-  ) {
+  while (kind instanceof z.ZodDefault || kind instanceof z.ZodPrefault || kind instanceof z.ZodExactOptional) {
     if (!(kind instanceof z.ZodExactOptional)) ({ defaultValue } = kind.def);
     kind = kind.unwrap();
   }

@@ -22,10 +22,7 @@ const issuer = fixed(
 );
 
 const hostName = () =>
-  text(
-    { accepts: 'a host name or IP address', example: '`localhost`, `0.0.0.0` or `::1`' },
-    isHost,
-  );
+  text({ accepts: 'a host name or IP address', example: '`localhost`, `0.0.0.0` or `::1`' }, isHost);
 
 const server = section('The two listeners of the service.', {
   host: fixed(hostName().default('localhost'), {
@@ -103,9 +100,7 @@ const tokens = section('Lifetimes of codes and tokens.', {
   }),
   absolute_age: reloadable(durationOrOff('1s', '36500d').prefault('365d'), {
     reach: 'for new approvals only',
-    about:
-      'How long after the approval an authorization ends, even if it is refreshed; `off` means ' +
-      'never.',
+    about: 'How long after the approval an authorization ends, even if it is refreshed; `off` means ' + 'never.',
   }),
   checksums: fixed(oneOf(['auto', 'always']).default('auto'), {
     isPerNode: false,

@@ -16,12 +16,10 @@ const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
 const isPlain = (value: string): boolean => /^[\x21-\x7e]{1,255}$/.test(value);
 
 const authenticationContexts = () =>
-  z
-    .array(text({ accepts: 'an authentication context', example: '`phr`' }, isPlain))
-    .register(expectations, {
-      accepts: 'a list of authentication contexts',
-      example: "the provider's own names, such as `[phr]`",
-    });
+  z.array(text({ accepts: 'an authentication context', example: '`phr`' }, isPlain)).register(expectations, {
+    accepts: 'a list of authentication contexts',
+    example: "the provider's own names, such as `[phr]`",
+  });
 
 const provider = z.strictObject({
   id: text(
@@ -111,8 +109,7 @@ const provider = z.strictObject({
         { accepts: 'the domain of email addresses', example: '`example.com`' },
         (domain) =>
           // Refuse colons, slashes and @: the domain would be only a part of the text.
-          /^[^\s@:/?#%\\[\]][^\s@:/?#%\\[\].]*\.[^\s@:/?#%\\[\]]+$/.test(domain) &&
-          isHost(mailDomain(domain)),
+          /^[^\s@:/?#%\\[\]][^\s@:/?#%\\[\].]*\.[^\s@:/?#%\\[\]]+$/.test(domain) && isHost(mailDomain(domain)),
       ),
     )
     .max(1000)
@@ -127,9 +124,7 @@ const provider = z.strictObject({
     .describe('Create an account, without any access, for a new user with a verified address.'),
   end_connections: flag()
     .default(false)
-    .describe(
-      'Whether a sign-out that this provider announces also ends all connections of the ' + 'user.',
-    ),
+    .describe('Whether a sign-out that this provider announces also ends all connections of the ' + 'user.'),
 });
 
 export const signIn = section('How people sign in.', {

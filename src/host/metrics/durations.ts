@@ -7,12 +7,7 @@ import { Counter, Histogram, type Registry } from 'prom-client';
  * @param route the pattern, such as `/profile/oauth-clients/:id`, never the path: every path that a
  *   caller makes up would be a new series
  */
-export type ObserveRequest = (
-  route: string,
-  method: string,
-  status: number,
-  seconds: number,
-) => void;
+export type ObserveRequest = (route: string, method: string, status: number, seconds: number) => void;
 
 /** Seconds: from an introspection answered from the cache to the timeout of a store. */
 const REQUEST_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];

@@ -10,12 +10,7 @@ import {
   type ObserveStore,
   type StoreName,
 } from './durations.ts';
-import {
-  createOutcomeMetrics,
-  createReloadMetrics,
-  type Outcomes,
-  type ReloadOutcomes,
-} from './outcome.ts';
+import { createOutcomeMetrics, createReloadMetrics, type Outcomes, type ReloadOutcomes } from './outcome.ts';
 import { registerState, type WatchedState } from './state.ts';
 
 export interface MetricsText {
@@ -71,9 +66,9 @@ function processMetrics(): Registry {
 
 function registerBuild(registry: Registry): void {
   const registers = [registry];
-  const { version } = JSON.parse(
-    readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'),
-  ) as { version: string };
+  const { version } = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8')) as {
+    version: string;
+  };
   new Gauge({
     name: 'gatehouse_build_info',
     help: 'Always 1; its labels describe the running version.',

@@ -48,13 +48,11 @@ const ERRORS = [
 ];
 
 /** Returns `other` for unknown values: callers may send any, and each stays a series for good. */
-const bounded = (known: readonly string[], value: string): string =>
-  known.includes(value) ? value : 'other';
+const bounded = (known: readonly string[], value: string): string => (known.includes(value) ? value : 'other');
 
 export function createOutcomeMetrics(registry: Registry): Outcomes {
   const registers = [registry];
-  const count = (name: string, help: string): { inc(by?: number): void } =>
-    new Counter({ name, help, registers });
+  const count = (name: string, help: string): { inc(by?: number): void } => new Counter({ name, help, registers });
   /** Known values start at 0: an alert cannot see the first increment of a new series. */
   const countBy = (
     label: string,
@@ -146,8 +144,7 @@ export function createOutcomeMetrics(registry: Registry): Outcomes {
 
   const repeats = count(
     'gatehouse_ends_repeats_total',
-    'How often this node found another Redis and repeated the recorded revocations on it ' +
-      'before using it.',
+    'How often this node found another Redis and repeated the recorded revocations on it ' + 'before using it.',
   );
   const revived = count(
     'gatehouse_ends_revived_total',

@@ -8,9 +8,7 @@ import type { Operator } from '../command/operator.ts';
 import { table } from '../command/report.ts';
 
 export function addLinkCommands(program: Command, operator: Operator): void {
-  const links = program
-    .command('links')
-    .description('accounts at providers with which people sign in');
+  const links = program.command('links').description('accounts at providers with which people sign in');
 
   aboutAccount(links.command('list'), operator, async (account, registries) => {
     const linked = await registries.identities.listOf(account.id);

@@ -19,10 +19,7 @@ export function addPasskeyCommands(program: Command, operator: Operator): void {
   ).description('list the passkeys with which a person signs in');
 
   aboutAccount(
-    addYesOption(passkeys.command('remove')).requiredOption(
-      '--passkey <passkey>',
-      'ID of the passkey',
-    ),
+    addYesOption(passkeys.command('remove')).requiredOption('--passkey <passkey>', 'ID of the passkey'),
     operator,
     async (account, registries, options: RemovePasskeyOptions) => {
       const kept = await registries.passkeys.of(account.id);
@@ -63,11 +60,7 @@ function listOf(passkeys: readonly Passkey[]): Report {
   };
 }
 
-async function remove(
-  account: Account,
-  { id, name }: Passkey,
-  registries: Registries,
-): Promise<Report> {
+async function remove(account: Account, { id, name }: Passkey, registries: Registries): Promise<Report> {
   const { passkeys, recordChange, settings } = registries;
   const { id: accountId, email } = account;
   const record = recordChange('passkey_removed', { accountId, details: detailsOf({ id, name }) });
@@ -85,8 +78,7 @@ async function remove(
       ...(failure !== undefined && { mail_failure: failure }),
     },
     text: [
-      `Removed the passkey ${name} of ${email}. Their sessions stay open; end them with ` +
-        'sessions end.',
+      `Removed the passkey ${name} of ${email}. Their sessions stay open; end them with ` + 'sessions end.',
       ...(isMailed ? ['The person was notified by mail.'] : []),
       ...(failure === undefined ? [] : [`The person could not be notified by mail: ${failure}`]),
     ].join('\n'),

@@ -37,16 +37,11 @@ function addAccounts(program: Command, operator: Operator): void {
     .requiredOption('--email <email>', 'the email address to sign in with')
     .requiredOption('--name <name>', 'the name shown on pages')
     .option('--password-file <file>', 'read the password from a file')
-    .addOption(
-      new Option('--generate-password', 'generate a password and show it once').conflicts(
-        'passwordFile',
-      ),
-    )
+    .addOption(new Option('--generate-password', 'generate a password and show it once').conflicts('passwordFile'))
     .addOption(
       new Option(
         '--invite',
-        'print a link with which the person sets the password, and mail it if mail is ' +
-          'configured',
+        'print a link with which the person sets the password, and mail it if mail is ' + 'configured',
       ).conflicts(['passwordFile', 'generatePassword']),
     )
     .action(async (options: NewAccountOptions) => {
@@ -54,9 +49,8 @@ function addAccounts(program: Command, operator: Operator): void {
       const given = isInvited ? undefined : await readPassword(options, operator);
       await run(async (registries) => {
         const { accounts, recordChange } = registries;
-        const account = await accounts.add(
-          { email, name, password: given?.password },
-          (tx, { id }) => recordChange('account_added', { accountId: id })(tx),
+        const account = await accounts.add({ email, name, password: given?.password }, (tx, { id }) =>
+          recordChange('account_added', { accountId: id })(tx),
         );
         const report = accountReport('Added', account);
         if (isInvited) return joined(report, await invite(registries, account));
@@ -70,9 +64,7 @@ function addAccounts(program: Command, operator: Operator): void {
   aboutAccount(accounts.command('invite'), operator, async (account, registries) => {
     if (account.isSuspended) throw suspended(account);
     return joined(accountReport('Invited', account), await invite(registries, account));
-  }).description(
-    'create a link with which the person sets the password, or signs in if passwords are ' + 'off',
-  );
+  }).description('create a link with which the person sets the password, or signs in if passwords are ' + 'off');
 
   addList(accounts, operator, LIST, async (registries, page, options: AccountFilters) => {
     const { accounts, settings } = registries;
@@ -98,8 +90,7 @@ function addAccounts(program: Command, operator: Operator): void {
       text: [
         `${account.id}: ${account.name} <${account.email}>, ${stateOf(listed)}`,
         `Sign-in methods: ${methodWords(listed)}.`,
-        `Created ${account.createdAt.toISOString()}; external id: ` +
-          `${account.externalId ?? 'none'}`,
+        `Created ${account.createdAt.toISOString()}; external id: ` + `${account.externalId ?? 'none'}`,
         `The account has ${text}.`,
         ...(clients.length > 0 ? [`The account owns ${clients.join(', ')}.`] : []),
       ].join('\n'),
@@ -123,8 +114,7 @@ function addAccounts(program: Command, operator: Operator): void {
   aboutAccount(update, operator, async (account, registries, changes: AccountChanges) => {
     const { accounts, recordChange } = registries;
     const { id: accountId } = account;
-    const recordOf = (field: string) =>
-      recordChange('account_changed', { accountId, details: { changed: [field] } });
+    const recordOf = (field: string) => recordChange('account_changed', { accountId, details: { changed: [field] } });
     const { name, newEmail } = changes;
     let changed = account;
     // Change the address first: it is refused more often than a name.
@@ -138,24 +128,16 @@ function addAccounts(program: Command, operator: Operator): void {
   aboutAccount(addYesOption(accounts.command('delete')), operator, async (account, registries) => {
     await refuseOwner(account, registries);
     const { text, counts } = await reachOf(account, registries);
-    const returns = account.externalId
-      ? ' The next import with this external id creates the account again.'
-      : '';
+    const returns = account.externalId ? ' The next import with this external id creates the account again.' : '';
     const what = `Deletes ${account.name} <${account.email}> with ${text}.${returns}`;
     await operator.confirm(what);
     const record = registries.recordChange('account_deleted', {
       accountId: account.id,
       details: counts,
     });
-    const { value, text: done } = accountReport(
-      'Deleted',
-      await registries.accounts.remove(account.id, record),
-    );
+    const { value, text: done } = accountReport('Deleted', await registries.accounts.remove(account.id, record));
     return { value: { ...value, ...counts, deleted: true }, text: done };
-  }).description(
-    'delete an account and everything that acts for its person; the audit log keeps the ' +
-      'account ID',
-  );
+  }).description('delete an account and everything that acts for its person; the audit log keeps the ' + 'account ID');
 
   for (const [change, action, done, description] of SUSPENSION) {
     const command = accounts.command(change).description(description);
@@ -194,12 +176,7 @@ interface NewAccountOptions extends PasswordOptions {
 }
 
 const SUSPENSION = [
-  [
-    'suspend',
-    'account_suspended',
-    'Suspended',
-    'suspend a person and every client acting for them, from now on',
-  ],
+  ['suspend', 'account_suspended', 'Suspended', 'suspend a person and every client acting for them, from now on'],
   ['resume', 'account_resumed', 'Resumed', 'end a suspension'],
 ] as const;
 
@@ -235,10 +212,7 @@ export const methodWords = ({ signInMethods }: Pick<ListedAccount, 'signInMethod
   signInMethods.join(', ') || 'none yet';
 
 /** Joins the reports of two completed changes into one. */
-const joined = (
-  first: Report & { readonly value: object },
-  second: Report & { readonly value: object },
-): Report => ({
+const joined = (first: Report & { readonly value: object }, second: Report & { readonly value: object }): Report => ({
   value: { ...first.value, ...second.value },
   text: `${first.text}\n${second.text}`,
 });
@@ -253,16 +227,7 @@ function accountReport(done: string, account: Account): Report & { readonly valu
   return { value: accountValue(account), text: `${done} account ${id}: ${name} <${email}>.` };
 }
 
-const accountValue = ({
-  id,
-  email,
-  name,
-  isSuspended,
-  isEmailTaken,
-  hasPassword,
-  createdAt,
-  externalId,
-}: Account) => ({
+const accountValue = ({ id, email, name, isSuspended, isEmailTaken, hasPassword, createdAt, externalId }: Account) => ({
   id,
   account_id: id,
   email,

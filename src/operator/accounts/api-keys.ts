@@ -11,17 +11,13 @@ import { addList, type ListForm } from '../command/report.ts';
 
 export function addApiKeyCommands(program: Command, operator: Operator): void {
   const { run } = operator;
-  const keys = program
-    .command('api-keys')
-    .description('personal API keys, each acting as the person who created it');
+  const keys = program.command('api-keys').description('personal API keys, each acting as the person who created it');
 
   addList(keys, operator, LIST, async (registries, page, { account }: { account?: string }) =>
     registries.apiKeys.list(page, account && (await accountNamed(registries, account)).id),
   )
     .description('list the API keys of a person or of everyone, the newest first')
-    .addOption(
-      new Option('--account <account>', 'only of this person: email address or account ID'),
-    );
+    .addOption(new Option('--account <account>', 'only of this person: email address or account ID'));
 
   addYesOption(keys.command('revoke'))
     .description('revoke an API key: requests with it are refused from now on')
@@ -69,8 +65,7 @@ const LIST: ListForm<ListedApiKey> = {
   nothing: 'There are no API keys.',
 };
 
-const isExpired = ({ expiresAt }: ListedApiKey): boolean =>
-  expiresAt !== null && expiresAt.getTime() <= systemClock();
+const isExpired = ({ expiresAt }: ListedApiKey): boolean => expiresAt !== null && expiresAt.getTime() <= systemClock();
 
 const dayOf = (time: Date | null): string => time?.toISOString().slice(0, 10) ?? 'never';
 

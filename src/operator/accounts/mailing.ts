@@ -3,10 +3,7 @@ import type { Letter } from '../../accounts/mail/letter.ts';
 import type { Registries } from '../registries.ts';
 
 /** Sends a mail, but nothing if mail is not configured. */
-export async function tryMail(
-  { settings: { mail, brand } }: Pick<Registries, 'settings'>,
-  letter: Letter,
-) {
+export async function tryMail({ settings: { mail, brand } }: Pick<Registries, 'settings'>, letter: Letter) {
   const failure = await send().catch((error: Error) => error.message);
   return {
     isMailed: mail !== undefined && failure === undefined,

@@ -34,9 +34,7 @@ export async function ownedClientsReport(
 export async function refuseOwner({ id }: Account, { clients }: Registries): Promise<void> {
   const owned = await clients.listByOwner(id);
   if (owned.length === 0) return;
-  const remedy = [...owned.map(lineOf), REMEDY, 'To delete a client: clients delete CLIENT.'].join(
-    '\n',
-  );
+  const remedy = [...owned.map(lineOf), REMEDY, 'To delete a client: clients delete CLIENT.'].join('\n');
   throw new Refusal('account_owns_clients', `The account ${id} owns clients.`, remedy);
 }
 

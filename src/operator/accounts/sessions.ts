@@ -2,12 +2,7 @@
 import { type Command, Option } from 'commander';
 import type { Account } from '../../accounts/account.ts';
 import { describeBrowser } from '../../accounts/browser-names.ts';
-import {
-  isSessionId,
-  type StartedSession,
-  sessionDetails,
-  sessionId,
-} from '../../accounts/session-list.ts';
+import { isSessionId, type StartedSession, sessionDetails, sessionId } from '../../accounts/session-list.ts';
 import { epochSeconds, systemClock } from '../../base/clock.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { type ActiveSession, findActiveSessions } from '../../provider/session-ages.ts';
@@ -38,13 +33,9 @@ export function addSessionCommands(program: Command, operator: Operator): void {
     .requiredOption('--account <account>', 'the person: email address or account ID');
 
   addYesOption(sessions.command('end'))
-    .description(
-      'end one browser session, all of a person, or all of the deployment; tokens stay valid',
-    )
+    .description('end one browser session, all of a person, or all of the deployment; tokens stay valid')
     .argument('[session]', 'ID of one session, as in `sessions list`')
-    .addOption(
-      new Option('--account <account>', 'the person: email address or account ID').conflicts('all'),
-    )
+    .addOption(new Option('--account <account>', 'the person: email address or account ID').conflicts('all'))
     .option('--all', 'all sessions of everyone: after an older store was restored')
     .action((session: string | undefined, options: Partial<Whose> & { all?: true }) => {
       const { account, all } = options;
@@ -78,11 +69,7 @@ async function endOne(registries: Registries, id: string, { confirm }: Operator)
   };
 }
 
-async function endThoseOf(
-  registries: Registries,
-  account: string,
-  { confirm }: Operator,
-): Promise<Report> {
+async function endThoseOf(registries: Registries, account: string, { confirm }: Operator): Promise<Report> {
   const { accounts, recordChange } = registries;
   const { id, email } = await accountNamed(registries, account);
   await confirm(`Ends every browser session of ${email}.`);
@@ -93,10 +80,7 @@ async function endThoseOf(
   };
 }
 
-async function endAll(
-  { accounts, recordChange }: Registries,
-  { confirm }: Operator,
-): Promise<Report> {
+async function endAll({ accounts, recordChange }: Registries, { confirm }: Operator): Promise<Report> {
   await confirm('Ends every browser session of all people.');
   await accounts.endEverySession(recordChange('signed_out_everywhere', {}));
   return { value: { browser_sessions_ended: true }, text: 'Signed all people out everywhere.' };
@@ -128,10 +112,7 @@ const LIST: ListForm<ListedSession> = {
   filters: [],
 };
 
-async function sessionsOf(
-  registries: Registries,
-  account: Account,
-): Promise<readonly ListedSession[]> {
+async function sessionsOf(registries: Registries, account: Account): Promise<readonly ListedSession[]> {
   if (account.isSuspended) return [];
   const sessions = await registries.sessionList.of(account, MAX_LISTED);
   const active = await activeAmong(registries, sessions);

@@ -20,10 +20,7 @@ function clientText(client: Client): string {
     ['Verified', verifiedText(client)],
     ['Created', client.createdAt.toISOString()],
     ...client.redirectUris.map((uri) => ['Redirect URI', uri]),
-    ...Object.entries(client.links).map(([kind, url]) => [
-      `${kind[0]?.toUpperCase()}${kind.slice(1)}`,
-      url,
-    ]),
+    ...Object.entries(client.links).map(([kind, url]) => [`${kind[0]?.toUpperCase()}${kind.slice(1)}`, url]),
     ...client.secrets.map(({ lastFour, createdAt, lastUsedAt, leakedAt }) => [
       'Secret',
       `…${lastFour}, created ${createdAt.toISOString()}, ` +

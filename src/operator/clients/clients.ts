@@ -1,12 +1,6 @@
 /** `operator clients`: clients of every kind. Only the operator adds public and machine clients. */
 import { type Command, Option } from 'commander';
-import {
-  type Client,
-  type ClientKind,
-  type ClientLinks,
-  LINKS,
-  normalizeLinks,
-} from '../../clients/client.ts';
+import { type Client, type ClientKind, type ClientLinks, LINKS, normalizeLinks } from '../../clients/client.ts';
 import type { ClientChanges } from '../../clients/client-edits.ts';
 import { peopleText } from '../../clients/client-row.ts';
 import { checkRedirectUris, type Naming, normalizeClientName } from '../../clients/client-rules.ts';
@@ -51,16 +45,9 @@ function addAdd(clients: Command, { run }: Operator): void {
   clients
     .command('add')
     .description('register a client and show its secret once')
-    .addOption(
-      new Option('--kind <kind>', 'kind of the client').choices(KINDS).makeOptionMandatory(),
-    )
+    .addOption(new Option('--kind <kind>', 'kind of the client').choices(KINDS).makeOptionMandatory())
     .requiredOption('--name <name>', 'the name that people see when they approve the client')
-    .option(
-      '--redirect-uri <uri>',
-      'redirect URI for its codes; can be given up to 20 times',
-      another,
-      [],
-    )
+    .option('--redirect-uri <uri>', 'redirect URI for its codes; can be given up to 20 times', another, [])
     .option('--native', 'an installed client: may use loopback and private-use URIs', false)
     .option('--owner <account>', 'its owner: email address or account ID')
     .option(...ALLOW_NAME)
@@ -137,12 +124,7 @@ function addUpdate(clients: Command, operator: Operator): void {
     .description('change what people see of a client of any kind, and its redirect URIs')
     .option('--name <name>', 'the name that people see when they approve the client')
     .option(...ALLOW_NAME)
-    .option(
-      '--redirect-uri <uri>',
-      'replaces all its redirect URIs; can be given up to 20 times',
-      another,
-      [],
-    )
+    .option('--redirect-uri <uri>', 'replaces all its redirect URIs; can be given up to 20 times', another, [])
     .option('--homepage <url>', 'page about the client, shown when people approve it; empty: none')
     .option('--support <url>', 'page where its users get help; empty: none')
     .option('--privacy <url>', 'page with its privacy policy; empty: none')
@@ -182,8 +164,7 @@ function addUpdate(clients: Command, operator: Operator): void {
   });
 }
 
-const VERIFIED =
-  'Verified as shown here. If you reviewed another state, run this with --unverified.';
+const VERIFIED = 'Verified as shown here. If you reviewed another state, run this with --unverified.';
 
 interface UpdateOptions extends ClientLinks {
   readonly client?: string;
@@ -202,12 +183,7 @@ function addShow(clients: Command, operator: Operator): void {
 }
 
 const SUSPENSION = [
-  [
-    'suspend',
-    'client_suspended',
-    'Suspended.',
-    'refuse the client and everything issued to it, from now on',
-  ],
+  ['suspend', 'client_suspended', 'Suspended.', 'refuse the client and everything issued to it, from now on'],
   ['resume', 'client_resumed', 'Resumed.', 'end a suspension'],
 ] as const;
 
@@ -226,17 +202,14 @@ function addTransfer(clients: Command, operator: Operator): void {
     .command('transfer')
     .description('give a client to another owner')
     .addOption(new Option('--owner <account>', 'the new owner: email address or account ID'))
-    .addOption(
-      new Option('--to-operator', 'no owner: the operator provides the client').conflicts('owner'),
-    )
+    .addOption(new Option('--to-operator', 'no owner: the operator provides the client').conflicts('owner'))
     .hook('preAction', (command) => {
       const { owner, toOperator } = command.opts<TransferOptions>();
       if (owner === undefined && !toOperator) throw new WrongUsage('name the new owner');
     });
   aboutClient(transfer, operator, async (client, registries, { owner }: TransferOptions) => {
     const account = owner === undefined ? undefined : await accountNamed(registries, owner);
-    if (client.ownerAccountId === account?.id)
-      return report(client, 'Nothing changed: same owner.');
+    if (client.ownerAccountId === account?.id) return report(client, 'Nothing changed: same owner.');
     // Record this in the logs of both owners, or once if the client has none before and after.
     const logs = new Set([client.ownerAccountId, account?.id]);
     if (logs.size > 1) logs.delete(undefined);
@@ -272,25 +245,19 @@ function addRemoveSecret(clients: Command, operator: Operator): void {
   const remove = addYesOption(clients.command('remove-secret'))
     .description('remove a secret, which is refused from now on; the last one cannot be removed')
     .requiredOption('--secret <secret>', 'its ID, or its last four characters');
-  aboutClient(
-    remove,
-    operator,
-    async (client, registries, options: { readonly secret: string }) => {
-      const [secret, ...others] = client.secrets.filter((live) =>
-        [live.id, live.lastFour].includes(options.secret),
-      );
-      const secretId = secret && others.length === 0 ? secret.id : options.secret;
-      // Ask for no confirmation of a removal that the registry refuses.
-      if (secret && client.secrets.length > 1) {
-        const what = `Removes the secret …${secret.lastFour} of ${client.name}.`;
-        await operator.confirm(what);
-      }
-      const left = await registries.clients.removeSecret(client.id, secretId, (tx, { lastFour }) =>
-        clientRecord(registries, 'client_secret_removed', client, { last_four: lastFour })(tx),
-      );
-      return report(left, 'Removed.');
-    },
-  );
+  aboutClient(remove, operator, async (client, registries, options: { readonly secret: string }) => {
+    const [secret, ...others] = client.secrets.filter((live) => [live.id, live.lastFour].includes(options.secret));
+    const secretId = secret && others.length === 0 ? secret.id : options.secret;
+    // Ask for no confirmation of a removal that the registry refuses.
+    if (secret && client.secrets.length > 1) {
+      const what = `Removes the secret …${secret.lastFour} of ${client.name}.`;
+      await operator.confirm(what);
+    }
+    const left = await registries.clients.removeSecret(client.id, secretId, (tx, { lastFour }) =>
+      clientRecord(registries, 'client_secret_removed', client, { last_four: lastFour })(tx),
+    );
+    return report(left, 'Removed.');
+  });
 }
 
 function addDelete(clients: Command, operator: Operator): void {
@@ -317,7 +284,6 @@ interface TransferOptions {
   readonly toOperator?: true;
 }
 
-const namingBy = (allowName: true | undefined): Naming =>
-  allowName ? 'by the operator' : 'by its owner';
+const namingBy = (allowName: true | undefined): Naming => (allowName ? 'by the operator' : 'by its owner');
 
 const another = (uri: string, before: readonly string[]): string[] => [...before, uri];

@@ -35,9 +35,7 @@ export const aboutAccount = <Options extends object>(
     .option('--email, --account <account>', 'email address or account ID, as an option')
     .action((argument: string | undefined, options: Options & { readonly account?: string }) => {
       const name = oneName(argument, options.account, 'an account');
-      return operator.run(async (registries) =>
-        work(await accountNamed(registries, name), registries, options),
-      );
+      return operator.run(async (registries) => work(await accountNamed(registries, name), registries, options));
     });
 
 /** Makes the command accept a client, as an argument or as an option. */
@@ -51,16 +49,13 @@ export const aboutClient = <Options extends object>(
     .option('--client <id>', 'client ID, as an option')
     .action((argument: string | undefined, options: Options & { readonly client?: string }) => {
       const id = oneName(argument, options.client, 'a client');
-      return operator.run(async (registries) =>
-        work(await clientNamed(registries, id), registries, options),
-      );
+      return operator.run(async (registries) => work(await clientNamed(registries, id), registries, options));
     });
 
 /** @throws WrongUsage unless either the argument or the option is given */
 function oneName(argument: string | undefined, option: string | undefined, what: string): string {
   const name = argument ?? option;
   if (name === undefined) throw new WrongUsage(`name ${what}`);
-  if (argument !== undefined && option !== undefined)
-    throw new WrongUsage(`name ${what} only once`);
+  if (argument !== undefined && option !== undefined) throw new WrongUsage(`name ${what} only once`);
   return name;
 }

@@ -29,9 +29,7 @@ export function table(
 ): string {
   if (rows.length === 0) return nothing;
   const lines = [heading, ...rows].map((cells) => cells.map(printable));
-  const widths = heading.map((_, column) =>
-    Math.max(...lines.map((cells) => cells[column]?.length ?? 0)),
-  );
+  const widths = heading.map((_, column) => Math.max(...lines.map((cells) => cells[column]?.length ?? 0)));
   const width = widths.reduce((sum, one) => sum + one + GAP.length, -GAP.length);
   if (width > WIDTH && !mayBeWide) return records(lines);
   return lines
@@ -94,9 +92,7 @@ export const addList = <Item, Options extends object>(
   verb = 'list',
 ): Command =>
   listed(noun.command(verb)).action((options: ListOptions & Options) =>
-    operator.run((registries) =>
-      listReport(operator, form, options, (page) => find(registries, page, options)),
-    ),
+    operator.run((registries) => listReport(operator, form, options, (page) => find(registries, page, options))),
   );
 
 type FindPage<Item> = (page: PageRequest) => Promise<Page<Item>>;

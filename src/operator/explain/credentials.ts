@@ -14,10 +14,7 @@ export type Facts = Partial<Explanation>;
 
 export const atSeconds = (seconds: number): Date => new Date(seconds * 1000);
 
-export async function explainClientId(
-  registries: Registries,
-  clientId: string,
-): Promise<Explanation> {
+export async function explainClientId(registries: Registries, clientId: string): Promise<Explanation> {
   const client = await registries.clients.find(clientId);
   if (client) return clientState(client, {});
   const [deleted] = await registries.audit.find({ clientId, action: 'client_deleted', limit: 1 });
@@ -30,10 +27,7 @@ export async function explainClientId(
   };
 }
 
-export async function explainClientSecret(
-  registries: Registries,
-  value: string,
-): Promise<Explanation> {
+export async function explainClientSecret(registries: Registries, value: string): Promise<Explanation> {
   const lastFour = value.slice(-4);
   const clientId = await registries.clients.findClientIdBySecret(value);
   const client = clientId === undefined ? undefined : await registries.clients.find(clientId);
@@ -61,9 +55,7 @@ export async function explainClientSecret(
   const id = String(removed.details.client_id);
   return {
     state: 'revoked',
-    why:
-      'No client has this secret. A secret with the same last characters was ' +
-      `removed${by(removed.actor)}.`,
+    why: 'No client has this secret. A secret with the same last characters was ' + `removed${by(removed.actor)}.`,
     remedy: 'Configure the client with its newer secret.',
     client: (await registries.clients.find(id)) ?? { id },
     lastFour,
@@ -130,9 +122,7 @@ async function revokedApiKey(
 ): Promise<Explanation> {
   return {
     state: 'revoked',
-    why:
-      `The key “${details.api_key_name}” with the same last characters was ` +
-      `revoked${by(actor)}.`,
+    why: `The key “${details.api_key_name}” with the same last characters was ` + `revoked${by(actor)}.`,
     remedy: 'The person can create a new one on the profile page.',
     account: (await accounts.find(accountId)) ?? { id: accountId },
     lastFour: String(details.last_four),
@@ -140,10 +130,7 @@ async function revokedApiKey(
   };
 }
 
-function clientState(
-  client: NonNullable<Explanation['client']>,
-  facts: Partial<Explanation>,
-): Explanation {
+function clientState(client: NonNullable<Explanation['client']>, facts: Partial<Explanation>): Explanation {
   if ('isSuspended' in client && client.isSuspended) {
     return { ...facts, client, ...clientSuspended(client) };
   }
@@ -153,15 +140,10 @@ function clientState(
 export const by = (actor: string): string =>
   actor === 'operator' ? ' by the operator' : actor === 'person' ? ' by a person' : '';
 
-export async function explainMachineToken(
-  registries: Registries,
-  value: string,
-): Promise<Explanation> {
+export async function explainMachineToken(registries: Registries, value: string): Promise<Explanation> {
   const token = await (await registries.machineTokens()).find(value);
   if (!token) {
-    return unknownValue(
-      'A machine access token is deleted when it expires or is revoked on its own.',
-    );
+    return unknownValue('A machine access token is deleted when it expires or is revoked on its own.');
   }
   const { clientId, generation, issuedAt, expiresAt } = token;
   const facts = { issuedAt: atSeconds(issuedAt), expiresAt: atSeconds(expiresAt) };
@@ -206,23 +188,15 @@ export async function explainParties(
 }
 
 const reachesNothing = (because: string, where: readonly { readonly name: string }[]): string[] =>
-  where.length === 0
-    ? []
-    : [`${because}: it reaches nothing in ${where.map(({ name }) => name).join(', ')}.`];
+  where.length === 0 ? [] : [`${because}: it reaches nothing in ${where.map(({ name }) => name).join(', ')}.`];
 
 /** Returns sentences about the person's organizations that the client does not reach, if any. */
-async function excludingOrganizations(
-  { access }: Registries,
-  accountId: string,
-  clientId: string,
-): Promise<string> {
+async function excludingOrganizations({ access }: Registries, accountId: string, clientId: string): Promise<string> {
   const all = await access.accessOf({ accountId });
   const ids = all.map(({ id }) => id);
   const excluded = (await access.clientBlocks.exclusions(ids, [clientId])).get(clientId) ?? [];
   const named = (isBlocked: boolean) =>
-    all.filter(({ id }) =>
-      excluded.some((one) => one.organizationId === id && (one.why === 'blocked') === isBlocked),
-    );
+    all.filter(({ id }) => excluded.some((one) => one.organizationId === id && (one.why === 'blocked') === isBlocked));
   return [
     ...reachesNothing('Organizations block the client', named(true)),
     ...reachesNothing('Organizations ask first and have not approved the client', named(false)),
@@ -249,8 +223,7 @@ export async function findParties(
   { accounts, clients }: Registries,
   { accountId, clientId }: { readonly accountId?: string; readonly clientId: string },
 ) {
-  const account =
-    accountId === undefined ? undefined : ((await accounts.find(accountId)) ?? { id: accountId });
+  const account = accountId === undefined ? undefined : ((await accounts.find(accountId)) ?? { id: accountId });
   return {
     ...(account && { account }),
     client: (await clients.find(clientId)) ?? { id: clientId },
@@ -263,6 +236,5 @@ export const unknownValue = (forgotten: string): Explanation => ({
   why:
     `Nothing is known about this value. ${forgotten} Otherwise it was never issued here, or ` +
     'one of its characters is wrong.',
-  remedy:
-    'Check that it was copied completely, and that it comes from a client of this deployment.',
+  remedy: 'Check that it was copied completely, and that it comes from a client of this deployment.',
 });

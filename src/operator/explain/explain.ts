@@ -13,13 +13,7 @@ import {
 } from './credentials.ts';
 import { type Explanation, explanationReport, type Kind } from './explanation.ts';
 import { brokenIdKindOf, type IdKind, idKindOf, valueIn } from './ids.ts';
-import {
-  explainAccount,
-  explainEmail,
-  explainOpaque,
-  explainPasskey,
-  explainSession,
-} from './people.ts';
+import { explainAccount, explainEmail, explainOpaque, explainPasskey, explainSession } from './people.ts';
 import { explainConnection, explainPlace, explainRequest } from './records.ts';
 import { shapeOf } from './token-shape.ts';
 import { explainAuthorization, explainToken } from './tokens.ts';
@@ -44,9 +38,7 @@ export function addExplainCommand(program: Command, operator: Operator): void {
       const value = valueIn(await readToken(argument, operator));
       const id = idKindOf(value);
       if (id) {
-        return run(async (registries) =>
-          explanationReport({ kind: id, ...(await EXPLAIN_ID[id](registries, value)) }),
-        );
+        return run(async (registries) => explanationReport({ kind: id, ...(await EXPLAIN_ID[id](registries, value)) }));
       }
       const broken = brokenIdKindOf(value);
       if (broken) return print(explanationReport(malformed(broken, ['is not a complete ID'])));

@@ -77,9 +77,7 @@ export function explanationReport(explanation: Explanation): Report {
       remedy: remedy ?? null,
       ...(name !== undefined && { name }),
       ...(organization && { organization }),
-      account: account
-        ? { id: account.id, email: 'email' in account ? account.email : null }
-        : null,
+      account: account ? { id: account.id, email: 'email' in account ? account.email : null } : null,
       client: client
         ? {
             id: client.id,
@@ -93,9 +91,7 @@ export function explanationReport(explanation: Explanation): Report {
       `${capital(kind ? NAMES[kind] : 'not a Gatehouse value')}: ${state.replaceAll('_', ' ')}`,
       why,
       ...(remedy === undefined ? [] : [remedy]),
-      ...lines
-        .filter(([, value]) => value !== undefined)
-        .map(([label, value]) => `${label.padEnd(12)}${value}`),
+      ...lines.filter(([, value]) => value !== undefined).map(([label, value]) => `${label.padEnd(12)}${value}`),
     ].join('\n'),
   };
 }

@@ -53,8 +53,7 @@ const FORMS: Readonly<Record<IdKind, IdForm>> = {
 
 const KINDS = Object.keys(FORMS) as readonly IdKind[];
 
-export const idKindOf = (id: string): IdKind | undefined =>
-  KINDS.find((kind) => FORMS[kind].test(id));
+export const idKindOf = (id: string): IdKind | undefined => KINDS.find((kind) => FORMS[kind].test(id));
 
 /** Returns the kind of an incomplete id, by its prefix. */
 export const brokenIdKindOf = (id: string): IdKind | undefined =>

@@ -41,9 +41,7 @@ async function accountState(registries: Registries, account: Account): Promise<E
     return {
       ...facts,
       state: 'address_taken',
-      why:
-        'Another account has the same email address, so it cannot be used to sign in to this ' +
-        'account.',
+      why: 'Another account has the same email address, so it cannot be used to sign in to this ' + 'account.',
       remedy: `\`accounts update ${account.id} --new-email …\` sets a different address.`,
     };
   }
@@ -74,10 +72,7 @@ export async function explainOpaque(registries: Registries, value: string): Prom
   const cookie = await store.read<{ readonly uid: string }>('session', value);
   const session = await registries.sessionList.find(cookie?.data.uid ?? value);
   if (session) return { kind: 'session', ...(await sessionState(registries, session)) };
-  const page = await store.read<{ readonly params?: { readonly client_id?: string } }>(
-    'interaction',
-    value,
-  );
+  const page = await store.read<{ readonly params?: { readonly client_id?: string } }>('interaction', value);
   if (!page) return unknownOpaque;
   const clientId = page.data.params?.client_id;
   return {
@@ -104,17 +99,13 @@ const unknownSession: Explanation = {
   remedy: '`sessions list` shows the sessions of a person.',
 };
 
-async function sessionState(
-  registries: Registries,
-  session: RecordedSession,
-): Promise<Explanation> {
+async function sessionState(registries: Registries, session: RecordedSession): Promise<Explanation> {
   const { uid, accountId, origin, begunAt, generation } = session;
   const { accounts, audit } = registries;
   const account = await accounts.find(accountId);
   const facts = { account: account ?? { id: accountId }, issuedAt: begunAt };
   const where = `${describeBrowser(origin.browser)} at ${origin.address}`;
-  if (!account)
-    return { ...facts, state: 'revoked', why: 'The account of the person was deleted.' };
+  if (!account) return { ...facts, state: 'revoked', why: 'The account of the person was deleted.' };
   if (account.isSuspended) return { ...facts, ...accountSuspended(account) };
   if (account.endedSessions.includes(uid)) {
     const question = { accountId, action: 'signed_out_elsewhere', limit: MAX_ENDS } as const;

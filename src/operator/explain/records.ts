@@ -22,17 +22,14 @@ export const explainPlace =
       const { warehouses, ...lost } = await organizations.dependents(kind, id);
       const reach = accessText(lost);
       if (kind === 'warehouse') {
-        const why =
-          `${reach} have explicit rights in it; owners and admins of its organization have ` +
-          'all rights.';
+        const why = `${reach} have explicit rights in it; owners and admins of its organization have ` + 'all rights.';
         const remedy = `See \`memberships list --warehouse ${id}\`.`;
         const { name, organization } = place;
         return { state: 'active', why, remedy, name, organization };
       }
       const { items, more } = await access.clientBlocks.list({ limit: 1 }, { organizationId: id });
       const size = items.length + more;
-      const blocks =
-        size > 0 ? ` The organization blocks ${countText(size)} clients: see \`blocks list\`.` : '';
+      const blocks = size > 0 ? ` The organization blocks ${countText(size)} clients: see \`blocks list\`.` : '';
       return {
         state: 'active',
         why: `The organization has ${reach}, and ${warehouses} warehouses.${blocks}`,

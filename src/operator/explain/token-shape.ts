@@ -30,8 +30,7 @@ export function shapeOf(value: string): Shape {
   if (start > 0) faults.push(`has ${shown(value.slice(0, start))} in front of ${prefix}`);
   const rest = value.slice(start + prefix.length);
   const [, body = '', tail = ''] = /^([A-Za-z0-9_-]*)(.*)$/s.exec(rest) ?? [];
-  if (tail !== '')
-    faults.push(`has ${shown(tail)} after character ${start + prefix.length + body.length}`);
+  if (tail !== '') faults.push(`has ${shown(tail)} after character ${start + prefix.length + body.length}`);
   if (body.length < minLength) {
     const missing = `is ${minLength - body.length} characters short of ${prefix.length + minLength}`;
     faults.push(tail === '' ? `${missing}: it was cut off` : missing);
@@ -40,9 +39,7 @@ export function shapeOf(value: string): Shape {
   // A refresh token with many rotations is as long as one with few rotations and a checksum.
   const mayHaveChecksum = body.length >= minLength + CHECKSUM_LENGTH && /[A-D].{5}$/.test(body);
   if (body.length > most) {
-    faults.push(
-      `is ${body.length - most} characters longer than the allowed ${prefix.length + most}`,
-    );
+    faults.push(`is ${body.length - most} characters longer than the allowed ${prefix.length + most}`);
   } else if ((body.length > maxLength || mayHaveChecksum) && !withoutChecksum(prefix + body)) {
     faults.push('has a wrong checksum: it was mistyped or cut off, or is not a value of Gatehouse');
   }
@@ -62,9 +59,7 @@ function unknownFormFault(value: string): string {
 function shown(text: string): string {
   const [first = ''] = text;
   const more = [...text].length > 1 ? ` and ${[...text].length - 1} more` : '';
-  return (
-    (INVISIBLE[first] ?? (/\p{C}|\p{Z}/u.test(first) ? codePoint(first) : `'${first}'`)) + more
-  );
+  return (INVISIBLE[first] ?? (/\p{C}|\p{Z}/u.test(first) ? codePoint(first) : `'${first}'`)) + more;
 }
 
 const INVISIBLE: Readonly<Record<string, string>> = {

@@ -21,8 +21,7 @@ const AUTHORIZE_AGAIN = 'The client must send the person through the authorizati
 
 const REMEDY: Readonly<Record<EndingCause, string>> = {
   client_revoked:
-    'The client revoked it itself. To connect again, it must send the person through the ' +
-    'authorization.',
+    'The client revoked it itself. To connect again, it must send the person through the ' + 'authorization.',
   code_replayed:
     'The client must exchange each code only once. If it did, an attacker had the code: ' +
     'check that its redirect URIs lead only to the client.',
@@ -59,9 +58,7 @@ async function explainPresented(
   const ended = await registries.revocations.find(id);
   if (ended) {
     const { cause, at } = ended;
-    const revived = record
-      ? ' The token store still contains the authorization: `revoke --recorded` ends it.'
-      : '';
+    const revived = record ? ' The token store still contains the authorization: `revoke --recorded` ends it.' : '';
     return {
       ...facts,
       ...(await findParties(registries, ended)),
@@ -80,17 +77,12 @@ async function explainPresented(
     if (!value || registries.keys()) return found;
     return {
       ...found,
-      why:
-        `${found.why} Its authenticity was not checked, because this environment has no token ` +
-        'keys.',
+      why: `${found.why} Its authenticity was not checked, because this environment has no token ` + 'keys.',
     };
   });
 }
 
-function factsOf(
-  value: PresentedValue | undefined,
-  record: AuthorizationRecord | undefined,
-): Facts {
+function factsOf(value: PresentedValue | undefined, record: AuthorizationRecord | undefined): Facts {
   if (!value) {
     if (!record) return {};
     return { issuedAt: atSeconds(record.approvedAt), expiresAt: atSeconds(record.usableUntil) };
@@ -114,11 +106,7 @@ function factsOf(
 }
 
 /** Returns why a value is forged; undefined if it is genuine, or without keys to check it. */
-function forgedFault(
-  registries: Registries,
-  value: PresentedValue,
-  { secret }: AuthorizationRecord,
-) {
+function forgedFault(registries: Registries, value: PresentedValue, { secret }: AuthorizationRecord) {
   const keys = registries.keys()?.tokenKeys;
   if (!keys || createTokenFormats(keys).isGenuine(value, secret)) return undefined;
   return {
@@ -126,8 +114,7 @@ function forgedFault(
     why:
       'No token key of this configuration matches it: a character is wrong, it belongs to ' +
       'another deployment, or its key was removed.',
-    remedy:
-      'Compare it with what the client has stored; `keys list` shows the keys by fingerprint.',
+    remedy: 'Compare it with what the client has stored; `keys list` shows the keys by fingerprint.',
   } as const;
 }
 
@@ -196,9 +183,7 @@ function codeState({ rotation, usableUntil }: AuthorizationRecord): Explanation 
     return {
       state: 'used',
       why: 'This code was exchanged for tokens. A second exchange ends them.',
-      remedy:
-        'The client must exchange each code only once, and must not repeat a request that ' +
-        'may have arrived.',
+      remedy: 'The client must exchange each code only once, and must not repeat a request that ' + 'may have arrived.',
     };
   }
   if (!isPast(usableUntil)) return { state: 'active', why: 'This code was not exchanged yet.' };
@@ -213,8 +198,7 @@ function refreshTokenState(
 ): Explanation {
   const { endsAt, usableUntil, rotation } = record;
   if (endsAt !== undefined && isPast(endsAt)) {
-    const why =
-      'The authorization of this token has reached its maximum age (tokens.absolute_age).';
+    const why = 'The authorization of this token has reached its maximum age (tokens.absolute_age).';
     return { state: 'expired', why, remedy: AUTHORIZE_AGAIN };
   }
   if (value.rotation < rotation) return replacedState(value, record, settings);
@@ -247,8 +231,7 @@ function replacedState(
   const why = isPredecessor
     ? `This refresh token was replaced at ${at}, its successor was used, and the retry window of ` +
       `${retryWindowSeconds} s has passed.`
-    : `${record.rotation - rotation} newer refresh tokens were issued after this one, the last ` +
-      `at ${at}.`;
+    : `${record.rotation - rotation} newer refresh tokens were issued after this one, the last ` + `at ${at}.`;
   return {
     state: 'reused',
     why: `${why} Using it ends the authorization.`,

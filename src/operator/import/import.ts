@@ -27,8 +27,7 @@ export function addImportCommand(program: Command, operator: Operator): void {
   const command = program
     .command('import')
     .description(
-      'make accounts, organizations, warehouses and memberships match a file; running it ' +
-        'again changes nothing',
+      'make accounts, organizations, warehouses and memberships match a file; running it ' + 'again changes nothing',
     )
     .argument('[file]', 'JSON Lines as described by config/import.schema.json; - is standard input')
     .option('--dry-run', 'show the difference and change nothing', false)
@@ -89,8 +88,7 @@ export function addImportCommand(program: Command, operator: Operator): void {
       const index = await checkImport(source);
       const { asOf = source.writtenAt } = options;
       const plan = { source, index, prune, adoptByName, asOf };
-      const showing = (what: string) => (lines: number) =>
-        progress.show(`${what}, lines`, lines, index.lines);
+      const showing = (what: string) => (lines: number) => progress.show(`${what}, lines`, lines, index.lines);
       await run(async ({ importer, clients, settings }) => {
         const compare = () =>
           importer.compare(plan, {
@@ -101,8 +99,7 @@ export function addImportCommand(program: Command, operator: Operator): void {
         await using lock = await importer.lock({
           startedBy: `${operator.by().operator}, process ${process.pid} on ${hostname()}`,
           onWait: options.wait
-            ? ({ startedAt, startedBy }) =>
-                sayWaiting(`since ${startedAt.toISOString()}, started by ${startedBy}`)
+            ? ({ startedAt, startedBy }) => sayWaiting(`since ${startedAt.toISOString()}, started by ${startedBy}`)
             : undefined,
         });
         const report = await compare();

@@ -41,9 +41,7 @@ export function importReport(
       ...(newer > 0 ? [`${newer} not applied, because newer changes were pushed.`] : []),
       closing(changeCount, id),
       ...(orphans > 0 ? [orphansText(orphans)] : []),
-      ...(isDryRun && excess
-        ? [`${excess.refusal.message} The import needs --prune-at-most ${excess.needed}.`]
-        : []),
+      ...(isDryRun && excess ? [`${excess.refusal.message} The import needs --prune-at-most ${excess.needed}.`] : []),
     ].join('\n'),
   };
 }
@@ -70,13 +68,7 @@ export function removalSentence({ counts }: ImportReport): string {
     : `The import will ${parts.join(', ')}, because they are not in the file.`;
 }
 
-export function importProblemsReport({
-  code,
-  message,
-  remedy,
-  problems,
-  count,
-}: ImportProblems): Report {
+export function importProblemsReport({ code, message, remedy, problems, count }: ImportProblems): Report {
   const more = count - problems.length;
   return {
     value: { error: { code, message, remedy, problems, more_problems: more } },
@@ -103,21 +95,15 @@ const changeValue = ({ change, key, name, fields = {} }: ImportChange) => ({
   change,
   ...key,
   ...(name !== undefined && { name }),
-  ...Object.fromEntries(
-    Object.entries(fields).map(([field, [before, after]]) => [field, { before, after }]),
-  ),
+  ...Object.fromEntries(Object.entries(fields).map(([field, [before, after]]) => [field, { before, after }])),
 });
 
 function changeText({ change, key, name, fields = {} }: ImportChange): string {
   const about = `${subjectOf(key)}${name === undefined ? '' : ` (${name})`}`;
   if (change === 'kept') {
-    return (
-      `${about}: kept although it is not in the file, because something that was not ` +
-      'imported depends on it'
-    );
+    return `${about}: kept although it is not in the file, because something that was not ` + 'imported depends on it';
   }
-  if (change === 'removed' && key.type === 'account')
-    return `${about}: suspended, because it is not in the file`;
+  if (change === 'removed' && key.type === 'account') return `${about}: suspended, because it is not in the file`;
   const entries = Object.entries(fields);
   if (change === 'changed') return `${about}: ${entries.map(difference).join(', ')}`;
   const known = entries.map(([field, [before, after]]) => `${field} ${shown(after ?? before)}`);
@@ -131,10 +117,8 @@ function subjectOf(key: ImportKey): string {
     : `rights of ${key.account} in ${key.warehouse}`;
 }
 
-const difference = ([field, [before, after]]: readonly [
-  string,
-  readonly [FieldValue, FieldValue],
-]) => `${field} ${shown(before)} → ${shown(after)}`;
+const difference = ([field, [before, after]]: readonly [string, readonly [FieldValue, FieldValue]]) =>
+  `${field} ${shown(before)} → ${shown(after)}`;
 
 const shown = (value: FieldValue): string => {
   if (value === null) return 'none';

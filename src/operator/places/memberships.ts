@@ -1,14 +1,7 @@
 /** `operator memberships`: the members of organizations, and their rights in warehouses. */
 import { type Command, Option } from 'commander';
 import type { Member } from '../../accounts/access/access.ts';
-import {
-  type Organization,
-  RIGHTS,
-  type Right,
-  ROLES,
-  type Role,
-  type Subject,
-} from '../../accounts/access/reach.ts';
+import { type Organization, RIGHTS, type Right, ROLES, type Role, type Subject } from '../../accounts/access/reach.ts';
 import type { FoundPlace, PlaceKind } from '../../accounts/organizations/places.ts';
 import { Refusal } from '../../base/refusal.ts';
 import type { PageRequest } from '../../storage/pages.ts';
@@ -29,9 +22,7 @@ interface MembershipOptions {
 
 export function addMembershipCommands(program: Command, operator: Operator): void {
   const { run } = operator;
-  const memberships = program
-    .command('memberships')
-    .description('what people and machine clients may reach');
+  const memberships = program.command('memberships').description('what people and machine clients may reach');
 
   withSubject(memberships.command('set'))
     .description(
@@ -41,11 +32,7 @@ export function addMembershipCommands(program: Command, operator: Operator): voi
     .option('--organization <id>', 'the organization of the --role')
     .addOption(new Option('--role <role>', 'the role in the organization').choices(ROLES))
     .option('--warehouse <id>', 'the warehouse to which --rights applies')
-    .option(
-      '--rights <rights>',
-      `one or more of ${RIGHTS.join(',')}, separated by commas`,
-      rightsFrom,
-    )
+    .option('--rights <rights>', `one or more of ${RIGHTS.join(',')}, separated by commas`, rightsFrom)
     .action((options: MembershipOptions) => {
       requireCompleteChange(options);
       const { organization, role, warehouse, rights } = options;
@@ -86,8 +73,7 @@ export function addMembershipCommands(program: Command, operator: Operator): voi
 
   listed(withSubject(memberships.command('list')))
     .description(
-      'list what a person or machine client can reach now, or who can reach an organization ' +
-        'or warehouse',
+      'list what a person or machine client can reach now, or who can reach an organization ' + 'or warehouse',
     )
     .option('--organization <id>', 'all members and machine clients of this organization')
     .option('--warehouse <id>', 'all people and machine clients that can reach this warehouse')
@@ -95,20 +81,14 @@ export function addMembershipCommands(program: Command, operator: Operator): voi
     .action(({ organization, warehouse, role, ...options }: MembershipOptions & ListOptions) => {
       if (organization === undefined && warehouse === undefined) {
         if (role || options.match !== undefined || options.limit || options.after) {
-          throw new WrongUsage(
-            '--role, --match, --limit and --after need --organization or --warehouse',
-          );
+          throw new WrongUsage('--role, --match, --limit and --after need --organization or --warehouse');
         }
-        return run(async (registries) =>
-          accessReport(registries, await subjectOf(registries, options)),
-        );
+        return run(async (registries) => accessReport(registries, await subjectOf(registries, options)));
       }
       const named = [organization, warehouse, options.account, options.client];
       const [id = '', ...others] = named.filter((one) => one !== undefined);
       if (others.length > 0) {
-        throw new WrongUsage(
-          'give exactly one of --account, --client, --organization and --warehouse',
-        );
+        throw new WrongUsage('give exactly one of --account, --client, --organization and --warehouse');
       }
       const kind = organization === undefined ? 'warehouse' : 'organization';
       return run(async ({ access }) => {
@@ -143,11 +123,7 @@ const memberList = (kind: PlaceKind): ListForm<Member> => ({
 
 function withSubject(command: Command): Command {
   return command
-    .addOption(
-      new Option('--account <account>', 'the person: email address or account ID').conflicts(
-        'client',
-      ),
-    )
+    .addOption(new Option('--account <account>', 'the person: email address or account ID').conflicts('client'))
     .option('--client <id>', 'or the machine client');
 }
 
@@ -171,10 +147,7 @@ function rightsFrom(list: string): Right[] {
   });
 }
 
-async function subjectOf(
-  registries: Registries,
-  { account, client }: MembershipOptions,
-): Promise<Subject> {
+async function subjectOf(registries: Registries, { account, client }: MembershipOptions): Promise<Subject> {
   if (account !== undefined) return { accountId: (await accountNamed(registries, account)).id };
   if (client === undefined) throw new WrongUsage('name the member: --account or --client');
   return { clientId: (await clientNamed(registries, client)).id };
@@ -184,18 +157,13 @@ function elsewhere(home: FoundPlace, { id, organization }: FoundPlace): Refusal 
   return new Refusal(
     'warehouse_elsewhere',
     `The warehouse ${id} does not belong to ${home.name}, but to ${organization.name}.`,
-    'Use two commands: one for the role in the organization, one for the rights in the ' +
-      'warehouse.',
+    'Use two commands: one for the role in the organization, one for the rights in the ' + 'warehouse.',
   );
 }
 
 /** Makes the audit record of a change of memberships, with the names of the places. */
 const recording =
-  (
-    { recordChange }: Registries,
-    subject: Subject,
-    action: 'membership_set' | 'membership_removed',
-  ) =>
+  ({ recordChange }: Registries, subject: Subject, action: 'membership_set' | 'membership_removed') =>
   ({ id, name, organization }: FoundPlace, what: Pick<MembershipOptions, 'role' | 'rights'> = {}) =>
     recordChange(action, {
       ...('accountId' in subject && { accountId: subject.accountId }),
@@ -209,22 +177,13 @@ const recording =
     });
 
 /** Reports the subject's current access, in the form in which introspection returns it. */
-async function accessReport(
-  registries: Registries,
-  subject: Subject,
-  given?: GivenRights,
-): Promise<Report> {
+async function accessReport(registries: Registries, subject: Subject, given?: GivenRights): Promise<Report> {
   const organizations = await registries.access.accessOf(subject);
   const rows = organizations.flatMap(({ id, name, role, warehouses }) => [
     [id, name, role],
-    ...warehouses.map((warehouse) => [
-      `  ${warehouse.id}`,
-      `  ${warehouse.name}`,
-      warehouse.rights.join(','),
-    ]),
+    ...warehouses.map((warehouse) => [`  ${warehouse.id}`, `  ${warehouse.name}`, warehouse.rights.join(',')]),
   ]);
-  const value =
-    'accountId' in subject ? { account_id: subject.accountId } : { client_id: subject.clientId };
+  const value = 'accountId' in subject ? { account_id: subject.accountId } : { client_id: subject.clientId };
   const text = table(['ID', 'NAME', 'ROLE OR RIGHTS'], rows, 'The member has no access now.');
   const warning = given && roleWarning(organizations, given);
   return {
@@ -239,10 +198,7 @@ interface GivenRights {
 }
 
 /** Returns a warning if the role makes the given rights ineffective. */
-function roleWarning(
-  organizations: readonly Organization[],
-  { place, rights }: GivenRights,
-): string | undefined {
+function roleWarning(organizations: readonly Organization[], { place, rights }: GivenRights): string | undefined {
   const home = organizations.find(({ id }) => id === place.organization.id);
   const { role, warehouses = [] } = home ?? {};
   const reached = warehouses.find(({ id }) => id === place.id)?.rights ?? [];

@@ -28,9 +28,7 @@ interface NewPlaceOptions {
 
 export function addOrganizationCommands(program: Command, operator: Operator): void {
   const { run } = operator;
-  const organizations = program
-    .command('organizations')
-    .description('organizations that own warehouses');
+  const organizations = program.command('organizations').description('organizations that own warehouses');
 
   withNames(organizations.command('add'), 'required')
     .description('add an organization')
@@ -47,9 +45,7 @@ export function addOrganizationCommands(program: Command, operator: Operator): v
     );
 
   const find = ({ organizations }: Registries, page: PageRequest) => organizations.list(page);
-  addList(organizations, operator, ORGANIZATIONS, find).description(
-    'list every organization, by name',
-  );
+  addList(organizations, operator, ORGANIZATIONS, find).description('list every organization, by name');
 
   addUpdateAndDelete(organizations, 'organization', operator);
   addPolicyCommands(organizations, operator);
@@ -64,13 +60,10 @@ export function addWarehouseCommands(program: Command, operator: Operator): void
     .requiredOption('--organization <id>', 'the organization that owns it')
     .action(({ organization, ...draft }: NewPlaceOptions & { readonly organization: string }) =>
       run(async ({ organizations, recordChange }) => {
-        const warehouse = await organizations.addWarehouse(
-          { organizationId: organization, ...draft },
-          (tx, added) => {
-            const details = detailsOf('warehouse', added, { organization_id: organization });
-            return recordChange('warehouse_added', { details })(tx);
-          },
-        );
+        const warehouse = await organizations.addWarehouse({ organizationId: organization, ...draft }, (tx, added) => {
+          const details = detailsOf('warehouse', added, { organization_id: organization });
+          return recordChange('warehouse_added', { details })(tx);
+        });
         return {
           value: warehouseValue(warehouse),
           text: `Added warehouse ${warehouse.id} to ${organization}: ${warehouse.name}.`,
@@ -192,12 +185,7 @@ const ORGANIZATIONS: ListForm<OrganizationRecord> = {
 
 const WAREHOUSES: ListForm<ListedWarehouse> = {
   heading: ['ID', 'NAME', 'ORGANIZATION', 'EXTERNAL ID'],
-  row: ({ id, name, organizationName, externalId }) => [
-    id,
-    name,
-    organizationName,
-    externalId ?? '',
-  ],
+  row: ({ id, name, organizationName, externalId }) => [id, name, organizationName, externalId ?? ''],
   value: warehouseValue,
   nothing: 'There are no warehouses.',
   filters: ['organization'],

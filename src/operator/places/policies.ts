@@ -23,10 +23,7 @@ export function addPolicyCommands(organizations: Command, operator: Operator): v
     .argument('<id>', 'the organization')
     .argument('[policy]', 'open: all clients that members connect; ask: only approved ones')
     .addOption(
-      new Option('--api-keys <what>', 'allow or refuse personal API keys of members').choices([
-        'allow',
-        'refuse',
-      ]),
+      new Option('--api-keys <what>', 'allow or refuse personal API keys of members').choices(['allow', 'refuse']),
     )
     .option('--approve-connected', 'with ask: approve all clients that members have connected')
     .action((id: string, clients: string | undefined, options: PolicyOptions) => {
@@ -53,8 +50,7 @@ export function addPolicyCommands(organizations: Command, operator: Operator): v
         return {
           value: { id, name, ...policyValue(policy), approved: approved.map((one) => one.id) },
           text:
-            `${name}: ${policyText(policy)}.` +
-            (approved.length > 0 ? ` Approved ${approved.length} clients.` : ''),
+            `${name}: ${policyText(policy)}.` + (approved.length > 0 ? ` Approved ${approved.length} clients.` : ''),
         };
       });
     });

@@ -37,15 +37,9 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     'organizations policy org_VcX0bq7mWcXk2f1S open --api-keys allow',
   ],
   'organizations requests': ['organizations requests org_VcX0bq7mWcXk2f1S'],
-  'organizations approve': [
-    'organizations approve org_VcX0bq7mWcXk2f1S gate_ci_Vc0bq7mWcXk2f1SqXk0V7b',
-  ],
-  'organizations block': [
-    'organizations block org_VcX0bq7mWcXk2f1S gate_ci_Vc0bq7mWcXk2f1SqXk0V7b',
-  ],
-  'organizations unblock': [
-    'organizations unblock org_VcX0bq7mWcXk2f1S gate_ci_Vc0bq7mWcXk2f1SqXk0V7b',
-  ],
+  'organizations approve': ['organizations approve org_VcX0bq7mWcXk2f1S gate_ci_Vc0bq7mWcXk2f1SqXk0V7b'],
+  'organizations block': ['organizations block org_VcX0bq7mWcXk2f1S gate_ci_Vc0bq7mWcXk2f1SqXk0V7b'],
+  'organizations unblock': ['organizations unblock org_VcX0bq7mWcXk2f1S gate_ci_Vc0bq7mWcXk2f1SqXk0V7b'],
   'warehouses add': ['warehouses add --organization org_VcX0bq7mWcXk2f1S --name Rotterdam'],
   'warehouses list': ['warehouses list --organization org_VcX0bq7mWcXk2f1S'],
   'warehouses update': ['warehouses update wh_c1kXq0V7bWmX2fSc --name "Rotterdam, Europoort"'],
@@ -54,9 +48,7 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     'memberships set --account ada@example.com --organization org_VcX0bq7mWcXk2f1S --role member',
     'memberships set --account ada@example.com --warehouse wh_c1kXq0V7bWmX2fSc --rights read,write',
   ],
-  'memberships remove': [
-    'memberships remove --account ada@example.com --organization org_VcX0bq7mWcXk2f1S',
-  ],
+  'memberships remove': ['memberships remove --account ada@example.com --organization org_VcX0bq7mWcXk2f1S'],
   'memberships list': [
     'memberships list --account ada@example.com',
     'memberships list --warehouse wh_c1kXq0V7bWmX2fSc',
@@ -141,13 +133,8 @@ export function addExamples(command: Command, path: readonly string[] = []): voi
   for (const verb of verbs) addExamples(verb, [...path, verb.name()]);
   const name = path.join(' ');
   const shown = verbs.length === 0 ? [name] : verbs.map((verb) => `${name} ${verb.name()}`);
-  const examples = shown.flatMap(
-    (one) => EXAMPLES[one]?.slice(0, verbs.length === 0 ? 9 : 1) ?? [],
-  );
+  const examples = shown.flatMap((one) => EXAMPLES[one]?.slice(0, verbs.length === 0 ? 9 : 1) ?? []);
   if (path.length === 0 || examples.length === 0) return;
   const lines = examples.map((example) => `  gatehouse ${example}`);
-  command.addHelpText(
-    'after',
-    `\n${lines.length === 1 ? 'Example' : 'Examples'}:\n${lines.join('\n')}`,
-  );
+  command.addHelpText('after', `\n${lines.length === 1 ? 'Example' : 'Examples'}:\n${lines.join('\n')}`);
 }

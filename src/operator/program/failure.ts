@@ -55,8 +55,7 @@ export function failureOf(error: unknown): Failure {
     return failure(REFUSED, { code: error.code, message: error.message, remedy });
   }
   if (error instanceof DataDirectoryRefused) {
-    const remedy =
-      'repair the directory before you start the service, which does not start on it either';
+    const remedy = 'repair the directory before you start the service, which does not start on it either';
     return failure(REFUSED, { code: error.code, message: error.message, remedy });
   }
   if (error instanceof UnsafeRedis) {

@@ -8,10 +8,7 @@ const WARM_UP_MS = 500;
 const ERASE = '\r\u001B[K';
 
 /** @param now a monotonic clock, in milliseconds */
-export function createProgress(
-  terminal: Terminal,
-  now: () => number = () => performance.now(),
-): Progress {
+export function createProgress(terminal: Terminal, now: () => number = () => performance.now()): Progress {
   let start = { what: '', at: 0, done: 0 };
   let drawnAt = Number.NEGATIVE_INFINITY;
   let isDrawn = false;

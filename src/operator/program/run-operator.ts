@@ -17,10 +17,7 @@ import { createProgress } from './progress.ts';
  * @param args the words after `gatehouse`
  * @returns the exit code, as the help of the program explains it
  */
-export async function runOperator(
-  args: readonly string[],
-  surroundings: Surroundings,
-): Promise<number> {
+export async function runOperator(args: readonly string[], surroundings: Surroundings): Promise<number> {
   const { stdout, stderr } = surroundings;
   // Look for `--json` here, because errors in the command line itself are printed as JSON, too.
   const json = args.includes('--json');

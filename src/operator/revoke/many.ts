@@ -9,18 +9,12 @@ import type { Operator, Report } from '../command/operator.ts';
 import { clientRecord, type Registries } from '../registries.ts';
 
 /** Ends a person's sessions, connections and API keys, after an attacker got into the account. */
-export async function revokeAccount(
-  registries: Registries,
-  name: string,
-  { confirm }: Operator,
-): Promise<Report> {
+export async function revokeAccount(registries: Registries, name: string, { confirm }: Operator): Promise<Report> {
   const { accounts, apiKeys, passwordLinks, recordChange } = registries;
   const { id, email } = await accountNamed(registries, name);
   const { length: keys } = await apiKeys.listOf(id);
   const connected = await registries.connections.listOf(id);
-  await confirm(
-    `Ends ${connected.length} connections, ${keys} API keys and every browser session of ${email}.`,
-  );
+  await confirm(`Ends ${connected.length} connections, ${keys} API keys and every browser session of ${email}.`);
   // End the sessions first: an attacker with a session could connect a client again in between.
   const signedOut = recordChange('signed_out_everywhere', { accountId: id });
   await accounts.endSessions(id, async (tx) => {
@@ -29,8 +23,7 @@ export async function revokeAccount(
   });
   let revokedKeys = 0;
   // List the keys again, because new ones may exist since the operator was asked.
-  for (const key of await apiKeys.listOf(id))
-    if (await apiKeys.revoke(id, key.id)) revokedKeys += 1;
+  for (const key of await apiKeys.listOf(id)) if (await apiKeys.revoke(id, key.id)) revokedKeys += 1;
   const ended = await registries.disconnect({ accountId: id });
   return {
     value: {
@@ -45,10 +38,8 @@ export async function revokeAccount(
       `  connections      ${ended.length}, with all their authorizations`,
       `  API keys         ${revokedKeys}`,
       '  browser sessions all of them, and the one-time links to set a password',
-      'The password is unchanged. If another person may know it, suspend the account with ' +
-        '`accounts suspend`,',
-      'then run `accounts resume`, and let the person set a new password with the link of ' +
-        '`accounts invite`.',
+      'The password is unchanged. If another person may know it, suspend the account with ' + '`accounts suspend`,',
+      'then run `accounts resume`, and let the person set a new password with the link of ' + '`accounts invite`.',
     ].join('\n'),
   };
 }
@@ -57,11 +48,7 @@ export async function revokeAccount(
  * Ends all connections of a client, which then may get new tokens. If there are many, suspends the
  * client during the work: its tokens are refused first, and then the rows are changed in batches.
  */
-export async function revokeClient(
-  registries: Registries,
-  clientId: string,
-  operator: Operator,
-): Promise<Report> {
+export async function revokeClient(registries: Registries, clientId: string, operator: Operator): Promise<Report> {
   const { confirm, progress } = operator;
   const client = await clientNamed(registries, clientId);
   if (client.kind === 'resource-server') throw withoutTokens(client);
@@ -70,8 +57,7 @@ export async function revokeClient(
   const { name } = client;
   await confirm(`Ends the connections of ${peopleText(people)} people to ${name}.`);
   const isSuspendedMeanwhile = people > BATCH && !client.isSuspended;
-  const record = (action: Action, details = {}) =>
-    clientRecord(registries, action, client, details);
+  const record = (action: Action, details = {}) => clientRecord(registries, action, client, details);
   if (isSuspendedMeanwhile) await registries.clients.suspend(clientId, record('client_suspended'));
   let count = 0;
   for (let isLast = false, after: string | undefined; !isLast; ) {
@@ -89,24 +75,16 @@ export async function revokeClient(
     text: [
       `Ended the connections of ${count} people to ${name}, with all their authorizations.`,
       client.isSuspended
-        ? `The client remains suspended. After \`clients resume ${clientId}\` each person must ` +
-          'approve it again.'
+        ? `The client remains suspended. After \`clients resume ${clientId}\` each person must ` + 'approve it again.'
         : 'Each person must approve the client again.',
     ].join(' '),
   };
 }
 
 /** Lists no tokens: each token contains the generation in which it was issued. */
-async function revokeMachine(
-  registries: Registries,
-  client: Client,
-  { confirm }: Operator,
-): Promise<Report> {
+async function revokeMachine(registries: Registries, client: Client, { confirm }: Operator): Promise<Report> {
   await confirm(`Ends every access token of the machine client ${client.name}.`);
-  await registries.clients.endMachineTokens(
-    client.id,
-    clientRecord(registries, 'client_tokens_revoked', client, {}),
-  );
+  await registries.clients.endMachineTokens(client.id, clientRecord(registries, 'client_tokens_revoked', client, {}));
   return {
     value: { client_id: client.id, machine_tokens_ended: true },
     text:
@@ -119,8 +97,7 @@ const withoutTokens = ({ name }: Client): Refusal =>
   new Refusal(
     'client_without_tokens',
     `${name} is a resource server: it has no tokens to revoke.`,
-    '`clients suspend` refuses its introspection requests; `clients rotate-secret` creates ' +
-      'another secret.',
+    '`clients suspend` refuses its introspection requests; `clients rotate-secret` creates ' + 'another secret.',
   );
 
 /** Repeats all recorded revocations of authorizations, after an older token store was restored. */
@@ -136,9 +113,7 @@ export async function revokeRecorded(
   );
   return {
     value: { recorded: looked, ended },
-    text:
-      `Of ${looked} authorizations recorded as ended, ${ended} were still active. They are ` +
-      'ended now.',
+    text: `Of ${looked} authorizations recorded as ended, ${ended} were still active. They are ` + 'ended now.',
   };
 }
 
@@ -146,10 +121,7 @@ export async function revokeRecorded(
  * Ends every authorization and every machine access token, after an older PostgreSQL was restored,
  * which does not contain the latest disconnections. Approvals stay: people are not asked again.
  */
-export async function revokeAll(
-  registries: Registries,
-  { confirm, progress }: Operator,
-): Promise<Report> {
+export async function revokeAll(registries: Registries, { confirm, progress }: Operator): Promise<Report> {
   await confirm('Ends every authorization of all people, and every machine access token.');
   const { clients, connections, database, recordChange } = registries;
   await database.transaction((tx) => clients.endEveryMachineToken(tx));

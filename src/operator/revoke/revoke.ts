@@ -28,22 +28,16 @@ export function addRevokeCommand(program: Command, operator: Operator): void {
   addYesOption(
     program
       .command('revoke')
-      .description(
-        'revoke the access of a person, a client or one token, at once and on every node',
-      ),
+      .description('revoke the access of a person, a client or one token, at once and on every node'),
   )
     .addOption(
       what(
         '--account <account>',
-        'everything of a person: connections, API keys, browser sessions, links to set the ' +
-          'password',
+        'everything of a person: connections, API keys, browser sessions, links to set the ' + 'password',
       ),
     )
     .addOption(
-      what(
-        '--client <id>',
-        'all tokens of a client: every connection to it, or all tokens of a machine client',
-      ),
+      what('--client <id>', 'all tokens of a client: every connection to it, or all tokens of a machine client'),
     )
     .addOption(
       what(
@@ -51,20 +45,9 @@ export function addRevokeCommand(program: Command, operator: Operator): void {
         'one token or code with its whole authorization, or one API key; - for standard ' + 'input',
       ),
     )
-    .addOption(
-      what(
-        '--recorded',
-        'repeat all recorded revocations: after an older token store was restored',
-      ),
-    )
-    .option(
-      '--since <time>',
-      'with --recorded: only revocations from this time on, such as 7d',
-      parseTime,
-    )
-    .addOption(
-      what('--all', 'every authorization of all people: after an older PostgreSQL was restored'),
-    )
+    .addOption(what('--recorded', 'repeat all recorded revocations: after an older token store was restored'))
+    .option('--since <time>', 'with --recorded: only revocations from this time on, such as 7d', parseTime)
+    .addOption(what('--all', 'every authorization of all people: after an older PostgreSQL was restored'))
     .addHelpText(
       'after',
       '\n--account, --client and --all ask for confirmation, or need --yes. They change ' +
@@ -86,9 +69,7 @@ export function addRevokeCommand(program: Command, operator: Operator): void {
       }
       if (options.all) return run((registries) => revokeAll(registries, operator));
       if (client === undefined) {
-        throw new WrongUsage(
-          'choose what to revoke: --account, --client, --token, --recorded or --all',
-        );
+        throw new WrongUsage('choose what to revoke: --account, --client, --token, --recorded or --all');
       }
       return run((registries) => revokeClient(registries, client, operator));
     });

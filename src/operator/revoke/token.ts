@@ -31,11 +31,7 @@ const REVOKE: Readonly<Record<ValueKind, Revoke>> = {
 };
 
 /** Accepts replaced tokens, and tokens made with any key, because an operator presents them. */
-async function endAuthorization(
-  registries: Registries,
-  kind: ValueKind,
-  value: string,
-): Promise<Report> {
+async function endAuthorization(registries: Registries, kind: ValueKind, value: string): Promise<Report> {
   const id = readValue(value)?.authorizationId;
   const store = await registries.tokenStore();
   const record = id === undefined ? undefined : await store.readAuthorization(id);

@@ -101,14 +101,8 @@ export interface ErrorPage {
 /** The fields, none of them secret, that are shown for a form that cannot be rendered again. */
 const TYPED = ['name', 'redirect_uris'];
 
-export function createErrorPage(
-  host: { readonly render: Render } & Parameters<typeof nearMissIn>[1],
-): ErrorPage {
-  const draw = (
-    ctx: Context,
-    status: number,
-    { links = [], typed = [], ...text }: ErrorText,
-  ): Promise<void> => {
+export function createErrorPage(host: { readonly render: Render } & Parameters<typeof nearMissIn>[1]): ErrorPage {
+  const draw = (ctx: Context, status: number, { links = [], typed = [], ...text }: ErrorText): Promise<void> => {
     ctx.status = status;
     const { requestId } = ctx.state;
     return host.render(ctx, 'error', { status, ...text, links, typed, requestId });

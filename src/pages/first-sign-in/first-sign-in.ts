@@ -115,5 +115,4 @@ const isTicked = (form: URLSearchParams | undefined, { name, value }: EndingChoi
   form?.getAll(name).includes(value) ?? false;
 
 /** Accepts only one of our paths: the same store also keeps other drafts of this user. */
-const isOurs = (onward: unknown): onward is string =>
-  typeof onward === 'string' && /^\/(?![/\\])/.test(onward);
+const isOurs = (onward: unknown): onward is string => typeof onward === 'string' && /^\/(?![/\\])/.test(onward);

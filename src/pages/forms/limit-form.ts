@@ -1,11 +1,6 @@
 /** The fields by which a user limits what a client or an API key reaches. */
 
-import {
-  type AccessLimit,
-  type ConnectionLimit,
-  isLimited,
-  limitAccess,
-} from '../../accounts/access/access-limit.ts';
+import { type AccessLimit, type ConnectionLimit, isLimited, limitAccess } from '../../accounts/access/access-limit.ts';
 import type { Organization } from '../../accounts/access/reach.ts';
 import { type Message, message } from '../../base/texts.ts';
 
@@ -157,9 +152,7 @@ export function organizationsOutside(
   organizations: readonly Organization[],
   limit: ConnectionLimit,
 ): readonly Organization[] {
-  const within = new Set(
-    limitAccess(organizations, { ...limit, isReadOnly: false }).map(({ id }) => id),
-  );
+  const within = new Set(limitAccess(organizations, { ...limit, isReadOnly: false }).map(({ id }) => id));
   return organizations.filter(({ id }) => !within.has(id));
 }
 

@@ -18,13 +18,7 @@ import { type Client, isSameLinks, LINKS, type LinkKind } from '../../clients/cl
 import { type Asked, askedOf } from '../../provider/approvals.ts';
 import { formOf } from '../../provider/form.ts';
 import type { Interactions, PendingConsent } from '../../provider/interactions.ts';
-import {
-  type LimitFields,
-  limitFields,
-  limitIn,
-  placesIn,
-  type TypedLimit,
-} from '../forms/limit-form.ts';
+import { type LimitFields, limitFields, limitIn, placesIn, type TypedLimit } from '../forms/limit-form.ts';
 import { seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { type DescribedStanding, describeStanding } from '../words/client-standing.ts';
@@ -182,10 +176,7 @@ export function createConsentSteps(parts: {
 }
 
 /** Returns the limit that the user chose on the earlier page; undefined if it is not valid now. */
-function chosenBefore(
-  { chosenLimit, limit }: Asked,
-  present: ConnectionLimit,
-): ConnectionLimit | undefined {
+function chosenBefore({ chosenLimit, limit }: Asked, present: ConnectionLimit): ConnectionLimit | undefined {
   const isSameLimit = JSON.stringify(limit) === JSON.stringify(limitJson(present));
   return isSameLimit && chosenLimit ? limitFrom(chosenLimit) : undefined;
 }
@@ -193,9 +184,7 @@ function chosenBefore(
 /** Lists how the client changed since the earlier approval. */
 function sinceThen(before: ConnectedConsent, now: Asked): Message[] {
   return [
-    ...(before.name === now.name
-      ? []
-      : [message('consent.name-changed', { before: before.name, now: now.name })]),
+    ...(before.name === now.name ? [] : [message('consent.name-changed', { before: before.name, now: now.name })]),
     ...hostChanges(before, now),
     ...(before.isSameOwner || now.ownedSince === undefined
       ? []

@@ -58,8 +58,7 @@ export function interactionPage(parts: {
     if (pending.prompt === 'login' && (pending.isAgain || ctx.method !== 'GET')) return false;
     const visitor = await kit.visitorOf(ctx);
     const requirement = visitor && (await signInPolicy.of(ctx, visitor));
-    if (!requirement?.isOver || (pending.prompt === 'login' && requirement.hasStrongMethod))
-      return false;
+    if (!requirement?.isOver || (pending.prompt === 'login' && requirement.hasStrongMethod)) return false;
     waiting.begin(ctx, pending.uid);
     seeOther(ctx, STRONG_SIGN_IN);
     return true;
@@ -105,8 +104,7 @@ export function interactionPage(parts: {
     if (decision === 'approve' && prompt === 'consent') return consent.approve(ctx, interaction);
     // Ask again if the form does not say which of the page's buttons was pressed.
     let next = ctx.path;
-    if (decision === 'continue' && prompt === 'select_account')
-      next = await interactions.chooseAccount(ctx);
+    if (decision === 'continue' && prompt === 'select_account') next = await interactions.chooseAccount(ctx);
     if (decision === 'deny') next = await interactions.deny(ctx);
     if (decision === 'switch-account') {
       upstream.askWho(ctx);

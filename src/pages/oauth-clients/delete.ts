@@ -72,8 +72,5 @@ export function deleteClientPage(parts: {
     await kit.notices.redirect(ctx, LIST, DELETED);
   }
 
-  return [
-    get(PATH, ...own.page, show),
-    post(PATH, ...own.form(), check, kit.requireRecentSignIn, submit),
-  ];
+  return [get(PATH, ...own.page, show), post(PATH, ...own.form(), check, kit.requireRecentSignIn, submit)];
 }

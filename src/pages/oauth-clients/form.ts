@@ -41,8 +41,7 @@ export function readClientForm(form: URLSearchParams, { kind }: Pick<Client, 'ki
 export const stampOf = ({ name, redirectUris }: Pick<Client, 'name' | 'redirectUris'>): string =>
   [name, ...redirectUris].map(digestOf).join('.');
 
-const digestOf = (value: string): string =>
-  createHash('sha256').update(value).digest('base64url').slice(0, 12);
+const digestOf = (value: string): string => createHash('sha256').update(value).digest('base64url').slice(0, 12);
 
 /** The entered values, merged with changes from another tab or user since the form was rendered. */
 export interface MergedClient {
@@ -61,8 +60,7 @@ export function mergeChanges(
   if (drawnFrom === undefined || drawnFrom === stampOf(client)) return undefined;
   const [nameBefore, ...urisBefore] = drawnFrom.split('.');
   const urisNow = client.redirectUris.map(digestOf);
-  const isRemoved = (uri: string): boolean =>
-    urisBefore.includes(digestOf(uri)) && !urisNow.includes(digestOf(uri));
+  const isRemoved = (uri: string): boolean => urisBefore.includes(digestOf(uri)) && !urisNow.includes(digestOf(uri));
   const added = client.redirectUris.filter((uri) => !urisBefore.includes(digestOf(uri)));
   const removed = typed.redirectUris.filter(isRemoved);
   const isRenamed = digestOf(client.name) !== nameBefore;
@@ -108,8 +106,7 @@ export function checkClientForm(
 /** Assigns a refusal that is only about the name to the name's field. */
 export function refusedForm({ problems, message, remedy }: Refusal): RefusedForm {
   const name = problems.filter(({ code }) => code.startsWith('name_'));
-  if (name.length === 0 || name.length < problems.length)
-    return { problem: `${message} ${remedy}` };
+  if (name.length === 0 || name.length < problems.length) return { problem: `${message} ${remedy}` };
   return { findings: { name, redirectUris: [] } };
 }
 

@@ -2,13 +2,7 @@
 
 import type { Context, Next } from 'koa';
 import type { Text } from '../../base/texts.ts';
-import {
-  type ClientLinks,
-  isSameLinks,
-  LINKS,
-  type LinkKind,
-  normalizeLinks,
-} from '../../clients/client.ts';
+import { type ClientLinks, isSameLinks, LINKS, type LinkKind, normalizeLinks } from '../../clients/client.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
 import { checkLinks } from '../../clients/client-rules.ts';
 import { formOf } from '../../provider/form.ts';
@@ -88,8 +82,7 @@ export function clientLinksPage(parts: {
 
   const redraw: Redraw = {
     isForEverybody: false,
-    draw: (ctx, problem) =>
-      own.requireOwnClient(ctx, () => draw(ctx, linksIn(formOf(ctx)), problem)),
+    draw: (ctx, problem) => own.requireOwnClient(ctx, () => draw(ctx, linksIn(formOf(ctx)), problem)),
   };
 
   /** Continues if the entered links are valid. */
@@ -111,8 +104,5 @@ export function clientLinksPage(parts: {
     await kit.notices.redirect(ctx, urlOf(client), SAVED);
   }
 
-  return [
-    get(PATH, ...own.page, show),
-    post(PATH, ...own.form(redraw), check, kit.requireRecentSignIn, save),
-  ];
+  return [get(PATH, ...own.page, show), post(PATH, ...own.form(redraw), check, kit.requireRecentSignIn, save)];
 }

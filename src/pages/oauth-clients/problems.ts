@@ -9,11 +9,7 @@ import {
   withoutValues,
 } from '../../clients/client-problems.ts';
 import { checkRedirectUris } from '../../clients/client-rules.ts';
-import {
-  isDifferent,
-  redirectUriDifference,
-  type Stretch,
-} from '../../clients/redirect-uri-difference.ts';
+import { isDifferent, redirectUriDifference, type Stretch } from '../../clients/redirect-uri-difference.ts';
 import { isDocumentedError } from '../error-reference.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, type Route } from '../routes.ts';
@@ -113,8 +109,7 @@ function redirectUriOf(
       differences: difference.filter(isDifferent).map(describeStretch),
     };
   }
-  const isHidden =
-    error === 'invalid_redirect_uri' && !isMended && registered.includes(redirectUri);
+  const isHidden = error === 'invalid_redirect_uri' && !isMended && registered.includes(redirectUri);
   return {
     sent: [{ text: redirectUri, isMarked: false }],
     nearest: undefined,

@@ -51,10 +51,7 @@ const inPlainQuotes = (text: string): string => `'${text.replace(/[\\']/g, '\\$&
 
 /** Keeps only unreserved characters (RFC 3986 §2.3): no other is safe from a shell or curl. */
 const percentEncoded = (text: string): string =>
-  encodeURIComponent(text).replace(
-    /[!'()*]/g,
-    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
-  );
+  encodeURIComponent(text).replace(/[!'()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`);
 
 const PATHS = {
   authorize: ENDPOINT.authorization,

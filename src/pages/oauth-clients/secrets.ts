@@ -47,10 +47,7 @@ export function clientSecretsPage(parts: {
       notice: await kit.notices.take(ctx),
       problem,
       live: secretRowsOf(client, clock(), graceSeconds),
-      rotateUrl:
-        hasSecret(client.kind) && count < MAX_SECRETS
-          ? `${urlOf(client)}/rotate-secret`
-          : undefined,
+      rotateUrl: hasSecret(client.kind) && count < MAX_SECRETS ? `${urlOf(client)}/rotate-secret` : undefined,
       removeUrl: client.secrets.length > 1 ? `${urlOf(client)}/remove-secret` : undefined,
     });
   }
@@ -134,9 +131,7 @@ function lastUseOf(secret: SecretRow): Pick<ConfirmView, 'warning' | 'consequenc
   const end =
     'Requests that use it are refused from the next one on; those that use the other secret are ' +
     'not. This cannot be undone.';
-  const use = lastUsed
-    ? [`${what} was last used on `, lastUsed]
-    : [`${what} was made on `, created, ' and never used'];
+  const use = lastUsed ? [`${what} was last used on `, lastUsed] : [`${what} was made on `, created, ' and never used'];
   if (isSafeToRemove) return { consequences: [use.concat(': it is safe to remove.'), end] };
   const warning = use.concat('. Make sure that nothing needs it any more.');
   return { warning, consequences: [end] };
@@ -168,8 +163,7 @@ function secretRowsOf(client: OwnedClient, now: number, graceSeconds: number): S
   }));
 }
 
-const lastSeen = ({ lastUsedAt, createdAt }: ClientSecret): number =>
-  (lastUsedAt ?? createdAt).getTime();
+const lastSeen = ({ lastUsedAt, createdAt }: ClientSecret): number => (lastUsedAt ?? createdAt).getTime();
 
 /** The data that `OneTimeValues` keeps for this page. */
 export interface ShownSecret {

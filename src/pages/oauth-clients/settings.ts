@@ -63,9 +63,7 @@ export function clientSettingsPage(parts: {
   const redraw: Redraw = {
     isForEverybody: false,
     draw: (ctx, problem) =>
-      own.requireOwnClient(ctx, () =>
-        draw(ctx, { typed: readClientForm(formOf(ctx), ownClientOf(ctx)), problem }),
-      ),
+      own.requireOwnClient(ctx, () => draw(ctx, { typed: readClientForm(formOf(ctx), ownClientOf(ctx)), problem })),
   };
 
   function show(ctx: Context): Promise<void> {
@@ -78,8 +76,7 @@ export function clientSettingsPage(parts: {
     const client = ownClientOf(ctx);
     const typed = readClientForm(formOf(ctx), client);
     if (typed.rows !== 'sent') return draw(ctx, { typed });
-    if (isUnchanged(typed, client))
-      return kit.notices.redirect(ctx, urlOf(client, 'settings'), SAVED);
+    if (isUnchanged(typed, client)) return kit.notices.redirect(ctx, urlOf(client, 'settings'), SAVED);
     if (mergeChanges(typed, client)) return drawMerged(ctx);
     const findings = checkClientForm(typed, client);
     if (isFine(findings)) return next();
@@ -103,8 +100,7 @@ export function clientSettingsPage(parts: {
     const { name, redirectUris } = typed;
     const details = { client_name: normalizeClientName(name), redirect_uris: redirectUris };
     const changes = { name, redirectUris };
-    const recorded: Parameters<typeof clients.edit>[2] = (tx) =>
-      own.record(ctx, 'client_changed', details, tx);
+    const recorded: Parameters<typeof clients.edit>[2] = (tx) => own.record(ctx, 'client_changed', details, tx);
     try {
       await clients.edit(client.id, changes, recorded, { from: client });
       await kit.notices.redirect(ctx, urlOf(client, 'settings'), SAVED);

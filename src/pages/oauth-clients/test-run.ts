@@ -1,25 +1,12 @@
 /** Runs the flow of a client as its own server would, and records each request with its answer. */
 import type { Authorizations } from '../../authorizations/authorization.ts';
 import type { Endings } from '../../authorizations/endings.ts';
-import {
-  type FlowAnswer,
-  type Held,
-  STEPS,
-  type StepName,
-  take,
-} from '../../provider/client-flow.ts';
+import { type FlowAnswer, type Held, STEPS, type StepName, take } from '../../provider/client-flow.ts';
 import type { ClientTest, ClientTests } from '../../provider/client-tests.ts';
 import { ENDPOINT } from '../../provider/endpoints.ts';
 import type { PostForm, ShownApi } from '../routes.ts';
 import { durationText } from '../words/moment.ts';
-import {
-  apiStep,
-  bodyInLines,
-  objectOf,
-  parametersInLines,
-  statusLine,
-  type TestStep,
-} from './wire-message.ts';
+import { apiStep, bodyInLines, objectOf, parametersInLines, statusLine, type TestStep } from './wire-message.ts';
 
 export interface TestOutcome {
   readonly outcome: 'passed' | 'denied' | 'stopped';
@@ -114,14 +101,10 @@ function authorizationStep({ issuer, redirectUri, request, callback }: ClientTes
 
 const MEANINGS: Readonly<Record<string, string>> = {
   none: 'You approved, and your browser brought back a code, the state that was sent, and iss, our issuer.',
-  access_denied:
-    'You denied it. A client gets access_denied with its state, and nothing is issued.',
+  access_denied: 'You denied it. A client gets access_denied with its state, and nothing is issued.',
 };
 
-async function askEverything(
-  run: ClientTestRun,
-  code: string,
-): Promise<Omit<TestOutcome, 'outcome'>> {
+async function askEverything(run: ClientTestRun, code: string): Promise<Omit<TestOutcome, 'outcome'>> {
   const { redirectUri, verifier, api, keepsTokens } = run;
   const post = posting(run);
   const steps: TestStep[] = [];
@@ -179,11 +162,7 @@ function posting({ clientId, secret, postForm }: ClientTestRun) {
   };
 }
 
-function stepsOf({
-  secret,
-  retryWindowSeconds,
-  keepsTokens,
-}: ClientTestRun): (StepName | 'query')[] {
+function stepsOf({ secret, retryWindowSeconds, keepsTokens }: ClientTestRun): (StepName | 'query')[] {
   // RFC 7662 §2.1: only an authenticated client may introspect a token.
   const isConfidential = secret !== undefined;
   return [

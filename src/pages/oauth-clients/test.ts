@@ -54,9 +54,7 @@ export function clientTestPage(parts: {
     const { run } = ctx.query;
     const kept = typeof run === 'string' && (await oneTimeValues.peek<KeptResult>(accountId, run));
     const result = kept && kept.clientId === client.id ? resultView(kept) : undefined;
-    const reached = result?.isPassed
-      ? await access.accessThrough(accountId, { clientId: client.id })
-      : [];
+    const reached = result?.isPassed ? await access.accessThrough(accountId, { clientId: client.id }) : [];
     const organizations = await offeredTo(ctx);
     await kit.render(ctx, 'oauth-client-test', {
       notice: await kit.notices.take(ctx),
@@ -175,13 +173,11 @@ export function clientTestCallback(parts: {
 /** Throws a 404 for a client without a redirect flow: there is nothing to test. */
 function testableClient(ctx: Context): Client {
   const client = ownClientOf(ctx);
-  if (!redirectsPeople(client.kind))
-    ctx.throw(404, 'this client sends no users here, so there is nothing to test');
+  if (!redirectsPeople(client.kind)) ctx.throw(404, 'this client sends no users here, so there is nothing to test');
   return client;
 }
 
-export const isTestable = ({ kind, isSuspended }: Client): boolean =>
-  redirectsPeople(kind) && !isSuspended;
+export const isTestable = ({ kind, isSuspended }: Client): boolean => redirectsPeople(kind) && !isSuspended;
 
 export const testFormOf = (
   client: Pick<Client, 'id' | 'kind'>,

@@ -14,14 +14,7 @@ export interface TestStep {
 }
 
 /** The parameters and JSON members whose value must be shortened. */
-const SECRET_MEMBERS = new Set([
-  'access_token',
-  'client_secret',
-  'code',
-  'code_verifier',
-  'refresh_token',
-  'token',
-]);
+const SECRET_MEMBERS = new Set(['access_token', 'client_secret', 'code', 'code_verifier', 'refresh_token', 'token']);
 
 /** Shortens a value so that it can still be distinguished from others: `gate_at_Ab12…z9Zz`. */
 export function shortened(value: string): string {
@@ -45,8 +38,7 @@ export function bodyInLines(body: string): string {
 }
 
 /** Returns a line like `404 Not Found`. */
-export const statusLine = (status: number): string =>
-  `${status} ${STATUS_CODES[status] ?? ''}`.trim();
+export const statusLine = (status: number): string => `${status} ${STATUS_CODES[status] ?? ''}`.trim();
 
 /** Returns the JSON object that the text contains, or undefined. */
 export function objectOf(text: string): Readonly<Record<string, unknown>> | undefined {

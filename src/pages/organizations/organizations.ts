@@ -5,10 +5,7 @@ import type { Access } from '../../accounts/access/access.ts';
 import { isAdmin } from '../../accounts/access/organization-ends.ts';
 import type { Organization } from '../../accounts/access/reach.ts';
 import type { ClientStandings } from '../../authorizations/client-standing.ts';
-import type {
-  ActingAdmin,
-  OrganizationEndings,
-} from '../../authorizations/organization-endings.ts';
+import type { ActingAdmin, OrganizationEndings } from '../../authorizations/organization-endings.ts';
 import type { OrganizationReach } from '../../authorizations/organization-reach.ts';
 import type { Clock } from '../../base/clock.ts';
 import { Refusal } from '../../base/refusal.ts';
@@ -109,8 +106,7 @@ export function organizationsPage(parts: {
   const show = (ctx: Context): Promise<void> => draw(ctx);
 
   /** Returns the member that the path names; without one, undefined, and Koa answers 404. */
-  const member = (ctx: Context) =>
-    organizationReach.of(admin.get(ctx).id).person(`${ctx.params.person}`);
+  const member = (ctx: Context) => organizationReach.of(admin.get(ctx).id).person(`${ctx.params.person}`);
 
   /** Returns the listed client that the path names, or undefined. */
   async function client(ctx: Context) {
@@ -251,15 +247,12 @@ export function organizationsPage(parts: {
 const ORGANIZATIONS: ListForm<Organization> = {
   path: PATH,
   idOf: ({ id }) => id,
-  textOf: ({ name, role, warehouses }) =>
-    [name, role, ...warehouses.map((warehouse) => warehouse.name)].join(' '),
+  textOf: ({ name, role, warehouses }) => [name, role, ...warehouses.map((warehouse) => warehouse.name)].join(' '),
   orders: [
     byText('name', message('organizations.name'), ({ name }) => name),
     byText('role', message('organizations.role'), ({ role }) => role),
   ],
-  filters: [
-    { name: 'charge', label: message('organizations.own'), has: ({ role }) => isAdmin(role) },
-  ],
+  filters: [{ name: 'charge', label: message('organizations.own'), has: ({ role }) => isAdmin(role) }],
 };
 
 const urlOf = ({ id }: Pick<Organization, 'id'>): string => `${PATH}/${id}`;

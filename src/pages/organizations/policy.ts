@@ -4,11 +4,7 @@ import type { Context } from 'koa';
 import type { Access } from '../../accounts/access/access.ts';
 import { visibleText } from '../../accounts/display-name.ts';
 import type { ApprovableClient, ClientStandings } from '../../authorizations/client-standing.ts';
-import type {
-  ActingAdmin,
-  IsAsShown,
-  OrganizationEndings,
-} from '../../authorizations/organization-endings.ts';
+import type { ActingAdmin, IsAsShown, OrganizationEndings } from '../../authorizations/organization-endings.ts';
 import {
   allOf,
   isUndecided,
@@ -103,8 +99,7 @@ export function createPolicySteps(parts: {
     const by = actor(ctx);
     const reach = organizationReach.of(by.organization.id);
     const chosen = (await reach.clientsNamed(approved)).filter(isUndecided);
-    const isComplete =
-      ['open', 'ask'].includes(clients ?? '') && ['allow', 'refuse'].includes(apiKeys ?? '');
+    const isComplete = ['open', 'ask'].includes(clients ?? '') && ['allow', 'refuse'].includes(apiKeys ?? '');
     if (!isComplete || chosen.length < approved.length) {
       ctx.status = 422;
       return draw(ctx, undefined, NOT_CHANGED);

@@ -51,16 +51,9 @@ export async function reachParts(
     ? partOf(KEYS, reach.apiKeys, looking, keyRow)
     : partOf({ ...KEYS, empty: message('organization.api-keys-refused') }, none, looking, keyRow);
   const parts = [
-    ...(asksFirst && !warehouse
-      ? [partOf(REQUESTS, (from) => clients(true, from), looking, row)]
-      : []),
+    ...(asksFirst && !warehouse ? [partOf(REQUESTS, (from) => clients(true, from), looking, row)] : []),
     partOf(PEOPLE, reach.people, looking, personRow(await reach.owners(), looking)),
-    partOf(
-      warehouse ? { ...CLIENTS, filters: [NEVER_USED] } : CLIENTS,
-      (from) => clients(false, from),
-      looking,
-      row,
-    ),
+    partOf(warehouse ? { ...CLIENTS, filters: [NEVER_USED] } : CLIENTS, (from) => clients(false, from), looking, row),
     partOf(MACHINES, reach.machines, looking, machineRow),
     keys,
   ];
@@ -117,11 +110,7 @@ type Reached = Pick<ReachingPerson, 'at' | 'id' | 'rights'> & {
 };
 
 const idOf = ({ id }: { readonly id: string }): string => id;
-const byName = byText(
-  'name',
-  message('organization.name'),
-  ({ name }: { readonly name: string }) => name,
-);
+const byName = byText('name', message('organization.name'), ({ name }: { readonly name: string }) => name);
 const byLastUse = byTime(
   'used',
   message('organization.last-used'),
@@ -141,11 +130,7 @@ const PEOPLE: Kind<ReachingPerson> = {
   textOf: ({ name, email, role }) => `${name} ${email} ${role}`,
   orders: [
     byName,
-    byTime(
-      'signed-in',
-      message('organization.last-signed-in'),
-      ({ lastSignedInAt }) => lastSignedInAt,
-    ),
+    byTime('signed-in', message('organization.last-signed-in'), ({ lastSignedInAt }) => lastSignedInAt),
     byTime('since', message('organization.newest'), ({ since }) => since),
   ],
   filters: [
@@ -168,10 +153,7 @@ const REQUESTS: Kind<ReachingClient> = {
   note: message('organization.requests-note'),
   empty: message('organization.requests-empty'),
   textOf: ({ name, ownerName, people }) => [name, ownerName, ...people].join(' '),
-  orders: [
-    byTime('requested', message('organization.latest'), ({ requestedAt }) => requestedAt),
-    byName,
-  ],
+  orders: [byTime('requested', message('organization.latest'), ({ requestedAt }) => requestedAt), byName],
   filters: [],
 };
 
@@ -213,11 +195,7 @@ const KEYS: Kind<ReachingKey> = {
   note: message('organization.api-keys-note'),
   empty: message('organization.api-keys-empty'),
   textOf: ({ name, person, lastFour }) => `${name} ${person} ${lastFour}`,
-  orders: [
-    byName,
-    byLastUse,
-    byText('person', message('organization.person'), ({ person }) => person),
-  ],
+  orders: [byName, byLastUse, byText('person', message('organization.person'), ({ person }) => person)],
   filters: [NEVER_USED],
 };
 
@@ -262,9 +240,7 @@ function clientRow({ id, name, ...client }: ReachingClient, asksFirst: boolean, 
     marks: [
       ...suspended(client),
       ...(isOut ? [{ text: message('organization.blocked'), isWarning: true }] : []),
-      ...(state === 'declined'
-        ? [{ text: message('organization.declined'), isWarning: true }]
-        : []),
+      ...(state === 'declined' ? [{ text: message('organization.declined'), isWarning: true }] : []),
     ],
     facts: [
       { label: message('organization.connected-by'), text: through(client) },
@@ -293,10 +269,7 @@ function clientRow({ id, name, ...client }: ReachingClient, asksFirst: boolean, 
 function decided({ state, decidedAt, decidedBy, sentence }: Omit<ReachingClient, 'id' | 'name'>) {
   if (decidedAt === null || state === 'blocked') return [];
   return [
-    last(
-      state === 'declined' ? message('organization.declined') : message('organization.approved'),
-      decidedAt,
-    ),
+    last(state === 'declined' ? message('organization.declined') : message('organization.approved'), decidedAt),
     ...(decidedBy === null ? [] : [{ label: message('organization.by'), text: decidedBy }]),
     ...(sentence === null ? [] : [{ label: message('organization.reason'), text: sentence }]),
   ];
@@ -346,8 +319,7 @@ function reached(row: Reached, { organization, warehouse, inWords }: Looking): R
   return [{ label: message('organization.warehouses'), text }];
 }
 
-export const makerOf = (ownerName: string | null): Text =>
-  ownerName ?? message('organization.operator');
+export const makerOf = (ownerName: string | null): Text => ownerName ?? message('organization.operator');
 
 /** Returns, for example, `Ada, Grace, Oscar and 12 others`. */
 export function through({ people, count }: Pick<ReachingClient, 'people' | 'count'>): Text {

@@ -102,9 +102,7 @@ export interface ReachRow {
   readonly marks: readonly { readonly text: Message; readonly isWarning: boolean }[];
   readonly facts: readonly ReachFact[];
   /** Where to end this access; undefined if the user may not end it. */
-  readonly action:
-    | { readonly url: string; readonly label: Message; readonly isEnd: boolean }
-    | undefined;
+  readonly action: { readonly url: string; readonly label: Message; readonly isEnd: boolean } | undefined;
 }
 
 export interface ReachFact {

@@ -110,11 +110,7 @@ export function passkeysPage(parts: {
     else ctx.throw(403, 'the sign-in is not recent');
   }
 
-  const drawNew = (
-    ctx: Context,
-    name: string,
-    said: Pick<PasskeyView, 'notice' | 'problem'>,
-  ): Promise<void> =>
+  const drawNew = (ctx: Context, name: string, said: Pick<PasskeyView, 'notice' | 'problem'>): Promise<void> =>
     kit.render(ctx, 'passkey', {
       heading: message('passkey.add'),
       name,

@@ -139,14 +139,8 @@ export function passwordPage(parts: {
     }
   }
 
-  return [
-    get('/password', show),
-    post('/password', ...kit.form, submit),
-    ...recoveryWait.routes(draw),
-  ];
+  return [get('/password', show), post('/password', ...kit.form, submit), ...recoveryWait.routes(draw)];
 }
 
 const headingOf = ({ hasPassword }: Account, purpose: LinkPurpose): Message =>
-  hasPassword && purpose !== 'invitation'
-    ? message('password.choose-title')
-    : message('password.set-title');
+  hasPassword && purpose !== 'invitation' ? message('password.choose-title') : message('password.set-title');

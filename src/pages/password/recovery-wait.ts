@@ -34,8 +34,7 @@ declare module '../view-data.ts' {
 
 const START = '/password/recovery';
 const NOT_MAILED = message('recovery.not-mailed');
-const startedUntil = ({ readyAt }: RecoveryWait): Message =>
-  message('recovery.started', { ready: toMoment(readyAt) });
+const startedUntil = ({ readyAt }: RecoveryWait): Message => message('recovery.started', { ready: toMoment(readyAt) });
 
 /** Makes the callback that mails the user how to stop the recovery that is being started. */
 export type MailRecovery = (ctx: Context) => Parameters<RecoveryWaits['start']>[2];
@@ -86,10 +85,7 @@ export function createRecoveryWaitPage(parts: {
     mustWait: (link: PasswordLink): Promise<boolean> => waits.mustWait(link),
 
     async draw(ctx: Context, { account }: PasswordLink, token: string): Promise<void> {
-      const [wait, held] = await Promise.all([
-        waits.find(account.id),
-        signInMethods.of(account.id),
-      ]);
+      const [wait, held] = await Promise.all([waits.find(account.id), signInMethods.of(account.id)]);
       await kit.render(ctx, 'recovery-wait', {
         email: account.email,
         methods: anyStrongOf(held),

@@ -59,9 +59,7 @@ export function createEndingChoices({
       const form = ctx.method === 'POST' ? formOf(ctx) : new URLSearchParams();
       const [apps, own] = [{ count: connected.length }, { count: keys.length }];
       const choices = [
-        ...(apps.count > 0
-          ? [{ name: FIELD.connections, what: message('ending.apps', apps) }]
-          : []),
+        ...(apps.count > 0 ? [{ name: FIELD.connections, what: message('ending.apps', apps) }] : []),
         ...(own.count > 0 ? [{ name: FIELD.apiKeys, what: message('ending.api-keys', own) }] : []),
         ...ways.map(methodChoice),
       ];

@@ -66,11 +66,7 @@ export function createStopRecovery(parts: {
 }) {
   const { kit, waits, stopLinks } = parts;
 
-  const drawStop = (
-    ctx: Context,
-    state: 'asked' | 'stopped' | 'nothing to stop',
-    token = '',
-  ): Promise<void> => {
+  const drawStop = (ctx: Context, state: 'asked' | 'stopped' | 'nothing to stop', token = ''): Promise<void> => {
     if (state === 'nothing to stop') ctx.status = 410;
     return kit.render(ctx, 'stop-recovery', { state, action: ctx.path, token });
   };

@@ -8,12 +8,7 @@ import { isMessage, type Message, message } from '../../base/texts.ts';
 import { formOf } from '../../provider/form.ts';
 import { originInSession } from '../page.ts';
 import type { BrowserSignIns } from '../sign-in/browser-sign-ins.ts';
-import {
-  isPaused,
-  type PasswordCheck,
-  passwordProblem,
-  sayBusy,
-} from '../sign-in/password-check.ts';
+import { isPaused, type PasswordCheck, passwordProblem, sayBusy } from '../sign-in/password-check.ts';
 import { accountOf } from '../signed-in.ts';
 
 /** The problem of each field, and whether the box to end connections was ticked. */

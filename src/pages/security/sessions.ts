@@ -45,10 +45,7 @@ export function createSessionsSection(parts: {
   /** Returns the recorded sessions that the token store still has. */
   async function sessionsOf(ctx: Context): Promise<SessionRow[]> {
     const begun = await sessionList.of(accountOf(ctx));
-    const [own, active] = await Promise.all([
-      sessions.current(ctx),
-      sessions.findActive(begun.map(({ uid }) => uid)),
-    ]);
+    const [own, active] = await Promise.all([sessions.current(ctx), sessions.findActive(begun.map(({ uid }) => uid))]);
     const rows = begun.flatMap(({ uid, begunAt, origin }) => {
       const lastSeen = active.get(uid)?.lastSeen;
       if (!lastSeen) return [];

@@ -101,15 +101,10 @@ export function createSignInMethodsPart(parts: {
     });
 
   const linkedMethod = async (ctx: Context, id: unknown): Promise<LinkedMethod | undefined> =>
-    (await signInMethods.of(accountOf(ctx).id)).find(
-      (method) => method.kind === 'provider' && method.id === id,
-    );
+    (await signInMethods.of(accountOf(ctx).id)).find((method) => method.kind === 'provider' && method.id === id);
 
   async function askToRemove(ctx: Context): Promise<void> {
-    const method = await linkedMethod(
-      ctx,
-      typedOf(ctx)?.get(REMOVED_FIELD) ?? ctx.query[REMOVED_FIELD],
-    );
+    const method = await linkedMethod(ctx, typedOf(ctx)?.get(REMOVED_FIELD) ?? ctx.query[REMOVED_FIELD]);
     if (!method) return back(ctx);
     await kit.render(ctx, 'confirm', {
       section: 'security',
@@ -129,16 +124,11 @@ export function createSignInMethodsPart(parts: {
     const origin = originInSession(ctx);
     const hasPassword = passwords && account.hasPassword;
     const left = method && (await signInMethods.remove(account.id, id, { origin, hasPassword }));
-    if (left === 'last')
-      return kit.notices.redirect(ctx, SECURITY, message('security.only-method'));
+    if (left === 'last') return kit.notices.redirect(ctx, SECURITY, message('security.only-method'));
     if (!left) return seeOther(ctx, SECURITY);
     await signIns.keep(ctx, left, { what: 'way_removed', about: method.label });
     const { label } = method;
-    await kit.notices.redirect(
-      ctx,
-      SECURITY,
-      message('security.method-removed', { method: label }),
-    );
+    await kit.notices.redirect(ctx, SECURITY, message('security.method-removed', { method: label }));
   }
 
   /** Asks even after a recent sign-in: a stolen session must not be able to change the password. */

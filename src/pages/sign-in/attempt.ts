@@ -32,10 +32,7 @@ export function createSignInAttempts(parts: {
   readonly kit: Pick<PageKit, 'visitorOf'>;
   readonly offered: Pick<OfferedMethods, 'passwords' | 'upstream' | 'passkeys'>;
   readonly checkPassword: PasswordCheck;
-  readonly signInPolicy: Pick<
-    SignInPolicy,
-    'acceptsPassword' | 'mayAddMethod' | 'requiredAfterPassword'
-  >;
+  readonly signInPolicy: Pick<SignInPolicy, 'acceptsPassword' | 'mayAddMethod' | 'requiredAfterPassword'>;
   readonly signInMethods: Pick<SignInMethods, 'of'>;
   readonly activity: Pick<Activity, 'recordRefused'>;
 }) {
@@ -74,9 +71,7 @@ export function createSignInAttempts(parts: {
       if (problem !== undefined) return { email, problem };
       return { account, came: 'password', method: 'password' };
     }
-    const problem = hinted
-      ? message('sign-in.wrong-and-hint', { problem: account, hint: comesFrom(hinted) })
-      : account;
+    const problem = hinted ? message('sign-in.wrong-and-hint', { problem: account, hint: comesFrom(hinted) }) : account;
     return { email, problem, isTypedWrong: true };
   }
 

@@ -16,10 +16,7 @@ import type { WayIn } from './upstream-ways.ts';
 export type ConfirmationWay = 'password' | { readonly passkey: Passkey };
 
 /** The method of a sign-in: a password, a passkey, a one-time link or a provider. */
-export type Way =
-  | ConfirmationWay
-  | { readonly link: LinkPurpose }
-  | (WayIn & { readonly isNewLink: boolean });
+export type Way = ConfirmationWay | { readonly link: LinkPurpose } | (WayIn & { readonly isNewLink: boolean });
 
 /** Stored as a sign-in, because older versions know no other action. */
 export const CONFIRMATION: Details = { confirmation: true };
@@ -49,12 +46,7 @@ export function createBrowserSignIns(parts: {
       origin: requestOrigin(ctx),
     });
 
-  async function record(
-    ctx: Context,
-    account: Account,
-    way: Way,
-    more: Details = {},
-  ): Promise<void> {
+  async function record(ctx: Context, account: Account, way: Way, more: Details = {}): Promise<void> {
     const { id: accountId } = account;
     const { method, details } = describe(way);
     ctx.state.accountId = accountId;
@@ -71,13 +63,7 @@ export function createBrowserSignIns(parts: {
     record,
 
     /** Starts a session, and records the sign-in if the provider has not ended it meanwhile. */
-    async signIn(
-      ctx: Context,
-      account: Account,
-      came: Method | UpstreamSignIn,
-      way: Way,
-      more?: Details,
-    ) {
+    async signIn(ctx: Context, account: Account, came: Method | UpstreamSignIn, way: Way, more?: Details) {
       if (isNewLink(way)) {
         // Mail this even in a known browser or without a session: the linked account is new.
         mail?.notify(account.id, 'account_linked', { ...browserDetails(ctx), about: way.label });

@@ -23,8 +23,7 @@ export function createChallenges(parts: {
 }) {
   const { keys, clock, browserOf } = parts;
   const seals = createSeals('passkey', keys);
-  const covered = (ctx: Context, purpose: Purpose, said: string): string =>
-    `${browserOf(ctx)}.${said}.${purpose}`;
+  const covered = (ctx: Context, purpose: Purpose, said: string): string => `${browserOf(ctx)}.${said}.${purpose}`;
 
   return {
     /** Returns a challenge in base64url. */

@@ -36,8 +36,7 @@ export function createKnownDevices(parts: {
   const cookie = ownCookie(issuer, 'device');
 
   const seals = createSeals('device', keys);
-  const withGeneration = (said: string, { sessionGeneration }: Account): string =>
-    `${said}.${sessionGeneration}`;
+  const withGeneration = (said: string, { sessionGeneration }: Account): string => `${said}.${sessionGeneration}`;
 
   // On a shared terminal the cookie may be of another user, so no account knows the browser.
   const entriesOf = (ctx: Context): Entry[] =>

@@ -5,12 +5,7 @@ import type { Logger } from 'pino';
 import type { Account } from '../../accounts/account.ts';
 import type { Activity } from '../../accounts/activity/activity.ts';
 import type { AccountMail } from '../../accounts/mail/account-mail.ts';
-import {
-  type Answer,
-  AnswerRefused,
-  answerFrom,
-  createCeremonies,
-} from '../../accounts/passkeys/ceremonies.ts';
+import { type Answer, AnswerRefused, answerFrom, createCeremonies } from '../../accounts/passkeys/ceremonies.ts';
 import { detailsOf, type Passkey } from '../../accounts/passkeys/passkey.ts';
 import type { Passkeys } from '../../accounts/passkeys/passkeys.ts';
 import type { CreateAttemptLimit } from '../../base/attempt-limits.ts';
@@ -144,10 +139,7 @@ export function createPasskeySignIns(parts: {
   }
 
   /** Refuses an answer that proves nothing; rethrows all other errors. */
-  async function refusingWrong<Result>(
-    ctx: Context,
-    work: () => Promise<Result>,
-  ): Promise<Result | Message> {
+  async function refusingWrong<Result>(ctx: Context, work: () => Promise<Result>): Promise<Result | Message> {
     try {
       return await work();
     } catch (error) {

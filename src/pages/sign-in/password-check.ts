@@ -105,9 +105,7 @@ export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
 
   /** Does not await: the response time must not reveal whether the account exists. */
   function inBackground(work: Promise<void>): void {
-    work.catch((err: unknown) =>
-      log.warn({ err }, 'the result of a sign-in could not be recorded'),
-    );
+    work.catch((err: unknown) => log.warn({ err }, 'the result of a sign-in could not be recorded'));
   }
 
   return async (ctx, { email, password, accountId }) => {

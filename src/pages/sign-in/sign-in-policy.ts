@@ -1,10 +1,6 @@
 /** The requirement of `sign_in.require` for the signed-in user, and where it can be met. */
 import type { Context } from 'koa';
-import {
-  isStrongSession,
-  isStrongSignIn,
-  type UpstreamStrength,
-} from '../../accounts/sign-in-strength.ts';
+import { isStrongSession, isStrongSignIn, type UpstreamStrength } from '../../accounts/sign-in-strength.ts';
 import type { SignInRequirement, StrongSignIns } from '../../accounts/strong-sign-ins.ts';
 import type { BrowserSessions, Method, UpstreamSignIn } from '../../provider/browser-sessions.ts';
 import type { SessionRequirements } from '../../provider/session-requirements.ts';
@@ -71,11 +67,9 @@ export function createSignInPolicy(parts: {
     },
 
     mayRecover: async (accountId, came) =>
-      isStrongSignIn(came, providers) ||
-      (await strongSignIns.wouldBeRequired(accountId)) === undefined,
+      isStrongSignIn(came, providers) || (await strongSignIns.wouldBeRequired(accountId)) === undefined,
 
-    mayAddMethod: async ({ account, session }) =>
-      isStrongSession(session, providers) || acceptsPassword(account.id),
+    mayAddMethod: async ({ account, session }) => isStrongSession(session, providers) || acceptsPassword(account.id),
 
     of,
 

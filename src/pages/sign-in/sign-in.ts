@@ -16,13 +16,7 @@ import type { BrowserSignIns } from './browser-sign-ins.ts';
 import type { OfferedMethods } from './offered-methods.ts';
 import { PASSKEY_OPTIONS } from './passkeys.ts';
 import { STRONG_SIGN_IN } from './sign-in-policy.ts';
-import {
-  CHOOSE,
-  type Purpose,
-  type UpstreamSignIns,
-  WAY_FIELD,
-  type WayIn,
-} from './upstream-ways.ts';
+import { CHOOSE, type Purpose, type UpstreamSignIns, WAY_FIELD, type WayIn } from './upstream-ways.ts';
 import type { WaitingSignIn } from './waiting-sign-in.ts';
 
 declare module '../view-data.ts' {

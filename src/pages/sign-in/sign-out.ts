@@ -70,8 +70,7 @@ export function signOutPage(parts: {
   async function submit(ctx: Context): Promise<void> {
     const visitor = await kit.visitorOf(ctx);
     // If the form was rendered for another user, ask again with the name of the current user.
-    if (visitor && kit.formSession(ctx, visitor) === 'somebody else')
-      return seeOther(ctx, ctx.path);
+    if (visitor && kit.formSession(ctx, visitor) === 'somebody else') return seeOther(ctx, ctx.path);
     const isForgotten = formOf(ctx).has('forget');
     await sessions.signOut(ctx);
     ctx.set('Clear-Site-Data', CLEARED);

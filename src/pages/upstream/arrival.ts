@@ -34,8 +34,7 @@ export function createArrival(parts: {
   readonly notices: Pick<Notices, 'redirect'>;
   readonly outcomes: UpstreamOutcomes;
 }): Arrive {
-  const { resolveIdentity, link, confirm, signInPolicy, passwordLinks, signIns, firstSignIn } =
-    parts;
+  const { resolveIdentity, link, confirm, signInPolicy, passwordLinks, signIns, firstSignIn } = parts;
   const { waiting, notices, outcomes } = parts;
 
   async function onwardTo(ctx: Context, { interaction, target }: Purpose): Promise<string> {

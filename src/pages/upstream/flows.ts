@@ -60,10 +60,7 @@ export function createUpstreamFlows(parts: {
      * Returns the pending sign-in that this callback belongs to. Undefined in another browser, for
      * another provider, after ten minutes, and for every callback but the first.
      */
-    async take(
-      ctx: Context,
-      provider: string,
-    ): Promise<(Begun & { readonly state: string }) | undefined> {
+    async take(ctx: Context, provider: string): Promise<(Begun & { readonly state: string }) | undefined> {
       const { state } = ctx.query;
       const browser = browserOf(ctx);
       if (browser === undefined || typeof state !== 'string' || !NAME.test(state)) return undefined;

@@ -62,12 +62,7 @@ export const createLink =
     // The grace period may have ended while the user was at the provider.
     if (!(await parts.signInPolicy.mayAddMethod(visitor))) return 'signed out';
     try {
-      const outcome = await parts.linkIdentity(
-        visitor.account,
-        provider,
-        person,
-        originInSession(ctx),
-      );
+      const outcome = await parts.linkIdentity(visitor.account, provider, person, originInSession(ctx));
       if (outcome === 'taken') return 'taken already';
       if (outcome === 'linked') {
         parts.mail?.notify(accountId, 'way_added', {

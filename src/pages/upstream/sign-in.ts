@@ -9,11 +9,7 @@ import { randomId } from '../../base/random-id.ts';
 import { ENDPOINT } from '../../provider/endpoints.ts';
 import { UpstreamAway, UpstreamRefusal } from '../../upstream/failures.ts';
 import { providerOf } from '../../upstream/hint-domains.ts';
-import {
-  newFlow,
-  type UpstreamPerson,
-  type UpstreamProvider,
-} from '../../upstream/upstream-provider.ts';
+import { newFlow, type UpstreamPerson, type UpstreamProvider } from '../../upstream/upstream-provider.ts';
 import type { ErrorPage } from '../error-page/error-page.ts';
 import { type Notices, seeOther } from '../page.ts';
 import {
@@ -26,14 +22,7 @@ import {
 import type { Arrive } from './arrival.ts';
 import type { UpstreamFlows } from './flows.ts';
 import type { NextPerson } from './next-person.ts';
-import {
-  cancelledNotice,
-  flowExpired,
-  providerUnavailable,
-  signInFailed,
-  signInRefused,
-  TOO_MANY,
-} from './words.ts';
+import { cancelledNotice, flowExpired, providerUnavailable, signInFailed, signInRefused, TOO_MANY } from './words.ts';
 
 export function createUpstreamSignIns(parts: {
   readonly clock: Clock;

@@ -29,8 +29,7 @@ export function describeStanding(standing: ClientStanding, now: number): Describ
       // The operator's own clients need no check by the operator.
       check: isOfOperator ? 'own' : String(isVerified),
     }),
-    isWarning:
-      !isOfOperator && (days < USUAL_DAYS || people + (isConnected ? 1 : 0) < USUAL_PEOPLE),
+    isWarning: !isOfOperator && (days < USUAL_DAYS || people + (isConnected ? 1 : 0) < USUAL_PEOPLE),
   };
 }
 

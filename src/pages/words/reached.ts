@@ -11,10 +11,7 @@ import { toMoment } from './moment.ts';
  *
  * @param all the organizations that the user belongs to.
  */
-export const describeExclusions = (
-  exclusions: readonly ClientExclusion[],
-  all: readonly Organization[],
-): Message[] =>
+export const describeExclusions = (exclusions: readonly ClientExclusion[], all: readonly Organization[]): Message[] =>
   exclusions.map(({ organizationId, at, why, follows, sentence }) => {
     const kind = follows ? 'follows' : why;
     return message(`bars.${kind}`, {
@@ -46,10 +43,7 @@ export function describeReached(
 
 const roleOf = (role: Role): Message => message(`roles.${role}`);
 
-const changeOf = (
-  kind: ComparedOrganization['change'],
-  former: Text = '',
-): { change?: AccessChange } =>
+const changeOf = (kind: ComparedOrganization['change'], former: Text = ''): { change?: AccessChange } =>
   kind === undefined ? {} : { change: { kind, words: message(`access.${kind}`, { former }) } };
 
 /** Lists what changed since an approval: `Your role in Storm changed from admin to member`. */

@@ -11,10 +11,7 @@ const NEEDED_BYTES = 16 * 1024 * 1024;
 const CONTROL_FILE_BYTES = 8192;
 
 /** Looks for the cause, beginning with harmless ones. Writes a probe of 16 MiB and removes it. */
-export async function whyNotOpened(
-  directory: string,
-  cause: unknown,
-): Promise<DataDirectoryProblem> {
+export async function whyNotOpened(directory: string, cause: unknown): Promise<DataDirectoryProblem> {
   const cluster = clusterIn(directory);
   return (
     (await fullDisk(directory)) ??
@@ -57,9 +54,7 @@ const full = (): DataDirectoryProblem => ({
 const notWritable = (what: string): DataDirectoryProblem => ({
   code: 'data_directory_not_writable',
   what,
-  remedy:
-    'make everything in it readable and writable for the user of this process, and start ' +
-    `again; ${KEPT}`,
+  remedy: 'make everything in it readable and writable for the user of this process, and start ' + `again; ${KEPT}`,
 });
 
 async function refusedFile(cluster: string): Promise<DataDirectoryProblem | undefined> {
@@ -80,9 +75,7 @@ async function otherVersion(cluster: string): Promise<DataDirectoryProblem | und
   if (version === POSTGRES_VERSION || version === '') return undefined;
   return {
     code: 'data_directory_of_another_version',
-    what:
-      `was written by PostgreSQL ${version}, but this version of Gatehouse contains ` +
-      `${POSTGRES_VERSION}`,
+    what: `was written by PostgreSQL ${version}, but this version of Gatehouse contains ` + `${POSTGRES_VERSION}`,
     remedy: `start the version of Gatehouse that wrote it; ${KEPT}`,
   };
 }
@@ -103,9 +96,7 @@ async function brokenControlFile(cluster: string): Promise<string | undefined> {
   if (content === undefined) return `${name} is missing`;
   // The field pg_control_version is 100 times the major version of PostgreSQL (pg_control.h).
   const version = content.length === CONTROL_FILE_BYTES ? content.readUInt32LE(8) : 0;
-  return Math.floor(version / 100) === Number(POSTGRES_VERSION)
-    ? undefined
-    : `${name} is not a valid control file`;
+  return Math.floor(version / 100) === Number(POSTGRES_VERSION) ? undefined : `${name} is not a valid control file`;
 }
 
 async function brokenLog(cluster: string): Promise<string | undefined> {

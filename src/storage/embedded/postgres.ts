@@ -64,10 +64,7 @@ const CLOSE_TIMEOUT_MS = 5_000;
  *   `share` only if that process does not serve the database by then.
  * @throws DataDirectoryRefused
  */
-export async function serveEmbeddedPostgres(
-  dataDirectory: string,
-  sharing: Sharing,
-): Promise<EmbeddedPostgres> {
+export async function serveEmbeddedPostgres(dataDirectory: string, sharing: Sharing): Promise<EmbeddedPostgres> {
   await mkdir(dataDirectory, { recursive: true, mode: 0o700 });
   // Resolve links: every process must find the same lock and socket by any path to the folder.
   const folder = await openFolder(await realpath(dataDirectory));

@@ -76,9 +76,7 @@ function createSession(db: PGlite): Session {
       onRawData: (bytes) => void parts.push(Buffer.from(bytes)),
     });
     // The answer also contains the notifications that the statement sent: take these out.
-    return withoutNotifications(Buffer.concat(parts), (channel, payload) =>
-      listeners.get(channel)?.(payload),
-    );
+    return withoutNotifications(Buffer.concat(parts), (channel, payload) => listeners.get(channel)?.(payload));
   }
 
   function takeTurn(connection: symbol): Promise<void> {
@@ -221,10 +219,7 @@ const NOTIFICATION = 'A'.charCodeAt(0);
  * @param notify called for each notification, before the client learns that its statement is done.
  * @returns the other messages.
  */
-function withoutNotifications(
-  answer: Buffer,
-  notify: (channel: string, payload: string) => void,
-): Buffer {
+function withoutNotifications(answer: Buffer, notify: (channel: string, payload: string) => void): Buffer {
   const others: Buffer[] = [];
   let begin = 0;
   for (let at = 0; at < answer.length; ) {

@@ -22,10 +22,7 @@ export interface RedisGuard {
  * connection, before any command is sent, including those that ioredis resends after a disconnect.
  * A connection that is not accepted is closed and reopened after the usual pause.
  */
-export function guardedConnector(
-  accepts: AcceptRedis,
-  isSentinel: boolean,
-): NonNullable<RedisOptions['Connector']> {
+export function guardedConnector(accepts: AcceptRedis, isSentinel: boolean): NonNullable<RedisOptions['Connector']> {
   type Options = ConstructorParameters<typeof StandaloneConnector>[0];
   if (isSentinel) {
     return class extends SentinelConnector {

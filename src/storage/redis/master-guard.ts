@@ -127,8 +127,7 @@ export function createMasterGuard(parts: {
           hasTurn = await repeater.takeTurn();
           if (hasTurn) continue;
           reason =
-            'another node is repeating the revocations of the last 24 hours on a Redis that may ' +
-            'have lost some';
+            'another node is repeating the revocations of the last 24 hours on a Redis that may ' + 'have lost some';
           await delay(TURN_PAUSE_MS, undefined, { signal: closing.signal });
         }
       }
@@ -152,14 +151,9 @@ export function createMasterGuard(parts: {
 
   async function repeatOn(
     unknown: readonly Master[],
-    {
-      probe,
-      masters,
-      isComplete,
-    }: { probe: Redis | Cluster; masters: readonly Master[]; isComplete: boolean },
+    { probe, masters, isComplete }: { probe: Redis | Cluster; masters: readonly Master[]; isComplete: boolean },
   ): Promise<void> {
-    reason =
-      'the revocations of the last 24 hours are being repeated on a Redis that may have lost some';
+    reason = 'the revocations of the last 24 hours are being repeated on a Redis that may have lost some';
     const isFirst = ready.size === 0 && replaced.size === 0;
     await known.startRepeat(unknown, {
       former: unknown.flatMap(({ formerId }) => formerId ?? []),
@@ -179,13 +173,8 @@ export function createMasterGuard(parts: {
     onRepeat(ended);
     const seconds = (performance.now() - began) / 1_000;
     const details = { recorded: looked, revived: ended, seconds, masters: same.length };
-    if (isFirst)
-      log.info(details, 'repeated the revocations of the last 24 hours on a newly found Redis');
-    else
-      log.warn(
-        details,
-        'another Redis answers: repeated the revocations of the last 24 hours on it',
-      );
+    if (isFirst) log.info(details, 'repeated the revocations of the last 24 hours on a newly found Redis');
+    else log.warn(details, 'another Redis answers: repeated the revocations of the last 24 hours on it');
   }
 
   const verify = (): Promise<void> => {
@@ -194,8 +183,7 @@ export function createMasterGuard(parts: {
         reason = undefined;
       })
       .catch((error: unknown) => {
-        const failure =
-          error instanceof StorageUnavailable ? error : new StorageUnavailable('redis', error);
+        const failure = error instanceof StorageUnavailable ? error : new StorageUnavailable('redis', error);
         reason = `it is unknown whether this Redis has lost revocations: ${failure.reason}`;
         throw failure;
       })
@@ -319,9 +307,7 @@ async function findMasters(
     return { ...position, redis, formerId: info.master_replid2, hasReplicationId };
   });
   const answers = await Promise.allSettled(asked);
-  const masters = answers.flatMap((answer) =>
-    answer.status === 'fulfilled' ? [answer.value] : [],
-  );
+  const masters = answers.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []));
   const failed = answers.find((answer) => answer.status === 'rejected');
   if (failed && !(probe instanceof Cluster)) throw failed.reason;
   return { masters, isComplete: failed === undefined };

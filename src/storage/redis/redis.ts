@@ -106,8 +106,7 @@ function connectTo({
     const client = new Redis(options);
     const sentinels: Redis[] = [];
     client.once('connect', () => {
-      for (const host of hosts)
-        sentinels.push(followFailovers(client, { ...host, name: path, isTls }));
+      for (const host of hosts) sentinels.push(followFailovers(client, { ...host, name: path, isTls }));
     });
     const disconnect = client.disconnect.bind(client);
     // Disconnect here: ioredis emits no `end` for a client that is closed while it waits.
@@ -174,9 +173,7 @@ interface RedisUrl {
 }
 
 function parseRedisUrl(url: string): RedisUrl {
-  const match = /^(rediss?(?:\+sentinel|\+cluster)?):\/\/(?:([^@/]*)@)?([^/]+)(?:\/(.*))?$/.exec(
-    url,
-  );
+  const match = /^(rediss?(?:\+sentinel|\+cluster)?):\/\/(?:([^@/]*)@)?([^/]+)(?:\/(.*))?$/.exec(url);
   if (!match) throw new TypeError('not a Redis URL');
   const [, scheme = '', userinfo = '', hosts = '', path = ''] = match;
   const [, username = '', password = ''] = /^([^:]*):?(.*)$/s.exec(userinfo) ?? [];
@@ -251,8 +248,7 @@ export async function isReplicated(redis: Redis | Cluster, key: string): Promise
     await connectRedis(own);
     // WAIT covers its connection's and all earlier writes: first write to the master of `key` ({…}).
     const asked = own.pipeline().set(`gh:{${key}}`, '', 'PX', 1_000);
-    const answers =
-      (await reply(asked.info('replication').wait(1, REPLICA_TIMEOUT_MS).exec())) ?? [];
+    const answers = (await reply(asked.info('replication').wait(1, REPLICA_TIMEOUT_MS).exec())) ?? [];
     const failed = answers.find(([error]) => error)?.[0];
     if (failed) throw new StorageUnavailable('redis', failed);
     const [, replication, followers] = answers.map(([, answer]) => answer);
@@ -328,8 +324,7 @@ export async function redisProblems(redis: Redis | Cluster): Promise<RedisProble
       message: isUnknown
         ? 'Redis does not report whether it keeps an append-only file'
         : 'Redis keeps no append-only file: a restart would lose tokens and undo revocations',
-      remedy:
-        'set `appendonly yes` in redis.conf, or accept the loss with storage.accept_volatile_redis: true',
+      remedy: 'set `appendonly yes` in redis.conf, or accept the loss with storage.accept_volatile_redis: true',
     });
   }
   return problems;

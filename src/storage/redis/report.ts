@@ -24,8 +24,7 @@ export interface RedisReport {
 
 const REWRITING = 'auto-aof-rewrite-percentage';
 /** With the default settings Redis rewrites a file of 64 MiB that has doubled since it was rewritten. */
-const isOvergrown = (size = 0, rewrittenSize = 0): boolean =>
-  size > 64 * 1024 ** 2 && size > 10 * rewrittenSize;
+const isOvergrown = (size = 0, rewrittenSize = 0): boolean => size > 64 * 1024 ** 2 && size > 10 * rewrittenSize;
 
 /** Returns one report for each master. @throws StorageUnavailable if a master does not answer. */
 export async function reportRedis(redis: Redis | Cluster, clock: Clock): Promise<RedisReport[]> {
@@ -41,8 +40,7 @@ async function reportOne(master: Redis, clock: Clock): Promise<RedisReport> {
   const ourTime = clock();
   const [seconds, microseconds] = await reply(master.time());
   const milliseconds = performance.now() - startedAt;
-  const field = (name: string): string | undefined =>
-    new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1];
+  const field = (name: string): string | undefined => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1];
   const count = (name: string): number | undefined => {
     const value = field(name);
     return value === undefined ? undefined : Number(value);
@@ -58,7 +56,6 @@ async function reportOne(master: Redis, clock: Clock): Promise<RedisReport> {
     // INFO has this field only if min-replicas-to-write is set.
     needsReplicas: field('min_slaves_good_slaves') !== undefined,
     isDiskFailing: field('aof_last_write_status') === 'err',
-    isRewritingOff:
-      percentage === '0' || isOvergrown(count('aof_current_size'), count('aof_base_size')),
+    isRewritingOff: percentage === '0' || isOvergrown(count('aof_current_size'), count('aof_base_size')),
   };
 }

@@ -110,13 +110,7 @@ type IssueReply = [outcome: string, now?: number, usableUntil?: number];
 
 declare module 'ioredis' {
   interface RedisCommander<Context> {
-    replaceRecord(
-      key: string,
-      value: string,
-      lifetime: number,
-      now: number,
-      only: string,
-    ): Result<number, Context>;
+    replaceRecord(key: string, value: string, lifetime: number, now: number, only: string): Result<number, Context>;
     beginAuthorization(
       key: string,
       shift: number,
@@ -124,12 +118,7 @@ declare module 'ioredis' {
       codeSeconds: number,
       absoluteSeconds: number,
     ): Result<null, Context>;
-    exchangeCode(
-      key: string,
-      shift: number,
-      attempt: string,
-      refreshSeconds: number,
-    ): Result<IssueReply, Context>;
+    exchangeCode(key: string, shift: number, attempt: string, refreshSeconds: number): Result<IssueReply, Context>;
     rotateAuthorization(
       key: string,
       shift: number,

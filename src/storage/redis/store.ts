@@ -51,20 +51,14 @@ export function createRedisStore(parts: {
   const lifetime = (expiresAt: number): number => Math.max(1, expiresAt * 1000 - clock());
   const isExpired = (expiresAt: number): boolean => expiresAt * 1000 <= clock();
 
-  const recordValue = (data: unknown, expiresAt: number): string =>
-    `${expiresAt}:${JSON.stringify(data)}`;
+  const recordValue = (data: unknown, expiresAt: number): string => `${expiresAt}:${JSON.stringify(data)}`;
 
   async function write(key: string, data: unknown, expiresAt: number): Promise<void> {
     await reply(redis.set(key, recordValue(data, expiresAt), 'PX', lifetime(expiresAt)));
   }
 
   /** @param only the content that the record must have to be replaced; any if undefined. */
-  async function replace(
-    key: string,
-    data: unknown,
-    expiresAt: number,
-    only?: string,
-  ): Promise<boolean> {
+  async function replace(key: string, data: unknown, expiresAt: number, only?: string): Promise<boolean> {
     const times = [lifetime(expiresAt), epochSeconds(clock)] as const;
     const expected = only === undefined ? '' : JSON.stringify(only);
     const value = recordValue(data, expiresAt);

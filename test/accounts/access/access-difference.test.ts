@@ -24,10 +24,7 @@ describe('the difference between former and current access', () => {
   });
 
   it('an added or removed organization is one change, together with its warehouses', () => {
-    expect(compareAccess([zulu], [acme(), zulu])).to.deep.equal([
-      { ...acme(), change: 'added' },
-      zulu,
-    ]);
+    expect(compareAccess([zulu], [acme(), zulu])).to.deep.equal([{ ...acme(), change: 'added' }, zulu]);
     const removed = compareAccess([acme(), zulu], [zulu]);
     expect(removed).to.deep.equal([{ ...acme(), change: 'removed' }, zulu]);
     expect(countChanges(removed)).to.deep.equal({ added: 0, removed: 1, changed: 0 });

@@ -35,9 +35,7 @@ describe('memberships', () => {
     await memberships.setRights(ada, warehouseId, ['read', 'write']);
     await memberships.setRights(ada, warehouseId, ['read']);
     await memberships.setRole(ada, organizationId, 'viewer');
-    const stored = await database.query(
-      'SELECT role, rights FROM organization_memberships, warehouse_rights',
-    );
+    const stored = await database.query('SELECT role, rights FROM organization_memberships, warehouse_rights');
     expect(stored).to.deep.equal([{ role: 'viewer', rights: ['read'] }]);
   });
 

@@ -69,10 +69,7 @@ describeOn([postgresServer], 'users cached by a node', () => {
   };
 
   const CHANGES: Readonly<
-    Record<
-      string,
-      { change(place: Place): Promise<unknown>; announced(place: Place): string; after: string }
-    >
+    Record<string, { change(place: Place): Promise<unknown>; announced(place: Place): string; after: string }>
   > = {
     'an account': {
       change: ({ id }) => elsewhere.accounts.suspend(id),
@@ -85,8 +82,7 @@ describeOn([postgresServer], 'users cached by a node', () => {
       after: 'there ',
     },
     'a warehouse': {
-      change: ({ hall }) =>
-        elsewhere.database.query("UPDATE warehouses SET name = 'Yard' WHERE id = $1", [hall.id]),
+      change: ({ hall }) => elsewhere.database.query("UPDATE warehouses SET name = 'Yard' WHERE id = $1", [hall.id]),
       announced: ({ nord }) => `organizations ${nord.id}`,
       after: 'there Yard',
     },

@@ -9,8 +9,7 @@ async function take(tokenRequest) {
   refreshToken = answer.refreshToken;
   return [answer.accessToken, refreshToken];
 }
-export const connect = async () =>
-  authorization.performAuthorizationRequest(configuration, request);
+export const connect = async () => authorization.performAuthorizationRequest(configuration, request);
 
 export async function connected() {
   const notifier = new AuthorizationNotifier();
@@ -24,11 +23,7 @@ export async function connected() {
   return take({ ...client, grant_type: 'authorization_code', code, extras });
 }
 
-export const refreshed = () =>
-  take({ ...client, grant_type: 'refresh_token', refresh_token: refreshToken });
+export const refreshed = () => take({ ...client, grant_type: 'refresh_token', refresh_token: refreshToken });
 
 export const revoked = () =>
-  tokens.performRevokeTokenRequest(
-    configuration,
-    new RevokeTokenRequest({ client_id: clientId, token: refreshToken }),
-  );
+  tokens.performRevokeTokenRequest(configuration, new RevokeTokenRequest({ client_id: clientId, token: refreshToken }));

@@ -20,9 +20,7 @@ const { default: handler } = next;
 app.use('/api/auth', express.urlencoded(), (request, response) => {
   const query = { ...request.query, nextauth: request.path.split('/').slice(1) };
   const pairs = (request.headers.cookie ?? '').split('; ').map((pair) => pair.split('='));
-  const cookies = Object.fromEntries(
-    pairs.map(([name, value = '']) => [name, decodeURIComponent(value)]),
-  );
+  const cookies = Object.fromEntries(pairs.map(([name, value = '']) => [name, decodeURIComponent(value)]));
   const { body = {}, headers, method } = request;
   return (handler ?? next)({ query, cookies, body, headers, method }, response, options);
 });

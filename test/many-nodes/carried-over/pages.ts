@@ -100,9 +100,7 @@ export const PAGES: readonly CarriedOver[] = [
       const request = await browser.submit(form, { client_secret: secret });
       const question = await browser.follow(request);
       return async () => {
-        const result = await browser.follow(
-          await browser.submit(question, { decision: 'approve' }),
-        );
+        const result = await browser.follow(await browser.submit(question, { decision: 'approve' }));
         expect(result.url.pathname, result.html).to.equal(`${CLIENTS}/${id}/test`);
         expect(result.html).to.include('role="status"').and.not.include('role="alert"');
       };

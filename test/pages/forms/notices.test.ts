@@ -82,9 +82,7 @@ describe('the notice after a redirect', () => {
     const shown = async (notice: object) => {
       const cookie = `${session}; gate_notice=${seals.seal(notice)}`;
       const german = { cookie, 'accept-language': 'de' };
-      return /role="status">([^<]*)/.exec(
-        (await createPerson(on.issuer).get(CONNECTIONS, german)).html,
-      )?.[1];
+      return /role="status">([^<]*)/.exec((await createPerson(on.issuer).get(CONNECTIONS, german)).html)?.[1];
     };
     expect(await shown(sent)).to.include('Alle Apps sind getrennt.');
     const { message, ...ofEarlierVersion } = sent;

@@ -29,8 +29,7 @@ const FORMS: readonly Form[] = [
     title: 'OAuth client',
     path: `${LIST}/new`,
     fields: { name: 'Stock Sync', redirect_uris: [REDIRECT_URI] },
-    list: async ({ clients }, accountId) =>
-      (await clients.listByOwner(accountId)).map(({ id }) => id),
+    list: async ({ clients }, accountId) => (await clients.listByOwner(accountId)).map(({ id }) => id),
     isValid: ({ issuer }, made) => isSecretValid(issuer, { ...made, redirectUri: REDIRECT_URI }),
     action: 'client_added',
   },
@@ -61,9 +60,7 @@ describe('forms that create a client or an API key', () => {
 
   async function deleteCreated(): Promise<void> {
     await on.service.database.query('DELETE FROM api_keys');
-    await on.service.database.query('DELETE FROM clients WHERE owner_account_id = $1', [
-      on.seeded.person.accountId,
-    ]);
+    await on.service.database.query('DELETE FROM clients WHERE owner_account_id = $1', [on.seeded.person.accountId]);
   }
 
   for (const { title, path, fields, list, isValid, action } of FORMS) {
@@ -75,9 +72,7 @@ describe('forms that create a client or an API key', () => {
 
       const listOwn = (): Promise<string[]> => list(on.service, on.seeded.person.accountId);
       async function expectRecorded(times: number): Promise<void> {
-        const rows = await on.service.database.query('SELECT 1 FROM activity WHERE action = $1', [
-          action,
-        ]);
+        const rows = await on.service.database.query('SELECT 1 FROM activity WHERE action = $1', [action]);
         expect(rows).to.have.length(times);
       }
 
@@ -121,10 +116,7 @@ describe('forms that create a client or an API key', () => {
       it('a form sent twice for the last entry below the limit is not refused', async () => {
         await person.submit(await person.get(path), fields);
         const form = await person.get(path);
-        for (const { status } of [
-          await person.submit(form, fields),
-          await person.submit(form, fields),
-        ]) {
+        for (const { status } of [await person.submit(form, fields), await person.submit(form, fields)]) {
           expect(status).to.equal(303);
         }
         expect(await listOwn()).to.have.length(2);
@@ -147,9 +139,7 @@ describe('forms that create a client or an API key', () => {
         const before = await list(on.service, on.seeded.other.accountId);
         const creation_key = fieldOf(form, 'creation_key');
         expect(creation_key).to.match(/^[\w-]{43}$/);
-        const own = await other.follow(
-          await other.submit(await other.get(path), { ...fields, creation_key }),
-        );
+        const own = await other.follow(await other.submit(await other.get(path), { ...fields, creation_key }));
         expect(secretOn(own)).to.not.equal('');
         expect(await list(on.service, on.seeded.other.accountId)).to.have.length(before.length + 1);
         expect(await listOwn()).to.have.length(1);

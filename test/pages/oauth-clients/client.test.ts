@@ -2,15 +2,7 @@ import { expect } from 'chai';
 import { authorizationUrl, type TestClient } from '../../support/oauth.ts';
 import type { Page } from '../../support/person.ts';
 import { startSeeded } from '../../support/seeded.ts';
-import {
-  type ClientOwner,
-  isSecretValid,
-  LIST,
-  REDIRECT_URI,
-  shownOn,
-  signInOwner,
-  textOf,
-} from '../client-owner.ts';
+import { type ClientOwner, isSecretValid, LIST, REDIRECT_URI, shownOn, signInOwner, textOf } from '../client-owner.ts';
 import { fieldOf } from '../signed-in-person.ts';
 
 describe('the page of an OAuth client', () => {
@@ -28,8 +20,7 @@ describe('the page of an OAuth client', () => {
   });
 
   const stored = () => on.service.clients.find(client.id);
-  const lastRecord = async () =>
-    (await on.service.activity.of(on.seeded.person.accountId, { limit: 1 }))[0];
+  const lastRecord = async () => (await on.service.activity.of(on.seeded.person.accountId, { limit: 1 }))[0];
   const section = async (id: string) => {
     const { html } = await owner.get(`${path}/${id}`);
     const [, text = ''] = new RegExp(`<h2 id="${id}">(.*?)</section>`, 's').exec(html) ?? [];
@@ -127,8 +118,7 @@ describe('the page of an OAuth client', () => {
     const [first] = (await stored())?.secrets ?? [];
     expect((await confirmationPage(first?.id)).location?.pathname).to.equal(`${path}/secrets`);
     await rotate();
-    const [link] =
-      /[^"]*remove-secret[^"]*/.exec((await section('secrets')).split('…')[2] ?? '') ?? [];
+    const [link] = /[^"]*remove-secret[^"]*/.exec((await section('secrets')).split('…')[2] ?? '') ?? [];
     expect(link).to.equal(`${path}/remove-secret?secret_id=${first?.id}`);
     const ending = client.secret.slice(-4);
     const page = await confirmationPage(first?.id);
@@ -187,8 +177,7 @@ describe('the page of an OAuth client', () => {
 
   it('repeated problems are one entry with a count; registering the sent redirect URI resolves them', async () => {
     const sent = 'https://partner.example/back';
-    const ask = (redirectUri: string) =>
-      fetch(authorizationUrl(on.issuer, { ...client, redirectUri }));
+    const ask = (redirectUri: string) => fetch(authorizationUrl(on.issuer, { ...client, redirectUri }));
     await ask(sent);
     on.clock.advance(60);
     await ask(sent);
@@ -273,9 +262,7 @@ describe('the page of an OAuth client', () => {
 
   it('one of several parallel settings forms is saved, and the others show its change', async () => {
     const page = await owner.get(`${path}/settings`);
-    const answers = await Promise.all(
-      ['One', 'Two', 'Three'].map((name) => owner.submit(page, { name })),
-    );
+    const answers = await Promise.all(['One', 'Two', 'Three'].map((name) => owner.submit(page, { name })));
     expect(answers.map(({ status }) => status).sort()).to.deep.equal([303, 409, 409]);
     const conflict = answers.find(({ status }) => status === 409);
     expect(textOf(conflict?.html ?? '')).to.include(`Its name is now “${(await stored())?.name}”.`);
@@ -296,9 +283,7 @@ describe('the page of an OAuth client', () => {
     const page = await owner.get(`${path}/connect`);
     expect(page.html).to.include('Register this URI');
     expect(textOf(page.html)).not.to.include('before you approve');
-    await owner.follow(
-      await owner.submit(page, { redirect_uri: 'http://127.0.0.1:4000/callback' }),
-    );
+    await owner.follow(await owner.submit(page, { redirect_uri: 'http://127.0.0.1:4000/callback' }));
     const registered = await owner.get(`${path}/connect`);
     expect(textOf(registered.html)).to.include(
       'Start your program before you approve: 127.0.0.1:4000 is your own computer',
@@ -307,8 +292,7 @@ describe('the page of an OAuth client', () => {
   });
 
   it('the .env file contains the secret only on the page that shows the secret once', async () => {
-    const fileOn = ({ html }: { html: string }) =>
-      /The .env file"[^>]*><code>([^<]*)</.exec(html)?.[1]?.split('\n');
+    const fileOn = ({ html }: { html: string }) => /The .env file"[^>]*><code>([^<]*)</.exec(html)?.[1]?.split('\n');
     const shown = await owner.follow(await owner.send(`${path}/rotate-secret`));
     expect(fileOn(shown)).to.include(`CLIENT_SECRET=${shownOn(shown).secret}`);
     const later = fileOn(await owner.get(`${path}/connect`));

@@ -20,8 +20,7 @@ describe('deleting an OAuth client', () => {
     path = `${LIST}/${client.id}/delete`;
   });
 
-  const connect = (person: Credentials) =>
-    partnerTokens(on.issuer, { ...on.seeded, person }).tokens(client);
+  const connect = (person: Credentials) => partnerTokens(on.issuer, { ...on.seeded, person }).tokens(client);
   const isActive = (token: string) => on.partner.isActive(token);
 
   it('the page to delete a client shows how many users have connected it', async () => {

@@ -39,9 +39,7 @@ forEachDeployment('a problem of a client', (start) => {
     const mended = groups.length - open;
     const { html } = await owner.get(`${path}/problems`);
     const [above = '', below = ''] = html.split('id="mended"');
-    expect(above.match(/<li class="entry problem"/g) ?? [], 'open on the page').to.have.length(
-      open,
-    );
+    expect(above.match(/<li class="entry problem"/g) ?? [], 'open on the page').to.have.length(open);
     expect(below.match(/<li class="entry problem"/g) ?? [], 'mended').to.have.length(mended);
     const [, badge = '0'] = /Problems <span[^>]*>(\d+)</.exec(html) ?? [];
     expect(badge, 'in the tab').to.equal(String(open));

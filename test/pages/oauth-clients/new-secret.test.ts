@@ -14,10 +14,8 @@ describe('the page of a new secret', () => {
     owner = await signInOwner(on.service, on.seeded.person);
   });
 
-  const makeClient = (name: string) =>
-    owner.fillIn(`${LIST}/new`, { name, redirect_uris: REDIRECT_URI });
-  const makeKey = (name: string) =>
-    owner.fillIn('/profile/api-keys', { name, expires_in_days: '30' });
+  const makeClient = (name: string) => owner.fillIn(`${LIST}/new`, { name, redirect_uris: REDIRECT_URI });
+  const makeKey = (name: string) => owner.fillIn('/profile/api-keys', { name, expires_in_days: '30' });
 
   it('no link or form leads away from an uncopied secret, also without JavaScript, except signing out', async () => {
     for (const { html } of [await makeClient('Safe'), await makeKey('Safe')]) {

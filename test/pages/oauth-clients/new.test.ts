@@ -1,15 +1,7 @@
 import { expect } from 'chai';
 import type { Page } from '../../support/person.ts';
 import { startSeeded } from '../../support/seeded.ts';
-import {
-  type ClientOwner,
-  isSecretValid,
-  LIST,
-  REDIRECT_URI,
-  shownOn,
-  signInOwner,
-  textOf,
-} from '../client-owner.ts';
+import { type ClientOwner, isSecretValid, LIST, REDIRECT_URI, shownOn, signInOwner, textOf } from '../client-owner.ts';
 
 const NEW = `${LIST}/new`;
 
@@ -99,12 +91,7 @@ describe('creating an OAuth client', () => {
     const before = await ownClients();
     const page = await owner.send(NEW, {
       name: ' ',
-      redirect_uris: [
-        'https://App.example/cb',
-        '',
-        'https://app.example/cb',
-        'https://a.example/*',
-      ],
+      redirect_uris: ['https://App.example/cb', '', 'https://app.example/cb', 'https://a.example/*'],
     });
     expect(page.status).to.equal(422);
     expect(problemsOf(page)).to.deep.equal([
@@ -112,11 +99,7 @@ describe('creating an OAuth client', () => {
       'redirect-uri-1-problem: Remove it: it is, as browsers send it, row 2 again.',
       'redirect-uri-3-problem: Replace the * : list each redirect URI in full, one per row.',
     ]);
-    expect(rowsOf(page)).to.deep.equal([
-      'https://App.example/cb',
-      'https://app.example/cb',
-      'https://a.example/*',
-    ]);
+    expect(rowsOf(page)).to.deep.equal(['https://App.example/cb', 'https://app.example/cb', 'https://a.example/*']);
     expect(page.html).to.include('<a href="#redirect-uri-3">Redirect URI 3:');
     expect(page.html).to.match(/id="redirect-uri-3"[^>]*aria-invalid="true"/s);
     expect(page.html).to.match(/<title>Error: /);
@@ -136,9 +119,7 @@ describe('creating an OAuth client', () => {
   it('a new client with no redirect URI, or with more than 20, is refused with a message', async () => {
     const none = await owner.send(NEW, { name: 'N', redirect_uris: ['', ' '] });
     expect(none.status).to.equal(422);
-    expect(problemsOf(none)).to.deep.equal([
-      'redirect-uri-1-problem: Enter at least one redirect URI.',
-    ]);
+    expect(problemsOf(none)).to.deep.equal(['redirect-uri-1-problem: Enter at least one redirect URI.']);
     const many = Array.from({ length: 21 }, (_, row) => `https://app.example/${row}`);
     const page = await owner.send(NEW, { name: 'N', redirect_uris: many });
     expect(page.status).to.equal(422);

@@ -41,9 +41,7 @@ describe('the list of OAuth clients', () => {
   it('the form for a client states the maximum number of clients, which also holds for parallel requests', async () => {
     await newcomer.createClient('One');
     const fields = { name: 'Another', redirect_uris: 'https://partner.example/cb' };
-    const answers = await Promise.all(
-      Array.from({ length: 6 }, () => newcomer.send(`${LIST}/new`, fields)),
-    );
+    const answers = await Promise.all(Array.from({ length: 6 }, () => newcomer.send(`${LIST}/new`, fields)));
     const statuses = answers.map(({ status }) => status).sort();
     expect(statuses).to.deep.equal([303, 303, 422, 422, 422, 422]);
     const refused = answers.find(({ status }) => status === 422)?.html ?? '';

@@ -38,8 +38,7 @@ describe('the live requests of a client', () => {
 
   const pathOf = ({ id }: TestClient) => `${LIST}/${id}`;
   const rowsOnPage = async () =>
-    (await owner.get(pathOf(client))).html.split('<template')[0]?.match(/<li class="request"/g) ??
-    [];
+    (await owner.get(pathOf(client))).html.split('<template')[0]?.match(/<li class="request"/g) ?? [];
   const waitUntilWatched = (node: TestService) =>
     eventually(async () => {
       await exchangeCode(node.issuer, client, NO_CODE);
@@ -56,8 +55,7 @@ describe('the live requests of a client', () => {
       const decoder = new TextDecoder();
       for await (const chunk of response.body ?? []) text += decoder.decode(chunk as Uint8Array);
     })().catch(() => {});
-    const events = () =>
-      text.match(/^data: \{.*\}$/gm)?.map((line) => JSON.parse(line.slice('data: '.length))) ?? [];
+    const events = () => text.match(/^data: \{.*\}$/gm)?.map((line) => JSON.parse(line.slice('data: '.length))) ?? [];
     return { response, ended, events, text: () => text };
   }
 
@@ -162,9 +160,7 @@ describe('the requests of a client on the embedded database', () => {
     await owner.get(path);
     await exchangeCode(on.issuer, confidential, NO_CODE);
     await eventually(async () => {
-      expect(textOf((await owner.get(path)).html)).to.match(
-        /Token authorization_code invalid_grant/,
-      );
+      expect(textOf((await owner.get(path)).html)).to.match(/Token authorization_code invalid_grant/);
     });
   });
 
@@ -197,9 +193,7 @@ describe('the requests of a client on the embedded database', () => {
           await expectTimes();
         } else {
           await eventually(async () => {
-            expect((await owner.get(path)).html.match(/class="request"/g)).to.have.length(
-              before + 2,
-            );
+            expect((await owner.get(path)).html.match(/class="request"/g)).to.have.length(before + 2);
           });
         }
         await page.reload();

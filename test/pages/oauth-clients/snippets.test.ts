@@ -4,11 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { runInNewContext } from 'node:vm';
 import { expect } from 'chai';
 import { highlighted } from '../../../src/pages/oauth-clients/highlight.ts';
-import {
-  clientSnippets,
-  listensAt,
-  type ProgramValues,
-} from '../../../src/pages/oauth-clients/programs.ts';
+import { clientSnippets, listensAt, type ProgramValues } from '../../../src/pages/oauth-clients/programs.ts';
 import { startSeeded } from '../../support/seeded.ts';
 import { signedIn } from '../signed-in-person.ts';
 
@@ -74,8 +70,7 @@ describe('the example programs of a client', () => {
   });
 
   it('templates of example programs escape every value that a client or the operator chooses', () => {
-    const constant =
-      /^(preparation|comment|port|paths\.\w+|host === '::1' \? 'AF_INET6' : 'AF_INET')$/;
+    const constant = /^(preparation|comment|port|paths\.\w+|host === '::1' \? 'AF_INET6' : 'AF_INET')$/;
     const files = readdirSync(TEMPLATES);
     expect(files).to.have.length(clientSnippets(VALUES).length + 1);
     for (const file of files) {
@@ -103,16 +98,8 @@ describe('the example programs of a client', () => {
   });
 
   it('example programs listen only on loopback redirect URIs with an unprivileged port', () => {
-    const listening = [
-      'http://127.0.0.1:4000/',
-      'http://localhost:1024/a/b',
-      'http://[::1]:4000/x',
-    ];
-    expect(listening.map((uri) => listensAt(uri)?.host)).to.deep.equal([
-      '127.0.0.1',
-      'localhost',
-      '::1',
-    ]);
+    const listening = ['http://127.0.0.1:4000/', 'http://localhost:1024/a/b', 'http://[::1]:4000/x'];
+    expect(listening.map((uri) => listensAt(uri)?.host)).to.deep.equal(['127.0.0.1', 'localhost', '::1']);
     for (const uri of [
       ...['https://127.0.0.1:4000/', 'http://127.0.0.1/', 'http://127.0.0.1:80/'],
       ...['http://127.0.0.1:4000', 'http://127.0.0.1:4000/?a=b', 'http://127.0.0.1.example:4000/'],

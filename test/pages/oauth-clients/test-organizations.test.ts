@@ -51,9 +51,7 @@ forEachDeployment('the test organizations', (start) => {
       actor,
       details,
     }));
-  const asViewer = () => [
-    [on.seeded.organization.id, 'viewer', [{ ...named(on.seeded.warehouse), rights: ['read'] }]],
-  ];
+  const asViewer = () => [[on.seeded.organization.id, 'viewer', [{ ...named(on.seeded.warehouse), rights: ['read'] }]]];
   const named = ({ id, name }: { id: string; name: string }) => ({ id, name });
 
   it('the owner of a new client joins a test organization, and the first answer of the API has stock', async () => {
@@ -88,9 +86,7 @@ forEachDeployment('the test organizations', (start) => {
     expect(await accessOf(person)).to.deep.equal([]);
     const [left] = await logOf(person);
     expect(left).to.deep.equal({ ...set, action: 'membership_removed', details: about });
-    expect(textOf((await owner.get('/profile/activity')).html)).to.match(
-      /Access removed .*Access given/,
-    );
+    expect(textOf((await owner.get('/profile/activity')).html)).to.match(/Access removed .*Access given/);
   });
 
   it('a viewer who joined and is made a member later can still only read', async () => {

@@ -4,12 +4,7 @@ import { expect } from 'chai';
 import type { ClientKind } from '../../../src/clients/client.ts';
 import { createApiCalls } from '../../../src/host/api-calls.ts';
 import { listen } from '../../../src/sandbox/listening.ts';
-import {
-  authorizationUrl,
-  exchangeCode,
-  introspect,
-  type TestClient,
-} from '../../support/oauth.ts';
+import { authorizationUrl, exchangeCode, introspect, type TestClient } from '../../support/oauth.ts';
 import type { Page } from '../../support/person.ts';
 import { seed } from '../../support/seed.ts';
 import { startSeeded } from '../../support/seeded.ts';
@@ -142,14 +137,10 @@ describe('the test of a client', () => {
 
   it('a client test can be started on the page of a new secret without entering the secret', async () => {
     const { id } = await add('confidential');
-    const form = await browser.follow(
-      await browser.send(`/profile/oauth-clients/${id}/rotate-secret`),
-    );
+    const form = await browser.follow(await browser.send(`/profile/oauth-clients/${id}/rotate-secret`));
     const started = await browser.submit(form, { keep_tokens: [] });
     expect(started.location?.pathname).to.equal('/oauth/authorize');
-    const page = await browser.follow(
-      await browser.get(await browser.decide(started.location as URL)),
-    );
+    const page = await browser.follow(await browser.get(await browser.decide(started.location as URL)));
     expect(textOf(page.html)).to.include(WORKS);
   });
 
@@ -213,8 +204,7 @@ describe('the test of a client', () => {
 
   it('a suspended client cannot be tested on its page', async () => {
     const { id, secret = '' } = await add('confidential');
-    const connectPage = async () =>
-      (await browser.get(`/profile/oauth-clients/${id}/connect`)).html;
+    const connectPage = async () => (await browser.get(`/profile/oauth-clients/${id}/connect`)).html;
     expect(await connectPage()).to.include(testPath(id));
     await on.service.clients.suspend(id);
     expect(await connectPage())
@@ -244,9 +234,7 @@ describe('the test of a client', () => {
 
 /** Returns the title and result of each step, as in `Refresh: as it should be`. */
 const titlesOf = ({ html }: Page): string[] =>
-  [...html.matchAll(/<li>\s*<h2>([^<]*) <span[^>]*>([^<]*)</g)].map(
-    ([, title, verdict]) => `${title}: ${verdict}`,
-  );
+  [...html.matchAll(/<li>\s*<h2>([^<]*) <span[^>]*>([^<]*)</g)].map(([, title, verdict]) => `${title}: ${verdict}`);
 
 /** Returns the JSON of each answer; an empty object if the answer has none. */
 const answersOf = ({ html }: Page): Record<string, unknown>[] =>

@@ -62,9 +62,7 @@ describe('an OAuth client that the operator transfers', () => {
     on.clock.advance(120);
     const former = async (page: string) =>
       (await to.get(path + page)).html.match(/known to the former owner/g)?.length ?? 0;
-    expect(textOf((await to.get(path)).html)).to.include(
-      'The former owner may know 2 secrets of this client.',
-    );
+    expect(textOf((await to.get(path)).html)).to.include('The former owner may know 2 secrets of this client.');
     expect(await former('/secrets')).to.equal(2);
     const [first, second] = (await on.service.clients.find(client.id))?.secrets ?? [];
     await to.send(`${path}/remove-secret`, { secret_id: first?.id ?? '' });

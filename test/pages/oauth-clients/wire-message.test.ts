@@ -1,10 +1,6 @@
 /** HTTP messages are displayed without any value that would grant access. */
 import { expect } from 'chai';
-import {
-  bodyInLines,
-  parametersInLines,
-  shortened,
-} from '../../../src/pages/oauth-clients/wire-message.ts';
+import { bodyInLines, parametersInLines, shortened } from '../../../src/pages/oauth-clients/wire-message.ts';
 
 const value = (prefix: string): string => `${prefix}Abcd${'x'.repeat(35)}wxyz`;
 

@@ -25,10 +25,8 @@ async function plugIn(page: Page) {
   const added = await debug.send('WebAuthn.addVirtualAuthenticator', { options });
   const { authenticatorId } = added;
   return {
-    touch: (enabled: boolean) =>
-      debug.send('WebAuthn.setAutomaticPresenceSimulation', { authenticatorId, enabled }),
-    verify: (isUserVerified: boolean) =>
-      debug.send('WebAuthn.setUserVerified', { authenticatorId, isUserVerified }),
+    touch: (enabled: boolean) => debug.send('WebAuthn.setAutomaticPresenceSimulation', { authenticatorId, enabled }),
+    verify: (isUserVerified: boolean) => debug.send('WebAuthn.setUserVerified', { authenticatorId, isUserVerified }),
   };
 }
 

@@ -95,9 +95,7 @@ describe('a passkey', () => {
     expect(stolen.html).to.include('took too long, or was asked in another browser');
 
     // Only one of several parallel requests succeeds.
-    const answers = await Promise.all(
-      [1, 2, 3].map(() => person.submit(page, { passkey: answer })),
-    );
+    const answers = await Promise.all([1, 2, 3].map(() => person.submit(page, { passkey: answer })));
     expect(answers.map(({ status }) => status).sort()).to.deep.equal([303, 401, 401]);
     const again = createPerson(on.issuer);
     await again.get('/login');
@@ -202,9 +200,7 @@ describe('a passkey', () => {
     const stolen = await other.submit(await other.get(NEW), { made_passkey: made });
     expect(stolen.status).to.equal(422);
     const page = await person.get(NEW);
-    expect((await person.submit(page, { made_passkey: made })).location?.pathname).to.equal(
-      SECURITY,
-    );
+    expect((await person.submit(page, { made_passkey: made })).location?.pathname).to.equal(SECURITY);
     expect((await person.submit(page, { made_passkey: made })).status).to.equal(422);
     const excluded = (await optionsFor(person, 'add')).excludeCredentials.map(({ id }) => id);
     expect(excluded).to.include(passkey.id);

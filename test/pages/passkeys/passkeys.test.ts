@@ -33,10 +33,7 @@ describe('passkeys', () => {
   const passkeys = () => on.service.passkeys.of(credentials.accountId);
   const withoutPassword = async () => {
     const values = [credentials.accountId];
-    await on.service.database.query(
-      'UPDATE accounts SET password_hash = NULL WHERE id = $1',
-      values,
-    );
+    await on.service.database.query('UPDATE accounts SET password_hash = NULL WHERE id = $1', values);
     on.service.accounts.forget(credentials.accountId);
   };
   const subjects = () =>
@@ -76,9 +73,7 @@ describe('passkeys', () => {
       name: '\u202e',
       lie: { flags: 5 },
     });
-    expect(textOf((await person.follow(other)).html)).to.match(
-      /An unknown browser On one device only/,
-    );
+    expect(textOf((await person.follow(other)).html)).to.match(/An unknown browser On one device only/);
     const path = `${SECURITY}/passkeys/${added?.id}`;
     expect(textOf((await person.fillIn(path, { name: 'Phone' })).html)).to.include('Phone Synced');
     const nameless = await person.submit(await person.get(path), { name: ' ' });
@@ -97,17 +92,13 @@ describe('passkeys', () => {
       expect((await stranger.get(address)).status).to.equal(404);
       expect((await stranger.send(address, { name: 'Mine' })).status).to.equal(404);
     }
-    expect((await passkeys()).map(({ name }) => name)).to.have.members([
-      'Phone',
-      'An unknown browser',
-    ]);
+    expect((await passkeys()).map(({ name }) => name)).to.have.members(['Phone', 'An unknown browser']);
   });
 
   it('a passkey signs a user in like a password does, in a new session', async () => {
     const { passkey } = await addPasskey(on.issuer, person);
     const browser = createPerson(on.issuer);
-    const session = (): string | undefined =>
-      /gate_session=([^;]+)/.exec(browser.cookieHeader('/'))?.[1];
+    const session = (): string | undefined => /gate_session=([^;]+)/.exec(browser.cookieHeader('/'))?.[1];
     await browser.signIn(on.seeded.other);
     const before = session();
     const openInAnotherTab = passkey.answer(await optionsFor(browser, 'sign-in'));
@@ -121,9 +112,7 @@ describe('passkeys', () => {
     const [last] = await log();
     expect(last).to.deep.include({ action: 'signed_in' });
     expect(last?.details).to.include({ method: 'passkey', passkey_name: 'Laptop' });
-    expect(textOf((await browser.get('/profile/activity')).html)).to.include(
-      'Signed in with the passkey Laptop',
-    );
+    expect(textOf((await browser.get('/profile/activity')).html)).to.include('Signed in with the passkey Laptop');
     expect((await passkeys())[0]?.lastUsedAt).to.deep.equal(new Date(on.clock.clock()));
     const { text } = await on.service.metrics.text();
     expect(text).to.match(/gatehouse_people_signed_in_total\{method="passkey"\} [1-9]/);
@@ -167,9 +156,7 @@ describe('passkeys', () => {
     expect(allowCredentials.map(({ id }) => id)).to.deep.equal([passkey.id]);
     const made = await person.submit(asked, { passkey: passkey.answer({ challenge }) });
     expect((await person.follow(made)).html).to.include('data-secret');
-    expect((await on.service.apiKeys.listOf(credentials.accountId))[0]?.name).to.equal(
-      'Night sync',
-    );
+    expect((await on.service.apiKeys.listOf(credentials.accountId))[0]?.name).to.equal('Night sync');
   });
 
   it('a confirmation with a passkey is in the log under the name of the passkey, and is no sign-in', async () => {
@@ -177,9 +164,7 @@ describe('passkeys', () => {
     on.clock.advance(601);
     const asked = await person.send('/profile/api-keys', { name: 'Key', expires_in_days: '30' });
     await person.submit(asked, { passkey: passkey.answer(await optionsFor(person, 'confirm')) });
-    const [confirmed, signedInBefore] = (await log()).filter(
-      ({ action }) => action === 'signed_in',
-    );
+    const [confirmed, signedInBefore] = (await log()).filter(({ action }) => action === 'signed_in');
     expect(confirmed?.details).to.include({ passkey_name: 'Laptop', confirmation: true });
     expect(signedInBefore?.details).to.not.have.property('confirmation');
     const { html } = await person.get('/profile/activity');
@@ -199,9 +184,7 @@ describe('passkeys', () => {
     const refused = await signInWith(createPerson(on.issuer), passkey);
     expect([refused.status, refused.html.includes('not known here')]).to.deep.equal([401, true]);
     const page = await person.follow(await person.send(other ?? ''));
-    expect(textOf(page.html)).to.include(
-      'This is your only way to sign in. Add another before you remove it.',
-    );
+    expect(textOf(page.html)).to.include('This is your only way to sign in. Add another before you remove it.');
     expect(await passkeys()).to.have.length(1);
     expect((await signInWith(createPerson(on.issuer), second)).status).to.equal(303);
     expect((await log()).find(({ action }) => action === 'passkey_removed')?.details).to.include({
@@ -230,9 +213,7 @@ describe('passkeys', () => {
     );
     expect((await addPasskey(on.issuer, person)).answer.status).to.equal(422);
     const text = textOf((await person.get(SECURITY)).html);
-    expect(text)
-      .to.include('You have reached the limit of passkeys')
-      .and.not.include('Add a passkey');
+    expect(text).to.include('You have reached the limit of passkeys').and.not.include('Add a passkey');
   });
 
   it('passkeys are deleted with the account', async () => {
@@ -244,9 +225,7 @@ describe('passkeys', () => {
   it('only signed-in users can add passkeys, and requests for WebAuthn options store nothing', async () => {
     const stranger = createPerson(on.issuer);
     const count = async () => {
-      const rows = await on.service.database.query(
-        'SELECT FROM used_challenges UNION ALL SELECT FROM passkey_users',
-      );
+      const rows = await on.service.database.query('SELECT FROM used_challenges UNION ALL SELECT FROM passkey_users');
       return rows.length;
     };
     const before = await count();
@@ -264,8 +243,7 @@ forEachDeployment('an answered challenge', (start) => {
   it('an answered passkey challenge is stored until it expires, and then deleted', async () => {
     const { passkey } = await addPasskey(on.issuer, await signedIn(on.service, on.seeded.person));
     expect((await signInWith(createPerson(on.issuer), passkey)).status).to.equal(303);
-    const used = async () =>
-      (await on.service.database.query('SELECT FROM used_challenges')).length;
+    const used = async () => (await on.service.database.query('SELECT FROM used_challenges')).length;
     on.clock.advance(599);
     await on.service.clean();
     expect(await used()).to.equal(2);
@@ -330,8 +308,7 @@ describe('passkeys in addition to a provider, without passwords', () => {
 
   it('a passkey cannot be removed if it is the only sign-in method left', async () => {
     const person = await signInAtProvider();
-    const path = async () =>
-      `${SECURITY}/passkeys/${(await on.service.passkeys.of(accountId))[0]?.id}`;
+    const path = async () => `${SECURITY}/passkeys/${(await on.service.passkeys.of(accountId))[0]?.id}`;
     expect((await person.get(SECURITY)).html).to.include(`${await path()}/remove`);
     await on.service.identities.unlink(accountId, on.upstream.issuer, async () => {});
     const text = textOf((await person.get(SECURITY)).html);

@@ -34,8 +34,7 @@ describe('“Forgot password?”', () => {
     visitor = createPerson(on.issuer);
   });
 
-  const ask = async (email: string) =>
-    visitor.follow(await visitor.submit(await visitor.get(PATH), { email }));
+  const ask = async (email: string) => visitor.follow(await visitor.submit(await visitor.get(PATH), { email }));
   const mailsTo = (email: string) => mailServer.received.filter(({ to }) => to.includes(email));
   /** Waits for the first mail to an address. */
   const mailTo = (email: string) =>

@@ -126,8 +126,7 @@ describe('the page of a password link', () => {
     const form = await visitor.open(await passwordLink(on.service, credentials, 'invitation'));
     const fields = { account_id: other.accountId, email: other.email, purpose: 'forgotten' };
     const [token = ''] = form.forms[0]?.values.find(([name]) => name === 'token')?.slice(1) ?? [];
-    const [formToken = ''] =
-      form.forms[0]?.values.find(([name]) => name === 'form_token')?.slice(1) ?? [];
+    const [formToken = ''] = form.forms[0]?.values.find(([name]) => name === 'form_token')?.slice(1) ?? [];
     await visitor.post('/password', {
       ...{ ...fields, token, form_token: formToken, new_password: NEW_PASSWORD },
     });

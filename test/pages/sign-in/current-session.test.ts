@@ -73,8 +73,7 @@ describe('extending the browser session', () => {
       await person.get(silent),
       await person.get(authorizationUrl(on.issuer, on.clients.confidential)),
     ];
-    for (const answer of late)
-      expect(sessionCookies(answer), answer.url.pathname).to.deep.equal([]);
+    for (const answer of late) expect(sessionCookies(answer), answer.url.pathname).to.deep.equal([]);
 
     // The cookie expires with the absolute limit of the session; the store enforces the idle limit.
     const expected = new Date(on.clock.clock() + ABSOLUTE * 1_000).toUTCString();
@@ -89,9 +88,7 @@ describe('extending the browser session', () => {
     signedIn.push(await person.get((await person.submit(asked, credentials)).location ?? ''));
     for (const answer of signedIn) {
       const [cookie = '', ...others] = sessionCookies(answer);
-      expect(cookie.split('; ').filter((part) => part.startsWith('expires='))).to.deep.equal([
-        `expires=${expected}`,
-      ]);
+      expect(cookie.split('; ').filter((part) => part.startsWith('expires='))).to.deep.equal([`expires=${expected}`]);
       expect(others).to.deep.equal([]);
     }
   });

@@ -10,8 +10,7 @@ import { attempt, guesses, newPerson, PER_ACCOUNT, settings, spread } from './pa
 const DAY = 86_400;
 const COOKIE = /^gate_device=([^;]*); path=\/; expires=[^;]+; samesite=lax; httponly$/i;
 
-const withOtherStart = (text: string): string =>
-  `${text.startsWith('A') ? 'B' : 'A'}${text.slice(1)}`;
+const withOtherStart = (text: string): string => `${text.startsWith('A') ? 'B' : 'A'}${text.slice(1)}`;
 
 describe('the cookie of a known browser', () => {
   const start = startsOn();
@@ -127,8 +126,6 @@ describe('the cookie of a known browser', () => {
     const form = { email, password, form_token: token };
     const sent = await rawRequest(port, '/login', { headers: { ...headers, cookie }, form });
     const device = sent.headers.getSetCookie().find((text) => text.includes('gate_device'));
-    expect(device).to.match(
-      /^__Host-gate_device=[^;]+; path=\/; expires=[^;]+; samesite=lax; secure; httponly$/i,
-    );
+    expect(device).to.match(/^__Host-gate_device=[^;]+; path=\/; expires=[^;]+; samesite=lax; secure; httponly$/i);
   });
 });

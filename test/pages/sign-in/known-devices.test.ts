@@ -7,16 +7,7 @@ import { describeOn, postgresServer, redisServer } from '../../support/requireme
 import { passwordLink } from '../../support/seed.ts';
 import { startsOn, type TestService } from '../../support/service.ts';
 import { windowOf } from '../../support/stopwatch.ts';
-import {
-  attempt,
-  guesses,
-  newPerson,
-  PER_ACCOUNT,
-  problemOf,
-  settings,
-  spread,
-  wrong,
-} from './password-guessing.ts';
+import { attempt, guesses, newPerson, PER_ACCOUNT, problemOf, settings, spread, wrong } from './password-guessing.ts';
 
 describe('while attackers guess a password', () => {
   const start = startsOn();
@@ -81,9 +72,7 @@ describe('while attackers guess a password', () => {
     const stranger = await attempt(createPerson(service.issuer), neighbor, here);
     expect(stranger.status).to.equal(429);
     expect((await attempt(own, person, here)).status).to.equal(303);
-    expect((await attempt(createPerson(service.issuer), neighbor, '192.0.2.51')).status).to.equal(
-      303,
-    );
+    expect((await attempt(createPerson(service.issuer), neighbor, '192.0.2.51')).status).to.equal(303);
   });
 
   it('sign-ins with an unknown email address are limited with the same answers', async () => {
@@ -189,14 +178,11 @@ describe('“Forgot password?” from one address', () => {
     const person = await newPerson(service);
     await guesses(service, person, spread(PER_ACCOUNT, 8));
     const refused = await attempt(createPerson(service.issuer), person, '192.0.2.1');
-    expect(problemOf(refused)).to.include(
-      '“Forgot your password, or never set one?” mails you a link',
-    );
+    expect(problemOf(refused)).to.include('“Forgot your password, or never set one?” mails you a link');
 
     const visitor = createPerson(service.issuer);
     const form = await visitor.get('/forgot-password');
-    const ask = (from: string) =>
-      visitor.submit(form, { email: 'nobody@example.test' }, { 'x-forwarded-for': from });
+    const ask = (from: string) => visitor.submit(form, { email: 'nobody@example.test' }, { 'x-forwarded-for': from });
     const left = windowOf(3_600);
     for (let index = 0; index < 30; index += 1) {
       expect((await ask('2001:db8::1')).status).to.equal(303);

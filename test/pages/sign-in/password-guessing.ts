@@ -55,5 +55,4 @@ export async function guesses(
 export const spread = (count: number, network: number): string[] =>
   Array.from({ length: count }, (_, index) => `10.${network}.${index}.1`);
 
-export const problemOf = ({ html }: Page): string | undefined =>
-  /role="alert">.*?<p>(.*?)<\/p>/s.exec(html)?.[1];
+export const problemOf = ({ html }: Page): string | undefined => /role="alert">.*?<p>(.*?)<\/p>/s.exec(html)?.[1];

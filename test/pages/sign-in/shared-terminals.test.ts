@@ -95,8 +95,7 @@ forEachDeployment('a shared terminal', (start) => {
   it('the sign-in page says nothing after a sign-out, on a first visit, or about a forged cookie', async () => {
     const { person } = await signedIn(ELSEWHERE);
     await person.submit(await person.get('/logout'), {});
-    const forged =
-      'gate_session=0123456789abcdefghijk; gate_session.sig=0123456789abcdefghijklmnopq';
+    const forged = 'gate_session=0123456789abcdefghijk; gate_session.sig=0123456789abcdefghijklmnopq';
     for (const page of [
       await person.get('/login'),
       await createPerson(on.issuer).get('/login'),

@@ -27,8 +27,7 @@ const REFUSED_TARGETS = [
 describe('the sign-in page', () => {
   const on = startSeeded();
 
-  const loginUrl = (target: string): string =>
-    `/login?${new URLSearchParams({ return_to: target })}`;
+  const loginUrl = (target: string): string => `/login?${new URLSearchParams({ return_to: target })}`;
 
   it('after the sign-in the user returns to the profile page that required it', async () => {
     const { email, password } = on.seeded.person;
@@ -73,9 +72,7 @@ describe('the sign-in page', () => {
       },
     });
     const location = failed.headers.get('location') ?? '';
-    const [browser = ''] = /(?:__Host-)?gate_browser=[^;]+/.exec(
-      failed.headers.getSetCookie().join(),
-    ) ?? [''];
+    const [browser = ''] = /(?:__Host-)?gate_browser=[^;]+/.exec(failed.headers.getSetCookie().join()) ?? [''];
     const open = async (path: string): Promise<string> => {
       const headers = { host, cookie: `${cookie}; ${browser}`, ...navigation };
       return (await rawRequest(Number(port), path, { headers })).text;
