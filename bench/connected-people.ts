@@ -73,7 +73,9 @@ export async function connectPeople(
   const database = await openDatabase({ ...storage, timeoutFactor: TIMEOUT_FACTOR });
   await fillPeople(database, client, count);
   const { store } = await openTokenStore({
-    ...{ ...storage, database, clock: systemClock },
+    ...storage,
+    database,
+    clock: systemClock,
     acceptVolatileRedis: true,
     timeoutFactor: TIMEOUT_FACTOR,
   });

@@ -47,7 +47,9 @@ export async function startRedis(kind: RedisKind): Promise<RedisGroup> {
   const replica = await startRedisServer({ ...settings, replicaof });
   const sentinel = await startSentinel(master);
   const group = {
-    ...{ master, replica, sentinel },
+    master,
+    replica,
+    sentinel,
     url: `redis+sentinel://127.0.0.1:${sentinel.port}/warehouse`,
     swap() {
       [group.master, group.replica] = [group.replica, group.master];
@@ -99,7 +101,10 @@ export async function startSetup(kind: RedisKind) {
   const stream = await startTcpProxy(other.settings.server.port);
   let ahead = 0;
   const api = introspectorOf(resourceServer, {
-    ...{ issuer: other.issuer, live: true, clock: () => Date.now() + ahead, timeoutMs: 1_000 },
+    issuer: other.issuer,
+    live: true,
+    clock: () => Date.now() + ahead,
+    timeoutMs: 1_000,
     introspectionEndpoint: `http://127.0.0.1:${stream.port}/oauth/introspect`,
     onFailure: () => {},
   });
@@ -107,7 +112,12 @@ export async function startSetup(kind: RedisKind) {
     (await api.identify(bearer(token))).caller !== undefined;
 
   return {
-    ...{ postgres, redis, feed, stream, lifeline, isAccepted },
+    postgres,
+    redis,
+    feed,
+    stream,
+    lifeline,
+    isAccepted,
 
     async restartNode() {
       await node.close();

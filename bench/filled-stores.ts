@@ -63,7 +63,9 @@ export async function openStores(
     databaseConnections: DATABASE_CONNECTIONS,
   });
   const { store } = await openTokenStore({
-    ...{ ...storage, database, clock: systemClock },
+    ...storage,
+    database,
+    clock: systemClock,
     acceptVolatileRedis: true,
     timeoutFactor: TIMEOUT_FACTOR,
   });

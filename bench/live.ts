@@ -98,8 +98,12 @@ export async function rememberCallers({
 
   let ahead = 0;
   const api = createIntrospector({
-    ...{ issuer, clientId: resourceServer.id, clientSecret: resourceServer.secret ?? '' },
-    ...{ live: true, timeoutMs: 10_000, clock: () => Date.now() + ahead },
+    issuer,
+    clientId: resourceServer.id,
+    clientSecret: resourceServer.secret ?? '',
+    live: true,
+    timeoutMs: 10_000,
+    clock: () => Date.now() + ahead,
   });
   while ((await api.identify(next())).caller?.signal?.aborted !== false) await delay(50);
 
@@ -138,8 +142,12 @@ async function measureAskingAgain(given: {
   const { issuer, resourceServer, tokens, pid } = given;
   let ahead = 0;
   const api = createIntrospector({
-    ...{ issuer, clientId: resourceServer.id, clientSecret: resourceServer.secret ?? '' },
-    ...{ live: true, timeoutMs: 10_000, rememberForMs: REMEMBER_MS },
+    issuer,
+    clientId: resourceServer.id,
+    clientSecret: resourceServer.secret ?? '',
+    live: true,
+    timeoutMs: 10_000,
+    rememberForMs: REMEMBER_MS,
     clock: () => Date.now() + ahead,
   });
   /** @returns how many calls waited for the service */

@@ -126,8 +126,11 @@ export async function measureCluster(count: number): Promise<void> {
     keys += written;
     const share = ((100 * written) / count).toFixed(2);
     rows.push([
-      ...[`master ${index + 1}`, written.toLocaleString('en'), `${share} %`],
-      ...[(bytes / 1e6).toFixed(1), (bytes / written).toFixed(0)],
+      `master ${index + 1}`,
+      written.toLocaleString('en'),
+      `${share} %`,
+      (bytes / 1e6).toFixed(1),
+      (bytes / written).toFixed(0),
     ]);
   }
   const inSlots = await Promise.all(masters.map(keysInSlots));
@@ -169,7 +172,9 @@ export async function measureRows(count: number): Promise<void> {
   const { record } = createActivity({ database, clock: systemClock });
   await inBatches(count, (index) =>
     record({
-      ...{ action: 'signed_in', actor: 'person', accountId: accountIdOf(index) },
+      action: 'signed_in',
+      actor: 'person',
+      accountId: accountIdOf(index),
       origin: { address: '203.0.113.7', browser: BROWSER },
     }),
   );

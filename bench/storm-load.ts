@@ -93,8 +93,11 @@ export async function startStormLoad(
   };
   const apis = Array.from({ length: processes }, () =>
     introspectorOver(counted, {
-      ...{ issuer, clientId: resourceServer.id, clientSecret: resourceServer.secret ?? '' },
-      ...{ live: true, clock: () => Date.now() + ahead },
+      issuer,
+      clientId: resourceServer.id,
+      clientSecret: resourceServer.secret ?? '',
+      live: true,
+      clock: () => Date.now() + ahead,
       onFailure({ message }) {
         fail(phase, message);
       },

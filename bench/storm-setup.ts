@@ -48,7 +48,9 @@ export async function startStormSetup({ people, streams }: { people: number; str
     };
     return withoutPrecedence(() =>
       startNode({
-        ...{ sharing: first, issuer, address },
+        sharing: first,
+        issuer,
+        address,
         environment: { GATEHOUSE_TOKEN_KEYS: TOKEN_KEY },
         // The log is written as in production, but not read here.
         logFile: '/dev/null',
@@ -61,7 +63,10 @@ export async function startStormSetup({ people, streams }: { people: number; str
   await redis.untilReplicated();
 
   return {
-    ...{ issuer, certificate, memberships, resourceServer: clients.resourceServer },
+    issuer,
+    certificate,
+    memberships,
+    resourceServer: clients.resourceServer,
     people: connected,
 
     /** Resolves when the node has ended and another one is ready at the same address. */

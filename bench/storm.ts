@@ -154,9 +154,23 @@ function phasesTable(phases: readonly Phase[]): string {
   ]);
   return table(
     [
-      ...['', 'seconds', 'calls/s', 'p50 ms', 'p99 ms', 'p99.9 ms', 'longest'],
-      ...['questions/s', 'busiest second', 'of steady', 'oldest decision: ms', 'or less', '503', '401'],
-      ...['own stall ms', 'own CPU', 'waited for it'],
+      '',
+      'seconds',
+      'calls/s',
+      'p50 ms',
+      'p99 ms',
+      'p99.9 ms',
+      'longest',
+      'questions/s',
+      'busiest second',
+      'of steady',
+      'oldest decision: ms',
+      'or less',
+      '503',
+      '401',
+      'own stall ms',
+      'own CPU',
+      'waited for it',
     ],
     rows,
   );

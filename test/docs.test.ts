@@ -131,9 +131,17 @@ describe('the documentation', () => {
         const { database, identities } = on.service;
         await database.transaction((tx) => identities.link(accountId, identity, tx));
         passkey = await on.service.passkeys.add({
-          ...{ accountId, name: 'Phone', credentialId: email, publicKey: '', transports: [] },
-          ...{ maySync: true, isSynced: true, counter: 0, aaguid: '' },
-          ...{ challenge: { text: email, seconds: 1 }, origin: { address: '', browser: '' } },
+          accountId,
+          name: 'Phone',
+          credentialId: email,
+          publicKey: '',
+          transports: [],
+          maySync: true,
+          isSynced: true,
+          counter: 0,
+          aaguid: '',
+          challenge: { text: email, seconds: 1 },
+          origin: { address: '', browser: '' },
         });
       }
     });

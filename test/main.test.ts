@@ -139,8 +139,14 @@ describe('node src/main.ts', () => {
     const operator = operatorWith({ GATEHOUSE_DATA_DIR: dataDirectory });
     const redirectUri = 'https://partner.example/callback';
     const added = await valueFrom(operator, [
-      ...['clients', 'add', '--kind', 'confidential', '--name', 'Newcomer'],
-      ...['--redirect-uri', redirectUri],
+      'clients',
+      'add',
+      '--kind',
+      'confidential',
+      '--name',
+      'Newcomer',
+      '--redirect-uri',
+      redirectUri,
     ]);
     const client = { id: added.client_id, secret: added.client_secret, redirectUri };
     const redirect = await person.authorize(authorizationUrl(issuer, client), DEMO);

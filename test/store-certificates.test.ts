@@ -37,8 +37,21 @@ const run = (...words: string[]): void => {
 
 function makeAuthority(name: string): string {
   run(
-    ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'],
-    ...['-keyout', `${name}.key`, '-out', `${name}.crt`, '-days', '2', '-subj', `/CN=${name}`],
+    'req',
+    '-x509',
+    '-newkey',
+    'ec',
+    '-pkeyopt',
+    'ec_paramgen_curve:prime256v1',
+    '-nodes',
+    '-keyout',
+    `${name}.key`,
+    '-out',
+    `${name}.crt`,
+    '-days',
+    '2',
+    '-subj',
+    `/CN=${name}`,
   );
   return readFileSync(file(`${name}.crt`), 'utf8');
 }
@@ -49,12 +62,31 @@ function makeCertificate({ authority, days = '1', host = 'localhost' }: Made): v
   const by = authority ? signed : ['-key', 'server.key'];
   writeFileSync(file('names'), `subjectAltName=DNS:${host}`);
   run(
-    ...['req', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'],
-    ...['-keyout', 'server.key', '-out', 'server.csr', '-subj', '/CN=a store'],
+    'req',
+    '-newkey',
+    'ec',
+    '-pkeyopt',
+    'ec_paramgen_curve:prime256v1',
+    '-nodes',
+    '-keyout',
+    'server.key',
+    '-out',
+    'server.csr',
+    '-subj',
+    '/CN=a store',
   );
   run(
-    ...['x509', '-req', '-in', 'server.csr', '-out', 'server.crt', '-days', days],
-    ...['-extfile', 'names', ...(authority ? [...by, '-CAcreateserial'] : ['-signkey', 'server.key'])],
+    'x509',
+    '-req',
+    '-in',
+    'server.csr',
+    '-out',
+    'server.crt',
+    '-days',
+    days,
+    '-extfile',
+    'names',
+    ...(authority ? [...by, '-CAcreateserial'] : ['-signkey', 'server.key']),
   );
 }
 

@@ -69,8 +69,12 @@ const MAX_CAUSE_LENGTH = 500;
 const MAX_SCOPE_LENGTH = 200;
 /** The errors about which owners get a mail: requests like this fail until the owner acts. */
 const MAILED = [
-  ...['invalid_request', 'invalid_scope', 'unauthorized_client', 'unsupported_grant_type'],
-  ...['unsupported_response_type', 'unsupported_response_mode'],
+  'invalid_request',
+  'invalid_scope',
+  'unauthorized_client',
+  'unsupported_grant_type',
+  'unsupported_response_type',
+  'unsupported_response_mode',
 ];
 
 export function createClientProblems(parts: {

@@ -161,9 +161,17 @@ forEachDatabase('concurrent changes', (open) => {
     const add = () => {
       made += 1;
       return createPasskeys({ ...otherNode(), activity }).add({
-        ...{ accountId, name: 'Key', origin, credentialId: `credential ${made}` },
-        ...{ publicKey: 'a2V5', counter: 0, transports: [], aaguid: '' },
-        ...{ maySync: false, isSynced: false, challenge: { text: `${made}`, seconds: 60 } },
+        accountId,
+        name: 'Key',
+        origin,
+        credentialId: `credential ${made}`,
+        publicKey: 'a2V5',
+        counter: 0,
+        transports: [],
+        aaguid: '',
+        maySync: false,
+        isSynced: false,
+        challenge: { text: `${made}`, seconds: 60 },
       });
     };
     for (const _ of times(19, () => undefined)) await add();

@@ -210,7 +210,7 @@ forEachDatabase('accounts and spellings of their addresses', (open) => {
     // A stored text that is not an email address is found in exactly this spelling.
     expect(await nameAt('no address')).to.equal('5');
     const { items: all } = await accounts().list();
-    expect(all.filter(({ isEmailTaken }) => isEmailTaken).map(({ name }) => name)).to.deep.equal([...['2', '1']]);
+    expect(all.filter(({ isEmailTaken }) => isEmailTaken).map(({ name }) => name)).to.deep.equal(['2', '1']);
     expect(all).to.have.length(5);
   });
 
@@ -277,7 +277,7 @@ describeOn([postgresServer], 'a node that starts with accounts of the previous v
     const person = await addPerson(before, 'Ada', 'ada@kiln.test');
     const { id } = await before.accounts.add({ email: 'later@kiln.test', name: 'Eve' });
     await before.database.query('UPDATE accounts SET email_key = NULL');
-    await before.database.query('UPDATE accounts SET email = $2 WHERE id = $1', [...[id, '\uFF41da@kiln.test']]);
+    await before.database.query('UPDATE accounts SET email = $2 WHERE id = $1', [id, '\uFF41da@kiln.test']);
     const node = await start({ sharing: before });
     const conflicts = node.logLines
       .map((line) => JSON.parse(line) as Record<string, unknown>)

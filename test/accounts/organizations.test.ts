@@ -18,10 +18,8 @@ describe('organizations', () => {
     }
     const { items: listed } = await organizations.list();
     expect(listed.map(({ id, warehouses }) => [id, warehouses])).to.deep.equal([
-      ...[
-        [nord.id, 3],
-        [sued.id, 0],
-      ],
+      [nord.id, 3],
+      [sued.id, 0],
     ]);
     const names = (await organizations.listWarehouses()).items.map(({ name }) => name);
     expect(names).to.deep.equal(['Annex', 'Hall 9', 'Hall 10']);

@@ -28,7 +28,9 @@ function begin(takeTurn: TakeTurn, turn: PasswordTurn, onStart = () => {}) {
 
 /** A request of this account, from this address, to hash a password. */
 const from = (account: string, address: string, rank: PasswordTurn['rank'] = 'stranger') => ({
-  ...{ rank, email: `${account}@demo.test`, address },
+  rank,
+  email: `${account}@demo.test`,
+  address,
 });
 
 describe('the queue of password hashes', () => {
@@ -100,7 +102,12 @@ describe('the queue of password hashes', () => {
       times(3, (index) => from(`${rank}-${index}`, `192.0.2.${rank.length}${index}`, rank));
     const { started } = await orderOf([...crowd('stranger'), ...crowd('known')]);
     expect(started.map((name) => name.split(' ')[0])).to.deep.equal([
-      ...['stranger-0', 'known-0', 'stranger-1', 'known-1', 'stranger-2', 'known-2'],
+      'stranger-0',
+      'known-0',
+      'stranger-1',
+      'known-1',
+      'stranger-2',
+      'known-2',
     ]);
   });
 
@@ -182,15 +189,18 @@ describe('a flood of password hashes', () => {
   const crowds: Readonly<Record<string, Crowd>> = {
     'many accounts': {
       turn: (index) => from(`c-${index}`, `10.0.0.${index}`),
-      ...{ status: 503, words: 'Many people are signing in at this moment.' },
+      status: 503,
+      words: 'Many people are signing in at this moment.',
     },
     'one account': {
       turn: (index) => from('pat', `10.0.0.${index}`),
-      ...{ status: 429, words: own },
+      status: 429,
+      words: own,
     },
     'one address': {
       turn: (index) => from(`c-${index}`, '127.0.0.1'),
-      ...{ status: 429, words: own },
+      status: 429,
+      words: own,
     },
   };
   for (const [name, { turn, status, words }] of Object.entries(crowds)) {

@@ -59,8 +59,11 @@ describe('the age and users of a client', () => {
     const [self, colleague, stranger] = [await addAccount(), await addAccount(), await addAccount()];
     const clientId = await addClient(await addAccount());
     expect(await standing(clientId, self)).to.deep.include({
-      ...{ isOfOperator: false, isVerified: false, people: 0 },
-      ...{ hasColleagues: false, isConnected: false },
+      isOfOperator: false,
+      isVerified: false,
+      people: 0,
+      hasColleagues: false,
+      isConnected: false,
     });
     const organizations = createOrganizations(parts());
     const { id } = await organizations.add({ name: 'Storm' });
@@ -72,7 +75,9 @@ describe('the age and users of a client', () => {
     await connect(stranger, clientId);
     await connect(self, clientId);
     expect(await standing(clientId, self)).to.include({
-      ...{ people: 1, hasColleagues: false, isConnected: true },
+      people: 1,
+      hasColleagues: false,
+      isConnected: true,
     });
     await connect(colleague, clientId);
     expect(await standing(clientId, self)).to.include({ people: 2, hasColleagues: true });

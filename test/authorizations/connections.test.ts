@@ -115,9 +115,16 @@ forEachDatabase('connections', (open) => {
     await connections.rememberConsent({ ...connection, ...consent, access });
     const [listed, ...others] = await connections.listOf(connection.accountId);
     expect(listed).to.deep.equal({
-      ...{ clientId: connection.clientId, name: 'Partner', isSuspended: false },
-      ...{ ownerName: null, ownedSince: null, lastUsedAt: null, limit: NO_LIMIT },
-      ...{ connectedAt, approvedAt: new Date(time.clock()), approvedAccess: access },
+      clientId: connection.clientId,
+      name: 'Partner',
+      isSuspended: false,
+      ownerName: null,
+      ownedSince: null,
+      lastUsedAt: null,
+      limit: NO_LIMIT,
+      connectedAt,
+      approvedAt: new Date(time.clock()),
+      approvedAccess: access,
     });
     expect(others).to.deep.equal([]);
     expect(await connections.listOf('acc_0000000000000000')).to.deep.equal([]);

@@ -63,7 +63,9 @@ describe('revocation of connections and authorizations', () => {
     endings = createEndings({ store, revocations, clock: time.clock });
     const account = await createAccountRegistry(parts).add({ email: 'a@demo.test', name: 'Ada' });
     const { client } = await createClientRegistry(parts).add({
-      ...{ kind: 'confidential', name: 'Partner', isNative: false },
+      kind: 'confidential',
+      name: 'Partner',
+      isNative: false,
       redirectUris: ['https://app.example/cb'],
     });
     connection = { accountId: account.id, clientId: client.id };

@@ -157,7 +157,16 @@ export async function hold(apis: Apis): Promise<Holdings> {
     ]);
   const keyWith = ({ value = '' }: { value?: string } = {}) => bearer(apis, value, organizationId);
   return {
-    ...{ on, person, organizationId, client, machine, first, code, keys, machineToken, browser },
+    on,
+    person,
+    organizationId,
+    client,
+    machine,
+    first,
+    code,
+    keys,
+    machineToken,
+    browser,
     credentials: {
       authorization: tokensWith(first, client, before.accessToken),
       'second authorization': tokensWith(second, client),

@@ -102,10 +102,25 @@ describe('codes and tokens', () => {
     const { code, refresh_token, access_token } = values();
     const token = refresh_token.slice(0, -2);
     for (const value of [
-      ...['', 'x', 'gate_at_', code.slice(0, -1), `${code}A`, ` ${code}`, `${code}\n`],
-      ...[token, `${token}01`, `${token}A`, `${token}-1`, `${token}${'z'.repeat(9)}`, `${token}_`],
-      ...[access_token.slice(0, -1), `${access_token}A`, access_token.replace('_at_', '_mt_')],
-      ...[access_token.replace('_at_', '_rt_'), code.replace('gate', 'GATE'), `${code}\0`],
+      '',
+      'x',
+      'gate_at_',
+      code.slice(0, -1),
+      `${code}A`,
+      ` ${code}`,
+      `${code}\n`,
+      token,
+      `${token}01`,
+      `${token}A`,
+      `${token}-1`,
+      `${token}${'z'.repeat(9)}`,
+      `${token}_`,
+      access_token.slice(0, -1),
+      `${access_token}A`,
+      access_token.replace('_at_', '_mt_'),
+      access_token.replace('_at_', '_rt_'),
+      code.replace('gate', 'GATE'),
+      `${code}\0`,
       `gate_rt_${'é'.repeat(66)}`,
     ]) {
       expect(readValue(value), value).to.equal(undefined);

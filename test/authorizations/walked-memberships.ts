@@ -20,8 +20,10 @@ const byPush = ([name, role, late, times]: [Name, Role, number, number]): Step =
   async run({ memberships }, world) {
     const { service, seeded, people } = world;
     const membership = {
-      ...{ type: 'membership', account_id: required(people.get(name)).accountId },
-      ...{ organization_id: seeded.organization.id, as_of: timeOf(world, late) },
+      type: 'membership',
+      account_id: required(people.get(name)).accountId,
+      organization_id: seeded.organization.id,
+      as_of: timeOf(world, late),
       ...(role ? { role } : { removed: true }),
     };
     for (let sent = 0; sent < times; sent += 1) {

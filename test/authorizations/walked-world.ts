@@ -152,8 +152,11 @@ export async function openWorld(deployment: Deployment, redisUrl?: string): Prom
   const time = createTestClock();
   const storage = redisUrl === undefined ? {} : { storage: { redisUrl } };
   const settings = {
-    ...{ tokens: LIFETIMES, sessions: { idleSeconds: DAY }, senders: SENDERS },
-    ...{ import: { removalsPerHour: '1000000' }, ...storage },
+    tokens: LIFETIMES,
+    sessions: { idleSeconds: DAY },
+    senders: SENDERS,
+    import: { removalsPerHour: '1000000' },
+    ...storage,
   };
   const starting = startTestService({ deployment, clock: time.clock, settings });
   // Restore the clock if the start fails: otherwise it would stand still for all later files.

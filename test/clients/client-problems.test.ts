@@ -98,9 +98,7 @@ describe('recent problems of a client', () => {
       now += 60_000;
     }
     const kept = (await requestIds()).filter((id) => /first|own/.test(id));
-    expect(kept.reverse()).to.deep.equal([
-      ...['req_first_0', 'req_own_58', 'req_own_118', 'req_own_178', 'req_own_238'],
-    ]);
+    expect(kept.reverse()).to.deep.equal(['req_first_0', 'req_own_58', 'req_own_118', 'req_own_178', 'req_own_238']);
     expect(await rows()).to.equal(205);
   });
 

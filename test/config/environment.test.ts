@@ -76,7 +76,8 @@ describe('environment variables', () => {
     const environment = {
       DATABASE_URL_FILE: '/nowhere/database',
       GATEHOUSE_COOKIE_KEYS_FILE: fileWith('\n', 'empty'),
-      ...{ GATEHOUSE_TOKEN_KEYS: 't'.repeat(32), GATEHOUSE_TOKEN_KEYS_FILE: '/nowhere/tokens' },
+      GATEHOUSE_TOKEN_KEYS: 't'.repeat(32),
+      GATEHOUSE_TOKEN_KEYS_FILE: '/nowhere/tokens',
     };
     // A file that could not be read causes no further problems, such as a report of missing
     // secrets.

@@ -109,7 +109,7 @@ colour: red
       'server.host': ['http://localhost', '0.0.0.0:3000', '[::1]', '*', '999.1.1.1'],
       'server.operators_host': ['local host'],
       'storage.data_directory': ['~/data', 'Off', 'none'],
-      'storage.database_url': [...['postgres://a@*.x/g', 'postgres://a@db:0/g', 'postgres://a@db/g?sslmode=banana']],
+      'storage.database_url': ['postgres://a@*.x/g', 'postgres://a@db:0/g', 'postgres://a@db/g?sslmode=banana'],
       'storage.redis_url': ['redis://*.x', 'redis://host:0'],
       'mail.smtp_url': ['smtp://*.x', 'smtp://mail:0'],
       'api.graphql_url': ['https://*.x/graphql'],

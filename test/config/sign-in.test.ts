@@ -18,16 +18,30 @@ describe('the settings of sign-in providers', () => {
     const file = yamlOf({ ...ENTRY, client_secret_file });
     expect(settingsOf(file).signIn.providers).to.deep.equal([
       {
-        ...{ id: 'platform', label: 'Platform', issuer: ENTRY.issuer, clientId: 'gatehouse' },
-        ...{ clientSecret: 'the secret', match: 'none', accountClaim: 'sub' },
-        ...{ scopes: ['openid', 'email', 'profile'], hintDomains: [] },
-        ...{ create: false, endConnections: false, endpointHosts: [], acrValues: [] },
-        ...{ isStrong: true, strongAcr: [], strongAmr: [] },
+        id: 'platform',
+        label: 'Platform',
+        issuer: ENTRY.issuer,
+        clientId: 'gatehouse',
+        clientSecret: 'the secret',
+        match: 'none',
+        accountClaim: 'sub',
+        scopes: ['openid', 'email', 'profile'],
+        hintDomains: [],
+        create: false,
+        endConnections: false,
+        endpointHosts: [],
+        acrValues: [],
+        isStrong: true,
+        strongAcr: [],
+        strongAmr: [],
       },
     ]);
     expect(settingsOf('').signIn).to.deep.equal({
-      ...{ passwords: true, passkeys: true, providers: [] },
-      ...{ require: 'off', requireGraceSeconds: 14 * 86_400 },
+      passwords: true,
+      passkeys: true,
+      providers: [],
+      require: 'off',
+      requireGraceSeconds: 14 * 86_400,
       recoveryWaitSeconds: 72 * 3_600,
     });
     chmodSync(client_secret_file, 0o644);
@@ -63,16 +77,24 @@ describe('the settings of sign-in providers', () => {
       yamlOf(
         { ...ENTRY, acr_values: ['phr', 'phrh'] },
         {
-          ...{ ...ENTRY, id: 'b', issuer: 'https://b.example' },
-          ...{ acr_values: ['gold'], strong_acr: ['gold', 'silver'], strong_amr: ['mfa'] },
-          ...{ strong: false, endpoint_hosts: ['keys.example.com', '[2001:db8::1]'] },
+          ...ENTRY,
+          id: 'b',
+          issuer: 'https://b.example',
+          acr_values: ['gold'],
+          strong_acr: ['gold', 'silver'],
+          strong_amr: ['mfa'],
+          strong: false,
+          endpoint_hosts: ['keys.example.com', '[2001:db8::1]'],
         },
       ),
     ).signIn.providers;
     expect(first).to.deep.include({ acrValues: ['phr', 'phrh'], strongAcr: ['phr', 'phrh'] });
     expect(second).to.deep.include({
-      ...{ acrValues: ['gold'], strongAcr: ['gold', 'silver'], strongAmr: ['mfa'] },
-      ...{ isStrong: false, endpointHosts: ['keys.example.com', '[2001:db8::1]'] },
+      acrValues: ['gold'],
+      strongAcr: ['gold', 'silver'],
+      strongAmr: ['mfa'],
+      isStrong: false,
+      endpointHosts: ['keys.example.com', '[2001:db8::1]'],
     });
   });
 
@@ -110,7 +132,9 @@ describe('the settings of sign-in providers', () => {
       yamlOf(
         { ...ENTRY, prompt_hint_domains: ['a.example', 'bücher.example'] },
         {
-          ...{ ...ENTRY, id: 'b', issuer: 'https://b.example' },
+          ...ENTRY,
+          id: 'b',
+          issuer: 'https://b.example',
           prompt_hint_domains: ['c.example', 'XN--bcher-kva.example'],
         },
       ),

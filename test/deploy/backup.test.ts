@@ -36,15 +36,31 @@ describeOn([postgresServer, redisServer, openssl, pgDump, redisCli], 'deploy/bac
   it('the backup script saves a Redis with TLS, a password and an ACL, and fails without the password', async () => {
     const port = await freePort();
     const certificate = [
-      ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'],
-      ...['-keyout', file('redis.key'), '-out', file('redis.crt'), '-days', '2'],
-      ...['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost'],
+      'req',
+      '-x509',
+      '-newkey',
+      'ec',
+      '-pkeyopt',
+      'ec_paramgen_curve:prime256v1',
+      '-nodes',
+      '-keyout',
+      file('redis.key'),
+      '-out',
+      file('redis.crt'),
+      '-days',
+      '2',
+      '-subj',
+      '/CN=localhost',
+      '-addext',
+      'subjectAltName=DNS:localhost',
     ];
     runProgram(required(openssl), certificate, { cwd: folder });
     writeFileSync(file('database-url'), await freshDatabaseUrl());
     const guarded = await startRedisServer({
-      ...{ 'tls-port': String(port), 'tls-auth-clients': 'no' },
-      ...{ 'tls-cert-file': file('redis.crt'), 'tls-key-file': file('redis.key') },
+      'tls-port': String(port),
+      'tls-auth-clients': 'no',
+      'tls-cert-file': file('redis.crt'),
+      'tls-key-file': file('redis.key'),
     });
     const administrator = new Redis(guarded.url);
     const rights = ['+config|get', '+config|set', '+info'];

@@ -55,8 +55,15 @@ export interface ContainerOptions {
 
 /** The Debian packages that Node, npm and a shell need: a subset of the real base. */
 const PACKAGES = [
-  ...['base-files', 'base-passwd', 'ca-certificates', 'coreutils', 'dash', 'findutils'],
-  ...['libc-bin', 'libgcc-s1', 'libstdc++6'],
+  'base-files',
+  'base-passwd',
+  'ca-certificates',
+  'coreutils',
+  'dash',
+  'findutils',
+  'libc-bin',
+  'libgcc-s1',
+  'libstdc++6',
 ];
 
 /** Builds a base image with the name in the Dockerfile, then the image itself. */

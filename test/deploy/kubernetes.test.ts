@@ -148,7 +148,9 @@ describe('deploy/kubernetes', () => {
     expect(container.ports).to.deep.equal(ports);
     const probes = [container.startupProbe, container.livenessProbe, container.readinessProbe];
     expect(probes.map(({ httpGet }) => `${httpGet.port}${httpGet.path}`)).to.deep.equal([
-      ...['operators/healthz', 'operators/healthz', 'operators/readyz'],
+      'operators/healthz',
+      'operators/healthz',
+      'operators/readyz',
     ]);
     const targets = of('Service').flatMap((service: { spec: { ports: { targetPort: string }[] } }) =>
       service.spec.ports.map(({ targetPort }) => targetPort),

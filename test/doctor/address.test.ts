@@ -48,7 +48,9 @@ describeOn([postgresServer, redisServer], 'operator doctor, with a reverse proxy
       proxy.conduct.forwardedFor = forwardedFor;
       const { healthy, troubles, exitCode, of } = await examine(environment);
       expect({ healthy, troubles, exitCode }).to.deep.equal({
-        ...{ healthy: true, troubles: [], exitCode: 0 },
+        healthy: true,
+        troubles: [],
+        exitCode: 0,
       });
       for (const step of ['authorize', 'exchange', 'retry', 'refresh_revoked', 'sign_out']) {
         expect(of(step)).to.include({ status: 'ok' }).and.have.property('ms');
@@ -58,26 +60,39 @@ describeOn([postgresServer, redisServer], 'operator doctor, with a reverse proxy
 
   for (const { wrong, conduct, check, message, remedy } of [
     {
-      ...{ wrong: 'that replaces the Host header', conduct: { host: '127.0.0.1:1' } },
-      ...{ check: 'public_address', message: '', remedy: 'that answered is http://localhost:' },
+      wrong: 'that replaces the Host header',
+      conduct: { host: '127.0.0.1:1' },
+      check: 'public_address',
+      message: '',
+      remedy: 'that answered is http://localhost:',
     },
     {
-      ...{ wrong: 'that passes on the X-Forwarded-For of the client' },
-      ...{ conduct: { forwardedFor: 'pass' as const }, check: 'proxy_hops' },
-      ...{ message: '', remedy: '' },
+      wrong: 'that passes on the X-Forwarded-For of the client',
+      conduct: { forwardedFor: 'pass' as const },
+      check: 'proxy_hops',
+      message: '',
+      remedy: '',
     },
     {
-      ...{ wrong: 'that reaches no node', conduct: { leadTo: 1 }, check: 'public_address' },
+      wrong: 'that reaches no node',
+      conduct: { leadTo: 1 },
+      check: 'public_address',
       message: '502 from a server in front of the service (test proxy)',
       remedy: 'the proxy cannot reach a node',
     },
     {
-      ...{ wrong: 'that repeats a POST', conduct: { repeats: '/oauth/token' }, check: 'exchange' },
-      ...{ message: 'already used', remedy: 'non_idempotent' },
+      wrong: 'that repeats a POST',
+      conduct: { repeats: '/oauth/token' },
+      check: 'exchange',
+      message: 'already used',
+      remedy: 'non_idempotent',
     },
     {
-      ...{ wrong: 'that drops Authorization', conduct: { dropped: ['authorization'] } },
-      ...{ check: 'exchange', message: '', remedy: 'removes the Authorization header' },
+      wrong: 'that drops Authorization',
+      conduct: { dropped: ['authorization'] },
+      check: 'exchange',
+      message: '',
+      remedy: 'removes the Authorization header',
     },
   ]) {
     it(`the doctor detects a proxy ${wrong}, and says what to do`, async () => {

@@ -24,8 +24,10 @@ describe('operator doctor, checking mail', () => {
     const { url, received } = await server();
     const service = await start({ settings: { mail: { smtpUrl: url, from: FROM } } });
     const environment = {
-      ...{ ...variables(url), ...storesOf(service) },
-      ...{ GATEHOUSE_ISSUER: service.issuer, PORT: String(service.settings.server.port) },
+      ...variables(url),
+      ...storesOf(service),
+      GATEHOUSE_ISSUER: service.issuer,
+      PORT: String(service.settings.server.port),
     };
     const { of } = await examine(environment);
     expect(of('mail')).to.include({ status: 'ok' });

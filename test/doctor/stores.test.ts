@@ -46,7 +46,9 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
     await good.stop();
 
     const bad = await startRedisServer({
-      ...{ appendonly: 'no', 'maxmemory-policy': 'allkeys-lru', maxmemory: `${MEBIBYTE / 2}` },
+      appendonly: 'no',
+      'maxmemory-policy': 'allkeys-lru',
+      maxmemory: `${MEBIBYTE / 2}`,
     });
     const { of, exitCode } = await withStores(databaseUrl, bad.url);
     expect(of('redis_eviction')).to.include({ status: 'problem', where: 'REDIS_URL' });
@@ -167,14 +169,19 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
     await database.query('DELETE FROM value_checksums');
     const node = (name: string, key: string, behindMs: number) =>
       startKeySightings({
-        ...{ database, node: name, clock: () => Date.now() - behindMs, log: { warn: () => {} } },
+        database,
+        node: name,
+        clock: () => Date.now() - behindMs,
+        log: { warn: () => {} },
         keysInUse: () => ({ cookieKeys: [key], tokenKeys: [key] }),
       });
     const key = 'a-key-of-the-tests-0123456789abcdefghij';
     const run = () =>
       examine({
-        ...{ GATEHOUSE_ISSUER: issuer, DATABASE_URL: databaseUrl },
-        ...{ GATEHOUSE_COOKIE_KEYS: key, GATEHOUSE_TOKEN_KEYS: key },
+        GATEHOUSE_ISSUER: issuer,
+        DATABASE_URL: databaseUrl,
+        GATEHOUSE_COOKIE_KEYS: key,
+        GATEHOUSE_TOKEN_KEYS: key,
       });
     await node('web:1', key, 0);
     expect((await run()).of('node_clocks').status).to.equal('ok');

@@ -27,8 +27,14 @@ const environmentOf = (service: TestService) => ({
 async function tracesIn({ database }: TestService): Promise<Record<string, number>> {
   const traces: Record<string, number> = {};
   for (const table of [
-    ...['accounts', 'clients', 'client_secrets', 'connections', 'authorizations'],
-    ...['activity', 'client_problems', 'ended_authorizations'],
+    'accounts',
+    'clients',
+    'client_secrets',
+    'connections',
+    'authorizations',
+    'activity',
+    'client_problems',
+    'ended_authorizations',
   ]) {
     traces[table] = (await database.query(`SELECT 1 FROM ${table}`)).length;
   }
@@ -61,7 +67,9 @@ forEachDeployment('operator doctor, on a running service', (start) => {
       'SELECT action, actor, account_id, details FROM activity ORDER BY id DESC LIMIT 1',
     );
     expect(record).to.deep.equal({
-      ...{ action: 'doctor_ran', actor: 'operator', account_id: null },
+      action: 'doctor_ran',
+      actor: 'operator',
+      account_id: null,
       details: { outcome: '0 problem(s)' },
     });
     expect(output).not.to.match(/gate_(at|rt|ac|cs)_/);
@@ -111,7 +119,8 @@ forEachDeployment('operator doctor, on a running service', (start) => {
     const visitors = createVisitors(database, { by: { operator: 'tests' }, passwords: true });
     const [old, young] = [await visitors.add(), await visitors.add()];
     await database.query('UPDATE accounts SET created_at = created_at - $1::interval WHERE id = $2', [
-      ...['61 minutes', old.accountId],
+      '61 minutes',
+      old.accountId,
     ]);
     const { of } = await examine(environmentOf(service));
     expect(of('left_over').message).to.contain('1 earlier run');

@@ -30,7 +30,9 @@ forEachDeployment('GET /audit', (start) => {
     });
     for (const action of ACTIONS) {
       await service.activity.record({
-        ...{ action, actor: 'person', accountId: 'acc_gone' },
+        action,
+        actor: 'person',
+        accountId: 'acc_gone',
         details: { client_name: 'Acme', count: 3, confirmation: true, changed: ['email'] },
         origin: { address: '192.0.2.7', browser: 'Firefox' },
       });

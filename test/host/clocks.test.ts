@@ -60,7 +60,9 @@ describeOn([postgresServer, redisServer], 'a clock that differs from those of th
       const body = await eventually(async () => {
         const answer = await readyz();
         expect(answer).to.include({
-          ...{ status: 'not ready', database: 'clock differs', tokens: 'clock differs' },
+          status: 'not ready',
+          database: 'clock differs',
+          tokens: 'clock differs',
         });
         expect(answer.reason).to.match(new RegExp(`^the clock of PostgreSQL is \\d+ s ${direction}`));
         return answer;

@@ -138,8 +138,10 @@ describe('a listener', () => {
     servers.push(server);
     const { headersTimeout, requestTimeout, timeout, keepAliveTimeout } = server;
     expect({ headersTimeout, requestTimeout, timeout, keepAliveTimeout }).to.deep.equal({
-      ...{ headersTimeout: 10_000, requestTimeout: 15_000 },
-      ...{ timeout: 20_000, keepAliveTimeout: 65_000 },
+      headersTimeout: 10_000,
+      requestTimeout: 15_000,
+      timeout: 20_000,
+      keepAliveTimeout: 65_000,
     });
   });
 

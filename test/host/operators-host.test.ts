@@ -37,7 +37,8 @@ describe("the operators' listener", () => {
 
   it('the listener for operators answers for its configured host name, too', async () => {
     const { handle } = createOperatorsHost({
-      ...{ log: pino({ level: 'silent' }), operatorsHost: 'Gatehouse.internal' },
+      log: pino({ level: 'silent' }),
+      operatorsHost: 'Gatehouse.internal',
       readiness: {} as Readiness,
       metrics: async () => ({ contentType: 'text/plain', text: 'up 1' }),
       reload: {

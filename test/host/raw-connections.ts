@@ -121,8 +121,25 @@ const HEADERS = [
   ...Array.from({ length: 8 }, (_, index) => `Cookie: ${'=;,"\\ é<'[index]}=${MARK}; a`),
 ];
 const FRAMINGS = [
-  ...['length', 'length', 'length', 'length', 'length', 'length', 'chunks', 'chunks', 'extension'],
-  ...['none', 'long', 'short', 'both', 'list', 'sign', 'twice', 'size', 'endless', 'trailer'],
+  'length',
+  'length',
+  'length',
+  'length',
+  'length',
+  'length',
+  'chunks',
+  'chunks',
+  'extension',
+  'none',
+  'long',
+  'short',
+  'both',
+  'list',
+  'sign',
+  'twice',
+  'size',
+  'endless',
+  'trailer',
 ] as const;
 
 const WHOLE: readonly string[] = ['length', 'chunks', 'list', 'sign', 'trailer'];

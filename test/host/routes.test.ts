@@ -145,18 +145,21 @@ GET /apple-touch-icon.png: serveIcon
 describe('routes', () => {
   const mail = { smtpUrl: 'smtp://127.0.0.1:1', from: 'gatehouse@localhost' };
   const provider: SignInProvider = {
-    ...{ id: 'platform', label: 'Platform', issuer: 'https://id.example', clientId: 'gatehouse' },
-    ...{ match: 'none', accountClaim: 'sub', scopes: ['openid'] },
-    ...{
-      endpointHosts: [],
-      acrValues: [],
-      isStrong: true,
-      strongAcr: [],
-      strongAmr: [],
-      hintDomains: [],
-      create: false,
-      endConnections: false,
-    },
+    id: 'platform',
+    label: 'Platform',
+    issuer: 'https://id.example',
+    clientId: 'gatehouse',
+    match: 'none',
+    accountClaim: 'sub',
+    scopes: ['openid'],
+    endpointHosts: [],
+    acrValues: [],
+    isStrong: true,
+    strongAcr: [],
+    strongAmr: [],
+    hintDomains: [],
+    create: false,
+    endConnections: false,
   };
   const on = startSeeded({ settings: { mail, signIn: { providers: [provider] } } });
 

@@ -232,12 +232,20 @@ describe('views', () => {
       [...source.matchAll(button)].filter(([, style = '']) => style.includes(' danger')).map(([, , , label]) => label),
     );
     expect(dangerous.sort()).to.deep.equal([
-      ...["<%= t('connections.disconnect') %>", "<%= t('connections.disconnect') %>"],
-      ...["<%= t('connections.disconnect-all') %>", "<%= t('first-sign-in.end') %>"],
+      "<%= t('connections.disconnect') %>",
+      "<%= t('connections.disconnect') %>",
+      "<%= t('connections.disconnect-all') %>",
+      "<%= t('first-sign-in.end') %>",
       "<%= t('organizations.block') %>",
-      ...["<%= t('security.remove') %>", "<%= t('security.remove') %>"],
-      ...["<%= t('security.sign-out-others') %>", "<%= t('sign-out.title') %>"],
-      ...['<%= t(page.button) %>', 'Delete client', 'Delete client', 'Remove', 'Revoke'],
+      "<%= t('security.remove') %>",
+      "<%= t('security.remove') %>",
+      "<%= t('security.sign-out-others') %>",
+      "<%= t('sign-out.title') %>",
+      '<%= t(page.button) %>',
+      'Delete client',
+      'Delete client',
+      'Remove',
+      'Revoke',
     ]);
   });
 
@@ -257,9 +265,16 @@ function renderFor(name?: string, language = 'en'): Render {
   const id = 'acc_0123456789abcdef';
   const visitor = name !== undefined && {
     account: {
-      ...{ id, email: name, name, createdAt: new Date() },
-      ...{ isSuspended: false, hasPassword: true, isEmailTaken: false, sessionGeneration: 1 },
-      ...{ endedSessions: [], unwantedMail: [] },
+      id,
+      email: name,
+      name,
+      createdAt: new Date(),
+      isSuspended: false,
+      hasPassword: true,
+      isEmailTaken: false,
+      sessionGeneration: 1,
+      endedSessions: [],
+      unwantedMail: [],
     },
     session: {
       accountId: id,

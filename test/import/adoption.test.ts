@@ -44,8 +44,11 @@ describe('existing data in an import', () => {
     await value('accounts add --email hand@example.test --name Hand --invite');
     await value(`memberships set --account hand@example.test --organization ${acme} --role owner`);
     const lines = [
-      ...[organization('O1', 'Acme'), warehouse('W1', 'O1', { name: 'Riga' })],
-      ...[account('A1'), membership('A1', 'O1'), rights('A1', 'W1', 'read')],
+      organization('O1', 'Acme'),
+      warehouse('W1', 'O1', { name: 'Riga' }),
+      account('A1'),
+      membership('A1', 'O1'),
+      rights('A1', 'W1', 'read'),
     ];
     const { output } = await run(`import ${fileOf(...lines)} --dry-run --adopt-by-name`);
     expect(output)
@@ -86,7 +89,8 @@ describe('existing data in an import', () => {
       { ...organization('O2', 'Organization O1'), ...former('O1') },
       warehouse('W2', 'O2', { name: 'Warehouse W1', ...former('W1') }),
       account('A2', { email: 'a1@example.test', name: 'Person A1', ...former('A1') }),
-      ...[membership('A2', 'O2'), rights('A2', 'W2', 'read')],
+      membership('A2', 'O2'),
+      rights('A2', 'W2', 'read'),
     ];
     const changes = await imported(lines, '--prune');
     expect(changes).to.have.length(3);
@@ -135,8 +139,12 @@ describe('existing data in an import', () => {
       await value(`memberships set --account ${person}@example.test --warehouse ${id} --rights read`);
     }
     const moved = (more: Line) => [
-      ...[...places, ...people, ...home.slice(0, 2), membership('A1', 'O2')],
-      ...[warehouse('W1', 'O2', more), rights('A1', 'W1', 'read', 'write')],
+      ...places,
+      ...people,
+      ...home.slice(0, 2),
+      membership('A1', 'O2'),
+      warehouse('W1', 'O2', more),
+      rights('A1', 'W1', 'read', 'write'),
     ];
     expect(await problemsOf(moved({}))).to.deep.equal([
       '8 organization: the warehouse belongs to "O1"; to move it, add "former_organization":"O1"',

@@ -17,28 +17,47 @@ export function fileOf(...lines: readonly (Line | string)[]): string {
 /** Minimal lines of each type; `more` replaces and adds keys. */
 export const line = {
   organization: (external_id: string, name = `Organization ${external_id}`): Line => ({
-    ...{ type: 'organization', external_id, name },
+    type: 'organization',
+    external_id,
+    name,
   }),
   warehouse: (external_id: string, organization: string, more: Line = {}): Line => ({
-    ...{ type: 'warehouse', external_id, organization, name: `Warehouse ${external_id}`, ...more },
+    type: 'warehouse',
+    external_id,
+    organization,
+    name: `Warehouse ${external_id}`,
+    ...more,
   }),
   account: (external_id: string, more: Line = {}): Line => ({
-    ...{ type: 'account', external_id, email: `${external_id.toLowerCase()}@example.test` },
-    ...{ name: `Person ${external_id}`, ...more },
+    type: 'account',
+    external_id,
+    email: `${external_id.toLowerCase()}@example.test`,
+    name: `Person ${external_id}`,
+    ...more,
   }),
   membership: (account: string, organization: string, role = 'member'): Line => ({
-    ...{ type: 'membership', account, organization, role },
+    type: 'membership',
+    account,
+    organization,
+    role,
   }),
   rights: (account: string, warehouse: string, ...rights: readonly string[]): Line => ({
-    ...{ type: 'warehouse_rights', account, warehouse, rights },
+    type: 'warehouse_rights',
+    account,
+    warehouse,
+    rights,
   }),
 } as const;
 
 /** Fingerprints all rows that an import may write, with the transactions that wrote them last. */
 export async function databaseSnapshot(database: OpenDatabase): Promise<unknown> {
   const tables = [
-    ...['accounts', 'organizations', 'warehouses', 'organization_memberships'],
-    ...['warehouse_rights', 'activity'],
+    'accounts',
+    'organizations',
+    'warehouses',
+    'organization_memberships',
+    'warehouse_rights',
+    'activity',
   ];
   return Promise.all(
     tables.map((table) =>

@@ -52,7 +52,9 @@ forEachDatabase('operator import', (open) => {
     const [acme] = await createAccess(parts()).accessOf({ accountId: jo?.id ?? '' });
     expect(acme).to.deep.include({ external_id: 'O1', name: 'Acme', role: 'member' });
     expect(acme?.warehouses[0]).to.deep.include({
-      ...{ external_id: 'W1', name: 'Riga', rights: ['read', 'write'] },
+      external_id: 'W1',
+      name: 'Riga',
+      rights: ['read', 'write'],
     });
     expect(await accounts().findByEmail('a2@example.test')).to.include({ isSuspended: true });
     for (const kind of ['accounts', 'organizations', 'warehouses']) {
@@ -168,13 +170,15 @@ forEachDatabase('operator import', (open) => {
     expect(rows).to.deep.equal([
       { action: 'organization_added', of: null, details: { ...place, external_id: 'O1' } },
       {
-        ...{ action: 'warehouse_added', of: null },
+        action: 'warehouse_added',
+        of: null,
         details: { by, warehouse_name: 'Riga', external_id: 'W1' },
       },
       { action: 'account_added', of: 'A1', details: person },
       { action: 'membership_set', of: 'A1', details: { ...place, role: 'member' } },
       {
-        ...{ action: 'membership_set', of: 'A1' },
+        action: 'membership_set',
+        of: 'A1',
         details: { ...place, warehouse_name: 'Riga', rights: ['read'] },
       },
       { action: 'account_changed', of: 'A1', details: { ...person, changed: ['name'] } },
@@ -214,7 +218,9 @@ forEachDatabase('operator import', (open) => {
     expect(planned.counts.memberships).to.deep.equal({ ...nothing, unchanged: 1 });
     expect(planned.changes).to.deep.equal([
       {
-        ...{ change: 'changed', type: 'account', external_id: 'A1', name: 'JO@example.test' },
+        change: 'changed',
+        type: 'account',
+        name: 'JO@example.test',
         external_id: { before: null, after: 'A1' },
         email: { before: 'jo@example.test', after: 'JO@example.test' },
       },

@@ -74,7 +74,10 @@ forEachDatabase('parallel imports', (open) => {
     expect(await query('SELECT FROM accounts')).to.deep.equal([]);
     const [stdout, stderr] = [createPage(), createPage()];
     const waiting = runOperator(['import', small, '--json'], {
-      ...{ environment: variablesOf(parts().database), stdin: Readable.from(['']), stdout, stderr },
+      environment: variablesOf(parts().database),
+      stdin: Readable.from(['']),
+      stdout,
+      stderr,
       onInterrupt: () => {},
     });
     const waitingLine = /Waiting for another import, .* started by ada, process 1 on web-1\.\n/;

@@ -72,7 +72,9 @@ describe('the page Keep memberships current', () => {
     expect(refused).to.contain('wrong_secret');
     const port = await freePort();
     const later = sendChanges(people.slice(0, 1), {
-      ...{ url: `http://127.0.0.1:${port}/changes`, secret: SECRET, pauseMs: 20 },
+      url: `http://127.0.0.1:${port}/changes`,
+      secret: SECRET,
+      pauseMs: 20,
     });
     const { createServer } = await import('node:http');
     let asked = 0;
@@ -177,8 +179,21 @@ print(json.dumps(send_changes(json.load(open("lines.json")), url, secret)))`;
         execFileSync(
           required(openssl),
           [
-            ...['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', key, '-out', certificate],
-            ...['-days', '60', '-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost'],
+            'req',
+            '-x509',
+            '-newkey',
+            'rsa:2048',
+            '-nodes',
+            '-keyout',
+            key,
+            '-out',
+            certificate,
+            '-days',
+            '60',
+            '-subj',
+            '/CN=localhost',
+            '-addext',
+            'subjectAltName=DNS:localhost',
           ],
           { stdio: 'pipe' },
         );

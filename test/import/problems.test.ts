@@ -73,7 +73,8 @@ describe('the check of an import file', () => {
       [but({ external_id: 'a\0' }), /^external_id: "a\\u0000" is not a valid id/],
       [but({ suspended: 'yes' }), /^suspended: "yes" is neither true nor false$/],
       [
-        ...[{ type: 'account', external_id: 'A1' }, /^email: is missing; every account line needs/],
+        { type: 'account', external_id: 'A1' },
+        /^email: is missing; every account line needs/,
         /^name: is missing/,
       ] as const,
       [membership('A1', 'O1', 'chief'), /^role: "chief" is not a role; write one of owner, admin, member, viewer$/],
@@ -89,11 +90,19 @@ describe('the check of an import file', () => {
     const file = fileOf(
       membership('A1', 'O1', 'viewer'),
       rights('A1', 'W1', 'read', 'write'),
-      ...[organization('O1'), organization('O2'), organization('O1', 'again')],
-      ...[warehouse('W1', 'O1'), warehouse('W2', 'O2'), warehouse('W3', 'O9')],
-      ...[account('A1'), account('A2', { email: 'A1@EXAMPLE.test' })],
-      ...[membership('A9', 'O1'), membership('A1', 'O1', 'admin')],
-      ...[rights('A1', 'W2', 'read'), rights('A1', 'W9', 'read'), rights('A1', 'W1', 'read')],
+      organization('O1'),
+      organization('O2'),
+      organization('O1', 'again'),
+      warehouse('W1', 'O1'),
+      warehouse('W2', 'O2'),
+      warehouse('W3', 'O9'),
+      account('A1'),
+      account('A2', { email: 'A1@EXAMPLE.test' }),
+      membership('A9', 'O1'),
+      membership('A1', 'O1', 'admin'),
+      rights('A1', 'W2', 'read'),
+      rights('A1', 'W9', 'read'),
+      rights('A1', 'W1', 'read'),
     );
     expectProblems(await problemsOf(file), [
       [2, /^rights: a viewer may have only "read"/],
@@ -145,8 +154,15 @@ describe('the check of an import file', () => {
     const file = path.join(temporaryDirectory('import'), 'bytes');
     const [one, two] = [JSON.stringify(organization('O1')), JSON.stringify(organization('O2'))];
     const parts = [
-      ...[`\uFEFF${one}\r\n`, Buffer.from([0xff, 0xfe, 0x0a]), '{"a\0":1}\n', '\r\n'],
-      ...[`"${'x'.repeat(200_000)}"\n`, `${two}\n`, '['.repeat(60_000), '\n', '\u0085{'],
+      `\uFEFF${one}\r\n`,
+      Buffer.from([0xff, 0xfe, 0x0a]),
+      '{"a\0":1}\n',
+      '\r\n',
+      `"${'x'.repeat(200_000)}"\n`,
+      `${two}\n`,
+      '['.repeat(60_000),
+      '\n',
+      '\u0085{',
     ];
     writeFileSync(file, Buffer.concat(parts.map((part) => Buffer.from(part))));
     expectProblems(await problemsOf(file), [
@@ -221,7 +237,9 @@ describe('an import that contradicts the database', () => {
     const file = fileOf(account('B1'), account('B2', { email: 'taken@example.test' }));
     const clock = Date.now;
     const importer = createImporter({
-      ...{ database, clock, activity: createActivity({ database, clock }) },
+      database,
+      clock,
+      activity: createActivity({ database, clock }),
     });
     const source = await openImportFile(file, process);
     const index = await checkImport(source);

@@ -111,8 +111,21 @@ export async function startProxy(opened: Opened, proxy: DocumentedProxy): Promis
   execFileSync(
     required(openssl),
     [
-      ...['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', key, '-out', certificate],
-      ...['-days', '60', '-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost'],
+      'req',
+      '-x509',
+      '-newkey',
+      'rsa:2048',
+      '-nodes',
+      '-keyout',
+      key,
+      '-out',
+      certificate,
+      '-days',
+      '60',
+      '-subj',
+      '/CN=localhost',
+      '-addext',
+      'subjectAltName=DNS:localhost',
     ],
     { stdio: 'pipe' },
   );

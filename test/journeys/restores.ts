@@ -174,7 +174,10 @@ function testRestores(which: 'systemd' | 'others'): void {
 
     const revokedBefore = await connect();
     const [unchanged, refreshed, revoked, replayed] = [
-      ...[await connect(), await connect(), await connect(), await connect()],
+      await connect(),
+      await connect(),
+      await connect(),
+      await connect(),
     ] as const;
     const disconnected = await connect(otherConfidential);
     const machineTokenBefore = await machineToken();
@@ -214,7 +217,9 @@ function testRestores(which: 'systemd' | 'others'): void {
       expect(status, 'the profile without a session').to.be.within(302, 303);
     };
     return {
-      ...{ unchanged, current, expectEnded },
+      unchanged,
+      current,
+      expectEnded,
       async expectRevoked() {
         for (const tokens of [revokedBefore, revoked, replayed]) await expectEnded(tokens);
         await expectEnded(disconnected, otherConfidential);

@@ -146,7 +146,8 @@ describe('a redirect to the result of a submitted form', () => {
       const cookie = [person.cookieHeader('/'), own].filter((pairs) => pairs !== '').join('; ');
       const headers = { host, cookie, 'sec-fetch-site': 'same-origin' };
       const answer = await rawRequest(Number(port), path, {
-        ...{ headers: { ...headers, 'sec-fetch-mode': 'navigate' }, ...(form && { form }) },
+        headers: { ...headers, 'sec-fetch-mode': 'navigate' },
+        ...(form && { form }),
       });
       const [given] = answer.headers.getSetCookie().filter((one) => one.startsWith('gate_browser='));
       own = given?.split(';')[0] ?? own;

@@ -82,7 +82,8 @@ describe('a node whose output has no reader any more', () => {
     const trail = createAuditTrail({ database });
     await trail.end();
     await createActivity({ database, clock: Date.now }).record({
-      ...{ action: 'doctor_ran', actor: 'service' },
+      action: 'doctor_ran',
+      actor: 'service',
     });
     const outputs = readers.map((reader) => startAuditOutput({ trail, log: pino({ level: 'silent' }, reader) }));
     await eventually(() => expect(idsIn(lines)).to.have.length(1));
@@ -141,7 +142,8 @@ describe('the queries of an idle deployment for the activity on the log', () => 
     expect(one.asked.claims).to.be.at.most(2 * Math.ceil(seconds / 3.3) + 2);
     await one.output.stop();
     await createActivity({ database, clock: Date.now }).record({
-      ...{ action: 'doctor_ran', actor: 'service' },
+      action: 'doctor_ran',
+      actor: 'service',
     });
     await eventually(async () => expect(await trail.oldestNotOut()).to.equal(undefined));
     await other.output.stop();

@@ -33,7 +33,9 @@ describeOn([postgresServer, pgDump, pgRestore], 'the audit log, restored into an
   };
   const record = (database: OpenDatabase, name: string): Promise<void> =>
     createActivity({ database, clock: Date.now }).record({
-      ...{ action: 'doctor_ran', actor: 'service', details: { name } },
+      action: 'doctor_ran',
+      actor: 'service',
+      details: { name },
     });
   const namesOf = (found: readonly { readonly line: { readonly details: object } }[]) =>
     found.map(({ line }) => Object.values(line.details)).join('');

@@ -94,7 +94,10 @@ function attempt({ port }: RunningNode, agent: Agent): Promise<{ readonly status
 async function hold({ port }: RunningNode) {
   const body = 'email=ada%40demo.test&password=wrong';
   const asked = request({
-    ...{ host: 'localhost', port, path: '/login', method: 'POST' },
+    host: 'localhost',
+    port,
+    path: '/login',
+    method: 'POST',
     headers: {
       'content-type': 'application/x-www-form-urlencoded',
       'content-length': body.length,

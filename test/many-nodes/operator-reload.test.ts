@@ -57,7 +57,8 @@ describe('operator reload', () => {
     const server = { operatorsHost: '0.0.0.0' };
     const keys = ['c'.repeat(32), 'o'.repeat(32)] as const;
     const { operatorsUrl: url } = await start({
-      ...{ settings: { server, secrets: { cookieKeys: keys } }, reloaded: () => found() },
+      settings: { server, secrets: { cookieKeys: keys } },
+      reloaded: () => found(),
     });
     const { port } = new URL(url);
     const ask = (headers = {}) => fetch(`http://127.0.0.1:${port}/reload`, { method: 'POST', headers });
@@ -71,7 +72,9 @@ describe('operator reload', () => {
     const reload = (cookieKeys: string) =>
       valueFrom(
         operatorWith({
-          ...{ ...environment, GATEHOUSE_CONFIG: file, GATEHOUSE_COOKIE_KEYS: cookieKeys },
+          ...environment,
+          GATEHOUSE_CONFIG: file,
+          GATEHOUSE_COOKIE_KEYS: cookieKeys,
         }),
         ['reload'],
         { exitCode: cookieKeys.includes('c') ? 0 : 1 },

@@ -5,9 +5,21 @@ import { operatorWith, valueFrom } from '../operator/run-operator.ts';
 import { forEachDeployment, type Overrides, type TestService } from '../support/service.ts';
 
 const provider = (id: string): SignInProvider => ({
-  ...{ id, label: id, issuer: `https://${id}.example`, clientId: 'x', match: 'none' },
-  ...{ accountClaim: 'sub', scopes: ['openid'], endpointHosts: [], acrValues: [], isStrong: true },
-  ...{ strongAcr: [], strongAmr: [], hintDomains: [], create: false, endConnections: false },
+  id,
+  label: id,
+  issuer: `https://${id}.example`,
+  clientId: 'x',
+  match: 'none',
+  accountClaim: 'sub',
+  scopes: ['openid'],
+  endpointHosts: [],
+  acrValues: [],
+  isStrong: true,
+  strongAcr: [],
+  strongAmr: [],
+  hintDomains: [],
+  create: false,
+  endConnections: false,
 });
 
 forEachDeployment('a dry run of a reload', (start) => {

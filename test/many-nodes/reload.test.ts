@@ -72,8 +72,11 @@ describe('a reload', () => {
     const machineToken = tokensOf(await clientCredentials(on.issuer, machine)).accessToken;
     const code = await on.partner.code(confidential);
     const tokens = {
-      ...{ authorizationCodeSeconds: 1, accessTokenSeconds: 1, machineAccessTokenSeconds: 1 },
-      ...{ refreshTokenSeconds: 1, absoluteAgeSeconds: 1 },
+      authorizationCodeSeconds: 1,
+      accessTokenSeconds: 1,
+      machineAccessTokenSeconds: 1,
+      refreshTokenSeconds: 1,
+      absoluteAgeSeconds: 1,
     };
     await reloadWith({ tokens });
     const short = await on.partner.tokens(confidential);
@@ -139,8 +142,12 @@ describe('a reload', () => {
     });
     expect(outcome.changed).to.deep.equal(['tokens.access_token']);
     expect(outcome.needsRestart).to.have.members([
-      ...['issuer', 'server.host', 'server.port', 'server.reuse_port'],
-      ...['storage.database_url', 'storage.auto_migrate'],
+      'issuer',
+      'server.host',
+      'server.port',
+      'server.reuse_port',
+      'storage.database_url',
+      'storage.auto_migrate',
     ]);
     // The service still answers under its old issuer.
     expect((await createPerson(on.issuer).get('/login')).status).to.equal(200);

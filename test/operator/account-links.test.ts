@@ -83,9 +83,17 @@ describe('operator passkeys', () => {
     const { id: accountId } = await value(`accounts add --email ${email} --name Ada --invite`);
     expect((await run('accounts list')).output).to.match(/no password yet +none yet$/m);
     const made = {
-      ...{ credentialId: 'x', publicKey: 'x', transports: [], maySync: true, isSynced: true },
-      ...{ counter: 0, aaguid: 'x', accountId, name: 'Phone' },
-      ...{ challenge: { text: 'x', seconds: 1 }, origin: { address: '::1', browser: 'x' } },
+      credentialId: 'x',
+      publicKey: 'x',
+      transports: [],
+      maySync: true,
+      isSynced: true,
+      counter: 0,
+      aaguid: 'x',
+      accountId,
+      name: 'Phone',
+      challenge: { text: 'x', seconds: 1 },
+      origin: { address: '::1', browser: 'x' },
     };
     await passkeys.handleOf(accountId);
     await passkeys.add(made);
@@ -100,7 +108,8 @@ describe('operator passkeys', () => {
     expect((await refusal(remove)).code).to.equal('confirmation_needed');
     const mailServer = await startMailServer();
     const mailing = operatorWith({
-      ...{ ...variablesOf(parts().database), SMTP_URL: mailServer.url },
+      ...variablesOf(parts().database),
+      SMTP_URL: mailServer.url,
       GATEHOUSE_CONFIG: fileWith('mail: { from: Gate <gate@example.test> }'),
     });
     expect(await valueFrom(mailing, `${remove} --yes`)).to.include({ removed: true, mailed: true });

@@ -93,7 +93,8 @@ describe('operator accounts, while a service keeps the embedded database open', 
     const mailingBy = (SMTP_URL: string) =>
       operatorWith({
         ...variablesOf(parts().database),
-        ...{ GATEHOUSE_CONFIG: fileWith('mail: { from: Gate <gate@example.test> }'), SMTP_URL },
+        GATEHOUSE_CONFIG: fileWith('mail: { from: Gate <gate@example.test> }'),
+        SMTP_URL,
       });
     const added = await valueFrom(mailingBy(mailServer.url), `${add('hal')} --invite`);
     expect(added).to.include({ mailed: true });
@@ -116,7 +117,10 @@ describe('operator accounts, while a service keeps the embedded database open', 
     );
     const lea = (await value('accounts show lea@example.test')).account_id;
     await createConnections(parts()).rememberConsent({
-      ...{ accountId: lea, clientId: client.id, name: 'Sync', hosts: [] },
+      accountId: lea,
+      clientId: client.id,
+      name: 'Sync',
+      hosts: [],
     });
     const line = `  ${client.id}  Sync, 1 person connected`;
     const { output } = await run('accounts suspend kim@example.test');
@@ -125,7 +129,8 @@ describe('operator accounts, while a service keeps the embedded database open', 
         `Suspended account ${kim.id}: kim <kim@example.test>.`,
         'The account owns clients. They keep working for the people who connected them, but no one',
         'can approve or manage them any more:',
-        ...[line, 'To hand a client over: clients transfer CLIENT --owner ACCOUNT.'],
+        line,
+        'To hand a client over: clients transfer CLIENT --owner ACCOUNT.',
         'To stop a client: clients suspend CLIENT.\n',
       ].join('\n'),
     );

@@ -19,11 +19,15 @@ describe('operator audit', () => {
     ({ id: accountId } = await value('accounts add --email ada@example.test --name Ada --invite'));
     const activity = createActivity(parts());
     await activity.record({
-      ...{ action: 'signed_in', actor: 'person', accountId },
+      action: 'signed_in',
+      actor: 'person',
+      accountId,
       origin: { address: '192.0.2.7', browser: 'Firefox' },
     });
     await activity.record({
-      ...{ action: 'tokens_revoked', actor: 'service', accountId },
+      action: 'tokens_revoked',
+      actor: 'service',
+      accountId,
       details: { client_id: 'gate_ci_a', client_name: 'Acme', cause: 'code_replayed' },
     });
   });
@@ -33,12 +37,15 @@ describe('operator audit', () => {
     const [revoked = '', signedIn = '', , more = ''] = output.split('\n\n');
     expect(revoked).to.match(/^TIME {5}\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\n/);
     expect(revoked.split('\n').slice(1)).to.deep.equal([
-      ...['WHO      (service)', 'WHAT     Authorization ended'],
+      'WHO      (service)',
+      'WHAT     Authorization ended',
       'ABOUT    Acme (an authorization code was presented a second time)',
       'OF       ada@example.test',
     ]);
     expect(signedIn.split('\n').slice(1)).to.deep.equal([
-      ...['WHO      ada@example.test', 'WHAT     Signed in', 'ABOUT    (with a password)'],
+      'WHO      ada@example.test',
+      'WHAT     Signed in',
+      'ABOUT    (with a password)',
       'FROM     192.0.2.7',
     ]);
     expect(Math.max(...output.split('\n').map((line) => line.length))).to.be.at.most(80);
@@ -50,13 +57,21 @@ describe('operator audit', () => {
   it('`audit --json` prints one array with all fields but no secrets', async () => {
     const [record] = await audit('--client gate_ci_a');
     expect(record).to.deep.include({
-      ...{ account_id: accountId, email: 'ada@example.test', address: null, browser: null },
-      ...{ actor: 'service', action: 'tokens_revoked', what: 'Authorization ended' },
+      account_id: accountId,
+      email: 'ada@example.test',
+      address: null,
+      browser: null,
+      actor: 'service',
+      action: 'tokens_revoked',
+      what: 'Authorization ended',
       details: { client_id: 'gate_ci_a', client_name: 'Acme', cause: 'code_replayed' },
     });
     const recent = await audit('--account ada@example.test --since 1h');
     expect(recent.map(({ action }: { action: string }) => action)).to.deep.equal([
-      ...['tokens_revoked', 'signed_in', 'password_link_made', 'account_added'],
+      'tokens_revoked',
+      'signed_in',
+      'password_link_made',
+      'account_added',
     ]);
     expect(await audit('--until 2020-01-01')).to.deep.equal([]);
     expect(await audit(`--actor operator --before ${record.id}`)).to.have.length(2);
@@ -67,7 +82,9 @@ describe('operator audit', () => {
   it('`audit` replaces control characters in the recorded values that it prints', async () => {
     const activity = createActivity(parts());
     await activity.record({
-      ...{ action: 'signed_in', actor: 'person', accountId },
+      action: 'signed_in',
+      actor: 'person',
+      accountId,
       origin: { address: '\u001b[2J\u202e::1\n', browser: 'x' },
     });
     const { output } = await run('audit --limit 1');
@@ -114,7 +131,9 @@ describe('operator audit by cursor', () => {
       },
     });
     const running = runOperator(['audit', '--follow', '--after', 'start', '--json'], {
-      ...{ environment: variablesOf(parts().database), stdin: Readable.from([]), stdout },
+      environment: variablesOf(parts().database),
+      stdin: Readable.from([]),
+      stdout,
       stderr: new Writable({ write: (_chunk, _encoding, done) => done() }),
       onInterrupt: (end) => {
         interrupt = end;
@@ -140,7 +159,9 @@ describe('operator audit by cursor', () => {
     });
     let interrupt = () => {};
     const running = runOperator(['audit', '--follow', '--after', 'start', '--json'], {
-      ...{ environment: variablesOf(parts().database), stdin: Readable.from([]), stdout },
+      environment: variablesOf(parts().database),
+      stdin: Readable.from([]),
+      stdout,
       stderr: new Writable({ write: (_chunk, _encoding, done) => done() }),
       onInterrupt: (end) => {
         interrupt = end;
@@ -174,7 +195,10 @@ describeOn([postgresServer], 'audit --follow while the database is away', () => 
       });
     let interrupt = () => {};
     const running = runOperator(['audit', '--follow', '--after', 'start', '--json'], {
-      ...{ environment, stdin: Readable.from([]), stdout: into(lines), stderr: into(errors) },
+      environment,
+      stdin: Readable.from([]),
+      stdout: into(lines),
+      stderr: into(errors),
       onInterrupt: (end) => {
         interrupt = end;
       },

@@ -30,7 +30,10 @@ describe('operator check-config', () => {
     const { error } = await valueFrom(run, `check-config ${wrong}`, { exitCode: 3 });
     expect(error.code).to.equal('configuration_problems');
     expect(error.problems.map((problem: { path: string }) => problem.path)).to.have.members([
-      ...['tokens.acess_token', 'log.level', 'GATEHOUSE_COOKIE_KEYS', 'GATEHOUSE_TOKEN_KEYS'],
+      'tokens.acess_token',
+      'log.level',
+      'GATEHOUSE_COOKIE_KEYS',
+      'GATEHOUSE_TOKEN_KEYS',
     ]);
     const printed = await run('accounts list');
     expect(printed).to.include({ exitCode: 3, output: '' });
@@ -41,8 +44,12 @@ describe('operator check-config', () => {
     const run = operatorWith({ ...production, PORT: '5000' });
     const value = await valueFrom(run, command);
     expect(value).to.include({
-      ...{ valid: true, file, issuer: 'https://auth.example.com' },
-      ...{ database: 'postgresql', tokens: 'redis', mail: 'smtp' },
+      valid: true,
+      file,
+      issuer: 'https://auth.example.com',
+      database: 'postgresql',
+      tokens: 'redis',
+      mail: 'smtp',
     });
     expect(value.settings).to.deep.include({
       issuer: { value: 'https://auth.example.com', from: 'file' },
@@ -92,7 +99,8 @@ describe('operator check-config', () => {
   it('`check-config` shows number, lengths and origin of the keys, but no key', async () => {
     const GATEHOUSE_DATA_DIR = path.join(temporaryDirectory('check'), 'data');
     const run = operatorWith({
-      ...{ GATEHOUSE_TOKEN_KEYS: keysOfEnvironment.GATEHOUSE_TOKEN_KEYS, GATEHOUSE_DATA_DIR },
+      GATEHOUSE_TOKEN_KEYS: keysOfEnvironment.GATEHOUSE_TOKEN_KEYS,
+      GATEHOUSE_DATA_DIR,
       GATEHOUSE_COOKIE_KEYS_FILE: fileWith(`${'a'.repeat(40)},${'b'.repeat(32)}`, 'cookies'),
     });
     expect((await valueFrom(run, 'check-config')).secrets).to.deep.equal({
@@ -107,7 +115,8 @@ describe('operator check-config', () => {
     const none = { lengths: [], from: 'made at the first start' };
     const fresh = await valueFrom(operatorWith({ GATEHOUSE_DATA_DIR }), 'check-config');
     expect(fresh.secrets).to.deep.equal({
-      ...{ GATEHOUSE_COOKIE_KEYS: none, GATEHOUSE_TOKEN_KEYS: none },
+      GATEHOUSE_COOKIE_KEYS: none,
+      GATEHOUSE_TOKEN_KEYS: none,
     });
     expect(existsSync(GATEHOUSE_DATA_DIR), 'the data directory').to.equal(false);
   });
@@ -120,7 +129,9 @@ describe('operator check-config', () => {
     chmodSync(open, 0o644);
     const { DATABASE_URL, ...others } = production;
     const run = operatorWith({
-      ...{ ...others, DATABASE_URL_FILE: open, SMTP_URL_FILE: ' ' },
+      ...others,
+      DATABASE_URL_FILE: open,
+      SMTP_URL_FILE: ' ',
       REDIS_URL: 'redis://:swordfish@nowhere.invalid:6379',
       SMTP_URL: '',
       GATEHOUSE_COOKIE_KEYS: [cookies, tokens, cookies].join(),
@@ -130,9 +141,12 @@ describe('operator check-config', () => {
     expect(warnings.map(({ path }: { path: string }) => path)).to.deep.equal([
       'GATEHOUSE_COOKIE_KEYS, GATEHOUSE_TOKEN_KEYS',
       'GATEHOUSE_COOKIE_KEYS, key 3 of 3',
-      ...['GATEHOUSE_TOKEN_KEYS, key 2 of 3', 'GATEHOUSE_TOKEN_KEYS, key 3 of 3'],
-      ...['DATABASE_URL_FILE', 'SMTP_URL_FILE'],
-      ...['storage.redis_url (from REDIS_URL)', 'mail.smtp_url'],
+      'GATEHOUSE_TOKEN_KEYS, key 2 of 3',
+      'GATEHOUSE_TOKEN_KEYS, key 3 of 3',
+      'DATABASE_URL_FILE',
+      'SMTP_URL_FILE',
+      'storage.redis_url (from REDIS_URL)',
+      'mail.smtp_url',
     ]);
     const { output } = await run(command);
     expect(output).to.contain('(from REDIS_URL) has the host nowhere.invalid');

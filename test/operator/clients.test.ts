@@ -27,7 +27,9 @@ describe('operator clients', () => {
   const find = (id: string) => createClientRegistry(parts()).find(id);
   /** The expected log entry about a client that this account owns. */
   const change = (action: string, account_id: string | null, { id }: { id: string }, more = {}) => ({
-    ...{ action, account_id, details: { client_id: id, client_name: 'App', ...more } },
+    action,
+    account_id,
+    details: { client_id: id, client_name: 'App', ...more },
   });
 
   it('`clients add` registers clients of every kind, and shows a secret only once', async () => {
@@ -48,11 +50,14 @@ describe('operator clients', () => {
     expect(shown.output).to.contain('https://app.example/cb').and.contain('never used');
     const listed = await run('clients list --json');
     expect(JSON.parse(listed.output).map(({ id }: { id: string }) => id)).to.include.members([
-      ...[owned.id, native.id, server.id],
+      owned.id,
+      native.id,
+      server.id,
     ]);
     const recorded = await records();
     expect(recorded).to.deep.equal([
-      ...[change('client_added', ada, owned), change('client_added', null, native)],
+      change('client_added', ada, owned),
+      change('client_added', null, native),
       change('client_added', null, server),
     ]);
     for (const text of [shown.output, listed.output, JSON.stringify(recorded)]) {
@@ -104,7 +109,8 @@ describe('operator clients', () => {
     expect(await find(app.id)).to.include({ isSuspended: true });
     expect(await value(`clients resume --client ${app.id}`)).to.include({ suspended: false });
     expect((await records()).slice(1)).to.deep.equal([
-      ...[change('client_suspended', ada, app), change('client_resumed', ada, app)],
+      change('client_suspended', ada, app),
+      change('client_resumed', ada, app),
     ]);
   });
 
@@ -157,7 +163,8 @@ describe('operator clients', () => {
     const moved = await value(`${transfer} --owner bob@example.test`);
     expect(moved).to.include({ owner_account_id: bob, owner_name: 'bob' });
     expect((await records()).slice(1)).to.have.deep.members([
-      ...[change('client_transferred', ada, app), change('client_transferred', bob, app)],
+      change('client_transferred', ada, app),
+      change('client_transferred', bob, app),
     ]);
     const provided = await value(`${transfer} --to-operator`);
     expect(provided).to.include({ owner_account_id: null, owner_name: null });
@@ -206,7 +213,10 @@ describe('operator clients', () => {
       expect(error.remedy, line).to.be.a('string').and.not.equal('');
     }
     await expectWrongUsage(run, [
-      ...['clients transfer', 'clients rotate-secret', 'clients remove-secret', 'clients delete'],
+      'clients transfer',
+      'clients rotate-secret',
+      'clients remove-secret',
+      'clients delete',
     ]);
     const phone = await addClient('--kind public --native --redirect-uri com.example.app:/cb');
     const { code } = await refusal(`clients rotate-secret ${phone.id}`);
@@ -230,7 +240,9 @@ describe('operator clients', () => {
     await update('--verified --homepage https://app.example/ --privacy https://app.example/p');
     expect((await find(owned.id))?.isVerified).to.equal(true);
     expect(await update('--unverified')).to.include({
-      ...{ verified: false, verified_at: null, verified_by: null },
+      verified: false,
+      verified_at: null,
+      verified_by: null,
     });
     await update('--verified');
     const renamed = await update('--name Renamed --privacy=');
@@ -244,6 +256,6 @@ describe('operator clients', () => {
         code: 'client_invalid',
       });
     }
-    await expectWrongUsage(run, [...[`clients update ${owned.id}`, `clients update --client ${owned.id}`]]);
+    await expectWrongUsage(run, [`clients update ${owned.id}`, `clients update --client ${owned.id}`]);
   });
 });

@@ -31,7 +31,10 @@ describe('operator confirmation', () => {
     });
     const stdout = createPage();
     const exitCode = await runOperator(line.split(' '), {
-      ...{ environment, stdin, stdout, stderr: Object.assign(stderr, { isTTY: true }) },
+      environment,
+      stdin,
+      stdout,
+      stderr: Object.assign(stderr, { isTTY: true }),
       onInterrupt: () => {},
     });
     return { exitCode, output: stdout.text(), errors: stderr.text() };

@@ -50,8 +50,12 @@ describe('operator edits, on a running service', () => {
     const members = await value(`memberships list --warehouse ${warehouse.id}`);
     expect(members).to.deep.equal([
       {
-        ...{ id: on.seeded.person.accountId, kind: 'person', name: on.seeded.person.name },
-        ...{ email: on.seeded.person.email, role: 'member', rights: ['read', 'write'] },
+        id: on.seeded.person.accountId,
+        kind: 'person',
+        name: on.seeded.person.name,
+        email: on.seeded.person.email,
+        role: 'member',
+        rights: ['read', 'write'],
         suspended: false,
       },
     ]);
@@ -73,8 +77,10 @@ describe('operator edits, on a running service', () => {
     const record = await latest('organization_removed');
     expect(record).to.include({ operator: userInfo().username, reason: 'moved out' });
     expect(record.details).to.deep.equal({
-      ...{ organization_id: organization.id, organization_name: organization.name },
-      ...{ people: 1, machines: 1 },
+      organization_id: organization.id,
+      organization_name: organization.name,
+      people: 1,
+      machines: 1,
     });
     expect((await refusal('warehouses delete wh_nope --yes')).code).to.equal('warehouse_unknown');
   });
@@ -203,7 +209,7 @@ describe('operator list commands', () => {
       }
       expect(pages, list).to.deep.equal(all);
       for (const word of found) {
-        const { length } = await valueFrom(operatorFor(on.service), [...[...list.split(' '), '--match', word]]);
+        const { length } = await valueFrom(operatorFor(on.service), [...list.split(' '), '--match', word]);
         expect(length, `${list} --match ${word}`).to.be.within(1, size);
       }
       expect(await value(`${list} --match nothing-like-it`), list).to.deep.equal([]);
@@ -287,9 +293,13 @@ describe('operator lists', () => {
 
   it('change commands without an effect, or with invalid options, are refused', () =>
     expectWrongUsage(run, [
-      ...['clients update gate_ci_1', 'organizations update org_1', 'connections list'],
-      ...['accounts list --limit 0', 'accounts list --state odd'],
-      ...['memberships list --account a@b.test --role owner', ['accounts', 'list', '--reason', '']],
+      'clients update gate_ci_1',
+      'organizations update org_1',
+      'connections list',
+      'accounts list --limit 0',
+      'accounts list --state odd',
+      'memberships list --account a@b.test --role owner',
+      ['accounts', 'list', '--reason', ''],
       'memberships list --organization org_1 --warehouse wh_1',
     ]));
 });

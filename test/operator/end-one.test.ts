@@ -39,7 +39,10 @@ forEachDeployment('operator, ending one session, connection or API key', (start)
     expect(await list()).to.have.length(2);
     const ended = await value(`sessions end ${latest.id} --yes`);
     expect(ended).to.deep.equal({
-      ...{ id: latest.id, account_id: person.accountId, email: person.email, ended: true },
+      id: latest.id,
+      account_id: person.accountId,
+      email: person.email,
+      ended: true,
     });
     await eventually(async () => expect(await isIn(thief)).to.equal(false));
     expect(await isIn(on.partner.browser)).to.equal(true);
@@ -110,8 +113,12 @@ forEachDeployment('operator, ending one session, connection or API key', (start)
     const listed = await value(`api-keys list --account ${person.email} --match export`);
     expect(listed).to.have.length(1);
     expect(listed[0]).to.deep.include({
-      ...{ id: leaked.key.id, email: person.email, name: 'Export', expired: false },
-      ...{ last_four: leaked.value.slice(-4), last_used_at: null },
+      id: leaked.key.id,
+      email: person.email,
+      name: 'Export',
+      expired: false,
+      last_four: leaked.value.slice(-4),
+      last_used_at: null,
     });
 
     const words = `api-keys revoke ${leaked.key.id}`;

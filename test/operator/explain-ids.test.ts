@@ -156,9 +156,17 @@ forEachDeployment('operator explain, for ids and links', (start) => {
     isRecent(revoked.revoked_at);
 
     const passkey = await on.service.passkeys.add({
-      ...{ accountId: person.accountId, name: 'Phone', credentialId: 'one', publicKey: '' },
-      ...{ transports: [], maySync: true, isSynced: true, counter: 0, aaguid: '' },
-      ...{ challenge: { text: 'one', seconds: 1 }, origin: FROM },
+      accountId: person.accountId,
+      name: 'Phone',
+      credentialId: 'one',
+      publicKey: '',
+      transports: [],
+      maySync: true,
+      isSynced: true,
+      counter: 0,
+      aaguid: '',
+      challenge: { text: 'one', seconds: 1 },
+      origin: FROM,
     });
     const id = typeof passkey === 'object' ? passkey.id : '';
     expect(await explain(id)).to.include({ kind: 'passkey', state: 'active' });

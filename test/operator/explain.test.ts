@@ -22,7 +22,10 @@ forEachDeployment('operator explain', (start) => {
     return { account: person.email, client: clients.confidential.id };
   };
   const facts = ({ kind, state, account, client }: Record<string, Record<string, unknown>>) => ({
-    ...{ kind, state, account: account?.email, client: client?.id },
+    kind,
+    state,
+    account: account?.email,
+    client: client?.id,
   });
 
   it('`explain` shows account, client and expiry of a valid token or code, which stays valid', async () => {
@@ -39,7 +42,9 @@ forEachDeployment('operator explain', (start) => {
     expect(facts(first)).to.deep.equal({ kind: 'refresh_token', state: 'active', ...owner() });
     expect(first.rotated_at).to.equal(null);
     expect(await explain(machineToken)).to.deep.include({
-      ...{ kind: 'machine_token', state: 'active', account: null },
+      kind: 'machine_token',
+      state: 'active',
+      account: null,
     });
 
     expect((await exchangeCode(on.issuer, confidential, code)).status).to.equal(200);
@@ -117,7 +122,8 @@ forEachDeployment('operator explain', (start) => {
     expect(await explain(accessToken)).to.include({ state: 'client_suspended' });
     expect(await explain(otherConfidential.id)).to.include({ state: 'client_suspended' });
     expect(await explain(String(otherConfidential.secret))).to.include({
-      ...{ kind: 'client_secret', state: 'client_suspended' },
+      kind: 'client_secret',
+      state: 'client_suspended',
     });
     await clients.resume(otherConfidential.id);
     await accounts.suspend(on.seeded.person.accountId);
@@ -162,8 +168,13 @@ forEachDeployment('operator explain', (start) => {
     const x = (length: number) => 'x'.repeat(length);
     const { accessToken } = await on.partner.tokens(on.clients.public);
     for (const value of [
-      ...[`gate_at_${x(89)}`, `gate_mt_${x(43)}`, `gate_ac_${x(65)}`, `gate_rt_${x(65)}0`],
-      ...[`gate_cs_${x(43)}`, `gate_key_${x(43)}`, UNKNOWN_ID],
+      `gate_at_${x(89)}`,
+      `gate_mt_${x(43)}`,
+      `gate_ac_${x(65)}`,
+      `gate_rt_${x(65)}0`,
+      `gate_cs_${x(43)}`,
+      `gate_key_${x(43)}`,
+      UNKNOWN_ID,
     ]) {
       expect(await explain(value), value).to.include({ state: 'unknown' });
     }

@@ -19,14 +19,18 @@ describe('operator keys', () => {
   const operator = (...keys: string[]) =>
     operatorWith({
       ...variablesOf(parts().database),
-      ...{ GATEHOUSE_COOKIE_KEYS: keys.join(','), GATEHOUSE_TOKEN_KEYS: keys.join(', ') },
+      GATEHOUSE_COOKIE_KEYS: keys.join(','),
+      GATEHOUSE_TOKEN_KEYS: keys.join(', '),
     });
   const listed = (...keys: string[]) => valueFrom(operator(...keys), 'keys');
 
   /** Records a node that had these keys this many days ago; 0 means that it is still running. */
   async function nodeHad(daysAgo: number, node: string, ...keys: string[]): Promise<void> {
     await startKeySightings({
-      ...{ ...parts(), node, clock: () => Date.now() - daysAgo * DAY, log: { warn: () => {} } },
+      ...parts(),
+      node,
+      clock: () => Date.now() - daysAgo * DAY,
+      log: { warn: () => {} },
       keysInUse: () => ({ cookieKeys: keys, tokenKeys: keys }),
     });
   }
@@ -37,7 +41,10 @@ describe('operator keys', () => {
     await nodeHad(8, 'web:1', NEW, OLD);
     const { keys, warnings } = await listed(NEW, OLD);
     const summary = keys.map((key: Record<string, string>) => [
-      ...[key.kind, key.fingerprint, key.use, daysFromNow(key.current_since)],
+      key.kind,
+      key.fingerprint,
+      key.use,
+      daysFromNow(key.current_since),
       daysFromNow(key.removable_from),
     ]);
     expect(summary).to.deep.equal([

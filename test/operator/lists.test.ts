@@ -118,7 +118,9 @@ describeOn([postgresServer], 'lists with many entries', () => {
     const organizations = createOrganizations(parts(database));
     const names: string[] = [];
     const form: ListForm<OrganizationRecord> = {
-      ...{ heading: [], row: ({ id }) => [id], nothing: '' },
+      heading: [],
+      row: ({ id }) => [id],
+      nothing: '',
       value: ({ name }) => ({ name }),
     };
     let pages = 0;

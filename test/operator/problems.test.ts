@@ -36,8 +36,11 @@ forEachDeployment('operator problems and blocks', (start) => {
     expect(last).to.deep.include({ email: person.email, what: 'Wrong password', count: 1 });
     const [secrets] = all.filter(({ count }: { count: number }) => count === 2);
     expect(secrets).to.deep.include({
-      ...{ client_id: confidential.id, client_name: 'Route Planner', step: 'token' },
-      ...{ error: 'invalid_client', auth_method: 'body' },
+      client_id: confidential.id,
+      client_name: 'Route Planner',
+      step: 'token',
+      error: 'invalid_client',
+      auth_method: 'body',
     });
     expect(secrets.request_id).to.match(/^req_/);
     expect(all.map(({ what }: { what: string }) => what)).to.include.members([
@@ -78,9 +81,12 @@ forEachDeployment('operator problems and blocks', (start) => {
       const [block, ...others] = await value('blocks list');
       expect(others).to.deep.equal([]);
       expect(block).to.deep.include({
-        ...{ organization_id: organization.id, organization_name: organization.name },
-        ...{ client_id: confidential.id, client_name: 'Route Planner' },
-        ...{ blocked_by: 'olga@example.test', follows_another: false },
+        organization_id: organization.id,
+        organization_name: organization.name,
+        client_id: confidential.id,
+        client_name: 'Route Planner',
+        blocked_by: 'olga@example.test',
+        follows_another: false,
       });
       expect(Date.parse(block.blocked_at)).to.be.closeTo(Date.now(), 60_000);
       for (const [filter, count] of [

@@ -86,8 +86,11 @@ forEachDeployment('operator revoke', (start) => {
     expect(await refused(`--account ${email}`)).to.include({ code: 'confirmation_needed' });
     expect(await isActive(mine.accessToken)).to.equal(true);
     expect(await revoke(`--account ${email} --yes`)).to.deep.equal({
-      ...{ account_id: on.seeded.person.accountId, email, connections: 2 },
-      ...{ api_keys: 1, browser_sessions_ended: true },
+      account_id: on.seeded.person.accountId,
+      email,
+      connections: 2,
+      api_keys: 1,
+      browser_sessions_ended: true,
     });
     for (const token of [mine.accessToken, also.accessToken, key]) {
       await expectEnded(token);
@@ -101,7 +104,9 @@ forEachDeployment('operator revoke', (start) => {
     expect(await isActive(theirs.accessToken)).to.equal(true);
     expect(await isRefreshed(theirs.refreshToken)).to.equal(true);
     expect((await records()).sort()).to.deep.equal([
-      ...['api_key_revoked grace', 'disconnected grace', 'disconnected grace'],
+      'api_key_revoked grace',
+      'disconnected grace',
+      'disconnected grace',
       'signed_out_everywhere grace',
     ]);
   });
@@ -116,7 +121,9 @@ forEachDeployment('operator revoke', (start) => {
       code: 'confirmation_needed',
     });
     expect(await revoke(`--client ${confidential.id} --yes`)).to.deep.equal({
-      ...{ client_id: confidential.id, connections: 2, suspended: false },
+      client_id: confidential.id,
+      connections: 2,
+      suspended: false,
     });
     for (const { accessToken, refreshToken } of [mine, theirs, also]) {
       await expectEnded(accessToken);
@@ -124,7 +131,9 @@ forEachDeployment('operator revoke', (start) => {
     }
     expect(await isActive(other.accessToken)).to.equal(true);
     expect((await records()).sort()).to.deep.equal([
-      ...['client_tokens_revoked oscar', 'disconnected grace', 'disconnected oscar'],
+      'client_tokens_revoked oscar',
+      'disconnected grace',
+      'disconnected oscar',
     ]);
     expect(await isActive((await grace.tokens(confidential)).accessToken)).to.equal(true);
   });
@@ -153,7 +162,9 @@ forEachDeployment('operator revoke', (start) => {
     expect(left, 'completed steps are kept').to.be.within(1, 1_500);
     await records();
     expect(await revoke(`--client ${confidential.id} --yes`)).to.deep.equal({
-      ...{ client_id: confidential.id, connections: left, suspended: true },
+      client_id: confidential.id,
+      connections: left,
+      suspended: true,
     });
     expect(await on.service.connections.countOf(confidential.id)).to.equal(0);
     const [last] = (await records()).filter((record) => !record.startsWith('disconnected'));
@@ -165,7 +176,9 @@ forEachDeployment('operator revoke', (start) => {
     await connectMany(on.service.database, confidential.id, 1_500);
     await revoke(`--client ${confidential.id} --yes`);
     expect((await records()).filter((record) => !record.startsWith('disconnected'))).to.deep.equal([
-      ...['client_suspended oscar', 'client_tokens_revoked oscar', 'client_resumed oscar'],
+      'client_suspended oscar',
+      'client_tokens_revoked oscar',
+      'client_resumed oscar',
     ]);
     expect(await isActive((await grace.tokens(confidential)).accessToken)).to.equal(true);
   });

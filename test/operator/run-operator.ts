@@ -44,7 +44,10 @@ export function operatorWith(
   return async (words, input = '') => {
     const [stdout, stderr] = [createPage(), createPage()];
     const exitCode = await runCommand(listOf(words), {
-      ...{ environment, stdin: Readable.from([input]), stdout, stderr },
+      environment,
+      stdin: Readable.from([input]),
+      stdout,
+      stderr,
       onInterrupt: () => {},
       streamWatch,
     });

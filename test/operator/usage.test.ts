@@ -16,20 +16,21 @@ import { expectWrongUsage, operatorWith, refusalFrom, storesOf, valueFrom } from
 
 const nowhere = () => new Writable({ write: (_chunk, _encoding, done) => done() });
 const idle = {
-  ...{ environment: {}, stdin: Readable.from([]), stdout: nowhere(), stderr: nowhere() },
-  ...{
-    confirm: async () => {},
-    by: () => ({ operator: 'nobody' }),
-    announce: () => {},
-    onWait: () => {},
-    run: async () => {},
-    print: () => {},
-    say: () => {},
-    printArray: async () => {},
-    json: false,
-    progress: { show: () => {}, clear: () => {} },
-    onInterrupt: () => {},
-  },
+  environment: {},
+  stdin: Readable.from([]),
+  stdout: nowhere(),
+  stderr: nowhere(),
+  confirm: async () => {},
+  by: () => ({ operator: 'nobody' }),
+  announce: () => {},
+  onWait: () => {},
+  run: async () => {},
+  print: () => {},
+  say: () => {},
+  printArray: async () => {},
+  json: false,
+  progress: { show: () => {}, clear: () => {} },
+  onInterrupt: () => {},
 };
 
 /** Lists every subcommand with its full name. */
@@ -101,24 +102,40 @@ describe('the operator command', () => {
 
   it('for wrong usage the operator command exits with 2 before it opens any store', async () => {
     await expectWrongUsage(run, [
-      ...['', 'accounts', 'account list', 'accounts suspend'],
+      '',
+      'accounts',
+      'account list',
+      'accounts suspend',
       'accounts add --email ada@example.test',
       'accounts add --email ada@example.test --name Ada',
       'clients add --kind spa --name App',
       'memberships set --account a@b.test --organization org_1',
       'memberships set --account a@b.test --warehouse wh_1 --rights fly',
       'memberships list --account a@b.test --client gate_ci_1',
-      ...['audit --since yesterday', 'audit --until 2026-13-01', 'audit --limit 0'],
-      ...['audit --action flown', 'audit --actor robot', 'audit --before x'],
-      ...['revoke', 'revoke --token x --account y', 'keys generate --kind door'],
-      ...['revoke --account y --since 7d', 'revoke --all --since 7d --yes'],
+      'audit --since yesterday',
+      'audit --until 2026-13-01',
+      'audit --limit 0',
+      'audit --action flown',
+      'audit --actor robot',
+      'audit --before x',
+      'revoke',
+      'revoke --token x --account y',
+      'keys generate --kind door',
+      'revoke --account y --since 7d',
+      'revoke --all --since 7d --yes',
       'memberships list --account a@b.test --match x',
-      ...['import', 'import /no/such/file', 'import /tmp', 'import x --prune-at-most 5%'],
-      ...['import x --prune-at-most 5%', 'import x --prune --prune-at-most 101%'],
-      ...['connections end acc_1/gate_ci_1 --limited --yes', 'connections end --yes'],
+      'import',
+      'import /no/such/file',
+      'import /tmp',
+      'import x --prune-at-most 5%',
+      'import x --prune-at-most 5%',
+      'import x --prune --prune-at-most 101%',
+      'connections end acc_1/gate_ci_1 --limited --yes',
+      'connections end --yes',
       'connections end --limited --account a@b.test --yes',
       'connections end --limited --client gate_ci_1 --yes',
-      ...['import x --schema --yes', 'check-config any.yaml --schema'],
+      'import x --schema --yes',
+      'check-config any.yaml --schema',
     ]);
     for (const [line, meant] of [
       ['accounts ad', 'add'],
@@ -205,7 +222,7 @@ describe('the schema of an import', () => {
     const types = oneOf.map((line: { properties: { type: { const: string } } }) => {
       return line.properties.type.const;
     });
-    expect(types).to.have.members([...['organization', 'warehouse', 'account', 'membership', 'warehouse_rights']]);
+    expect(types).to.have.members(['organization', 'warehouse', 'account', 'membership', 'warehouse_rights']);
     for (const { description, properties, additionalProperties } of oneOf) {
       expect(description).to.be.a('string');
       expect(additionalProperties).to.equal(false);

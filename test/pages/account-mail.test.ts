@@ -30,12 +30,15 @@ describe('mail about an account', () => {
     const form = await owner.get('/profile/api-keys');
     for (const _ of [1, 2]) await owner.submit(form, { name: 'Export', expires_in_days: '30' });
     await owner.fillIn('/profile/security', {
-      ...{ current_password: person.password, new_password: 'eight blue pallets, stacked' },
+      current_password: person.password,
+      new_password: 'eight blue pallets, stacked',
     });
     await eventually(() => expect(mail.received).to.have.length(4));
     expect(subjects()).to.have.members([
-      ...['We noticed a new sign-in to your Gatehouse account', 'An app was connected to your Gatehouse account'],
-      ...['A new API key can access your Gatehouse account', 'Your Gatehouse password was changed'],
+      'We noticed a new sign-in to your Gatehouse account',
+      'An app was connected to your Gatehouse account',
+      'A new API key can access your Gatehouse account',
+      'Your Gatehouse password was changed',
     ]);
     const texts = mail.received.map(({ text }) => text).join('\n');
     expect(texts).to.include('Route Planner').and.include('Export').and.include('127.0.0.1');
@@ -54,7 +57,8 @@ describe('mail about an account', () => {
     await owner.authorize(authorizationUrl(on.issuer, on.clients.otherConfidential), other);
     await owner.fillIn('/profile/api-keys', { name: 'Export', expires_in_days: '30' });
     await owner.fillIn('/profile/security', {
-      ...{ current_password: other.password, new_password: 'eight blue pallets, stacked' },
+      current_password: other.password,
+      new_password: 'eight blue pallets, stacked',
     });
     await eventually(() => expect(mail.received).to.have.length(6));
     expect(subjects().at(-1)).to.equal('Your Gatehouse password was changed');

@@ -162,7 +162,9 @@ describe('entries about sign-ins, and the download', () => {
     const { accountId } = credentials;
     for (let at = 0; at < 1_001; at += 1) {
       await on.service.activity.record({
-        ...{ action: 'connected', actor: 'person', accountId },
+        action: 'connected',
+        actor: 'person',
+        accountId,
         details: { client_id: `gate_ci_${at}`, client_name: `Client ${at}` },
       });
     }

@@ -108,8 +108,13 @@ describe('the page of API keys', () => {
   it('a new API key belongs to the signed-in user, whatever the form contains', async () => {
     const { accountId } = on.seeded.other;
     await person.send(PATH, {
-      ...{ name: 'Mine', expires_in_days: '30', account_id: accountId, owner: accountId },
-      ...{ id: 'key_0123456789abcdef', key_hash: 'x', expires_at: '2099-01-01' },
+      name: 'Mine',
+      expires_in_days: '30',
+      account_id: accountId,
+      owner: accountId,
+      id: 'key_0123456789abcdef',
+      key_hash: 'x',
+      expires_at: '2099-01-01',
     });
     expect(await on.service.apiKeys.listOf(accountId)).to.deep.equal([]);
     expect((await keys()).map(({ name }) => name)).to.deep.equal(['Mine']);

@@ -236,7 +236,9 @@ describe('the page of an organization', () => {
       owned += 1;
       const draft = { kind: 'confidential', name: `Client ${owned}`, isNative: false } as const;
       const added = await on.service.clients.add({
-        ...{ ...draft, ownerAccountId, redirectUris: uris },
+        ...draft,
+        ownerAccountId,
+        redirectUris: uris,
         ...more,
       });
       return added.client;
@@ -254,7 +256,10 @@ describe('the page of an organization', () => {
       const evader = await newOwner('Evan');
       const client = await register(uris, evader.accountId);
       await on.service.connections.rememberConsent({
-        ...{ accountId: member.accountId, clientId: client.id, name: client.name, hosts: [] },
+        accountId: member.accountId,
+        clientId: client.id,
+        name: client.name,
+        hosts: [],
       });
       await act('end', client);
       expect(await isBlocked(client)).to.equal(true);

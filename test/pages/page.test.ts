@@ -7,10 +7,16 @@ import type { BrowserSessions } from '../../src/provider/browser-sessions.ts';
 
 describe('the signed-in user', () => {
   const account: Account = {
-    ...{ id: 'acc_0123456789abcdef', email: 'ada@demo.test', name: 'Ada' },
-    ...{ isSuspended: false, isEmailTaken: false, hasPassword: true },
-    ...{ createdAt: new Date(), sessionGeneration: 3 },
-    ...{ endedSessions: [], unwantedMail: [] },
+    id: 'acc_0123456789abcdef',
+    email: 'ada@demo.test',
+    name: 'Ada',
+    isSuspended: false,
+    isEmailTaken: false,
+    hasPassword: true,
+    createdAt: new Date(),
+    sessionGeneration: 3,
+    endedSessions: [],
+    unwantedMail: [],
   };
 
   /** Returns the account that a session of this generation signs in, if the node cached `known`. */

@@ -24,7 +24,10 @@ async function addOwner(service: TestService): Promise<SeededPerson> {
 
 async function addClient(service: TestService, name: string, owner?: SeededPerson): Promise<Required<TestClient>> {
   const { client, secret = '' } = await service.clients.add({
-    ...{ kind: 'confidential', name, isNative: false, redirectUris: [REDIRECT_URI] },
+    kind: 'confidential',
+    name,
+    isNative: false,
+    redirectUris: [REDIRECT_URI],
     ...(owner && { ownerAccountId: owner.accountId }),
   });
   return { id: client.id, secret, redirectUri: REDIRECT_URI };
@@ -86,7 +89,9 @@ describe('mail about problems of a client', () => {
     await eventually(() => expect(to(owner)).to.have.length(1));
     on.clock.advance(DAY_SECONDS - 60);
     await postForm(on.issuer, '/oauth/token', {
-      ...{ client_id: two.id, client_secret: two.secret, grant_type: 'password' },
+      client_id: two.id,
+      client_secret: two.secret,
+      grant_type: 'password',
     });
     await settled();
     expect(to(owner)).to.have.length(1);
@@ -236,7 +241,9 @@ describe('problems of a client without a mail server, or with one that fails', (
     const mail = { smtpUrl: server.url, from: 'gatehouse@localhost' };
     await on.service.apply({ ...on.service.settings, mail });
     await postForm(on.issuer, '/oauth/token', {
-      ...{ client_id: client.id, client_secret: client.secret, grant_type: 'password' },
+      client_id: client.id,
+      client_secret: client.secret,
+      grant_type: 'password',
     });
     await written(on.service);
     await eventually(() => expect(server.received).to.have.length(1));

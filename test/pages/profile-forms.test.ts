@@ -27,7 +27,10 @@ interface FormUnderTest {
 
 async function newClient({ service, seeded }: Seeded) {
   const { client, secret = '' } = await service.clients.add({
-    ...{ kind: 'confidential', name: 'Stock Sync', redirectUris: [REDIRECT_URI], isNative: false },
+    kind: 'confidential',
+    name: 'Stock Sync',
+    redirectUris: [REDIRECT_URI],
+    isNative: false,
     ownerAccountId: seeded.person.accountId,
   });
   const [secretRecord] = (await service.clients.find(client.id))?.secrets ?? [];
@@ -234,7 +237,9 @@ describe('the forms of the profile', () => {
       await browser.submit(await browser.get('/logout'), {});
       const secrets = { client_secret: secret, current_password: secret, new_password: secret };
       const sent = await browser.post(path, {
-        ...{ ...fields, ...secrets, form_token: fieldOf(form, 'form_token') },
+        ...fields,
+        ...secrets,
+        form_token: fieldOf(form, 'form_token'),
       });
       const login = await browser.follow(sent);
       const name = login.url.searchParams.get('form');
@@ -249,7 +254,8 @@ describe('the forms of the profile', () => {
       expect(others.html).not.to.include('Nothing was sent');
       await browser.submit(await browser.get('/logout'), {});
       const again = await browser.submit(login, {
-        ...{ email: on.seeded.person.email, password: on.seeded.person.password },
+        email: on.seeded.person.email,
+        password: on.seeded.person.password,
       });
       const back = await browser.follow(again);
       expect(back.url.pathname).to.equal(path);

@@ -140,9 +140,7 @@ forEachDeployment('the home of a user', (start) => {
       });
     }
     const latest = sectionOf(await home(), 'latest');
-    expect([...latest.matchAll(/<bdi>(\w+)<\/bdi>/g)].map(([, name]) => name)).to.deep.equal([
-      ...['Four', 'Three', 'Two'],
-    ]);
+    expect([...latest.matchAll(/<bdi>(\w+)<\/bdi>/g)].map(([, name]) => name)).to.deep.equal(['Four', 'Three', 'Two']);
     expect(latest).to.include('<a href="/profile/activity">All activity</a>');
   });
 
@@ -165,7 +163,12 @@ forEachDeployment('the home of a user', (start) => {
     await join();
     await connect('Sorter', 1);
     expect(await headingsOn('/profile')).to.deep.equal([
-      ...['next', 'protection', 'acting', 'latest', 'reach', 'developers'],
+      'next',
+      'protection',
+      'acting',
+      'latest',
+      'reach',
+      'developers',
     ]);
     expect(await home()).to.include('<a href="/profile/oauth-clients">OAuth Clients</a>');
   });

@@ -39,7 +39,9 @@ describe('the security page', () => {
   const isSignedIn = async (who: SignedInPerson): Promise<boolean> => (await who.get('/profile')).status === 200;
   const change = (fields = {}) =>
     person.fillIn(PATH, {
-      ...{ current_password: credentials.password, new_password: NEW_PASSWORD, ...fields },
+      current_password: credentials.password,
+      new_password: NEW_PASSWORD,
+      ...fields,
     });
   const canSignIn = async (password: string): Promise<boolean> => {
     const page = await createPerson(on.issuer).signIn({ ...credentials, password });
@@ -85,7 +87,7 @@ describe('the security page', () => {
       const path = await signOutPath();
       const page = await person.follow(await person.send(path));
       expect(textOf(page.html)).to.include('That browser was signed out.').and.not.include('Firefox on');
-      expect([await isSignedIn(person), (await there.get('/profile')).status]).to.deep.equal([...[true, 303]]);
+      expect([await isSignedIn(person), (await there.get('/profile')).status]).to.deep.equal([true, 303]);
       expect(await outcomeOf(there, answered)).to.equal('sign-in');
       const { accountId } = credentials;
       expect(await on.service.connections.find(accountId, on.clients.confidential.id)).to.equal(undefined);
@@ -154,7 +156,8 @@ describe('the security page', () => {
     await addPasskey(on.issuer, person);
     expect(isFolded((await person.get(PATH)).html)).to.equal(true);
     const refused = await person.submit(await person.get(PATH), {
-      ...{ current_password: 'not this one, no', new_password: NEW_PASSWORD },
+      current_password: 'not this one, no',
+      new_password: NEW_PASSWORD,
     });
     expect([refused.status, isFolded(refused.html)]).to.deep.equal([422, false]);
     const page = await change();
@@ -196,7 +199,8 @@ describe('the security page', () => {
       AS $$ BEGIN RAISE 'out of order'; END $$`);
     await database.query('CREATE TRIGGER fails BEFORE UPDATE ON connections FOR EACH ROW EXECUTE FUNCTION fail()');
     const { status } = await person.send(`${PATH}/password`, {
-      ...{ current_password: credentials.password, new_password: NEW_PASSWORD },
+      current_password: credentials.password,
+      new_password: NEW_PASSWORD,
       end_connections: 'yes',
     });
     await database.query('DROP FUNCTION fail CASCADE');
@@ -221,7 +225,8 @@ describe('the security page', () => {
   it('a wrong current password changes nothing and counts as a failed sign-in', async () => {
     const elsewhere = await signedIn(on.service, credentials);
     const page = await person.send(`${PATH}/password`, {
-      ...{ current_password: 'not this one, no', new_password: NEW_PASSWORD },
+      current_password: 'not this one, no',
+      new_password: NEW_PASSWORD,
     });
     expect(page.status).to.equal(422);
     expect(page.html).to.match(/<a href="#current-password">This is not your current password/);

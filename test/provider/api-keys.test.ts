@@ -36,7 +36,9 @@ describe('API keys at the OAuth endpoints', () => {
       iss: on.issuer,
       organizations: [
         {
-          ...{ id: organization.id, name: organization.name, role: 'member' },
+          id: organization.id,
+          name: organization.name,
+          role: 'member',
           warehouses: [{ id: warehouse.id, name: warehouse.name, rights: ['read', 'write'] }],
         },
       ],

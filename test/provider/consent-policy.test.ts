@@ -119,7 +119,8 @@ describe('consent policy', () => {
         // Without triggers, so that no node is notified.
         await tx.query('SET LOCAL session_replication_role = replica');
         await tx.query('UPDATE clients SET owner_account_id = $2, owned_since = now() WHERE id = $1', [
-          ...[client.id, on.seeded.other.accountId],
+          client.id,
+          on.seeded.other.accountId,
         ]);
       });
       expect(await on.service.clients.find(client.id)).to.equal(before);
@@ -189,7 +190,9 @@ describe('consent policy', () => {
     expect(page.html).to.include('This app is not available right now');
     const href = page.html.match(/href="(https:[^"]*)"/)?.[1]?.replaceAll('&amp;', '&') ?? '';
     expect(Object.fromEntries(new URL(href).searchParams)).to.include({
-      ...{ error: 'unauthorized_client', state: 'a b', iss: on.issuer },
+      error: 'unauthorized_client',
+      state: 'a b',
+      iss: on.issuer,
     });
     expect(await outcome(known, { prompt: 'none' })).to.equal('unauthorized_client');
     expect(await outcome(known, {}, createPerson(on.issuer))).to.equal('page 403');

@@ -51,7 +51,8 @@ describe('an approval counts only for what the page showed', () => {
 
     expect(answerIn(await approve(again))).to.have.property('code');
     expect(await remembered()).to.deep.include({
-      ...{ name: 'New Name', hosts: ['partner.example', 'second.example'] },
+      name: 'New Name',
+      hosts: ['partner.example', 'second.example'],
     });
     expect(await connectedInLog()).to.equal(1);
   });

@@ -146,8 +146,11 @@ describe('calls from web pages', () => {
     const { public: publicClient, confidential, native, machine } = on.clients;
     const code = await on.partner.code(publicClient, parameters);
     const form = {
-      ...{ grant_type: 'authorization_code', code, code_verifier: verifier },
-      ...{ client_id: publicClient.id, redirect_uri: publicClient.redirectUri },
+      grant_type: 'authorization_code',
+      code,
+      code_verifier: verifier,
+      client_id: publicClient.id,
+      redirect_uri: publicClient.redirectUri,
     };
     const exchange = (origin: string) => send('/oauth/token', 'POST', { origin }, form);
     for (const origin of NOT_OWN) {

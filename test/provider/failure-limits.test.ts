@@ -146,8 +146,11 @@ describe('refused requests', () => {
     const guess = (client: TestClient, from: string) => {
       const { id, secret, redirectUri } = client;
       const form = {
-        ...{ grant_type: 'authorization_code', code: `gate_ac_${'x'.repeat(43)}` },
-        ...{ client_id: id, redirect_uri: redirectUri, code_verifier: 'v'.repeat(43) },
+        grant_type: 'authorization_code',
+        code: `gate_ac_${'x'.repeat(43)}`,
+        client_id: id,
+        redirect_uri: redirectUri,
+        code_verifier: 'v'.repeat(43),
         ...(secret !== undefined && { client_secret: secret }),
       };
       return post(on.service, '/oauth/token', form, { from });

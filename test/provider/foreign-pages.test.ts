@@ -20,10 +20,21 @@ const LIMITS = {
 /** A token request with a wrong secret. */
 const wrongSecretOf = (id: string): string => `client_id=${id}&client_secret=wrong&grant_type=client_credentials`;
 const PROVIDER: SignInProvider = {
-  ...{ id: 'platform', label: 'Platform', issuer: 'https://id.example', clientId: 'gatehouse' },
-  ...{ match: 'none', accountClaim: 'sub', scopes: ['openid'] },
-  ...{ hintDomains: [], create: false, endConnections: false },
-  ...{ endpointHosts: [], acrValues: [], isStrong: true, strongAcr: [], strongAmr: [] },
+  id: 'platform',
+  label: 'Platform',
+  issuer: 'https://id.example',
+  clientId: 'gatehouse',
+  match: 'none',
+  accountClaim: 'sub',
+  scopes: ['openid'],
+  hintDomains: [],
+  create: false,
+  endConnections: false,
+  endpointHosts: [],
+  acrValues: [],
+  isStrong: true,
+  strongAcr: [],
+  strongAmr: [],
 };
 
 describe('requests of another site’s page', () => {

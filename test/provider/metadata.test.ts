@@ -67,7 +67,8 @@ describe('metadata', () => {
     const answer = await rawRequest(portOf(service), PATH, {
       method: 'OPTIONS',
       headers: {
-        ...{ ...asked, host: new URL(service.issuer).host },
+        ...asked,
+        host: new URL(service.issuer).host,
         'access-control-request-headers': 'x-library',
       },
     });

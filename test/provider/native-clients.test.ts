@@ -138,7 +138,8 @@ describe('native clients', () => {
         text: html,
       } = await rawRequest(Number(new URL(on.issuer).port), path, {
         headers: {
-          ...{ host: new URL(on.issuer).host, cookie: person.cookieHeader(path) },
+          host: new URL(on.issuer).host,
+          cookie: person.cookieHeader(path),
           'sec-fetch-mode': 'navigate',
         },
       });

@@ -59,7 +59,9 @@ describe('the limit of users of an unverified client', () => {
     expect(textOf(page.html)).to.include('You cannot connect this app yet').and.include('has not checked this app yet');
     const href = page.html.match(/href="(https:[^"]*)"/)?.[1]?.replaceAll('&amp;', '&') ?? '';
     expect(Object.fromEntries(new URL(href).searchParams)).to.include({
-      ...{ error: 'unauthorized_client', error_description: CAUSE, state: 's 1' },
+      error: 'unauthorized_client',
+      error_description: CAUSE,
+      state: 's 1',
     });
     expect(await isConnected(2)).to.equal(false);
     expect(await outcome(third, { prompt: 'none' })).to.equal('unauthorized_client');

@@ -27,7 +27,9 @@ describe('recent problems of a client', () => {
 
   beforeEach(async () => {
     const added = await on.service.clients.add({
-      ...{ kind: 'confidential', name: 'Stock Sync', isNative: false },
+      kind: 'confidential',
+      name: 'Stock Sync',
+      isNative: false,
       redirectUris: [REDIRECT_URI],
       ownerAccountId: on.seeded.person.accountId,
     });
@@ -62,7 +64,9 @@ describe('recent problems of a client', () => {
     expect(status).to.equal(400);
     expect(headers.get('location')).to.equal(null);
     expect(await only(headers.get('x-request-id'))).to.include({
-      ...{ step: 'authorize', error: 'invalid_redirect_uri', redirectUri: `${REDIRECT_URI}/` },
+      step: 'authorize',
+      error: 'invalid_redirect_uri',
+      redirectUri: `${REDIRECT_URI}/`,
     });
     expect(await only(headers.get('x-request-id'))).not.to.have.property('authMethod');
   });

@@ -171,7 +171,9 @@ describe('the token endpoint', () => {
       for (const headers of [{}, { authorization: basic(confidential) }]) {
         const body = new TextEncoder().encode(`${form}`);
         const answer = await ask(new URL('/oauth/token', on.issuer), {
-          ...{ method: 'POST', headers, body },
+          method: 'POST',
+          headers,
+          body,
         });
         const cause = `the body must be ${FORM}, and Content-Type must say so`;
         expectRefusal(answer, 400, 'invalid_request', cause);

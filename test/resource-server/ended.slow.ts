@@ -18,7 +18,10 @@ describeOn([postgresServer, redisServer], 'a cached caller of an API, with two n
     let ahead = 0;
     const clock = () => Date.now() + ahead;
     const api = introspectorOf(on.clients.resourceServer, {
-      ...{ issuer, live: true, clock, onFailure: () => {} },
+      issuer,
+      live: true,
+      clock,
+      onFailure: () => {},
     });
     const statusOf = async (token: string) => (await api.identify(bearer(token))).refusal?.status ?? 200;
     /**

@@ -8,7 +8,9 @@ import { API, answering, startStandIn, TOKEN } from './stand-in.ts';
 
 const organizations = [
   {
-    ...{ id: 'org_a', name: 'A', role: 'member' },
+    id: 'org_a',
+    name: 'A',
+    role: 'member',
     warehouses: [{ id: 'wh_a', name: 'Rotterdam', rights: ['read'] }],
   },
 ];

@@ -97,8 +97,14 @@ describe('the refusals of a protected API', () => {
 
   it('a second Authorization header, which Node.js hides, is refused with invalid_request', async () => {
     const headers = [
-      ...['host', api.url.host, 'content-type', 'application/json'],
-      ...['authorization', BEARER, 'authorization', `Bearer ${TOKEN.toUpperCase()}`],
+      'host',
+      api.url.host,
+      'content-type',
+      'application/json',
+      'authorization',
+      BEARER,
+      'authorization',
+      `Bearer ${TOKEN.toUpperCase()}`,
     ];
     const answer = await new Promise<IncomingMessage>((resolve, reject) => {
       const request = send(api.url, { method: 'POST', headers }, resolve);

@@ -91,9 +91,7 @@ describe('the time after which a throttled API may ask again', () => {
       }
       throw new Error('the answer was accepted');
     };
-    expect(['7', '-7', '0', '1.5', 'soon'].map(asked)).to.deep.equal([
-      ...[7, undefined, undefined, undefined, undefined],
-    ]);
+    expect(['7', '-7', '0', '1.5', 'soon'].map(asked)).to.deep.equal([7, undefined, undefined, undefined, undefined]);
   });
 });
 
@@ -197,7 +195,10 @@ function createTimeline({ answers: first }: CacheVector) {
       close() {},
     }),
     {
-      ...{ issuer: ISSUER, clientId: 'gate_ci_api', clientSecret: 'gate_cs_api', live: true },
+      issuer: ISSUER,
+      clientId: 'gate_ci_api',
+      clientSecret: 'gate_cs_api',
+      live: true,
       clock: () => time + aheadMs,
       onFailure: () => {},
     },
@@ -288,9 +289,14 @@ const answerBody = (answer: AnswerMembers | null): object =>
   answer === null
     ? { active: false }
     : {
-        ...{ active: true, iss: ISSUER, token_type: 'api_key' in answer ? 'api_key' : 'Bearer' },
+        active: true,
+        iss: ISSUER,
+        token_type: 'api_key' in answer ? 'api_key' : 'Bearer',
         ...answer,
         organizations: answer.organizations.map((id) => ({
-          ...{ id, name: id, role: 'member', warehouses: [] },
+          id,
+          name: id,
+          role: 'member',
+          warehouses: [],
         })),
       };

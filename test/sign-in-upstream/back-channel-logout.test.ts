@@ -27,8 +27,12 @@ function actions(on: WithUpstream) {
       const now = Math.floor(on.clock.clock() / 1000);
       tokenCount += 1;
       const usual = {
-        ...{ iss: on.upstream.issuer, aud: 'gatehouse', iat: now, exp: now + 120 },
-        ...{ jti: `token ${tokenCount}`, events: EVENT },
+        iss: on.upstream.issuer,
+        aud: 'gatehouse',
+        iat: now,
+        exp: now + 120,
+        jti: `token ${tokenCount}`,
+        events: EVENT,
       };
       return on.upstream.sign({ ...usual, ...claims } as JWTPayload, { type });
     },
@@ -229,7 +233,9 @@ describe('a sign-out at a provider that ends connections', () => {
     ] as const) {
       const url = new URL('/oauth/authorize', on.service.issuer);
       url.search = `${new URLSearchParams({
-        ...{ response_type: 'code', client_id: confidential.id, state: 's' },
+        response_type: 'code',
+        client_id: confidential.id,
+        state: 's',
         redirect_uri: confidential.redirectUri,
       })}`;
       await browser.authorize(url, who);

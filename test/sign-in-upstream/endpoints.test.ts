@@ -75,10 +75,7 @@ describe("endpoints on a host other than the issuer's", () => {
 });
 
 describe('endpoints of Google and Microsoft', () => {
-  const GOOGLE = [
-    ...['accounts.google.com', 'oauth2.googleapis.com'],
-    ...['openidconnect.googleapis.com', 'www.googleapis.com'],
-  ];
+  const GOOGLE = ['accounts.google.com', 'oauth2.googleapis.com', 'openidconnect.googleapis.com', 'www.googleapis.com'];
   const MICROSOFT = ['login.microsoftonline.com', 'graph.microsoft.com'];
   const unknown = (issuer: string, hosts: readonly string[]) => unknownHosts(hosts, { issuer, endpointHosts: [] });
 

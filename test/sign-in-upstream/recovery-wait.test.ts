@@ -20,7 +20,8 @@ describe('recovering an account that needs more than a password by a mailed link
   const on = startWithUpstream({
     settings: {
       signIn: {
-        ...{ require: 'passkey-or-upstream', requireGraceSeconds: GRACE_SECONDS },
+        require: 'passkey-or-upstream',
+        requireGraceSeconds: GRACE_SECONDS,
         recoveryWaitSeconds: WAIT,
       },
     },
@@ -73,7 +74,9 @@ describe('recovering an account that needs more than a password by a mailed link
     const form = page.forms.find(({ names }) => names.has('email'));
     const [, formToken = ''] = form?.values.find(([name]) => name === 'form_token') ?? [];
     return person.post('/password', {
-      ...{ token, form_token: formToken, new_password: NEW_PASSWORD },
+      token,
+      form_token: formToken,
+      new_password: NEW_PASSWORD,
       ...fields,
     });
   }
@@ -249,7 +252,9 @@ describe('recovering an account that needs more than a password by a mailed link
     await withPasskey();
     const away = { smtpUrl: 'smtp://127.0.0.1:1', from: 'gatehouse@localhost' };
     const node = await mail.start({
-      ...{ sharing: on.service, clock: on.clock.clock, settings: { mail: away } },
+      sharing: on.service,
+      clock: on.clock.clock,
+      settings: { mail: away },
     });
     const attacker = createPerson(node.issuer);
     const page = await attacker.open(await linkFor('forgotten'));

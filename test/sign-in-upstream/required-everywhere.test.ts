@@ -47,7 +47,9 @@ describe('a password session after the grace period', () => {
     people += 1;
     owner = await addPerson(on.service, 'Olga Owner', `olga-${people}@example.test`);
     const added = await on.service.clients.add({
-      ...{ kind: 'confidential', name: 'Own Client', isNative: false },
+      kind: 'confidential',
+      name: 'Own Client',
+      isNative: false,
       redirectUris: [REDIRECT_URI],
       ownerAccountId: owner.accountId,
     });
@@ -180,8 +182,10 @@ describe('a password session after the grace period', () => {
     const token = fieldOf(await person.get(path), 'form_token');
     const { headers } = await rawRequest(on.service.settings.server.port, path, {
       headers: {
-        ...{ host: new URL(on.service.issuer).host, origin: on.service.issuer },
-        ...{ cookie: person.cookieHeader(path), 'sec-fetch-mode': 'navigate' },
+        host: new URL(on.service.issuer).host,
+        origin: on.service.issuer,
+        cookie: person.cookieHeader(path),
+        'sec-fetch-mode': 'navigate',
       },
       form: { form_token: token, name: '' },
     });

@@ -199,7 +199,10 @@ describe('users who administer an organization or own a client', () => {
     await on.service.memberships.setRole({ accountId: admin.accountId }, id, 'admin');
     await on.service.memberships.setRole({ accountId: member.accountId }, id, 'member');
     await on.service.clients.add({
-      ...{ kind: 'confidential', name: 'Own', isNative: false, redirectUris: [REDIRECT_URI] },
+      kind: 'confidential',
+      name: 'Own',
+      isNative: false,
+      redirectUris: [REDIRECT_URI],
       ownerAccountId: maker.accountId,
     });
     const sessions = [await signedIn(admin), await signedIn(maker), await signedIn(member)];

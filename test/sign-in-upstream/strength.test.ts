@@ -35,7 +35,9 @@ function withOwner(provider: Partial<SignInProvider>, { passwords = true } = {})
 
 describe('an owner whose provider must prove a second factor', () => {
   const { on, signIn } = withOwner({
-    ...{ acrValues: ['phr', 'mfa'], strongAcr: ['phr', 'mfa'], strongAmr: ['otp', 'hwk'] },
+    acrValues: ['phr', 'mfa'],
+    strongAcr: ['phr', 'mfa'],
+    strongAmr: ['otp', 'hwk'],
   });
   const STRONG = { acr: 'mfa', amr: ['pwd', 'otp'] };
 

@@ -68,7 +68,11 @@ describe('a user who signs in with a provider', () => {
     const passkey = { credentialId: 'late', publicKey: 'key', counter: 0, transports: [] };
     const adding = passkeys.add({
       ...passkey,
-      ...{ accountId, name: 'Late', aaguid: '', maySync: false, isSynced: false },
+      accountId,
+      name: 'Late',
+      aaguid: '',
+      maySync: false,
+      isSynced: false,
       challenge: { text: 'asked before', seconds: 60 },
       origin: {
         address: '192.0.2.9',

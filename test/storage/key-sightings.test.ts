@@ -28,7 +28,10 @@ forEachDatabase('the record of key use', (open) => {
   const nodeWith = (node: string, tokenKeys: readonly string[]) => {
     const keys = { cookieKeys: [A], tokenKeys };
     const sightings = startKeySightings({
-      ...{ database, clock: time.clock, node, keysInUse: () => keys },
+      database,
+      clock: time.clock,
+      node,
+      keysInUse: () => keys,
       log: { warn: (about: unknown) => void warnings.push(about) },
     });
     return { keys, sightings };
@@ -47,12 +50,18 @@ forEachDatabase('the record of key use', (open) => {
     const seen = (await keySightings(database)).filter(({ kind }) => kind === 'token');
     expect(seen).to.have.deep.members([
       {
-        ...{ ...of(A), firstSeenAt: START, lastSeenAt: later(60) },
-        ...{ firstCurrentAt: START, lastCurrentAt: START },
+        ...of(A),
+        firstSeenAt: START,
+        lastSeenAt: later(60),
+        firstCurrentAt: START,
+        lastCurrentAt: START,
       },
       {
-        ...{ ...of(B), firstSeenAt: START, lastSeenAt: later(120) },
-        ...{ firstCurrentAt: later(60), lastCurrentAt: later(120) },
+        ...of(B),
+        firstSeenAt: START,
+        lastSeenAt: later(120),
+        firstCurrentAt: later(60),
+        lastCurrentAt: later(120),
       },
     ]);
     for (const table of ['key_sightings', 'node_keys']) {

@@ -55,9 +55,23 @@ describeOn([postgresServer, redisServer, openssl], 'a Redis with TLS and few rig
     const folder = temporaryDirectory('managed-redis');
     const [certificate, key] = ['server.crt', 'server.key'].map((name) => path.join(folder, name));
     execFileSync(required(openssl), [
-      ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'],
-      ...['-subj', '/CN=managed', '-addext', 'subjectAltName=DNS:localhost', '-days', '2'],
-      ...['-keyout', `${key}`, '-out', `${certificate}`],
+      'req',
+      '-x509',
+      '-newkey',
+      'ec',
+      '-pkeyopt',
+      'ec_paramgen_curve:prime256v1',
+      '-nodes',
+      '-subj',
+      '/CN=managed',
+      '-addext',
+      'subjectAltName=DNS:localhost',
+      '-days',
+      '2',
+      '-keyout',
+      `${key}`,
+      '-out',
+      `${certificate}`,
     ]);
     setDefaultCACertificates([...trusted, readFileSync(`${certificate}`, 'utf8')]);
     const tlsPort = await freePort();
@@ -114,7 +128,9 @@ describeOn([postgresServer, redisServer, openssl], 'a Redis with TLS and few rig
   it('the doctor can check everything with these rights', async () => {
     const { databaseUrl = '' } = on.service.settings.storage;
     const { of } = await examine({
-      ...{ GATEHOUSE_ISSUER: on.issuer, DATABASE_URL: databaseUrl, REDIS_URL: redisUrl },
+      GATEHOUSE_ISSUER: on.issuer,
+      DATABASE_URL: databaseUrl,
+      REDIS_URL: redisUrl,
     });
     for (const check of ['redis', 'redis_eviction', 'redis_persistence', 'redis_replication']) {
       expect(of(check).status, check).to.equal('ok');
@@ -182,7 +198,9 @@ describeOn([postgresServer, redisServer], 'a Redis whose INFO does not show ever
   it('the doctor names the checks that it could not make', async () => {
     const { databaseUrl = '' } = on.service.settings.storage;
     const { of, troubles } = await examine({
-      ...{ GATEHOUSE_ISSUER: on.issuer, DATABASE_URL: databaseUrl, REDIS_URL: managed.url },
+      GATEHOUSE_ISSUER: on.issuer,
+      DATABASE_URL: databaseUrl,
+      REDIS_URL: managed.url,
     });
     for (const [check, field] of [
       ['redis_version', 'redis_version'],

@@ -32,7 +32,10 @@ const log = { warn: (_: object, message: string) => void warnings.push(message) 
 
 const limitOf = ({ limits }: Node, attempts: number, name = 'test'): AttemptLimit =>
   limits.createAttemptLimit({
-    ...{ name, attempts, windowSeconds: WINDOW, log },
+    name,
+    attempts,
+    windowSeconds: WINDOW,
+    log,
     onStoreUnavailable: 'count here',
   });
 

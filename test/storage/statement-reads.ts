@@ -30,12 +30,19 @@ interface Plan {
 /** Starts a server that can log the plan of each statement, which `largeReads` begins. */
 export const startExplainingServer = (): Promise<PostgresServer> =>
   startPostgresServer(undefined, [
-    ...['logging_collector=on', 'log_destination=jsonlog', 'log_filename=statements'],
-    ...['log_rotation_size=0', 'log_min_messages=log', 'log_checkpoints=off', 'max_wal_size=8GB'],
+    'logging_collector=on',
+    'log_destination=jsonlog',
+    'log_filename=statements',
+    'log_rotation_size=0',
+    'log_min_messages=log',
+    'log_checkpoints=off',
+    'max_wal_size=8GB',
     // As for an SSD. With 4, a few hundred thousand rows are read as a whole, and larger tables are not.
     'random_page_cost=1.1',
-    ...['shared_preload_libraries=auto_explain', 'auto_explain.log_format=json'],
-    ...['auto_explain.log_analyze=on', 'auto_explain.log_timing=off'],
+    'shared_preload_libraries=auto_explain',
+    'auto_explain.log_format=json',
+    'auto_explain.log_analyze=on',
+    'auto_explain.log_timing=off',
     // Triggers and cascading foreign keys.
     'auto_explain.log_nested_statements=on',
   ]);

@@ -57,7 +57,9 @@ export function makePasskey(
     [text('authData'), bytes(data)],
   ]);
   const passkey: SoftPasskey = {
-    ...{ id, handle, counter: 0 },
+    id,
+    handle,
+    counter: 0,
     answer: (asked, lie = {}) => answerOf(passkey, privateKey, origin, { ...lie, asked }),
   };
   const response = {

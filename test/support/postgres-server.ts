@@ -83,9 +83,13 @@ export async function startPostgresServer(
 
   const start = async (): Promise<Program> => {
     const settings = [
-      ...['listen_addresses=127.0.0.1', `port=${port}`, 'unix_socket_directories='],
+      'listen_addresses=127.0.0.1',
+      `port=${port}`,
+      'unix_socket_directories=',
       // Do not wait for the disk, because the data does not outlive the run.
-      ...['fsync=off', 'full_page_writes=off', 'max_connections=200'],
+      'fsync=off',
+      'full_page_writes=off',
+      'max_connections=200',
       ...more,
     ];
     const args = ['-D', data, ...settings.flatMap((setting) => ['-c', setting])];

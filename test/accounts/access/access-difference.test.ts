@@ -3,7 +3,9 @@ import { compareAccess, countChanges } from '../../../src/accounts/access/access
 import type { Organization } from '../../../src/accounts/access/reach.ts';
 
 const warehouse = (name: string, ...rights: ('read' | 'write' | 'manage')[]) => ({
-  ...{ id: `wh_${name}`, name, rights },
+  id: `wh_${name}`,
+  name,
+  rights,
 });
 
 const acme = (overrides: Partial<Organization> = {}): Organization => ({
@@ -38,7 +40,9 @@ describe('the difference between former and current access', () => {
     const compared = compareAccess([acme()], [now]);
     expect(compared).to.deep.equal([
       {
-        ...{ ...now, change: 'changed', formerRole: 'member' },
+        ...now,
+        change: 'changed',
+        formerRole: 'member',
         warehouses: [
           { ...warehouse('Bergen', 'read'), change: 'added' },
           { ...warehouse('Hamburg', 'read'), change: 'removed' },

@@ -55,11 +55,18 @@ describe('the page of an OAuth client', () => {
       details: { client_id: client.id, client_name: 'Renamed', redirect_uris },
     });
     await owner.send(`${path}/settings`, {
-      ...{ name: 'Renamed', redirect_uris, kind: 'machine', owner: on.seeded.other.accountId },
-      ...{ scope: 'openid', grant_types: 'client_credentials', suspended: '' },
+      name: 'Renamed',
+      redirect_uris,
+      kind: 'machine',
+      owner: on.seeded.other.accountId,
+      scope: 'openid',
+      grant_types: 'client_credentials',
+      suspended: '',
     });
     expect(await stored()).to.deep.include({
-      ...{ name: 'Renamed', redirectUris: redirect_uris, kind: 'confidential' },
+      name: 'Renamed',
+      redirectUris: redirect_uris,
+      kind: 'confidential',
       ownerAccountId: on.seeded.person.accountId,
     });
     // The second request changed nothing, so no record was added.
@@ -106,7 +113,8 @@ describe('the page of an OAuth client', () => {
     expect(await lastRecord()).to.deep.include({
       action: 'client_secret_removed',
       details: {
-        ...{ client_id: client.id, client_name: 'Stock Sync' },
+        client_id: client.id,
+        client_name: 'Stock Sync',
         last_four: client.secret.slice(-4),
       },
     });
@@ -245,7 +253,8 @@ describe('the page of an OAuth client', () => {
     const saved = await owner.follow(await owner.submit(conflict, {}));
     expect(textOf(saved.html)).to.include('The changes are saved.');
     expect(await stored()).to.deep.include({
-      ...{ name: 'Renamed meanwhile', redirectUris: typed.concat(added) },
+      name: 'Renamed meanwhile',
+      redirectUris: typed.concat(added),
     });
   });
 
@@ -309,17 +318,24 @@ describe('the page of an OAuth client', () => {
   it('the settings of an operator-provisioned client keep its kind and redirect URIs, and show no fields for what it does not have', async () => {
     const draft = { name: 'Robot', isNative: false, ownerAccountId: on.seeded.person.accountId };
     const { client: robot } = await on.service.clients.add({
-      ...{ ...draft, kind: 'machine', redirectUris: [] },
+      ...draft,
+      kind: 'machine',
+      redirectUris: [],
     });
     const { client: phone } = await on.service.clients.add({
-      ...{ ...draft, kind: 'public', isNative: true, redirectUris: ['com.example.app:/cb'] },
+      ...draft,
+      kind: 'public',
+      isNative: true,
+      redirectUris: ['com.example.app:/cb'],
     });
     const page = await owner.get(`${LIST}/${robot.id}/settings`);
     expect(page.html).not.to.include('name="redirect_uris"');
     const fields = { name: 'Renamed', redirect_uris: 'https://evil.example/' };
     expect((await owner.send(`${LIST}/${robot.id}/settings`, fields)).status).to.equal(303);
     expect(await on.service.clients.find(robot.id)).to.deep.include({
-      ...{ name: 'Renamed', kind: 'machine', redirectUris: [] },
+      name: 'Renamed',
+      kind: 'machine',
+      redirectUris: [],
     });
     const phonePage = await owner.get(`${LIST}/${phone.id}/settings`);
     expect(fieldOf(phonePage, 'redirect_uris')).to.equal('com.example.app:/cb');

@@ -71,13 +71,15 @@ describe('deleting an OAuth client', () => {
     await owner.send(path, { confirm_name: 'Stock Sync' });
     const [ownerEntry] = await on.service.activity.of(on.seeded.person.accountId, { limit: 1 });
     expect(ownerEntry).to.deep.include({
-      ...{ action: 'client_deleted', actor: 'person' },
+      action: 'client_deleted',
+      actor: 'person',
       details: { client_id: client.id, client_name: 'Stock Sync', people: 1 },
     });
     const [userEntry] = await on.service.activity.of(on.seeded.other.accountId, { limit: 1 });
     const cause = 'client_deleted';
     expect(userEntry).to.deep.include({
-      ...{ action: 'disconnected', actor: 'service' },
+      action: 'disconnected',
+      actor: 'service',
       details: { client_id: client.id, client_name: 'Stock Sync', cause },
     });
   });

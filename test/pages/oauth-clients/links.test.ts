@@ -12,12 +12,15 @@ describe("the page of a client's links", () => {
   it('https links of a client are saved; any other link is refused with an error next to its field', async () => {
     const owner = await signedIn(on.service, on.seeded.other);
     const saved = await owner.fillIn(path(), {
-      ...{ homepage_url: ' https://app.example/ ', support_url: '', privacy_url: '' },
+      homepage_url: ' https://app.example/ ',
+      support_url: '',
+      privacy_url: '',
     });
     expect(textOf(saved.html)).to.include('The links are saved.');
     expect(await linksOf()).to.deep.equal({ homepage: 'https://app.example/' });
     const typed = {
-      ...{ homepage_url: 'javascript:alert(1)', support_url: 'http://app.example/' },
+      homepage_url: 'javascript:alert(1)',
+      support_url: 'http://app.example/',
       privacy_url: `https://app.example/${'x'.repeat(500)}`,
     };
     const refused = await owner.submit(await owner.get(path()), typed);

@@ -23,7 +23,10 @@ describe('the list of OAuth clients', () => {
     const { confidential, otherConfidential } = on.clients;
     const connect = (accountId: string) =>
       on.service.connections.rememberConsent({
-        ...{ accountId, clientId: confidential.id, name: 'Route Planner', hosts: [] },
+        accountId,
+        clientId: confidential.id,
+        name: 'Route Planner',
+        hosts: [],
       });
     await connect(on.seeded.person.accountId);
     await connect(on.seeded.other.accountId);

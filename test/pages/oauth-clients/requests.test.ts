@@ -29,7 +29,9 @@ describe('the live requests of a client', () => {
 
   async function addClient(): Promise<Required<TestClient>> {
     const { client: added, secret = '' } = await nodes[0].clients.add({
-      ...{ kind: 'confidential', name: 'Watched', isNative: false },
+      kind: 'confidential',
+      name: 'Watched',
+      isNative: false,
       ownerAccountId: person.accountId,
       redirectUris: [REDIRECT_URI],
     });

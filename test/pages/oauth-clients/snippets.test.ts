@@ -101,8 +101,12 @@ describe('the example programs of a client', () => {
     const listening = ['http://127.0.0.1:4000/', 'http://localhost:1024/a/b', 'http://[::1]:4000/x'];
     expect(listening.map((uri) => listensAt(uri)?.host)).to.deep.equal(['127.0.0.1', 'localhost', '::1']);
     for (const uri of [
-      ...['https://127.0.0.1:4000/', 'http://127.0.0.1/', 'http://127.0.0.1:80/'],
-      ...['http://127.0.0.1:4000', 'http://127.0.0.1:4000/?a=b', 'http://127.0.0.1.example:4000/'],
+      'https://127.0.0.1:4000/',
+      'http://127.0.0.1/',
+      'http://127.0.0.1:80/',
+      'http://127.0.0.1:4000',
+      'http://127.0.0.1:4000/?a=b',
+      'http://127.0.0.1.example:4000/',
     ]) {
       expect(listensAt(uri), uri).to.equal(undefined);
     }

@@ -73,8 +73,10 @@ forEachDeployment('the test organizations', (start) => {
     const { person, owner, client, change } = await newOwner();
     const { id, name } = on.seeded.organization;
     const about = {
-      ...{ organization_id: id, organization_name: name },
-      ...{ client_id: client.id, client_name: `Stock App ${people}` },
+      organization_id: id,
+      organization_name: name,
+      client_id: client.id,
+      client_name: `Stock App ${people}`,
     };
     await owner.send(change('join'));
     expect(await accessOf(person)).to.deep.equal(asViewer());

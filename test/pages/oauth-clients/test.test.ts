@@ -195,7 +195,10 @@ describe('the test of a client', () => {
 
   it('a machine client cannot be tested on its page', async () => {
     const { client: machine } = await on.service.clients.add({
-      ...{ kind: 'machine', name: 'Night', redirectUris: [], isNative: false },
+      kind: 'machine',
+      name: 'Night',
+      redirectUris: [],
+      isNative: false,
       ownerAccountId: on.seeded.other.accountId,
     });
     expect((await browser.get(testPath(machine.id))).status).to.equal(404);
@@ -225,7 +228,10 @@ describe('the test of a client', () => {
 
   async function add(kind: ClientKind): Promise<TestClient> {
     const { client, secret } = await on.service.clients.add({
-      ...{ kind, name: 'Another', isNative: false, ownerAccountId: on.seeded.other.accountId },
+      kind,
+      name: 'Another',
+      isNative: false,
+      ownerAccountId: on.seeded.other.accountId,
       redirectUris: ['https://partner.example/another'],
     });
     return { id: client.id, redirectUri: '', ...(secret !== undefined && { secret }) };

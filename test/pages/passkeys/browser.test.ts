@@ -19,7 +19,9 @@ async function plugIn(page: Page) {
   await debug.send('WebAuthn.enable');
   const options = {
     ...({ protocol: 'ctap2', transport: 'internal' } as const),
-    ...{ hasResidentKey: true, hasUserVerification: true, isUserVerified: true },
+    hasResidentKey: true,
+    hasUserVerification: true,
+    isUserVerified: true,
     automaticPresenceSimulation: false,
   };
   const added = await debug.send('WebAuthn.addVirtualAuthenticator', { options });

@@ -167,15 +167,15 @@ describe('a passkey', () => {
   });
 
   const REFUSED_WHEN_ADDED: Readonly<Record<string, Lie>> = {
-    ...{ 'for another site': { origin: 'https://gatehouse.example' } },
-    ...{ 'for another RP ID': { rpId: 'gatehouse.example' } },
-    ...{ 'in a frame of another site': { crossOrigin: true } },
-    ...{ 'for a sign-in': { type: 'webauthn.get' } },
-    ...{ 'without user verification': { flags: 0x01 } },
-    ...{ 'to another challenge': { challenge: 'A'.repeat(75) } },
+    'for another site': { origin: 'https://gatehouse.example' },
+    'for another RP ID': { rpId: 'gatehouse.example' },
+    'in a frame of another site': { crossOrigin: true },
+    'for a sign-in': { type: 'webauthn.get' },
+    'without user verification': { flags: 0x01 },
+    'to another challenge': { challenge: 'A'.repeat(75) },
     // CBOR of { x5c: [] }: a statement with certificates, whose URLs would be fetched.
-    ...{ 'with certificates': { attestation: ['packed', Buffer.from('a16378356380', 'hex')] } },
-    ...{ 'with an attestation of Apple': { attestation: ['apple', Buffer.from([0xa0])] } },
+    'with certificates': { attestation: ['packed', Buffer.from('a16378356380', 'hex')] },
+    'with an attestation of Apple': { attestation: ['apple', Buffer.from([0xa0])] },
   };
   for (const [how, lie] of Object.entries(REFUSED_WHEN_ADDED)) {
     it(`a new passkey created ${how} is not stored`, async () => {

@@ -48,7 +48,9 @@ describe('passkeys', () => {
       rp: { id: 'localhost', name: 'Gatehouse' },
       attestation: 'none',
       authenticatorSelection: {
-        ...{ residentKey: 'required', requireResidentKey: true, userVerification: 'required' },
+        residentKey: 'required',
+        requireResidentKey: true,
+        userVerification: 'required',
       },
     });
     expect(asked.user).to.deep.equal({ id: handle, name: credentials.email, displayName: 'Pat' });
@@ -58,7 +60,9 @@ describe('passkeys', () => {
     expect(handle).not.to.include(credentials.accountId);
     const toSignIn = await optionsFor(createPerson(on.issuer), 'sign-in');
     expect(toSignIn).to.deep.include({
-      ...{ rpId: 'localhost', userVerification: 'required', allowCredentials: [] },
+      rpId: 'localhost',
+      userVerification: 'required',
+      allowCredentials: [],
     });
     expect(toSignIn.challenge).to.have.length(75);
   });
@@ -80,9 +84,7 @@ describe('passkeys', () => {
     expect([nameless.status, textOf(nameless.html)]).to.satisfy(
       ([status, text]: [number, string]) => status === 422 && text.includes('1 to 60 visible'),
     );
-    expect((await log()).map(({ action }) => action)).to.deep.equal([
-      ...['passkey_added', 'passkey_added', 'signed_in'],
-    ]);
+    expect((await log()).map(({ action }) => action)).to.deep.equal(['passkey_added', 'passkey_added', 'signed_in']);
     expect((await person.get('/profile/activity')).html).to.include('Passkey added');
     const wanted = Array(2).fill('A passkey was added to your Gatehouse account');
     await eventually(() => expect(subjects()).to.include.members(wanted));

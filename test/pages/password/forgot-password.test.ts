@@ -79,7 +79,9 @@ describe('“Forgot password?”', () => {
     expect(log.map(({ action }) => action)).not.to.include('password_link_made');
     for (const { status, html, url } of answers) {
       expect({ status, html, at: url.href }).to.deep.equal({
-        ...{ status: known?.status, html: known?.html, at: known?.url.href },
+        status: known?.status,
+        html: known?.html,
+        at: known?.url.href,
       });
     }
     await on.service.accounts.resume(on.seeded.other.accountId);

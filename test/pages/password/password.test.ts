@@ -128,7 +128,10 @@ describe('the page of a password link', () => {
     const [token = ''] = form.forms[0]?.values.find(([name]) => name === 'token')?.slice(1) ?? [];
     const [formToken = ''] = form.forms[0]?.values.find(([name]) => name === 'form_token')?.slice(1) ?? [];
     await visitor.post('/password', {
-      ...{ ...fields, token, form_token: formToken, new_password: NEW_PASSWORD },
+      ...fields,
+      token,
+      form_token: formToken,
+      new_password: NEW_PASSWORD,
     });
     expect((await createPerson(on.issuer).signIn(other)).url.pathname).to.equal('/profile');
     const mine = { ...credentials, password: NEW_PASSWORD };
