@@ -18,5 +18,5 @@ module.exports = {
   timeout: 120_000,
   exit: false,
   // Each of the two processes runs many files, and keeps its servers from one to the next.
-  ...(isNamed ? {} : { spec: ['test'], parallel: true, jobs: 2 }),
+  ...(isNamed ? {} : { spec: ['test', 'modules/node/test'], parallel: true, jobs: 2 }),
 };

@@ -13,7 +13,7 @@ const LONGEST = [
   'test/authorizations/ends.slow.ts',
   'test/deploy/container.slow.ts',
 ];
-const files = globSync('test/**/*.slow.ts').sort();
+const files = globSync('{test,modules/node/test}/**/*.slow.ts').sort();
 
 module.exports = {
   ...require('./.mocharc.cjs'),

@@ -1,9 +1,9 @@
 /** Measures the time until a pushed change takes effect at an API, and the lines per second. */
 import { availableParallelism, loadavg } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
+import { bearer, introspectorOf } from '../modules/node/test/stand-in.ts';
 import { push, SENDERS } from '../test/import/pushing.ts';
 import { partnerTokens } from '../test/provider/partner-tokens.ts';
-import { bearer, introspectorOf } from '../test/resource-server/stand-in.ts';
 import { eventually } from '../test/support/eventually.ts';
 import { seed } from '../test/support/seed.ts';
 import { startTestService } from '../test/support/service.ts';

@@ -1,7 +1,8 @@
 /** Two nodes, their stores and an API, with every connection that a fault of `ends.ts` breaks. */
+
+import { bearer, introspectorOf } from '../modules/node/test/stand-in.ts';
 import { createLifeline, type Lifeline } from '../test/many-nodes/lifeline.ts';
 import { partnerTokens } from '../test/provider/partner-tokens.ts';
-import { bearer, introspectorOf } from '../test/resource-server/stand-in.ts';
 import { startTcpProxy } from '../test/storage/tcp-proxy.ts';
 import { eventually } from '../test/support/eventually.ts';
 import { introspect, postForm } from '../test/support/oauth.ts';

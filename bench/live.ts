@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { createIntrospector, type Introspector } from '../src/resource-server/resource-server.ts';
+import { createIntrospector, type Introspector } from '../modules/node/src/resource-server.ts';
 import { postgresServer, redisServer } from '../test/support/requirements.ts';
 import { middle } from './beside-koa.ts';
 import { connectPeople } from './connected-people.ts';

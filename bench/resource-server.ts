@@ -1,5 +1,5 @@
 /** Introspection by an API: through the resource server module, for many callers at once. */
-import { createIntrospector } from '../src/resource-server/resource-server.ts';
+import { createIntrospector } from '../modules/node/src/resource-server.ts';
 import type { TestClient } from '../test/support/oauth.ts';
 import { type Measurement, measurementOf } from './load.ts';
 

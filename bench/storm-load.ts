@@ -1,10 +1,10 @@
 /** Many live APIs in this process, called at a constant rate while memberships change. */
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Role } from '../src/resource-server/caller.ts';
-import { createIntrospectionEndpoint } from '../src/resource-server/introspection-endpoint.ts';
-import { type Identified, type Introspector, introspectorOver } from '../src/resource-server/introspector.ts';
-import { bearer } from '../test/resource-server/stand-in.ts';
+import type { Role } from '../modules/node/src/caller.ts';
+import { createIntrospectionEndpoint } from '../modules/node/src/introspection-endpoint.ts';
+import { type Identified, type Introspector, introspectorOver } from '../modules/node/src/introspector.ts';
+import { bearer } from '../modules/node/test/stand-in.ts';
 import { processorTime, waitedForCore } from './processor.ts';
 import type { StormSetup } from './storm-setup.ts';
 

@@ -3,14 +3,13 @@ import type { RequestListener, ServerResponse } from 'node:http';
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { expect } from 'chai';
 import { pino } from 'pino';
+import { listen } from '../examples/sandbox/listening.ts';
 import { fetchAnswer } from '../src/base/outgoing-requests.ts';
 import { createFindings } from '../src/doctor/findings.ts';
 import { checkNodes } from '../src/doctor/nodes.ts';
 import { createRequests } from '../src/doctor/requests.ts';
 import { createApiCalls } from '../src/host/api-calls.ts';
 import { createOwnRequests } from '../src/host/own-requests.ts';
-import { listen } from '../src/sandbox/listening.ts';
-import { createWireLog } from '../src/sandbox/wire-log.ts';
 import { createProviderFetch } from '../src/upstream/fetching.ts';
 import { operatorWith } from './operator/run-operator.ts';
 import { atEndOfFile } from './support/end-of-run.ts';
@@ -54,7 +53,6 @@ const CALLERS: Readonly<Record<string, (url: URL) => Promise<string>>> = {
     const { output } = await operatorWith({ GATEHOUSE_OPERATORS_PORT: port })('reload --json');
     return output;
   },
-  'the sandbox': async (url) => told(await createWireLog().fetch(url.href, { method: 'GET', headers: {} })),
 };
 
 const encoded = (coding: string, encode: (text: string) => Buffer) => (response: ServerResponse) =>

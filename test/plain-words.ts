@@ -31,9 +31,7 @@ const WORDS: readonly (readonly [word: RegExp, instead: string])[] = [
 /** Places that need such a word. An entry that no longer matches is refused, too. */
 const EXCEPTIONS: readonly { file: string; text: string; reason: string }[] = [];
 
-/** Where comments are read, and in which folder titles, too. */
-const FOLDERS = ['src', 'test', 'bench'];
-const TITLES = 'test';
+const FOLDERS = ['src', 'test', 'bench', 'modules/node', 'examples'];
 
 const TEMPLATE = /[`}](?:\\[\s\S]|\$(?!\{)|[^`\\$])*(?:`|\$\{)/y;
 const COMMENT = String.raw`\/\/.*|\/\*[\s\S]*?\*\/`;
@@ -103,7 +101,6 @@ for (const folder of FOLDERS) {
     const file = `${folder}/${name}`;
     const source = readFileSync(path.join(ROOT, file), 'utf8');
     for (const text of textsOf(source)) {
-      if (text.kind === 'title' && folder !== TITLES) continue;
       for (const [word, instead] of WORDS) {
         for (const { 0: found, index } of proseOf(text).matchAll(word)) {
           const number = source.slice(0, text.at + index).split('\n').length;

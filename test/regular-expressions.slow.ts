@@ -55,7 +55,7 @@ async function isLinear(literal: string): Promise<boolean> {
   return verdict.status === 'safe';
 }
 
-describe('the regular expressions of src', () => {
+describe('the regular expressions of the service and of the package for APIs', () => {
   const literals = new Set<string>();
   const built = new Set<string>();
 
@@ -63,13 +63,14 @@ describe('the regular expressions of src', () => {
     const api = new API({ cwd: ROOT });
     const openProject = path.join(ROOT, 'tsconfig.json');
     const [project] = api.updateSnapshot({ openProject }).getProjects();
-    const src = path.join(ROOT, 'src/');
-    for (const file of project?.rootFiles.filter((name) => name.startsWith(src)) ?? []) {
+    const folders = ['src/', 'modules/node/src/'].map((name) => path.join(ROOT, name));
+    const files = project?.rootFiles.filter((file) => folders.some((folder) => file.startsWith(folder)));
+    for (const file of files ?? []) {
       const read = (node: Node): void => {
         if (isRegularExpressionLiteral(node)) literals.add(node.text);
         const isCall = isNewExpression(node) || isCallExpression(node);
         const isBuilt = isCall && isIdentifier(node.expression) && node.expression.text === 'RegExp';
-        if (isBuilt) built.add(path.relative(src, file));
+        if (isBuilt) built.add(path.relative(path.join(ROOT, 'src'), file));
         node.forEachChild(read);
       };
       project?.program.getSourceFile(file)?.forEachChild(read);

@@ -2,7 +2,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type Browser, type Page, chromium as playwright } from 'playwright-core';
-import { availablePort } from '../src/sandbox/listening.ts';
+import { availablePort } from '../examples/sandbox/listening.ts';
 import { partnerTokens } from './provider/partner-tokens.ts';
 import { createTestClock } from './support/clock.ts';
 import { endRun } from './support/end-of-run.ts';

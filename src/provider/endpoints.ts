@@ -5,7 +5,7 @@ export const ENDPOINT = {
   revokeCurrentToken: '/oauth/token/revoke',
   refreshSession: '/oauth/token/refresh',
   introspection: '/oauth/introspect',
-  /** The module for resource servers (src/resource-server) contains the same path. */
+  /** The module for resource servers (modules/node) contains the same path. */
   introspectionChanges: '/oauth/introspect/changes',
   verification: '/oauth/verify',
   revocation: '/oauth/revoke',

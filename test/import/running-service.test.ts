@@ -1,7 +1,7 @@
 import { expect } from 'chai';
+import { bearer, introspectorOf } from '../../modules/node/test/stand-in.ts';
 import { operatorOn, valueFrom } from '../operator/run-operator.ts';
 import { partnerTokens } from '../provider/partner-tokens.ts';
-import { bearer, introspectorOf } from '../resource-server/stand-in.ts';
 import { eventually } from '../support/eventually.ts';
 import { introspect } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';

@@ -2,7 +2,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
-import { createIntrospector } from '../../src/resource-server/introspector.ts';
+import { createIntrospector } from '../../modules/node/src/introspector.ts';
 import { type RefreshChain, refreshChain } from '../many-nodes/refresh-chains.ts';
 import { type PartnerTokens, partnerTokens } from '../provider/partner-tokens.ts';
 import { basic, clientCredentials, exchangeCode, introspect } from '../support/oauth.ts';

@@ -1,8 +1,8 @@
 /** A node that is killed and restarted, a second node that survives, and an API that caches its callers. */
 import { expect } from 'chai';
-import type { Introspector } from '../../src/resource-server/resource-server.ts';
+import type { Introspector } from '../../modules/node/src/resource-server.ts';
+import { bearer, introspectorOf } from '../../modules/node/test/stand-in.ts';
 import { type PartnerTokens, partnerTokens } from '../provider/partner-tokens.ts';
-import { bearer, introspectorOf } from '../resource-server/stand-in.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Answer, introspect } from '../support/oauth.ts';
 import { freePort } from '../support/programs.ts';

@@ -6,8 +6,8 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { gunzipSync } from 'node:zlib';
+import type { createIntrospector } from '../../modules/node/src/introspector.ts';
 import type { runOperator } from '../../src/operator/program/run-operator.ts';
-import type { createIntrospector } from '../../src/resource-server/introspector.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 /** Update these values at each release (see CONTRIBUTING.md). */

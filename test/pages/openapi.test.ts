@@ -83,7 +83,7 @@ describe('the description for programs', () => {
   });
 
   it('lists every code that the module emits, each with a page and as JSON', async () => {
-    const directory = new URL('../../src/resource-server/', import.meta.url);
+    const directory = new URL('../../modules/node/src/', import.meta.url);
     const source = readdirSync(directory)
       .filter((name) => name.endsWith('.ts'))
       .map((name) => readFileSync(new URL(name, directory), 'utf8'))

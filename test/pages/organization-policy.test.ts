@@ -1,8 +1,8 @@
 /** The policy of an organization: which clients and API keys reach the organization. */
 import { expect } from 'chai';
+import { bearer, introspectorOf } from '../../modules/node/test/stand-in.ts';
 import { operatorFor, valueFrom } from '../operator/run-operator.ts';
 import { partnerTokens } from '../provider/partner-tokens.ts';
-import { bearer, introspectorOf } from '../resource-server/stand-in.ts';
 import { eventually } from '../support/eventually.ts';
 import { authorizationUrl, basic, clientCredentials, exchangeCode, introspect } from '../support/oauth.ts';
 import type { Fields } from '../support/person.ts';

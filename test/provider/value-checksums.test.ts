@@ -2,11 +2,11 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
+import { isMadeUp } from '../../modules/node/src/value-checksum.ts';
+import { bearer, introspectorOf, passOnTo, startStandIn } from '../../modules/node/test/stand-in.ts';
 import { FORMS, withChecksum, withoutChecksum } from '../../src/base/random-id.ts';
 import { Refusal } from '../../src/base/refusal.ts';
-import { isMadeUp } from '../../src/resource-server/value-checksum.ts';
 import { operatorFor, valueFrom } from '../operator/run-operator.ts';
-import { bearer, introspectorOf, passOnTo, startStandIn } from '../resource-server/stand-in.ts';
 import { eventually } from '../support/eventually.ts';
 import { counted, scrape } from '../support/metrics.ts';
 import { clientCredentials, exchangeCode, introspect, refresh } from '../support/oauth.ts';

@@ -2,9 +2,9 @@
 
 import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
+import { ANSWERS, STREAMS } from '../../modules/node/test/vectors.ts';
 import { createChangeStreams } from '../../src/provider/introspection-changes.ts';
 import type { ChangeFeed, ChangeTopic } from '../../src/storage/change-feed.ts';
-import { ANSWERS, STREAMS } from '../resource-server/vectors.ts';
 import { eventually } from '../support/eventually.ts';
 import { basic, clientCredentials, introspect, type TestClient } from '../support/oauth.ts';
 import { rawRequest } from '../support/raw-request.ts';

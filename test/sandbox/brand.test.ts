@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
-import { startGatehouse } from '../../src/sandbox/gatehouse.ts';
+import { startGatehouse } from '../../examples/sandbox/gatehouse.ts';
 import { logoFile, png } from '../config/brand-files.ts';
 import { fileWith } from '../config/configuration.ts';
 import { atEndOfFile } from '../support/end-of-run.ts';

@@ -1,7 +1,7 @@
 /** The warehouse API of the sandbox with a service, and callers of each kind. */
 import { expect } from 'chai';
-import { startWarehouseApi } from '../../src/sandbox/warehouse-api.ts';
-import { introspectorOf, passOnTo, startStandIn } from '../resource-server/stand-in.ts';
+import { startWarehouseApi } from '../../examples/sandbox/warehouse-api.ts';
+import { introspectorOf, passOnTo, startStandIn } from '../../modules/node/test/stand-in.ts';
 import { atEndOfFile } from '../support/end-of-run.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Answer, ask, type TestClient } from '../support/oauth.ts';

@@ -1,6 +1,6 @@
 /** The HTML templates of the partner app. */
 import { expect } from 'chai';
-import { html } from '../../src/sandbox/html.ts';
+import { html } from '../../examples/sandbox/html.ts';
 
 describe('a page of the partner app', () => {
   it('an HTML template escapes every inserted value, but not its own markup', () => {

@@ -1,6 +1,6 @@
 /** The ports of the sandbox. */
 import { expect } from 'chai';
-import { availablePort, listen } from '../../src/sandbox/listening.ts';
+import { availablePort, listen } from '../../examples/sandbox/listening.ts';
 import { freePort } from '../support/programs.ts';
 
 describe('a port of the sandbox', () => {

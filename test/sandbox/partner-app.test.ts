@@ -1,7 +1,7 @@
 /** The partner app of the sandbox, through the whole life of a connection. */
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
-import { type PartnerApp, startPartnerApp } from '../../src/sandbox/partner-app.ts';
+import { type PartnerApp, startPartnerApp } from '../../examples/sandbox/partner-app.ts';
 import { describeInBrowser } from '../support/browser.ts';
 import { atEndOfFile } from '../support/end-of-run.ts';
 import { eventually } from '../support/eventually.ts';

@@ -1,6 +1,7 @@
 /** Starts the sandbox's GraphQL API for a service, and configures it as the API of its clients. */
-import { createIntrospector } from '../../src/resource-server/resource-server.ts';
-import { startWarehouseApi } from '../../src/sandbox/warehouse-api.ts';
+
+import { startWarehouseApi } from '../../examples/sandbox/warehouse-api.ts';
+import { createIntrospector } from '../../modules/node/src/resource-server.ts';
 import { atEndOfFile } from './end-of-run.ts';
 import type { Seeded } from './seeded.ts';
 

@@ -1,9 +1,9 @@
 /** `/profile/oauth-clients/:id/test`: runs the authorization flow and leaves no connection. */
 import type { ServerResponse } from 'node:http';
 import { expect } from 'chai';
+import { listen } from '../../../examples/sandbox/listening.ts';
 import type { ClientKind } from '../../../src/clients/client.ts';
 import { createApiCalls } from '../../../src/host/api-calls.ts';
-import { listen } from '../../../src/sandbox/listening.ts';
 import { authorizationUrl, exchangeCode, introspect, type TestClient } from '../../support/oauth.ts';
 import type { Page } from '../../support/person.ts';
 import { seed } from '../../support/seed.ts';

@@ -1,0 +1,67 @@
+/** A GraphQL API in Koa that identifies its callers. Tests of the sandbox's API cover the rest. */
+import { expect } from 'chai';
+import { tokensOf } from '../../../test/provider/partner-tokens.ts';
+import { apiKeyOf } from '../../../test/sandbox/called-api.ts';
+import { eventually } from '../../../test/support/eventually.ts';
+import { clientCredentials } from '../../../test/support/oauth.ts';
+import { startSeeded } from '../../../test/support/seeded.ts';
+import { introspectorOf } from './stand-in.ts';
+import { startWarehouseApi, type WarehouseApi } from './warehouse-api.ts';
+
+describe('a GraphQL API that identifies its callers', () => {
+  const on = startSeeded();
+  let api: WarehouseApi;
+  const failures: string[] = [];
+
+  before(async () => {
+    const { issuer, clients } = on;
+    const onFailure = ({ message }: Error): void => void failures.push(message);
+    api = await startWarehouseApi(introspectorOf(clients.resourceServer, { issuer, onFailure }));
+  });
+  afterEach(() => expect(failures).to.deep.equal([]));
+
+  const tokenOfPerson = async (): Promise<string> => (await on.partner.tokens(on.clients.confidential)).accessToken;
+
+  it('the API identifies the user of a token or API key, and a machine client, which has no account', async () => {
+    const { machine, confidential } = on.clients;
+    const { accountId, email: username } = on.seeded.person;
+    const person = { subject: accountId, accountId, username };
+    const machineCaller = { subject: machine.id, accountId: null, username: null };
+    const { value: key } = await apiKeyOf(on.service, on.seeded.person);
+    const machineToken = tokensOf(await clientCredentials(on.issuer, machine)).accessToken;
+    for (const [token, caller] of [
+      [await tokenOfPerson(), { ...person, method: 'authorization_code', clientId: confidential.id }],
+      [key, { ...person, method: 'api_key', clientId: null }],
+      [machineToken, { ...machineCaller, method: 'client_credentials', clientId: machine.id }],
+    ] as const) {
+      const query = '{ caller { method subject accountId clientId username } }';
+      expect((await api.query(token, query)).body).to.deep.equal({ data: { caller } });
+    }
+  });
+
+  it('the API can list the warehouses in which its caller has a right', async () => {
+    const { organization, person } = on.seeded;
+    const draft = { organizationId: organization.id, name: 'Antwerp' };
+    const { id } = await on.service.organizations.addWarehouse(draft);
+    await on.service.memberships.setRights({ accountId: person.accountId }, id, ['read']);
+    const { value } = await apiKeyOf(on.service, person);
+    const namesOf = async (right: string): Promise<unknown> =>
+      (await api.query(value, `{ warehouses(right: "${right}") { name } }`)).body;
+    const [antwerp, rotterdam] = [{ name: 'Antwerp' }, { name: 'Rotterdam' }];
+    const readable = { data: { warehouses: [antwerp, rotterdam] } };
+    // The right was granted in the database, so the service learns of it a moment later.
+    await eventually(async () => expect(await namesOf('read')).to.deep.equal(readable));
+    expect(await namesOf('write')).to.deep.equal({ data: { warehouses: [rotterdam] } });
+    expect(await namesOf('manage')).to.deep.equal({ data: { warehouses: [] } });
+  });
+
+  it('the API answers 403 if a route, not a resolver, requires a right that the caller lacks', async () => {
+    const url = new URL(`/stock?warehouse=${on.seeded.warehouse.id}`, api.url);
+    const headers = { authorization: `Bearer ${await tokenOfPerson()}` };
+    const answer = await fetch(url, { headers });
+    expect(answer.status).to.equal(403);
+    expect(answer.headers.get('www-authenticate')).to.equal(
+      'Bearer error="insufficient_scope", error_description="the right to manage is required for this"',
+    );
+  });
+});

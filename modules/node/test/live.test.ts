@@ -1,0 +1,328 @@
+/** An API that caches its callers, and that the service notifies of changes at once. */
+
+import type { ServerResponse } from 'node:http';
+import { mock } from 'node:test';
+import { expect } from 'chai';
+import { createTestClock, type TestClock } from '../../../test/support/clock.ts';
+import { eventually } from '../../../test/support/eventually.ts';
+import type { Caller, Introspector } from '../src/resource-server.ts';
+import { API, answering, bearer, introspectorOf, type StandIn, startStandIn, TOKEN } from './stand-in.ts';
+
+const [ADA, BOB, ROBOT, KEY] = ['ada', 'bob', 'robot', 'key'].map((name) => `${TOKEN}${name}`) as [
+  string,
+  string,
+  string,
+  string,
+];
+const organizations = [{ id: 'org_a', name: 'A', role: 'owner', warehouses: [] }];
+const person = { token_type: 'Bearer', client_id: 'gate_ci_a', organizations };
+const ANSWERS: Record<string, object> = {
+  [ADA]: { ...person, sub: 'acc_ada', authorization: 'of-ada' },
+  [BOB]: { ...person, sub: 'acc_bob', authorization: 'of-bob' },
+  [ROBOT]: { ...person, sub: 'gate_ci_robot', client_id: 'gate_ci_robot', organizations: [] },
+  [KEY]: { token_type: 'api_key', sub: 'acc_ada', api_key: 'key_a', organizations: [] },
+};
+const TOKENS = [ADA, BOB, ROBOT, KEY];
+
+describe('a cached caller', () => {
+  let time: TestClock;
+  let service: StandIn;
+  let api: Introspector;
+  let streams: ServerResponse[];
+  let answers: Record<string, object>;
+  let isOpening: boolean;
+  let isBeating: boolean;
+  let streamTime: number;
+
+  before(async () => {
+    service = await startStandIn((answer, form, asked) => {
+      if (asked.method === 'GET') {
+        if (!isOpening) return answer.writeHead(503).end();
+        answer.writeHead(200, { 'content-type': 'text/event-stream' });
+        streams.push(answer);
+        const beat = () => isBeating && answer.write(':\n\n');
+        const beating = setInterval(beat, 1_000);
+        answer.on('close', () => clearInterval(beating));
+        return beat();
+      }
+      const found = answers[new URLSearchParams(form).get('token') ?? ''];
+      const iss = service.origin;
+      return answering({ active: found !== undefined, iss, ...found })(answer, form, asked);
+    });
+  });
+  const { now } = performance;
+  beforeEach(async () => {
+    time = createTestClock();
+    // Begin with an integer, so that sums of times are exact.
+    streamTime = Math.floor(now.call(performance));
+    // The test decides how long a silence lasts, however slow the machine is.
+    performance.now = () => streamTime;
+    streams = [];
+    answers = { ...ANSWERS };
+    isOpening = true;
+    isBeating = true;
+    api = await live();
+  });
+  afterEach(() => {
+    performance.now = now;
+    api.close();
+    time.restore();
+  });
+
+  async function live(mostRemembered = 50_000): Promise<Introspector> {
+    const before = streams.length;
+    const { clock } = time;
+    const options = { issuer: service.origin, clock, live: true, mostRemembered };
+    const opened = introspectorOf(API, { ...options, onFailure: () => {} });
+    await streaming(opened, before + 1);
+    return opened;
+  }
+  /** Resolves when the stream is trusted, so that answers from now on may be cached. */
+  async function streaming(opened: Introspector, count: number): Promise<void> {
+    await eventually(async () => {
+      expect(streams).to.have.length.of.at.least(count);
+      // Advance the clock repeatedly: the five seconds begin at the first heartbeat, which may
+      // arrive later.
+      time.advance(5);
+      await callerOf(ADA, opened);
+      expect(await isAsked(ADA, opened)).to.equal(false);
+    });
+  }
+  async function callerOf(token: string, by = api): Promise<Caller> {
+    const { caller } = await by.identify(bearer(token));
+    if (!caller) throw new Error('refused');
+    return caller;
+  }
+  /** Identifies once. @returns true if the service was asked. */
+  async function isAsked(token: string, by = api): Promise<boolean> {
+    const count = () => service.asked.filter((form) => form.get('token') === token).length;
+    const before = count();
+    await by.identify(bearer(token));
+    return count() > before;
+  }
+  async function remember(...tokens: readonly string[]): Promise<void> {
+    for (const token of tokens) await callerOf(token);
+    for (const token of tokens) expect(await isAsked(token), token).to.equal(false);
+  }
+  const tokenIn = (form: URLSearchParams) => form.get('token');
+  const announce = (what: string) => streams.at(-1)?.write(`data: ${what}\n\n`);
+
+  it('a cached caller, and no other, is evicted when the service announces a change of the caller', async () => {
+    for (const [what, ...dropped] of [
+      ['of-ada', ADA],
+      ['acc_ada', ADA, KEY],
+      ['gate_ci_a', ADA, BOB],
+      ['gate_ci_robot', ROBOT],
+      ['key_a', KEY],
+      ['org_a', ADA, BOB],
+      ['acc_bob gate_ci_a', BOB],
+      ['acc_bob gate_ci_other'],
+      ['acc_stranger'],
+      ['everything', ...TOKENS],
+    ] as const) {
+      await remember(...TOKENS);
+      const signals = await Promise.all(TOKENS.map(async (token) => (await callerOf(token)).signal));
+      announce(what);
+      // Wait for this event: events on the same stream arrive in order, so earlier ones have
+      // arrived.
+      const marker = (await callerOf(KEY)).signal;
+      if (!dropped.some((token) => token === KEY)) announce('key_a');
+      await eventually(() => expect(marker?.aborted).to.equal(true));
+      const isDropped = TOKENS.map((token) => token === KEY || dropped.some((one) => one === token));
+      expect(
+        signals.map((signal) => signal?.aborted),
+        what,
+      ).to.deep.equal(isDropped);
+      for (const [at, token] of TOKENS.entries()) {
+        expect(await isAsked(token), `${what}: ${token}`).to.equal(isDropped[at]);
+      }
+      time.advance(6);
+    }
+  });
+
+  it('a cached caller is the same object with the same abort signal in every call', async () => {
+    await remember(ADA);
+    const [first, second] = [await callerOf(ADA), await callerOf(ADA)];
+    expect(first).to.equal(second);
+    expect(first.signal).to.equal(second.signal);
+    expect(first).to.deep.include({ method: 'authorization_code', authorization: 'of-ada' });
+    expect(JSON.stringify(first)).to.not.include('signal');
+  });
+
+  it('cached callers of the same account share one list of organizations', async () => {
+    answers[KEY] = { ...ANSWERS[KEY], organizations };
+    await remember(ADA, KEY);
+    const [ada, key] = [await callerOf(ADA), await callerOf(KEY)];
+    expect(ada.organizations).to.equal(key.organizations);
+  });
+
+  it('a cached caller is not used after its token expires, nor for longer than ten minutes', async () => {
+    answers[BOB] = { ...ANSWERS[BOB], exp: Math.floor(time.clock() / 1000) + 60 };
+    await remember(ADA, BOB);
+    time.advance(58);
+    expect([await isAsked(ADA), await isAsked(BOB)]).to.deep.equal([false, false]);
+    time.advance(2);
+    expect([await isAsked(ADA), await isAsked(BOB)]).to.deep.equal([false, true]);
+    time.advance(540);
+    expect(await isAsked(ADA)).to.equal(true);
+  });
+
+  it('a cached caller that keeps calling is introspected again before the ten minutes end', async () => {
+    await remember(ADA, BOB);
+    const { signal } = await callerOf(ADA);
+    // Simulate changes that the service failed to announce.
+    delete answers[ADA];
+    answers[BOB] = { ...ANSWERS[BOB], organizations: [] };
+    time.advance(239);
+    for (const token of [ADA, BOB]) expect(await isAsked(token)).to.equal(false);
+    time.advance(301);
+    expect((await api.identify(bearer(ADA))).decidedBy, 'without waiting').to.equal('memory');
+    await eventually(() => expect(signal?.aborted).to.equal(true));
+    await eventually(async () => expect((await callerOf(BOB)).organizations).to.deep.equal([]));
+    time.advance(61);
+    expect(await isAsked(BOB), 'ten minutes after the first answer').to.equal(false);
+  });
+
+  it('a cached caller that does not call again is evicted, unless its abort signal may be in use', async () => {
+    await callerOf(ADA);
+    await callerOf(BOB);
+    const { signal } = await callerOf(BOB);
+    time.advance(5);
+    const count = () => service.asked.filter((form) => form.has('token')).map(tokenIn);
+    const before = count().length;
+    time.advance(545);
+    await eventually(() => expect(count().slice(before)).to.deep.equal([BOB]));
+    expect(signal?.aborted).to.equal(false);
+  });
+
+  it('the abort signal of a cached caller fires when the token expires, without another call', async () => {
+    const expiry = time.clock() + 600_000;
+    answers[BOB] = { ...ANSWERS[BOB], exp: expiry / 1_000 };
+    await remember(BOB);
+    time.set(new Date(expiry - 100));
+    const { signal } = await callerOf(BOB);
+    expect(signal?.aborted).to.equal(false);
+    time.set(new Date(expiry));
+    await eventually(() => expect(signal?.aborted).to.equal(true));
+    // The cached caller is not used again, even if the clock is set back.
+    time.set(new Date(expiry - 50));
+    expect(await isAsked(BOB)).to.equal(true);
+  });
+
+  it('the abort signal of an API key can last 90 days, although timers of Node end at 24.8 days', async () => {
+    const DAY = 86_400;
+    answers[KEY] = { ...ANSWERS[KEY], exp: Math.floor(time.clock() / 1000) + 90 * DAY };
+    await remember(KEY);
+    mock.timers.enable({ apis: ['setTimeout'] });
+    try {
+      const { signal } = await callerOf(KEY);
+      const pass = (days: number) => {
+        time.advance(days * DAY);
+        mock.timers.tick(days * DAY * 1_000);
+      };
+      for (const days of [25, 25, 25, 14]) {
+        pass(days);
+        expect(signal?.aborted).to.equal(false);
+      }
+      pass(1);
+      expect(signal?.aborted).to.equal(true);
+    } finally {
+      mock.timers.reset();
+    }
+  });
+
+  it('a cached caller whose access has changed is replaced, and the abort signal of the old object fires', async () => {
+    await remember(ADA);
+    const former = await callerOf(ADA);
+    const { signal } = former;
+    answers[ADA] = { ...ANSWERS[ADA], organizations: [] };
+    // An unannounced change is noticed after ten minutes.
+    time.advance(600);
+    const next = await callerOf(ADA);
+    expect(next).to.not.equal(former);
+    expect(next.organizations).to.deep.equal([]);
+    expect([signal?.aborted, next.signal?.aborted]).to.deep.equal([true, false]);
+    expect(await callerOf(ADA)).to.equal(next);
+  });
+
+  it('a cached caller is not used after the clock was set back', async () => {
+    await remember(ADA);
+    time.advance(-3_600);
+    expect(await isAsked(ADA)).to.equal(true);
+  });
+
+  it('a refused caller is never cached', async () => {
+    const unknown = `${TOKEN}unknown`;
+    expect([await isAsked(unknown), await isAsked(unknown)]).to.deep.equal([true, true]);
+  });
+
+  it('a full cache evicts the caller that was cached first', async () => {
+    api.close();
+    api = await live(2);
+    await remember(ADA, BOB);
+    const { signal } = await callerOf(ADA);
+    await callerOf(ROBOT);
+    expect(signal?.aborted).to.equal(true);
+    expect([await isAsked(ROBOT), await isAsked(BOB)]).to.deep.equal([false, false]);
+    expect(await isAsked(ADA)).to.equal(true);
+  });
+
+  it('right after a change no answer is cached, because another node may not have received the change yet', async () => {
+    await remember(ADA, BOB);
+    const { signal } = await callerOf(ADA);
+    announce('acc_ada');
+    await eventually(() => expect(signal?.aborted).to.equal(true));
+    expect([await isAsked(ADA), await isAsked(ADA), await isAsked(BOB)]).to.deep.equal([true, true, false]);
+    const unsettled = await callerOf(ADA);
+    const again = unsettled.signal;
+    // Now the other node knows of the change, too.
+    delete answers[ADA];
+    expect(await isAsked(ADA)).to.equal(true);
+    expect(again?.aborted).to.equal(true);
+  });
+
+  it('five seconds after a change a caller is cached again, with a lasting abort signal', async () => {
+    await remember(ADA);
+    const { signal } = await callerOf(ADA);
+    announce('acc_ada');
+    await eventually(() => expect(signal?.aborted).to.equal(true));
+    const unsettled = await callerOf(ADA);
+    time.advance(5);
+    // The signal fires soon, because the five seconds have passed on the test clock.
+    const over = unsettled.signal;
+    await eventually(() => expect(over?.aborted).to.equal(true));
+    expect((await callerOf(ADA)).signal?.aborted).to.equal(false);
+    expect(await isAsked(ADA)).to.equal(false);
+  });
+
+  it('a cached caller is not used while the change stream is broken, nor after a new one opens', async () => {
+    await remember(ADA);
+    const { signal } = await callerOf(ADA);
+    isOpening = false;
+    streams.at(-1)?.destroy();
+    await eventually(() => expect(signal?.aborted).to.equal(true));
+    expect([await isAsked(ADA), await isAsked(ADA)]).to.deep.equal([true, true]);
+    // Without a stream no revocation would be announced, so the signal has already fired.
+    expect((await callerOf(ADA)).signal?.aborted).to.equal(true);
+    isOpening = true;
+    await streaming(api, 2);
+    expect((await callerOf(ADA)).signal?.aborted).to.equal(false);
+  });
+
+  it('a cached caller is not used after two seconds without a heartbeat of the change stream', async () => {
+    await remember(ADA, KEY);
+    const [{ signal }, marker] = [await callerOf(ADA), (await callerOf(KEY)).signal];
+    isBeating = false;
+    announce('key_a');
+    await eventually(() => expect(marker?.aborted).to.equal(true));
+    streamTime += 1_999;
+    expect(await isAsked(ADA)).to.equal(false);
+    streamTime += 1;
+    expect([await isAsked(ADA), await isAsked(ADA)]).to.deep.equal([true, true]);
+    await eventually(() => expect(signal?.aborted).to.equal(true));
+    // Events on the former stream are ignored; the new stream is trusted.
+    announce('acc_bob');
+    isBeating = true;
+    await streaming(api, 2);
+  });
+});

@@ -1,0 +1,153 @@
+/** CORS preflights reach the CORS code of an API, and web pages can read refusals. */
+import { createServer, type RequestListener } from 'node:http';
+import { createRequire } from 'node:module';
+import type { AddressInfo } from 'node:net';
+import { expect } from 'chai';
+import express from 'express';
+import fastify from 'fastify';
+import { buildSchema } from 'graphql';
+import Koa from 'koa';
+import { atEndOfFile } from '../../../test/support/end-of-run.ts';
+import { ask } from '../../../test/support/oauth.ts';
+import { answerRefusals, type Introspector, protect, protectExpress, requireCaller } from '../src/resource-server.ts';
+import { SERVERS as GRAPHQL_SERVERS } from './servers.ts';
+import { API, answering, introspectorOf, type StandIn, startStandIn, TOKEN } from './stand-in.ts';
+
+/** Without types of its own in this repository. */
+const express4: typeof express = createRequire(import.meta.url)('express4');
+const PAGE = 'https://app.example';
+const PREFLIGHT = { origin: PAGE, 'access-control-request-method': 'POST' };
+const CORS = {
+  'Access-Control-Allow-Origin': PAGE,
+  'Access-Control-Allow-Headers': 'authorization',
+};
+
+/** Servers whose CORS code comes after the guard; other paths than `/cors` read the caller. */
+const SERVERS: Readonly<Record<string, (by: Introspector) => Promise<URL>>> = {
+  Koa: async (introspector) => {
+    const app = new Koa();
+    app.silent = true;
+    app.use(protect(introspector));
+    app.use(async (ctx) => {
+      if (ctx.path === '/cors') {
+        ctx.status = 204;
+        ctx.set(CORS);
+      } else ctx.body = ctx.state.caller.subject;
+    });
+    return listen(app.callback());
+  },
+  'Express 4': async (introspector) => listen(expressApp(express4, introspector)),
+  'Express 5': async (introspector) => listen(expressApp(express, introspector)),
+  Fastify: async (introspector) => {
+    const app = fastify();
+    app.addHook('onRequest', requireCaller(introspector));
+    app.all('/cors', async (_request, reply) => reply.code(204).headers(CORS).send());
+    app.all('/caller', async (request) => request.caller.subject);
+    atEndOfFile(() => app.close());
+    return new URL(await app.listen({ port: 0, host: '127.0.0.1' }));
+  },
+};
+
+function expressApp(create: typeof express, introspector: Introspector): RequestListener {
+  const app = create();
+  app.use(protectExpress(introspector));
+  app.all('/cors', (_request, response) => void response.status(204).set(CORS).end());
+  app.all('/caller', (request, response) => void response.send(request.caller.subject));
+  app.use(answerRefusals);
+  return app;
+}
+
+async function listen(handler: RequestListener): Promise<URL> {
+  const server = createServer(handler);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  atEndOfFile(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+}
+
+describe('a CORS preflight', () => {
+  let service: StandIn;
+  let introspector: Introspector;
+
+  before(async () => {
+    service = await startStandIn((answer, form, asked) => {
+      const active = new URLSearchParams(form).get('token') === TOKEN;
+      const person = { token_type: 'Bearer', client_id: 'gate_ci_a', sub: 'acc_a' };
+      const body = { ...person, iss: service.origin, organizations: [], active };
+      return answering(body)(answer, form, asked);
+    });
+    introspector = introspectorOf(API, { issuer: service.origin });
+  });
+
+  for (const [name, start] of Object.entries(SERVERS)) {
+    describe(name, () => {
+      let url: URL;
+      before(async () => {
+        url = await start(introspector);
+      });
+      const send = (method: string, path: string, headers: Record<string, string>) =>
+        ask(new URL(path, url), { method, headers });
+
+      it('a preflight without credentials reaches CORS code after the guard', async () => {
+        const { status, headers } = await send('OPTIONS', '/cors', PREFLIGHT);
+        expect(status).to.equal(204);
+        expect(headers.get('access-control-allow-origin')).to.equal(PAGE);
+      });
+
+      it('a handler that reads the caller of a preflight answers 401', async () => {
+        const { status, headers } = await send('OPTIONS', '/caller', PREFLIGHT);
+        expect(status).to.equal(401);
+        expect(headers.get('www-authenticate')).to.equal('Bearer');
+      });
+
+      it('a request that is no preflight needs a caller, whatever its headers are', async () => {
+        const { origin } = PREFLIGHT;
+        for (const [method, headers] of [
+          ['POST', PREFLIGHT],
+          ['OPTIONS', {}],
+          ['OPTIONS', { origin }],
+          ['OPTIONS', { 'access-control-request-method': 'POST' }],
+          ['OPTIONS', { ...PREFLIGHT, authorization: `Bearer ${TOKEN}dead` }],
+          ['OPTIONS', { ...PREFLIGHT, authorization: 'Basic YTpi' }],
+        ] as const) {
+          const { status } = await send(method, '/cors', headers);
+          expect(status, `${method} ${JSON.stringify(headers)}`).to.equal(401);
+        }
+      });
+
+      it('a web page may read why its request was refused, if the API allows the page', async () => {
+        const answer = await send('GET', '/caller', { origin: PAGE });
+        expect(answer.status).to.equal(401);
+        const exposed = answer.headers.get('access-control-expose-headers');
+        expect(exposed).to.equal('WWW-Authenticate, Retry-After');
+        expect(answer.headers.has('access-control-allow-origin')).to.equal(false);
+      });
+
+      it('a call with a valid token finds its caller', async () => {
+        const { status, text } = await send('POST', '/caller', {
+          authorization: `Bearer ${TOKEN}`,
+        });
+        expect({ status, text }).to.deep.equal({ status: 200, text: 'acc_a' });
+      });
+    });
+  }
+
+  for (const name of ['Yoga 5', 'Apollo Server 5']) {
+    it(`${name} answers a preflight itself, before its caller is identified`, async () => {
+      const schema = buildSchema('type Query { subject: String }');
+      const url = await GRAPHQL_SERVERS[name]?.(schema, introspector);
+      const { status, headers } = await ask(url as URL, { method: 'OPTIONS', headers: PREFLIGHT });
+      expect(status).to.equal(204);
+      expect(headers.get('access-control-allow-origin')).to.match(/^(\*|https:..app)/);
+    });
+  }
+
+  it('the service is not asked about a preflight', async () => {
+    const url = await SERVERS.Koa?.(introspector);
+    const before = service.asked.length;
+    await ask(new URL('/cors', url), { method: 'OPTIONS', headers: PREFLIGHT });
+    expect(service.asked.length).to.equal(before);
+  });
+});

@@ -1,0 +1,66 @@
+/** Each row of the guide compiles in the oldest supported TypeScript, and without any framework. */
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { installedPackages } from '../../../test/support/npm-packages.ts';
+import { temporaryDirectory } from '../../../test/support/temporary-directory.ts';
+import { compile, configure, linkPackages, MODULES, PRESENT, typedProgram, writeRows } from './rows-project.ts';
+
+/** The oldest supported compiler, and types of the packages that have none. */
+const PACKAGES = ['typescript@5.2.2', '@types/express@4.17.25', '@types/ws@8.18.1'];
+
+describe('the rows of the guide in old and new compilers', () => {
+  const project = temporaryDirectory('rows');
+  let oldest: string;
+  let installed: string;
+
+  before(async function () {
+    const found = await installedPackages(PACKAGES);
+    if ('reason' in found) {
+      console.error(found.reason);
+      return this.skip();
+    }
+    installed = found.folder;
+    oldest = path.join(installed, 'typescript/bin/tsc');
+    const types = { '@types/ws': path.join(installed, '@types/ws') };
+    await writeRows(project, ['express', 'sse', 'ws', 'yoga'], types);
+  });
+
+  it('each row of the guide compiles in strict TypeScript 5.2 and 7', async () => {
+    await compile(oldest, project);
+    await compile(PRESENT, project);
+  });
+
+  it('the Express program of the guide compiles with the types of Express 4', async () => {
+    const express4 = temporaryDirectory('rows-4');
+    linkPackages(express4, {
+      gatehouse: path.join(project, 'node_modules/gatehouse'),
+      express: path.join(MODULES, 'express4'),
+      '@types/express': path.join(installed, '@types/express'),
+    });
+    writeFileSync(path.join(express4, 'express.mts'), typedProgram('express.mjs'));
+    configure(express4, { types: ['node'] });
+    await compile(oldest, express4);
+    await compile(PRESENT, express4);
+  });
+
+  it('the types need no framework, with each way of resolving modules', async () => {
+    const bare = temporaryDirectory('bare');
+    mkdirSync(path.join(bare, 'node_modules'));
+    const gatehouse = path.join(project, 'node_modules/gatehouse');
+    symlinkSync(gatehouse, path.join(bare, 'node_modules/gatehouse'));
+    const line = "import { createIntrospector } from 'gatehouse/resource-server';\n";
+    for (const file of ['bare.ts', 'bare.mts', 'bare.cts']) {
+      writeFileSync(path.join(bare, file), `${line}void createIntrospector;\n`);
+    }
+    for (const [module, moduleResolution, compilers] of [
+      ['nodenext', 'nodenext', [oldest, PRESENT]],
+      ['esnext', 'bundler', [oldest, PRESENT]],
+      ['commonjs', 'node10', [oldest]],
+    ] as const) {
+      const include = module === 'nodenext' ? ['bare.*'] : ['bare.ts'];
+      const strictest = { skipLibCheck: false, preserveSymlinks: true, types: [] };
+      configure(bare, { ...strictest, module, moduleResolution }, include);
+      for (const compiler of compilers) await compile(compiler, bare);
+    }
+  });
+});

@@ -1,0 +1,86 @@
+/** A listener in place of the service, which counts requests and sends the answers of a test. */
+import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { atEndOfFile } from '../../../test/support/end-of-run.ts';
+import type { TestClient } from '../../../test/support/oauth.ts';
+import { createIntrospector, type Introspector, type IntrospectorOptions } from '../src/resource-server.ts';
+
+/** The token that tests send to a stand-in. */
+export const TOKEN = `gate_at_${'a'.repeat(43)}`;
+/** The credentials that an API sends to a stand-in. */
+export const API: TestClient = { id: 'gate_ci_api', secret: 'gate_cs_api', redirectUri: '' };
+
+/** Creates an introspector, which is closed after the file. */
+export function introspectorOf(
+  { id: clientId, secret: clientSecret = '' }: TestClient,
+  options: Partial<IntrospectorOptions> & Pick<IntrospectorOptions, 'issuer'>,
+): Introspector {
+  // A long timeout, because the machine may be busy, and few tests are about the timeout.
+  const usual = { clientId, clientSecret, timeoutMs: 20_000 };
+  const introspector = createIntrospector({ ...usual, ...options });
+  atEndOfFile(introspector.close);
+  return introspector;
+}
+
+export const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}` } });
+
+export interface StandIn {
+  readonly origin: string;
+  readonly introspectionEndpoint: string;
+  /** The forms of all requests so far. */
+  readonly asked: readonly URLSearchParams[];
+  /** The number of connections opened so far. */
+  readonly connections: number;
+}
+
+export type Respond = (answer: ServerResponse, form: string, asked: IncomingMessage) => unknown;
+
+/** Starts a stand-in, which is closed after the file. */
+export async function startStandIn(respond: Respond): Promise<StandIn> {
+  const asked: URLSearchParams[] = [];
+  const sockets = new Set<Socket>();
+  const server = createServer(async (incoming, answer) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of incoming) chunks.push(chunk);
+    const form = Buffer.concat(chunks).toString();
+    asked.push(new URLSearchParams(form));
+    await respond(answer, form, incoming);
+  });
+  // A long timeout, so that a slow test finds its connection still open.
+  server.keepAliveTimeout = 120_000;
+  server.on('connection', (socket) => sockets.add(socket));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  atEndOfFile(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return {
+    origin,
+    introspectionEndpoint: `${origin}/oauth/introspect`,
+    asked,
+    get connections() {
+      return sockets.size;
+    },
+  };
+}
+
+/** Forwards requests to the service, and its answers back. `arrived` may delay an answer. */
+export const passOnTo =
+  (issuer: string, arrived: () => Promise<void> | void = () => {}): Respond =>
+  (answer, form, { headers, method, url }) =>
+    new Promise<void>((resolve, reject) => {
+      const onward = request(new URL(url ?? '', issuer), { method, headers }, async (response) => {
+        await arrived();
+        answer.writeHead(response.statusCode ?? 0, response.headers);
+        response.pipe(answer).on('finish', resolve);
+      });
+      onward.on('error', reject);
+      onward.end(form);
+    });
+
+/** Answers every request with this JSON. */
+export const answering =
+  (body: unknown, headers: Record<string, string> = {}): Respond =>
+  (answer) =>
+    answer.setHeaders(new Map(Object.entries(headers))).end(JSON.stringify(body));
