@@ -2,6 +2,7 @@
 import type { StartedProgram } from './deployment.ts';
 import { type Measurement, measure } from './load.ts';
 import { processorTime, residentMemory } from './processor.ts';
+import { table } from './table.ts';
 
 /** Medians; requests and failures are sums. */
 export interface Comparison extends Measurement {
@@ -75,3 +76,25 @@ export const loadBareKoa = ({ url }: StartedProgram): Promise<Measurement> =>
       body: 'grant_type=client_credentials&client_id=nobody&client_secret=none',
     }),
   }));
+
+/** Returns a table of the rows, which says in its first column what was measured. */
+export function comparisonTable(title: string, rows: readonly (readonly [name: string, Comparison])[]): string {
+  const head = [title, 'of Koa', 'from-to', 'CPU us', 'of Koa us', '1/s', 'p50 ms', 'p99 ms', 'MB', 'failed'];
+  const cells = rows.map(([name, comparison]) => {
+    const { ratios, cpu, cpuOfKoa, requestsPerSecond, p50, p99, resident, failures } = comparison;
+    const [least = 0] = ratios;
+    return [
+      name,
+      middle(ratios).toFixed(3),
+      `${least.toFixed(3)}-${(ratios.at(-1) ?? 0).toFixed(3)}`,
+      cpu.toFixed(0),
+      cpuOfKoa.toFixed(0),
+      Math.round(requestsPerSecond).toLocaleString('en'),
+      p50.toFixed(1),
+      p99.toFixed(1),
+      resident.toFixed(0),
+      String(failures),
+    ];
+  });
+  return table(head, cells);
+}

@@ -1,5 +1,4 @@
 /** Measures the time until a pushed change takes effect at an API, and the lines per second. */
-import { availableParallelism, loadavg } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { bearer, introspectorOf } from '../modules/node/test/stand-in.ts';
 import { push, SENDERS } from '../test/import/pushing.ts';
@@ -17,7 +16,6 @@ const REQUESTS = 20;
 
 /** @param rounds how many changes are sent, one after the other */
 export async function measureChanges(rounds: number): Promise<void> {
-  const atStart = loadavg();
   const settings = {
     senders: SENDERS,
     import: { removalsPerHour: '1000000' },
@@ -74,11 +72,6 @@ export async function measureChanges(rounds: number): Promise<void> {
   const [head = [], ...body] = rows;
   console.log(`${rounds} changes, one after the other:\n${table(head, body)}\n`);
   console.log(table(['lines in requests of 1,000', '1/s'], await linesPerSecond(near)));
-  const load = (values: readonly number[]) => values.map((value) => value.toFixed(2)).join(', ');
-  console.log(
-    `\nLoad average at the start ${load(atStart)}, at the end ${load(loadavg())}; ` +
-      `${availableParallelism()} processors, shared by both nodes, the stores, the API and the sender.`,
-  );
   api.close();
   await far.close();
   await near.close();

@@ -1,29 +1,31 @@
-/** Fills the stores with many users who connected a client, and issues a token for each. */
+/** Fills the stores with many users who connected a client, and with authorizations of this client. */
 import { createAuthorizations } from '../src/authorizations/authorization.ts';
 import { systemClock } from '../src/base/clock.ts';
 import { openDatabase } from '../src/storage/database.ts';
 import { openTokenStore } from '../src/storage/open-token-store.ts';
 import type { Database } from '../src/storage/queries.ts';
 import type { TestClient } from '../test/support/oauth.ts';
-import { type RunningDeployment, TOKEN_KEY } from './deployment.ts';
+import { type Deployment, TOKEN_KEY } from './deployment.ts';
 
 export interface ConnectedPeople {
   readonly accountIds: readonly string[];
-  /** One access token per account. */
+  /** The access tokens of the sampled authorizations, in their order: one per account by default. */
   readonly tokens: readonly string[];
+  readonly refreshTokens: readonly string[];
   readonly database: Database;
   close(): Promise<void>;
 }
 
 /** Number of members per organization, which has three warehouses; each has rights in two of them. */
 const MEMBERS = 100;
-/** Number of tokens that are issued in parallel. */
+/** Number of authorizations that are written in parallel. */
 const BATCH = 100;
 /** Filling the stores may take long. */
 const TIMEOUT_FACTOR = 60;
 const LIFETIMES = {
   authorizationCodeSeconds: 600,
-  accessTokenSeconds: 3_600,
+  // Longer than it takes to fill the stores.
+  accessTokenSeconds: 43_200,
   refreshTokenSeconds: 86_400,
   retryWindowSeconds: 60,
 };
@@ -65,10 +67,16 @@ export async function fillPeople(database: Database, client: TestClient, count: 
   }
 }
 
+/**
+ * @param count the number of users
+ * @param scale the number of authorizations, which the users have in equal shares, and of how many of them one is
+ *   sampled. Default: each user has one, and all are sampled.
+ */
 export async function connectPeople(
-  { storage }: Pick<RunningDeployment, 'storage'>,
+  { storage }: Pick<Deployment, 'storage'>,
   client: TestClient,
   count: number,
+  { authorizations: total, sampleEvery } = { authorizations: count, sampleEvery: 1 },
 ): Promise<ConnectedPeople> {
   const database = await openDatabase({ ...storage, timeoutFactor: TIMEOUT_FACTOR });
   await fillPeople(database, client, count);
@@ -89,22 +97,28 @@ export async function connectPeople(
   });
   const accountIds = Array.from({ length: count }, (_, position) => accountIdOf(position));
 
-  async function tokenOf(accountId: string): Promise<string> {
+  async function authorize(number: number): Promise<void> {
     const draft = authorizations.draft();
+    const accountId = accountIdOf(number % count);
     const { id: clientId, redirectUri } = client;
     await authorizations.begin(draft, { accountId, clientId, generation: 1, redirectUri });
     const found = await authorizations.find(authorizations.codeOf(draft));
     const issued = found && (await authorizations.exchange(found.authorization));
     if (typeof issued !== 'object') throw new Error(`no token was issued: ${issued}`);
-    return issued.accessToken;
+    if (number % sampleEvery !== 0) return;
+    tokens[number / sampleEvery] = issued.accessToken;
+    refreshTokens[number / sampleEvery] = issued.refreshToken;
   }
   const tokens: string[] = [];
-  for (let first = 0; first < count; first += BATCH) {
-    tokens.push(...(await Promise.all(accountIds.slice(first, first + BATCH).map(tokenOf))));
+  const refreshTokens: string[] = [];
+  for (let first = 0; first < total; first += BATCH) {
+    const size = Math.min(BATCH, total - first);
+    await Promise.all(Array.from({ length: size }, (_, place) => authorize(first + place)));
   }
   return {
     accountIds,
     tokens,
+    refreshTokens,
     database,
     async close() {
       await store.close();

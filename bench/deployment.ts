@@ -5,7 +5,6 @@ import manifest from '../package.json' with { type: 'json' };
 import { createMemberships } from '../src/accounts/access/memberships.ts';
 import { createAccountRegistry } from '../src/accounts/account-registry.ts';
 import { createOrganizations } from '../src/accounts/organizations/organizations.ts';
-import { hashPassword } from '../src/accounts/passwords/password.ts';
 import { systemClock } from '../src/base/clock.ts';
 import { createClientRegistry } from '../src/clients/client-registry.ts';
 import { silentChangeFeed } from '../src/storage/change-feed.ts';
@@ -14,7 +13,6 @@ import { freshDataDirectory } from '../test/support/embedded-postgres.ts';
 import { atEndOfRun } from '../test/support/end-of-run.ts';
 import { eventually } from '../test/support/eventually.ts';
 import type { TestClient } from '../test/support/oauth.ts';
-import type { Credentials } from '../test/support/person.ts';
 import { freshMigratedDatabaseUrl } from '../test/support/postgres-server.ts';
 import { freePort, startProgram } from '../test/support/programs.ts';
 import { freshRedisUrl } from '../test/support/redis-server.ts';
@@ -40,13 +38,9 @@ export interface StartedService extends StartedProgram {
 /** Stores with users and clients, for a service that is started later and as often as wanted. */
 export interface Deployment {
   readonly issuer: string;
-  /** The URL of the operators' listener, with the metrics. */
-  readonly operatorsUrl: string;
   readonly seed: Seed;
   /** Many machine clients besides that of the seed. */
   readonly machines: readonly TestClient[];
-  /** The requested number of users. Checking their passwords costs as much as in production. */
-  readonly people: readonly Credentials[];
   /** The stores, for other programs that use them as well. */
   readonly storage: DatabaseOptions & { readonly redisUrl: string | undefined };
   start(): Promise<StartedService>;
@@ -58,22 +52,19 @@ export const TOKEN_KEY = 'token-key-of-the-bench-0123456789abcdefg';
 const MACHINES = 1_000;
 const ROOT = path.join(import.meta.dirname, '..');
 
-export async function startDeployment(kind: DeploymentKind, options?: { people?: number }): Promise<RunningDeployment> {
-  const deployment = await prepareDeployment(kind, options);
+export async function startDeployment(kind: DeploymentKind): Promise<RunningDeployment> {
+  const deployment = await prepareDeployment(kind);
   return { ...deployment, ...(await deployment.start()) };
 }
 
 /** Fills the stores with users and clients, and starts nothing but the stores. */
-export async function prepareDeployment(
-  kind: DeploymentKind,
-  { people = 0 }: { people?: number } = {},
-): Promise<Deployment> {
+export async function prepareDeployment(kind: DeploymentKind): Promise<Deployment> {
   leaveItsCore();
   const isEmbedded = kind === 'embedded';
   const dataDirectory = isEmbedded ? await freshDataDirectory() : '';
   const databaseUrl = isEmbedded ? undefined : await freshMigratedDatabaseUrl();
-  const filled = await fill({ dataDirectory, databaseUrl }, people);
-  // Behind a proxy, so that the load can come from many addresses.
+  const filled = await fill({ dataDirectory, databaseUrl });
+  // Not the settings of this checkout; behind a proxy, as in production.
   const config = path.join(temporaryDirectory('bench'), 'gatehouse.yaml');
   await writeFile(config, 'server:\n  proxy_hops: 1\n');
 
@@ -101,7 +92,7 @@ export async function prepareDeployment(
     return { ...program, secondsUntilReady: (performance.now() - begin) / 1_000 };
   }
   const storage = { dataDirectory, databaseUrl, redisUrl };
-  return { issuer, operatorsUrl, storage, start, ...filled };
+  return { issuer, storage, start, ...filled };
 }
 
 /** Waits until a load balancer would send requests. */
@@ -137,10 +128,7 @@ async function startMeasured(
   return { url, pid: program.pid, stop: () => program.end('SIGTERM') };
 }
 
-export async function fill(
-  place: DatabaseOptions,
-  count: number,
-): Promise<Pick<RunningDeployment, 'seed' | 'machines' | 'people'>> {
+export async function fill(place: DatabaseOptions): Promise<Pick<Deployment, 'seed' | 'machines'>> {
   // Filling the stores may take long.
   const database = await openDatabase({ ...place, timeoutFactor: 60 });
   const parts = { database, changes: silentChangeFeed, clock: systemClock };
@@ -163,20 +151,8 @@ export async function fill(
       });
       machines.push({ id: client.id, secret, redirectUri: '' });
     }
-    const people = await addPeople(registries, count);
-    return { seed: seeded, machines, people };
+    return { seed: seeded, machines };
   } finally {
     await database.close();
   }
-}
-
-async function addPeople({ accounts, database }: Registries, count: number) {
-  const password = 'nine yellow containers';
-  const emails = Array.from({ length: count }, (_, index) => `person-${index}@example.test`);
-  for (const email of emails) await accounts.add({ email, name: email });
-  // One hash for all: only checking it must cost as much as in production.
-  const hash = count === 0 ? '' : await hashPassword(password, { email: '' });
-  const hashed = 'UPDATE accounts SET password_hash = $1 WHERE email = ANY($2)';
-  await database.query(hashed, [hash, emails]);
-  return emails.map((email) => ({ email, password }));
 }

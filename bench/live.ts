@@ -19,7 +19,6 @@ const AT_ONCE = 50;
 const CALLS_PER_CLOCK_CHECK = 1_000;
 
 interface Rate {
-  readonly calls: number;
   readonly callsPerSecond: number;
   /** Microseconds of the API's processor time per call. */
   readonly cpu: number;
@@ -41,17 +40,17 @@ export async function measureLive(seconds: number): Promise<void> {
 
   const remembered: Rate[] = [];
   const asking: Rate[] = [];
-  await identify(api, next, { seconds: 1 });
+  await identify(api, next, 1);
   for (let round = 0; round < ROUNDS; round += 1) {
     await rememberAll();
-    remembered.push(await identify(api, next, { seconds }));
+    remembered.push(await identify(api, next, seconds));
     const cpuBefore = processorTime(process.pid);
     let turn = 0;
     const nextToken = () => tokens[turn++ % tokens.length] ?? '';
     const asked = await measureResourceServer({ issuer, resourceServer, nextToken, seconds });
     if (asked.failures > 0) throw new Error(`${asked.failures} callers were refused`);
     const cpu = (processorTime(process.pid) - cpuBefore) / asked.requests;
-    asking.push({ calls: asked.requests, callsPerSecond: asked.requestsPerSecond, cpu });
+    asking.push({ callsPerSecond: asked.requestsPerSecond, cpu });
   }
   api.close();
   const again = await measureAskingAgain({ issuer, resourceServer, tokens, pid: deployment.pid });
@@ -82,7 +81,7 @@ A remembered caller takes ${bytesPerCaller.toFixed(0)} bytes, organizations incl
  * @returns `next`, which returns their requests in turn, and `rememberAll`, which must be called
  *   before each measurement, because callers are forgotten after minutes
  */
-export async function rememberCallers({
+async function rememberCallers({
   issuer,
   seed,
   tokens,
@@ -179,16 +178,14 @@ CPU of the API ${costs.api} ms a second, with its calls; of the service ${costs.
 `;
 }
 
-/** Calls the API, one call after another. @param limit the duration, or the number of calls */
-export async function identify(
+/** Calls the API, one call after another. */
+async function identify(
   api: Introspector,
   next: () => Parameters<Introspector['identify']>[0],
-  limit: { readonly seconds: number } | { readonly calls: number },
+  seconds: number,
 ): Promise<Rate> {
   const cpuBefore = processorTime(process.pid);
   const began = performance.now();
-  const isReached = (calls: number): boolean =>
-    'calls' in limit ? calls >= limit.calls : performance.now() - began >= limit.seconds * 1_000;
   let calls = 0;
   let asked = 0;
   do {
@@ -198,11 +195,11 @@ export async function identify(
     calls += CALLS_PER_CLOCK_CHECK;
     // Let the stream be read in between, as in an API that has other work to do.
     await new Promise(setImmediate);
-  } while (!isReached(calls));
+  } while (performance.now() - began < seconds * 1_000);
   if (asked > 0) console.error(`${asked} of ${calls} calls asked: the machine is too busy for the stream`);
   const took = (performance.now() - began) / 1_000;
   const cpu = (processorTime(process.pid) - cpuBefore) / calls;
-  return { calls, callsPerSecond: calls / took, cpu };
+  return { callsPerSecond: calls / took, cpu };
 }
 
 function heapUsed(): number {

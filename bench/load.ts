@@ -32,8 +32,8 @@ export interface Measurement {
   readonly failures: number;
 }
 
-export const CONNECTIONS = 32;
-export const TIMEOUT_MS = 10_000;
+const CONNECTIONS = 32;
+const TIMEOUT_MS = 10_000;
 
 /**
  * Implements HTTP itself: the load must be faster than the measured program, which would otherwise
@@ -94,7 +94,7 @@ export async function measure(
 }
 
 /** Returns the request as HTTP text. */
-export function requestText({ method, path, headers = {}, body }: LoadRequest, host: string): string {
+function requestText({ method, path, headers = {}, body }: LoadRequest, host: string): string {
   let text = `${method} ${path} HTTP/1.1\r\nHost: ${host}\r\n`;
   for (const name in headers) text += `${name}: ${headers[name]}\r\n`;
   if (body === undefined) return `${text}\r\n`;
@@ -102,7 +102,7 @@ export function requestText({ method, path, headers = {}, body }: LoadRequest, h
 }
 
 /** Returns undefined until the answer is complete. */
-export function answerIn(text: string): LoadAnswer | undefined {
+function answerIn(text: string): LoadAnswer | undefined {
   const end = text.indexOf('\r\n\r\n') + 4;
   if (end < 4) return undefined;
   const head = text.slice(0, end);
@@ -117,7 +117,8 @@ export function measurementOf(
   durations: readonly number[],
   { milliseconds, failures }: { milliseconds: number; failures: number },
 ): Measurement {
-  const quantile = quantilesOf(durations);
+  const sorted = Float64Array.from(durations).sort();
+  const quantile = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
   return {
     requests: durations.length,
     requestsPerSecond: durations.length / (milliseconds / 1000),
@@ -125,10 +126,4 @@ export function measurementOf(
     p99: quantile(0.99),
     failures,
   };
-}
-
-/** Sorts once. @returns a function from a share, such as 0.99, to the value at that share; 0 without values */
-export function quantilesOf(values: readonly number[] | Float64Array): (share: number) => number {
-  const sorted = Float64Array.from(values).sort();
-  return (share) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
 }

@@ -158,7 +158,7 @@ const BROWSER = 'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like
 /** Fills PostgreSQL with `count` people, and prints what their rows and indexes take. */
 export async function measureRows(count: number): Promise<void> {
   const options = { databaseUrl: await freshMigratedDatabaseUrl(), dataDirectory: '' };
-  const { seed } = await fill(options, 0);
+  const { seed } = await fill(options);
   // One connection, so that one process of PostgreSQL does all the work that is measured.
   const database = await openDatabase({ ...options, timeoutFactor: 60, databaseConnections: 1 });
   const before = await sizes();

@@ -1,15 +1,18 @@
 /** Pins processes to cores, and reads the processor time and memory of a process. */
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
-import { availableParallelism, constants, getPriority, setPriority } from 'node:os';
+import { availableParallelism } from 'node:os';
 import { findProgram } from '../test/support/programs.ts';
 
 const taskset = availableParallelism() > 1 ? findProgram('taskset') : undefined;
 const MEASURED = '1';
 const OTHERS = '0';
 
-/** True if the measured process has a core to itself, without the load and the stores. */
-export const isPinned = taskset !== undefined;
+/** Says in the results whether the measured process has a core to itself. */
+export const PINNING =
+  taskset === undefined
+    ? 'Service, load and stores share the cores (needs taskset and two of them).'
+    : 'The service has one core to itself; load and stores are on the other.';
 
 /** Returns the command, pinned to the core of the measured process. */
 export const onItsCore = (command: Command): Command =>
@@ -35,30 +38,6 @@ function moveTo(core: string): void {
   for (const thread of readdirSync('/proc/self/task')) {
     // One by one: a thread that has just ended cannot be moved, and makes `--all-tasks` fail.
     spawnSync(taskset, ['--cpu-list', '--pid', core, thread]);
-  }
-}
-
-/**
- * From now on this process gets a core whenever it needs one, as if it had a machine of its own.
- * Without the right to do so (root on Linux) it shares the cores with the others, and says so.
- */
-export function takePrecedence(): void {
-  try {
-    setPriority(constants.priority.PRIORITY_HIGHEST);
-  } catch (error) {
-    console.log(`This process has no precedence over the service: ${error}`);
-  }
-}
-
-/** Starts a process, which would otherwise have the precedence of this one. @param start starts it at once */
-export function withoutPrecedence<Started>(start: () => Started): Started {
-  const before = getPriority();
-  if (before === constants.priority.PRIORITY_NORMAL) return start();
-  setPriority(constants.priority.PRIORITY_NORMAL);
-  try {
-    return start();
-  } finally {
-    setPriority(before);
   }
 }
 
@@ -94,45 +73,11 @@ export function processorTime(pid: number): number {
   }
 }
 
-/**
- * Like `processorTime`, including the children of the process, also those that have ended:
- * PostgreSQL uses one for each connection and for each autovacuum.
- */
-export function processorTimeOfTree(pid: number): number {
-  try {
-    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ');
-    // The fields after the name, which is in brackets and may contain spaces: proc(5), 16 and 17.
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-      .replace(/^.*\) /s, '')
-      .split(' ');
-    const ended = (Number(stat[13]) + Number(stat[14])) * MICROSECONDS_PER_TICK;
-    const running = children.filter(Boolean).map((child) => processorTimeOfTree(Number(child)));
-    return running.reduce((sum, time) => sum + (time || 0), processorTime(pid) + ended);
-  } catch {
-    return Number.NaN;
-  }
-}
-
-/** USER_HZ, which is 100 on every Linux. */
-const MICROSECONDS_PER_TICK = 10_000;
-
 /** Returns the megabytes that a process has in memory; NaN if the system does not report it. */
 export function residentMemory(pid: number): number {
   try {
     const status = readFileSync(`/proc/${pid}/status`, 'utf8');
     return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024;
-  } catch {
-    return Number.NaN;
-  }
-}
-
-/**
- * Returns the microseconds for which the main thread of this process was ready to run, but waited
- * for a core; NaN if the system does not report it (Linux does).
- */
-export function waitedForCore(): number {
-  try {
-    return Number(readFileSync('/proc/self/schedstat', 'utf8').split(' ')[1]) / 1000;
   } catch {
     return Number.NaN;
   }
