@@ -21,7 +21,7 @@ import { originInSession, seeOther } from './page.ts';
 import type { PageKit } from './page-kit.ts';
 import { get, post, type Route } from './routes.ts';
 import { accountOf, NOTHING_SENT, typedOf } from './signed-in.ts';
-import { describeReached } from './words/reached.ts';
+import { describeReached, type ReachedOrganization } from './words/reached.ts';
 
 declare module './view-data.ts' {
   interface ViewData {

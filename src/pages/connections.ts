@@ -32,7 +32,7 @@ import { get, post, type Route } from './routes.ts';
 import { accountOf, NOTHING_SENT, typedOf } from './signed-in.ts';
 import { type DescribedStanding, describeStanding } from './words/client-standing.ts';
 import { type Moment, momentOrNothing, toMoment } from './words/moment.ts';
-import { describeExclusions, describeReached } from './words/reached.ts';
+import { describeExclusions, describeReached, type ReachedOrganization } from './words/reached.ts';
 import { type Tile, tileOf } from './words/tile.ts';
 
 declare module './view-data.ts' {

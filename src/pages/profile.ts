@@ -12,7 +12,7 @@ import { get, type Route, SECURITY } from './routes.ts';
 import type { OfferedMethods } from './sign-in/offered-methods.ts';
 import { accountOf } from './signed-in.ts';
 import { type Moment, momentOrNothing } from './words/moment.ts';
-import { describeReached } from './words/reached.ts';
+import { describeReached, type ReachedOrganization } from './words/reached.ts';
 
 declare module './view-data.ts' {
   interface ViewData {

@@ -25,26 +25,6 @@ export interface AccountSummary {
   readonly email: string;
 }
 
-/** An organization that the user reaches now, as `describeReached` returns it. */
-export interface ReachedOrganization {
-  readonly name: string;
-  readonly role: Message;
-  readonly change?: AccessChange;
-  readonly warehouses: readonly {
-    readonly name: string;
-    /** In the operator's words, such as `see stock, change stock`. */
-    readonly rights: string;
-    readonly change?: AccessChange;
-  }[];
-}
-
-/** A difference between the current access and the access that the user approved. */
-export interface AccessChange {
-  readonly kind: 'added' | 'removed' | 'changed';
-  /** What changed, such as `no longer` or `was member`. */
-  readonly words: Message;
-}
-
 /** A problem that is shown above a form; `field` is the id of its field. */
 export interface FormProblem {
   readonly field?: string;

@@ -22,7 +22,7 @@ import { type LimitFields, limitFields, limitIn, placesIn, type TypedLimit } fro
 import { seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { type DescribedStanding, describeStanding } from '../words/client-standing.ts';
-import { describeChanges, describeExclusions, describeReached } from '../words/reached.ts';
+import { describeChanges, describeExclusions, describeReached, type ReachedOrganization } from '../words/reached.ts';
 import { type Tile, tileOf } from '../words/tile.ts';
 
 declare module '../view-data.ts' {

@@ -1,6 +1,7 @@
 /** The data that the pages of one client print, except its form. */
 import type { Text } from '../../base/texts.ts';
 import type { Moment } from '../words/moment.ts';
+import type { ReachedOrganization } from '../words/reached.ts';
 import type { highlighted } from './highlight.ts';
 import type { KeptTokens } from './test-run.ts';
 import type { ClientFormView } from './view.ts';

@@ -3,8 +3,27 @@ import type { ComparedOrganization } from '../../accounts/access/access-differen
 import type { Organization, Role } from '../../accounts/access/reach.ts';
 import type { ClientExclusion } from '../../accounts/organizations/client-blocks.ts';
 import { type Message, message, type Text } from '../../base/texts.ts';
-import type { AccessChange, ReachedOrganization } from '../view-data.ts';
 import { toMoment } from './moment.ts';
+
+/** An organization that the user reaches now, as views print it. */
+export interface ReachedOrganization {
+  readonly name: string;
+  readonly role: Message;
+  readonly change?: AccessChange;
+  readonly warehouses: readonly {
+    readonly name: string;
+    /** In the operator's words, such as `see stock, change stock`. */
+    readonly rights: string;
+    readonly change?: AccessChange;
+  }[];
+}
+
+/** A difference between the current access and the access that the user approved. */
+interface AccessChange {
+  readonly kind: 'added' | 'removed' | 'changed';
+  /** What changed, such as `no longer` or `was member`. */
+  readonly words: Message;
+}
 
 /**
  * Returns a message for each organization that a client does not reach, for `partials/bars`.
